@@ -1,0 +1,2 @@
+//! The `lsmith` command.
+fn main() {}

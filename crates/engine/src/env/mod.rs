@@ -1,0 +1,98 @@
+//! The only door to the operating system: files, directories, locks, free space and the clock.
+//!
+//! Everything else in the engine is computation. Three implementations pass one contract suite:
+//! the real one, one in memory that can be cut like a power cord, and a wrapper that injects
+//! faults into either.
+
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the store asks of its surroundings.
+pub trait Env: Debug + Send + Sync + 'static {
+    /// Creates `dir` and its parents; an existing directory is fine.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+
+    /// The names (not paths) of the files and directories in `dir`, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// The length of the file at `path` in bytes; `NotFound` where there is none.
+    fn file_bytes(&self, path: &Path) -> io::Result<u64>;
+
+    /// Removes the file at `path`.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Renames a file; an existing file at `to` is replaced in one step.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Makes creations, removals and renames in `dir` survive power loss.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Creates a file to be written from its start to its end; an existing one is an error.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
+
+    /// Opens a file to be read at any offset.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
+
+    /// Creates a log file of `capacity` zero bytes with all of its space allocated, so that later
+    /// appends cannot run out of room; an existing one is an error, no room is `StorageFull` and
+    /// leaves no file.
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>>;
+
+    /// Takes the one lock of `dir`, given back when the value is dropped or the process ends;
+    /// `WouldBlock` where another holds it, in this process or another.
+    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>>;
+
+    /// Bytes still free on the device that holds `dir`.
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+
+    /// Time since an arbitrary moment, never going back. For statistics and pacing only.
+    fn now(&self) -> Duration;
+}
+
+/// A file being written from its start to its end.
+pub trait WriteFile: Debug + Send {
+    /// Appends all of `bytes`.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes what was written survive power loss (contents and length).
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A file that is read at any offset, by many threads.
+pub trait ReadFile: Debug + Send + Sync {
+    /// Fills `buffer` from `offset`; `UnexpectedEof` where the file ends earlier.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// The length of the file in bytes.
+    fn bytes(&self) -> io::Result<u64>;
+}
+
+/// How far a sync must reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncReach {
+    /// Contents, and what is needed to read them back.
+    Data,
+    /// Contents and all metadata.
+    All,
+}
+
+/// A log file of fixed capacity whose space is allocated ahead. What `append` returned from
+/// survives the death of the process; what `sync` returned from survives power loss too.
+pub trait LogFile: Debug + Send + Sync {
+    /// Stores `bytes` behind what was appended before. The first 8 bytes are stored after all
+    /// the others, so that a process that dies in between leaves them zero. More than fits is
+    /// `InvalidInput` and stores nothing.
+    fn append(&self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Makes everything appended before the call survive power loss.
+    fn sync(&self, reach: SyncReach) -> io::Result<()>;
+
+    /// Bytes appended so far.
+    fn bytes(&self) -> u64;
+
+    /// Bytes that can be appended in all.
+    fn capacity(&self) -> u64;
+}
