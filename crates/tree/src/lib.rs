@@ -1,5 +1,46 @@
-//! The nouns of an LSM tree.
+//! The nouns of an LSM tree, and the rules they keep.
+//!
+//! * [`KeyRange`]: keys from a start up to, not including, an end.
+//! * [`Table`]: facts about an immutable sorted file, with a profile of what lies where in it.
+//! * [`Slice`]: the part of a table within a key range.
+//! * [`Run`]: disjoint slices in key order. [`Level`]: runs of one age class, newest first.
+//! * [`Tree`]: levels, youngest first, below the sealed memtables.
+//! * [`TreeView`]: the tree and all else that a merge policy may see.
+//! * [`MergePlan`]: what a policy says; [`check_plan`] judges it.
+//! * [`TreeEdit`]: one change of a tree; [`apply`] makes it.
+//!
+//! ```text
+//!            newest                                              oldest
+//!  memory    r9[t9:a..z 4MiB]
+//!  level 0   r8[t8:a..z 4MiB] r6[t6:b..z 4MiB]
+//!  level 1   r7[t5:a..g 2MiB, t7:g..z 2MiB]
+//! ```
+//!
+//! Everything here is a plain value with a [text form](text). Nothing here touches files, clocks,
+//! threads or random numbers.
 
+mod check;
+mod edit;
 mod entry;
+mod extent;
+mod level;
+mod memo;
+mod plan;
+mod range;
+mod run;
+mod slice;
+pub mod text;
+mod tree;
+mod view;
 
+pub use check::{PlanError, SLICES_MAX, TreeError, check_plan, check_tree};
+pub use edit::{AddPlace, Addition, BlockCounts, EditError, Outcome, TreeEdit, apply};
 pub use entry::{EntryKind, SeqNo, logical_bytes};
+pub use level::{Counters, Level};
+pub use memo::{Memo, MemoChange};
+pub use plan::{Input, MergePlan, Mode, Place, Reason};
+pub use range::{Key, KeyRange, key_after};
+pub use run::{KnotId, Run, RunId};
+pub use slice::{PROFILE_STEP_BYTES, ProfilePoint, Size, Slice, Table, TableId};
+pub use tree::{LEVELS_MAX, LevelId, Tree};
+pub use view::{Reservation, ReservationState, TreeView};

@@ -1,1 +1,58 @@
-//! Placeholder.
+//! Seeded streams of operations to drive a store or a simulation with.
+//!
+//! A [`Workload`] is built from its spelling and iterated. It is pure: the same spelling and the
+//! same input files always give the same operations, whatever machine, thread or moment they are
+//! drawn on. This crate opens no file; whoever builds a workload that names one hands its bytes
+//! over through [`Inputs`].
+//!
+//! Operations speak of *items*, dense numbers from 0; [`Workload::key`] writes the key of an item
+//! and [`Workload::ranks`] gives the place of each key in byte order, so that a simulation can
+//! sort numbers where a store sorts strings.
+//!
+//! | spelling | operations |
+//! |---|---|
+//! | `load(keys=1M, value=1kB, order=hashed)` | every key put once; `order` is `hashed`, `sequential` or `zipf` (`keys` draws with repetitions) |
+//! | `ycsb(a)`, `ycsb(FILE, records=1M, ops=1M)` | a YCSB core workload, built in (`a` to `f`) or from a property file: first the load phase, then the run phase; `value` overrides the record size |
+//! | `update(keys=1M, share=0.7, dist=latest, skew=0.99)` | a share of the puts goes to existing keys: the `latest`, the oldest (`zipf`) or any (`uniform`) |
+//! | `uniform(keys=1M, ops=2M, deletes=0.1)` | puts and deletes of random keys of a fixed set |
+//! | `trace(FILE)` | a recorded history, one CSV line per operation |
+//!
+//! Each takes `ops` (of `ycsb`: operations of the run phase), `bytes` (stop after that many user
+//! bytes, key and value, were written), `flushes` (for drivers, see [`Workload::limit_flushes`])
+//! and `seed` (1).
+//!
+//! ```
+//! use lsmith_workload::{NoInputs, OpKind, Workload};
+//!
+//! let workload = Workload::from_spec(&"load(keys=3, value=100B)".parse()?, &NoInputs)?;
+//! let mut key = Vec::new();
+//! for op in workload.ops() {
+//!     let op = op?;
+//!     assert_eq!((op.kind, op.value_bytes), (OpKind::Put, 100));
+//!     workload.key(op.item, &mut key);
+//!     assert!(key.starts_with(b"user"));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod keys;
+mod live;
+mod load;
+mod op;
+mod random;
+mod ranks;
+mod trace;
+mod uniform;
+mod update;
+mod workload;
+mod ycsb;
+mod zipf;
+
+pub use error::WorkloadError;
+pub use live::LiveBytes;
+pub use op::{Op, OpKind};
+pub use random::{Rng, fill_value, value_seed};
+pub use ranks::Ranks;
+pub use workload::{Inputs, NoInputs, Ops, Workload};
+pub use zipf::Zipf;

@@ -4,6 +4,18 @@
 //! the real one, one in memory that can be cut like a power cord, and a wrapper that injects
 //! faults into either.
 
+mod common;
+pub mod contract;
+mod fault;
+mod mem;
+mod real;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{Fault, FaultEnv, Lasting, OpClass};
+pub use mem::MemEnv;
+pub use real::RealEnv;
+
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
@@ -53,6 +65,10 @@ pub trait Env: Debug + Send + Sync + 'static {
 }
 
 /// A file being written from its start to its end.
+///
+/// Bytes may wait in a buffer: what was not followed by [`sync`](WriteFile::sync) may be lost even
+/// when the process lives on and drops the file. After an error every later call fails, because
+/// nobody knows what the file holds.
 pub trait WriteFile: Debug + Send {
     /// Appends all of `bytes`.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
@@ -83,8 +99,8 @@ pub enum SyncReach {
 /// survives the death of the process; what `sync` returned from survives power loss too.
 pub trait LogFile: Debug + Send + Sync {
     /// Stores `bytes` behind what was appended before. The first 8 bytes are stored after all
-    /// the others, so that a process that dies in between leaves them zero. More than fits is
-    /// `InvalidInput` and stores nothing.
+    /// the others and in one step, so that a process that dies in between leaves them zero. More
+    /// than fits, or a length that is not a multiple of 8, is `InvalidInput` and stores nothing.
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
 
     /// Makes everything appended before the call survive power loss.

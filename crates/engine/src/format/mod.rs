@@ -1,1 +1,28 @@
-//! To be filled.
+//! The bytes of table files: encoding and decoding, no I/O.
+//!
+//! Everything that is decoded here may have been damaged, so nothing here trusts a length, an
+//! offset or an order before it has looked: a fault is a [`Damage`], never a panic.
+#![deny(clippy::indexing_slicing)]
+
+mod block;
+mod block_builder;
+mod codec;
+mod facts;
+mod fences;
+mod filter;
+mod footer;
+mod seal;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use block::{Block, Search, Slot};
+pub(crate) use block_builder::BlockBuilder;
+pub(crate) use codec::{Damage, common_prefix_bytes};
+pub(crate) use facts::{FactsBuilder, TableFacts};
+pub(crate) use fences::{Fence, Fences, FencesBuilder};
+pub(crate) use filter::{Filter, FilterBuilder, key_hash};
+pub(crate) use footer::{FOOTER_BYTES, Footer, FooterFault, Section};
+pub(crate) use seal::{Place, SEAL_BYTES, seal, unseal};
+
+/// The version of the table format that is written, and the highest that is read.
+pub(crate) const FORMAT_VERSION: u32 = 1;

@@ -1,0 +1,145 @@
+//! The operating system itself.
+
+mod log;
+
+use super::common::{Buffered, LOCK_FILE, Sink, check_capacity};
+use super::{Env, LogFile, ReadFile, WriteFile};
+use log::RealLog;
+use rustix::fs::{FlockOperation, flock, statvfs};
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Files on the disks of this machine.
+///
+/// A store owns its directory: a stranger who shortens a log file while it is open kills the
+/// process, because logs are mapped into memory.
+#[derive(Clone, Copy, Debug)]
+pub struct RealEnv {
+    start: Instant,
+}
+
+impl RealEnv {
+    /// The environment of this process.
+    pub fn new() -> RealEnv {
+        RealEnv { start: Instant::now() }
+    }
+}
+
+impl Default for RealEnv {
+    fn default() -> RealEnv {
+        RealEnv::new()
+    }
+}
+
+impl Env for RealEnv {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    /// A name that is not UTF-8 is listed with replacement characters: no file of ours.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let name = |entry: io::Result<fs::DirEntry>| {
+            entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
+        };
+        let mut names = fs::read_dir(dir)?.map(name).collect::<io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(path)?.len())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        Ok(Box::new(Buffered::new(RealSink(file))))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(RealRead(File::open(path)?)))
+    }
+
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        check_capacity(capacity)?;
+        // Asked first, so that a hopeless wish does not fill the disk for everybody else before
+        // it is refused.
+        if self.free_bytes(path.parent().unwrap_or(Path::new(".")))? < capacity {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        match RealLog::new(file, capacity) {
+            Ok(log) => Ok(Box::new(log)),
+            Err(error) => {
+                // The first error is the one to tell; what could not be removed is found at the
+                // next opening of the store.
+                let _ = fs::remove_file(path);
+                Err(error)
+            }
+        }
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+        let path = dir.join(LOCK_FILE);
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        // Such a lock belongs to this opening of the file: it excludes other handles of this
+        // process too, and the system gives it back however the process ends.
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Box::new(file))
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        let device = statvfs(dir)?;
+        // A device that does not tell its size (tmpfs without limit) has no limit.
+        let unlimited = device.f_blocks == 0;
+        Ok(if unlimited { u64::MAX } else { device.f_bavail.saturating_mul(device.f_frsize) })
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+#[derive(Debug)]
+struct RealSink(File);
+
+impl Sink for RealSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+}
+
+#[derive(Debug)]
+struct RealRead(File);
+
+impl ReadFile for RealRead {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.0.read_exact_at(buffer, offset)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}

@@ -1,0 +1,100 @@
+//! A log file mapped into memory: an append is a copy, without a system call.
+//!
+//! What is in the map belongs to the system's page cache: it outlives the process at once, and
+//! the device after a sync. The space is allocated when the file is made, so no append can find
+//! the device full. Every page is also touched for writing then, off the path of the puts if the
+//! log is made ahead: of 133-byte appends one in 30 meets a new page, which costs it 2 us and, at
+//! times, a wait for the file system's journal. Measured per append: 22 ns with pages touched
+//! ahead (and 0.3 ms per MiB for that), 80 ns without. Its price: the first sync of a log writes
+//! all of its pages, used or not.
+
+use crate::env::common::check_append;
+use crate::env::{LogFile, SyncReach};
+use memmap2::{MmapOptions, MmapRaw};
+use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::{Errno, retry_on_intr};
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A log file of fixed capacity.
+#[derive(Debug)]
+pub(super) struct RealLog {
+    file: File,
+    map: MmapRaw,
+    /// Bytes appended. Held during an append, so that no record is visible before the ones in
+    /// front of it are complete. Always a multiple of 8, and at most the length of the map.
+    end: Mutex<usize>,
+}
+
+impl RealLog {
+    /// Turns `file`, new and empty, into a log of `capacity` zero bytes.
+    pub(super) fn new(file: File, capacity: u64) -> io::Result<RealLog> {
+        retry_on_intr(|| fallocate(&file, FallocateFlags::empty(), 0, capacity))?;
+        let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
+        let length = usize::try_from(capacity).map_err(too_large)?;
+        let map = MmapOptions::new().len(length).map_raw(&file)?;
+        touch_all(&map)?;
+        Ok(RealLog { file, map, end: Mutex::new(0) })
+    }
+
+    /// Copies `head` and `rest` to `at`, `head` last and in one step.
+    #[allow(unsafe_code)]
+    fn store(&self, at: usize, head: [u8; 8], rest: &[u8]) {
+        assert!(at.is_multiple_of(8) && at + 8 + rest.len() <= self.map.len());
+        // SAFETY: The assertion keeps every byte written inside the map, which lives as long as
+        // `self`. Nothing of the map is ever borrowed or read through `self`, and the lock on
+        // `end`, held by the only caller, keeps two stores apart; so neither the copy nor the
+        // atomic store races with another access of this process. The map starts at a page and
+        // `at` is a multiple of 8, so the pointer is aligned for `AtomicU64`.
+        unsafe {
+            let place = self.map.as_mut_ptr().add(at);
+            place.add(8).copy_from_nonoverlapping(rest.as_ptr(), rest.len());
+            // Release: whoever sees the head (after a crash of this process, the next reader of
+            // the file) sees the rest.
+            AtomicU64::from_ptr(place.cast())
+                .store(u64::from_ne_bytes(head), Ordering::Release);
+        }
+    }
+}
+
+/// Makes every page of `map` writable now. A system that cannot is no error: the pages then come
+/// one by one.
+fn touch_all(map: &MmapRaw) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = map.advise(memmap2::Advice::PopulateWrite)
+        && Errno::from_io_error(&error) != Some(Errno::INVAL)
+    {
+        return Err(error);
+    }
+    Ok(())
+}
+
+impl LogFile for RealLog {
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut end = self.end.lock();
+        check_append(bytes.len(), *end as u64, self.capacity())?;
+        if let Some((head, rest)) = bytes.split_first_chunk::<8>() {
+            self.store(*end, *head, rest);
+            *end += bytes.len();
+        }
+        Ok(())
+    }
+
+    fn sync(&self, reach: SyncReach) -> io::Result<()> {
+        // Changes made through a shared map are changes of the file, and synced with it.
+        match reach {
+            SyncReach::Data => self.file.sync_data(),
+            SyncReach::All => self.file.sync_all(),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        *self.end.lock() as u64
+    }
+
+    fn capacity(&self) -> u64 {
+        self.map.len() as u64
+    }
+}

@@ -1,0 +1,275 @@
+//! Data blocks: where entries are.
+//!
+//! ```text
+//! entry ... | restart offset: u32 ... | sequence base: u64 | restarts: u32 | seal
+//! entry = shared | suffix bytes | value bytes << 3 + kind | sequence delta | suffix | value
+//! ```
+//!
+//! The four numbers of an entry are varints. A key is the first `shared` bytes of the key before
+//! it and the suffix; what is shared is the longest possible, except at a restart point, where it
+//! is nothing. The sequence delta is zigzag against the base, the number of the first entry.
+
+use super::block_builder::KIND_BITS;
+use super::codec::{Damage, Reader, common_prefix_bytes, unzigzag};
+use super::seal::{Place, unseal};
+use bytes::Bytes;
+use lsmith_tree::{EntryKind, SeqNo};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// The sequence base and the number of restart points.
+const TAIL_BYTES: usize = 12;
+const RESTART_BYTES: usize = 4;
+
+/// A data block that passed its checksum. Cheap to clone: the bytes are shared.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    payload: Bytes,
+    entries_end: usize,
+    restarts: usize,
+    seq_base: u64,
+}
+
+/// An entry of a block, decoded but for its key: offsets are into the block's payload.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    /// Where the entry starts.
+    pub(crate) start: usize,
+    /// Bytes that its key shares with the start of the key before it.
+    pub(crate) shared: usize,
+    /// The rest of its key.
+    pub(crate) suffix: Range<usize>,
+    /// When it was written.
+    pub(crate) seq: SeqNo,
+    /// What it says.
+    pub(crate) kind: EntryKind,
+    /// Its value, up to where the entry ends and the next one starts.
+    pub(crate) value: Range<usize>,
+}
+
+impl Slot {
+    /// Where the next entry starts.
+    pub(crate) fn end(&self) -> usize {
+        self.value.end
+    }
+}
+
+/// What a block knows about a key.
+#[derive(Debug)]
+pub(crate) enum Search {
+    /// The newest version that the snapshot sees.
+    Found(Slot),
+    /// The snapshot sees no version of the key, here or in a later block.
+    Absent,
+    /// The block ends before that is known.
+    Beyond,
+}
+
+impl Block {
+    /// The block stored as `sealed` at `place`.
+    pub(crate) fn open(sealed: Bytes, place: Place) -> Result<Block, Damage> {
+        let payload_bytes = unseal(&sealed, place)?.len();
+        Block::parse(sealed.slice(..payload_bytes))
+    }
+
+    /// The block with this payload.
+    pub(super) fn parse(payload: Bytes) -> Result<Block, Damage> {
+        let short = Damage::whole("a data block is too short");
+        let tail_start = payload.len().checked_sub(TAIL_BYTES).ok_or(short)?;
+        let mut tail = Reader::new(&payload, tail_start);
+        let seq_base = tail.u64()?;
+        let restarts = tail.u32()? as usize;
+        let restart_bytes = restarts.checked_mul(RESTART_BYTES).ok_or(short)?;
+        let entries_end = tail_start.checked_sub(restart_bytes).ok_or(short)?;
+        if restarts == 0 || entries_end == 0 {
+            return Err(short);
+        }
+        Ok(Block { payload, entries_end, restarts, seq_base })
+    }
+
+    /// Bytes that the block keeps in memory, but for a small constant.
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len()
+    }
+
+    /// Where the last entry ends.
+    pub(crate) fn entries_end(&self) -> usize {
+        self.entries_end
+    }
+
+    /// How many restart points there are.
+    pub(crate) fn restarts(&self) -> usize {
+        self.restarts
+    }
+
+    /// The entry that starts at `start`.
+    #[inline]
+    pub(crate) fn slot(&self, start: usize) -> Result<Slot, Damage> {
+        let entries = self.payload.get(..self.entries_end).unwrap_or_default();
+        let mut reader = Reader::new(entries, start);
+        let shared = reader.size()?;
+        let suffix_bytes = reader.size()?;
+        let tagged = reader.varint()?;
+        let delta = reader.varint()?;
+        let Some(kind) = EntryKind::from_byte(tagged as u8 & ((1 << KIND_BITS) - 1)) else {
+            return Err(reader.damage("an entry has an unknown kind"));
+        };
+        let value_bytes = usize::try_from(tagged >> KIND_BITS).unwrap_or(usize::MAX);
+        let suffix_end = reader.at().checked_add(suffix_bytes);
+        let value_end = suffix_end.and_then(|end| end.checked_add(value_bytes));
+        let (Some(suffix_end), Some(value_end)) = (suffix_end, value_end) else {
+            return Err(reader.damage("an entry is too long"));
+        };
+        if value_end > self.entries_end {
+            return Err(reader.damage("an entry reaches beyond its block"));
+        }
+        Ok(Slot {
+            start,
+            shared,
+            suffix: reader.at()..suffix_end,
+            seq: SeqNo(self.seq_base.wrapping_add_signed(unzigzag(delta))),
+            kind,
+            value: suffix_end..value_end,
+        })
+    }
+
+    /// The last bytes of the key of `slot`, those that are stored with it.
+    #[inline]
+    pub(crate) fn suffix(&self, slot: &Slot) -> &[u8] {
+        self.payload.get(slot.suffix.clone()).unwrap_or_default()
+    }
+
+    /// The value of `slot`.
+    #[inline]
+    pub(crate) fn value(&self, slot: &Slot) -> &[u8] {
+        self.payload.get(slot.value.clone()).unwrap_or_default()
+    }
+
+    /// The value of `slot`, sharing the block's memory.
+    pub(crate) fn shared_value(&self, slot: &Slot) -> Bytes {
+        self.payload.slice(slot.value.clone())
+    }
+
+    /// Turns `key`, the key of the entry before `slot`, into the key of `slot`.
+    #[inline]
+    pub(crate) fn step(&self, slot: &Slot, key: &mut Vec<u8>) -> Result<(), Damage> {
+        if slot.shared > key.len() {
+            return Err(Damage { what: "a key shares bytes that are not there", at: slot.start });
+        }
+        key.truncate(slot.shared);
+        key.extend_from_slice(self.suffix(slot));
+        Ok(())
+    }
+
+    /// The entry that ends at `end`, which is not 0, and its key in `key`.
+    pub(crate) fn slot_ending(&self, end: usize, key: &mut Vec<u8>) -> Result<Slot, Damage> {
+        key.clear();
+        let after = self.partition_restarts(|restart| Ok(restart < end))?;
+        let mut slot = self.slot(self.restart(after.saturating_sub(1))?)?;
+        self.step(&slot, key)?;
+        while slot.end() < end {
+            slot = self.slot(slot.end())?;
+            self.step(&slot, key)?;
+        }
+        if slot.end() > end {
+            return Err(Damage { what: "entries overlap", at: slot.start });
+        }
+        Ok(slot)
+    }
+
+    /// The first entry whose key is `target` or above, and whether it is `target`.
+    ///
+    /// No key is put together on the way. While all keys so far are below the target it is enough
+    /// to know how many bytes of the target the last of them starts with: a key that shares more
+    /// than these with the last one is below the target for the same reason, a key that shares
+    /// fewer is above it, and only a key that shares exactly these must be compared from there.
+    /// It follows that the bytes that the found entry shares are bytes of the target.
+    pub(crate) fn lower_bound(&self, target: &[u8]) -> Result<Option<(Slot, bool)>, Damage> {
+        let mut slot = self.slot(self.restart_below(target)?)?;
+        let mut matched = 0;
+        loop {
+            let ordering = if slot.shared > matched {
+                Ordering::Less
+            } else if slot.shared == matched || slot.shared == 0 {
+                let suffix = self.suffix(&slot);
+                let rest = target.get(slot.shared..).unwrap_or_default();
+                let common = common_prefix_bytes(suffix, rest);
+                matched = slot.shared + common;
+                suffix.get(common).cmp(&rest.get(common))
+            } else {
+                Ordering::Greater
+            };
+            if ordering != Ordering::Less {
+                return Ok(Some((slot, ordering == Ordering::Equal)));
+            }
+            if slot.end() >= self.entries_end {
+                return Ok(None);
+            }
+            slot = self.slot(slot.end())?;
+        }
+    }
+
+    /// The newest version of `key` that is not newer than `snapshot`.
+    pub(crate) fn find(&self, key: &[u8], snapshot: SeqNo) -> Result<Search, Damage> {
+        let mut slot = match self.lower_bound(key)? {
+            None => return Ok(Search::Beyond),
+            Some((_, false)) => return Ok(Search::Absent),
+            Some((slot, true)) => slot,
+        };
+        while slot.seq > snapshot {
+            if slot.end() >= self.entries_end {
+                return Ok(Search::Beyond);
+            }
+            slot = self.slot(slot.end())?;
+            let suffix = self.suffix(&slot);
+            let same = match slot.shared {
+                0 => suffix == key,
+                shared => shared == key.len() && suffix.is_empty(),
+            };
+            if !same {
+                return Ok(Search::Absent);
+            }
+        }
+        Ok(Search::Found(slot))
+    }
+
+    /// Where restart point `index` is.
+    pub(crate) fn restart(&self, index: usize) -> Result<usize, Damage> {
+        let at = self.entries_end.saturating_add(index.saturating_mul(RESTART_BYTES));
+        let start = Reader::new(&self.payload, at).u32()? as usize;
+        if start >= self.entries_end {
+            return Err(Damage { what: "a restart point lies beyond the entries", at });
+        }
+        Ok(start)
+    }
+
+    /// The last restart point whose key is below `target`, or the first of all. Not the last with
+    /// the target itself: versions of it may lie in front of that one.
+    fn restart_below(&self, target: &[u8]) -> Result<usize, Damage> {
+        let after = self.partition_restarts(|restart| {
+            let slot = self.slot(restart)?;
+            if slot.shared != 0 {
+                return Err(Damage { what: "a restart point shares bytes", at: restart });
+            }
+            Ok(self.suffix(&slot) < target)
+        })?;
+        self.restart(after.saturating_sub(1))
+    }
+
+    /// How many restart points, from the first on, are `low`.
+    fn partition_restarts(
+        &self,
+        low: impl Fn(usize) -> Result<bool, Damage>,
+    ) -> Result<usize, Damage> {
+        let mut range = 0..self.restarts;
+        while !range.is_empty() {
+            let middle = usize::midpoint(range.start, range.end);
+            if low(self.restart(middle)?)? {
+                range.start = middle + 1;
+            } else {
+                range.end = middle;
+            }
+        }
+        Ok(range.start)
+    }
+}

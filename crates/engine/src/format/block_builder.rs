@@ -1,0 +1,74 @@
+//! Writes data blocks. [`Block`](super::Block) says what they look like.
+
+use super::codec::{put_varint, zigzag};
+use super::seal::{Place, seal};
+use crate::cursor::EntryRef;
+
+/// Entries from one restart point to the next. At a restart point the key is stored in full; a
+/// search jumps between these and walks the rest, so fewer would cost bytes, more would cost time.
+const RESTART_ENTRIES: usize = 16;
+
+/// Bits that the kind takes below the length of the value.
+pub(super) const KIND_BITS: u32 = 3;
+
+/// Builds one data block after the other at the end of a buffer, so that no byte is copied twice.
+#[derive(Debug, Default)]
+pub(crate) struct BlockBuilder {
+    start: usize,
+    entries: usize,
+    restarts: Vec<u32>,
+    seq_base: u64,
+}
+
+impl BlockBuilder {
+    /// Whether the block under construction has no entry yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// The bytes of the block's entries so far, at the end of `out`.
+    pub(crate) fn bytes(&self, out: &[u8]) -> usize {
+        if self.is_empty() { 0 } else { out.len() - self.start }
+    }
+
+    /// Appends `entry` to `out`; its key has exactly `shared` bytes in common with the one before.
+    pub(crate) fn add(&mut self, out: &mut Vec<u8>, shared: usize, entry: &EntryRef<'_>) {
+        if self.is_empty() {
+            self.start = out.len();
+            self.seq_base = entry.seq.0;
+        }
+        let restart = self.entries.is_multiple_of(RESTART_ENTRIES);
+        if restart {
+            let offset = u32::try_from(out.len() - self.start);
+            self.restarts.push(offset.expect("a block is cut long before 4 GiB"));
+        }
+        let shared = if restart { 0 } else { shared };
+        let suffix = entry.key.get(shared..).expect("shared is a part of the key");
+        put_varint(out, shared as u64);
+        put_varint(out, suffix.len() as u64);
+        put_varint(out, (entry.value.len() as u64) << KIND_BITS | entry.kind as u64);
+        put_varint(out, zigzag(entry.seq.0.wrapping_sub(self.seq_base) as i64));
+        out.extend_from_slice(suffix);
+        out.extend_from_slice(entry.value);
+        self.entries += 1;
+    }
+
+    /// Ends the block, which shall lie at `place`, and gets ready for the next. The bytes of the
+    /// whole block.
+    ///
+    /// # Panics
+    ///
+    /// If the block is empty.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>, place: Place) -> usize {
+        assert!(!self.is_empty(), "a block has at least one entry");
+        for offset in &self.restarts {
+            out.extend_from_slice(&offset.to_le_bytes());
+        }
+        out.extend_from_slice(&self.seq_base.to_le_bytes());
+        out.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
+        seal(out, self.start, place);
+        self.entries = 0;
+        self.restarts.clear();
+        out.len() - self.start
+    }
+}

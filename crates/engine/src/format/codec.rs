@@ -1,0 +1,208 @@
+//! Numbers and byte strings, and what is said when they are not there.
+
+use crate::error::Error;
+use std::path::Path;
+
+/// Bytes that do not follow the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Damage {
+    /// What is wrong, as an error message says it.
+    pub(crate) what: &'static str,
+    /// Where, in bytes from the start of what was being decoded.
+    pub(crate) at: usize,
+}
+
+impl Damage {
+    /// Damage that concerns all of what was being decoded.
+    pub(crate) fn whole(what: &'static str) -> Damage {
+        Damage { what, at: 0 }
+    }
+
+    /// The error for damage in something that starts at `offset` of the file at `path`.
+    pub(crate) fn within(self, path: &Path, offset: u64) -> Error {
+        Error::corruption(path, offset.saturating_add(self.at as u64), self.what)
+    }
+}
+
+/// The longest varint: ten times seven bits hold a `u64`.
+const VARINT_BYTES_MAX: usize = 10;
+
+/// Appends `number` as a varint: seven bits per byte, the lowest first, the top bit set in every
+/// byte but the last.
+#[inline]
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Appends `bytes` behind their length.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Maps small numbers of either sign to small numbers without sign.
+pub(crate) fn zigzag(number: i64) -> u64 {
+    ((number << 1) ^ (number >> 63)) as u64
+}
+
+/// The number that [`zigzag`] made `number` of.
+pub(crate) fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+/// How many bytes at their starts `left` and `right` have in common.
+#[inline]
+pub(crate) fn common_prefix_bytes(left: &[u8], right: &[u8]) -> usize {
+    let words = left.as_chunks::<8>().0.iter().zip(right.as_chunks::<8>().0);
+    let whole = words.take_while(|(l, r)| l == r).count() * 8;
+    let rest = |bytes| <[u8]>::get(bytes, whole..).unwrap_or_default();
+    whole + rest(left).iter().zip(rest(right)).take_while(|(l, r)| l == r).count()
+}
+
+/// Takes numbers and byte strings off the front of bytes that may hold anything.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes` from offset `at` on.
+    #[inline]
+    pub(crate) fn new(bytes: &'a [u8], at: usize) -> Reader<'a> {
+        Reader { bytes, at }
+    }
+
+    /// The offset of the next byte.
+    #[inline]
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Damage at the next byte.
+    #[cold]
+    pub(crate) fn damage(&self, what: &'static str) -> Damage {
+        Damage { what, at: self.at }
+    }
+
+    /// Takes a varint.
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Result<u64, Damage> {
+        match self.bytes.get(self.at) {
+            Some(&byte) if byte < 0x80 => {
+                self.at += 1;
+                Ok(u64::from(byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, Damage> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let mut number = 0;
+        for (index, &byte) in rest.iter().take(VARINT_BYTES_MAX).enumerate() {
+            let bits = u64::from(byte & 0x7f);
+            if index + 1 == VARINT_BYTES_MAX && bits > 1 {
+                break;
+            }
+            number |= bits << (7 * index);
+            if byte < 0x80 {
+                self.at += index + 1;
+                return Ok(number);
+            }
+        }
+        Err(self.damage("a number does not end"))
+    }
+
+    /// Takes a varint that is a length or a count in memory.
+    #[inline]
+    pub(crate) fn size(&mut self) -> Result<usize, Damage> {
+        let number = self.varint()?;
+        usize::try_from(number).map_err(|_| self.damage("a length is out of range"))
+    }
+
+    /// Takes a byte string behind its length.
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Damage> {
+        let length = self.size()?;
+        self.take(length)
+    }
+
+    /// Takes `length` bytes.
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Damage> {
+        let end = self.at.checked_add(length);
+        let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
+            return Err(self.damage("a length reaches beyond the end"));
+        };
+        self.at += length;
+        Ok(taken)
+    }
+
+    /// Takes `N` bytes.
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+        let taken = self.take(N)?;
+        taken.try_into().map_err(|_| self.damage("a number does not end"))
+    }
+
+    /// Takes four bytes, the lowest first.
+    pub(crate) fn u32(&mut self) -> Result<u32, Damage> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Takes eight bytes, the lowest first.
+    pub(crate) fn u64(&mut self) -> Result<u64, Damage> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Nothing may be left.
+    pub(crate) fn finish(self) -> Result<(), Damage> {
+        if self.at == self.bytes.len() {
+            return Ok(());
+        }
+        Err(self.damage("bytes are left over"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_number_of_more_than_64_bits_is_damage() {
+        let mut bytes = vec![0xff; 9];
+        bytes.push(0x02);
+        assert!(Reader::new(&bytes, 0).varint().is_err());
+        bytes[9] = 0x01;
+        assert_eq!(Reader::new(&bytes, 0).varint(), Ok(u64::MAX));
+        assert!(Reader::new(&bytes[..9], 0).varint().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_survive(number: u64, signed: i64) {
+            let mut out = Vec::new();
+            put_varint(&mut out, number);
+            put_varint(&mut out, zigzag(signed));
+            let mut reader = Reader::new(&out, 0);
+            prop_assert_eq!(reader.varint(), Ok(number));
+            prop_assert_eq!(reader.varint().map(unzigzag), Ok(signed));
+            prop_assert!(reader.finish().is_ok());
+        }
+
+        #[test]
+        fn the_common_prefix_is_the_longest(
+            prefix in prop::collection::vec(any::<u8>(), 0..40),
+            left in prop::collection::vec(0..3u8, 0..20),
+            right in prop::collection::vec(0..3u8, 0..20),
+        ) {
+            let (left, right) = ([&prefix[..], &left].concat(), [&prefix[..], &right].concat());
+            let common = common_prefix_bytes(&left, &right);
+            prop_assert_eq!(&left[..common], &right[..common]);
+            prop_assert!(left.get(common).is_none() || left.get(common) != right.get(common));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The index of a table: for each data block its fence pointer and its length.
+//!
+//! ```text
+//! fence ... | seal
+//! fence = block bytes << 1 + continued | shared | suffix bytes | suffix
+//! ```
+//!
+//! Numbers are varints. Blocks lie one behind the other from the start of the file, so lengths are
+//! enough. The fence of a block is the shortest start of its first key that is above every key of
+//! the block before. Where there is none, because versions of one key fill the end of one block
+//! and the start of the next, it is the key itself, and the later block is *continued*. The fence
+//! of the first block is empty. As in a data block, a fence shares bytes with the one before.
+
+use super::codec::{Damage, Reader, common_prefix_bytes, put_varint};
+use std::ops::Range;
+
+/// What the index says about one data block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fence<'a> {
+    /// At most every key of the block, and above every key of the block before, except where the
+    /// block is continued.
+    pub(crate) key: &'a [u8],
+    /// Whether the block starts with the key with which the block before ended.
+    pub(crate) continued: bool,
+    /// Bytes of the block, seal included.
+    pub(crate) block_bytes: usize,
+}
+
+/// Encodes fences while blocks are written.
+#[derive(Debug, Default)]
+pub(crate) struct FencesBuilder {
+    out: Vec<u8>,
+    last: Vec<u8>,
+}
+
+impl FencesBuilder {
+    /// Adds the fence of the next block.
+    pub(crate) fn add(&mut self, fence: Fence<'_>) {
+        let shared = common_prefix_bytes(&self.last, fence.key);
+        let suffix = fence.key.get(shared..).unwrap_or_default();
+        put_varint(&mut self.out, (fence.block_bytes as u64) << 1 | u64::from(fence.continued));
+        put_varint(&mut self.out, shared as u64);
+        put_varint(&mut self.out, suffix.len() as u64);
+        self.out.extend_from_slice(suffix);
+        self.last.truncate(shared);
+        self.last.extend_from_slice(suffix);
+    }
+
+    /// The payload of the index block.
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.out
+    }
+}
+
+/// The fences of a table in memory: searched where they lie, without decoding or allocation.
+#[derive(Debug)]
+pub(crate) struct Fences {
+    /// All fence keys, one behind the other.
+    keys: Box<[u8]>,
+    /// Where in `keys` each starts, and the end of the last.
+    key_starts: Box<[u32]>,
+    /// Where in the file each block starts, and the end of the last.
+    block_starts: Box<[u64]>,
+    /// The blocks that are continued, ascending. Nearly always none.
+    continued: Box<[u32]>,
+}
+
+impl Fences {
+    /// Decodes the payload of the index block of a table with `data_bytes` bytes of data blocks.
+    pub(crate) fn parse(payload: &[u8], data_bytes: u64) -> Result<Fences, Damage> {
+        let mut reader = Reader::new(payload, 0);
+        let (mut keys, mut continued) = (Vec::new(), Vec::new());
+        let (mut key_starts, mut block_starts) = (vec![0], vec![0]);
+        let (mut key_start, mut block_end) = (0, 0u64);
+        while reader.at() < payload.len() {
+            let tagged = reader.varint()?;
+            if tagged & 1 == 1 {
+                continued.push((block_starts.len() - 1) as u32);
+            }
+            block_end = block_end.saturating_add(tagged >> 1);
+            let shared = reader.size()?;
+            let suffix = reader.bytes()?;
+            let Some(shared_end) = keys.len().checked_sub(key_start).filter(|had| shared <= *had)
+            else {
+                return Err(reader.damage("a fence shares bytes that are not there"));
+            };
+            debug_assert!(shared <= shared_end);
+            let end = keys.len() as u64 + (shared + suffix.len()) as u64;
+            // Each fence is the start of a key that its block holds in full.
+            if block_end > data_bytes || end > data_bytes {
+                return Err(reader.damage("fences exceed the data blocks"));
+            }
+            let Ok(key_end) = u32::try_from(end) else {
+                return Err(reader.damage("fences exceed 4 GiB"));
+            };
+            let from = key_start;
+            key_start = keys.len();
+            keys.extend_from_within(from..from + shared);
+            keys.extend_from_slice(suffix);
+            key_starts.push(key_end);
+            block_starts.push(block_end);
+        }
+        if block_end != data_bytes || data_bytes == 0 {
+            return Err(reader.damage("fences do not cover the data blocks"));
+        }
+        Ok(Fences {
+            keys: keys.into(),
+            key_starts: key_starts.into(),
+            block_starts: block_starts.into(),
+            continued: continued.into(),
+        })
+    }
+
+    /// How many blocks there are: at least one.
+    pub(crate) fn len(&self) -> usize {
+        self.block_starts.len() - 1
+    }
+
+    /// The fence of block `index`.
+    pub(crate) fn key(&self, index: usize) -> &[u8] {
+        let bound = |at: usize| self.key_starts.get(at).map_or(0, |start| *start as usize);
+        self.keys.get(bound(index)..bound(index + 1)).unwrap_or_default()
+    }
+
+    /// Where block `index` lies in the file; empty for an index beyond the last.
+    pub(crate) fn place(&self, index: usize) -> Range<u64> {
+        let last = self.block_starts.last().copied().unwrap_or_default();
+        let bound = |at: usize| self.block_starts.get(at).copied().unwrap_or(last);
+        bound(index)..bound(index + 1)
+    }
+
+    /// Whether block `index` starts with the key with which the block before ended.
+    pub(crate) fn continued(&self, index: usize) -> bool {
+        self.continued.iter().any(|at| *at as usize == index)
+    }
+
+    /// Whether versions of `key` may fill the end of the block before block `index`.
+    pub(crate) fn continues_key(&self, index: usize, key: &[u8]) -> bool {
+        index < self.len() && self.continued(index) && self.key(index) == key
+    }
+
+    /// The block in which the first entry with `key` or above lies, unless all of that block is
+    /// below `key`: then the next block starts with it.
+    pub(crate) fn block_for(&self, key: &[u8]) -> usize {
+        let after = self.blocks_below(key);
+        let starts_here = after < self.len() && self.key(after) == key && !self.continued(after);
+        if starts_here { after } else { after.saturating_sub(1) }
+    }
+
+    /// How many blocks, from the first on, have a fence below `key`.
+    pub(crate) fn blocks_below(&self, key: &[u8]) -> usize {
+        let mut range = 0..self.len();
+        while !range.is_empty() {
+            let middle = usize::midpoint(range.start, range.end);
+            if self.key(middle) < key {
+                range.start = middle + 1;
+            } else {
+                range.end = middle;
+            }
+        }
+        range.start
+    }
+}

@@ -1,0 +1,119 @@
+//! The footer: the last bytes of a table file, from which everything else is found.
+//!
+//! ```text
+//! version: u32 | 0: u32 | table: u64
+//! | filter start, end | index start, end | properties start, end: u64 each | checksum: u64 | magic
+//! ```
+//!
+//! All versions of the format end in the same three things at the same place: version, checksum
+//! and magic. So a newer version is told from damage.
+
+use super::FORMAT_VERSION;
+use super::codec::{Damage, Reader};
+use super::seal::Place;
+use std::ops::Range;
+
+/// Bytes of a footer.
+pub(crate) const FOOTER_BYTES: usize = CHECKED_BYTES + 8 + MAGIC.len();
+
+/// What the checksum covers.
+const CHECKED_BYTES: usize = 64;
+
+const MAGIC: [u8; 8] = *b"lsmtable";
+
+/// Where a part of the file lies, in bytes from its start.
+pub(crate) type Section = Range<u64>;
+
+/// Which table this is, and where its parts are. Data blocks lie in front of the filter; between
+/// the parts there is nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Footer {
+    /// The number of the table.
+    pub(crate) table: u64,
+    /// The filter block; empty where the table has no filter.
+    pub(crate) filter: Section,
+    /// The index block.
+    pub(crate) index: Section,
+    /// The properties block, which ends where the footer starts.
+    pub(crate) properties: Section,
+}
+
+/// Why a footer cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FooterFault {
+    /// It is not what was written.
+    Damage(Damage),
+    /// It was written by a program that knows a newer format: this version of it.
+    Newer(u32),
+}
+
+impl From<Damage> for FooterFault {
+    fn from(damage: Damage) -> FooterFault {
+        FooterFault::Damage(damage)
+    }
+}
+
+impl Footer {
+    /// The bytes of the footer.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        self.encode_as(FORMAT_VERSION)
+    }
+
+    /// The bytes of the footer, said to be of format `version`.
+    pub(super) fn encode_as(&self, version: u32) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        out.extend_from_slice(&version.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.table.to_le_bytes());
+        for section in [&self.filter, &self.index, &self.properties] {
+            out.extend_from_slice(&section.start.to_le_bytes());
+            out.extend_from_slice(&section.end.to_le_bytes());
+        }
+        let checksum = checksum(&out, self.properties.end);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out.extend_from_slice(&MAGIC);
+        out
+    }
+
+    /// Decodes the footer `bytes` that starts at `offset` of the file.
+    pub(crate) fn decode(bytes: &[u8; FOOTER_BYTES], offset: u64) -> Result<Footer, FooterFault> {
+        let mut reader = Reader::new(bytes, 0);
+        let checked = reader.take(CHECKED_BYTES)?;
+        let sum = reader.u64()?;
+        if reader.array()? != MAGIC {
+            return Err(Damage::whole("a table does not end as tables do").into());
+        }
+        if sum != checksum(checked, offset) {
+            return Err(Damage::whole("the checksum of a footer does not match").into());
+        }
+        let mut reader = Reader::new(checked, 0);
+        let version = reader.u32()?;
+        if version > FORMAT_VERSION {
+            return Err(FooterFault::Newer(version));
+        }
+        reader.u32()?;
+        let table = reader.u64()?;
+        let mut section = || Ok::<_, Damage>(reader.u64()?..reader.u64()?);
+        let footer =
+            Footer { table, filter: section()?, index: section()?, properties: section()? };
+        if version == 0 || !footer.fits(offset) {
+            return Err(Damage::whole("a footer contradicts itself").into());
+        }
+        Ok(footer)
+    }
+
+    /// Whether the parts fill the file up to the footer at `offset`.
+    fn fits(&self, offset: u64) -> bool {
+        self.filter.start <= self.filter.end
+            && self.filter.end == self.index.start
+            && self.index.start <= self.index.end
+            && self.index.end == self.properties.start
+            && self.properties.start <= self.properties.end
+            && self.properties.end == offset
+    }
+}
+
+/// The footer says which table this is, so its checksum covers its offset only: table number 0.
+fn checksum(bytes: &[u8], offset: u64) -> u64 {
+    Place { table: 0, offset }.checksum(bytes)
+}

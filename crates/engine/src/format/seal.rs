@@ -1,0 +1,85 @@
+//! The seal at the end of every block: a compression tag and a checksum that knows its place.
+//!
+//! ```text
+//! payload | tag: u8 | checksum: u64
+//! ```
+
+use super::codec::Damage;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// Bytes of a seal.
+pub(crate) const SEAL_BYTES: usize = 1 + CHECKSUM_BYTES;
+
+const CHECKSUM_BYTES: usize = 8;
+
+/// The payload is stored as it is. 1 and 2 are reserved.
+const TAG_PLAIN: u8 = 0;
+
+/// Where a block belongs. A block that turns up elsewhere does not pass its checksum.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The number of the table.
+    pub(crate) table: u64,
+    /// Where in the file the block starts, in bytes.
+    pub(crate) offset: u64,
+}
+
+impl Place {
+    /// The checksum of `bytes` at this place.
+    pub(crate) fn checksum(self, bytes: &[u8]) -> u64 {
+        let mut place = [0; 16];
+        let (table, offset) = place.split_at_mut(8);
+        table.copy_from_slice(&self.table.to_le_bytes());
+        offset.copy_from_slice(&self.offset.to_le_bytes());
+        xxh3_64_with_seed(bytes, xxh3_64(&place))
+    }
+}
+
+/// Puts a seal behind the block that begins at `start` of `out` and shall lie at `place`.
+pub(crate) fn seal(out: &mut Vec<u8>, start: usize, place: Place) {
+    out.push(TAG_PLAIN);
+    let checksum = place.checksum(out.get(start..).unwrap_or_default());
+    out.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// The payload of the sealed block `bytes`, read from `place`.
+pub(crate) fn unseal(bytes: &[u8], place: Place) -> Result<&[u8], Damage> {
+    let Some((sealed, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
+        return Err(Damage::whole("a block is too short"));
+    };
+    if place.checksum(sealed) != u64::from_le_bytes(*checksum) {
+        return Err(Damage::whole("a checksum does not match"));
+    }
+    match sealed.split_last() {
+        Some((&TAG_PLAIN, payload)) => Ok(payload),
+        _ => Err(Damage::whole("a block is compressed in an unknown way")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_passes_at_its_own_place_only() {
+        let place = Place { table: 7, offset: 4096 };
+        let mut out = b"before".to_vec();
+        out.extend_from_slice(b"payload");
+        seal(&mut out, 6, place);
+        assert_eq!(unseal(&out[6..], place), Ok(&b"payload"[..]));
+        assert!(unseal(&out[6..], Place { table: 8, ..place }).is_err());
+        assert!(unseal(&out[6..], Place { offset: 0, ..place }).is_err());
+        assert!(unseal(&out[6..10], place).is_err());
+    }
+
+    #[test]
+    fn a_reserved_compression_tag_is_not_read() {
+        let place = Place { table: 1, offset: 0 };
+        let mut out = b"payload".to_vec();
+        out.push(1);
+        let checksum = place.checksum(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        let damage = unseal(&out, place).expect_err("nothing can read tag 1");
+        assert_eq!(damage.what, "a block is compressed in an unknown way");
+    }
+}

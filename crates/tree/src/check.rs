@@ -1,0 +1,393 @@
+//! The rules: what a legal tree is, and what a legal plan is.
+//!
+//! Correctness never rests on a policy. Whatever a plan says, [`check_plan`] lets it pass only if
+//! carrying it out cannot change what a reader sees.
+
+use crate::extent::{AgeLine, holds_more, place_level};
+use crate::plan::{Input, MergePlan, Mode, Place};
+use crate::range::{KeyRange, cmp_ends};
+use crate::run::{Run, RunId};
+use crate::slice::TableId;
+use crate::tree::{LEVELS_MAX, LevelId, Tree};
+use crate::view::TreeView;
+use std::fmt;
+
+/// The most slices that a run may have: past it, plans that reuse are refused.
+pub const SLICES_MAX: usize = 1 << 20;
+
+/// What is wrong with a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TreeError {
+    /// Two slices of a run are out of order or share a key.
+    Disorder {
+        /// The run.
+        run: RunId,
+        /// The index of the second slice of the two.
+        slice: usize,
+    },
+    /// A slice has an empty range, or reaches outside its table.
+    BadSlice {
+        /// The run.
+        run: RunId,
+        /// The index of the slice.
+        slice: usize,
+    },
+    /// A table's profile is not ascending, or leaves its range or size.
+    BadProfile {
+        /// The table.
+        table: TableId,
+    },
+    /// A key of a table is visible through two slices.
+    SeenTwice {
+        /// The table.
+        table: TableId,
+    },
+    /// Two runs share a name.
+    SameName {
+        /// The name.
+        run: RunId,
+    },
+    /// A run has no slices.
+    EmptyRun {
+        /// The run.
+        run: RunId,
+    },
+    /// A run or table has a name that would be given again.
+    NameAhead {
+        /// The run.
+        run: RunId,
+    },
+}
+
+impl fmt::Display for TreeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TreeError::Disorder { run, slice } => {
+                write!(f, "slice {slice} of run {run} overlaps or precedes the one before it")
+            }
+            TreeError::BadSlice { run, slice } => {
+                write!(f, "slice {slice} of run {run} is empty or reaches outside its table")
+            }
+            TreeError::BadProfile { table } => write!(f, "the profile of {table} is not ascending"),
+            TreeError::SeenTwice { table } => write!(f, "two slices of {table} share a key"),
+            TreeError::SameName { run } => write!(f, "two runs are called {run}"),
+            TreeError::EmptyRun { run } => write!(f, "run {run} has no slices"),
+            TreeError::NameAhead { run } => {
+                write!(f, "run {run} or a table of it has a name that is still to be given")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TreeError {}
+
+/// Checks every rule that a tree must keep: slices of a run sorted and disjoint and inside their
+/// tables, every key of a table visible through one slice at most, names used once.
+///
+/// # Errors
+/// The first rule that is broken.
+pub fn check_tree(tree: &Tree) -> Result<(), TreeError> {
+    let mut names = Vec::new();
+    let mut seen: Vec<(TableId, &KeyRange)> = Vec::new();
+    for (_, run) in tree.runs() {
+        check_run(run)?;
+        names.push(run.id());
+        seen.extend(run.slices().iter().map(|slice| (slice.table().id, slice.range())));
+        let ahead = |id: TableId| id.0 >= tree.next_table;
+        if run.id().0 >= tree.next_run || run.slices().iter().any(|s| ahead(s.table().id)) {
+            return Err(TreeError::NameAhead { run: run.id() });
+        }
+    }
+    names.sort_unstable();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(TreeError::SameName { run: pair[0] });
+    }
+    seen.sort_unstable_by(|left, right| (left.0, &left.1.start).cmp(&(right.0, &right.1.start)));
+    let twice = |pair: &&[(TableId, &KeyRange)]| pair[0].0 == pair[1].0 && pair[0].1.overlaps(pair[1].1);
+    match seen.windows(2).find(twice) {
+        Some(pair) => Err(TreeError::SeenTwice { table: pair[0].0 }),
+        None => Ok(()),
+    }
+}
+
+fn check_run(run: &Run) -> Result<(), TreeError> {
+    if run.slices().is_empty() {
+        return Err(TreeError::EmptyRun { run: run.id() });
+    }
+    for (index, slice) in run.slices().iter().enumerate() {
+        let table = slice.table();
+        if slice.range().is_empty() || !table.range.covers(slice.range()) {
+            return Err(TreeError::BadSlice { run: run.id(), slice: index });
+        }
+        let ascending = table.profile.windows(2).all(|pair| {
+            pair[0].key < pair[1].key && pair[0].below.bytes <= pair[1].below.bytes
+        });
+        let inside = |point: &crate::ProfilePoint| {
+            table.range.contains(&point.key) && point.below.bytes <= table.size.bytes
+        };
+        if !ascending || !table.profile.iter().all(inside) {
+            return Err(TreeError::BadProfile { table: table.id });
+        }
+    }
+    match run.first_disorder() {
+        Some(slice) => Err(TreeError::Disorder { run: run.id(), slice }),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// The plan has no inputs.
+    NoInputs,
+    /// The tree has no run of that name.
+    UnknownRun {
+        /// The run.
+        run: RunId,
+    },
+    /// An input takes nothing: its run has no keys in its range.
+    EmptyInput {
+        /// The run.
+        run: RunId,
+    },
+    /// A run is named twice, or the inputs are not given newest first.
+    InputOrder {
+        /// The run.
+        run: RunId,
+    },
+    /// Age: the plan passes over a run that holds keys it takes from newer or older runs.
+    SkipsRun {
+        /// The run that must be taken too, over all the keys of the plan.
+        run: RunId,
+    },
+    /// The target run keeps keys within the hull of the output.
+    Straddles {
+        /// The target.
+        run: RunId,
+    },
+    /// The output would be placed in memory.
+    OutputInMemory {
+        /// The run named as neighbour.
+        run: RunId,
+    },
+    /// Only tombstones with nothing below them may be dropped without an output.
+    OutputNowhere,
+    /// The level is deeper than a tree can be.
+    TooDeep {
+        /// The level.
+        level: usize,
+    },
+    /// A cut or reuse size of zero bytes.
+    ZeroBytes,
+    /// A move would relabel slices from memory, or slices that share keys.
+    CannotMove {
+        /// The run.
+        run: RunId,
+    },
+    /// Only a table that is one whole slice may be appended to.
+    CannotAppend {
+        /// The run.
+        run: RunId,
+    },
+    /// The plan takes some members of a knot and leaves another.
+    TearsKnot {
+        /// The member left out.
+        run: RunId,
+    },
+    /// The plan reaches into a part of the tree that another plan has reserved.
+    Reserved {
+        /// The index of the reservation in the view.
+        reservation: usize,
+    },
+    /// The target run has as many slices as a run may have.
+    TooManySlices {
+        /// The run.
+        run: RunId,
+    },
+    /// Conservation: entries went missing or came from nowhere.
+    NotConserved {
+        /// Entries of all inputs.
+        entries_in: u64,
+        /// Entries written, taken over and dropped by the merge rules.
+        entries_out: u64,
+    },
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PlanError::NoInputs => f.write_str("the plan has no inputs"),
+            PlanError::UnknownRun { run } => write!(f, "the tree has no run {run}"),
+            PlanError::EmptyInput { run } => write!(f, "run {run} has no keys in the range taken"),
+            PlanError::InputOrder { run } => {
+                write!(f, "input {run} is named twice or is newer than the input before it")
+            }
+            PlanError::SkipsRun { run } => {
+                write!(f, "run {run} lies between an input and the output and holds keys of it")
+            }
+            PlanError::Straddles { run } => {
+                write!(f, "run {run} would keep keys within the hull of the output")
+            }
+            PlanError::OutputInMemory { run } => {
+                write!(f, "the output would be placed in memory, beside run {run}")
+            }
+            PlanError::OutputNowhere => {
+                f.write_str("only tombstones with nothing below them may be dropped")
+            }
+            PlanError::TooDeep { level } => {
+                write!(f, "level {level} is too deep: a tree has at most {LEVELS_MAX} levels")
+            }
+            PlanError::ZeroBytes => f.write_str("a cut or reuse size of 0 bytes"),
+            PlanError::CannotMove { run } => {
+                write!(f, "slices of run {run} are in memory or share keys with others moved")
+            }
+            PlanError::CannotAppend { run } => {
+                write!(f, "run {run} is not made of whole tables that can be appended to")
+            }
+            PlanError::TearsKnot { run } => write!(f, "run {run} of the same knot is left out"),
+            PlanError::Reserved { reservation } => {
+                write!(f, "reservation {reservation} holds a part of what the plan takes")
+            }
+            PlanError::TooManySlices { run } => {
+                write!(f, "run {run} has {SLICES_MAX} slices or more")
+            }
+            PlanError::NotConserved { entries_in, entries_out } => {
+                write!(f, "{entries_in} entries went in, {entries_out} came out or were dropped")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// Judges a plan: `Ok` means that carrying it out cannot change what any reader sees, nor meet a
+/// plan that is reserved. Asked when a plan is made and again when it commits.
+///
+/// # Errors
+/// The first rule that the plan breaks.
+pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<(), PlanError> {
+    let line = AgeLine::new(&view.tree);
+    check_inputs(&line, plan)?;
+    if place_level(&view.tree, plan)? >= LEVELS_MAX {
+        return Err(PlanError::TooDeep { level: place_level(&view.tree, plan)? });
+    }
+    if plan.cut_bytes == Some(0) || plan.reuse_bytes == Some(0) {
+        return Err(PlanError::ZeroBytes);
+    }
+    check_age(&line, plan)?;
+    check_place(view, &line, plan)?;
+    if plan.mode == Mode::Move {
+        check_move(&line, plan)?;
+    }
+    check_reservations(view, &line, plan)
+}
+
+fn check_inputs(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
+    if plan.inputs.is_empty() {
+        return Err(PlanError::NoInputs);
+    }
+    let mut newer = 0;
+    for input in &plan.inputs {
+        let at = line.of_run(input.run)?;
+        if at <= newer {
+            return Err(PlanError::InputOrder { run: input.run });
+        }
+        newer = at;
+        if line.runs[at / 2].1.overlapping(&input.range).is_empty() {
+            return Err(PlanError::EmptyInput { run: input.run });
+        }
+    }
+    Ok(())
+}
+
+/// Every run between an input and the place of the output gives up the keys that the input takes.
+fn check_age(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
+    let place = line.of_place(plan)?;
+    for input in &plan.inputs {
+        let at = line.of_run(input.run)?;
+        let (newest, oldest) = if at < place { (at + 1, place) } else { (place, at - 1) };
+        let between = &line.runs[newest / 2..oldest.div_ceil(2).max(newest / 2)];
+        for (_, run) in between {
+            if run.id() != input.run && holds_more(run, &input.range, plan) {
+                return Err(PlanError::SkipsRun { run: run.id() });
+            }
+        }
+        let knot = line.runs[at / 2].1.knot();
+        let members = line.runs.iter().filter(|(_, run)| knot.is_some() && run.knot() == knot);
+        for (_, member) in members {
+            if holds_more(member, &input.range, plan) {
+                return Err(PlanError::TearsKnot { run: member.id() });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_place(view: &TreeView, line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
+    let target = |run: RunId| &line.runs[line.index(run).expect("place_level found it")].1;
+    match plan.place {
+        Place::Oldest | Place::NewRun(_) | Place::Above(_) => Ok(()),
+        Place::Into(run) if holds_more(target(run), &plan.hull(), plan) => {
+            Err(PlanError::Straddles { run })
+        }
+        Place::Into(run) if target(run).slices().len() >= SLICES_MAX => {
+            Err(PlanError::TooManySlices { run })
+        }
+        Place::Into(_) => Ok(()),
+        Place::Append(run) => match target(run).slices().iter().all(|slice| slice.is_whole()) {
+            true => Ok(()),
+            false => Err(PlanError::CannotAppend { run }),
+        },
+        Place::Nowhere => {
+            let only_tombstones = |input: &Input| {
+                let slices = target(input.run).overlapping(&input.range);
+                slices.iter().all(|slice| {
+                    let size = slice.table().size;
+                    slice.is_whole() && size.entries > 0 && size.entries == size.tombstones
+                })
+            };
+            match view.tree.is_bottom_for(plan)? && plan.inputs.iter().all(only_tombstones) {
+                true => Ok(()),
+                false => Err(PlanError::OutputNowhere),
+            }
+        }
+    }
+}
+
+fn check_move(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
+    let mut moved: Vec<(RunId, KeyRange)> = Vec::new();
+    for input in &plan.inputs {
+        let (level, run) = &line.runs[line.of_run(input.run)? / 2];
+        if *level == LevelId::Memory || matches!(plan.place, Place::Append(_) | Place::Nowhere) {
+            return Err(PlanError::CannotMove { run: input.run });
+        }
+        moved.extend(run.clip(&input.range).map(|slice| (input.run, slice.range().clone())));
+    }
+    moved.sort_unstable_by(|left, right| {
+        left.1.start.cmp(&right.1.start).then_with(|| cmp_ends(&left.1.end, &right.1.end))
+    });
+    match moved.windows(2).find(|pair| pair[0].1.overlaps(&pair[1].1)) {
+        Some(pair) => Err(PlanError::CannotMove { run: pair[1].0 }),
+        None => Ok(()),
+    }
+}
+
+fn check_reservations(
+    view: &TreeView,
+    line: &AgeLine<'_>,
+    plan: &MergePlan,
+) -> Result<(), PlanError> {
+    if view.reservations.is_empty() {
+        return Ok(());
+    }
+    let (newest, oldest) = line.of_plan(plan)?;
+    let hull = plan.hull();
+    for (index, other) in view.reservations.iter().enumerate() {
+        // A reservation whose runs are gone reserves nothing.
+        let Ok((from, upto)) = line.of_plan(&other.plan) else { continue };
+        if from <= oldest && newest <= upto && hull.overlaps(&other.plan.hull()) {
+            return Err(PlanError::Reserved { reservation: index });
+        }
+    }
+    Ok(())
+}

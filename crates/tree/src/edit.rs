@@ -1,0 +1,309 @@
+//! Edits: one atomic change of a tree, and the one function that makes it.
+
+use crate::check::PlanError;
+use crate::entry::SeqNo;
+use crate::extent::place_level;
+use crate::level::{Counters, Level};
+use crate::memo::MemoChange;
+use crate::plan::{Input, MergePlan, Mode, Place};
+use crate::run::{KnotId, Run, RunId};
+use crate::slice::{Size, Slice};
+use crate::tree::{LEVELS_MAX, LevelId, Tree};
+use std::fmt;
+use std::sync::Arc;
+
+/// What came out of a plan: the answer of an interpreter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The output in key order: slices of new tables, and of old ones where pieces were reused or
+    /// moved. Empty where everything could be dropped.
+    pub slices: Vec<Slice>,
+    /// Inputs that came from memory.
+    pub from_memory: Size,
+    /// Inputs that were read from storage.
+    pub read: Size,
+    /// What was written.
+    pub written: Size,
+    /// What was taken over without rewriting.
+    pub reused: Size,
+    /// Entries that the merge rules dropped: older versions, tombstones, cancelled pairs.
+    pub entries_dropped: u64,
+    /// Blocks read, written and taken over.
+    pub blocks: BlockCounts,
+    /// The greatest sequence number of a tombstone that was dropped.
+    pub dropped_below: SeqNo,
+}
+
+/// Data blocks that a merge touched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockCounts {
+    /// Read.
+    pub read: u64,
+    /// Written.
+    pub written: u64,
+    /// Taken over as they are.
+    pub reused: u64,
+}
+
+/// Where slices are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddPlace {
+    /// A new run, the newest of memory: a sealed memtable.
+    Memory,
+    /// A new run, the newest of a level on storage.
+    Top(usize),
+    /// A new run directly above the named run, which may be one that this edit removes.
+    Above(RunId),
+    /// Among the slices of a run that exists.
+    Into,
+}
+
+/// Slices to add.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addition {
+    /// The run that they make up or join.
+    pub run: RunId,
+    /// Where.
+    pub place: AddPlace,
+    /// The knot of a new run.
+    pub knot: Option<KnotId>,
+    /// The slices, in key order, at least one.
+    pub slices: Vec<Slice>,
+}
+
+/// One atomic change of a tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeEdit {
+    /// Key ranges cut out of runs; a run left without slices goes.
+    pub remove: Vec<Input>,
+    /// Slices added.
+    pub add: Vec<Addition>,
+    /// Memtables that left memory by this edit.
+    pub flushes: u64,
+    /// What they held.
+    pub flushed: Size,
+    /// Counts to add, by level on storage.
+    pub counters: Vec<(usize, Counters)>,
+    /// The greatest sequence number of a tombstone dropped.
+    pub dropped_below: SeqNo,
+    /// Changes of the memo.
+    pub memo: Vec<MemoChange>,
+}
+
+impl TreeEdit {
+    /// The edit that seals a memtable: a new run, the newest of memory.
+    pub fn seal(run: RunId, memtable: Slice) -> TreeEdit {
+        let slices = vec![memtable];
+        let addition = Addition { run, place: AddPlace::Memory, knot: None, slices };
+        TreeEdit { add: vec![addition], ..TreeEdit::default() }
+    }
+
+    /// The edit that carries out `plan` on `tree` with what came out of it. A new run gets the
+    /// tree's next name.
+    ///
+    /// # Errors
+    /// The plan names runs that are not there, or entries are missing: those read and those
+    /// written, taken over and dropped must be equally many.
+    pub fn of_plan(tree: &Tree, plan: &MergePlan, outcome: Outcome) -> Result<TreeEdit, PlanError> {
+        let entries_in = outcome.from_memory.entries + outcome.read.entries;
+        let entries_out = outcome.written.entries + outcome.reused.entries + outcome.entries_dropped;
+        if plan.mode == Mode::Merge && entries_in != entries_out {
+            return Err(PlanError::NotConserved { entries_in, entries_out });
+        }
+        let level = place_level(tree, plan)?;
+        let mut edit = TreeEdit {
+            remove: plan.inputs.clone(),
+            counters: vec![(level, count(plan, &outcome))],
+            dropped_below: outcome.dropped_below,
+            memo: plan.memo.clone(),
+            ..TreeEdit::default()
+        };
+        for input in &plan.inputs {
+            let (at, run) = tree.run(input.run).ok_or(PlanError::UnknownRun { run: input.run })?;
+            if at == LevelId::Memory {
+                edit.flushes += u64::from(input.range.covers(&run.hull()));
+                edit.flushed += run.size_within(&input.range);
+            }
+        }
+        if !outcome.slices.is_empty() {
+            edit.add.push(addition(tree, plan, outcome.slices)?);
+        }
+        Ok(edit)
+    }
+
+    /// The part of this edit that outlives the process: what it does to memory is left out,
+    /// because the write-ahead log remembers that.
+    pub fn durable(&self, tree: &Tree) -> TreeEdit {
+        let mut edit = self.clone();
+        edit.remove.retain(|input| tree.memory.index_of(input.run).is_none());
+        edit.add.retain(|addition| addition.place != AddPlace::Memory);
+        edit
+    }
+}
+
+fn addition(tree: &Tree, plan: &MergePlan, slices: Vec<Slice>) -> Result<Addition, PlanError> {
+    let new = tree.next_run();
+    let (run, place) = match plan.place {
+        Place::Oldest => {
+            let oldest = plan.inputs.last().ok_or(PlanError::NoInputs)?;
+            (new, AddPlace::Above(oldest.run))
+        }
+        Place::NewRun(level) => (new, AddPlace::Top(level)),
+        Place::Above(run) => (new, AddPlace::Above(run)),
+        Place::Into(run) | Place::Append(run) => (run, AddPlace::Into),
+        Place::Nowhere => return Err(PlanError::OutputNowhere),
+    };
+    Ok(Addition { run, place, knot: None, slices })
+}
+
+fn count(plan: &MergePlan, outcome: &Outcome) -> Counters {
+    let mut counters = Counters {
+        bytes_from_memory: outcome.from_memory.bytes,
+        bytes_in: outcome.read.bytes,
+        entries_in: outcome.from_memory.entries + outcome.read.entries,
+        blocks_in: outcome.blocks.read,
+        bytes_written: outcome.written.bytes,
+        entries_written: outcome.written.entries,
+        blocks_written: outcome.blocks.written,
+        bytes_reused: outcome.reused.bytes,
+        entries_reused: outcome.reused.entries,
+        blocks_reused: outcome.blocks.reused,
+        ..Counters::default()
+    };
+    let flush_alone = outcome.from_memory.bytes > 0 && outcome.read.bytes == 0;
+    match plan.mode {
+        Mode::Move => {
+            counters.moves = 1;
+            counters.bytes_moved = outcome.slices.iter().map(|slice| slice.size().bytes).sum();
+        }
+        Mode::Merge if flush_alone && plan.inputs.len() == 1 => counters.flushes = 1,
+        Mode::Merge => counters.merges = 1,
+    }
+    counters
+}
+
+/// Why an edit does not fit a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditError {
+    /// The edit names a run that the tree does not have.
+    UnknownRun {
+        /// The run.
+        run: RunId,
+    },
+    /// The edit would add a run under a name that was used before.
+    UsedRun {
+        /// The run.
+        run: RunId,
+    },
+    /// The edit names a level below the deepest that a tree can have.
+    TooDeep {
+        /// The level.
+        level: usize,
+    },
+}
+
+impl fmt::Display for EditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EditError::UnknownRun { run } => write!(f, "the tree has no run {run}"),
+            EditError::UsedRun { run } => write!(f, "run {run} exists or existed already"),
+            EditError::TooDeep { level } => {
+                write!(f, "level {level} is too deep: a tree has at most {LEVELS_MAX} levels")
+            }
+        }
+    }
+}
+
+impl std::error::Error for EditError {}
+
+/// Changes `tree` by `edit`: the one way in which trees change, in every interpreter.
+///
+/// New runs come first, so that they can be placed beside runs that this edit removes.
+///
+/// # Errors
+/// The edit does not fit; the tree is then unchanged.
+pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
+    fits(tree, edit)?;
+    for addition in edit.add.iter().filter(|addition| addition.place != AddPlace::Into) {
+        add_run(tree, addition);
+    }
+    for input in &edit.remove {
+        let (level, index) = tree.find_mut(input.run).expect("checked by fits");
+        if input.range.covers(&level.runs[index].hull()) && !is_target(edit, input.run) {
+            level.runs.remove(index);
+        } else {
+            Arc::make_mut(&mut level.runs[index]).remove(&input.range);
+        }
+    }
+    for addition in edit.add.iter().filter(|addition| addition.place == AddPlace::Into) {
+        let (level, index) = tree.find_mut(addition.run).expect("checked by fits");
+        Arc::make_mut(&mut level.runs[index]).insert(&addition.slices);
+    }
+    drop_empty(tree, edit);
+    count_edit(tree, edit);
+    debug_assert_eq!(crate::check_tree(tree), Ok(()));
+    Ok(())
+}
+
+fn is_target(edit: &TreeEdit, run: RunId) -> bool {
+    edit.add.iter().any(|addition| addition.place == AddPlace::Into && addition.run == run)
+}
+
+fn fits(tree: &Tree, edit: &TreeEdit) -> Result<(), EditError> {
+    let known = |run| tree.run(run).map(drop).ok_or(EditError::UnknownRun { run });
+    edit.remove.iter().try_for_each(|input| known(input.run))?;
+    let deep = |level: &usize| *level >= LEVELS_MAX;
+    if let Some(level) = edit.counters.iter().map(|(level, _)| *level).find(deep) {
+        return Err(EditError::TooDeep { level });
+    }
+    for addition in &edit.add {
+        match addition.place {
+            AddPlace::Into => known(addition.run)?,
+            _ if addition.run.0 < tree.next_run => {
+                return Err(EditError::UsedRun { run: addition.run });
+            }
+            AddPlace::Above(run) => known(run)?,
+            AddPlace::Top(level) if deep(&level) => return Err(EditError::TooDeep { level }),
+            AddPlace::Top(_) | AddPlace::Memory => {}
+        }
+    }
+    Ok(())
+}
+
+fn add_run(tree: &mut Tree, addition: &Addition) {
+    let run = Run::new(addition.run, addition.slices.clone()).in_knot(addition.knot);
+    let (level, index): (&mut Level, usize) = match addition.place {
+        AddPlace::Memory => (&mut tree.memory, 0),
+        AddPlace::Top(level) => (tree.level_mut(level), 0),
+        AddPlace::Above(below) => tree.find_mut(below).expect("checked by fits"),
+        AddPlace::Into => unreachable!("joins a run that exists"),
+    };
+    level.runs.insert(index, Arc::new(run));
+}
+
+fn drop_empty(tree: &mut Tree, edit: &TreeEdit) {
+    for input in &edit.remove {
+        if let Some((level, index)) = tree.find_mut(input.run)
+            && level.runs[index].slices().is_empty()
+        {
+            level.runs.remove(index);
+        }
+    }
+}
+
+fn count_edit(tree: &mut Tree, edit: &TreeEdit) {
+    tree.flushes += edit.flushes;
+    tree.flushed += edit.flushed;
+    tree.dropped_below = tree.dropped_below.max(edit.dropped_below);
+    for (level, counters) in &edit.counters {
+        tree.level_mut(*level).counters.add(counters);
+    }
+    for change in &edit.memo {
+        tree.memo.change(change);
+    }
+    for addition in &edit.add {
+        tree.next_run = tree.next_run.max(addition.run.0 + 1);
+        let tables = addition.slices.iter().map(|slice| slice.table().id.0 + 1).max();
+        tree.next_table = tree.next_table.max(tables.unwrap_or(0));
+    }
+}

@@ -1,0 +1,134 @@
+//! Levels: runs of one age class, and what has been counted there.
+
+use crate::range::KeyRange;
+use crate::run::{Run, RunId};
+use crate::slice::Size;
+use std::sync::Arc;
+
+/// What merges have done to a level since the tree began. Bytes are logical; blocks are counted
+/// by interpreters that know blocks, and are 0 elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Memtables flushed to this level as runs of their own.
+    pub flushes: u64,
+    /// Merges whose output went to this level, flushes and moves not included.
+    pub merges: u64,
+    /// Moves to this level.
+    pub moves: u64,
+    /// Bytes of the inputs of those merges that came from memory.
+    pub bytes_from_memory: u64,
+    /// Bytes of all other inputs of those merges.
+    pub bytes_in: u64,
+    /// Entries of all inputs.
+    pub entries_in: u64,
+    /// Blocks of all inputs that were read.
+    pub blocks_in: u64,
+    /// Bytes written to this level, by flushes and merges.
+    pub bytes_written: u64,
+    /// Entries written to this level.
+    pub entries_written: u64,
+    /// Blocks written to this level.
+    pub blocks_written: u64,
+    /// Bytes that a merge took over without rewriting them.
+    pub bytes_reused: u64,
+    /// Entries taken over.
+    pub entries_reused: u64,
+    /// Blocks taken over.
+    pub blocks_reused: u64,
+    /// Bytes moved to this level.
+    pub bytes_moved: u64,
+    /// Empty slots in blocks written less those in blocks consumed, in bytes, since the level was
+    /// last compacted.
+    pub waste: u64,
+}
+
+macro_rules! counter_fields {
+    ($($name:ident),* $(,)?) => {
+        impl Counters {
+            /// Names and values of all counters, in the order of the text form.
+            pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+
+            /// The counter called `name`.
+            pub fn field_mut(&mut self, name: &str) -> Option<&mut u64> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Adds `other` to each counter.
+            pub fn add(&mut self, other: &Counters) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+counter_fields!(
+    flushes,
+    merges,
+    moves,
+    bytes_from_memory,
+    bytes_in,
+    entries_in,
+    blocks_in,
+    bytes_written,
+    entries_written,
+    blocks_written,
+    bytes_reused,
+    entries_reused,
+    blocks_reused,
+    bytes_moved,
+    waste,
+);
+
+/// Runs of one age class, newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Level {
+    pub(crate) runs: Vec<Arc<Run>>,
+    pub(crate) counters: Counters,
+}
+
+impl Level {
+    /// A level of `runs`, newest first.
+    pub fn new(runs: Vec<Run>) -> Level {
+        Level { runs: runs.into_iter().map(Arc::new).collect(), counters: Counters::default() }
+    }
+
+    /// The runs, newest first.
+    pub fn runs(&self) -> &[Arc<Run>] {
+        &self.runs
+    }
+
+    /// What has been counted at this level.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Logical bytes of all runs.
+    pub fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.bytes()).sum()
+    }
+
+    /// What all runs hold.
+    pub fn size(&self) -> Size {
+        self.runs.iter().map(|run| run.size()).sum()
+    }
+
+    /// Slices of all runs.
+    pub fn slice_count(&self) -> usize {
+        self.runs.iter().map(|run| run.slices().len()).sum()
+    }
+
+    /// The least range that covers all runs.
+    pub fn hull(&self) -> KeyRange {
+        let empty = KeyRange { start: crate::Key::new(), end: Some(crate::Key::new()) };
+        self.runs.iter().fold(empty, |hull, run| hull.hull(&run.hull()))
+    }
+
+    pub(crate) fn index_of(&self, id: RunId) -> Option<usize> {
+        self.runs.iter().position(|run| run.id() == id)
+    }
+}

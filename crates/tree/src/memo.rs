@@ -1,0 +1,38 @@
+//! The memo: a small map of text to text, the only memory of a policy.
+
+/// What a policy has noted, kept in the tree and so in the manifest. Sorted by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memo {
+    entries: Vec<(String, String)>,
+}
+
+/// One change of a memo: the name, and its new text or `None` to forget it.
+pub type MemoChange = (String, Option<String>);
+
+impl Memo {
+    /// The text noted under `name`.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let index = self.entries.binary_search_by(|(key, _)| key.as_str().cmp(name)).ok()?;
+        Some(&self.entries[index].1)
+    }
+
+    /// All notes, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.entries.iter().map(|(name, text)| (name.as_str(), text.as_str()))
+    }
+
+    /// Whether nothing is noted.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Takes one change.
+    pub fn change(&mut self, (name, text): &MemoChange) {
+        match (self.entries.binary_search_by(|(key, _)| key.cmp(name)), text) {
+            (Ok(index), Some(text)) => self.entries[index].1.clone_from(text),
+            (Ok(index), None) => drop(self.entries.remove(index)),
+            (Err(index), Some(text)) => self.entries.insert(index, (name.clone(), text.clone())),
+            (Err(_), None) => {}
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Merge plans: what a policy says.
+
+use crate::memo::MemoChange;
+use crate::range::{Key, KeyRange};
+use crate::run::RunId;
+use std::fmt;
+
+/// One input of a plan: the part of a run that lies in a key range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// The run to take from.
+    pub run: RunId,
+    /// The keys to take.
+    pub range: KeyRange,
+}
+
+impl Input {
+    /// All keys of `run`.
+    pub fn all(run: RunId) -> Input {
+        Input { run, range: KeyRange::ALL }
+    }
+}
+
+/// Where the output goes. Places name neighbours, never positions, because other merges change
+/// positions meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A new run in the place of the oldest input.
+    Oldest,
+    /// A new run, the newest of this level on storage.
+    NewRun(usize),
+    /// A new run directly above (newer than) the named run, in its level.
+    Above(RunId),
+    /// Rewritten into the named run, between the slices of it that stay.
+    Into(RunId),
+    /// Appended to the append-only tables of the named run: each entry to the slice that holds its
+    /// key, beyond the last slice to new tables by the cut rule.
+    Append(RunId),
+    /// Nowhere: the inputs are dropped.
+    Nowhere,
+}
+
+/// How the output comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By merging entries and writing them.
+    Merge,
+    /// By relabelling slices; nothing is read or written but the manifest.
+    Move,
+}
+
+/// Why a policy proposes a plan: a sentence with up to three numbers, put together only when
+/// somebody reads it.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    text: std::borrow::Cow<'static, str>,
+    numbers: [u64; 3],
+}
+
+impl Reason {
+    /// `text` with each `{}` in turn standing for a number.
+    pub const fn new(text: &'static str, numbers: [u64; 3]) -> Reason {
+        Reason { text: std::borrow::Cow::Borrowed(text), numbers }
+    }
+
+    /// A reason read from text.
+    pub fn read(text: &str) -> Reason {
+        Reason { text: std::borrow::Cow::Owned(text.to_string()), numbers: [0; 3] }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut numbers = self.numbers.iter();
+        for (index, part) in self.text.split("{}").enumerate() {
+            if index > 0 {
+                write!(f, "{}", numbers.next().copied().unwrap_or(0))?;
+            }
+            f.write_str(part)?;
+        }
+        Ok(())
+    }
+}
+
+impl PartialEq for Reason {
+    fn eq(&self, other: &Reason) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl Eq for Reason {}
+
+/// What a policy says: merge these inputs, put the output there. A plain value.
+///
+/// What a plan does not say, because it is derived: which tombstones and old versions may go
+/// ([`Tree::is_bottom_for`](crate::Tree::is_bottom_for) and the live snapshots decide).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergePlan {
+    /// What to take, newest run first.
+    pub inputs: Vec<Input>,
+    /// Where the output goes.
+    pub place: Place,
+    /// Merge or move.
+    pub mode: Mode,
+    /// Logical bytes after which the next table of the output begins, cut between keys; `None` for
+    /// one table whatever its size.
+    pub cut_bytes: Option<u64>,
+    /// Least logical bytes of a piece of an input that is taken over as it is because no other
+    /// input has keys there; `None` never to reuse.
+    pub reuse_bytes: Option<u64>,
+    /// Changes of the memo, made when the plan commits.
+    pub memo: Vec<MemoChange>,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl MergePlan {
+    /// A plan that merges all of `runs`, newest first, into one table at `place`.
+    pub fn merge(runs: impl IntoIterator<Item = RunId>, place: Place, reason: Reason) -> MergePlan {
+        MergePlan {
+            inputs: runs.into_iter().map(Input::all).collect(),
+            place,
+            mode: Mode::Merge,
+            cut_bytes: None,
+            reuse_bytes: None,
+            memo: Vec::new(),
+            reason,
+        }
+    }
+
+    /// The least range that covers what all inputs take.
+    pub fn hull(&self) -> KeyRange {
+        let nothing = KeyRange { start: Key::new(), end: Some(Key::new()) };
+        self.inputs.iter().fold(nothing, |hull, input| hull.hull(&input.range))
+    }
+
+    /// Whether `run` is an input.
+    pub fn takes(&self, run: RunId) -> bool {
+        self.inputs.iter().any(|input| input.run == run)
+    }
+}

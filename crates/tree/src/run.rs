@@ -1,0 +1,154 @@
+//! Runs: slices in key order that share no key.
+
+use crate::range::{KeyRange, cmp_ends};
+use crate::slice::{Size, Slice};
+use std::fmt;
+
+/// Names a run. Never used twice in the life of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub u64);
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "r{}", self.0)
+    }
+}
+
+/// Marks runs whose entries interleave in time, so that their order says nothing about age: set
+/// when tables with sequence numbers of their own are ingested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KnotId(pub u64);
+
+impl fmt::Display for KnotId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "k{}", self.0)
+    }
+}
+
+/// A sorted run: disjoint slices in key order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    id: RunId,
+    knot: Option<KnotId>,
+    slices: Vec<Slice>,
+    size: Size,
+}
+
+impl Run {
+    /// A run of `slices`, which the caller gives in key order and disjoint
+    /// ([`check_tree`](crate::check_tree) finds what is not).
+    pub fn new(id: RunId, slices: Vec<Slice>) -> Run {
+        let size = slices.iter().map(Slice::size).sum();
+        Run { id, knot: None, slices, size }
+    }
+
+    /// The same run as a member of `knot`.
+    #[must_use]
+    pub fn in_knot(mut self, knot: Option<KnotId>) -> Run {
+        self.knot = knot;
+        self
+    }
+
+    /// The name of the run.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// The knot that the run belongs to.
+    pub fn knot(&self) -> Option<KnotId> {
+        self.knot
+    }
+
+    /// All slices, in key order.
+    pub fn slices(&self) -> &[Slice] {
+        &self.slices
+    }
+
+    /// What all slices hold together.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Logical bytes of all slices.
+    pub fn bytes(&self) -> u64 {
+        self.size.bytes
+    }
+
+    /// The least range that covers all slices; empty for a run without slices.
+    pub fn hull(&self) -> KeyRange {
+        match (self.slices.first(), self.slices.last()) {
+            (Some(first), Some(last)) => {
+                KeyRange { start: first.range().start.clone(), end: last.range().end.clone() }
+            }
+            _ => KeyRange { start: crate::Key::new(), end: Some(crate::Key::new()) },
+        }
+    }
+
+    /// The slices that share a key with `range`, found by binary search.
+    pub fn overlapping(&self, range: &KeyRange) -> &[Slice] {
+        &self.slices[self.overlap(range)]
+    }
+
+    /// The indexes of the slices that share a key with `range`.
+    fn overlap(&self, range: &KeyRange) -> std::ops::Range<usize> {
+        if range.is_empty() {
+            return 0..0;
+        }
+        let from = self.slices.partition_point(|slice| {
+            slice.range().end.as_ref().is_some_and(|end| *end <= range.start)
+        });
+        let upto = match &range.end {
+            Some(end) => self.slices.partition_point(|slice| slice.range().start < *end),
+            None => self.slices.len(),
+        };
+        from..upto.max(from)
+    }
+
+    /// The parts of the slices that lie within `range`, in key order.
+    pub fn clip<'a>(&'a self, range: &'a KeyRange) -> impl Iterator<Item = Slice> + 'a {
+        self.overlapping(range).iter().filter_map(|slice| slice.clip(range))
+    }
+
+    /// What lies within `range`.
+    pub fn size_within(&self, range: &KeyRange) -> Size {
+        if range.covers(&self.hull()) {
+            return self.size;
+        }
+        self.clip(range).map(|slice| slice.size()).sum()
+    }
+
+    /// Cuts `range` out of the run: whole slices go, edge slices become smaller.
+    pub(crate) fn remove(&mut self, range: &KeyRange) {
+        let overlap = self.overlap(range);
+        let (from, upto) = (overlap.start, overlap.end);
+        if overlap.is_empty() {
+            return;
+        }
+        let left = self.slices[from].range().without(range)[0].clone();
+        let right = self.slices[upto - 1].range().without(range)[1].clone();
+        let edges = [self.slices[from].clip(&left), self.slices[upto - 1].clip(&right)];
+        let gone: Size = self.slices[from..upto].iter().map(Slice::size).sum();
+        let kept: Size = edges.iter().flatten().map(Slice::size).sum();
+        self.slices.splice(from..upto, edges.into_iter().flatten());
+        self.size -= gone;
+        self.size += kept;
+    }
+
+    /// Puts `slices`, in key order, into the gap of the run where they belong.
+    pub(crate) fn insert(&mut self, slices: &[Slice]) {
+        let Some(first) = slices.first() else { return };
+        let at = self.slices.partition_point(|slice| slice.range().start < first.range().start);
+        self.size += slices.iter().map(Slice::size).sum::<Size>();
+        self.slices.splice(at..at, slices.iter().cloned());
+    }
+
+    /// The index of the first slice that overlaps or precedes its left neighbour.
+    pub(crate) fn first_disorder(&self) -> Option<usize> {
+        let disjoint = |pair: &[Slice]| {
+            let end = &pair[0].range().end;
+            end.as_ref().is_some_and(|end| *end <= pair[1].range().start)
+                && cmp_ends(end, &pair[1].range().end).is_lt()
+        };
+        (1..self.slices.len()).find(|&index| !disjoint(&self.slices[index - 1..=index]))
+    }
+}

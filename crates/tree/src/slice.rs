@@ -1,0 +1,269 @@
+//! Tables, and slices: the parts of tables that runs are made of.
+//!
+//! What the fields of a slice mean when it is only a part of its table:
+//!
+//! | field | meaning for a part |
+//! |---|---|
+//! | range | exact: it decides which keys are visible |
+//! | size | read off the table's profile: exact at profile points, else between two of them |
+//! | sequence bounds, filter | the table's: loose, never wrong by omission |
+//! | tombstones | as size |
+
+use crate::entry::SeqNo;
+use crate::range::{Key, KeyRange};
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::sync::Arc;
+
+/// Names a table, on disk or in memory. Never used twice in the life of a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId(pub u64);
+
+impl fmt::Display for TableId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t{}", self.0)
+    }
+}
+
+/// How much there is of something: logical bytes (key + value + 8 per entry), entries with
+/// tombstones among them, and tombstones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Size {
+    /// Logical bytes.
+    pub bytes: u64,
+    /// Entries, tombstones included.
+    pub entries: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+}
+
+impl Size {
+    /// Only bytes, no entries: the size of things that are counted by bytes alone.
+    pub fn of_bytes(bytes: u64) -> Size {
+        Size { bytes, entries: 0, tombstones: 0 }
+    }
+
+    fn middle(self, other: Size) -> Size {
+        Size {
+            bytes: u64::midpoint(self.bytes, other.bytes),
+            entries: u64::midpoint(self.entries, other.entries),
+            tombstones: u64::midpoint(self.tombstones, other.tombstones),
+        }
+    }
+}
+
+impl Add for Size {
+    type Output = Size;
+    fn add(self, other: Size) -> Size {
+        Size {
+            bytes: self.bytes + other.bytes,
+            entries: self.entries + other.entries,
+            tombstones: self.tombstones + other.tombstones,
+        }
+    }
+}
+
+impl Sub for Size {
+    type Output = Size;
+    /// Never below zero: parts are estimates, and the sum of two may exceed the whole by one.
+    fn sub(self, other: Size) -> Size {
+        Size {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            entries: self.entries.saturating_sub(other.entries),
+            tombstones: self.tombstones.saturating_sub(other.tombstones),
+        }
+    }
+}
+
+impl AddAssign for Size {
+    fn add_assign(&mut self, other: Size) {
+        *self = *self + other;
+    }
+}
+
+impl SubAssign for Size {
+    fn sub_assign(&mut self, other: Size) {
+        *self = *self - other;
+    }
+}
+
+impl std::iter::Sum for Size {
+    fn sum<I: Iterator<Item = Size>>(sizes: I) -> Size {
+        sizes.fold(Size::default(), Add::add)
+    }
+}
+
+/// A point of a profile: how much of the table lies below `key`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProfilePoint {
+    /// The first key that is not counted.
+    pub key: Key,
+    /// What the table holds below that key.
+    pub below: Size,
+}
+
+/// Logical bytes between two neighbouring profile points, unless a policy asks for more of them.
+pub const PROFILE_STEP_BYTES: u64 = 64 * 1024;
+
+/// Facts about a table: an immutable sorted file, one root of an append-only file, or a sealed
+/// memtable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Table {
+    /// The name of the table.
+    pub id: TableId,
+    /// Which root of an append-only table; 0 for every other table.
+    pub root: u64,
+    /// From the first key to just above the last.
+    pub range: KeyRange,
+    /// All that it holds.
+    pub size: Size,
+    /// The smallest sequence number in it.
+    pub seq_min: SeqNo,
+    /// The greatest sequence number in it.
+    pub seq_max: SeqNo,
+    /// Points inside the range, ascending. A policy cuts at these.
+    pub profile: Vec<ProfilePoint>,
+}
+
+impl Table {
+    /// What the table holds below `key`: exact at a profile point and at the ends, between two
+    /// points the middle of them.
+    pub fn below(&self, key: &[u8]) -> Size {
+        if *key <= *self.range.start {
+            return Size::default();
+        }
+        if self.range.end.as_ref().is_some_and(|end| **end <= *key) {
+            return self.size;
+        }
+        let index = self.profile.partition_point(|point| *point.key <= *key);
+        let lower = match index.checked_sub(1) {
+            Some(last) if *self.profile[last].key == *key => return self.profile[last].below,
+            Some(last) => self.profile[last].below,
+            None => Size::default(),
+        };
+        lower.middle(self.profile.get(index).map_or(self.size, |point| point.below))
+    }
+
+    /// What the table holds within `range`, to the precision of its profile.
+    pub fn within(&self, range: &KeyRange) -> Size {
+        if range.is_empty() {
+            return Size::default();
+        }
+        if range.covers(&self.range) {
+            return self.size;
+        }
+        let upto = range.end.as_ref().map_or(self.size, |end| self.below(end));
+        upto - self.below(&range.start)
+    }
+}
+
+/// The part of a table that lies in a key range: the element of a run. A whole table is a slice
+/// that covers it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Slice {
+    table: Arc<Table>,
+    range: KeyRange,
+    size: Size,
+}
+
+impl Slice {
+    /// All of `table`.
+    pub fn whole(table: impl Into<Arc<Table>>) -> Slice {
+        let table = table.into();
+        Slice { range: table.range.clone(), size: table.size, table }
+    }
+
+    /// The part of this slice within `range`; `None` where nothing of it can lie there.
+    ///
+    /// Every partial merge and every block-preserving merge comes down to this one operation.
+    pub fn clip(&self, range: &KeyRange) -> Option<Slice> {
+        if range.covers(&self.range) {
+            return Some(self.clone());
+        }
+        let range = self.range.intersection(range);
+        if range.is_empty() {
+            return None;
+        }
+        Some(Slice { size: self.table.within(&range), table: self.table.clone(), range })
+    }
+
+    /// The table that this is a part of.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// The keys that are visible through this slice.
+    pub fn range(&self) -> &KeyRange {
+        &self.range
+    }
+
+    /// What lies in the range, to the precision of the table's profile.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Whether the slice covers its table.
+    pub fn is_whole(&self) -> bool {
+        self.range == self.table.range
+    }
+
+    /// The first piece of this slice that holds at least `bytes` logical bytes by the profile, or
+    /// all of it where it has no such point: a range that starts where the slice starts.
+    pub fn first_piece(&self, bytes: u64) -> KeyRange {
+        if self.size.bytes <= bytes {
+            return self.range.clone();
+        }
+        let profile = &self.table.profile;
+        let base = self.table.below(&self.range.start).bytes;
+        let cut = profile.partition_point(|point| {
+            *point.key <= *self.range.start || point.below.bytes < base + bytes
+        });
+        match profile.get(cut) {
+            Some(point) if self.range.contains(&point.key) => {
+                KeyRange { start: self.range.start.clone(), end: Some(point.key.clone()) }
+            }
+            _ => self.range.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Arc<Table> {
+        let point = |key: &'static str, bytes| ProfilePoint {
+            key: Key::from(key),
+            below: Size { bytes, entries: bytes / 10, tombstones: 0 },
+        };
+        Arc::new(Table {
+            id: TableId(1),
+            range: KeyRange::new("a", "z"),
+            size: Size { bytes: 1000, entries: 100, tombstones: 0 },
+            profile: vec![point("g", 300), point("p", 700)],
+            ..Table::default()
+        })
+    }
+
+    #[test]
+    fn sizes_are_exact_at_profile_points_and_between_them_elsewhere() {
+        let whole = Slice::whole(table());
+        let size = |start, end| whole.clip(&KeyRange::new(start, end)).map(|s| s.size().bytes);
+        assert_eq!(size("g", "p"), Some(400));
+        assert_eq!(size("a", "h"), Some(500));
+        assert_eq!(size("0", "zz"), Some(1000));
+        assert_eq!(size("z", "zz"), None);
+    }
+
+    #[test]
+    fn a_first_piece_ends_at_a_profile_point() {
+        let whole = Slice::whole(table());
+        assert_eq!(whole.first_piece(200), KeyRange::new("a", "g"));
+        assert_eq!(whole.first_piece(301), KeyRange::new("a", "p"));
+        assert_eq!(whole.first_piece(701), KeyRange::new("a", "z"));
+        assert_eq!(whole.first_piece(5000), KeyRange::new("a", "z"));
+        let rest = whole.clip(&KeyRange::new("g", "z")).expect("not empty");
+        assert_eq!(rest.first_piece(400), KeyRange::new("g", "p"));
+        assert_eq!(rest.first_piece(401), KeyRange::new("g", "z"));
+    }
+}

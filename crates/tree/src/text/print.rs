@@ -1,0 +1,304 @@
+//! Prints the text form.
+
+use super::scan::is_bare;
+use crate::edit::{AddPlace, Addition, TreeEdit};
+use crate::entry::SeqNo;
+use crate::level::Counters;
+use crate::memo::MemoChange;
+use crate::plan::{MergePlan, Mode, Place};
+use crate::range::KeyRange;
+use crate::run::Run;
+use crate::slice::{ProfilePoint, Size, Slice, Table};
+use crate::tree::{LevelId, Tree};
+use crate::view::{Reservation, ReservationState, TreeView};
+use lsmith_spec::format_bytes;
+use std::fmt::{self, Display, Formatter, Result};
+
+/// Prints a key as the text form does.
+pub fn display_key(key: &[u8]) -> DisplayKey<'_> {
+    DisplayKey(key)
+}
+
+/// A key being printed; see [`display_key`].
+#[derive(Clone, Copy, Debug)]
+pub struct DisplayKey<'a>(&'a [u8]);
+
+impl Display for DisplayKey<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let bare = |key: &[u8]| !key.is_empty() && key.iter().all(|&byte| is_bare(byte as char));
+        match self.0 {
+            [number @ .., 0] if as_number(number).is_some() => {
+                write!(f, "#{}+", as_number(number).unwrap_or_default())
+            }
+            number if as_number(number).is_some() => {
+                write!(f, "#{}", as_number(number).unwrap_or_default())
+            }
+            key if bare(key) => f.write_str(&String::from_utf8_lossy(key)),
+            key => quote(f, key),
+        }
+    }
+}
+
+/// The number whose eight bytes `key` is; keys that begin with a zero byte only, so that short
+/// readable keys stay readable.
+fn as_number(key: &[u8]) -> Option<u64> {
+    let bytes: [u8; 8] = key.try_into().ok()?;
+    (bytes[0] == 0).then_some(u64::from_be_bytes(bytes))
+}
+
+fn quote(f: &mut Formatter<'_>, bytes: &[u8]) -> Result {
+    f.write_str("\"")?;
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => write!(f, "\\{}", byte as char)?,
+            b' '..=b'~' => write!(f, "{}", byte as char)?,
+            _ => write!(f, "\\x{byte:02x}")?,
+        }
+    }
+    f.write_str("\"")
+}
+
+fn text(f: &mut Formatter<'_>, text: &str) -> Result {
+    match !text.is_empty() && text.chars().all(is_bare) {
+        true => f.write_str(text),
+        false => quote(f, text.as_bytes()),
+    }
+}
+
+impl Display for KeyRange {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        if !self.start.is_empty() {
+            write!(f, "{}", display_key(&self.start))?;
+        }
+        f.write_str("..")?;
+        self.end.as_ref().map_or(Ok(()), |end| write!(f, "{}", display_key(end)))
+    }
+}
+
+impl Display for Size {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.write_str(&format_bytes(self.bytes))?;
+        if self.entries > 0 {
+            write!(f, " {}e", self.entries)?;
+        }
+        if self.tombstones > 0 {
+            write!(f, " {}d", self.tombstones)?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Slice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let table = self.table();
+        write!(f, "{}:{}", table.id, self.range())?;
+        if !self.is_whole() {
+            write!(f, " of {}", table.range)?;
+        }
+        write!(f, " {}", table.size)?;
+        table_details(f, table)
+    }
+}
+
+fn table_details(f: &mut Formatter<'_>, table: &Table) -> Result {
+    if table.seq_max > SeqNo(0) {
+        write!(f, " s{}..{}", table.seq_min, table.seq_max)?;
+    }
+    if table.root > 0 {
+        write!(f, " root {}", table.root)?;
+    }
+    for (index, ProfilePoint { key, below }) in table.profile.iter().enumerate() {
+        f.write_str(if index == 0 { " {" } else { ", " })?;
+        write!(f, "{} {below}", display_key(key))?;
+    }
+    if table.profile.is_empty() { Ok(()) } else { f.write_str("}") }
+}
+
+fn slices(f: &mut Formatter<'_>, slices: &[Slice]) -> Result {
+    f.write_str("[")?;
+    for (index, slice) in slices.iter().enumerate() {
+        if index > 0 {
+            f.write_str(", ")?;
+        }
+        write!(f, "{slice}")?;
+    }
+    f.write_str("]")
+}
+
+impl Display for Run {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "{}", self.id())?;
+        if let Some(knot) = self.knot() {
+            write!(f, "~{knot}")?;
+        }
+        slices(f, self.slices())
+    }
+}
+
+/// Attributes that trees and edits share.
+fn history(f: &mut Formatter<'_>, flushes: u64, flushed: Size, dropped_below: SeqNo) -> Result {
+    if flushes > 0 {
+        write!(f, " flushes {flushes}")?;
+    }
+    if flushed != Size::default() {
+        write!(f, " flushed {flushed}")?;
+    }
+    if dropped_below > SeqNo(0) {
+        write!(f, " dropped_below {dropped_below}")?;
+    }
+    Ok(())
+}
+
+fn counters(f: &mut Formatter<'_>, level: usize, counters: &Counters) -> Result {
+    write!(f, "count {}", LevelId::Disk(level))?;
+    for (name, value) in counters.fields().filter(|(_, value)| *value > 0) {
+        write!(f, " {name} {value}")?;
+    }
+    f.write_str("\n")
+}
+
+impl Display for Tree {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "tree runs {} tables {}", self.next_run, self.next_table)?;
+        history(f, self.flushes, self.flushed, self.dropped_below)?;
+        f.write_str("\n")?;
+        let disk = self.levels.iter().enumerate().map(|(i, level)| (LevelId::Disk(i), level));
+        for (id, level) in std::iter::once((LevelId::Memory, &self.memory)).chain(disk) {
+            let last = id == LevelId::Disk(self.levels.len().saturating_sub(1));
+            if level.runs.is_empty() && !last {
+                continue;
+            }
+            write!(f, "{id}")?;
+            for run in &level.runs {
+                write!(f, " {run}")?;
+            }
+            f.write_str("\n")?;
+        }
+        for (index, level) in self.levels.iter().enumerate() {
+            if level.counters != Counters::default() {
+                counters(f, index, &level.counters)?;
+            }
+        }
+        for (name, value) in self.memo.iter() {
+            note(f, name, Some(value))?;
+            f.write_str("\n")?;
+        }
+        Ok(())
+    }
+}
+
+fn note(f: &mut Formatter<'_>, name: &str, value: Option<&str>) -> Result {
+    f.write_str(if value.is_some() { "note " } else { "forget " })?;
+    text(f, name)?;
+    let Some(value) = value else { return Ok(()) };
+    f.write_str("=")?;
+    text(f, value)
+}
+
+fn notes(f: &mut Formatter<'_>, changes: &[MemoChange]) -> Result {
+    for (name, value) in changes {
+        f.write_str(" ")?;
+        note(f, name, value.as_deref())?;
+    }
+    Ok(())
+}
+
+impl Display for MergePlan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.write_str(if self.mode == Mode::Move { "move" } else { "merge" })?;
+        let common = self.inputs.first().map(|input| &input.range);
+        let common = common.filter(|range| self.inputs.iter().all(|input| input.range == **range));
+        for input in &self.inputs {
+            write!(f, " {}", input.run)?;
+            if common.is_none() {
+                write!(f, ":{}", input.range)?;
+            }
+        }
+        if let Some(range) = common {
+            write!(f, " over {range}")?;
+        }
+        match self.place {
+            Place::Oldest => f.write_str(" in place")?,
+            Place::NewRun(level) => write!(f, " into new run at {}", LevelId::Disk(level))?,
+            Place::Above(run) => write!(f, " into new run above {run}")?,
+            Place::Into(run) => write!(f, " into {run}")?,
+            Place::Append(run) => write!(f, " appended to {run}")?,
+            Place::Nowhere => f.write_str(" into nothing")?,
+        }
+        if let Some(bytes) = self.cut_bytes {
+            write!(f, " cut {}", format_bytes(bytes))?;
+        }
+        if let Some(bytes) = self.reuse_bytes {
+            write!(f, " reuse {}", format_bytes(bytes))?;
+        }
+        notes(f, &self.memo)?;
+        let reason = self.reason.to_string();
+        if reason.is_empty() { Ok(()) } else { write!(f, " # {reason}") }
+    }
+}
+
+impl Display for Reservation {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let state = match self.state {
+            ReservationState::UnderWay => "under_way",
+            ReservationState::Blocked => "blocked",
+        };
+        write!(f, "{state} {}", self.plan)
+    }
+}
+
+impl Display for TreeView {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "view memtable {}", format_bytes(self.memtable_bytes))?;
+        if let Some(snapshot) = self.oldest_snapshot {
+            write!(f, " snapshot {snapshot}")?;
+        }
+        write!(f, "\n{}", self.tree)?;
+        self.reservations.iter().try_for_each(|reservation| writeln!(f, "{reservation}"))
+    }
+}
+
+impl Display for Addition {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        write!(f, "add {}", self.run)?;
+        if let Some(knot) = self.knot {
+            write!(f, "~{knot}")?;
+        }
+        match self.place {
+            AddPlace::Memory => f.write_str(" at mem ")?,
+            AddPlace::Top(level) => write!(f, " at {} ", LevelId::Disk(level))?,
+            AddPlace::Above(run) => write!(f, " above {run} ")?,
+            AddPlace::Into => f.write_str(" ")?,
+        }
+        slices(f, &self.slices)
+    }
+}
+
+impl Display for TreeEdit {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.write_str("edit")?;
+        history(f, self.flushes, self.flushed, self.dropped_below)?;
+        f.write_str("\n")?;
+        for input in &self.remove {
+            writeln!(f, "take {} {}", input.run, input.range)?;
+        }
+        self.add.iter().try_for_each(|addition| writeln!(f, "{addition}"))?;
+        for (level, counts) in &self.counters {
+            counters(f, *level, counts)?;
+        }
+        for (name, value) in &self.memo {
+            note(f, name, value.as_deref())?;
+            f.write_str("\n")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for crate::memo::Memo {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        self.iter().try_for_each(|(name, value)| {
+            note(f, name, Some(value))?;
+            f.write_str("\n")
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! Whatever is printed can be parsed back, and what is wrong is said with its place.
+
+use crate::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn key() -> impl Strategy<Value = Key> {
+    prop_oneof![
+        "[a-z]{1,6}".prop_map(Key::from),
+        vec(any::<u8>(), 1..12).prop_map(Key::from),
+        (0..1u64 << 50).prop_map(|number| Key::copy_from_slice(&number.to_be_bytes())),
+        (0..1u64 << 50).prop_map(|number| key_after(&number.to_be_bytes())),
+    ]
+}
+
+fn size() -> impl Strategy<Value = Size> {
+    (1..1u64 << 40, 0..1000u64).prop_map(|(bytes, entries)| Size {
+        bytes,
+        entries,
+        tombstones: entries / 3,
+    })
+}
+
+/// Disjoint slices, every third one a part of its table.
+fn slices(first_table: u64) -> impl Strategy<Value = Vec<Slice>> {
+    (proptest::collection::btree_set(key(), 3..12), size(), any::<bool>()).prop_map(
+        move |(keys, size, seqs)| {
+            let keys: Vec<Key> = keys.into_iter().collect();
+            let mut slices = Vec::new();
+            for (index, keys) in keys.chunks_exact(3).enumerate() {
+                let point = ProfilePoint { key: keys[1].clone(), below: Size::of_bytes(1) };
+                let table = Table {
+                    id: TableId(first_table + index as u64),
+                    root: index as u64 % 2,
+                    range: KeyRange::new(keys[0].clone(), keys[2].clone()),
+                    size,
+                    seq_min: SeqNo(u64::from(seqs)),
+                    seq_max: SeqNo(7 * u64::from(seqs)),
+                    profile: vec![point],
+                };
+                let part = KeyRange { start: keys[1].clone(), end: None };
+                let whole = Slice::whole(table);
+                slices.push(if index % 3 == 0 { whole } else { whole.clip(&part).unwrap() });
+            }
+            slices
+        },
+    )
+}
+
+fn tree() -> impl Strategy<Value = Tree> {
+    let runs = vec(slices(0), 1..8);
+    (runs, 0..4usize, size(), "[ -~]{0,12}").prop_map(|(runs, levels, flushed, note)| {
+        let mut tree = Tree::new();
+        for (index, slices) in runs.into_iter().enumerate() {
+            let renamed = slices.iter().enumerate().map(|(at, slice)| {
+                let id = TableId((index * 10 + at) as u64);
+                let table = Table { id, ..(**slice.table()).clone() };
+                Slice::whole(table).clip(slice.range()).unwrap()
+            });
+            let place = match index {
+                0 => AddPlace::Memory,
+                _ => AddPlace::Top(index % (levels + 1)),
+            };
+            let knot = (index % 4 == 3).then_some(KnotId(2));
+            let run = tree.next_run();
+            let add = vec![Addition { run, place, knot, slices: renamed.collect() }];
+            let counters = vec![(levels, Counters { merges: 1, waste: 9, ..Counters::default() })];
+            let memo = vec![("note".to_string(), Some(note.clone()))];
+            let edit = TreeEdit { add, counters, memo, flushes: 1, flushed, ..TreeEdit::default() };
+            assert_eq!(edit.to_string().parse(), Ok(edit.clone()), "{edit}");
+            apply(&mut tree, &edit).unwrap();
+        }
+        tree
+    })
+}
+
+proptest! {
+    #[test]
+    fn trees_and_edits_survive_their_text(tree in tree()) {
+        let text = tree.to_string();
+        prop_assert_eq!(text.parse::<Tree>().expect(&text), tree, "{}", text);
+    }
+
+    #[test]
+    fn views_survive_their_text(tree in tree(), memtable in 1..1u64 << 40, key in key()) {
+        let mut view = TreeView::new(tree, memtable);
+        view.oldest_snapshot = Some(SeqNo(memtable));
+        let plan = MergePlan {
+            inputs: vec![Input { run: RunId(3), range: KeyRange { start: key, end: None } }],
+            memo: vec![("at".into(), Some("x y".into())), ("old".into(), None)],
+            cut_bytes: Some(memtable),
+            ..MergePlan::merge([], Place::Into(RunId(4)), Reason::new("because {}", [1, 0, 0]))
+        };
+        view.reservations.push(Reservation { plan, state: ReservationState::UnderWay });
+        let text = view.to_string();
+        prop_assert_eq!(text.parse::<TreeView>().expect(&text), view, "{}", text);
+    }
+
+    #[test]
+    fn garbage_is_an_error_not_a_panic(text in "\\PC{0,60}") {
+        let _ = text.parse::<Tree>();
+        let _ = format!("tree\n{text}").parse::<Tree>();
+        let _ = format!("tree\nL0 r1[{text}]").parse::<TreeView>();
+        let _ = format!("merge {text}").parse::<MergePlan>();
+        let _ = format!("edit\n{text}").parse::<TreeEdit>();
+    }
+}
+
+#[test]
+fn every_place_and_mode_survives_its_text() {
+    for text in [
+        "merge r4 r3 r2 over .. into new run at L1 # level 0 has 3 runs of 3",
+        "merge r4 over a.. in place",
+        "merge r4:a..c r3:a..f into r3 cut 4MiB reuse 64KiB note at=7",
+        "move r4 over ..m into new run above r2",
+        "merge r4 over .. appended to r1",
+        "merge r4 over .. into nothing forget at # gone",
+    ] {
+        let plan: MergePlan = text.parse().expect(text);
+        assert_eq!(plan.to_string(), text);
+    }
+}
+
+#[test]
+fn errors_name_the_place_and_what_was_expected() {
+    let error = "tree\nL0 r1[t1:a..z lots]".parse::<Tree>().unwrap_err();
+    assert_eq!(error.to_string(), "line 2, column 15: expected a size in bytes, found `lots]`");
+    let error = "merge r1 over .. somewhere".parse::<MergePlan>().unwrap_err();
+    assert_eq!(error.to_string(), "line 1, column 18: expected `into`, found `somewhere`");
+    let error = "tree\nL99 ".parse::<Tree>().unwrap_err();
+    assert!(error.to_string().contains("a level below 64"), "{error}");
+}

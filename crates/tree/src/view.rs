@@ -1,0 +1,65 @@
+//! What a policy sees.
+
+use crate::entry::SeqNo;
+use crate::plan::MergePlan;
+use crate::run::RunId;
+use crate::tree::Tree;
+
+/// A plan that keeps others out of its part of the tree: the rectangle from its newest input to
+/// the place of its output, over the hull of its key ranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// The plan.
+    pub plan: MergePlan,
+    /// Under way, or blocked because it failed and its cause is not yet gone.
+    pub state: ReservationState,
+}
+
+/// Why a plan is reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReservationState {
+    /// The plan is being carried out.
+    UnderWay,
+    /// The plan failed; it is not tried again until its cause is gone.
+    Blocked,
+}
+
+/// All that a policy may know. One printable value: what can't be printed as text and parsed
+/// back, a policy may not see. No clock, no free space, no physical sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeView {
+    /// The tree.
+    pub tree: Tree,
+    /// Plans in flight and blocked plans, in the order in which they were made.
+    pub reservations: Vec<Reservation>,
+    /// The oldest snapshot that somebody holds.
+    pub oldest_snapshot: Option<SeqNo>,
+    /// Logical bytes at which a memtable is sealed.
+    pub memtable_bytes: u64,
+}
+
+impl TreeView {
+    /// A view of `tree` with nothing in flight.
+    pub fn new(tree: Tree, memtable_bytes: u64) -> TreeView {
+        TreeView { tree, memtable_bytes, ..TreeView::default() }
+    }
+
+    /// The policy's note called `name`, as it will be once all plans in flight have committed.
+    pub fn memo(&self, name: &str) -> Option<&str> {
+        let under_way = |r: &&Reservation| r.state == ReservationState::UnderWay;
+        let changes = self.reservations.iter().filter(under_way).flat_map(|r| r.plan.memo.iter());
+        match changes.filter(|(changed, _)| changed == name).next_back() {
+            Some((_, text)) => text.as_deref(),
+            None => self.tree.memo().text(name),
+        }
+    }
+
+    /// Whether `run` is an input or the target of a reserved plan.
+    pub fn is_reserved(&self, run: RunId) -> bool {
+        self.reservations.iter().any(|reservation| {
+            let place = reservation.plan.place;
+            reservation.plan.takes(run)
+                || matches!(place, crate::Place::Into(target) | crate::Place::Append(target) if target == run)
+        })
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a workload can't be built or goes no further.
+
+use std::fmt;
+
+use lsmith_spec::SpecError;
+
+/// Why a workload can't be built, or why its stream of operations ends early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WorkloadError {
+    /// The spelling is wrong, or names a workload or parameter that there is not.
+    Spec(SpecError),
+    /// An input file can't be had or lacks something as a whole.
+    Input {
+        /// The file as the spec names it.
+        file: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A line of an input file is malformed.
+    Line {
+        /// The file as the spec names it.
+        file: String,
+        /// The line, the first being 1.
+        line: u64,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl WorkloadError {
+    /// The line of the input file that is at fault, the first being 1.
+    #[must_use]
+    pub const fn line(&self) -> Option<u64> {
+        match self {
+            Self::Line { line, .. } => Some(*line),
+            Self::Spec(_) | Self::Input { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for WorkloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spec(error) => error.fmt(f),
+            Self::Input { file, message } => write!(f, "{file}: {message}"),
+            Self::Line { file, line, message } => write!(f, "{file}, line {line}: {message}"),
+        }
+    }
+}
+
+// A wrapped spec error is shown as this error's own text, so it is not also its source.
+impl std::error::Error for WorkloadError {}
+
+impl From<SpecError> for WorkloadError {
+    fn from(error: SpecError) -> Self {
+        Self::Spec(error)
+    }
+}

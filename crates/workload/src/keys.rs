@@ -1,0 +1,212 @@
+//! From items to keys.
+
+use crate::ranks::{DIGITS_MAX, Place, Ranks, rank_by_bytes, rank_by_place};
+
+/// The keys of a workload's items.
+#[derive(Clone, Debug)]
+pub(crate) enum KeySpace {
+    /// Keys made from numbers.
+    Decimal(DecimalKeys),
+    /// Keys read from a file.
+    Named(NamedKeys),
+}
+
+impl KeySpace {
+    /// Writes the key of `item` over `key`.
+    pub(crate) fn write(&self, item: u64, key: &mut Vec<u8>) {
+        key.clear();
+        match self {
+            Self::Decimal(keys) => keys.write(item, key),
+            Self::Named(keys) => key.extend_from_slice(keys.name(item as usize)),
+        }
+    }
+
+    /// Length of the key of `item`.
+    pub(crate) fn key_bytes(&self, item: u64) -> usize {
+        match self {
+            Self::Decimal(keys) => {
+                keys.prefix.len() + keys.digits(keys.number(item)) as usize
+            }
+            Self::Named(keys) => keys.name(item as usize).len(),
+        }
+    }
+
+    /// Ranks of the keys of items 0..`items`.
+    pub(crate) fn ranks(&self, items: u64) -> Ranks {
+        match self {
+            Self::Decimal(keys) if keys.ordered(items) => Ranks::Identity,
+            Self::Decimal(keys) => Ranks::Table(rank_by_place(items, |item| keys.place(item))),
+            Self::Named(keys) => {
+                Ranks::Table(rank_by_bytes(items as usize, |item| keys.name(item)))
+            }
+        }
+    }
+}
+
+/// A prefix followed by a decimal number, the item itself or a hash of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecimalKeys {
+    pub(crate) prefix: &'static str,
+    /// Whether the number is YCSB's hash of the item.
+    pub(crate) hashed: bool,
+    /// Shorter numbers get zeros in front.
+    pub(crate) digits_min: u32,
+}
+
+impl DecimalKeys {
+    /// YCSB's keys: `user` and the hash of the item.
+    pub(crate) const fn hashed() -> Self {
+        Self { prefix: "user", hashed: true, digits_min: 1 }
+    }
+
+    /// Keys in the order of their items.
+    pub(crate) const fn sequential() -> Self {
+        Self { prefix: "user", hashed: false, digits_min: 20 }
+    }
+
+    /// Whether items 0..`items` are in key order.
+    fn ordered(&self, items: u64) -> bool {
+        !self.hashed && digit_count(items.saturating_sub(1)) <= self.digits_min
+    }
+
+    fn number(&self, item: u64) -> u64 {
+        if self.hashed { fnv_hash(item) } else { item }
+    }
+
+    fn digits(&self, number: u64) -> u32 {
+        digit_count(number).max(self.digits_min)
+    }
+
+    fn place(&self, item: u64) -> Place {
+        let number = self.number(item);
+        let digits = self.digits(number);
+        (number * 10u64.pow(DIGITS_MAX.saturating_sub(digits)), digits)
+    }
+
+    fn write(&self, item: u64, key: &mut Vec<u8>) {
+        let mut number = self.number(item);
+        key.extend_from_slice(self.prefix.as_bytes());
+        let start = key.len();
+        key.resize(start + self.digits(number) as usize, b'0');
+        for digit in key[start..].iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+    }
+}
+
+fn digit_count(number: u64) -> u32 {
+    number.checked_ilog10().map_or(1, |log| log + 1)
+}
+
+/// YCSB's hash of a number: 64-bit FNV over its eight bytes, lowest first, made positive.
+///
+/// Its step (xor, then multiply) is that of FNV-1a. Below 2^63 but for one value of 2^64.
+pub(crate) fn fnv_hash(number: u64) -> u64 {
+    const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let hash = number
+        .to_le_bytes()
+        .iter()
+        .fold(OFFSET_BASIS, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    hash.cast_signed().unsigned_abs()
+}
+
+/// Distinct keys as they stand in a file, in order of first appearance.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NamedKeys {
+    bytes: Vec<u8>,
+    /// Where each key ends in `bytes`.
+    ends: Vec<usize>,
+}
+
+impl NamedKeys {
+    pub(crate) fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn name(&self, index: usize) -> &[u8] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.bytes[start..self.ends[index]]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(keys: &KeySpace, item: u64) -> String {
+        let mut key = b"left over".to_vec();
+        keys.write(item, &mut key);
+        assert_eq!(key.len(), keys.key_bytes(item));
+        String::from_utf8(key).unwrap()
+    }
+
+    fn check_ranks(keys: &KeySpace, items: u64) {
+        let texts: Vec<String> = (0..items).map(|item| key(keys, item)).collect();
+        let mut sorted = texts.clone();
+        sorted.sort();
+        sorted.dedup();
+        let ranks = keys.ranks(items);
+        for (item, text) in texts.iter().enumerate() {
+            let place = sorted.binary_search(text).unwrap() as u64;
+            assert_eq!(ranks.rank(item as u64), place, "{text}");
+        }
+    }
+
+    #[test]
+    fn hashed_keys_are_those_of_ycsb() {
+        // As printed by YCSB for the first records of a load.
+        let keys = KeySpace::Decimal(DecimalKeys::hashed());
+        assert_eq!(key(&keys, 0), "user6284781860667377211");
+        assert_eq!(key(&keys, 1), "user8517097267634966620");
+        assert_eq!(key(&keys, 2), "user1820151046732198393");
+    }
+
+    #[test]
+    fn numbers_are_padded() {
+        let keys = |digits_min| {
+            KeySpace::Decimal(DecimalKeys { prefix: "k", hashed: false, digits_min })
+        };
+        assert_eq!(key(&keys(1), 0), "k0");
+        assert_eq!(key(&keys(1), 1234), "k1234");
+        assert_eq!(key(&keys(6), 1234), "k001234");
+        assert_eq!(key(&KeySpace::Decimal(DecimalKeys::sequential()), 7), "user00000000000000000007");
+    }
+
+    #[test]
+    fn ranks_are_places_in_byte_order() {
+        for digits_min in [1, 18, 19, 20, 25] {
+            check_ranks(
+                &KeySpace::Decimal(DecimalKeys { digits_min, ..DecimalKeys::hashed() }),
+                3000,
+            );
+        }
+        for digits_min in [1, 2, 3, 4, 30] {
+            check_ranks(
+                &KeySpace::Decimal(DecimalKeys { prefix: "", hashed: false, digits_min }),
+                1234,
+            );
+        }
+        let mut named = NamedKeys::default();
+        for name in ["b", "a/b", "", "ä", "a", "a/", "aa"] {
+            named.push(name.as_bytes());
+        }
+        check_ranks(&KeySpace::Named(named), 7);
+    }
+
+    #[test]
+    fn padded_items_need_no_table() {
+        let keys = DecimalKeys { prefix: "", hashed: false, digits_min: 3 };
+        assert_eq!(KeySpace::Decimal(keys).ranks(1000), Ranks::Identity);
+        assert_ne!(KeySpace::Decimal(keys).ranks(1001), Ranks::Identity);
+    }
+}

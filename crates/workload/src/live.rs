@@ -1,0 +1,89 @@
+//! How much of what was written is still visible.
+
+use crate::Op;
+
+/// Logical bytes per entry beside key and value.
+const ENTRY_BYTES: u64 = 8;
+
+/// Marks an item without a live value; no value is as long.
+const ABSENT: u32 = u32::MAX;
+
+/// Follows the live bytes of a store: the logical bytes of the newest versions that are not
+/// deleted, which is what a store would take if nothing were ever obsolete.
+///
+/// Takes 4 bytes per item.
+#[derive(Clone, Debug, Default)]
+pub struct LiveBytes {
+    /// Length of the value of each item, or [`ABSENT`].
+    values: Vec<u32>,
+    bytes: u64,
+    entries: u64,
+}
+
+impl LiveBytes {
+    /// Of an empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes note of an operation on a key of `key_bytes`; reads change nothing.
+    pub fn observe(&mut self, op: &Op, key_bytes: usize) {
+        if !op.writes_value() && !op.deletes() {
+            return;
+        }
+        let index = op.item as usize;
+        if index >= self.values.len() {
+            self.values.resize(index + 1, ABSENT);
+        }
+        let new = if op.deletes() { ABSENT } else { op.value_bytes };
+        let old = std::mem::replace(&mut self.values[index], new);
+        let entry_bytes = key_bytes as u64 + ENTRY_BYTES;
+        if old != ABSENT {
+            self.bytes -= entry_bytes + u64::from(old);
+            self.entries -= 1;
+        }
+        if new != ABSENT {
+            self.bytes += entry_bytes + u64::from(new);
+            self.entries += 1;
+        }
+    }
+
+    /// Logical bytes of all live entries: key, value and 8 bytes each.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Number of live entries.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_newest_undeleted_versions_count() {
+        let mut live = LiveBytes::new();
+        for (op, bytes, entries) in [
+            (Op::delete(3), 0, 0),
+            (Op::put(3, 100), 118, 1),
+            (Op::put(0, 0), 136, 2),
+            (Op::put(3, 50), 86, 2),
+            (Op::read(3), 86, 2),
+            (Op::scan(0, 10), 86, 2),
+            (Op::read_modify_write(3, 60), 96, 2),
+            (Op::delete(0), 78, 1),
+            (Op::delete(0), 78, 1),
+            (Op::delete(3), 0, 0),
+            (Op::put(9, 1), 19, 1),
+        ] {
+            live.observe(&op, 10);
+            assert_eq!((live.bytes(), live.entries()), (bytes, entries), "after {op:?}");
+        }
+    }
+}
