@@ -103,7 +103,8 @@ pub fn check_tree(tree: &Tree) -> Result<(), TreeError> {
         return Err(TreeError::SameName { run: pair[0] });
     }
     seen.sort_unstable_by(|left, right| (left.0, &left.1.start).cmp(&(right.0, &right.1.start)));
-    let twice = |pair: &&[(TableId, &KeyRange)]| pair[0].0 == pair[1].0 && pair[0].1.overlaps(pair[1].1);
+    let twice =
+        |pair: &&[(TableId, &KeyRange)]| pair[0].0 == pair[1].0 && pair[0].1.overlaps(pair[1].1);
     match seen.windows(2).find(twice) {
         Some(pair) => Err(TreeError::SeenTwice { table: pair[0].0 }),
         None => Ok(()),
@@ -119,9 +120,10 @@ fn check_run(run: &Run) -> Result<(), TreeError> {
         if slice.range().is_empty() || !table.range.covers(slice.range()) {
             return Err(TreeError::BadSlice { run: run.id(), slice: index });
         }
-        let ascending = table.profile.windows(2).all(|pair| {
-            pair[0].key < pair[1].key && pair[0].below.bytes <= pair[1].below.bytes
-        });
+        let ascending = table
+            .profile
+            .windows(2)
+            .all(|pair| pair[0].key < pair[1].key && pair[0].below.bytes <= pair[1].below.bytes);
         let inside = |point: &crate::ProfilePoint| {
             table.range.contains(&point.key) && point.below.bytes <= table.size.bytes
         };
@@ -280,6 +282,14 @@ pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<(), PlanError> {
         check_move(&line, plan)?;
     }
     check_reservations(view, &line, plan)
+}
+
+impl TreeView {
+    /// Whether the part of the tree that `plan` reaches is free of reservations: what a policy asks
+    /// of a candidate before it proposes it.
+    pub fn is_free_for(&self, plan: &MergePlan) -> bool {
+        check_reservations(self, &AgeLine::new(&self.tree), plan).is_ok()
+    }
 }
 
 fn check_inputs(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {

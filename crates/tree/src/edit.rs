@@ -106,7 +106,8 @@ impl TreeEdit {
     /// written, taken over and dropped must be equally many.
     pub fn of_plan(tree: &Tree, plan: &MergePlan, outcome: Outcome) -> Result<TreeEdit, PlanError> {
         let entries_in = outcome.from_memory.entries + outcome.read.entries;
-        let entries_out = outcome.written.entries + outcome.reused.entries + outcome.entries_dropped;
+        let entries_out =
+            outcome.written.entries + outcome.reused.entries + outcome.entries_dropped;
         if plan.mode == Mode::Merge && entries_in != entries_out {
             return Err(PlanError::NotConserved { entries_in, entries_out });
         }

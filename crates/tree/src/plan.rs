@@ -3,6 +3,7 @@
 use crate::memo::MemoChange;
 use crate::range::{Key, KeyRange};
 use crate::run::RunId;
+use crate::tree::Tree;
 use std::fmt;
 
 /// One input of a plan: the part of a run that lies in a key range.
@@ -126,6 +127,14 @@ impl MergePlan {
             memo: Vec::new(),
             reason,
         }
+    }
+
+    /// The plan that every interpreter carries out by itself when a sealed memtable waits and the
+    /// policy has no plan: the oldest memtable becomes the newest run of level 0.
+    pub fn flush(tree: &Tree) -> Option<MergePlan> {
+        let oldest = tree.memory().runs().last()?.id();
+        let reason = Reason::new("a sealed memtable waits for room", [0; 3]);
+        Some(MergePlan::merge([oldest], Place::NewRun(0), reason))
     }
 
     /// The least range that covers what all inputs take.

@@ -51,7 +51,10 @@ impl KeyRange {
 
     /// Whether some key can lie in both ranges.
     pub fn overlaps(&self, other: &KeyRange) -> bool {
-        !self.is_empty() && !other.is_empty() && self.starts_before_end(other) && other.starts_before_end(self)
+        !self.is_empty()
+            && !other.is_empty()
+            && self.starts_before_end(other)
+            && other.starts_before_end(self)
     }
 
     /// Whether every key of `other` lies in this range.

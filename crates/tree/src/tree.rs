@@ -80,7 +80,8 @@ impl Tree {
     /// All runs with their levels, newest first, memory included.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = (LevelId, &Arc<Run>)> {
         let disk = self.levels.iter().enumerate();
-        let disk = disk.flat_map(|(i, level)| level.runs.iter().map(move |r| (LevelId::Disk(i), r)));
+        let disk =
+            disk.flat_map(|(i, level)| level.runs.iter().map(move |r| (LevelId::Disk(i), r)));
         self.memory.runs.iter().map(|run| (LevelId::Memory, run)).chain(disk)
     }
 

@@ -47,8 +47,9 @@ impl TreeView {
     /// The policy's note called `name`, as it will be once all plans in flight have committed.
     pub fn memo(&self, name: &str) -> Option<&str> {
         let under_way = |r: &&Reservation| r.state == ReservationState::UnderWay;
-        let changes = self.reservations.iter().filter(under_way).flat_map(|r| r.plan.memo.iter());
-        match changes.filter(|(changed, _)| changed == name).next_back() {
+        let mut changes =
+            self.reservations.iter().filter(under_way).flat_map(|r| r.plan.memo.iter());
+        match changes.rfind(|(changed, _)| changed == name) {
             Some((_, text)) => text.as_deref(),
             None => self.tree.memo().text(name),
         }

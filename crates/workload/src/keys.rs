@@ -24,9 +24,7 @@ impl KeySpace {
     /// Length of the key of `item`.
     pub(crate) fn key_bytes(&self, item: u64) -> usize {
         match self {
-            Self::Decimal(keys) => {
-                keys.prefix.len() + keys.digits(keys.number(item)) as usize
-            }
+            Self::Decimal(keys) => keys.prefix.len() + keys.digits(keys.number(item)) as usize,
             Self::Named(keys) => keys.name(item as usize).len(),
         }
     }
@@ -173,13 +171,15 @@ mod tests {
 
     #[test]
     fn numbers_are_padded() {
-        let keys = |digits_min| {
-            KeySpace::Decimal(DecimalKeys { prefix: "k", hashed: false, digits_min })
-        };
+        let keys =
+            |digits_min| KeySpace::Decimal(DecimalKeys { prefix: "k", hashed: false, digits_min });
         assert_eq!(key(&keys(1), 0), "k0");
         assert_eq!(key(&keys(1), 1234), "k1234");
         assert_eq!(key(&keys(6), 1234), "k001234");
-        assert_eq!(key(&KeySpace::Decimal(DecimalKeys::sequential()), 7), "user00000000000000000007");
+        assert_eq!(
+            key(&KeySpace::Decimal(DecimalKeys::sequential()), 7),
+            "user00000000000000000007"
+        );
     }
 
     #[test]

@@ -15,7 +15,8 @@ impl Rng {
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
         let start = mix(seed) ^ mix(!stream);
-        Self { state: [1, 2, 3, 4].map(|i| mix(start.wrapping_add(i * GOLDEN_GAMMA))) }
+        let word = |i| mix(start.wrapping_add(GOLDEN_GAMMA.wrapping_mul(i)));
+        Self { state: [1, 2, 3, 4].map(word) }
     }
 
     /// 64 random bits.

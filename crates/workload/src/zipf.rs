@@ -44,8 +44,8 @@ impl Zipf {
             let area = self.high + rng.unit() * (self.low - self.high);
             let x = self.inverse(area);
             let rank = (x + 0.5).clamp(1.0, self.ranks as f64).floor();
-            let accepted = rank - x <= self.shortcut
-                || area >= self.integral(rank + 0.5) - self.density(rank);
+            let accepted =
+                rank - x <= self.shortcut || area >= self.integral(rank + 0.5) - self.density(rank);
             if accepted {
                 return rank as u64 - 1;
             }

@@ -195,7 +195,7 @@ impl Env for FaultEnv {
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         self.plan.step(OpClass::Create)?;
         let inner = self.inner.create(path)?;
-        Ok(Box::new(FaultWrite { inner, plan: Arc::clone(&self.plan) }))
+        Ok(Box::new(FaultWrite { inner, plan: Arc::clone(&self.plan), failed: false }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
@@ -227,16 +227,28 @@ impl Env for FaultEnv {
 struct FaultWrite {
     inner: Box<dyn WriteFile>,
     plan: Arc<Plan>,
+    failed: bool,
+}
+
+impl FaultWrite {
+    fn step(&mut self, class: OpClass) -> io::Result<()> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write to this file failed"));
+        }
+        let result = self.plan.step(class);
+        self.failed = result.is_err();
+        result
+    }
 }
 
 impl WriteFile for FaultWrite {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.plan.step(OpClass::Write)?;
+        self.step(OpClass::Write)?;
         self.inner.write_all(bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.plan.step(OpClass::Sync)?;
+        self.step(OpClass::Sync)?;
         self.inner.sync()
     }
 }

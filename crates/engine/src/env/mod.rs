@@ -103,7 +103,8 @@ pub trait LogFile: Debug + Send + Sync {
     /// than fits, or a length that is not a multiple of 8, is `InvalidInput` and stores nothing.
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes everything appended before the call survive power loss.
+    /// Makes everything appended before the call survive power loss. After an error nobody knows
+    /// what is stored, also when a later call succeeds: append no more.
     fn sync(&self, reach: SyncReach) -> io::Result<()>;
 
     /// Bytes appended so far.

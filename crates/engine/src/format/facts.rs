@@ -1,16 +1,17 @@
 //! What is known about a table as a whole: its properties block.
 //!
 //! ```text
-//! data blocks | entries | tombstones | logical bytes | least seq | greatest seq - least seq
+//! data blocks | size | least sequence number | greatest - least
 //! | first key | last key | points | point ... | seal
-//! point = shared | suffix | logical bytes | entries | tombstones
+//! size  = entries | tombstones | logical bytes
+//! point = key | size
 //! ```
 //!
 //! All numbers are varints, keys follow their lengths. A point of the profile says how much lies
-//! below a key; its numbers are what comes on top of the point before, and so is its key: it
-//! shares that many bytes with the start of the key before.
+//! below its key; the size in it is what comes on top of the point before.
 
-use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
+use super::codec::{Damage, Reader, put_bytes, put_varint};
+use super::footer::{FOOTER_BYTES, Footer};
 use crate::cursor::EntryRef;
 use lsmith_tree::{Key, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, logical_bytes};
 
@@ -52,19 +53,17 @@ impl TableFacts {
         put_bytes(&mut out, &self.first_key);
         put_bytes(&mut out, &self.last_key);
         put_varint(&mut out, self.profile.len() as u64);
-        let (mut key, mut below) = (&self.first_key, Size::default());
+        let mut below = Size::default();
         for point in &self.profile {
-            let shared = common_prefix_bytes(key, &point.key);
-            put_varint(&mut out, shared as u64);
-            put_bytes(&mut out, point.key.get(shared..).unwrap_or_default());
+            put_bytes(&mut out, &point.key);
             put_size(&mut out, below, point.below);
-            (key, below) = (&point.key, point.below);
+            below = point.below;
         }
         out
     }
 
-    /// Decodes the payload of the properties block of `table`.
-    pub(crate) fn parse(payload: &[u8], table: u64) -> Result<TableFacts, Damage> {
+    /// Decodes the payload of the properties block of the table that ends with `footer`.
+    pub(crate) fn parse(payload: &[u8], footer: &Footer) -> Result<TableFacts, Damage> {
         let mut reader = Reader::new(payload, 0);
         let data_blocks = reader.varint()?;
         let size = take_size(&mut reader, Size::default())?;
@@ -75,25 +74,20 @@ impl TableFacts {
         let first_key = Key::copy_from_slice(reader.bytes()?);
         let last_key = Key::copy_from_slice(reader.bytes()?);
         let points = reader.varint()?;
-        let mut profile: Vec<ProfilePoint> = Vec::new();
+        let (mut profile, mut below) = (Vec::new(), Size::default());
         for _ in 0..points {
-            let (key, below) = match profile.last() {
-                Some(point) => (&point.key, point.below),
-                None => (&first_key, Size::default()),
-            };
-            let shared = reader.size()?;
-            let Some(shared) = key.get(..shared) else {
-                return Err(reader.damage("a key shares bytes that are not there"));
-            };
-            let key = Key::from([shared, reader.bytes()?].concat());
-            let below = take_size(&mut reader, below)?;
+            let key = Key::copy_from_slice(reader.bytes()?);
+            below = take_size(&mut reader, below)?;
             profile.push(ProfilePoint { key, below });
         }
         reader.finish()?;
+        if size.entries == 0 || size.tombstones > size.entries || first_key > last_key {
+            return Err(Damage::whole("the properties contradict themselves"));
+        }
         Ok(TableFacts {
-            table,
-            file_bytes: 0,
-            data_bytes: 0,
+            table: footer.table,
+            file_bytes: footer.properties.end + FOOTER_BYTES as u64,
+            data_bytes: footer.filter.start,
             data_blocks,
             size,
             first_key,

@@ -80,11 +80,9 @@ impl Fences {
             block_end = block_end.saturating_add(tagged >> 1);
             let shared = reader.size()?;
             let suffix = reader.bytes()?;
-            let Some(shared_end) = keys.len().checked_sub(key_start).filter(|had| shared <= *had)
-            else {
+            if shared > keys.len() - key_start {
                 return Err(reader.damage("a fence shares bytes that are not there"));
-            };
-            debug_assert!(shared <= shared_end);
+            }
             let end = keys.len() as u64 + (shared + suffix.len()) as u64;
             // Each fence is the start of a key that its block holds in full.
             if block_end > data_bytes || end > data_bytes {
@@ -93,9 +91,9 @@ impl Fences {
             let Ok(key_end) = u32::try_from(end) else {
                 return Err(reader.damage("fences exceed 4 GiB"));
             };
-            let from = key_start;
+            let shared = key_start..key_start + shared;
             key_start = keys.len();
-            keys.extend_from_within(from..from + shared);
+            keys.extend_from_within(shared);
             keys.extend_from_slice(suffix);
             key_starts.push(key_end);
             block_starts.push(block_end);
@@ -131,7 +129,7 @@ impl Fences {
 
     /// Whether block `index` starts with the key with which the block before ended.
     pub(crate) fn continued(&self, index: usize) -> bool {
-        self.continued.iter().any(|at| *at as usize == index)
+        u32::try_from(index).is_ok_and(|index| self.continued.binary_search(&index).is_ok())
     }
 
     /// Whether versions of `key` may fill the end of the block before block `index`.

@@ -1,1 +1,5 @@
-//! To be filled.
+//! Carrying out merge plans.
+
+mod fold;
+
+pub(crate) use fold::{Fold, FoldCounts};

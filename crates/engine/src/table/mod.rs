@@ -1,1 +1,20 @@
-//! To be filled.
+//! Immutable tables: sorted files of checksummed blocks with fence pointers and a filter.
+//!
+//! [`TableWriter`] writes one from entries in the store's order, [`Table`] reads it: one key with
+//! [`Table::get`], in order with a [`TableCursor`], all of it with [`Table::verify`]. Open tables
+//! share one [`BlockCache`]. `format/` knows what the bytes mean, `docs/format.md` tells it.
+
+mod cache;
+mod cursor;
+mod reader;
+mod table_file;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+pub(crate) use crate::format::TableFacts;
+pub(crate) use cache::BlockCache;
+pub(crate) use cursor::{CacheFill, TableCursor};
+pub(crate) use reader::{Found, ReadCount, Table};
+pub(crate) use writer::{TableOptions, TableWriter};

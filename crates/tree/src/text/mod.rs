@@ -32,5 +32,6 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
+pub use parse::parse_key;
 pub use print::{DisplayKey, display_key};
 pub use scan::TextError;

@@ -6,13 +6,20 @@ use crate::entry::SeqNo;
 use crate::level::Counters;
 use crate::memo::MemoChange;
 use crate::plan::{Input, MergePlan, Mode, Place, Reason};
-use crate::range::KeyRange;
+use crate::range::{Key, KeyRange};
 use crate::run::{KnotId, Run, RunId};
 use crate::slice::{ProfilePoint, Size, Slice, Table, TableId};
 use crate::tree::{LEVELS_MAX, Tree};
 use crate::view::{Reservation, ReservationState, TreeView};
 use std::str::FromStr;
 use std::sync::Arc;
+
+/// Reads a key printed by [`display_key`](super::display_key).
+pub fn parse_key(text: &str) -> Result<Key> {
+    let mut line = Scanner::lines(text).next().ok_or_else(|| empty("a key"))?;
+    let key = line.key()?.ok_or_else(|| line.expected("a key"))?;
+    line.finish().map(|()| key)
+}
 
 impl FromStr for Tree {
     type Err = TextError;

@@ -57,7 +57,8 @@ impl<'a> Scanner<'a> {
     /// An error that says what was expected here.
     pub(super) fn expected(&self, what: impl fmt::Display) -> TextError {
         let found: String = self.rest().trim_start().chars().take(24).collect();
-        let found = if found.is_empty() { "the end of the line".into() } else { format!("`{found}`") };
+        let found =
+            if found.is_empty() { "the end of the line".into() } else { format!("`{found}`") };
         TextError {
             line: self.line,
             column: self.text[..self.at].chars().count() + 1,
@@ -169,11 +170,17 @@ impl<'a> Scanner<'a> {
             self.at += 1;
             let number = self.number("a number")?.to_be_bytes();
             let after = self.eat("+");
-            return Ok(Some(if after { key_after(&number) } else { Key::copy_from_slice(&number) }));
+            return Ok(Some(if after {
+                key_after(&number)
+            } else {
+                Key::copy_from_slice(&number)
+            }));
         }
-        Ok(rest.starts_with(is_bare).then(|| self.word("a key")).transpose()?.map(|word| {
-            Key::copy_from_slice(word.as_bytes())
-        }))
+        Ok(rest
+            .starts_with(is_bare)
+            .then(|| self.word("a key"))
+            .transpose()?
+            .map(|word| Key::copy_from_slice(word.as_bytes())))
     }
 
     /// Takes a word or a quoted text.

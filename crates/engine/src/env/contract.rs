@@ -1,0 +1,206 @@
+//! What every environment must do, as one check.
+
+use super::{Env, LogFile, SyncReach, WriteFile};
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// Exercises every promise of [`Env`] and of the files it makes, inside `dir`, which must not
+/// exist yet but whose parent must. Surviving power loss is the one promise it cannot check.
+///
+/// # Panics
+///
+/// Where a promise is broken.
+pub fn check(env: &dyn Env, dir: &Path) {
+    directories(env, dir);
+    written_files(env, dir);
+    reading(env, dir);
+    names(env, dir);
+    logs(env, dir);
+    full_logs(env, dir);
+    appends_of_many_threads(env, dir);
+    locks(env, dir);
+    surroundings(env, dir);
+}
+
+fn kind<T>(result: io::Result<T>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind())
+}
+
+fn contents(env: &dyn Env, path: &Path) -> Vec<u8> {
+    let file = env.open(path).expect("opens a file");
+    let mut bytes = vec![0xEE; file.bytes().expect("tells its length") as usize];
+    file.read_exact_at(&mut bytes, 0).expect("reads a whole file");
+    bytes
+}
+
+fn created(env: &dyn Env, path: &Path, bytes: &[u8]) -> Box<dyn WriteFile> {
+    let mut file = env.create(path).expect("creates a file");
+    file.write_all(bytes).expect("writes");
+    file.sync().expect("syncs");
+    file
+}
+
+fn directories(env: &dyn Env, dir: &Path) {
+    assert_eq!(kind(env.list(dir)), Some(ErrorKind::NotFound));
+    let deep = dir.join("deep").join("deeper");
+    env.create_dir_all(&deep).expect("creates a directory and its parents");
+    env.create_dir_all(&deep).expect("an existing directory is fine");
+    assert_eq!(env.list(&deep).expect("lists"), Vec::<String>::new());
+    created(env, &dir.join("b"), b"");
+    created(env, &dir.join("a"), b"");
+    created(env, &dir.join("c"), b"");
+    assert_eq!(env.list(dir).expect("lists"), ["a", "b", "c", "deep"]);
+    env.sync_dir(dir).expect("syncs a directory");
+    env.sync_dir(&deep).expect("syncs an empty directory");
+    assert_eq!(kind(env.sync_dir(&dir.join("none"))), Some(ErrorKind::NotFound));
+    assert_eq!(kind(env.create(&dir.join("none/a"))), Some(ErrorKind::NotFound));
+}
+
+fn written_files(env: &dyn Env, dir: &Path) {
+    let path = dir.join("written");
+    let mut file = env.create(&path).expect("creates a file");
+    assert_eq!(kind(env.create(&path)), Some(ErrorKind::AlreadyExists));
+    assert_eq!(env.file_bytes(&path).expect("exists"), 0);
+
+    // Pieces below, around and far above any buffer, each of a content of its own.
+    let mut all = Vec::new();
+    for (index, length) in [0, 1, 511, 4096, 300_000, 7, 2_000_000, 1, 262_143].iter().enumerate() {
+        let piece = vec![index as u8 + 1; *length];
+        file.write_all(&piece).expect("writes");
+        all.extend_from_slice(&piece);
+    }
+    file.sync().expect("syncs");
+    assert!(contents(env, &path) == all, "reads what was written");
+    file.write_all(b"more").expect("writes after a sync");
+    file.sync().expect("syncs again");
+    file.sync().expect("syncs with nothing new");
+    drop(file);
+    assert_eq!(env.file_bytes(&path).expect("exists"), all.len() as u64 + 4);
+    assert!(contents(env, &path).ends_with(b"\x09more"));
+}
+
+fn reading(env: &dyn Env, dir: &Path) {
+    let path = dir.join("read");
+    created(env, &path, b"0123456789");
+    let file = env.open(&path).expect("opens");
+    assert_eq!(file.bytes().expect("tells its length"), 10);
+    let mut buffer = [0; 4];
+    file.read_exact_at(&mut buffer, 6).expect("reads up to the end");
+    assert_eq!(&buffer, b"6789");
+    file.read_exact_at(&mut buffer, 0).expect("reads backwards too");
+    assert_eq!(&buffer, b"0123");
+    file.read_exact_at(&mut [], 10).expect("reads nothing");
+    assert_eq!(kind(file.read_exact_at(&mut buffer, 7)), Some(ErrorKind::UnexpectedEof));
+    assert_eq!(kind(file.read_exact_at(&mut buffer, 1 << 40)), Some(ErrorKind::UnexpectedEof));
+    assert_eq!(kind(env.open(&dir.join("none"))), Some(ErrorKind::NotFound));
+
+    env.remove_file(&path).expect("removes an open file");
+    file.read_exact_at(&mut buffer, 3).expect("an open file outlives its name");
+    assert_eq!(&buffer, b"3456");
+}
+
+fn names(env: &dyn Env, dir: &Path) {
+    let (old, new) = (dir.join("old"), dir.join("new"));
+    created(env, &old, b"old");
+    env.rename(&old, &new).expect("renames");
+    assert_eq!(kind(env.file_bytes(&old)), Some(ErrorKind::NotFound));
+    assert_eq!(contents(env, &new), b"old");
+    created(env, &old, b"newer");
+    let replaced = env.open(&new).expect("opens");
+    env.rename(&old, &new).expect("renames onto a file");
+    assert_eq!(contents(env, &new), b"newer");
+    assert_eq!(replaced.bytes().expect("an open file outlives its name"), 3);
+    env.rename(&new, &new).expect("renames onto itself");
+    env.rename(&new, &dir.join("deep/new")).expect("renames into another directory");
+    assert_eq!(contents(env, &dir.join("deep/new")), b"newer");
+    assert_eq!(kind(env.rename(&old, &new)), Some(ErrorKind::NotFound));
+
+    env.remove_file(&dir.join("deep/new")).expect("removes");
+    assert_eq!(kind(env.remove_file(&new)), Some(ErrorKind::NotFound));
+    created(env, &new, b"again");
+    assert_eq!(contents(env, &new), b"again");
+}
+
+fn logs(env: &dyn Env, dir: &Path) {
+    let path = dir.join("log");
+    let log = env.create_log(&path, 1000).expect("creates a log");
+    assert_eq!(kind(env.create_log(&path, 1000)), Some(ErrorKind::AlreadyExists));
+    assert_eq!((log.bytes(), log.capacity()), (0, 1000));
+    assert!(contents(env, &path) == [0; 1000], "a new log has its full length, of zeros");
+
+    log.append(b"8 bytes.").expect("appends");
+    log.append(&[]).expect("appends nothing");
+    log.append(&[7; 24]).expect("appends");
+    assert_eq!(log.bytes(), 32);
+    let mut expected = [b"8 bytes.".as_slice(), &[7; 24]].concat();
+    expected.resize(1000, 0);
+    assert!(contents(env, &path) == expected, "what was appended is there without a sync");
+    log.sync(SyncReach::Data).expect("syncs");
+    log.sync(SyncReach::All).expect("syncs everything");
+
+    for bad in [&[1; 7][..], &[1; 33], &[1; 976], &[1; 1 << 20]] {
+        assert_eq!(kind(log.append(bad)), Some(ErrorKind::InvalidInput));
+    }
+    assert_eq!(log.bytes(), 32);
+    log.append(&[9; 968]).expect("fills the log");
+    expected[32..].fill(9);
+    assert!(contents(env, &path) == expected, "what was refused is not there");
+    assert_eq!(kind(log.append(&[1; 8])), Some(ErrorKind::InvalidInput));
+
+    env.remove_file(&path).expect("removes an open log");
+    log.sync(SyncReach::Data).expect("an open log outlives its name");
+}
+
+fn full_logs(env: &dyn Env, dir: &Path) {
+    let path = dir.join("large");
+    assert_eq!(kind(env.create_log(&path, 0)), Some(ErrorKind::InvalidInput));
+    assert_eq!(kind(env.file_bytes(&path)), Some(ErrorKind::NotFound));
+    let free = env.free_bytes(dir).expect("tells the room");
+    // More than any device has means that there is no limit to check.
+    if free < 1 << 60 {
+        // Others may free room meanwhile: ask for much more than there is.
+        let result = env.create_log(&path, 2 * free + (1 << 40));
+        assert_eq!(kind(result), Some(ErrorKind::StorageFull));
+        assert_eq!(kind(env.file_bytes(&path)), Some(ErrorKind::NotFound));
+    }
+}
+
+fn appends_of_many_threads(env: &dyn Env, dir: &Path) {
+    let path = dir.join("threads");
+    let log = env.create_log(&path, 4 * 100 * 72).expect("creates a log");
+    let append_all = |log: &dyn LogFile, thread: u8| {
+        for _ in 0..100 {
+            log.append(&[thread; 72]).expect("appends");
+        }
+    };
+    std::thread::scope(|scope| {
+        for thread in 1..=4 {
+            let log = &*log;
+            scope.spawn(move || append_all(log, thread));
+        }
+    });
+    assert_eq!(log.bytes(), log.capacity());
+    let bytes = contents(env, &path);
+    let mut counts = [0; 5];
+    for record in bytes.chunks(72) {
+        assert!(record.iter().all(|byte| *byte == record[0]), "appends do not mix");
+        counts[usize::from(record[0])] += 1;
+    }
+    assert_eq!(counts, [0, 100, 100, 100, 100]);
+}
+
+fn locks(env: &dyn Env, dir: &Path) {
+    let held = env.lock(dir).expect("takes a free lock");
+    assert_eq!(kind(env.lock(dir)), Some(ErrorKind::WouldBlock));
+    drop(env.lock(&dir.join("deep")).expect("another directory has a lock of its own"));
+    assert_eq!(kind(env.lock(dir)), Some(ErrorKind::WouldBlock));
+    drop(held);
+    drop(env.lock(dir).expect("a lock that was given back is free"));
+    assert_eq!(kind(env.lock(&dir.join("none"))), Some(ErrorKind::NotFound));
+}
+
+fn surroundings(env: &dyn Env, dir: &Path) {
+    assert_eq!(kind(env.free_bytes(&dir.join("none"))), Some(ErrorKind::NotFound));
+    let times: Vec<_> = (0..100).map(|_| env.now()).collect();
+    assert!(times.is_sorted(), "time never goes back");
+}

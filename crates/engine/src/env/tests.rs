@@ -1,0 +1,284 @@
+use super::*;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+fn root() -> &'static Path {
+    Path::new("/")
+}
+
+fn read(env: &dyn Env, path: &str) -> Vec<u8> {
+    let file = env.open(Path::new(path)).unwrap();
+    let mut bytes = vec![0; file.bytes().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+fn kind<T>(result: io::Result<T>) -> Option<ErrorKind> {
+    result.err().map(|error| error.kind())
+}
+
+fn write(env: &dyn Env, path: &str, bytes: &[u8]) -> Box<dyn WriteFile> {
+    let mut file = env.create(Path::new(path)).unwrap();
+    file.write_all(bytes).unwrap();
+    file
+}
+
+fn write_synced(env: &dyn Env, path: &str, bytes: &[u8]) {
+    write(env, path, bytes).sync().unwrap();
+}
+
+#[test]
+fn the_real_environment_keeps_the_contract() {
+    let temp = tempfile::tempdir().unwrap();
+    contract::check(&RealEnv::new(), &temp.path().join("store"));
+}
+
+#[test]
+fn the_environment_in_memory_keeps_the_contract() {
+    contract::check(&MemEnv::new(), Path::new("/store"));
+    contract::check(&MemEnv::with_capacity(64 << 20), Path::new("relative"));
+}
+
+#[test]
+fn the_faulty_environment_without_faults_keeps_the_contract() {
+    contract::check(&FaultEnv::new(Arc::new(MemEnv::new())), Path::new("/store"));
+}
+
+#[test]
+fn real_logs_lie_on_space_that_is_theirs() {
+    use std::os::unix::fs::MetadataExt;
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("log");
+    let _log = RealEnv::new().create_log(&path, 1 << 20).unwrap();
+    assert!(std::fs::metadata(&path).unwrap().blocks() * 512 >= 1 << 20);
+}
+
+#[test]
+fn power_loss_keeps_what_is_synced_and_loses_the_rest() {
+    let env = MemEnv::new();
+    let mut file = write(&env, "/a", b"synced");
+    file.sync().unwrap();
+    file.write_all(b" lost").unwrap();
+    let log = env.create_log(Path::new("/log"), 4096).unwrap();
+    log.append(&[1; 600]).unwrap();
+    log.sync(SyncReach::Data).unwrap();
+    log.append(&[2; 600]).unwrap();
+    env.sync_dir(root()).unwrap();
+    write_synced(&env, "/b", b"a file without a name");
+
+    let after = env.crash_clone(1, 0.0);
+    assert_eq!(after.list(root()).unwrap(), ["a", "log"]);
+    assert_eq!(read(&after, "/a"), b"synced");
+    let mut expected = vec![1; 600];
+    expected.resize(4096, 0);
+    assert!(read(&after, "/log") == expected);
+
+    let lucky = env.crash_clone(1, 1.0);
+    assert_eq!(lucky.list(root()).unwrap(), ["a", "b", "log"]);
+    assert_eq!(&read(&lucky, "/log")[..600], &[1; 600]);
+    assert_eq!(lucky.crash_clone(1, 0.0).list(root()).unwrap(), ["a", "b", "log"]);
+}
+
+#[test]
+fn sectors_survive_power_loss_independently() {
+    let env = MemEnv::new();
+    let log = env.create_log(Path::new("/log"), 1 << 20).unwrap();
+    env.sync_dir(root()).unwrap();
+    log.sync(SyncReach::All).unwrap();
+    log.append(&[1; 512 * 64]).unwrap();
+    let (mut kept, mut out_of_order) = (0, 0);
+    for seed in 0..100 {
+        let after = read(&env.crash_clone(seed, 0.5), "/log");
+        let sectors: Vec<bool> = after[..512 * 64]
+            .chunks(512)
+            .map(|sector| {
+                assert!(sector.iter().all(|byte| *byte == sector[0]), "all of it or nothing");
+                sector[0] == 1
+            })
+            .collect();
+        kept += sectors.iter().filter(|kept| **kept).count();
+        out_of_order += sectors.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+        assert!(after == read(&env.crash_clone(seed, 0.5), "/log"), "equal seeds, equal results");
+    }
+    // Of 6,400 sectors 3,200 are expected, give or take 40 (one standard deviation).
+    assert!((2_900..3_500).contains(&kept), "{kept}");
+    assert!(out_of_order > 1_000, "{out_of_order}");
+}
+
+#[test]
+fn a_log_may_lose_its_later_appends_within_a_sector() {
+    let env = MemEnv::new();
+    let log = env.create_log(Path::new("/log"), 4096).unwrap();
+    env.sync_dir(root()).unwrap();
+    log.sync(SyncReach::All).unwrap();
+    (0..4).for_each(|_| log.append(&[1; 64]).unwrap());
+    let lengths: std::collections::BTreeSet<usize> = (0..200)
+        .map(|seed| read(&env.crash_clone(seed, 0.5), "/log").iter().filter(|b| **b == 1).count())
+        .collect();
+    assert_eq!(Vec::from_iter(lengths), [0, 64, 128, 192, 256]);
+}
+
+#[test]
+fn an_unsynced_rename_happens_as_a_whole_or_not() {
+    let env = MemEnv::new();
+    write_synced(&env, "/current", b"old");
+    write_synced(&env, "/next", b"new");
+    env.sync_dir(root()).unwrap();
+    env.rename(Path::new("/next"), Path::new("/current")).unwrap();
+    let mut seen = [0, 0];
+    for seed in 0..100 {
+        let after = env.crash_clone(seed, 0.5);
+        let happened = after.list(root()).unwrap() == ["current"];
+        assert_eq!(read(&after, "/current"), if happened { b"new" } else { b"old" });
+        if !happened {
+            assert_eq!(read(&after, "/next"), b"new");
+        }
+        seen[usize::from(happened)] += 1;
+    }
+    assert!(seen[0] > 20 && seen[1] > 20, "{seen:?}");
+    env.sync_dir(root()).unwrap();
+    assert_eq!(env.crash_clone(0, 0.0).list(root()).unwrap(), ["current"]);
+}
+
+#[test]
+fn an_unsynced_removal_may_be_undone() {
+    let env = MemEnv::new();
+    write_synced(&env, "/a", b"here");
+    env.sync_dir(root()).unwrap();
+    env.remove_file(Path::new("/a")).unwrap();
+    assert_eq!(read(&env.crash_clone(0, 0.0), "/a"), b"here");
+    assert_eq!(env.crash_clone(0, 1.0).list(root()).unwrap(), Vec::<String>::new());
+    env.sync_dir(root()).unwrap();
+    assert_eq!(env.crash_clone(0, 0.0).list(root()).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_directory_whose_parent_is_not_synced_may_be_lost() {
+    let env = MemEnv::new();
+    env.create_dir_all(Path::new("/a/b")).unwrap();
+    write_synced(&env, "/a/b/file", b"x");
+    env.sync_dir(Path::new("/a/b")).unwrap();
+    env.sync_dir(root()).unwrap();
+    assert_eq!(env.crash_clone(0, 0.0).list(Path::new("/a")).unwrap(), Vec::<String>::new());
+    env.sync_dir(Path::new("/a")).unwrap();
+    assert_eq!(read(&env.crash_clone(0, 0.0), "/a/b/file"), b"x");
+}
+
+#[test]
+fn a_killed_process_leaves_all_but_buffers_and_locks() {
+    let env = MemEnv::new();
+    let log = env.create_log(Path::new("/log"), 64).unwrap();
+    log.append(&[1; 8]).unwrap();
+    let large = vec![2; 1 << 20];
+    let mut file = write(&env, "/written", &large);
+    file.write_all(b"in the buffer").unwrap();
+    let _held = env.lock(root()).unwrap();
+    let removed = env.open(Path::new("/written")).unwrap();
+
+    let after = env.process_crash_clone();
+    assert_eq!(&read(&after, "/log")[..9], &[1, 1, 1, 1, 1, 1, 1, 1, 0]);
+    assert!(read(&after, "/written") == large);
+    assert_eq!(kind(env.lock(root())), Some(ErrorKind::WouldBlock));
+    assert_eq!(kind(after.lock(root())), None);
+    // What was not synced before is not synced now.
+    assert_eq!(after.crash_clone(0, 0.0).list(root()).unwrap(), Vec::<String>::new());
+    drop(removed);
+}
+
+#[test]
+fn a_full_disk_takes_what_fits_and_gives_room_back() {
+    let env = MemEnv::with_capacity(1000);
+    let mut file = write(&env, "/a", &[1; 700]);
+    file.sync().unwrap();
+    assert_eq!(env.free_bytes(root()).unwrap(), 300);
+    assert_eq!(kind(env.create_log(Path::new("/log"), 301)), Some(ErrorKind::StorageFull));
+    assert_eq!(env.list(root()).unwrap(), ["a"]);
+    file.write_all(&[2; 400]).unwrap();
+    assert_eq!(kind(file.sync()), Some(ErrorKind::StorageFull));
+    assert_eq!(kind(file.sync()), Some(ErrorKind::Other), "a failed file stays failed");
+    assert_eq!((env.free_bytes(root()).unwrap(), read(&env, "/a").len()), (0, 1000));
+
+    env.remove_file(Path::new("/a")).unwrap();
+    assert_eq!(env.free_bytes(root()).unwrap(), 0, "an open file keeps its room");
+    assert_eq!(env.process_crash_clone().free_bytes(root()).unwrap(), 1000);
+    drop(file);
+    assert_eq!(env.free_bytes(root()).unwrap(), 1000);
+    let log = env.create_log(Path::new("/log"), 600).unwrap();
+    assert_eq!(env.free_bytes(root()).unwrap(), 400);
+    log.append(&[1; 600]).unwrap();
+    assert_eq!(env.crash_clone(0, 1.0).free_bytes(root()).unwrap(), 400);
+}
+
+#[test]
+fn damage_changes_what_is_read() {
+    let env = MemEnv::new();
+    let path = Path::new("/a");
+    write_synced(&env, "/a", b"abc");
+    env.flip(path, 1, 0x20).unwrap();
+    assert_eq!(read(&env, "/a"), b"aBc");
+    assert_eq!(kind(env.flip(path, 3, 1)), Some(ErrorKind::UnexpectedEof));
+    env.truncate(path, 2).unwrap();
+    env.truncate(path, 100).unwrap();
+    assert_eq!(read(&env, "/a"), b"aB");
+    let _log = env.create_log(Path::new("/log"), 16).unwrap();
+    env.flip(Path::new("/log"), 9, 0xFF).unwrap();
+    assert_eq!(read(&env, "/log"), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn faults_hit_the_chosen_operation() {
+    let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    let full = |class, after, lasting| Fault { class, after, lasting, kind: ErrorKind::StorageFull };
+    let log = env.create_log(Path::new("/log"), 80).unwrap();
+    env.set(full(Some(OpClass::Append), 1, Lasting::Once));
+    log.append(&[1; 8]).unwrap();
+    assert_eq!(kind(log.append(&[2; 8])), Some(ErrorKind::StorageFull));
+    assert_eq!(log.bytes(), 8, "what failed had no effect");
+    log.append(&[3; 8]).unwrap();
+    assert_eq!((env.count(OpClass::Append), env.count_all()), (3, 4));
+
+    env.set(full(None, 0, Lasting::Forever));
+    assert_eq!(kind(log.sync(SyncReach::Data)), Some(ErrorKind::StorageFull));
+    assert_eq!(kind(env.create(Path::new("/a"))), Some(ErrorKind::StorageFull));
+    assert_eq!(kind(env.sync_dir(root())), Some(ErrorKind::StorageFull));
+    env.clear();
+    log.sync(SyncReach::Data).unwrap();
+
+    let mut file = write(&env, "/a", b"a");
+    env.set(full(Some(OpClass::Write), 0, Lasting::Once));
+    assert_eq!(kind(file.write_all(b"b")), Some(ErrorKind::StorageFull));
+    assert_eq!(kind(file.sync()), Some(ErrorKind::Other), "a failed file stays failed");
+}
+
+#[test]
+fn every_class_of_operation_can_fail() {
+    let path = Path::new("/a");
+    for class in OpClass::ALL {
+        let env = FaultEnv::new(Arc::new(MemEnv::new()));
+        env.set(Fault {
+            class: Some(class),
+            after: 0,
+            lasting: Lasting::Once,
+            kind: ErrorKind::TimedOut,
+        });
+        let mut failed = Vec::new();
+        let mut run = |class, result: Option<ErrorKind>| {
+            if result == Some(ErrorKind::TimedOut) {
+                failed.push(class);
+            }
+        };
+        run(OpClass::Create, kind(env.create_dir_all(Path::new("/dir"))));
+        let mut file = env.create(path).unwrap();
+        run(OpClass::Write, kind(file.write_all(b"x")));
+        run(OpClass::Sync, kind(file.sync()));
+        run(OpClass::Read, kind(env.open(path)));
+        run(OpClass::SyncDir, kind(env.sync_dir(root())));
+        run(OpClass::Rename, kind(env.rename(path, Path::new("/b"))));
+        run(OpClass::CreateLog, kind(env.create_log(Path::new("/log"), 8)));
+        let log = env.create_log(Path::new("/log2"), 8).unwrap();
+        run(OpClass::Append, kind(log.append(&[1; 8])));
+        run(OpClass::LogSync, kind(log.sync(SyncReach::All)));
+        run(OpClass::Remove, kind(env.remove_file(Path::new("/log2"))));
+        assert_eq!(failed, [class]);
+    }
+}

@@ -1,0 +1,125 @@
+//! The cursor that every other one is compared with: a sorted vector.
+
+use crate::cursor::{Cursor, EntryRef};
+use crate::error::{Error, ErrorKind, Result};
+use bytes::Bytes;
+use lsmith_tree::{EntryKind, SeqNo};
+use std::cmp::Reverse;
+
+/// An entry that owns its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owned {
+    pub(crate) key: Bytes,
+    pub(crate) seq: SeqNo,
+    pub(crate) kind: EntryKind,
+    pub(crate) value: Bytes,
+}
+
+impl Owned {
+    /// A put of a value that names its key and place in time.
+    pub(crate) fn put(key: &[u8], seq: u64) -> Owned {
+        let value = Bytes::from(format!("{}@{seq}", key.escape_ascii()));
+        Owned { key: Bytes::copy_from_slice(key), seq: SeqNo(seq), kind: EntryKind::Put, value }
+    }
+
+    /// The same key and place in time with another kind.
+    pub(crate) fn with(mut self, kind: EntryKind) -> Owned {
+        self.kind = kind;
+        if kind.is_tombstone() {
+            self.value = Bytes::new();
+        }
+        self
+    }
+
+    pub(crate) fn as_ref(&self) -> EntryRef<'_> {
+        EntryRef { key: &self.key, seq: self.seq, kind: self.kind, value: &self.value }
+    }
+}
+
+impl From<EntryRef<'_>> for Owned {
+    fn from(entry: EntryRef<'_>) -> Owned {
+        Owned {
+            key: Bytes::copy_from_slice(entry.key),
+            seq: entry.seq,
+            kind: entry.kind,
+            value: Bytes::copy_from_slice(entry.value),
+        }
+    }
+}
+
+/// Sorts `entries` as the store does; of equal ones the first stays first.
+pub(crate) fn sort(entries: &mut [Owned]) {
+    entries.sort_by_key(|entry| (entry.key.clone(), Reverse(entry.seq)));
+}
+
+/// Walks a sorted vector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VecCursor {
+    entries: Vec<Owned>,
+    at: Option<usize>,
+    /// How many more calls succeed, where not all do.
+    calls_left: Option<usize>,
+}
+
+impl VecCursor {
+    pub(crate) fn new(mut entries: Vec<Owned>) -> VecCursor {
+        sort(&mut entries);
+        VecCursor { entries, at: None, calls_left: None }
+    }
+
+    /// Fails every call after the first `calls`.
+    pub(crate) fn failing_after(mut self, calls: usize) -> VecCursor {
+        self.calls_left = Some(calls);
+        self
+    }
+
+    fn go(&mut self, at: Option<usize>) -> Result<()> {
+        self.at = at.filter(|at| *at < self.entries.len());
+        if let Some(left) = &mut self.calls_left {
+            let Some(less) = left.checked_sub(1) else {
+                self.at = None;
+                return Err(Error::new(ErrorKind::Io, "no more calls"));
+            };
+            *left = less;
+        }
+        Ok(())
+    }
+
+    fn below(&self, key: &[u8]) -> usize {
+        self.entries.partition_point(|entry| entry.key < key)
+    }
+}
+
+impl Cursor for VecCursor {
+    fn seek_first(&mut self) -> Result<()> {
+        self.go(Some(0))
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.go(self.entries.len().checked_sub(1))
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.go(Some(self.below(key)))
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.go(self.below(key).checked_sub(1))
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.go(Some(self.at.expect("stands on an entry") + 1))
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.go(self.at.expect("stands on an entry").checked_sub(1))
+    }
+
+    fn entry(&self) -> Option<EntryRef<'_>> {
+        self.at.map(|at| self.entries[at].as_ref())
+    }
+
+    fn value(&self) -> Bytes {
+        self.entries[self.at.expect("stands on an entry")].value.clone()
+    }
+}

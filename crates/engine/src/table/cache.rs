@@ -1,0 +1,94 @@
+//! The cache of data blocks that all tables of a store share.
+
+use crate::format::Block;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that a block costs in the cache besides its payload.
+const OVERHEAD_BYTES: u64 = 96;
+
+/// A guess for the size of the cache's own table: blocks are cut at about this size.
+const BLOCK_BYTES_USUAL: u64 = 4096;
+
+/// Counters are spread, so that threads that read different blocks do not fight for one of them.
+const COUNTERS: usize = 16;
+
+/// What names a block: the number of its table, and where in the file it starts.
+type BlockKey = (u64, u64);
+
+#[derive(Clone, Debug)]
+struct BlockWeight;
+
+impl Weighter<BlockKey, Block> for BlockWeight {
+    fn weight(&self, _: &BlockKey, block: &Block) -> u64 {
+        block.bytes() as u64 + OVERHEAD_BYTES
+    }
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Counter {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// Data blocks in memory, the ones that are read often first. A block that takes a large share of
+/// the capacity is not kept.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    blocks: Option<Cache<BlockKey, Block, BlockWeight>>,
+    counters: [Counter; COUNTERS],
+}
+
+impl BlockCache {
+    /// A cache of up to `capacity_bytes`; 0 keeps nothing.
+    pub(crate) fn new(capacity_bytes: u64) -> BlockCache {
+        let blocks_usual = (capacity_bytes / BLOCK_BYTES_USUAL) as usize;
+        let cache = || Cache::with_weighter(blocks_usual, capacity_bytes, BlockWeight);
+        let counters = std::array::from_fn(|_| Counter::default());
+        BlockCache { blocks: (capacity_bytes > 0).then(cache), counters }
+    }
+
+    /// The block of `table` that starts at `offset`, if it is here.
+    pub(crate) fn block(&self, table: u64, offset: u64) -> Option<Block> {
+        let block = self.blocks.as_ref()?.get(&(table, offset));
+        // Blocks start anywhere: the low bits of their offsets are as good as random.
+        let counter = &self.counters[(offset ^ table) as usize % COUNTERS];
+        let count = if block.is_some() { &counter.hits } else { &counter.misses };
+        count.fetch_add(1, Ordering::Relaxed);
+        block
+    }
+
+    /// Keeps `block`.
+    pub(crate) fn insert(&self, table: u64, offset: u64, block: Block) {
+        if let Some(blocks) = &self.blocks {
+            blocks.insert((table, offset), block);
+        }
+    }
+
+    /// Forgets the blocks of `table`, to be called when its file is deleted. Looks at every block
+    /// of the cache (about a millisecond per 100,000). A read of the table that is still going on
+    /// may put blocks back: they are never asked for again and leave like any cold block, which
+    /// is safe because no two tables have the same number.
+    pub(crate) fn remove_table(&self, table: u64) {
+        if let Some(blocks) = &self.blocks {
+            blocks.retain(|(of, _), _| *of != table);
+        }
+    }
+
+    /// Bytes that the cache holds now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks.as_ref().map_or(0, Cache::weight)
+    }
+
+    /// Questions that were answered from memory.
+    pub(crate) fn hits(&self) -> u64 {
+        self.counters.iter().map(|counter| counter.hits.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Questions that were not; without capacity there are none.
+    pub(crate) fn misses(&self) -> u64 {
+        self.counters.iter().map(|counter| counter.misses.load(Ordering::Relaxed)).sum()
+    }
+}

@@ -1,0 +1,131 @@
+//! An open table.
+
+use super::cache::BlockCache;
+use super::cursor::{CacheFill, TableCursor};
+use super::table_file::{Parts, TableFile};
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::format::{Block, Damage, Fences, Filter, Search, TableFacts, key_hash};
+use bytes::Bytes;
+use lsmith_tree::{EntryKind, SeqNo};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What reads had to do. Adds up over calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadCount {
+    /// Tables that a filter ruled out.
+    pub(crate) filter_negatives: u64,
+    /// Blocks that the cache had.
+    pub(crate) blocks_cached: u64,
+    /// Blocks read from a file.
+    pub(crate) blocks_read: u64,
+    /// Bytes read from a file.
+    pub(crate) bytes_read: u64,
+}
+
+/// A version of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// When it was written.
+    pub(crate) seq: SeqNo,
+    /// What it says.
+    pub(crate) kind: EntryKind,
+    /// The value, which shares the memory of its block; empty for tombstones.
+    pub(crate) value: Bytes,
+}
+
+/// An open table. Its index and filter are in memory, its blocks come through the cache.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(super) file: TableFile,
+    pub(super) fences: Fences,
+    filter: Option<Filter>,
+    facts: TableFacts,
+    cache: Arc<BlockCache>,
+}
+
+impl Table {
+    /// Opens table number `table` at `path`.
+    ///
+    /// # Errors
+    ///
+    /// Besides `Io`: `Corruption` where the file is not what was written or is another table,
+    /// `Unsupported` where it has a newer format.
+    pub(crate) fn open(
+        env: &Arc<dyn Env>,
+        path: &Path,
+        table: u64,
+        cache: Arc<BlockCache>,
+    ) -> Result<Arc<Table>> {
+        let file = TableFile::open(&**env, path, table)?;
+        let Parts { fences, filter, facts, .. } = file.parts()?;
+        Ok(Arc::new(Table { file, fences, filter, facts, cache }))
+    }
+
+    /// What the table holds as a whole.
+    pub(crate) fn facts(&self) -> &TableFacts {
+        &self.facts
+    }
+
+    /// The newest version of `key` that is not newer than `snapshot`, tombstones included.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, and `Corruption` where a block is not what was written.
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        snapshot: SeqNo,
+        reads: &mut ReadCount,
+    ) -> Result<Option<Found>> {
+        if let Some(filter) = &self.filter
+            && !filter.may_hold(key_hash(key))
+        {
+            reads.filter_negatives += 1;
+            return Ok(None);
+        }
+        if key < &*self.facts.first_key || key > &*self.facts.last_key {
+            return Ok(None);
+        }
+        let mut index = self.fences.block_for(key);
+        loop {
+            let block = self.block(index, reads)?;
+            match block.find(key, snapshot).map_err(|damage| self.damaged(damage, index))? {
+                Search::Found(slot) => {
+                    let value = block.shared_value(&slot);
+                    return Ok(Some(Found { seq: slot.seq, kind: slot.kind, value }));
+                }
+                Search::Beyond if self.fences.continues_key(index + 1, key) => index += 1,
+                Search::Beyond | Search::Absent => return Ok(None),
+            }
+        }
+    }
+
+    /// A cursor over the entries of the table. `fill` says whether its blocks come through the
+    /// cache or past it.
+    pub(crate) fn cursor(self: &Arc<Self>, fill: CacheFill) -> TableCursor {
+        TableCursor::new(self.clone(), fill)
+    }
+
+    /// Block `index`, from the cache or from the file and then into the cache.
+    pub(super) fn block(&self, index: usize, reads: &mut ReadCount) -> Result<Block> {
+        let place = self.fences.place(index);
+        let (table, offset) = (self.file.table, place.start);
+        if let Some(block) = self.cache.block(table, offset) {
+            reads.blocks_cached += 1;
+            return Ok(block);
+        }
+        reads.blocks_read += 1;
+        reads.bytes_read += place.end - place.start;
+        let block = self.file.block(place)?;
+        self.cache.insert(table, offset, block.clone());
+        Ok(block)
+    }
+
+    /// Damage in block `index`, as an error.
+    #[cold]
+    pub(super) fn damaged(&self, damage: Damage, index: usize) -> Error {
+        self.file.damaged(damage, self.fences.place(index).start)
+    }
+}

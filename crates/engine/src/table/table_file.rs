@@ -1,0 +1,168 @@
+//! The file of a table: reading parts of it, and saying where they are damaged.
+
+use crate::env::{Env, ReadFile};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{
+    Block, Damage, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer, FooterFault, Place,
+    SEAL_BYTES, Section, TableFacts, unseal,
+};
+use bytes::Bytes;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes that one read takes where many blocks in a row are wanted.
+pub(super) const CHUNK_BYTES: u64 = 256 * 1024;
+
+/// An open table file.
+#[derive(Debug)]
+pub(super) struct TableFile {
+    file: Arc<dyn ReadFile>,
+    path: PathBuf,
+    /// The number of the table.
+    pub(super) table: u64,
+}
+
+/// Everything in a table file but its data blocks.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) footer: Footer,
+    pub(super) fences: Fences,
+    pub(super) filter: Option<Filter>,
+    pub(super) facts: TableFacts,
+}
+
+impl TableFile {
+    /// Opens the file of `table` at `path`. Nothing is read yet.
+    pub(super) fn open(env: &dyn Env, path: &Path, table: u64) -> Result<TableFile> {
+        let file = env.open(path).map_err(|error| Error::io("open", path, error))?;
+        Ok(TableFile { file, path: path.to_path_buf(), table })
+    }
+
+    /// Damage in something that starts at `offset`, as an error.
+    #[cold]
+    pub(super) fn damaged(&self, damage: Damage, offset: u64) -> Error {
+        damage.within(&self.path, offset)
+    }
+
+    /// The bytes of the file at `place`.
+    pub(super) fn read(&self, place: Range<u64>) -> Result<Bytes> {
+        let mut buffer = vec![0; (place.end - place.start) as usize];
+        self.file.read_exact_at(&mut buffer, place.start).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                self.damaged(Damage::whole("the file ends too early"), place.start)
+            }
+            _ => Error::io("read", &self.path, error),
+        })?;
+        Ok(Bytes::from(buffer))
+    }
+
+    /// The data block at `place`.
+    pub(super) fn block(&self, place: Range<u64>) -> Result<Block> {
+        let offset = place.start;
+        self.unsealed_block(self.read(place)?, offset)
+    }
+
+    /// The data block that was read as `sealed` from `offset`.
+    pub(super) fn unsealed_block(&self, sealed: Bytes, offset: u64) -> Result<Block> {
+        let block = Block::open(sealed, Place { table: self.table, offset });
+        block.map_err(|damage| self.damaged(damage, offset))
+    }
+
+    /// Reads and checks everything but the data blocks.
+    pub(super) fn parts(&self) -> Result<Parts> {
+        let footer = self.footer()?;
+        let tail = self.read(footer.filter.start..footer.properties.end)?;
+        let filter = match footer.filter.is_empty() {
+            true => None,
+            false => Some(self.part(&tail, &footer, &footer.filter, Filter::parse)?),
+        };
+        let data_bytes = footer.filter.start;
+        let parse = |payload: &[u8]| Fences::parse(payload, data_bytes);
+        let fences = self.part(&tail, &footer, &footer.index, parse)?;
+        let parse = |payload: &[u8]| TableFacts::parse(payload, &footer);
+        let facts = self.part(&tail, &footer, &footer.properties, parse)?;
+        if facts.data_blocks != fences.len() as u64 {
+            let damage = Damage::whole("properties and index count different blocks");
+            return Err(self.damaged(damage, footer.properties.start));
+        }
+        Ok(Parts { footer, fences, filter, facts })
+    }
+
+    /// Takes `section` out of `tail`, the bytes from the filter to the properties.
+    fn part<T>(
+        &self,
+        tail: &Bytes,
+        footer: &Footer,
+        section: &Section,
+        parse: impl FnOnce(&[u8]) -> std::result::Result<T, Damage>,
+    ) -> Result<T> {
+        let start = footer.filter.start;
+        let sealed = &tail[(section.start - start) as usize..(section.end - start) as usize];
+        let payload = unseal(sealed, Place { table: self.table, offset: section.start });
+        payload.and_then(parse).map_err(|damage| self.damaged(damage, section.start))
+    }
+
+    fn footer(&self) -> Result<Footer> {
+        let bytes = self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))?;
+        let Some(start) = bytes.checked_sub(FOOTER_BYTES as u64) else {
+            return Err(self.damaged(Damage::whole("the file is too short for a table"), bytes));
+        };
+        let read = self.read(start..bytes)?;
+        let footer = read.first_chunk().expect("as many bytes were read");
+        match Footer::decode(footer, start) {
+            Ok(footer) if footer.table == self.table => Ok(footer),
+            Ok(footer) => {
+                let what = format!("the file holds table {}, not table {}", footer.table, self.table);
+                Err(Error::corruption(&self.path, start, what))
+            }
+            Err(FooterFault::Damage(damage)) => Err(self.damaged(damage, start)),
+            Err(FooterFault::Newer(version)) => {
+                let what = format!(
+                    "the table has format version {version}, this program reads up to {FORMAT_VERSION}"
+                );
+                Err(Error::new(ErrorKind::Unsupported, what).at(&self.path))
+            }
+        }
+    }
+}
+
+/// Reads blocks of a table in their order, many with one read, past the cache.
+#[derive(Debug, Default)]
+pub(super) struct ReadAhead {
+    chunk: Bytes,
+    chunk_start: u64,
+}
+
+/// A block, and how many bytes were read from the file to have it.
+pub(super) struct Loaded {
+    pub(super) block: Block,
+    pub(super) bytes_read: u64,
+}
+
+impl ReadAhead {
+    /// Block `index` of `file`, which has these `fences`.
+    pub(super) fn block(
+        &mut self,
+        file: &TableFile,
+        fences: &Fences,
+        index: usize,
+    ) -> Result<Loaded> {
+        let place = fences.place(index);
+        let chunk_end = self.chunk_start + self.chunk.len() as u64;
+        let mut bytes_read = 0;
+        if place.start < self.chunk_start || place.end > chunk_end {
+            let end = fences.place(fences.len() - 1).end.min(place.start + CHUNK_BYTES);
+            let chunk = place.start..end.max(place.end);
+            bytes_read = chunk.end - chunk.start;
+            // Should the read fail, no chunk is there.
+            self.chunk = Bytes::new();
+            self.chunk = file.read(chunk)?;
+            self.chunk_start = place.start;
+        }
+        let within = (place.start - self.chunk_start) as usize;
+        let sealed = self.chunk.slice(within..within + (place.end - place.start) as usize);
+        Ok(Loaded { block: file.unsealed_block(sealed, place.start)?, bytes_read })
+    }
+}

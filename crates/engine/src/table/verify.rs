@@ -1,0 +1,152 @@
+//! Reads a whole table and checks that everything in it agrees.
+
+use super::reader::Table;
+use super::table_file::{Parts, ReadAhead};
+use super::writer::KEY_BYTES_MAX;
+use crate::cursor::EntryRef;
+use crate::error::Result;
+use crate::format::{Block, Damage, FactsBuilder, Slot, common_prefix_bytes, key_hash};
+use lsmith_tree::SeqNo;
+
+/// The state of a walk over all entries.
+struct Walk<'a> {
+    parts: &'a Parts,
+    facts: FactsBuilder,
+    key: Vec<u8>,
+    last_key: Vec<u8>,
+    last_seq: SeqNo,
+}
+
+/// Where `what` was found.
+enum Fault {
+    /// In the block being walked.
+    Block(Damage),
+    /// The filter does not hold a key of the block.
+    Filter(Damage),
+    /// The index does not fit the block.
+    Index(Damage),
+}
+
+impl From<Damage> for Fault {
+    fn from(damage: Damage) -> Fault {
+        Fault::Block(damage)
+    }
+}
+
+impl Table {
+    /// Reads the whole file, past the cache and past what was loaded when the table was opened,
+    /// and checks all checksums, the order of the entries, and that filter, index and properties
+    /// say what the blocks hold.
+    ///
+    /// # Errors
+    ///
+    /// The first damage found, with path and offset; `Io`.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let parts = self.file.parts()?;
+        let mut ahead = ReadAhead::default();
+        let mut walk = Walk::new(&parts, self.file.table);
+        for index in 0..parts.fences.len() {
+            let block = ahead.block(&self.file, &parts.fences, index)?.block;
+            walk.block(index, &block).map_err(|fault| match fault {
+                Fault::Block(damage) => {
+                    self.file.damaged(damage, parts.fences.place(index).start)
+                }
+                Fault::Filter(damage) => self.file.damaged(damage, parts.footer.filter.start),
+                Fault::Index(damage) => self.file.damaged(damage, parts.footer.index.start),
+            })?;
+        }
+        let mut facts = walk.facts.finish(&walk.last_key);
+        facts.file_bytes = parts.facts.file_bytes;
+        if facts != parts.facts {
+            let damage = Damage::whole("the properties do not agree with the entries");
+            return Err(self.file.damaged(damage, parts.footer.properties.start));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn new(parts: &'a Parts, table: u64) -> Walk<'a> {
+        Walk {
+            parts,
+            facts: FactsBuilder::new(table),
+            key: Vec::new(),
+            last_key: Vec::new(),
+            last_seq: SeqNo::MAX,
+        }
+    }
+
+    /// Walks block `index`.
+    fn block(&mut self, index: usize, block: &Block) -> std::result::Result<(), Fault> {
+        let (mut at, mut restarts) = (0, 0);
+        self.key.clear();
+        while at < block.entries_end() {
+            let slot = block.slot(at)?;
+            let restart = restarts < block.restarts() && block.restart(restarts)? == at;
+            restarts += usize::from(restart);
+            block.step(&slot, &mut self.key)?;
+            let new_key = self.entry(block, &slot, restart)?;
+            if at == 0 {
+                self.fence(index, new_key)?;
+            }
+            if new_key && let Some(filter) = &self.parts.filter {
+                let held = filter.may_hold(key_hash(&self.key));
+                let damage = Damage::whole("the filter denies a key that is there");
+                held.then_some(()).ok_or(Fault::Filter(damage))?;
+            }
+            std::mem::swap(&mut self.key, &mut self.last_key);
+            self.key.clone_from(&self.last_key);
+            self.last_seq = slot.seq;
+            at = slot.end();
+        }
+        if restarts != block.restarts() {
+            let damage = Damage { what: "restart points are not where entries start", at };
+            return Err(Fault::Block(damage));
+        }
+        let place = self.parts.fences.place(index);
+        self.facts.add_block((place.end - place.start) as usize);
+        Ok(())
+    }
+
+    /// Checks one entry, whose key is `self.key`; whether that key is new.
+    fn entry(
+        &mut self,
+        block: &Block,
+        slot: &Slot,
+        restart: bool,
+    ) -> std::result::Result<bool, Damage> {
+        let damage = |what| Err(Damage { what, at: slot.start });
+        if !(1..=KEY_BYTES_MAX).contains(&self.key.len()) {
+            return damage("a key is empty or too long");
+        }
+        let new_key = self.key != self.last_key;
+        if self.key < self.last_key || (!new_key && slot.seq >= self.last_seq) {
+            return damage("entries are out of order");
+        }
+        // Searches rely on the longest possible prefix being shared.
+        let shared = if restart { 0 } else { common_prefix_bytes(&self.last_key, &self.key) };
+        if slot.shared != shared {
+            return damage("a key does not share what it could");
+        }
+        let value = block.value(slot);
+        if slot.kind.is_tombstone() && !value.is_empty() {
+            return damage("a tombstone has a value");
+        }
+        let entry = EntryRef { key: &self.key, seq: slot.seq, kind: slot.kind, value };
+        self.facts.add(&entry, new_key);
+        Ok(new_key)
+    }
+
+    /// Checks the fence of block `index`, whose first key is `self.key`.
+    fn fence(&self, index: usize, new_key: bool) -> std::result::Result<(), Fault> {
+        let fence = self.parts.fences.key(index);
+        let continued = self.parts.fences.continued(index);
+        let fits = match index {
+            0 => fence.is_empty() && !continued,
+            _ if continued => !new_key && fence == self.key,
+            _ => fence > &self.last_key[..] && fence <= &self.key[..],
+        };
+        let damage = Damage::whole("a fence does not fit its block");
+        fits.then_some(()).ok_or(Fault::Index(damage))
+    }
+}

@@ -1,0 +1,228 @@
+//! Writes a table.
+
+use crate::cursor::EntryRef;
+use crate::env::{Env, WriteFile};
+use crate::error::{Error, Result};
+use crate::format::{
+    BlockBuilder, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place,
+    Section, TableFacts, common_prefix_bytes, key_hash, seal,
+};
+use lsmith_tree::SeqNo;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes of the longest key of a table.
+pub(crate) const KEY_BYTES_MAX: usize = 65_535;
+
+/// Bytes of the longest value of a table.
+pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
+
+/// Bytes that are gathered before they are given to the file.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// How a table is written. Reading needs none of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TableOptions {
+    /// A data block is cut when its entries have reached this many bytes.
+    pub(crate) block_bytes: usize,
+    /// Bits of the filter for each key; 0 for no filter.
+    pub(crate) filter_bits_per_key: u8,
+}
+
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        TableOptions { block_bytes: 4096, filter_bits_per_key: 10 }
+    }
+}
+
+/// A table being written. Dropped before [`finish`](TableWriter::finish) or after an error it
+/// leaves a file that is no table, for the caller to remove.
+#[derive(Debug)]
+pub(crate) struct TableWriter {
+    file: Box<dyn WriteFile>,
+    path: PathBuf,
+    table: u64,
+    block_bytes: usize,
+    /// Blocks that the file has not got yet; the last may be under construction.
+    out: Vec<u8>,
+    /// Where in the file `out` starts.
+    written: u64,
+    block: BlockBuilder,
+    /// The fence of the block under construction, and whether the block is continued.
+    fence: Vec<u8>,
+    continued: bool,
+    fences: FencesBuilder,
+    filter: Option<FilterBuilder>,
+    facts: FactsBuilder,
+    last_key: Vec<u8>,
+    last_seq: SeqNo,
+}
+
+impl TableWriter {
+    /// Creates the file at `path`, which must not exist, for table number `table`.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Full`.
+    pub(crate) fn create(
+        env: &Arc<dyn Env>,
+        path: &Path,
+        table: u64,
+        options: &TableOptions,
+    ) -> Result<TableWriter> {
+        let file = env.create(path).map_err(|error| Error::io("create", path, error))?;
+        let bits_per_key = options.filter_bits_per_key;
+        Ok(TableWriter {
+            file,
+            path: path.to_path_buf(),
+            table,
+            block_bytes: options.block_bytes,
+            out: Vec::with_capacity(WRITE_BYTES + options.block_bytes),
+            written: 0,
+            block: BlockBuilder::default(),
+            fence: Vec::new(),
+            continued: false,
+            fences: FencesBuilder::default(),
+            filter: (bits_per_key > 0).then(|| FilterBuilder::new(bits_per_key)),
+            facts: FactsBuilder::new(table),
+            last_key: Vec::new(),
+            last_seq: SeqNo::MAX,
+        })
+    }
+
+    /// Logical bytes of the entries added so far.
+    pub(crate) fn logical_bytes(&self) -> u64 {
+        self.facts.size().bytes
+    }
+
+    /// Entries added so far.
+    pub(crate) fn entries(&self) -> u64 {
+        self.facts.size().entries
+    }
+
+    /// Adds the entry that follows in the store's order.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Full`.
+    ///
+    /// # Panics
+    ///
+    /// If the entry is not behind the one before, if its key is empty, if key or value are too
+    /// long, or if it is a tombstone with a value.
+    pub(crate) fn add(&mut self, entry: EntryRef<'_>) -> Result<()> {
+        assert!((1..=KEY_BYTES_MAX).contains(&entry.key.len()), "a key of 1 to 65535 bytes");
+        assert!(entry.value.len() <= VALUE_BYTES_MAX, "a value of at most 1 GiB");
+        assert!(!entry.kind.is_tombstone() || entry.value.is_empty(), "a tombstone has no value");
+        let shared = common_prefix_bytes(&self.last_key, entry.key);
+        let new_key = self.check_order(shared, &entry);
+        if !self.block.is_empty() && entry.key.len() + entry.value.len() >= self.block_bytes {
+            self.cut_block()?;
+        }
+        if self.block.is_empty() {
+            self.begin_block(shared, &entry, new_key);
+        }
+        if new_key && let Some(filter) = &mut self.filter {
+            filter.add(key_hash(entry.key));
+        }
+        self.facts.add(&entry, new_key);
+        self.block.add(&mut self.out, shared, &entry);
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&entry.key[shared..]);
+        self.last_seq = entry.seq;
+        if self.block.bytes(&self.out) >= self.block_bytes {
+            self.cut_block()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, and makes the file survive power loss; that its directory names it
+    /// the caller must see to.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Full`.
+    ///
+    /// # Panics
+    ///
+    /// If no entry was added.
+    pub(crate) fn finish(mut self) -> Result<TableFacts> {
+        assert!(self.entries() > 0, "a table has at least one entry");
+        if !self.block.is_empty() {
+            self.cut_block()?;
+        }
+        let filter = self.filter.take().map(FilterBuilder::finish);
+        let filter = self.write_part(filter)?;
+        let fences = std::mem::take(&mut self.fences).finish();
+        let index = self.write_part(Some(fences))?;
+        let facts = std::mem::replace(&mut self.facts, FactsBuilder::new(self.table));
+        let mut facts = facts.finish(&self.last_key);
+        let properties = self.write_part(Some(facts.encode()))?;
+        facts.file_bytes = properties.end + FOOTER_BYTES as u64;
+        let footer = Footer { table: self.table, filter, index, properties };
+        self.out.extend_from_slice(&footer.encode());
+        self.write_out()?;
+        self.file.sync().map_err(|error| Error::io("sync", &self.path, error))?;
+        Ok(facts)
+    }
+
+    /// Whether `entry`, which shares `shared` bytes with the key before, has another key.
+    fn check_order(&self, shared: usize, entry: &EntryRef<'_>) -> bool {
+        match (self.last_key.get(shared), entry.key.get(shared)) {
+            (None, None) => {
+                assert!(entry.seq < self.last_seq, "versions of a key are added newest first");
+                false
+            }
+            (last, this) => {
+                assert!(last < this, "entries are added in the order of their keys");
+                true
+            }
+        }
+    }
+
+    fn begin_block(&mut self, shared: usize, entry: &EntryRef<'_>, new_key: bool) {
+        let first = self.entries() == 0;
+        self.continued = !new_key;
+        let fence_bytes = match (first, new_key) {
+            (true, _) => 0,
+            (false, true) => shared + 1,
+            (false, false) => entry.key.len(),
+        };
+        self.fence.clear();
+        self.fence.extend_from_slice(&entry.key[..fence_bytes]);
+    }
+
+    /// Ends the block under construction.
+    fn cut_block(&mut self) -> Result<()> {
+        let before = self.out.len() - self.block.bytes(&self.out);
+        let place = Place { table: self.table, offset: self.written + before as u64 };
+        let block_bytes = self.block.finish(&mut self.out, place);
+        self.fences.add(Fence { key: &self.fence, continued: self.continued, block_bytes });
+        self.facts.add_block(block_bytes);
+        if self.out.len() >= WRITE_BYTES {
+            self.write_out()?;
+        }
+        Ok(())
+    }
+
+    /// Puts the block with this payload behind what is there; nothing where there is no payload.
+    fn write_part(&mut self, payload: Option<Vec<u8>>) -> Result<Section> {
+        self.write_out()?;
+        let start = self.written;
+        if let Some(payload) = payload {
+            self.out = payload;
+            seal(&mut self.out, 0, Place { table: self.table, offset: start });
+            self.write_out()?;
+        }
+        Ok(start..self.written)
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        self.file.write_all(&self.out).map_err(|error| Error::io("write", &self.path, error))?;
+        self.written += self.out.len() as u64;
+        self.out.clear();
+        // A huge value must not hold its memory until the table is finished.
+        self.out.shrink_to(2 * WRITE_BYTES);
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! Appending to a log.
+
+use super::frame::{
+    FILE_HEADER_BYTES, LogId, PAYLOAD_BYTES_MAX, Placing, RECORD_HEADER_BYTES, file_header,
+    record_bytes, seal,
+};
+use crate::env::{Env, LogFile, SyncReach};
+use crate::error::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The buffer is given back when a record made it larger than this.
+const BUFFER_BYTES_KEPT: usize = 1 << 20;
+
+/// A log that is being written, by any number of threads.
+///
+/// After an error of `append` or `sync` the log must not be used any more: nobody knows what it
+/// holds.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    path: PathBuf,
+    id: LogId,
+    file: Box<dyn LogFile>,
+    /// Where records are put together. Held from the choice of a record's offset until the record
+    /// is stored there.
+    buffer: Mutex<Vec<u8>>,
+    /// Bytes from the start that are known to be synced.
+    synced: AtomicU64,
+}
+
+impl LogWriter {
+    /// Creates the log `id` at `path`, `capacity` bytes long. Nothing of it is synced, nor is its
+    /// name: the first [`sync`](LogWriter::sync) covers the file header too, but not the name.
+    ///
+    /// # Errors
+    ///
+    /// `Full` where there is no room for all of it; no file is left then. `Io` otherwise.
+    pub(crate) fn create(env: &dyn Env, path: &Path, id: LogId, capacity: u64) -> Result<Self> {
+        let create = || {
+            let file = env.create_log(path, capacity)?;
+            file.append(&file_header(id))?;
+            Ok(file)
+        };
+        let file = create().map_err(|error| Error::io("create the log", path, error))?;
+        Ok(LogWriter {
+            path: path.to_path_buf(),
+            id,
+            file,
+            buffer: Mutex::new(Vec::with_capacity(4096)),
+            synced: AtomicU64::new(0),
+        })
+    }
+
+    /// Appends one record whose payload is all of `parts`, and tells its offset. It survives the
+    /// death of the process from now on, and power loss after a [`sync`](LogWriter::sync).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArgument` where the payload is longer than [`PAYLOAD_BYTES_MAX`] or than there is
+    /// [`room`](LogWriter::room) for; nothing is changed then. `Io` where the system refuses.
+    pub(crate) fn append(&self, parts: &[&[u8]]) -> Result<u64> {
+        let payload_bytes = parts.iter().map(|part| part.len()).sum();
+        let mut record = self.buffer.lock();
+        let offset = self.file.bytes();
+        if !self.fits(offset, payload_bytes) {
+            let told = format!("a record of {payload_bytes} bytes does not fit into the log");
+            return Err(Error::new(ErrorKind::InvalidArgument, told).at(&self.path));
+        }
+        record.clear();
+        record.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
+        parts.iter().for_each(|part| record.extend_from_slice(part));
+        record.resize(record_bytes(payload_bytes), 0);
+        let marked = self.synced.load(Ordering::Acquire) == offset;
+        seal(&mut record, &Placing { number: self.id.number, offset, payload_bytes, marked });
+        let appended = self.file.append(&record);
+        record.shrink_to(BUFFER_BYTES_KEPT);
+        appended.map_err(|error| Error::io("append to the log", &self.path, error))?;
+        Ok(offset)
+    }
+
+    /// Makes everything appended before the call survive power loss, and tells up to which offset
+    /// that is. Others can append meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Full` where the system refuses.
+    pub(crate) fn sync(&self, reach: SyncReach) -> Result<u64> {
+        let end = self.file.bytes();
+        self.file.sync(reach).map_err(|error| Error::io("sync the log", &self.path, error))?;
+        self.synced.fetch_max(end, Ordering::Release);
+        Ok(end)
+    }
+
+    /// Bytes from the start of the file to the end of the last record.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.bytes()
+    }
+
+    /// Whether a payload of `payload_bytes` fits behind what is there now.
+    pub(crate) fn room(&self, payload_bytes: usize) -> bool {
+        self.fits(self.bytes(), payload_bytes)
+    }
+
+    fn fits(&self, end: u64, payload_bytes: usize) -> bool {
+        payload_bytes <= PAYLOAD_BYTES_MAX
+            && record_bytes(payload_bytes) as u64 <= self.file.capacity() - end
+    }
+
+    /// The capacity of a log that just holds records with payloads of these lengths, in bytes.
+    pub(crate) fn capacity_for(payloads_bytes: impl IntoIterator<Item = usize>) -> u64 {
+        let records: usize = payloads_bytes.into_iter().map(record_bytes).sum();
+        (FILE_HEADER_BYTES + records) as u64
+    }
+}

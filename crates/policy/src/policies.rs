@@ -1,0 +1,28 @@
+//! The policies, one file each.
+
+mod bigtable;
+mod binomial;
+mod constant;
+mod exploring;
+mod leveled;
+mod minlatency;
+mod none;
+mod tiered;
+
+pub use bigtable::Bigtable;
+pub use binomial::Binomial;
+pub use constant::Constant;
+pub use exploring::Exploring;
+pub use leveled::{Leveled, Pick};
+pub use minlatency::MinLatency;
+pub use none::None;
+pub use tiered::Tiered;
+
+use crate::ParamInfo;
+
+/// The parameter `k` of the policies of bounded depth.
+const K: ParamInfo =
+    ParamInfo { name: "k", default: "5", meaning: "most runs on storage at rest, 1 to 64" };
+
+/// The bounds of `k`. With k = 1 every flush is merged with everything.
+const K_RANGE: std::ops::RangeInclusive<u64> = 1..=64;

@@ -1,0 +1,74 @@
+//! Bigtable's default policy.
+
+use super::{K, K_RANGE};
+use crate::stack::pressure_of_runs;
+use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape, Stack};
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, Reason, TreeView};
+use std::sync::Arc;
+
+/// Keeps runs apart while there are at most `k`; past that, merges the new one with the fewest of
+/// its elders such that afterwards every run is larger than all newer runs together.
+///
+/// Source: Mao et al., "Comparison and evaluation of state-of-the-art LSM merge policies",
+/// section 2; the rule is Bigtable's (Chang et al.), in the form of Mathieu et al.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bigtable {
+    k: u64,
+    eager: Eager,
+}
+
+impl Bigtable {
+    /// How specs name and build this policy.
+    pub const INFO: PolicyInfo = PolicyInfo {
+        name: "bigtable",
+        source: "Mao et al., VLDB Journal 2021, section 2; Chang et al., OSDI 2006",
+        summary: "past k runs, merges the newest so that each run exceeds all newer ones together",
+        params: &[K, Eager::PARAM],
+        build: |params| {
+            let k = params.count("k", 5, K_RANGE)?;
+            Ok(Arc::new(Bigtable { k, eager: Eager::read(params)? }))
+        },
+    };
+
+    /// How many of the newest runs to merge: at least two, and so many that afterwards each run is
+    /// larger than the sum of all newer ones.
+    fn newest_to_merge(stack: &Stack) -> usize {
+        let runs = stack.runs();
+        let mut newest = 2.min(runs.len());
+        let mut above: u64 = runs[..newest].iter().map(|run| run.bytes).sum();
+        for (index, run) in runs.iter().enumerate().skip(newest) {
+            if run.bytes <= above {
+                newest = index + 1;
+            }
+            above += run.bytes;
+        }
+        newest
+    }
+}
+
+impl MergePolicy for Bigtable {
+    fn spec(&self) -> Spec {
+        self.eager.write(Spec::bare("bigtable").with("k", self.k))
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let stack = Stack::of(view);
+        if stack.len() as u64 <= self.k {
+            return None;
+        }
+        let newest = Bigtable::newest_to_merge(&stack);
+        let numbers = [stack.len() as u64, self.k, newest as u64];
+        let reason =
+            Reason::new("{} runs, {} allowed; {} newest restore the order of sizes", numbers);
+        stack.merge(0, newest, self.eager, reason)
+    }
+
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        pressure_of_runs(view.tree.disk_run_count(), self.k, load)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Stack { runs_max: self.k }
+    }
+}

@@ -1,0 +1,66 @@
+//! Binomial: as MinLatency, with fewer runs while the tree is small.
+
+use super::K;
+use super::minlatency::Static;
+use crate::stack::pressure_of_runs;
+use crate::tables::{choose, stack_depth};
+use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape};
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, TreeView};
+use std::sync::Arc;
+
+/// After the t-th flush, leaves as many runs as a balanced search tree says: about log2(t)/2 while
+/// that is less than `k` (up to about 4^k flushes), and at most `k` thereafter.
+///
+/// Source: Mao et al., section 2; Mathieu et al., SODA 2021.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binomial {
+    rule: Static,
+}
+
+impl Binomial {
+    /// How specs name and build this policy.
+    pub const INFO: PolicyInfo = PolicyInfo {
+        name: "binomial",
+        source: "Mao et al., VLDB Journal 2021, section 2; Mathieu et al., SODA 2021",
+        summary: "merges by flush count: as minlatency, with fewer runs while the tree is small",
+        params: &[K, Static::COUNT, Eager::PARAM],
+        build: |params| Ok(Arc::new(Binomial { rule: Static::read(params)? })),
+    };
+
+    /// How many runs to leave after flush `t`, counted from 1: with
+    /// T(m) = sum over j = 1..m of C(j + min(j, k) - 1, j) and m' = min { m : T(m) >= t },
+    /// 1 + B(m', min(m', k) - 1, t - T(m' - 1) - 1).
+    pub fn runs_after(k: u64, t: u64) -> u64 {
+        let mut m = 0;
+        let mut before = 0;
+        let mut upto: u64 = 0;
+        while upto < t {
+            m += 1;
+            before = upto;
+            upto = upto.saturating_add(choose(m + m.min(k) - 1, m));
+        }
+        if m == 0 {
+            return 1;
+        }
+        1 + stack_depth(m, m.min(k) - 1, t - before - 1)
+    }
+}
+
+impl MergePolicy for Binomial {
+    fn spec(&self) -> Spec {
+        self.rule.write("binomial")
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.rule.next_merge(view, Binomial::runs_after)
+    }
+
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        pressure_of_runs(view.tree.disk_run_count(), self.rule.k, load)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Stack { runs_max: self.rule.k }
+    }
+}

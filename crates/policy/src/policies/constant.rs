@@ -1,0 +1,54 @@
+//! AsterixDB's old default: merge everything when there are too many runs.
+
+use super::{K, K_RANGE};
+use crate::stack::pressure_of_runs;
+use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape, Stack};
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, Reason, TreeView};
+use std::sync::Arc;
+
+/// Keeps runs apart while there are at most `k`; past that, merges all of them into one.
+///
+/// Source: Mao et al., section 2 ("Constant", AsterixDB before version 0.9.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Constant {
+    k: u64,
+    eager: Eager,
+}
+
+impl Constant {
+    /// How specs name and build this policy.
+    pub const INFO: PolicyInfo = PolicyInfo {
+        name: "constant",
+        source: "Mao et al., VLDB Journal 2021, section 2; AsterixDB before 0.9.4",
+        summary: "past k runs, merges all runs into one",
+        params: &[K, Eager::PARAM],
+        build: |params| {
+            let k = params.count("k", 5, K_RANGE)?;
+            Ok(Arc::new(Constant { k, eager: Eager::read(params)? }))
+        },
+    };
+}
+
+impl MergePolicy for Constant {
+    fn spec(&self) -> Spec {
+        self.eager.write(Spec::bare("constant").with("k", self.k))
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let stack = Stack::of(view);
+        if stack.len() as u64 <= self.k {
+            return None;
+        }
+        let reason = Reason::new("{} runs, {} allowed", [stack.len() as u64, self.k, 0]);
+        stack.merge(0, stack.len(), self.eager, reason)
+    }
+
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        pressure_of_runs(view.tree.disk_run_count(), self.k, load)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Stack { runs_max: self.k }
+    }
+}

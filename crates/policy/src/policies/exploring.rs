@@ -1,0 +1,163 @@
+//! Exploring: HBase's default policy.
+
+use super::{K, K_RANGE};
+use crate::stack::pressure_of_runs;
+use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
+use lsmith_spec::{Spec, SpecError};
+use lsmith_tree::{MergePlan, Reason, TreeView};
+use std::sync::Arc;
+
+/// Looks at every window of `min` to `max` neighbouring runs whose largest run is at most `lambda`
+/// times the rest together. While there are at most `k` runs it merges the longest such window
+/// (the smallest of the longest), past that the one of least mean size; past `k` with no such
+/// window, the smallest `min` neighbours. One merge per flush; ties go to the oldest start.
+///
+/// Source: Mao et al., section 2; HBase's ExploringCompactionPolicy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Exploring {
+    k: u64,
+    lambda: f64,
+    min: usize,
+    max: usize,
+    eager: Eager,
+}
+
+/// The note that keeps a second merge from following in the same flush.
+const MERGED_AT: &str = "merged_at";
+
+/// A window of the stack: indexes counted from the newest run.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    from: usize,
+    upto: usize,
+    bytes: u64,
+}
+
+impl Window {
+    fn len(&self) -> usize {
+        self.upto - self.from
+    }
+
+    /// Longer, or as long and smaller.
+    fn is_longer_than(&self, other: &Window) -> bool {
+        self.len() > other.len() || (self.len() == other.len() && self.bytes < other.bytes)
+    }
+
+    fn has_less_mean_than(&self, other: &Window) -> bool {
+        let (mine, theirs) = (u128::from(self.bytes), u128::from(other.bytes));
+        mine * (other.len() as u128) < theirs * (self.len() as u128)
+    }
+}
+
+impl Exploring {
+    /// How specs name and build this policy.
+    pub const INFO: PolicyInfo = PolicyInfo {
+        name: "exploring",
+        source: "Mao et al., VLDB Journal 2021, section 2; HBase",
+        summary: "merges the most worthwhile window of neighbouring runs of similar size",
+        params: &[
+            K,
+            ParamInfo {
+                name: "lambda",
+                default: "1.2",
+                meaning: "the largest run of a window over the sum of the others, at most",
+            },
+            ParamInfo { name: "min", default: "3", meaning: "fewest runs in a window" },
+            ParamInfo { name: "max", default: "10", meaning: "most runs in a window" },
+            Eager::PARAM,
+        ],
+        build: |params| {
+            let min = params.count("min", 3, 2..=1000)?;
+            let max = params.count("max", 10, 2..=1000)?;
+            if max < min {
+                let message = format!("max = {max} is below min = {min}");
+                return Err(SpecError::conflict(message));
+            }
+            Ok(Arc::new(Exploring {
+                k: params.count("k", 5, K_RANGE)?,
+                lambda: params.real("lambda", 1.2, 0.0..=1e6)?,
+                min: min as usize,
+                max: max as usize,
+                eager: Eager::read(params)?,
+            }))
+        },
+    };
+
+    /// All windows of `min` to `max` runs, oldest start first, shortest first.
+    fn windows(&self, stack: &Stack) -> impl Iterator<Item = (Window, u64)> {
+        let runs = stack.runs();
+        (0..runs.len()).rev().flat_map(move |oldest| {
+            let mut window = Window { from: oldest + 1, upto: oldest + 1, bytes: 0 };
+            let mut largest = 0;
+            let windows = (0..=oldest).rev().take(self.max).map(move |from| {
+                window.from = from;
+                window.bytes += runs[from].bytes;
+                largest = largest.max(runs[from].bytes);
+                (window, largest)
+            });
+            windows.skip(self.min - 1)
+        })
+    }
+
+    fn choose(&self, stack: &Stack) -> Option<(Window, &'static str)> {
+        let crowded = stack.len() as u64 > self.k;
+        let balanced = |(window, largest): &(Window, u64)| {
+            *largest as f64 <= self.lambda * (window.bytes - largest) as f64
+        };
+        let candidates = self.windows(stack).filter(balanced).map(|(window, _)| window);
+        let best = candidates.reduce(|best, next| {
+            let better = match crowded {
+                true => next.has_less_mean_than(&best),
+                false => next.is_longer_than(&best),
+            };
+            if better { next } else { best }
+        });
+        match best {
+            Some(window) if crowded => Some((window, "{} runs, {} allowed; {} of least mean size")),
+            Some(window) => Some((window, "{} runs, {} allowed; {} of similar size")),
+            None if crowded => {
+                let shortest = self.windows(stack).map(|(window, _)| window);
+                let shortest = shortest.filter(|window| window.len() == self.min);
+                let least =
+                    shortest.reduce(|best, next| if next.bytes < best.bytes { next } else { best });
+                // Fewer runs than `min` and yet too many: take them all.
+                let all = || {
+                    let bytes = stack.runs().iter().map(|run| run.bytes).sum();
+                    Window { from: 0, upto: stack.len(), bytes }
+                };
+                Some((least.unwrap_or_else(all), "{} runs, {} allowed; the {} smallest neighbours"))
+            }
+            None => None,
+        }
+    }
+}
+
+impl MergePolicy for Exploring {
+    fn spec(&self) -> Spec {
+        let spec = Spec::bare("exploring").with("k", self.k).with("lambda", self.lambda);
+        self.eager.write(spec.with("min", self.min).with("max", self.max))
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let stack = Stack::of(view);
+        let merged = view.memo(MERGED_AT).and_then(|text| text.parse().ok());
+        // A tree left by another policy can be far above the bound: then merge on.
+        if merged == Some(stack.flushes()) && stack.len() as u64 <= self.k {
+            return None;
+        }
+        let (window, text) = self.choose(&stack)?;
+        let numbers = [stack.len() as u64, self.k, window.len() as u64];
+        let mut plan =
+            stack.merge(window.from, window.upto, self.eager, Reason::new(text, numbers))?;
+        plan.memo.push((MERGED_AT.to_string(), Some(stack.flushes().to_string())));
+        Some(plan)
+    }
+
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        pressure_of_runs(view.tree.disk_run_count(), self.k, load)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Stack { runs_max: self.k }
+    }
+}

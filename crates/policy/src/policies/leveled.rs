@@ -1,0 +1,319 @@
+//! Leveled: one run per level, tables move down one by one.
+
+use crate::stack::pressure_of_runs;
+use crate::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Shape};
+use lsmith_spec::{Params, Spec, SpecError, format_bytes};
+use lsmith_tree::text::{display_key, parse_key};
+use lsmith_tree::{
+    Input, KeyRange, LEVELS_MAX, LevelId, MergePlan, Mode, Place, Reason, ReservationState, Run,
+    TreeView,
+};
+use std::sync::Arc;
+
+/// Level 0 keeps up to `l0` flushed runs; each level below is one run cut into tables and holds up
+/// to `ratio^i` tables' bytes. Past that, one piece of at most about `table` bytes is merged with
+/// what it overlaps in the next level, or moved down where it overlaps nothing.
+///
+/// A level that another policy left with several runs is first merged into one, piece by piece.
+///
+/// Source: Mao et al., section 2 ("Leveled"); LevelDB (`round_robin`), RocksDB (`min_overlap`,
+/// `oldest`), HyperLevelDB (`best_ratio`); the list of picks is that of Lim et al., FAST 2016.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leveled {
+    ratio: f64,
+    level0_runs: u64,
+    pick: Pick,
+    table_bytes: Option<u64>,
+}
+
+/// Which piece of an overfull level goes down. Ties go to the first in key order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The next one in key order after the last that went down (LevelDB).
+    RoundRobin,
+    /// The one with the least bytes of overlap in the next level.
+    MinOverlap,
+    /// The one with the narrowest key range, measured by how much of the deepest level lies in it:
+    /// the same on every interpreter, since it depends on the order of keys only.
+    Narrowest,
+    /// The one with the most bytes per byte of overlap (HyperLevelDB).
+    BestRatio,
+    /// The one whose newest entry is oldest (RocksDB's "oldest largest sequence number first").
+    Oldest,
+    /// All of the level at once.
+    WholeLevel,
+}
+
+impl Pick {
+    const NAMES: [(&'static str, Pick); 6] = [
+        ("min_overlap", Pick::MinOverlap),
+        ("round_robin", Pick::RoundRobin),
+        ("narrowest", Pick::Narrowest),
+        ("best_ratio", Pick::BestRatio),
+        ("oldest", Pick::Oldest),
+        ("whole_level", Pick::WholeLevel),
+    ];
+
+    fn name(self) -> &'static str {
+        Pick::NAMES.iter().find(|(_, pick)| *pick == self).map_or("", |(name, _)| name)
+    }
+
+    fn read(params: &Params<'_>) -> Result<Pick, SpecError> {
+        let names = Pick::NAMES.map(|(name, _)| name);
+        let chosen = params.choice("pick", "min_overlap", &names)?;
+        let found = Pick::NAMES.iter().find(|(name, _)| *name == chosen);
+        Ok(found.map_or(Pick::MinOverlap, |(_, pick)| *pick))
+    }
+}
+
+/// A piece that could go down.
+struct Candidate {
+    piece: KeyRange,
+    bytes: u64,
+    overlap_bytes: u64,
+    rank: Rank,
+}
+
+/// Smaller goes first.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+struct Rank(f64);
+
+/// A source of pieces and the run below that takes them.
+struct Descent<'a> {
+    from: LevelId,
+    source: &'a Arc<Run>,
+    /// The run that the pieces join; `None` where the next level is empty.
+    target: Option<&'a Arc<Run>>,
+    /// The level of the target.
+    to: usize,
+    reason: Reason,
+}
+
+impl Leveled {
+    /// How specs name and build this policy.
+    pub const INFO: PolicyInfo = PolicyInfo {
+        name: "leveled",
+        source: "Mao et al., VLDB Journal 2021, section 2; LevelDB, RocksDB, HyperLevelDB by pick",
+        summary: "one run per level; when a level is full a piece of it merges into the next",
+        params: &[
+            ParamInfo {
+                name: "ratio",
+                default: "10",
+                meaning: "bytes of a level over those of the level above, more than 1",
+            },
+            ParamInfo { name: "l0", default: "2", meaning: "runs allowed in level 0, 1 to 1000" },
+            ParamInfo {
+                name: "pick",
+                default: "min_overlap",
+                meaning: "the piece that goes down: min_overlap, round_robin, narrowest, \
+                          best_ratio, oldest or whole_level",
+            },
+            ParamInfo {
+                name: "table",
+                default: "auto",
+                meaning: "bytes of a table, and of level 1 over ratio; auto: the memtable's",
+            },
+        ],
+        build: |params| {
+            let auto = params.text("table").is_none_or(|text| text == "auto");
+            let ratio = params.real("ratio", 10.0, 1.0..=1000.0)?;
+            if ratio <= 1.0 {
+                return Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"));
+            }
+            Ok(Arc::new(Leveled {
+                ratio,
+                level0_runs: params.count("l0", 2, 1..=1000)?,
+                pick: Pick::read(params)?,
+                table_bytes: match auto {
+                    true => None,
+                    false => params.bytes_if_given("table", 1..=1 << 50)?,
+                },
+            }))
+        },
+    };
+
+    fn table(&self, view: &TreeView) -> u64 {
+        self.table_bytes.unwrap_or(view.memtable_bytes).max(1)
+    }
+
+    /// Bytes that level `level` may hold, 1 and below.
+    fn capacity(&self, view: &TreeView, level: usize) -> f64 {
+        self.table(view) as f64 * self.ratio.powi(level as i32)
+    }
+
+    /// The level's bytes less those that are on their way down.
+    fn bytes_staying(&self, view: &TreeView, level: usize) -> u64 {
+        let runs = view.tree.runs_at(LevelId::Disk(level));
+        let leaving = view.reservations.iter().filter(|r| r.state == ReservationState::UnderWay);
+        let leaving = leaving.flat_map(|reservation| {
+            let inputs = reservation.plan.inputs.iter();
+            inputs.filter(move |input| reservation.plan.place != Place::Into(input.run))
+        });
+        let leaving: u64 = leaving.map(|input| bytes_taken(runs, input)).sum();
+        runs.iter().map(|run| run.bytes()).sum::<u64>().saturating_sub(leaving)
+    }
+
+    /// Where pieces must go down now, deepest level first, so that there is room when the levels
+    /// above need it.
+    fn descents<'a>(&'a self, view: &'a TreeView) -> impl Iterator<Item = Descent<'a>> {
+        let levels = view.tree.levels().len();
+        (0..levels).rev().filter_map(move |level| {
+            let runs = view.tree.runs_at(LevelId::Disk(level));
+            let (last, newer) = runs.split_last()?;
+            if level > 0
+                && let Some(source) = newer.last()
+            {
+                let reason =
+                    Reason::new("level {} has {} runs of 1", [level as u64, runs.len() as u64, 0]);
+                let from = LevelId::Disk(level);
+                return Some(Descent { from, source, target: Some(last), to: level, reason });
+            }
+            let (count, bytes) = (runs.len() as u64, self.bytes_staying(view, level));
+            let reason = match level {
+                0 if count > self.level0_runs => {
+                    Reason::new("level {} has {} runs of {}", [0, count, self.level0_runs])
+                }
+                0 => return None,
+                _ if bytes as f64 <= self.capacity(view, level) || level + 1 >= LEVELS_MAX => {
+                    return None;
+                }
+                _ => {
+                    let allowed = self.capacity(view, level) as u64;
+                    Reason::new("level {} holds {} bytes of {}", [level as u64, bytes, allowed])
+                }
+            };
+            // The oldest run of the next level is its only one, or it is being made so.
+            let below = view.tree.runs_at(LevelId::Disk(level + 1));
+            if below.len() > 1 {
+                return None;
+            }
+            let from = LevelId::Disk(level);
+            Some(Descent { from, source: last, target: below.first(), to: level + 1, reason })
+        })
+    }
+
+    /// The pieces of a descent's source, best first.
+    fn candidates(&self, view: &TreeView, descent: &Descent<'_>) -> Vec<Candidate> {
+        let source = descent.source;
+        if self.pick == Pick::WholeLevel {
+            let overlap_bytes = descent.target.map_or(0, |run| run.bytes());
+            let (piece, bytes) = (source.hull(), source.bytes());
+            return vec![Candidate { piece, bytes, overlap_bytes, rank: Rank(0.0) }];
+        }
+        let cursor = view.memo(&cursor_name(descent.from)).and_then(|text| parse_key(text).ok());
+        let table = self.table(view);
+        let ruler = view.tree.levels().last().and_then(|level| level.runs().last());
+        let mut candidates: Vec<Candidate> = source
+            .slices()
+            .iter()
+            .map(|slice| {
+                let piece = slice.first_piece(table);
+                let bytes = slice.clip(&piece).map_or(0, |slice| slice.size().bytes);
+                let overlap = descent.target.map_or(&[][..], |run| run.overlapping(&piece));
+                let overlap_bytes = overlap.iter().map(|slice| slice.size().bytes).sum();
+                let rank = match self.pick {
+                    Pick::RoundRobin => match &cursor {
+                        Some(cursor) if piece.start < *cursor => 1.0,
+                        _ => 0.0,
+                    },
+                    Pick::MinOverlap => overlap_bytes as f64,
+                    Pick::Narrowest => ruler.map_or(0, |run| run.size_within(&piece).bytes) as f64,
+                    Pick::BestRatio => -(bytes as f64) / (overlap_bytes as f64 + 1.0),
+                    Pick::Oldest => slice.table().seq_max.0 as f64,
+                    Pick::WholeLevel => 0.0,
+                };
+                Candidate { piece, bytes, overlap_bytes, rank: Rank(rank) }
+            })
+            .collect();
+        candidates.sort_by(|left, right| left.rank.0.total_cmp(&right.rank.0));
+        candidates
+    }
+
+    fn plan(&self, view: &TreeView, descent: &Descent<'_>, piece: &KeyRange) -> MergePlan {
+        let mut inputs = vec![Input { run: descent.source.id(), range: piece.clone() }];
+        let overlap = descent.target.map_or(&[][..], |run| run.overlapping(piece));
+        let place = match descent.target {
+            Some(target) => Place::Into(target.id()),
+            None => Place::NewRun(descent.to),
+        };
+        if let (Some(target), Some(first), Some(last)) =
+            (descent.target, overlap.first(), overlap.last())
+        {
+            let whole =
+                KeyRange { start: first.range().start.clone(), end: last.range().end.clone() };
+            inputs.push(Input { run: target.id(), range: whole.hull(piece) });
+        }
+        let mut memo = Vec::new();
+        if self.pick == Pick::RoundRobin {
+            let end = piece.end.clone().unwrap_or_default();
+            memo.push((cursor_name(descent.from), Some(display_key(&end).to_string())));
+        }
+        MergePlan {
+            mode: if overlap.is_empty() { Mode::Move } else { Mode::Merge },
+            cut_bytes: Some(self.table(view)),
+            reuse_bytes: None,
+            reason: descent.reason.clone(),
+            inputs,
+            place,
+            memo,
+        }
+    }
+}
+
+fn cursor_name(from: LevelId) -> String {
+    format!("next_{from}")
+}
+
+fn bytes_taken(runs: &[Arc<Run>], input: &Input) -> u64 {
+    let run = runs.iter().find(|run| run.id() == input.run);
+    run.map_or(0, |run| run.size_within(&input.range).bytes)
+}
+
+impl MergePolicy for Leveled {
+    fn spec(&self) -> Spec {
+        let spec = Spec::bare("leveled").with("ratio", self.ratio).with("l0", self.level0_runs);
+        let spec = spec.with("pick", self.pick.name());
+        match self.table_bytes {
+            Some(bytes) => spec.with("table", format_bytes(bytes)),
+            None => spec,
+        }
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.descents(view).find_map(|descent| {
+            let candidates = self.candidates(view, &descent).into_iter();
+            let mut plans = candidates.map(|candidate| self.plan(view, &descent, &candidate.piece));
+            plans.find(|plan| view.is_free_for(plan))
+        })
+    }
+
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        let level0 = view.tree.runs_at(LevelId::Disk(0)).len();
+        pressure_of_runs(level0, self.level0_runs + 2, load)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Leveled { ratio: self.ratio, level0_runs: self.level0_runs }
+    }
+
+    fn explain(&self, view: &TreeView) -> Explanation {
+        let plan = self.next_merge(view);
+        let losers = self.descents(view).flat_map(|descent| {
+            let candidates = self.candidates(view, &descent);
+            let plans = candidates.into_iter().map(|candidate| {
+                let (bytes, overlap) = (candidate.bytes, candidate.overlap_bytes);
+                let why = format!(
+                    "{} over {}: {} of overlap; ranked behind by {}",
+                    format_bytes(bytes),
+                    candidate.piece,
+                    format_bytes(overlap),
+                    self.pick.name()
+                );
+                (self.plan(view, &descent, &candidate.piece), why)
+            });
+            plans.collect::<Vec<_>>()
+        });
+        let runners_up = losers.filter(|(loser, _)| Some(loser) != plan.as_ref()).take(3).collect();
+        Explanation { plan, runners_up }
+    }
+}

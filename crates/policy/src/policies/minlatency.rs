@@ -1,0 +1,106 @@
+//! MinLatency: the static policy with the least worst-case write cost for a bounded depth.
+
+use super::{K, K_RANGE};
+use crate::stack::pressure_of_runs;
+use crate::tables::{choose, stack_depth};
+use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
+use lsmith_spec::{Params, Spec, SpecError};
+use lsmith_tree::{MergePlan, Reason, TreeView};
+use std::sync::Arc;
+
+/// After the t-th flush, leaves as many runs as node t has smaller ancestors, plus one, in the
+/// search tree of least depth that holds t and keeps every stack depth below `k`.
+///
+/// Source: Mao et al., section 2; Mathieu, Rajaraman, Young, Yousefi, "Competitive data-structure
+/// dynamization", SODA 2021.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MinLatency {
+    rule: Static,
+}
+
+impl MinLatency {
+    /// How specs name and build this policy.
+    pub const INFO: PolicyInfo = PolicyInfo {
+        name: "minlatency",
+        source: "Mao et al., VLDB Journal 2021, section 2; Mathieu et al., SODA 2021",
+        summary: "merges by flush count: least worst-case write cost with at most k runs, lazily",
+        params: &[K, Static::COUNT, Eager::PARAM],
+        build: |params| Ok(Arc::new(MinLatency { rule: Static::read(params)? })),
+    };
+
+    /// How many runs to leave after flush `t`, counted from 1: B(m', k, t) with
+    /// m' = min { m : C(m + k, m) > t }.
+    pub fn runs_after(k: u64, t: u64) -> u64 {
+        let mut m = 0;
+        let mut nodes = 1;
+        while nodes <= t {
+            m += 1;
+            nodes = match nodes.checked_mul(m + k) {
+                Some(product) => product / m,
+                None => choose(m + k, m),
+            };
+        }
+        stack_depth(m, k, t)
+    }
+}
+
+impl MergePolicy for MinLatency {
+    fn spec(&self) -> Spec {
+        self.rule.write("minlatency")
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.rule.next_merge(view, MinLatency::runs_after)
+    }
+
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        pressure_of_runs(view.tree.disk_run_count(), self.rule.k, load)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Stack { runs_max: self.rule.k }
+    }
+}
+
+/// What the two static policies share: the number of flushes alone says how many runs to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Static {
+    pub(super) k: u64,
+    by_size: bool,
+    eager: Eager,
+}
+
+impl Static {
+    pub(super) const COUNT: ParamInfo = ParamInfo {
+        name: "count",
+        default: "flushes",
+        meaning: "what counts as the number of flushes: flushes (all since the tree began), size \
+                  (the total size over the mean flush, for update-heavy use)",
+    };
+
+    pub(super) fn read(params: &Params<'_>) -> Result<Static, SpecError> {
+        let by_size = params.choice("count", "flushes", &["flushes", "size"])? == "size";
+        Ok(Static { k: params.count("k", 5, K_RANGE)?, by_size, eager: Eager::read(params)? })
+    }
+
+    pub(super) fn write(self, name: &str) -> Spec {
+        let spec = Spec::bare(name).with("k", self.k);
+        self.eager.write(if self.by_size { spec.with("count", "size") } else { spec })
+    }
+
+    /// Merges the newest runs so that `runs_after(k, t)` are left.
+    pub(super) fn next_merge(
+        self,
+        view: &TreeView,
+        runs_after: fn(u64, u64) -> u64,
+    ) -> Option<MergePlan> {
+        let stack = Stack::of(view);
+        let flushes = if self.by_size { stack.flushes_by_size() } else { stack.flushes() };
+        // A tree filled by other means can have runs before its first flush.
+        let leave = runs_after(self.k, flushes.max(1)).max(1);
+        let runs = stack.len() as u64;
+        let newest = (runs + 1).checked_sub(leave).filter(|newest| *newest > 1)?;
+        let reason = Reason::new("flush {} leaves {} runs of {}", [flushes, leave, runs]);
+        stack.merge(0, newest as usize, self.eager, reason)
+    }
+}

@@ -1,0 +1,40 @@
+//! Never merge: the baseline.
+
+use crate::stack::pressure_of_memory;
+use crate::{Load, MergePolicy, PolicyInfo, Shape};
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, TreeView};
+use std::sync::Arc;
+
+/// Every flush stays a run of its own: least writing, most reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct None;
+
+impl None {
+    /// How specs name and build this policy.
+    pub const INFO: PolicyInfo = PolicyInfo {
+        name: "none",
+        source: "baseline",
+        summary: "never merges: every flush stays a run",
+        params: &[],
+        build: |_| Ok(Arc::new(None)),
+    };
+}
+
+impl MergePolicy for None {
+    fn spec(&self) -> Spec {
+        Spec::bare("none")
+    }
+
+    fn next_merge(&self, _: &TreeView) -> Option<MergePlan> {
+        Option::None
+    }
+
+    fn pressure(&self, _: &TreeView, load: &Load) -> f64 {
+        pressure_of_memory(load)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Unmerged
+    }
+}

@@ -1,0 +1,90 @@
+//! The trait that every merge policy implements.
+
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, TreeView};
+use std::fmt::Debug;
+
+/// Decides what is merged when.
+///
+/// # Laws
+/// * Pure: the same view gives the same plan.
+/// * Total: any legal tree, left by any other policy, gets an answer without panic.
+/// * Rest: with no more writes, plans end.
+/// * Progress: after a switch the tree is within the policy's own bound on runs once its bytes
+///   plus one ratio of new data have been merged.
+/// * Reservations: a plan stays clear of every reservation in the view.
+///
+/// [`laws`](crate::laws) checks them.
+pub trait MergePolicy: Debug + Send + Sync {
+    /// The spelling that builds this policy again.
+    fn spec(&self) -> Spec;
+
+    /// The next merge, if there is one to make now. The caller asks again until there is none;
+    /// each plan given is reserved in the next view. With no plan and a sealed memtable waiting,
+    /// the caller flushes that memtable as a run of its own.
+    ///
+    /// Asked on the path of every flush: it should cost no more than a look at each run, or for a
+    /// policy that looks inside runs, at each slice.
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan>;
+
+    /// Logical bytes at which a memtable is sealed, given the capacity that was asked for.
+    fn seal_bytes(&self, memtable_bytes: u64) -> u64 {
+        memtable_bytes
+    }
+
+    /// How hard writers must be held back, from 0 (not at all) to 1 (stopped): how far the tree is
+    /// behind what the policy wants it to be.
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64;
+
+    /// The parameters that formulas need.
+    fn shape(&self) -> Shape;
+
+    /// What [`next_merge`](MergePolicy::next_merge) says and why, with what else was considered.
+    fn explain(&self, view: &TreeView) -> Explanation {
+        Explanation { plan: self.next_merge(view), runners_up: Vec::new() }
+    }
+}
+
+/// What a policy may know for [`pressure`](MergePolicy::pressure) alone. It never reaches
+/// [`next_merge`](MergePolicy::next_merge), so that store and simulations take the same decisions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Bytes free on the device, where that is known.
+    pub free_bytes: Option<u64>,
+    /// Sealed memtables that wait to be flushed or merged.
+    pub waiting_memtables: usize,
+}
+
+/// The outline of the trees that a policy builds, for formulas and for simulations that count by
+/// size alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// Every flush stays a run.
+    Unmerged,
+    /// A stack of at most `runs_max` runs, merged whole.
+    Stack {
+        /// Most runs on storage.
+        runs_max: u64,
+    },
+    /// Levels of fewer than `ratio` runs; a full level becomes one run of the next.
+    Tiered {
+        /// Runs of a level that make one run of the next.
+        ratio: u64,
+    },
+    /// Levels of one run each below level 0; tables move down one by one.
+    Leveled {
+        /// Size of a level over the size of the level above.
+        ratio: f64,
+        /// Runs allowed in level 0.
+        level0_runs: u64,
+    },
+}
+
+/// A decision with its grounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The plan, with its reason; `None` for rest.
+    pub plan: Option<MergePlan>,
+    /// Plans that were considered, best first, each with why it lost.
+    pub runners_up: Vec<(MergePlan, String)>,
+}

@@ -1,0 +1,189 @@
+//! What policies that read the tree as one stack of runs have in common.
+
+use crate::{Load, ParamInfo};
+use lsmith_spec::{Params, Spec, SpecError};
+use lsmith_tree::{MergePlan, Place, Reason, ReservationState, Run, RunId, TreeView};
+
+/// What becomes of a memtable that a stack policy wants to merge with older runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eager {
+    /// Straight into the merge if the other inputs are at most [`Eager::FACTOR`] times its bytes,
+    /// else it is flushed as a run of its own first.
+    Auto,
+    /// Always straight into the merge: writers may have to wait for a whole merge.
+    Always,
+    /// Always flushed first.
+    Never,
+}
+
+impl Eager {
+    /// How many times the bytes of a memtable the other inputs of its merge may have.
+    pub const FACTOR: u64 = 4;
+
+    /// The parameter, for the tables of parameters.
+    pub const PARAM: ParamInfo = ParamInfo {
+        name: "eager",
+        default: "auto",
+        meaning: "whether a memtable goes straight into a merge: auto (if the rest is at most 4 \
+                  times as large), always (may stop writers for a whole merge), never",
+    };
+
+    /// Reads the parameter `eager`.
+    ///
+    /// # Errors
+    /// The value is none of the three.
+    pub fn read(params: &Params<'_>) -> Result<Eager, SpecError> {
+        Ok(match params.choice("eager", "auto", &["auto", "always", "never"])? {
+            "always" => Eager::Always,
+            "never" => Eager::Never,
+            _ => Eager::Auto,
+        })
+    }
+
+    /// `spec` with this parameter, unless it has its default.
+    pub fn write(self, spec: Spec) -> Spec {
+        match self {
+            Eager::Auto => spec,
+            Eager::Always => spec.with("eager", "always"),
+            Eager::Never => spec.with("eager", "never"),
+        }
+    }
+
+    pub(crate) fn takes(self, memtable_bytes: u64, other_bytes: u64) -> bool {
+        match self {
+            Eager::Auto => other_bytes <= Eager::FACTOR.saturating_mul(memtable_bytes),
+            Eager::Always => true,
+            Eager::Never => false,
+        }
+    }
+}
+
+/// A run as a stack policy sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackRun {
+    /// The run; the newest where several are being merged into one.
+    pub id: RunId,
+    /// Logical bytes.
+    pub bytes: u64,
+    /// Whether another plan has a claim on it.
+    pub busy: bool,
+}
+
+/// The whole tree read as one stack of runs, newest first, whatever levels they are in.
+///
+/// The oldest sealed memtable counts as the newest run, as if it had just been flushed. Runs that
+/// are being merged count as the one run that they are about to become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    runs: Vec<StackRun>,
+    has_memtable: bool,
+    flushes: u64,
+    flushed_bytes: u64,
+}
+
+impl Stack {
+    /// Reads the tree of `view`.
+    pub fn of(view: &TreeView) -> Stack {
+        let tree = &view.tree;
+        let mut runs: Vec<StackRun> = Vec::with_capacity(tree.disk_run_count() + 1);
+        let reserved = |run: RunId| !view.reservations.is_empty() && view.is_reserved(run);
+        // Memtables leave memory oldest first. Those on their way are counted; of those that wait
+        // only the oldest, and only once nothing is on its way before it.
+        let memory = tree.memory().runs();
+        let leaving = memory.iter().rev().take_while(|run| reserved(run.id())).count();
+        let arriving = &memory[memory.len() - leaving.max(1).min(memory.len())..];
+        let mut group = None;
+        for run in arriving.iter().chain(tree.disk_runs()) {
+            let merging = under_way(view, run);
+            match runs.last_mut() {
+                Some(last) if merging.is_some() && merging == group => last.bytes += run.bytes(),
+                _ => {
+                    let busy = reserved(run.id());
+                    runs.push(StackRun { id: run.id(), bytes: run.bytes(), busy });
+                }
+            }
+            group = merging;
+        }
+        let arriving_bytes: u64 = arriving.iter().map(|run| run.bytes()).sum();
+        Stack {
+            runs,
+            has_memtable: leaving == 0 && !memory.is_empty(),
+            flushes: tree.flushes() + arriving.len() as u64,
+            flushed_bytes: tree.flushed().bytes + arriving_bytes,
+        }
+    }
+
+    /// The runs, newest first.
+    pub fn runs(&self) -> &[StackRun] {
+        &self.runs
+    }
+
+    /// How many runs there are.
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether there are no runs.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Flushes since the tree began, the memtable on the stack included.
+    pub fn flushes(&self) -> u64 {
+        self.flushes
+    }
+
+    /// The number of flushes of mean size that would make up what the stack holds now: less than
+    /// [`flushes`](Stack::flushes) where updates and deletes have made data vanish.
+    pub fn flushes_by_size(&self) -> u64 {
+        if self.flushed_bytes == 0 {
+            return self.flushes;
+        }
+        let bytes: u128 = self.runs.iter().map(|run| u128::from(run.bytes)).sum();
+        let flushed = u128::from(self.flushed_bytes);
+        let flushes = (bytes * u128::from(self.flushes) + flushed / 2) / flushed;
+        u64::try_from(flushes).unwrap_or(u64::MAX).max(1)
+    }
+
+    /// The plan that merges the runs from index `from` up to, not including, `upto`; `None` where
+    /// one of them is busy, where a memtable among them must be flushed first, or where there is
+    /// nothing to merge.
+    pub fn merge(
+        &self,
+        from: usize,
+        upto: usize,
+        eager: Eager,
+        reason: Reason,
+    ) -> Option<MergePlan> {
+        let window = self.runs.get(from..upto).filter(|window| window.len() > 1)?;
+        if window.iter().any(|run| run.busy) {
+            return None;
+        }
+        if self.has_memtable && from == 0 {
+            let others = window[1..].iter().map(|run| run.bytes).sum();
+            if !eager.takes(window[0].bytes, others) {
+                return None;
+            }
+        }
+        Some(MergePlan::merge(window.iter().map(|run| run.id), Place::Oldest, reason))
+    }
+}
+
+/// The index of the reservation under way that takes `run`.
+fn under_way(view: &TreeView, run: &Run) -> Option<usize> {
+    view.reservations.iter().position(|reservation| {
+        reservation.state == ReservationState::UnderWay && reservation.plan.takes(run.id())
+    })
+}
+
+/// The pressure of a tree that may have `allowed` runs and has `runs`: none up to the bound, full
+/// at twice the bound and four more.
+pub(crate) fn pressure_of_runs(runs: usize, allowed: u64, load: &Load) -> f64 {
+    let excess = (runs as f64 - allowed as f64).max(0.0) / (allowed as f64 + 4.0);
+    excess.max(pressure_of_memory(load)).min(1.0)
+}
+
+/// The pressure of memtables that wait: one waiting is the normal course of things.
+pub(crate) fn pressure_of_memory(load: &Load) -> f64 {
+    (load.waiting_memtables.saturating_sub(1) as f64 / 3.0).min(1.0)
+}

@@ -1,0 +1,159 @@
+//! `update`: a load of which a share is replaced by updates.
+
+use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
+
+use crate::keys::{DecimalKeys, KeySpace};
+use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
+use crate::{Op, Rng, Zipf};
+
+/// The update-heavy runs of Mao et al., "Experimental evaluation of bounded-depth LSM merge
+/// policies", section "Updates and deletions": with chance `share` an operation updates an
+/// existing key, else it inserts a new one.
+///
+/// `keys` is the size of the append-only load that the run is derived from. `ops` defaults to
+/// half as many again, as in the paper, to make up for updates that meet their key in the
+/// memtable. About (1 - `share`) x `ops` different keys come to exist: with the defaults, 450 k
+/// of 1.5 M operations insert.
+#[derive(Clone, Debug)]
+pub(crate) struct Update {
+    ops: u64,
+    share: f64,
+    target: Target,
+    value_bytes: u32,
+}
+
+/// Which existing key is updated.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// By age, Zipf with this exponent concentrated on the newest.
+    Latest(f64),
+    /// By age, Zipf with this exponent concentrated on the oldest.
+    Oldest(f64),
+    /// Any with equal chance.
+    Uniform,
+}
+
+impl Update {
+    pub(crate) const PARAMS: &[&str] = &["keys", "ops", "share", "dist", "skew", "value", "order"];
+
+    pub(crate) fn build(params: &Params, seed: u64) -> Result<Parts, SpecError> {
+        let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;
+        let ops = params.count("ops", (keys + keys / 2).min(KEYS_MAX), ..=KEYS_MAX)?;
+        let share = params.real("share", 0.7, 0.0..=1.0)?;
+        let dist = params.choice("dist", "latest", &["latest", "zipf", "uniform"])?;
+        let skew = params.real("skew", 0.99, 0.0..=10.0)?;
+        let value_bytes = value_bytes(params, 1000)?;
+        let order = params.choice("order", "hashed", &["hashed", "sequential"])?;
+
+        let target = match dist {
+            "latest" => Target::Latest(skew),
+            "zipf" => Target::Oldest(skew),
+            _ => Target::Uniform,
+        };
+        let update = Self { ops, share, target, value_bytes };
+        Ok(Parts {
+            items: update.count_inserts(seed),
+            keys: KeySpace::Decimal(match order {
+                "sequential" => DecimalKeys::sequential(),
+                _ => DecimalKeys::hashed(),
+            }),
+            generator: Generator::Update(update),
+            spec: Spec::bare("update")
+                .with("keys", format_count(keys))
+                .with("ops", format_count(ops))
+                .with("share", share)
+                .with("dist", dist)
+                .with("skew", skew)
+                .with("value", format_bytes(value_bytes.into()))
+                .with("order", order),
+        })
+    }
+
+    /// How many keys the stream inserts, found by drawing its choices ahead.
+    fn count_inserts(&self, seed: u64) -> u64 {
+        let mut choices = Choices::new(seed);
+        let inserts = (0..self.ops).filter(|_| choices.inserts(self.share));
+        inserts.count() as u64
+    }
+
+    pub(crate) fn ops_max(&self) -> u64 {
+        self.ops
+    }
+
+    pub(crate) fn ops(&self, seed: u64) -> UpdateOps {
+        let skew = match self.target {
+            Target::Latest(skew) | Target::Oldest(skew) => skew,
+            Target::Uniform => 0.0,
+        };
+        UpdateOps {
+            update: self.clone(),
+            made: 0,
+            keys: 0,
+            choices: Choices::new(seed),
+            items: Rng::new(seed, 1),
+            zipf: Zipf::new(1, skew),
+        }
+    }
+}
+
+/// The sequence of choices between insert and update.
+#[derive(Clone, Debug)]
+struct Choices {
+    rng: Rng,
+    started: bool,
+}
+
+impl Choices {
+    fn new(seed: u64) -> Self {
+        Self { rng: Rng::new(seed, 0), started: false }
+    }
+
+    /// Whether the next operation inserts. The first one does, having nothing to update.
+    #[inline]
+    fn inserts(&mut self, share: f64) -> bool {
+        let inserts = self.rng.unit() >= share || !self.started;
+        self.started = true;
+        inserts
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct UpdateOps {
+    update: Update,
+    made: u64,
+    /// Keys inserted so far.
+    keys: u64,
+    choices: Choices,
+    items: Rng,
+    zipf: Zipf,
+}
+
+impl UpdateOps {
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Op> {
+        if self.made == self.update.ops {
+            return None;
+        }
+        self.made += 1;
+        let item = if self.choices.inserts(self.update.share) {
+            self.keys += 1;
+            self.keys - 1
+        } else {
+            self.existing()
+        };
+        Some(Op::put(item, self.update.value_bytes))
+    }
+
+    fn existing(&mut self) -> u64 {
+        match self.update.target {
+            Target::Latest(_) => self.keys - 1 - self.rank(),
+            Target::Oldest(_) => self.rank(),
+            Target::Uniform => self.items.below(self.keys),
+        }
+    }
+
+    fn rank(&mut self) -> u64 {
+        self.zipf.resize(self.keys);
+        self.zipf.draw(&mut self.items)
+    }
+}

@@ -1,0 +1,245 @@
+//! A workload: from its spelling to its operations.
+
+use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
+
+use crate::keys::KeySpace;
+use crate::load::{Load, LoadOps};
+use crate::trace::{Trace, TraceOps};
+use crate::uniform::{Uniform, UniformOps};
+use crate::update::{Update, UpdateOps};
+use crate::ycsb::{Ycsb, YcsbOps};
+use crate::{Op, Ranks, WorkloadError};
+
+/// Most keys of a workload: a rank takes 32 bits.
+pub(crate) const KEYS_MAX: u64 = u32::MAX as u64;
+
+/// Longest value of a workload, in bytes.
+pub(crate) const VALUE_BYTES_MAX: u64 = 1 << 30;
+
+/// Hands over the files that a workload names.
+pub trait Inputs {
+    /// The bytes of `file`, decompressed, or a message that says why they can't be had.
+    ///
+    /// # Errors
+    ///
+    /// A message that makes sense after the name of the file, such as `no such file`.
+    fn read(&self, file: &str) -> Result<Vec<u8>, String>;
+}
+
+/// For workloads that need no files.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoInputs;
+
+impl Inputs for NoInputs {
+    fn read(&self, _file: &str) -> Result<Vec<u8>, String> {
+        Err("no files can be read here".to_owned())
+    }
+}
+
+/// A seeded stream of operations, its keys, and its spelling. See the crate's page for all kinds.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    spec: Spec,
+    generator: Generator,
+    keys: KeySpace,
+    items: u64,
+    seed: u64,
+    limit_bytes: Option<u64>,
+    limit_flushes: Option<u64>,
+}
+
+/// What makes the operations; each kind has its own file.
+#[derive(Clone, Debug)]
+pub(crate) enum Generator {
+    Load(Load),
+    Ycsb(Box<Ycsb>),
+    Update(Update),
+    Uniform(Uniform),
+    Trace(Trace),
+}
+
+/// What a kind makes of its parameters.
+pub(crate) struct Parts {
+    pub(crate) generator: Generator,
+    pub(crate) keys: KeySpace,
+    /// Upper bound of the items in the stream.
+    pub(crate) items: u64,
+    /// The canonical spelling, without the parameters that all kinds share.
+    pub(crate) spec: Spec,
+}
+
+impl Workload {
+    /// Names of all workloads.
+    pub const NAMES: [&str; 5] = ["load", "ycsb", "update", "uniform", "trace"];
+
+    /// Builds the workload that `spec` spells; files that it names are asked of `inputs`.
+    ///
+    /// A damaged trace is no error here: its operations before the damage can be had.
+    ///
+    /// # Errors
+    ///
+    /// If the name or a parameter is unknown or out of range, a file can't be had, or a file is
+    /// not what the workload reads.
+    pub fn from_spec(spec: &Spec, inputs: &dyn Inputs) -> Result<Self, WorkloadError> {
+        let (known, positional_max) = match spec.name.as_str() {
+            "load" => (Load::PARAMS, 0),
+            "ycsb" => (Ycsb::PARAMS, 1),
+            "update" => (Update::PARAMS, 0),
+            "uniform" => (Uniform::PARAMS, 0),
+            "trace" => (Trace::PARAMS, 1),
+            other => return Err(SpecError::unknown("workload", other, &Self::NAMES).into()),
+        };
+        let known = [known, &["bytes", "flushes", "seed"]].concat();
+        let params = Params::new(spec, &known, positional_max)?;
+        let limit_bytes = params.bytes_if_given("bytes", 1..)?;
+        let limit_flushes = params.count_if_given("flushes", 1..)?;
+        let seed = params.count("seed", 1, ..)?;
+        let parts = match spec.name.as_str() {
+            "load" => Load::build(&params)?,
+            "ycsb" => Ycsb::build(&params, seed, inputs)?,
+            "update" => Update::build(&params, seed)?,
+            "uniform" => Uniform::build(&params)?,
+            _ => Trace::build(&params, inputs)?,
+        };
+        let Parts { generator, keys, items, mut spec } = parts;
+        if let Some(bytes) = limit_bytes {
+            spec = spec.with("bytes", format_bytes(bytes));
+        }
+        if let Some(flushes) = limit_flushes {
+            spec = spec.with("flushes", format_count(flushes));
+        }
+        spec = spec.with("seed", format_count(seed));
+        Ok(Self { spec, generator, keys, items, seed, limit_bytes, limit_flushes })
+    }
+
+    /// The canonical spelling, with defaults filled in: all that decides the operations, given
+    /// the same input files.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The operations from the first one on; every call starts the same stream again.
+    #[must_use]
+    pub fn ops(&self) -> Ops<'_> {
+        let stream = match &self.generator {
+            Generator::Load(load) => Stream::Load(load.ops(self.seed)),
+            Generator::Ycsb(ycsb) => Stream::Ycsb(ycsb.ops(self.seed)),
+            Generator::Update(update) => Stream::Update(update.ops(self.seed)),
+            Generator::Uniform(uniform) => Stream::Uniform(uniform.ops(self.seed)),
+            Generator::Trace(trace) => Stream::Trace(trace.ops()),
+        };
+        Ops { stream, keys: &self.keys, bytes_left: self.limit_bytes }
+    }
+
+    /// How many operations [`Workload::ops`] gives, if no limit on bytes and no damaged line ends
+    /// it earlier.
+    #[must_use]
+    pub fn ops_max(&self) -> u64 {
+        match &self.generator {
+            Generator::Load(load) => load.ops_max(),
+            Generator::Ycsb(ycsb) => ycsb.load_ops() + ycsb.run_ops(),
+            Generator::Update(update) => update.ops_max(),
+            Generator::Uniform(uniform) => uniform.ops_max(),
+            Generator::Trace(trace) => trace.ops_max(),
+        }
+    }
+
+    /// How many of the first operations are the load phase, which prepares the store for the run
+    /// phase. Only `ycsb` has one; what other workloads do first is measured like the rest.
+    #[must_use]
+    pub fn load_ops(&self) -> u64 {
+        match &self.generator {
+            Generator::Ycsb(ycsb) => ycsb.load_ops(),
+            _ => 0,
+        }
+    }
+
+    /// Upper bound of the items that occur: all are below it.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Writes the key of `item`, which must be below [`Workload::items`], over what `key` holds.
+    pub fn key(&self, item: u64, key: &mut Vec<u8>) {
+        self.keys.write(item, key);
+    }
+
+    /// Length of the key of `item`, in bytes.
+    #[must_use]
+    pub fn key_bytes(&self, item: u64) -> usize {
+        self.keys.key_bytes(item)
+    }
+
+    /// The place of each item's key in byte order. Computed anew by each call: seconds for ten
+    /// million hashed keys.
+    #[must_use]
+    pub fn ranks(&self) -> Ranks {
+        self.keys.ranks(self.items)
+    }
+
+    /// The seed, also of the values: see [`value_seed`](crate::value_seed).
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// After how many flushes a driver should stop. Only a driver sees flushes, so the stream
+    /// itself does not end there.
+    #[must_use]
+    pub fn limit_flushes(&self) -> Option<u64> {
+        self.limit_flushes
+    }
+}
+
+/// The operations of a workload in order; see [`Workload::ops`].
+///
+/// After an error there is nothing more.
+#[derive(Clone, Debug)]
+pub struct Ops<'a> {
+    stream: Stream<'a>,
+    keys: &'a KeySpace,
+    /// User bytes to write before the end, if limited.
+    bytes_left: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+enum Stream<'a> {
+    Load(LoadOps),
+    Ycsb(YcsbOps<'a>),
+    Update(UpdateOps),
+    Uniform(UniformOps),
+    Trace(TraceOps<'a>),
+}
+
+impl Iterator for Ops<'_> {
+    type Item = Result<Op, WorkloadError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.bytes_left == Some(0) {
+            return None;
+        }
+        let op = match &mut self.stream {
+            Stream::Load(ops) => ops.next()?,
+            Stream::Ycsb(ops) => ops.next()?,
+            Stream::Update(ops) => ops.next()?,
+            Stream::Uniform(ops) => ops.next()?,
+            Stream::Trace(ops) => match ops.next()? {
+                Ok(op) => op,
+                Err(error) => return Some(Err(error)),
+            },
+        };
+        if let Some(left) = &mut self.bytes_left {
+            *left = left.saturating_sub(op.user_bytes(self.keys.key_bytes(op.item)));
+        }
+        Some(Ok(op))
+    }
+}
+
+/// The `value` parameter: length of the values in bytes.
+pub(crate) fn value_bytes(params: &Params, default: u64) -> Result<u32, SpecError> {
+    let bytes = params.bytes("value", default, 0..=VALUE_BYTES_MAX)?;
+    Ok(u32::try_from(bytes).expect("the range ends far below 2^32"))
+}

@@ -1,0 +1,116 @@
+//! `ycsb`: the core workloads of the Yahoo! Cloud Serving Benchmark.
+//!
+//! Follows the generators of YCSB's `CoreWorkload` (Cooper et al., "Benchmarking cloud serving
+//! systems with YCSB", 2010), so that a property file means here what it means there, with two
+//! differences: an update writes the whole record, and YCSB's global random numbers are replaced
+//! by seeded ones.
+
+mod builtin;
+mod core;
+mod distribution;
+mod mix;
+mod properties;
+mod stream;
+mod zipfian;
+
+use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
+
+use self::core::Core;
+use self::mix::Choice;
+use self::properties::Properties;
+use crate::Rng;
+use crate::WorkloadError;
+use crate::keys::{DecimalKeys, KeySpace};
+use crate::workload::{Generator, Inputs, KEYS_MAX, Parts, value_bytes};
+
+pub(crate) use self::stream::YcsbOps;
+
+/// Purposes of the random numbers, each with a stream of its own.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Choices,
+    Keys,
+    ScanLengths,
+}
+
+impl Purpose {
+    fn rng(self, seed: u64) -> Rng {
+        Rng::new(seed, self as u64)
+    }
+}
+
+/// A core workload: the load phase inserts the records, the run phase works on them.
+#[derive(Clone, Debug)]
+pub(crate) struct Ycsb {
+    core: Core,
+    value_bytes: u32,
+}
+
+impl Ycsb {
+    pub(crate) const PARAMS: &[&str] = &["records", "ops", "value"];
+
+    pub(crate) fn build(
+        params: &Params,
+        seed: u64,
+        inputs: &dyn Inputs,
+    ) -> Result<Parts, WorkloadError> {
+        let name = params.positional(0, "a property file or one of a to f, as in ycsb(a)")?;
+        let records = params.count_if_given("records", 1..=KEYS_MAX)?;
+        let ops = params.count_if_given("ops", ..=KEYS_MAX)?;
+        let (name, text) = property_text(name, inputs)?;
+        let core = Core::from_properties(&Properties::parse(&name, &text)?, records, ops)?;
+        let value_bytes = value_bytes(params, core.value_bytes)?;
+
+        let mut spec = Spec::bare("ycsb")
+            .with("records", format_count(core.record_count))
+            .with("ops", format_count(core.operation_count))
+            .with("value", format_bytes(value_bytes.into()));
+        spec.positional.push(name);
+        let items = core.record_count + count_inserts(&core, seed);
+        if items > KEYS_MAX {
+            let message = format!("{spec}: {items} records are more than {KEYS_MAX}");
+            return Err(SpecError::conflict(message).into());
+        }
+        let keys = KeySpace::Decimal(DecimalKeys {
+            prefix: "user",
+            hashed: core.hashed,
+            digits_min: core.zero_padding,
+        });
+        let generator = Generator::Ycsb(Box::new(Self { core, value_bytes }));
+        Ok(Parts { generator, keys, items, spec })
+    }
+
+    pub(crate) fn load_ops(&self) -> u64 {
+        self.core.inserted.end - self.core.inserted.start
+    }
+
+    pub(crate) fn run_ops(&self) -> u64 {
+        self.core.operation_count
+    }
+
+    pub(crate) fn ops(&self, seed: u64) -> YcsbOps<'_> {
+        YcsbOps::new(&self.core, self.value_bytes, seed)
+    }
+}
+
+/// The canonical name of the property file and its text. A single letter names a built-in one.
+fn property_text(name: &str, inputs: &dyn Inputs) -> Result<(String, Vec<u8>), WorkloadError> {
+    let letter = name.to_ascii_lowercase();
+    if let Some(text) = builtin::text(&letter) {
+        return Ok((letter, text.as_bytes().to_vec()));
+    }
+    match inputs.read(name) {
+        Ok(text) => Ok((name.to_owned(), text)),
+        Err(message) => Err(WorkloadError::Input { file: name.to_owned(), message }),
+    }
+}
+
+/// How many records the run phase inserts, found by drawing its choices ahead.
+fn count_inserts(core: &Core, seed: u64) -> u64 {
+    if core.mix.insert_share() == 0.0 {
+        return 0;
+    }
+    let mut rng = Purpose::Choices.rng(seed);
+    let choices = (0..core.operation_count).map(|_| core.mix.draw(&mut rng));
+    choices.filter(|&choice| choice == Choice::Insert).count() as u64
+}

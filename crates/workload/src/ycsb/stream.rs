@@ -1,0 +1,58 @@
+//! The operations of a core workload in order.
+
+use super::Purpose;
+use super::core::Core;
+use super::distribution::Picker;
+use super::mix::Choice;
+use crate::{Op, Rng};
+
+/// First the load phase, then the run phase.
+#[derive(Clone, Debug)]
+pub(crate) struct YcsbOps<'a> {
+    core: &'a Core,
+    value_bytes: u32,
+    /// The next record of the load phase.
+    next_load: u64,
+    /// Operations left in the run phase.
+    run_left: u64,
+    picker: Picker,
+    choices: Rng,
+    keys: Rng,
+    scan_lengths: Rng,
+}
+
+impl<'a> YcsbOps<'a> {
+    pub(super) fn new(core: &'a Core, value_bytes: u32, seed: u64) -> Self {
+        Self {
+            core,
+            value_bytes,
+            next_load: core.inserted.start,
+            run_left: core.operation_count,
+            picker: Picker::new(&core.requests, core.inserted.clone(), core.record_count),
+            choices: Purpose::Choices.rng(seed),
+            keys: Purpose::Keys.rng(seed),
+            scan_lengths: Purpose::ScanLengths.rng(seed),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Op> {
+        if self.next_load < self.core.inserted.end {
+            self.next_load += 1;
+            return Some(Op::put(self.next_load - 1, self.value_bytes));
+        }
+        self.run_left = self.run_left.checked_sub(1)?;
+        Some(match self.core.mix.draw(&mut self.choices) {
+            Choice::Read => Op::read(self.picker.draw(&mut self.keys)),
+            Choice::Update => Op::put(self.picker.draw(&mut self.keys), self.value_bytes),
+            Choice::Insert => Op::put(self.picker.insert(), self.value_bytes),
+            Choice::Scan => {
+                let item = self.picker.draw(&mut self.keys);
+                Op::scan(item, self.core.scan_lengths.draw(&mut self.scan_lengths))
+            }
+            Choice::ReadModifyWrite => {
+                Op::read_modify_write(self.picker.draw(&mut self.keys), self.value_bytes)
+            }
+        })
+    }
+}
