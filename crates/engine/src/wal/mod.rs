@@ -2,8 +2,8 @@
 //!
 //! # Format
 //!
-//! A log is a file of fixed length, made full of zeros and filled from its start. All numbers are
-//! little endian. Everything starts at a multiple of 8 bytes.
+//! A log is a file of fixed length, a multiple of 8 bytes, made full of zeros and filled from its
+//! start. All numbers are little endian. Everything starts at a multiple of 8 bytes.
 //!
 //! ```text
 //! file header, 32 bytes
@@ -44,10 +44,10 @@
 //! is **damaged**, which is an error with its path and `o`. In this order:
 //!
 //! 1. A valid record with a sync mark follows anywhere behind `o`: damaged.
-//! 2. The head is zero: the log ends here. If only zeros follow, that is its clean end; else torn
-//!    (later pages had been written, this one not).
-//! 3. The head, or the record that it announces, runs past the end of the file: torn (the file is
+//! 2. The head, or the record that it announces, runs past the end of the file: torn (the file is
 //!    shorter than it was made). A file that ends exactly behind a record ends cleanly.
+//! 3. The head is zero: the log ends here. If only zeros follow, that is its clean end; else torn
+//!    (later pages had been written, this one not).
 //! 4. The tag is wrong: damaged.
 //! 5. The checksum is wrong, and in one of the sectors (512 bytes) that the record touches, zeros
 //!    reach from inside the record (its last 8 bytes there, or more) to the end of the sector:

@@ -115,14 +115,14 @@ impl LogReader {
     fn inspect(&self) -> Inspected {
         let (bytes, start) = (&self.bytes[..], self.next);
         let head = &bytes[start..bytes.len().min(start + HEAD_BYTES)];
+        if !head.is_empty() && head.len() < HEAD_BYTES {
+            return Inspected::Torn("a record is cut by the end of the file");
+        }
         if is_zero(head) {
             return match is_zero(&bytes[start..]) {
                 true => Inspected::Found(Found::End(LogEnd::Clean)),
                 false => Inspected::Torn("a record is missing"),
             };
-        }
-        if head.len() < HEAD_BYTES {
-            return Inspected::Torn("a record is cut by the end of the file");
         }
         let Some(head) = Head::read(self.number, bytes, start) else {
             return Inspected::Damaged("a record has a wrong header");

@@ -30,7 +30,7 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Creates the log `id` at `path`, `capacity` bytes long. Nothing of it is synced, nor is its
+    /// Creates the log `id` at `path`, `capacity` bytes long or up to 7 more. Nothing of it is synced, nor is its
     /// name: the first [`sync`](LogWriter::sync) covers the file header too, but not the name.
     ///
     /// # Errors
@@ -38,7 +38,8 @@ impl LogWriter {
     /// `Full` where there is no room for all of it; no file is left then. `Io` otherwise.
     pub(crate) fn create(env: &dyn Env, path: &Path, id: LogId, capacity: u64) -> Result<Self> {
         let create = || {
-            let file = env.create_log(path, capacity)?;
+            // Whole words: so the reader knows a file of another length as cut.
+            let file = env.create_log(path, capacity.next_multiple_of(8))?;
             file.append(&file_header(id))?;
             Ok(file)
         };
