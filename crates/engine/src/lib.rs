@@ -1,13 +1,55 @@
-//! A durable embedded LSM key-value store.
+//! A durable embedded LSM key-value store whose merge policy is a value you choose.
+//!
+//! * [`Store`]: open one with [`Store::builder`]; it has [`Keyspace`]s, each with a tree and a
+//!   merge policy of its own.
+//! * [`Batch`]: writes that happen together. [`PersistMode`]: how far a write must have got.
+//! * [`Snapshot`]: what the store held at one moment. [`Iter`]: entries in key order, both ways.
+//! * [`Error`]: one type, with an [`ErrorKind`]; damage names the file and the offset.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! use lsmith::Store;
+//!
+//! let store = Store::builder(dir.path()).policy("leveled(ratio=4)").open()?;
+//! let fruit = store.keyspace("fruit")?;
+//! fruit.put("apple", "red")?;
+//! fruit.put("pear", "green")?;
+//! let last = fruit.iter().next_back().expect("two entries")?;
+//! assert_eq!(&last.0[..], b"pear");
+//! fruit.set_merge_policy("tiered(ratio=4)")?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Layers, each using those below: `db` (handles) - `write`, `scheduler`, `recovery`, `verify` -
+//! `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`, `wal` - `format` -
+//! `env`, the only door to the operating system.
 
 mod cursor;
+mod db;
 pub mod env;
 mod error;
+mod event;
 mod format;
+mod manifest;
 mod memtable;
 mod merge;
+mod names;
 mod read;
+mod recovery;
+mod scheduler;
+mod shared;
+mod stats;
 mod table;
+mod verify;
+mod version;
 mod wal;
+mod write;
 
+pub use db::{
+    BATCH_BYTES_MAX, Batch, Builder, DEFAULT_KEYSPACE, DEFAULT_POLICY, Iter, KEY_BYTES_MAX,
+    Keyspace, KeyspaceOptions, KeyspaceStats, PersistMode, Snapshot, Store, VALUE_BYTES_MAX,
+};
 pub use error::{Error, ErrorKind, Result};
+pub use event::{Event, Observer};
+pub use lsmith_tree::SeqNo;
+pub use stats::StoreStats;

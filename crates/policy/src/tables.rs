@@ -1,15 +1,39 @@
 //! Binomial coefficients, and the stack depth that the static policies are made of.
 
-/// `n` over `k`, or `u64::MAX` where that is too large: the tables are used in comparisons with
-/// counts of flushes only.
-pub(crate) fn choose(n: u64, k: u64) -> u64 {
-    if k > n {
-        return 0;
+/// How far in either direction Pascal's triangle is kept: as far as trees of bounded depth need it.
+const KEPT: usize = 65;
+
+/// `DIAGONALS[k][m]` is `pascal(m, k)`.
+static DIAGONALS: [[u64; KEPT]; KEPT] = diagonals();
+
+const fn diagonals() -> [[u64; KEPT]; KEPT] {
+    let mut diagonals = [[1u64; KEPT]; KEPT];
+    let mut k = 1;
+    while k < KEPT {
+        let mut m = 1;
+        while m < KEPT {
+            diagonals[k][m] = diagonals[k][m - 1].saturating_add(diagonals[k - 1][m]);
+            m += 1;
+        }
+        k += 1;
     }
-    let k = k.min(n - k);
+    diagonals
+}
+
+/// The number in Pascal's triangle that is `m` steps from one side and `k` from the other, m + k
+/// over k; or `u64::MAX` where that is too large: it is compared with counts of flushes only.
+#[inline]
+pub(crate) fn pascal(m: u64, k: u64) -> u64 {
+    match DIAGONALS.get(k as usize).and_then(|diagonal| diagonal.get(m as usize)) {
+        Some(value) => *value,
+        None => pascal_anew(m, k),
+    }
+}
+
+fn pascal_anew(m: u64, k: u64) -> u64 {
     let mut product: u128 = 1;
-    for step in 1..=k {
-        product = product * u128::from(n - k + step) / u128::from(step);
+    for step in 1..=m.min(k) {
+        product = product * u128::from(m.max(k) + step) / u128::from(step);
         if product > u128::from(u64::MAX) {
             return u64::MAX;
         }
@@ -17,42 +41,59 @@ pub(crate) fn choose(n: u64, k: u64) -> u64 {
     product as u64
 }
 
-/// B(m, k, t) of Mao et al., section 2: the number of ancestors smaller than node `t` in the search
-/// tree on `choose(m + k, k) - 1` nodes whose stack depth is less than `k` and merge depth less
-/// than `m`. Written as a loop; B(m, k, 0) = 0.
-pub(crate) fn stack_depth(mut m: u64, mut k: u64, mut t: u64) -> u64 {
-    let mut depth = 0;
-    // choose(m + k - 1, k), kept up to date as m or k falls by one.
-    let mut left = if m + k == 0 { 0 } else { choose(m + k - 1, k) };
-    while t > 0 && (m > 0 || k > 0) {
-        if t < left {
-            left = step_down(left, m - 1, m + k - 1, || choose(m + k - 2, k));
-            m -= 1;
+/// The least number from `from` on with `is_enough`, which holds for all numbers above it too.
+pub(crate) fn least(from: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high, mut step) = (from, from, 1);
+    while !is_enough(high) {
+        low = high + 1;
+        high += step;
+        step *= 2;
+    }
+    while low < high {
+        let middle = u64::midpoint(low, high);
+        if is_enough(middle) {
+            high = middle;
         } else {
-            t -= left;
-            depth += 1;
-            if k == 0 {
-                break;
-            }
-            left = step_down(left, k, m + k - 1, || choose(m + k - 2, k - 1));
-            k -= 1;
+            low = middle + 1;
         }
     }
-    depth
+    low
 }
 
-/// `value * numerator / denominator`, which is exact for a neighbour in Pascal's triangle; computed
-/// anew where `value` stands for something too large.
-fn step_down(value: u64, numerator: u64, denominator: u64, anew: impl Fn() -> u64) -> u64 {
-    if value == u64::MAX || denominator == 0 {
-        return anew();
+/// B(m, k, t) of Mao et al., section 2: the number of ancestors smaller than node `t` in the search
+/// tree on `pascal(m, k) - 1` nodes whose stack depth is less than `k` and merge depth less
+/// than `m`.
+///
+/// That is how many summands it takes to write t as pascal(m1, k) + pascal(m2, k - 1) + ... with
+/// each as large as can be. `m` only bounds the first, and wherever B is used the bound holds
+/// anyway, so it is not asked for. `t` is at most 2^62.
+pub(crate) fn stack_depth(k: u64, mut t: u64) -> u64 {
+    if k == 0 {
+        return 0;
     }
-    (u128::from(value) * u128::from(numerator) / u128::from(denominator)) as u64
+    // The least m with pascal(m, k) > t, which is at least 1 while t is.
+    let mut m = least(0, |m| pascal(m, k) > t);
+    let mut depth = 0;
+    for k in (1..=k).rev() {
+        if t == 0 {
+            break;
+        }
+        // It falls with k, seldom far.
+        let fall = least(1, |fall| pascal(m.saturating_sub(fall), k) <= t);
+        m = m.saturating_sub(fall - 1);
+        t -= pascal(m - 1, k);
+        depth += 1;
+    }
+    depth
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn choose(n: u64, k: u64) -> u64 {
+        if k > n { 0 } else { pascal(n - k, k) }
+    }
 
     /// The recurrence as it is published.
     fn recurrence(m: u64, k: u64, t: u64) -> u64 {
@@ -64,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn the_loop_is_the_recurrence() {
+    fn a_loop_is_the_recurrence() {
         for k in 1..9 {
             for m in 1..8 {
                 for t in 0..choose(m + k, k) {
-                    assert_eq!(stack_depth(m, k, t), recurrence(m, k, t), "B({m}, {k}, {t})");
+                    assert_eq!(stack_depth(k, t), recurrence(m, k, t), "B({m}, {k}, {t})");
                 }
             }
         }
@@ -80,5 +121,25 @@ mod tests {
         assert_eq!(choose(3, 10), 0);
         assert_eq!(choose(66, 33), 7_219_428_434_016_265_740);
         assert_eq!(choose(200, 100), u64::MAX);
+        assert_eq!(pascal(1_000_000, 2), 500_001_500_001);
+        assert_eq!(pascal(2, 1_000_000), 500_001_500_001);
+    }
+
+    #[test]
+    fn the_least_number_is_found_wherever_it_is() {
+        for from in [0, 1, 7] {
+            for least_enough in from..from + 40 {
+                assert_eq!(least(from, |number| number >= least_enough), least_enough);
+            }
+        }
+    }
+
+    #[test]
+    fn any_number_of_flushes_has_a_depth() {
+        for k in 1..=64 {
+            for t in [1, 1 << 20, 1 << 62] {
+                assert!((1..=k).contains(&stack_depth(k, t)), "k = {k}, t = {t}");
+            }
+        }
     }
 }

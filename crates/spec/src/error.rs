@@ -107,15 +107,6 @@ impl SpecError {
         Self::Conflict { message: message.into() }
     }
 
-    /// The same error for a text that starts `offset` bytes later.
-    #[must_use]
-    pub fn moved_by(mut self, offset: usize) -> Self {
-        if let Self::Syntax { at, .. } | Self::Duplicate { at, .. } = &mut self {
-            *at += offset;
-        }
-        self
-    }
-
     /// The same error with the parameter named, where the value was parsed without knowing it.
     pub(crate) fn of_param(mut self, name: &str) -> Self {
         if let Self::Value { param, .. } = &mut self {

@@ -7,7 +7,7 @@ use crate::extent::{AgeLine, holds_more, place_level};
 use crate::plan::{Input, MergePlan, Mode, Place};
 use crate::range::{KeyRange, cmp_ends};
 use crate::run::{Run, RunId};
-use crate::slice::TableId;
+use crate::slice::{Slice, TableId};
 use crate::tree::{LEVELS_MAX, LevelId, Tree};
 use crate::view::TreeView;
 use std::fmt;
@@ -90,7 +90,7 @@ pub fn check_tree(tree: &Tree) -> Result<(), TreeError> {
     let mut names = Vec::new();
     let mut seen: Vec<(TableId, &KeyRange)> = Vec::new();
     for (_, run) in tree.runs() {
-        check_run(run)?;
+        check_slices(run.id(), run.slices())?;
         names.push(run.id());
         seen.extend(run.slices().iter().map(|slice| (slice.table().id, slice.range())));
         let ahead = |id: TableId| id.0 >= tree.next_table;
@@ -111,14 +111,15 @@ pub fn check_tree(tree: &Tree) -> Result<(), TreeError> {
     }
 }
 
-fn check_run(run: &Run) -> Result<(), TreeError> {
-    if run.slices().is_empty() {
-        return Err(TreeError::EmptyRun { run: run.id() });
+/// Checks what a run can be made of.
+pub(crate) fn check_slices(run: RunId, slices: &[Slice]) -> Result<(), TreeError> {
+    if slices.is_empty() {
+        return Err(TreeError::EmptyRun { run });
     }
-    for (index, slice) in run.slices().iter().enumerate() {
+    for (index, slice) in slices.iter().enumerate() {
         let table = slice.table();
         if slice.range().is_empty() || !table.range.covers(slice.range()) {
-            return Err(TreeError::BadSlice { run: run.id(), slice: index });
+            return Err(TreeError::BadSlice { run, slice: index });
         }
         let ascending = table
             .profile
@@ -131,8 +132,12 @@ fn check_run(run: &Run) -> Result<(), TreeError> {
             return Err(TreeError::BadProfile { table: table.id });
         }
     }
-    match run.first_disorder() {
-        Some(slice) => Err(TreeError::Disorder { run: run.id(), slice }),
+    let ordered = |pair: &[Slice]| {
+        let [left, right] = [pair[0].range(), pair[1].range()];
+        left.lies_below(&right.start) && cmp_ends(&left.end, &right.end).is_lt()
+    };
+    match slices.windows(2).position(|pair| !ordered(pair)) {
+        Some(left) => Err(TreeError::Disorder { run, slice: left + 1 }),
         None => Ok(()),
     }
 }
@@ -186,7 +191,7 @@ pub enum PlanError {
         /// The run.
         run: RunId,
     },
-    /// Only a table that is one whole slice may be appended to.
+    /// Only a table that is one whole slice, and taken whole, may be appended to.
     CannotAppend {
         /// The run.
         run: RunId,
@@ -337,23 +342,14 @@ fn check_place(view: &TreeView, line: &AgeLine<'_>, plan: &MergePlan) -> Result<
     let target = |run: RunId| &line.runs[line.index(run).expect("place_level found it")].1;
     match plan.place {
         Place::Oldest | Place::NewRun(_) | Place::Above(_) => Ok(()),
-        Place::Into(run) if holds_more(target(run), &plan.hull(), plan) => {
-            Err(PlanError::Straddles { run })
-        }
-        Place::Into(run) if target(run).slices().len() >= SLICES_MAX => {
-            Err(PlanError::TooManySlices { run })
-        }
-        Place::Into(_) => Ok(()),
-        Place::Append(run) => match target(run).slices().iter().all(|slice| slice.is_whole()) {
-            true => Ok(()),
-            false => Err(PlanError::CannotAppend { run }),
-        },
+        Place::Into(run) | Place::Append(run) => check_target(target(run), plan),
         Place::Nowhere => {
             let only_tombstones = |input: &Input| {
                 let slices = target(input.run).overlapping(&input.range);
                 slices.iter().all(|slice| {
                     let size = slice.table().size;
-                    slice.is_whole() && size.entries > 0 && size.entries == size.tombstones
+                    let whole = slice.is_whole() && input.range.covers(slice.range());
+                    whole && size.entries > 0 && size.entries == size.tombstones
                 })
             };
             match view.tree.is_bottom_for(plan)? && plan.inputs.iter().all(only_tombstones) {
@@ -361,6 +357,25 @@ fn check_place(view: &TreeView, line: &AgeLine<'_>, plan: &MergePlan) -> Result<
                 false => Err(PlanError::OutputNowhere),
             }
         }
+    }
+}
+
+/// A run that takes the output in keeps nothing where the output will lie.
+fn check_target(target: &Run, plan: &MergePlan) -> Result<(), PlanError> {
+    let run = target.id();
+    if holds_more(target, &plan.hull(), plan) {
+        return Err(PlanError::Straddles { run });
+    }
+    if target.slices().len() >= SLICES_MAX {
+        return Err(PlanError::TooManySlices { run });
+    }
+    let hull = plan.hull();
+    let whole = |slice: &Slice| slice.is_whole() && hull.covers(slice.range());
+    match plan.place {
+        Place::Append(_) if !target.overlapping(&hull).iter().all(whole) => {
+            Err(PlanError::CannotAppend { run })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -395,9 +410,24 @@ fn check_reservations(
     for (index, other) in view.reservations.iter().enumerate() {
         // A reservation whose runs are gone reserves nothing.
         let Ok((from, upto)) = line.of_plan(&other.plan) else { continue };
-        if from <= oldest && newest <= upto && hull.overlaps(&other.plan.hull()) {
+        let meets = from <= oldest && newest <= upto && hull.overlaps(&other.plan.hull());
+        if meets || takes_neighbour(plan, &other.plan) || takes_neighbour(&other.plan, plan) {
             return Err(PlanError::Reserved { reservation: index });
         }
     }
     Ok(())
 }
+
+/// Whether `plan` could take away, in other ranges, the run that `other` only names as its place:
+/// without its neighbour the output of `other` would have nowhere to go.
+fn takes_neighbour(plan: &MergePlan, other: &MergePlan) -> bool {
+    match other.place {
+        Place::Above(run) | Place::Into(run) | Place::Append(run) => {
+            !other.takes(run) && plan.takes(run)
+        }
+        Place::Oldest | Place::NewRun(_) | Place::Nowhere => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

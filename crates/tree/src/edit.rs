@@ -1,11 +1,12 @@
 //! Edits: one atomic change of a tree, and the one function that makes it.
 
-use crate::check::PlanError;
+use crate::check::{PlanError, TreeError, check_slices};
 use crate::entry::SeqNo;
 use crate::extent::place_level;
 use crate::level::{Counters, Level};
 use crate::memo::MemoChange;
 use crate::plan::{Input, MergePlan, Mode, Place};
+use crate::range::KeyRange;
 use crate::run::{KnotId, Run, RunId};
 use crate::slice::{Size, Slice};
 use crate::tree::{LEVELS_MAX, LevelId, Tree};
@@ -18,6 +19,9 @@ pub struct Outcome {
     /// The output in key order: slices of new tables, and of old ones where pieces were reused or
     /// moved. Empty where everything could be dropped.
     pub slices: Vec<Slice>,
+    /// Input runs that are rewritten beyond what the plan takes of them, each with all that is
+    /// left of it, in key order: new edge pieces, or all of a run that has no keys to cut at.
+    pub rewritten: Vec<(RunId, Vec<Slice>)>,
     /// Inputs that came from memory.
     pub from_memory: Size,
     /// Inputs that were read from storage.
@@ -129,6 +133,11 @@ impl TreeEdit {
         if !outcome.slices.is_empty() {
             edit.add.push(addition(tree, plan, outcome.slices)?);
         }
+        for (run, slices) in outcome.rewritten {
+            let input = edit.remove.iter_mut().find(|input| input.run == run);
+            input.ok_or(PlanError::UnknownRun { run })?.range = KeyRange::ALL;
+            edit.add.push(Addition { run, place: AddPlace::Into, knot: None, slices });
+        }
         Ok(edit)
     }
 
@@ -201,6 +210,13 @@ pub enum EditError {
         /// The level.
         level: usize,
     },
+    /// The slices to add are no legal run.
+    BadRun(TreeError),
+    /// The edit would add keys to a run where that run keeps some.
+    Overlap {
+        /// The run.
+        run: RunId,
+    },
 }
 
 impl fmt::Display for EditError {
@@ -210,6 +226,10 @@ impl fmt::Display for EditError {
             EditError::UsedRun { run } => write!(f, "run {run} exists or existed already"),
             EditError::TooDeep { level } => {
                 write!(f, "level {level} is too deep: a tree has at most {LEVELS_MAX} levels")
+            }
+            EditError::BadRun(error) => error.fmt(f),
+            EditError::Overlap { run } => {
+                write!(f, "run {run} keeps keys where others would be added to it")
             }
         }
     }
@@ -221,6 +241,9 @@ impl std::error::Error for EditError {}
 ///
 /// New runs come first, so that they can be placed beside runs that this edit removes.
 ///
+/// Whether a table is seen twice is not looked at, since it would need a look at every slice: who
+/// reads edits that others wrote asks [`check_tree`](crate::check_tree) when all are applied.
+///
 /// # Errors
 /// The edit does not fit; the tree is then unchanged.
 pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
@@ -229,7 +252,8 @@ pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
         add_run(tree, addition);
     }
     for input in &edit.remove {
-        let (level, index) = tree.find_mut(input.run).expect("checked by fits");
+        // Gone already where the edit names it twice.
+        let Some((level, index)) = tree.find_mut(input.run) else { continue };
         if input.range.covers(&level.runs[index].hull()) && !is_target(edit, input.run) {
             level.runs.remove(index);
         } else {
@@ -257,10 +281,18 @@ fn fits(tree: &Tree, edit: &TreeEdit) -> Result<(), EditError> {
     if let Some(level) = edit.counters.iter().map(|(level, _)| *level).find(deep) {
         return Err(EditError::TooDeep { level });
     }
-    for addition in &edit.add {
+    for (index, addition) in edit.add.iter().enumerate() {
+        check_slices(addition.run, &addition.slices).map_err(EditError::BadRun)?;
+        let mut earlier = edit.add[..index].iter().filter(|other| other.run == addition.run);
         match addition.place {
-            AddPlace::Into => known(addition.run)?,
-            _ if addition.run.0 < tree.next_run => {
+            AddPlace::Into => {
+                let hull = hull(&addition.slices);
+                let shares = |other: &Addition| hull.overlaps(&self::hull(&other.slices));
+                if earlier.any(shares) || keeps(tree, edit, addition.run, &hull)? {
+                    return Err(EditError::Overlap { run: addition.run });
+                }
+            }
+            _ if earlier.next().is_some() || addition.run.0 < tree.next_run => {
                 return Err(EditError::UsedRun { run: addition.run });
             }
             AddPlace::Above(run) => known(run)?,
@@ -269,6 +301,25 @@ fn fits(tree: &Tree, edit: &TreeEdit) -> Result<(), EditError> {
         }
     }
     Ok(())
+}
+
+fn hull(slices: &[Slice]) -> KeyRange {
+    let ranges = slices.iter().map(Slice::range);
+    ranges.fold(KeyRange::new("", ""), |hull, range| hull.hull(range))
+}
+
+/// Whether `run` still holds keys within `range` when `edit` has taken its part.
+fn keeps(tree: &Tree, edit: &TreeEdit, run: RunId, range: &KeyRange) -> Result<bool, EditError> {
+    let (_, found) = tree.run(run).ok_or(EditError::UnknownRun { run })?;
+    let removed = edit.remove.iter().filter(|input| input.run == run);
+    if removed.clone().any(|input| input.range.covers(range)) {
+        return Ok(false);
+    }
+    let mut kept = vec![range.clone()];
+    for input in removed {
+        kept = kept.iter().flat_map(|range| range.without(&input.range)).collect();
+    }
+    Ok(kept.iter().any(|range| !found.overlapping(range).is_empty()))
 }
 
 fn add_run(tree: &mut Tree, addition: &Addition) {
@@ -308,3 +359,6 @@ fn count_edit(tree: &mut Tree, edit: &TreeEdit) {
         tree.next_table = tree.next_table.max(tables.unwrap_or(0));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,9 @@ pub(crate) struct AgeLine<'a> {
 
 impl<'a> AgeLine<'a> {
     pub(crate) fn new(tree: &'a Tree) -> AgeLine<'a> {
-        AgeLine { runs: tree.runs().collect() }
+        let mut runs = Vec::with_capacity(tree.memory().runs().len() + tree.disk_run_count());
+        runs.extend(tree.runs());
+        AgeLine { runs }
     }
 
     pub(crate) fn index(&self, run: RunId) -> Option<usize> {

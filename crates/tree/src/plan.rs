@@ -35,7 +35,8 @@ pub enum Place {
     /// Rewritten into the named run, between the slices of it that stay.
     Into(RunId),
     /// Appended to the append-only tables of the named run: each entry to the slice that holds its
-    /// key, beyond the last slice to new tables by the cut rule.
+    /// key, beyond the last slice to new tables by the cut rule. Where the run holds keys of the
+    /// plan it is an input too: its old roots go, new ones come.
     Append(RunId),
     /// Nowhere: the inputs are dropped.
     Nowhere,

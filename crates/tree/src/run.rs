@@ -1,6 +1,6 @@
 //! Runs: slices in key order that share no key.
 
-use crate::range::{KeyRange, cmp_ends};
+use crate::range::{KeyRange, cmp_keys};
 use crate::slice::{Size, Slice};
 use std::fmt;
 
@@ -94,11 +94,11 @@ impl Run {
         if range.is_empty() {
             return 0..0;
         }
-        let from = self.slices.partition_point(|slice| {
-            slice.range().end.as_ref().is_some_and(|end| *end <= range.start)
-        });
+        let from = self.slices.partition_point(|slice| slice.range().lies_below(&range.start));
         let upto = match &range.end {
-            Some(end) => self.slices.partition_point(|slice| slice.range().start < *end),
+            Some(end) => {
+                self.slices.partition_point(|slice| cmp_keys(&slice.range().start, end).is_lt())
+            }
             None => self.slices.len(),
         };
         from..upto.max(from)
@@ -119,6 +119,11 @@ impl Run {
 
     /// Cuts `range` out of the run: whole slices go, edge slices become smaller.
     pub(crate) fn remove(&mut self, range: &KeyRange) {
+        if range.covers(&self.hull()) {
+            self.slices.clear();
+            self.size = Size::default();
+            return;
+        }
         let overlap = self.overlap(range);
         let (from, upto) = (overlap.start, overlap.end);
         if overlap.is_empty() {
@@ -137,18 +142,9 @@ impl Run {
     /// Puts `slices`, in key order, into the gap of the run where they belong.
     pub(crate) fn insert(&mut self, slices: &[Slice]) {
         let Some(first) = slices.first() else { return };
-        let at = self.slices.partition_point(|slice| slice.range().start < first.range().start);
+        let start = &first.range().start;
+        let at = self.slices.partition_point(|s| cmp_keys(&s.range().start, start).is_lt());
         self.size += slices.iter().map(Slice::size).sum::<Size>();
         self.slices.splice(at..at, slices.iter().cloned());
-    }
-
-    /// The index of the first slice that overlaps or precedes its left neighbour.
-    pub(crate) fn first_disorder(&self) -> Option<usize> {
-        let disjoint = |pair: &[Slice]| {
-            let end = &pair[0].range().end;
-            end.as_ref().is_some_and(|end| *end <= pair[1].range().start)
-                && cmp_ends(end, &pair[1].range().end).is_lt()
-        };
-        (1..self.slices.len()).find(|&index| !disjoint(&self.slices[index - 1..=index]))
     }
 }

@@ -10,7 +10,7 @@
 //! | tombstones | as size |
 
 use crate::entry::SeqNo;
-use crate::range::{Key, KeyRange};
+use crate::range::{Key, KeyRange, cmp_keys};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::sync::Arc;
@@ -129,10 +129,10 @@ impl Table {
     /// What the table holds below `key`: exact at a profile point and at the ends, between two
     /// points the middle of them.
     pub fn below(&self, key: &[u8]) -> Size {
-        if *key <= *self.range.start {
+        if cmp_keys(key, &self.range.start).is_le() {
             return Size::default();
         }
-        if self.range.end.as_ref().is_some_and(|end| **end <= *key) {
+        if self.range.lies_below(key) {
             return self.size;
         }
         let index = self.profile.partition_point(|point| *point.key <= *key);
@@ -204,7 +204,7 @@ impl Slice {
 
     /// Whether the slice covers its table.
     pub fn is_whole(&self) -> bool {
-        self.range == self.table.range
+        self.range.covers(&self.table.range)
     }
 
     /// The first piece of this slice that holds at least `bytes` logical bytes by the profile, or
@@ -216,7 +216,7 @@ impl Slice {
         let profile = &self.table.profile;
         let base = self.table.below(&self.range.start).bytes;
         let cut = profile.partition_point(|point| {
-            *point.key <= *self.range.start || point.below.bytes < base + bytes
+            point.below.bytes < base + bytes || cmp_keys(&point.key, &self.range.start).is_le()
         });
         match profile.get(cut) {
             Some(point) if self.range.contains(&point.key) => {

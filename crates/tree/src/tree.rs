@@ -64,7 +64,8 @@ impl Tree {
         &self.memory
     }
 
-    /// Levels on storage, youngest first. Any of them can be empty; the last is not.
+    /// Levels on storage, youngest first. Any of them can be empty: levels stay, with what was
+    /// counted at them.
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }

@@ -228,7 +228,8 @@ fn damage_changes_what_is_read() {
 #[test]
 fn faults_hit_the_chosen_operation() {
     let env = FaultEnv::new(Arc::new(MemEnv::new()));
-    let full = |class, after, lasting| Fault { class, after, lasting, kind: ErrorKind::StorageFull };
+    let full =
+        |class, after, lasting| Fault { class, after, lasting, kind: ErrorKind::StorageFull };
     let log = env.create_log(Path::new("/log"), 80).unwrap();
     env.set(full(Some(OpClass::Append), 1, Lasting::Once));
     log.append(&[1; 8]).unwrap();

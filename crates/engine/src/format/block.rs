@@ -30,27 +30,43 @@ pub(crate) struct Block {
     seq_base: u64,
 }
 
-/// An entry of a block, decoded but for its key: offsets are into the block's payload.
-#[derive(Clone, Debug)]
+/// An entry of a block, decoded but for its key: offsets are into the block's payload. Searches
+/// make many of these, so they are small.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
-    /// Where the entry starts.
-    pub(crate) start: usize,
-    /// Bytes that its key shares with the start of the key before it.
-    pub(crate) shared: usize,
-    /// The rest of its key.
-    pub(crate) suffix: Range<usize>,
-    /// When it was written.
-    pub(crate) seq: SeqNo,
+    start: u32,
+    shared: u32,
+    suffix_start: u32,
+    value_start: u32,
+    end: u32,
     /// What it says.
     pub(crate) kind: EntryKind,
-    /// Its value, up to where the entry ends and the next one starts.
-    pub(crate) value: Range<usize>,
+    /// When it was written.
+    pub(crate) seq: SeqNo,
 }
 
 impl Slot {
+    /// Where the entry starts.
+    pub(crate) fn start(&self) -> usize {
+        self.start as usize
+    }
+
+    /// Bytes that the key shares with the start of the key before it.
+    pub(crate) fn shared(&self) -> usize {
+        self.shared as usize
+    }
+
     /// Where the next entry starts.
     pub(crate) fn end(&self) -> usize {
-        self.value.end
+        self.end as usize
+    }
+
+    fn suffix(&self) -> Range<usize> {
+        self.suffix_start as usize..self.value_start as usize
+    }
+
+    fn value(&self) -> Range<usize> {
+        self.value_start as usize..self.end as usize
     }
 }
 
@@ -84,6 +100,9 @@ impl Block {
         if restarts == 0 || entries_end == 0 {
             return Err(short);
         }
+        if u32::try_from(payload.len()).is_err() {
+            return Err(Damage::whole("a data block is too long"));
+        }
         Ok(Block { payload, entries_end, restarts, seq_base })
     }
 
@@ -103,60 +122,59 @@ impl Block {
     }
 
     /// The entry that starts at `start`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn slot(&self, start: usize) -> Result<Slot, Damage> {
         let entries = self.payload.get(..self.entries_end).unwrap_or_default();
         let mut reader = Reader::new(entries, start);
-        let shared = reader.size()?;
-        let suffix_bytes = reader.size()?;
+        let shared = reader.varint()?;
+        let suffix_bytes = reader.varint()?;
         let tagged = reader.varint()?;
         let delta = reader.varint()?;
         let Some(kind) = EntryKind::from_byte(tagged as u8 & ((1 << KIND_BITS) - 1)) else {
             return Err(reader.damage("an entry has an unknown kind"));
         };
-        let value_bytes = usize::try_from(tagged >> KIND_BITS).unwrap_or(usize::MAX);
-        let suffix_end = reader.at().checked_add(suffix_bytes);
-        let value_end = suffix_end.and_then(|end| end.checked_add(value_bytes));
-        let (Some(suffix_end), Some(value_end)) = (suffix_end, value_end) else {
-            return Err(reader.damage("an entry is too long"));
-        };
-        if value_end > self.entries_end {
+        let suffix_start = reader.at() as u64;
+        let value_start = suffix_start.saturating_add(suffix_bytes);
+        let end = value_start.saturating_add(tagged >> KIND_BITS);
+        if end > self.entries_end as u64 || shared > u64::from(u32::MAX) {
             return Err(reader.damage("an entry reaches beyond its block"));
         }
+        // Nothing is cut off here: a block has fewer than 4 GiB.
         Ok(Slot {
-            start,
-            shared,
-            suffix: reader.at()..suffix_end,
-            seq: SeqNo(self.seq_base.wrapping_add_signed(unzigzag(delta))),
+            start: start as u32,
+            shared: shared as u32,
+            suffix_start: suffix_start as u32,
+            value_start: value_start as u32,
+            end: end as u32,
             kind,
-            value: suffix_end..value_end,
+            seq: SeqNo(self.seq_base.wrapping_add_signed(unzigzag(delta))),
         })
     }
 
     /// The last bytes of the key of `slot`, those that are stored with it.
     #[inline]
     pub(crate) fn suffix(&self, slot: &Slot) -> &[u8] {
-        self.payload.get(slot.suffix.clone()).unwrap_or_default()
+        self.payload.get(slot.suffix()).unwrap_or_default()
     }
 
     /// The value of `slot`.
     #[inline]
     pub(crate) fn value(&self, slot: &Slot) -> &[u8] {
-        self.payload.get(slot.value.clone()).unwrap_or_default()
+        self.payload.get(slot.value()).unwrap_or_default()
     }
 
     /// The value of `slot`, sharing the block's memory.
     pub(crate) fn shared_value(&self, slot: &Slot) -> Bytes {
-        self.payload.slice(slot.value.clone())
+        self.payload.slice(slot.value())
     }
 
     /// Turns `key`, the key of the entry before `slot`, into the key of `slot`.
     #[inline]
     pub(crate) fn step(&self, slot: &Slot, key: &mut Vec<u8>) -> Result<(), Damage> {
-        if slot.shared > key.len() {
-            return Err(Damage { what: "a key shares bytes that are not there", at: slot.start });
+        if slot.shared() > key.len() {
+            return Err(Damage { what: "a key shares bytes that are not there", at: slot.start() });
         }
-        key.truncate(slot.shared);
+        key.truncate(slot.shared());
         key.extend_from_slice(self.suffix(slot));
         Ok(())
     }
@@ -172,7 +190,7 @@ impl Block {
             self.step(&slot, key)?;
         }
         if slot.end() > end {
-            return Err(Damage { what: "entries overlap", at: slot.start });
+            return Err(Damage { what: "entries overlap", at: slot.start() });
         }
         Ok(slot)
     }
@@ -188,13 +206,14 @@ impl Block {
         let mut slot = self.slot(self.restart_below(target)?)?;
         let mut matched = 0;
         loop {
-            let ordering = if slot.shared > matched {
+            let shared = slot.shared();
+            let ordering = if shared > matched {
                 Ordering::Less
-            } else if slot.shared == matched || slot.shared == 0 {
+            } else if shared == matched || shared == 0 {
                 let suffix = self.suffix(&slot);
-                let rest = target.get(slot.shared..).unwrap_or_default();
+                let rest = target.get(shared..).unwrap_or_default();
                 let common = common_prefix_bytes(suffix, rest);
-                matched = slot.shared + common;
+                matched = shared + common;
                 suffix.get(common).cmp(&rest.get(common))
             } else {
                 Ordering::Greater
@@ -222,7 +241,7 @@ impl Block {
             }
             slot = self.slot(slot.end())?;
             let suffix = self.suffix(&slot);
-            let same = match slot.shared {
+            let same = match slot.shared() {
                 0 => suffix == key,
                 shared => shared == key.len() && suffix.is_empty(),
             };
@@ -248,7 +267,7 @@ impl Block {
     fn restart_below(&self, target: &[u8]) -> Result<usize, Damage> {
         let after = self.partition_restarts(|restart| {
             let slot = self.slot(restart)?;
-            if slot.shared != 0 {
+            if slot.shared() != 0 {
                 return Err(Damage { what: "a restart point shares bytes", at: restart });
             }
             Ok(self.suffix(&slot) < target)

@@ -37,7 +37,8 @@ impl Line {
 
     #[inline]
     fn may_hold(&self, hash: u64, probes: u8) -> bool {
-        bits(hash, probes).all(|bit| self.0.get(bit / 64).is_none_or(|word| word >> (bit % 64) & 1 == 1))
+        bits(hash, probes)
+            .all(|bit| self.0.get(bit / 64).is_none_or(|word| word >> (bit % 64) & 1 == 1))
     }
 }
 
@@ -83,7 +84,8 @@ impl FilterBuilder {
         let bits = self.hashes.len() as u64 * u64::from(self.bits_per_key);
         let lines = bits.div_ceil(LINE_BITS as u64).clamp(1, u64::from(u32::MAX)) as usize;
         // ln 2 times the bits per key is the best number of probes of a filter that is not blocked.
-        let probes = (u32::from(self.bits_per_key) * 69 / 100).clamp(1, u32::from(PROBES_MAX)) as u8;
+        let probes =
+            (u32::from(self.bits_per_key) * 69 / 100).clamp(1, u32::from(PROBES_MAX)) as u8;
         let mut filter = vec![Line::default(); lines];
         for hash in self.hashes {
             if let Some(line) = filter.get_mut(line_index(hash, lines)) {

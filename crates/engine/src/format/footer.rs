@@ -60,7 +60,7 @@ impl Footer {
     }
 
     /// The bytes of the footer, said to be of format `version`.
-    pub(super) fn encode_as(&self, version: u32) -> Vec<u8> {
+    pub(crate) fn encode_as(&self, version: u32) -> Vec<u8> {
         let mut out = Vec::with_capacity(FOOTER_BYTES);
         out.extend_from_slice(&version.to_le_bytes());
         out.extend_from_slice(&[0; 4]);

@@ -8,6 +8,7 @@ use super::codec::Damage;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// Bytes of a seal.
+#[cfg(test)]
 pub(crate) const SEAL_BYTES: usize = 1 + CHECKSUM_BYTES;
 
 const CHECKSUM_BYTES: usize = 8;

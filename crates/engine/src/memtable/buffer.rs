@@ -3,7 +3,6 @@
 use super::chain::{Chain, Version};
 use super::cursor::MemtableCursor;
 use super::key::MemKey;
-use bytes::Bytes;
 use lsmith_tree::SeqNo;
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
@@ -45,9 +44,9 @@ impl Memtable {
     /// under the newest version at or below `keep`. Writes come in the order of their sequence
     /// numbers, and `keep` is older than the write itself, which no reader sees yet.
     ///
-    /// Keys and values are held as handles (short keys are copied): slices of a larger buffer keep
-    /// all of it in memory.
-    pub(crate) fn insert(&self, key: Bytes, version: Version, keep: KeepFrom) {
+    /// The value is held by its handle: a slice of a larger buffer keeps all of that in memory.
+    pub(crate) fn insert(&self, key: impl AsRef<[u8]>, version: Version, keep: KeepFrom) {
+        let key = key.as_ref();
         debug_assert!(keep.0 < version.seq, "nobody reads what is being written");
         debug_assert!(!version.kind.is_tombstone() || version.value.is_empty());
         let state = &mut *self.state.write();
@@ -56,21 +55,19 @@ impl Memtable {
         let oldest = state.seqs.map_or(newest, |(oldest, _)| oldest);
         state.seqs = Some((oldest, newest));
 
-        let key = MemKey::new(key);
-        let key_bytes = key.as_bytes().len();
         state.allocated_bytes += version.allocated_bytes();
-        let (live_before, live_now) = match state.chains.entry(key) {
+        let (live_before, live_now) = match state.chains.entry(MemKey::new(key)) {
             Entry::Vacant(place) => {
                 // The newest version is part of its place.
                 state.allocated_bytes += PLACE_BYTES + place.key().shared_bytes();
                 state.allocated_bytes -= size_of::<Version>();
-                (None, place.insert(Chain::new(version)).live_bytes(key_bytes))
+                (None, place.insert(Chain::new(version)).live_bytes(key.len()))
             }
             Entry::Occupied(mut place) => {
                 let chain = place.get_mut();
-                let live_before = chain.live_bytes(key_bytes);
+                let live_before = chain.live_bytes(key.len());
                 state.allocated_bytes -= chain.push(version, keep);
-                (live_before, chain.live_bytes(key_bytes))
+                (live_before, chain.live_bytes(key.len()))
             }
         };
         state.live_bytes = state.live_bytes + live_now.unwrap_or(0) - live_before.unwrap_or(0);
@@ -124,6 +121,15 @@ impl Memtable {
     /// `None` before the first write.
     pub(crate) fn seq_range(&self) -> Option<(SeqNo, SeqNo)> {
         self.state.read().seqs
+    }
+
+    /// The first and the last key that were ever written here; `None` before the first write.
+    pub(crate) fn key_range(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let state = self.state.read();
+        let (first, _) = state.chains.first_key_value()?;
+        let (last, _) = state.chains.last_key_value()?;
+        let copy = |key: &MemKey| key.as_bytes().to_vec();
+        Some((copy(first), copy(last)))
     }
 
     /// Whether nothing was ever written here.

@@ -117,11 +117,8 @@ mod tests {
     use EntryKind::{Delete, Insert, Put, Remove};
 
     fn chain(kinds: &[EntryKind], keep: KeepFrom) -> Chain {
-        let version = |i: usize| Version {
-            seq: SeqNo(i as u64 + 1),
-            kind: kinds[i],
-            value: Bytes::new(),
-        };
+        let version =
+            |i: usize| Version { seq: SeqNo(i as u64 + 1), kind: kinds[i], value: Bytes::new() };
         let mut chain = Chain::new(version(0));
         for i in 1..kinds.len() {
             chain.push(version(i), KeepFrom(keep.0.min(SeqNo(i as u64))));

@@ -1,29 +1,29 @@
 //! Keys as the memtable holds them.
 
-use bytes::Bytes;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
-/// Keys up to this many bytes are stored where the tree compares them; with its two bytes of
-/// bookkeeping an inline key is as large as a shared one.
+/// Keys up to this many bytes are stored in place: enough for an identifier written out (36 bytes).
+/// Longer ones pay a pointer, and the room of an inline key in vain.
 const INLINE_BYTES_MAX: usize = 38;
 
 /// A key: short ones in place, so that a search does not chase a pointer per comparison, long
-/// ones by handle. Ordered as its bytes.
+/// ones elsewhere. Ordered as its bytes.
 #[derive(Clone)]
 pub(super) enum MemKey {
     Inline { length: u8, bytes: [u8; INLINE_BYTES_MAX] },
-    Shared(Bytes),
+    Shared(Arc<[u8]>),
 }
 
 impl MemKey {
-    pub(super) fn new(key: Bytes) -> MemKey {
-        if key.len() > INLINE_BYTES_MAX {
-            return MemKey::Shared(key);
-        }
+    pub(super) fn new(key: &[u8]) -> MemKey {
         let mut bytes = [0; INLINE_BYTES_MAX];
-        bytes[..key.len()].copy_from_slice(&key);
+        match bytes.get_mut(..key.len()) {
+            Some(place) => place.copy_from_slice(key),
+            None => return MemKey::Shared(key.into()),
+        }
         MemKey::Inline { length: key.len() as u8, bytes }
     }
 
@@ -84,17 +84,17 @@ mod tests {
         let long = [7u8; 100];
         let mut before: Option<MemKey> = None;
         for length in 0..long.len() {
-            let key = MemKey::new(Bytes::copy_from_slice(&long[..length]));
+            let key = MemKey::new(&long[..length]);
             assert_eq!(key.as_bytes(), &long[..length]);
             assert_eq!(key.shared_bytes() > 0, length > INLINE_BYTES_MAX);
             assert!(before.is_none_or(|shorter| shorter < key));
             before = Some(key);
         }
-        assert!(MemKey::new(Bytes::from_static(b"b")) > MemKey::new(Bytes::from(vec![b'a'; 50])));
+        assert!(MemKey::new(b"b") > MemKey::new(&[b'a'; 50]));
     }
 
     #[test]
-    fn an_inline_key_is_no_larger_than_a_shared_one() {
-        assert_eq!(size_of::<MemKey>(), size_of::<Bytes>() + size_of::<usize>());
+    fn no_room_is_lost_around_an_inline_key() {
+        assert_eq!(size_of::<MemKey>(), INLINE_BYTES_MAX + 2);
     }
 }

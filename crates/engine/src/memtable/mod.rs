@@ -24,4 +24,3 @@ mod tests;
 
 pub(crate) use buffer::{KeepFrom, Memtable};
 pub(crate) use chain::Version;
-pub(crate) use cursor::MemtableCursor;

@@ -1,5 +1,7 @@
-//! Carrying out merge plans.
+//! Merging: what goes on ([`Fold`]), and how a plan is carried out.
 
+mod execute;
 mod fold;
 
+pub(crate) use execute::{Done, Job};
 pub(crate) use fold::{Fold, FoldCounts};

@@ -109,7 +109,10 @@ impl<P: Parts> ConcatCursor<P> {
 
 /// Stands on the last entry below `end`.
 fn seek_end(cursor: &mut dyn Cursor, end: Option<&[u8]>) -> Result<()> {
-    end.map_or_else(|| cursor.seek_last(), |end| cursor.seek_before(end))
+    match end {
+        Some(end) => cursor.seek_before(end),
+        None => cursor.seek_last(),
+    }
 }
 
 impl<P: Parts> Cursor for ConcatCursor<P> {
@@ -138,7 +141,9 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
         self.live = false;
         let after = self.partition_point(|i| self.parts.start(i) < key);
         let Some(index) = after.checked_sub(1) else { return Ok(()) };
-        self.enter(index, |cursor, _, end| cursor.seek_before(end.map_or(key, |end| end.min(key))))?;
+        self.enter(index, |cursor, _, end| {
+            cursor.seek_before(end.map_or(key, |end| end.min(key)))
+        })?;
         self.settle_backward()
     }
 

@@ -89,24 +89,23 @@ impl Source {
         Ok(())
     }
 
-    /// From its first entry after `here` (or beyond its end) to its last one before `here`. The
-    /// `tie` is the order of this source to the one that stands on `here`.
+    /// From its first entry after `here` (or beyond its end) to its last one before `here`.
     ///
     /// Mostly that is one step. More are taken over entries that a writer has added in between.
-    fn turn_backward(&mut self, here: &Head, tie: Ordering) -> Result<()> {
+    fn turn_backward(&mut self, here: &Head) -> Result<()> {
         let live = self.head.live;
         self.go(|cursor| if live { cursor.prev() } else { cursor.seek_last() })?;
-        while self.head.live && self.head.order(here).then(tie).is_gt() {
+        while self.head.live && self.head.order(here).is_gt() {
             self.go(|cursor| cursor.prev())?;
         }
         Ok(())
     }
 
     /// The reverse of [`Source::turn_backward`].
-    fn turn_forward(&mut self, here: &Head, tie: Ordering) -> Result<()> {
+    fn turn_forward(&mut self, here: &Head) -> Result<()> {
         let live = self.head.live;
         self.go(|cursor| if live { cursor.next() } else { cursor.seek_first() })?;
-        while self.head.live && self.head.order(here).then(tie).is_lt() {
+        while self.head.live && self.head.order(here).is_lt() {
             self.go(|cursor| cursor.next())?;
         }
         Ok(())
@@ -191,9 +190,9 @@ impl MergingCursor {
         self.direction = direction;
         let here = std::mem::take(&mut self.sources[winner].head);
         let mut others = self.sources.iter_mut().enumerate().filter(|(i, _)| *i != winner);
-        let turned = others.try_for_each(|(i, source)| match direction {
-            Direction::Forward => source.turn_forward(&here, i.cmp(&winner)),
-            Direction::Backward => source.turn_backward(&here, i.cmp(&winner)),
+        let turned = others.try_for_each(|(_, source)| match direction {
+            Direction::Forward => source.turn_forward(&here),
+            Direction::Backward => source.turn_backward(&here),
         });
         self.sources[winner].head = here;
         self.settle(turned)

@@ -4,6 +4,8 @@ use crate::cursor::{Cursor, EntryRef};
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
+use proptest::collection::vec;
+use proptest::prelude::*;
 use std::cmp::Reverse;
 
 /// An entry that owns its bytes.
@@ -121,5 +123,58 @@ impl Cursor for VecCursor {
 
     fn value(&self) -> Bytes {
         self.entries[self.at.expect("stands on an entry")].value.clone()
+    }
+}
+
+/// One call on a cursor.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    First,
+    Last,
+    Seek(Vec<u8>),
+    SeekBefore(Vec<u8>),
+    Next,
+    Prev,
+}
+
+/// Keys that share long and short prefixes, and prefixes of each other.
+pub(crate) fn key() -> impl Strategy<Value = Vec<u8>> {
+    let tail = vec(prop::sample::select(vec![0u8, 1, b'a', 0xff]), 0..3);
+    (prop::sample::select(vec!["", "a", "a-long-prefix"]), tail)
+        .prop_map(|(head, tail)| [head.as_bytes(), &tail].concat())
+}
+
+pub(crate) fn calls() -> impl Strategy<Value = Vec<Call>> {
+    let call = prop_oneof![
+        1 => Just(Call::First),
+        1 => Just(Call::Last),
+        2 => key().prop_map(Call::Seek),
+        2 => key().prop_map(Call::SeekBefore),
+        10 => Just(Call::Next),
+        10 => Just(Call::Prev),
+    ];
+    vec(call, 1..60)
+}
+
+/// Makes the same calls on both cursors; what they stand on must be the same throughout.
+pub(crate) fn compare(model: &mut VecCursor, cursor: &mut impl Cursor, calls: &[Call]) {
+    assert_eq!(cursor.entry(), None, "a new cursor stands nowhere");
+    for call in calls {
+        for cursor in [model as &mut dyn Cursor, cursor] {
+            match call {
+                Call::First => cursor.seek_first(),
+                Call::Last => cursor.seek_last(),
+                Call::Seek(key) => cursor.seek(key),
+                Call::SeekBefore(key) => cursor.seek_before(key),
+                Call::Next | Call::Prev if cursor.entry().is_none() => Ok(()),
+                Call::Next => cursor.next(),
+                Call::Prev => cursor.prev(),
+            }
+            .unwrap();
+        }
+        assert_eq!(cursor.entry(), model.entry(), "after {call:?}");
+        if let Some(entry) = cursor.entry() {
+            assert_eq!(cursor.value(), entry.value);
+        }
     }
 }

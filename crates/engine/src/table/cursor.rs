@@ -127,7 +127,7 @@ impl Cursor for TableCursor {
         };
         // What the found entry shares with the one before, it shares with the key sought.
         self.key.clear();
-        self.key.extend_from_slice(&key[..slot.shared]);
+        self.key.extend_from_slice(&key[..slot.shared()]);
         let stepped = block.step(&slot, &mut self.key).map(|()| slot);
         self.stand(index, block, stepped)
     }
@@ -139,7 +139,7 @@ impl Cursor for TableCursor {
         };
         let block = self.block(index)?;
         let found = block.lower_bound(key).map_err(|damage| self.table.damaged(damage, index))?;
-        let end = found.map_or(block.entries_end(), |(slot, _)| slot.start);
+        let end = found.map_or(block.entries_end(), |(slot, _)| slot.start());
         self.enter_ending(index, block, end)
     }
 
@@ -164,7 +164,7 @@ impl Cursor for TableCursor {
 
     fn prev(&mut self) -> Result<()> {
         let Place { index, block, slot } = self.place.take().expect(STANDS);
-        self.enter_ending(index, block, slot.start)
+        self.enter_ending(index, block, slot.start())
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {

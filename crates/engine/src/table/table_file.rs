@@ -4,7 +4,7 @@ use crate::env::{Env, ReadFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     Block, Damage, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer, FooterFault, Place,
-    SEAL_BYTES, Section, TableFacts, unseal,
+    Section, TableFacts, unseal,
 };
 use bytes::Bytes;
 use std::io;
@@ -114,7 +114,8 @@ impl TableFile {
         match Footer::decode(footer, start) {
             Ok(footer) if footer.table == self.table => Ok(footer),
             Ok(footer) => {
-                let what = format!("the file holds table {}, not table {}", footer.table, self.table);
+                let what =
+                    format!("the file holds table {}, not table {}", footer.table, self.table);
                 Err(Error::corruption(&self.path, start, what))
             }
             Err(FooterFault::Damage(damage)) => Err(self.damaged(damage, start)),

@@ -48,9 +48,7 @@ impl Table {
         for index in 0..parts.fences.len() {
             let block = ahead.block(&self.file, &parts.fences, index)?.block;
             walk.block(index, &block).map_err(|fault| match fault {
-                Fault::Block(damage) => {
-                    self.file.damaged(damage, parts.fences.place(index).start)
-                }
+                Fault::Block(damage) => self.file.damaged(damage, parts.fences.place(index).start),
                 Fault::Filter(damage) => self.file.damaged(damage, parts.footer.filter.start),
                 Fault::Index(damage) => self.file.damaged(damage, parts.footer.index.start),
             })?;
@@ -80,6 +78,9 @@ impl<'a> Walk<'a> {
     fn block(&mut self, index: usize, block: &Block) -> std::result::Result<(), Fault> {
         let (mut at, mut restarts) = (0, 0);
         self.key.clear();
+        if block.restart(0)? != 0 {
+            return Err(Damage::whole("a block does not begin with a restart point").into());
+        }
         while at < block.entries_end() {
             let slot = block.slot(at)?;
             let restart = restarts < block.restarts() && block.restart(restarts)? == at;
@@ -101,7 +102,7 @@ impl<'a> Walk<'a> {
         }
         if restarts != block.restarts() {
             let damage = Damage { what: "restart points are not where entries start", at };
-            return Err(Fault::Block(damage));
+            return Err(damage.into());
         }
         let place = self.parts.fences.place(index);
         self.facts.add_block((place.end - place.start) as usize);
@@ -115,7 +116,7 @@ impl<'a> Walk<'a> {
         slot: &Slot,
         restart: bool,
     ) -> std::result::Result<bool, Damage> {
-        let damage = |what| Err(Damage { what, at: slot.start });
+        let damage = |what| Err(Damage { what, at: slot.start() });
         if !(1..=KEY_BYTES_MAX).contains(&self.key.len()) {
             return damage("a key is empty or too long");
         }
@@ -125,7 +126,7 @@ impl<'a> Walk<'a> {
         }
         // Searches rely on the longest possible prefix being shared.
         let shared = if restart { 0 } else { common_prefix_bytes(&self.last_key, &self.key) };
-        if slot.shared != shared {
+        if slot.shared() != shared {
             return damage("a key does not share what it could");
         }
         let value = block.value(slot);

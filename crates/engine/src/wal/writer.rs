@@ -22,7 +22,7 @@ pub(crate) struct LogWriter {
     path: PathBuf,
     id: LogId,
     file: Box<dyn LogFile>,
-    /// Where records are put together. Held from the choice of a record's offset until the record
+    /// Where records are put together; empty in between. Held from the choice of a record's offset until the record
     /// is stored there.
     buffer: Mutex<Vec<u8>>,
     /// Bytes from the start that are known to be synced.
@@ -68,13 +68,13 @@ impl LogWriter {
             let told = format!("a record of {payload_bytes} bytes does not fit into the log");
             return Err(Error::new(ErrorKind::InvalidArgument, told).at(&self.path));
         }
-        record.clear();
         record.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
         parts.iter().for_each(|part| record.extend_from_slice(part));
         record.resize(record_bytes(payload_bytes), 0);
         let marked = self.synced.load(Ordering::Acquire) == offset;
         seal(&mut record, &Placing { number: self.id.number, offset, payload_bytes, marked });
         let appended = self.file.append(&record);
+        record.clear();
         record.shrink_to(BUFFER_BYTES_KEPT);
         appended.map_err(|error| Error::io("append to the log", &self.path, error))?;
         Ok(offset)
@@ -91,6 +91,11 @@ impl LogWriter {
         self.file.sync(reach).map_err(|error| Error::io("sync the log", &self.path, error))?;
         self.synced.fetch_max(end, Ordering::Release);
         Ok(end)
+    }
+
+    /// The number of the log.
+    pub(crate) fn number(&self) -> u64 {
+        self.id.number
     }
 
     /// Bytes from the start of the file to the end of the last record.

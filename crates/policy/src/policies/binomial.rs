@@ -3,7 +3,7 @@
 use super::K;
 use super::minlatency::Static;
 use crate::stack::pressure_of_runs;
-use crate::tables::{choose, stack_depth};
+use crate::tables::{least, pascal, stack_depth};
 use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
@@ -32,18 +32,19 @@ impl Binomial {
     /// T(m) = sum over j = 1..m of C(j + min(j, k) - 1, j) and m' = min { m : T(m) >= t },
     /// 1 + B(m', min(m', k) - 1, t - T(m' - 1) - 1).
     pub fn runs_after(k: u64, t: u64) -> u64 {
-        let mut m = 0;
-        let mut before = 0;
         let mut upto: u64 = 0;
-        while upto < t {
-            m += 1;
-            before = upto;
-            upto = upto.saturating_add(choose(m + m.min(k) - 1, m));
+        for m in 1..k {
+            let before = upto;
+            upto = before.saturating_add(pascal(m - 1, m));
+            if upto >= t {
+                return 1 + stack_depth(m - 1, t - before - 1);
+            }
         }
-        if m == 0 {
-            return 1;
-        }
-        1 + stack_depth(m, m.min(k) - 1, t - before - 1)
+        // From j = k on the summands lie on a diagonal of Pascal's triangle, and those of all that
+        // diagonal up to j = m come to C(m + k, k).
+        let sum = |m: u64| upto + (pascal(m, k) - pascal(k - 1, k));
+        let m = least(k, |m| sum(m) >= t);
+        1 + stack_depth(k - 1, t - sum(m - 1) - 1)
     }
 }
 

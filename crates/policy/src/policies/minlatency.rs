@@ -2,7 +2,7 @@
 
 use super::{K, K_RANGE};
 use crate::stack::pressure_of_runs;
-use crate::tables::{choose, stack_depth};
+use crate::tables::stack_depth;
 use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
@@ -31,16 +31,7 @@ impl MinLatency {
     /// How many runs to leave after flush `t`, counted from 1: B(m', k, t) with
     /// m' = min { m : C(m + k, m) > t }.
     pub fn runs_after(k: u64, t: u64) -> u64 {
-        let mut m = 0;
-        let mut nodes = 1;
-        while nodes <= t {
-            m += 1;
-            nodes = match nodes.checked_mul(m + k) {
-                Some(product) => product / m,
-                None => choose(m + k, m),
-            };
-        }
-        stack_depth(m, k, t)
+        stack_depth(k, t)
     }
 }
 
@@ -97,7 +88,7 @@ impl Static {
         let stack = Stack::of(view);
         let flushes = if self.by_size { stack.flushes_by_size() } else { stack.flushes() };
         // A tree filled by other means can have runs before its first flush.
-        let leave = runs_after(self.k, flushes.max(1)).max(1);
+        let leave = runs_after(self.k, flushes.clamp(1, 1 << 62)).max(1);
         let runs = stack.len() as u64;
         let newest = (runs + 1).checked_sub(leave).filter(|newest| *newest > 1)?;
         let reason = Reason::new("flush {} leaves {} runs of {}", [flushes, leave, runs]);

@@ -35,7 +35,8 @@ impl Dice {
 impl Disk {
     /// What a machine finds on this disk after losing power now.
     pub(super) fn after_power_loss(&self, dice: Dice) -> Disk {
-        let mut copy = Copy { from: self, to: Disk::new(self.capacity), moved: BTreeMap::new(), dice };
+        let mut copy =
+            Copy { from: self, to: Disk::new(self.capacity), moved: BTreeMap::new(), dice };
         copy.dir(ROOT, ROOT);
         copy.to
     }

@@ -23,9 +23,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct RealLog {
     file: File,
     map: MmapRaw,
-    /// Bytes appended. Held during an append, so that no record is visible before the ones in
-    /// front of it are complete. Always a multiple of 8, and at most the length of the map.
-    end: Mutex<usize>,
+    /// Bytes appended, all of them complete. Always a multiple of 8, and at most the length of
+    /// the map. Changed only by the holder of `appending`; read without it, as a writer asks
+    /// before each append and a lock is dear next to a copy of some hundred bytes.
+    end: AtomicU64,
+    /// Held during an append, so that nothing is visible before what is in front of it.
+    appending: Mutex<()>,
 }
 
 impl RealLog {
@@ -36,7 +39,7 @@ impl RealLog {
         let length = usize::try_from(capacity).map_err(too_large)?;
         let map = MmapOptions::new().len(length).map_raw(&file)?;
         touch_all(&map)?;
-        Ok(RealLog { file, map, end: Mutex::new(0) })
+        Ok(RealLog { file, map, end: AtomicU64::new(0), appending: Mutex::new(()) })
     }
 
     /// Copies `head` and `rest` to `at`, `head` last and in one step.
@@ -44,8 +47,8 @@ impl RealLog {
     fn store(&self, at: usize, head: [u8; 8], rest: &[u8]) {
         assert!(at.is_multiple_of(8) && at + 8 + rest.len() <= self.map.len());
         // SAFETY: The assertion keeps every byte written inside the map, which lives as long as
-        // `self`. Nothing of the map is ever borrowed or read through `self`, and the lock on
-        // `end`, held by the only caller, keeps two stores apart; so neither the copy nor the
+        // `self`. Nothing of the map is ever borrowed or read through `self`, and `appending`,
+        // held by the only caller, keeps two stores apart; so neither the copy nor the
         // atomic store races with another access of this process. The map starts at a page and
         // `at` is a multiple of 8, so the pointer is aligned for `AtomicU64`.
         unsafe {
@@ -53,8 +56,7 @@ impl RealLog {
             place.add(8).copy_from_nonoverlapping(rest.as_ptr(), rest.len());
             // Release: whoever sees the head (after a crash of this process, the next reader of
             // the file) sees the rest.
-            AtomicU64::from_ptr(place.cast())
-                .store(u64::from_ne_bytes(head), Ordering::Release);
+            AtomicU64::from_ptr(place.cast()).store(u64::from_ne_bytes(head), Ordering::Release);
         }
     }
 }
@@ -73,11 +75,12 @@ fn touch_all(map: &MmapRaw) -> io::Result<()> {
 
 impl LogFile for RealLog {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut end = self.end.lock();
-        check_append(bytes.len(), *end as u64, self.capacity())?;
+        let _appending = self.appending.lock();
+        let end = self.end.load(Ordering::Relaxed);
+        check_append(bytes.len(), end, self.capacity())?;
         if let Some((head, rest)) = bytes.split_first_chunk::<8>() {
-            self.store(*end, *head, rest);
-            *end += bytes.len();
+            self.store(end as usize, *head, rest);
+            self.end.store(end + bytes.len() as u64, Ordering::Release);
         }
         Ok(())
     }
@@ -91,7 +94,7 @@ impl LogFile for RealLog {
     }
 
     fn bytes(&self) -> u64 {
-        *self.end.lock() as u64
+        self.end.load(Ordering::Acquire)
     }
 
     fn capacity(&self) -> u64 {

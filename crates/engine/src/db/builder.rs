@@ -1,0 +1,220 @@
+//! How a store is opened.
+
+use super::Store;
+use crate::env::{Env, RealEnv};
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::Observer;
+use crate::table::TableOptions;
+use lsmith_policy::Registry;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The keyspace that is meant where none is named.
+pub const DEFAULT_KEYSPACE: &str = "default";
+
+/// The merge policy of a keyspace for which none is chosen.
+pub const DEFAULT_POLICY: &str = "minlatency(k=5)";
+
+/// How far a write must have got when the call returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PersistMode {
+    /// In the write-ahead log, which survives the death of the process. After power loss the store
+    /// opens on a prefix of the batches, in their order.
+    #[default]
+    Buffer,
+    /// On the device, with what is needed to read it back: survives power loss.
+    SyncData,
+    /// On the device, with all metadata of the log file: survives power loss.
+    SyncAll,
+}
+
+/// Choices for one keyspace. They hold from its making on; the policy can be changed later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyspaceOptions {
+    /// The merge policy, such as `tiered(ratio=4)`; the store's if `None`.
+    pub policy: Option<String>,
+    /// Logical bytes at which a memtable is sealed; the store's if `None`.
+    pub memtable_bytes: Option<u64>,
+}
+
+/// What the store was opened with.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) dir: PathBuf,
+    pub(crate) env: Arc<dyn Env>,
+    pub(crate) registry: Registry,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) policy: String,
+    pub(crate) memtable_bytes: u64,
+    pub(crate) cache_bytes: u64,
+    pub(crate) log_bytes: Option<u64>,
+    pub(crate) threads: usize,
+    pub(crate) persist: PersistMode,
+    pub(crate) table: TableOptions,
+    pub(crate) lockstep: bool,
+    pub(crate) read_only: bool,
+    pub(crate) create_if_missing: bool,
+}
+
+impl Options {
+    /// Capacity of a log file.
+    pub(crate) fn log_bytes(&self, memtable_bytes: u64) -> u64 {
+        self.log_bytes.unwrap_or(2 * memtable_bytes).clamp(64 * 1024, 1 << 30)
+    }
+}
+
+/// Opens or creates a store; made by [`Store::builder`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing happens before `open`"]
+pub struct Builder {
+    options: Options,
+}
+
+impl Builder {
+    pub(super) fn new(dir: &Path) -> Builder {
+        Builder {
+            options: Options {
+                dir: dir.to_path_buf(),
+                env: Arc::new(RealEnv::new()),
+                registry: Registry::builtin(),
+                observer: None,
+                policy: DEFAULT_POLICY.to_string(),
+                memtable_bytes: 32 << 20,
+                cache_bytes: 64 << 20,
+                log_bytes: None,
+                threads: 2,
+                persist: PersistMode::Buffer,
+                table: TableOptions::default(),
+                lockstep: false,
+                read_only: false,
+                create_if_missing: true,
+            },
+        }
+    }
+
+    /// The merge policy of keyspaces that are made from now on without one of their own, such as
+    /// `leveled(ratio=10)`. Default: [`DEFAULT_POLICY`].
+    pub fn policy(mut self, spec: impl Into<String>) -> Builder {
+        self.options.policy = spec.into();
+        self
+    }
+
+    /// Logical bytes (key + value + 8 per entry) at which the memtable of a keyspace made from now
+    /// on is sealed. Default: 32 MiB.
+    pub fn memtable_bytes(mut self, bytes: u64) -> Builder {
+        self.options.memtable_bytes = bytes;
+        self
+    }
+
+    /// Bytes of table blocks kept in memory for all keyspaces together; 0 for none. Default:
+    /// 64 MiB.
+    pub fn cache_bytes(mut self, bytes: u64) -> Builder {
+        self.options.cache_bytes = bytes;
+        self
+    }
+
+    /// Bytes of a log file, allocated ahead. Default: twice the memtable's.
+    pub fn log_bytes(mut self, bytes: u64) -> Builder {
+        self.options.log_bytes = Some(bytes);
+        self
+    }
+
+    /// Threads that merge, at least 1. With two or more, one is kept for plans that take a
+    /// memtable. Default: 2.
+    pub fn threads(mut self, threads: usize) -> Builder {
+        self.options.threads = threads.max(1);
+        self
+    }
+
+    /// How far single writes must have got when they return; batches say for themselves. Default:
+    /// [`PersistMode::Buffer`].
+    pub fn persist(mut self, mode: PersistMode) -> Builder {
+        self.options.persist = mode;
+        self
+    }
+
+    /// Bytes of a data block, about. Default: 4096.
+    pub fn block_bytes(mut self, bytes: usize) -> Builder {
+        self.options.table.block_bytes = bytes.max(1);
+        self
+    }
+
+    /// Bits of each table's filter per key; 0 for no filter. Default: 10, for about 1 % of
+    /// needless reads.
+    pub fn filter_bits(mut self, bits: u8) -> Builder {
+        self.options.table.filter_bits_per_key = bits;
+        self
+    }
+
+    /// Makes every write wait until the tree has come to rest, without any threads: the same
+    /// writes then always lead to the same plans, as in a simulation. Default: false.
+    pub fn lockstep(mut self, lockstep: bool) -> Builder {
+        self.options.lockstep = lockstep;
+        self
+    }
+
+    /// Opens for reading only: nothing in the directory is changed but the lock. Default: false.
+    pub fn read_only(mut self, read_only: bool) -> Builder {
+        self.options.read_only = read_only;
+        self
+    }
+
+    /// Whether a store is made where there is none. Default: true.
+    pub fn create_if_missing(mut self, create: bool) -> Builder {
+        self.options.create_if_missing = create;
+        self
+    }
+
+    /// The policies that specs may name. Default: the built-in ones.
+    pub fn registry(mut self, registry: Registry) -> Builder {
+        self.options.registry = registry;
+        self
+    }
+
+    /// Whom to tell what happens.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Builder {
+        self.options.observer = Some(observer);
+        self
+    }
+
+    /// Where files are. Default: the operating system's.
+    pub fn env(mut self, env: Arc<dyn Env>) -> Builder {
+        self.options.env = env;
+        self
+    }
+
+    /// Opens the store. What was promised before a crash is there again.
+    ///
+    /// # Errors
+    /// `NotFound` where there is no store and none may be made; `InvalidArgument` where the
+    /// directory holds something else, or an option cannot be; `Locked` where somebody has it
+    /// open; `Corruption` with path and offset; `Unsupported` for newer formats and unknown
+    /// policies; `Full`, `Io`.
+    pub fn open(self) -> Result<Store> {
+        let options = self.options;
+        if options.memtable_bytes == 0 {
+            return Err(Error::new(ErrorKind::InvalidArgument, "a memtable of 0 bytes"));
+        }
+        options.registry.build(&options.policy).map_err(bad_policy)?;
+        Store::open(options)
+    }
+}
+
+/// A policy spec that cannot be built.
+pub(crate) fn bad_policy(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::InvalidArgument, error.to_string())
+}
+
+/// Keyspace names are used in text files and commands.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    match !name.is_empty() && name.len() <= 64 && name.chars().all(fine) {
+        true => Ok(()),
+        false => {
+            let told = format!(
+                "a keyspace called `{name}`: expected 1 to 64 letters, digits, `_`, `-` or `.`"
+            );
+            Err(Error::new(ErrorKind::InvalidArgument, told))
+        }
+    }
+}

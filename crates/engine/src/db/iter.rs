@@ -1,0 +1,80 @@
+//! Iterators over a keyspace.
+
+use crate::db::SnapshotGuard;
+use crate::error::Result;
+use crate::read::{MergingCursor, VisibleIter};
+use crate::version::Version;
+use bytes::Bytes;
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The entries of a keyspace within bounds as of one moment, in key order from the front and in
+/// reverse from the back.
+///
+/// An iterator holds the tables that it reads: files of tables that are merged away meanwhile
+/// stay until it is dropped. After an error it ends.
+pub struct Iter {
+    entries: VisibleIter<MergingCursor>,
+    // Dropped after the cursors: the snapshot first, then the tables.
+    snapshot: Arc<SnapshotGuard>,
+    _version: Arc<Version>,
+}
+
+impl Iter {
+    pub(crate) fn new(
+        version: Arc<Version>,
+        snapshot: Arc<SnapshotGuard>,
+        (lower, upper): (Bound<Bytes>, Bound<Bytes>),
+    ) -> Iter {
+        let entries = VisibleIter::new(version.cursor(), snapshot.seq(), lower, upper);
+        Iter { entries, snapshot, _version: version }
+    }
+}
+
+impl Iterator for Iter {
+    type Item = Result<(Bytes, Bytes)>;
+
+    fn next(&mut self) -> Option<Result<(Bytes, Bytes)>> {
+        self.entries.next()
+    }
+}
+
+impl DoubleEndedIterator for Iter {
+    fn next_back(&mut self) -> Option<Result<(Bytes, Bytes)>> {
+        self.entries.next_back()
+    }
+}
+
+impl fmt::Debug for Iter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").field("snapshot", &self.snapshot.seq()).finish_non_exhaustive()
+    }
+}
+
+/// The bounds of all keys that begin with `prefix`.
+pub(crate) fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
+    let lower = Bound::Included(Bytes::copy_from_slice(prefix));
+    let mut above = prefix.to_vec();
+    while let Some(last) = above.pop() {
+        if last < u8::MAX {
+            above.push(last + 1);
+            return (lower, Bound::Excluded(Bytes::from(above)));
+        }
+    }
+    (lower, Bound::Unbounded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bound_above_a_prefix_skips_bytes_that_cannot_grow() {
+        let above = |prefix: &[u8]| prefix_bounds(prefix).1;
+        assert_eq!(above(b"ab"), Bound::Excluded(Bytes::from("ac")));
+        assert_eq!(above(b"a\xff\xff"), Bound::Excluded(Bytes::from("b")));
+        assert_eq!(above(b"\xff"), Bound::Unbounded);
+        assert_eq!(above(b""), Bound::Unbounded);
+    }
+}

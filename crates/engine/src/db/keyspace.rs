@@ -1,0 +1,288 @@
+//! The handle of a keyspace.
+
+use super::iter::prefix_bounds;
+use super::{Batch, Iter, SnapshotGuard, Store};
+use crate::error::Result;
+use crate::table::ReadCount;
+use crate::version::{Moment, Space};
+use bytes::Bytes;
+use lsmith_policy::{Explanation, MergePolicy};
+use lsmith_tree::{Tree, TreeView};
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+/// A keyspace: a map of its own from keys to values, with a tree and a merge policy of its own.
+/// It shares log, cache and threads with the other keyspaces of its store. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Keyspace {
+    store: Store,
+    space: Arc<Space>,
+}
+
+/// What a keyspace looks like now.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct KeyspaceStats {
+    /// The name.
+    pub name: String,
+    /// The merge policy.
+    pub policy: String,
+    /// Logical bytes at which a memtable is sealed.
+    pub memtable_bytes: u64,
+    /// Logical bytes in the memtables, active and sealed.
+    pub memory_bytes: u64,
+    /// Memory that the memtables take, roughly.
+    pub memory_allocated_bytes: u64,
+    /// Runs on storage.
+    pub runs: u64,
+    /// Tables.
+    pub tables: u64,
+    /// Bytes of the files of all tables.
+    pub table_bytes: u64,
+    /// Logical bytes in all tables.
+    pub logical_bytes: u64,
+    /// Entries in all tables, old versions and tombstones included.
+    pub entries: u64,
+    /// Tombstones among them.
+    pub tombstones: u64,
+    /// Memtables flushed or merged since the keyspace was made.
+    pub flushes: u64,
+    /// How hard writers are held back, 0 to 1.
+    pub pressure: f64,
+    /// Why merges have failed and are not tried again yet.
+    pub failures: Vec<String>,
+}
+
+impl Keyspace {
+    pub(super) fn new(store: Store, space: Arc<Space>) -> Keyspace {
+        Keyspace { store, space }
+    }
+
+    pub(crate) fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// The name of the keyspace.
+    pub fn name(&self) -> &str {
+        &self.space.name
+    }
+
+    /// The store that the keyspace belongs to.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The value of `key`; `None` where it is absent. The value shares the memory of the block or
+    /// memtable that holds it.
+    ///
+    /// # Errors
+    /// `Io`, `Corruption`.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
+        self.read(key.as_ref(), Moment::Latest(&self.store.shared().visible))
+    }
+
+    /// Whether `key` is present.
+    ///
+    /// # Errors
+    /// `Io`, `Corruption`.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    pub(crate) fn read(&self, key: &[u8], moment: Moment<'_>) -> Result<Option<Bytes>> {
+        let mut reads = ReadCount::default();
+        let version = self.space.version.load();
+        let found = version.get(key, moment, &mut reads);
+        let present = matches!(found, Ok(Some(_)));
+        self.store.shared().counts.note_get(present, &reads);
+        found
+    }
+
+    /// Gives `key` this `value`, whatever was there before. How far the write must have got is
+    /// chosen by [`Builder::persist`](crate::Builder::persist); use a [`Batch`] to choose per call.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.write_one(|batch| batch.put(self, key, value))
+    }
+
+    /// Removes `key`, whether it was there or not.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.write_one(|batch| batch.delete(self, key))
+    }
+
+    /// Gives `key` this `value`; the caller promises that the key is absent. See
+    /// [`Batch::insert`].
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.write_one(|batch| batch.insert(self, key, value))
+    }
+
+    /// Removes `key`; the caller promises that it is present and was inserted once. See
+    /// [`Batch::insert`].
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.write_one(|batch| batch.remove(self, key))
+    }
+
+    fn write_one(&self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
+        let mut batch = Batch::new();
+        fill(&mut batch);
+        let shared = self.store.shared();
+        shared.write(&batch, shared.options.persist)
+    }
+
+    /// All entries, from both ends.
+    pub fn iter(&self) -> Iter {
+        self.range::<&[u8]>(..)
+    }
+
+    /// The entries within `range`, from both ends, as of now.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
+        let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
+        let bounds = (bound(range.start_bound()), bound(range.end_bound()));
+        self.iterate(bounds, self.snapshot_guard())
+    }
+
+    /// The entries whose keys begin with `prefix`, from both ends, as of now.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
+        self.iterate(prefix_bounds(prefix.as_ref()), self.snapshot_guard())
+    }
+
+    fn snapshot_guard(&self) -> Arc<SnapshotGuard> {
+        let shared = self.store.shared();
+        Arc::new(shared.snapshots.take(&shared.visible))
+    }
+
+    /// The snapshot is taken before the version, so that the version holds all that it sees.
+    pub(crate) fn iterate(
+        &self,
+        bounds: (Bound<Bytes>, Bound<Bytes>),
+        at: Arc<SnapshotGuard>,
+    ) -> Iter {
+        Iter::new(self.space.version.load_full(), at, bounds)
+    }
+
+    /// The merge policy, as a spec.
+    pub fn merge_policy(&self) -> String {
+        self.policy().spec().to_string()
+    }
+
+    fn policy(&self) -> Arc<dyn MergePolicy> {
+        Arc::clone(&self.space.core.lock().policy)
+    }
+
+    /// Gives the keyspace another merge policy from now on. Merges under way are finished; the new
+    /// policy takes over the tree as it finds it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a spec that cannot be built; the error names the nearest right one.
+    /// Those of a write.
+    pub fn set_merge_policy(&self, spec: &str) -> Result<()> {
+        self.store.shared().set_policy(&self.space, spec)?;
+        self.store.settle_in_lockstep();
+        Ok(())
+    }
+
+    /// Merges everything into one run, by hand, and waits for it.
+    ///
+    /// # Errors
+    /// What keeps the keyspace from coming to rest; `ReadOnly`.
+    pub fn merge(&self) -> Result<()> {
+        self.store.seal_then(&self.space, |core| core.merge_all = true)?;
+        self.store.settle()
+    }
+
+    /// Seals the memtable, and waits until it is flushed and merges have come to rest.
+    ///
+    /// # Errors
+    /// What keeps the keyspace from coming to rest; `ReadOnly`.
+    pub fn flush(&self) -> Result<()> {
+        self.store.seal_then(&self.space, |_| {})?;
+        self.store.settle()
+    }
+
+    /// The tree as it is now. Its `Display` is the text form.
+    pub fn tree(&self) -> Tree {
+        self.space.version.load().tree.clone()
+    }
+
+    /// All that the merge policy sees now.
+    pub fn view(&self) -> TreeView {
+        self.space.core.lock().view.clone()
+    }
+
+    /// What the policy would do next, and why.
+    pub fn explain(&self) -> Explanation {
+        let core = self.space.core.lock();
+        core.policy.explain(&core.view)
+    }
+
+    /// What the keyspace looks like now.
+    pub fn stats(&self) -> KeyspaceStats {
+        let version = self.space.version.load_full();
+        let core = self.space.core.lock();
+        let memtables = core.sealed.iter().map(|held| &held.memtable).chain([&core.active]);
+        let (mut memory_bytes, mut memory_allocated_bytes) = (0, 0);
+        for memtable in memtables {
+            memory_bytes += memtable.live_bytes();
+            memory_allocated_bytes += memtable.allocated_bytes() as u64;
+        }
+        let tree = &core.view.tree;
+        let size: lsmith_tree::Size = tree.levels().iter().map(|level| level.size()).sum();
+        KeyspaceStats {
+            name: self.space.name.clone(),
+            policy: core.policy.spec().to_string(),
+            memtable_bytes: self.space.memtable_bytes,
+            memory_bytes,
+            memory_allocated_bytes,
+            runs: tree.disk_run_count() as u64,
+            tables: core.tables.len() as u64,
+            table_bytes: version.table_bytes(),
+            logical_bytes: size.bytes,
+            entries: size.entries,
+            tombstones: size.tombstones,
+            flushes: tree.flushes(),
+            pressure: core.pressure,
+            failures: core.failures.iter().map(|failure| failure.message.clone()).collect(),
+        }
+    }
+}
+
+impl Store {
+    /// Seals the memtable of `space`, and has the work done that follows from it and from what
+    /// `change` asks for.
+    fn seal_then(
+        &self,
+        space: &Arc<Space>,
+        change: impl FnOnce(&mut crate::version::Core),
+    ) -> Result<()> {
+        let shared = self.shared();
+        shared.check_writable()?;
+        let mut guard = shared.writer.lock();
+        let writer = guard.as_mut().ok_or_else(crate::shared::read_only)?;
+        let mut core = space.core.lock();
+        shared.seal(space, &mut core);
+        change(&mut core);
+        drop(core);
+        shared.after_seal(writer);
+        Ok(())
+    }
+
+    fn settle_in_lockstep(&self) {
+        let shared = self.shared();
+        if shared.options.lockstep
+            && let Some(writer) = shared.writer.lock().as_mut()
+        {
+            shared.after_seal(writer);
+        }
+    }
+}

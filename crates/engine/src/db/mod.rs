@@ -1,0 +1,18 @@
+//! The public face: stores, keyspaces, batches, snapshots, iterators.
+
+mod batch;
+mod builder;
+mod iter;
+mod keyspace;
+mod snapshot;
+mod store;
+
+pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, VALUE_BYTES_MAX};
+pub(crate) use batch::{BatchOp, LoggedOp, decode_batch, encode_batch};
+pub use builder::{Builder, DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode};
+pub(crate) use builder::{Options, bad_policy, check_name};
+pub use iter::Iter;
+pub use keyspace::{Keyspace, KeyspaceStats};
+pub use snapshot::Snapshot;
+pub(crate) use snapshot::{SnapshotGuard, Snapshots};
+pub use store::Store;

@@ -1,0 +1,122 @@
+//! Snapshots: sequence numbers held for reading.
+
+use crate::db::{Iter, Keyspace, Store};
+use crate::error::Result;
+use crate::version::Moment;
+use bytes::Bytes;
+use lsmith_tree::SeqNo;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+/// All live snapshots of a store.
+#[derive(Debug)]
+pub(crate) struct Snapshots {
+    live: Mutex<BTreeMap<u64, usize>>,
+    /// The oldest live one, or one older still; `u64::MAX` for none.
+    oldest: AtomicU64,
+}
+
+impl Snapshots {
+    pub(crate) fn new() -> Snapshots {
+        Snapshots { live: Mutex::default(), oldest: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Takes a snapshot of what `visible` shows.
+    ///
+    /// A writer that is about to forget old versions loads `visible` first and `oldest` second.
+    /// Here `oldest` is lowered first and `visible` loaded second: whichever way the four steps
+    /// fall, the writer either learns of the snapshot or keeps what it needs, because a
+    /// snapshot of which it does not learn is no older than the number it has loaded.
+    pub(crate) fn take(self: &Arc<Self>, visible: &AtomicU64) -> SnapshotGuard {
+        let mut live = self.live.lock();
+        self.oldest.fetch_min(visible.load(SeqCst), SeqCst);
+        let seq = visible.load(SeqCst);
+        *live.entry(seq).or_default() += 1;
+        self.oldest.store(*live.keys().next().expect("just entered"), SeqCst);
+        SnapshotGuard { seq: SeqNo(seq), of: Arc::clone(self) }
+    }
+
+    /// The number from which on versions must be kept: the older of what `visible` shows and the
+    /// oldest live snapshot.
+    pub(crate) fn keep_from(&self, visible: &AtomicU64) -> SeqNo {
+        let seen = visible.load(SeqCst);
+        SeqNo(seen.min(self.oldest.load(SeqCst)))
+    }
+
+    /// All live snapshots, newest first.
+    pub(crate) fn newest_first(&self) -> Vec<SeqNo> {
+        self.live.lock().keys().rev().map(|&seq| SeqNo(seq)).collect()
+    }
+
+    /// The oldest live snapshot.
+    pub(crate) fn oldest(&self) -> Option<SeqNo> {
+        self.live.lock().keys().next().map(|&seq| SeqNo(seq))
+    }
+}
+
+/// Keeps one snapshot alive.
+#[derive(Debug)]
+pub(crate) struct SnapshotGuard {
+    seq: SeqNo,
+    of: Arc<Snapshots>,
+}
+
+impl SnapshotGuard {
+    pub(crate) fn seq(&self) -> SeqNo {
+        self.seq
+    }
+}
+
+impl Drop for SnapshotGuard {
+    fn drop(&mut self) {
+        let mut live = self.of.live.lock();
+        if let Some(count) = live.get_mut(&self.seq.0) {
+            *count -= 1;
+            if *count == 0 {
+                live.remove(&self.seq.0);
+            }
+        }
+        self.of.oldest.store(live.keys().next().copied().unwrap_or(u64::MAX), SeqCst);
+    }
+}
+
+/// What the store held at one moment, across all keyspaces.
+///
+/// A snapshot is a sequence number: holding one costs nothing but the versions that merges must
+/// keep for it, and delays nothing.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub(crate) store: Store,
+    pub(crate) guard: Arc<SnapshotGuard>,
+}
+
+impl Snapshot {
+    /// The number of the last write that the snapshot sees.
+    pub fn seq(&self) -> SeqNo {
+        self.guard.seq()
+    }
+
+    /// The value that `key` had in `keyspace`.
+    ///
+    /// # Errors
+    /// `Io`, `Corruption`.
+    pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
+        keyspace.read(key.as_ref(), Moment::Snapshot(self.seq()))
+    }
+
+    /// The entries that `keyspace` had within `range`, from both ends.
+    pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Iter {
+        let bound =
+            |bound: std::ops::Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
+        let bounds = (bound(range.start_bound()), bound(range.end_bound()));
+        keyspace.iterate(bounds, Arc::clone(&self.guard))
+    }
+
+    /// The store of which this is a snapshot.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}

@@ -1,0 +1,233 @@
+//! The handle of an open store.
+
+use super::{Batch, Builder, Keyspace, KeyspaceOptions, Options, PersistMode, Snapshot};
+use crate::error::{Error, ErrorKind, Result};
+use crate::recovery;
+use crate::scheduler::Duty;
+use crate::shared::Shared;
+use crate::stats::StoreStats;
+use parking_lot::Mutex;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+/// An open store. Cheap to clone; the store closes when the last handle of it, of its keyspaces
+/// and of its snapshots is dropped.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// use lsmith::Store;
+///
+/// let store = Store::builder(dir.path()).policy("tiered(ratio=4)").open()?;
+/// let keyspace = store.keyspace("default")?;
+/// keyspace.put("lsm", "log-structured merge")?;
+/// assert_eq!(keyspace.get("lsm")?.as_deref(), Some(&b"log-structured merge"[..]));
+/// for entry in keyspace.prefix("ls") {
+///     let (key, value) = entry?;
+///     println!("{key:?} {value:?}");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+/// Closes the store when dropped.
+struct Inner {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::Release);
+        self.shared.work.notify();
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a merging thread panicked");
+            }
+        }
+        let logs = self.shared.writer.lock().as_ref().map(|writer| writer.logs_to_sync());
+        if let Err(error) = self.shared.sync_for(PersistMode::SyncAll, &logs.unwrap_or_default()) {
+            tracing::warn!(%error, "the log could not be synced while closing");
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("dir", &self.shared().options.dir).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Describes how to open or create the store in `dir`.
+    pub fn builder(dir: impl AsRef<Path>) -> Builder {
+        Builder::new(dir.as_ref())
+    }
+
+    pub(super) fn open(options: Options) -> Result<Store> {
+        let shared = recovery::open(options)?;
+        let options = &shared.options;
+        let count = if options.lockstep || options.read_only { 0 } else { options.threads };
+        let mut threads = Vec::new();
+        for index in 0..count {
+            let duty = if index > 0 { Duty::Memory } else { Duty::All };
+            // All but one thread of many take any plan; the last is kept for memory.
+            let duty = if index + 1 < count { Duty::All } else { duty };
+            let worker = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name(format!("lsmith-merge-{index}"));
+            let thread = thread.spawn(move || worker.work(duty));
+            threads.push(
+                thread.map_err(|error| Error::io("start a thread for", &options.dir, error))?,
+            );
+        }
+        let store = Store { inner: Arc::new(Inner { shared, threads: Mutex::new(threads) }) };
+        store.settle_after_opening();
+        Ok(store)
+    }
+
+    /// In lockstep, does what threads would do with memtables that recovery has filled.
+    fn settle_after_opening(&self) {
+        let shared = self.shared();
+        if shared.options.lockstep
+            && !shared.options.read_only
+            && let Some(writer) = shared.writer.lock().as_mut()
+        {
+            shared.after_seal(writer);
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.inner.shared
+    }
+
+    /// The keyspace called `name`, made with the store's policy and memtable size if it does not
+    /// exist.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a bad name; those of a write if it must be made.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        self.keyspace_with(name, &KeyspaceOptions::default())
+    }
+
+    /// The keyspace called `name`, made with `options` if it does not exist.
+    ///
+    /// # Errors
+    /// As [`keyspace`](Store::keyspace); `InvalidArgument` for a policy that cannot be built.
+    pub fn keyspace_with(&self, name: &str, options: &KeyspaceOptions) -> Result<Keyspace> {
+        let space = self.shared().keyspace(name, options)?;
+        Ok(Keyspace::new(self.clone(), space))
+    }
+
+    /// The keyspace called `name` if it exists.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
+        let space = self.shared().spaces.read().get(name).map(Arc::clone);
+        let space = space.ok_or_else(|| {
+            let told = format!("there is no keyspace called `{name}`");
+            Error::new(ErrorKind::NotFound, told).at(&self.shared().options.dir)
+        })?;
+        Ok(Keyspace::new(self.clone(), space))
+    }
+
+    /// The names of all keyspaces, sorted.
+    pub fn keyspaces(&self) -> Vec<String> {
+        self.shared().spaces.read().keys().cloned().collect()
+    }
+
+    /// Writes `batch` as one: after a crash all of it is there or nothing. Returns when it has got
+    /// as far as `mode` says.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where a key, a value or the batch is too long, or a keyspace belongs to
+    /// another store; `Full` while there is no room: nothing is written then; `Poisoned`,
+    /// `ReadOnly`, `Io`.
+    pub fn write(&self, batch: Batch, mode: PersistMode) -> Result<()> {
+        let spaces = self.shared().spaces.read();
+        let known = |op: &super::BatchOp| {
+            spaces.get(&op.space.name).is_some_and(|space| Arc::ptr_eq(space, &op.space))
+        };
+        if !batch.ops.iter().all(known) {
+            let told = "the batch writes to a keyspace of another store";
+            return Err(Error::new(ErrorKind::InvalidArgument, told));
+        }
+        drop(spaces);
+        self.shared().write(&batch, mode)
+    }
+
+    /// Makes everything written so far survive as far as `mode` says.
+    ///
+    /// # Errors
+    /// `Io`, `Poisoned`.
+    pub fn persist(&self, mode: PersistMode) -> Result<()> {
+        self.shared().check_writable()?;
+        let logs = self.shared().writer.lock().as_ref().map(|writer| writer.logs_to_sync());
+        self.shared().sync_for(mode, &logs.unwrap_or_default())
+    }
+
+    /// What all keyspaces hold now, to be read later.
+    pub fn snapshot(&self) -> Snapshot {
+        let shared = self.shared();
+        let guard = Arc::new(shared.snapshots.take(&shared.visible));
+        Snapshot { store: self.clone(), guard }
+    }
+
+    /// Seals every memtable, and waits until all are flushed and merges have come to rest.
+    ///
+    /// # Errors
+    /// What keeps a keyspace from coming to rest; `ReadOnly`.
+    pub fn flush(&self) -> Result<()> {
+        let shared = self.shared();
+        shared.check_writable()?;
+        let mut guard = shared.writer.lock();
+        let writer = guard.as_mut().ok_or_else(crate::shared::read_only)?;
+        for space in shared.all_spaces() {
+            shared.seal(&space, &mut space.core.lock());
+        }
+        shared.after_seal(writer);
+        drop(guard);
+        shared.settle()
+    }
+
+    /// Waits until merges have come to rest. Memtables that are not full stay in memory.
+    ///
+    /// # Errors
+    /// What keeps a keyspace from coming to rest; `ReadOnly`.
+    pub fn settle(&self) -> Result<()> {
+        self.shared().settle()
+    }
+
+    /// Tries plans again that failed for other reasons than want of room, which are tried again by
+    /// themselves.
+    pub fn retry(&self) {
+        for space in self.shared().all_spaces() {
+            space.core.lock().unblock(|_| false);
+        }
+        self.shared().work.notify();
+    }
+
+    /// What has been counted since the store was opened.
+    pub fn stats(&self) -> StoreStats {
+        self.shared().counts.read()
+    }
+
+    /// Bytes of blocks in the cache.
+    pub fn cache_bytes(&self) -> u64 {
+        self.shared().cache.bytes()
+    }
+
+    /// Checks everything that can be checked: every block of every table, the trees, and the logs
+    /// on the device. Finds all damage, not only the first.
+    ///
+    /// # Errors
+    /// Only what keeps it from looking; damage is in the result.
+    pub fn verify(&self) -> Result<Vec<Error>> {
+        crate::verify::verify(self.shared())
+    }
+}

@@ -1,0 +1,289 @@
+//! The manifest: a checksummed log of everything that must be known to open the store again.
+//!
+//! The file named by `CURRENT` begins with a full account of every keyspace and goes on with one
+//! record for each change. All records are text (see [`record`]). A record is synced before the
+//! change that it describes takes effect. When a file is full, or the store is opened, a new one
+//! is begun and `CURRENT` renamed over.
+
+mod record;
+
+pub(crate) use record::{Record, SpaceRecord};
+
+use crate::env::{Env, SyncReach};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
+use crate::stats::{Counts, add};
+use crate::wal::{LogId, LogKind, LogReader, LogWriter};
+use lsmith_tree::{SeqNo, Tree, TreeEdit, apply, check_tree};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The version of the directory's format: the first line of `CURRENT`.
+const FORMAT: u32 = 1;
+
+/// Room for changes in a new manifest file, besides twice what it begins with.
+const ROOM_BYTES: usize = 256 * 1024;
+
+/// What a keyspace is according to the manifest.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SpaceState {
+    pub(crate) name: String,
+    pub(crate) policy: String,
+    pub(crate) memtable_bytes: u64,
+    /// Without memory: the write-ahead log remembers that.
+    pub(crate) tree: Tree,
+    /// Entries up to this number are in tables.
+    pub(crate) flushed_seq: SeqNo,
+}
+
+/// Everything that the manifest says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Account {
+    pub(crate) spaces: BTreeMap<u32, SpaceState>,
+    /// Above every file number in use.
+    pub(crate) next_file: u64,
+}
+
+/// The manifest of an open store.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    env: Arc<dyn Env>,
+    dir: PathBuf,
+    counts: Arc<Counts>,
+    files: Arc<AtomicU64>,
+    number: u64,
+    log: LogWriter,
+    account: Account,
+    failed: bool,
+}
+
+impl Account {
+    /// Takes one record.
+    fn take(&mut self, record: Record) -> std::result::Result<(), String> {
+        match record {
+            Record::NextFile(number) => self.next_file = self.next_file.max(number),
+            Record::Space(SpaceRecord { id, name, policy, memtable_bytes }) => {
+                let (tree, flushed_seq) = (Tree::new(), SeqNo::default());
+                let state = SpaceState { name, policy, memtable_bytes, tree, flushed_seq };
+                if self.spaces.insert(id, state).is_some() {
+                    return Err(format!("keyspace {id} is made twice"));
+                }
+            }
+            Record::Tree { space, flushed_seq, tree } => {
+                check_tree(&tree).map_err(|error| error.to_string())?;
+                let state = self.space(space)?;
+                (state.tree, state.flushed_seq) = (*tree, flushed_seq);
+            }
+            Record::Policy { space, policy } => self.space(space)?.policy = policy,
+            Record::Edit { space, flushed_seq, edit } => {
+                let state = self.space(space)?;
+                apply(&mut state.tree, &edit).map_err(|error| error.to_string())?;
+                state.flushed_seq = state.flushed_seq.max(flushed_seq);
+                let next = state.tree.next_table().0;
+                self.next_file = self.next_file.max(next);
+            }
+        }
+        Ok(())
+    }
+
+    fn space(&mut self, id: u32) -> std::result::Result<&mut SpaceState, String> {
+        self.spaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
+    }
+
+    /// The records that say all this.
+    fn records(&self) -> Vec<Record> {
+        let spaces = self.spaces.iter().flat_map(|(&id, state)| {
+            let (name, policy) = (state.name.clone(), state.policy.clone());
+            let memtable_bytes = state.memtable_bytes;
+            let (flushed_seq, tree) = (state.flushed_seq, Box::new(state.tree.clone()));
+            [
+                Record::Space(SpaceRecord { id, name, policy, memtable_bytes }),
+                Record::Tree { space: id, flushed_seq, tree },
+            ]
+        });
+        std::iter::once(Record::NextFile(self.next_file)).chain(spaces).collect()
+    }
+}
+
+/// Reads the manifest in force in `dir`: its number and what it says. `None` where there is no
+/// store.
+///
+/// # Errors
+/// `Corruption` and `Unsupported`, with path and offset; `Io`.
+pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> {
+    let Some(number) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
+    let path = numbered(dir, FileKind::Manifest, number);
+    let mut reader = LogReader::open(env, &path, LogId { kind: LogKind::Manifest, number })?;
+    let mut account = Account::default();
+    while let Some((offset, payload)) = reader.next_record()? {
+        let record = Record::decode(payload).map_err(|fault| fault.at(&path, offset))?;
+        account.take(record).map_err(|told| Error::corruption(&path, offset, told))?;
+    }
+    if account.next_file == 0 {
+        return Err(Error::corruption(&path, 0, "the manifest does not say what exists"));
+    }
+    if let Some(crate::wal::LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
+        tracing::warn!(
+            path = %path.display(), offset, bytes_dropped,
+            "the end of the manifest was not complete and is left out: its change had not taken effect"
+        );
+    }
+    account.next_file = account.next_file.max(number + 1);
+    Ok(Some((number, account)))
+}
+
+impl Manifest {
+    /// Begins a new manifest that says `account`, and puts it in force. `files` is the counter of
+    /// file numbers.
+    ///
+    /// # Errors
+    /// `Full` or `Io`; what was in force before still is.
+    pub(crate) fn create(
+        env: &Arc<dyn Env>,
+        dir: &Path,
+        counts: &Arc<Counts>,
+        files: &Arc<AtomicU64>,
+        mut account: Account,
+    ) -> Result<Manifest> {
+        let number = files.fetch_add(1, Ordering::Relaxed);
+        account.next_file = number + 1;
+        let payloads: Vec<String> = account.records().iter().map(Record::encode).collect();
+        let bytes: usize = payloads.iter().map(String::len).sum();
+        let capacity = LogWriter::capacity_for(payloads.iter().map(String::len));
+        let path = numbered(dir, FileKind::Manifest, number);
+        let id = LogId { kind: LogKind::Manifest, number };
+        let log = LogWriter::create(&**env, &path, id, capacity + (2 * bytes + ROOM_BYTES) as u64)?;
+        for payload in &payloads {
+            log.append(&[payload.as_bytes()])?;
+        }
+        log.sync(SyncReach::All)?;
+        sync_dir(&**env, dir)?;
+        write_current(&**env, dir, number)?;
+        add(&counts.manifest_bytes, log.bytes());
+        let (env, dir) = (Arc::clone(env), dir.to_path_buf());
+        let (counts, files) = (Arc::clone(counts), Arc::clone(files));
+        Ok(Manifest { env, dir, counts, files, number, log, account, failed: false })
+    }
+
+    /// Writes `record` down, durably.
+    ///
+    /// # Errors
+    /// `Poisoned` after an earlier failure. Any other error is such a failure: nobody knows whether
+    /// the record is there, so the store must not go on writing.
+    pub(crate) fn write(&mut self, record: Record) -> Result<()> {
+        if self.failed {
+            return Err(Error::new(ErrorKind::Poisoned, "an earlier manifest write failed"));
+        }
+        let payload = record.encode();
+        // Checked before it is written: a record that cannot be read back must never get there.
+        let mut account = self.account.clone();
+        account.take(record).map_err(|told| Error::corruption(&self.dir, 0, told))?;
+        let written = self.append(&payload, &account);
+        self.failed = written.is_err();
+        if written.is_ok() {
+            self.account = account;
+        }
+        written
+    }
+
+    fn append(&mut self, payload: &str, account: &Account) -> Result<()> {
+        if !self.log.room(payload.len()) {
+            return self.roll(account.clone());
+        }
+        let before = self.log.bytes();
+        self.log.append(&[payload.as_bytes()])?;
+        self.log.sync(SyncReach::Data)?;
+        add(&self.counts.manifest_bytes, self.log.bytes() - before);
+        Ok(())
+    }
+
+    /// Begins a new file that says `account`.
+    fn roll(&mut self, account: Account) -> Result<()> {
+        let old = self.number;
+        *self = Manifest::create(&self.env, &self.dir, &self.counts, &self.files, account)?;
+        // An old manifest that stays costs space only, and the next opening removes it.
+        let path = numbered(&self.dir, FileKind::Manifest, old);
+        if let Err(error) = self.env.remove_file(&path) {
+            tracing::warn!(path = %path.display(), %error, "cannot remove an old manifest");
+        }
+        Ok(())
+    }
+
+    /// Writes down that `edit` changed the tree of `space`.
+    pub(crate) fn write_edit(
+        &mut self,
+        space: u32,
+        flushed_seq: SeqNo,
+        edit: TreeEdit,
+    ) -> Result<()> {
+        self.write(Record::Edit { space, flushed_seq, edit })
+    }
+
+    /// What the manifest says now.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+}
+
+fn sync_dir(env: &dyn Env, dir: &Path) -> Result<()> {
+    env.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
+}
+
+/// `CURRENT`: three lines of text, the last of which is a checksum of the others.
+fn current_text(number: u64) -> String {
+    let text = format!("lsmith store, format {FORMAT}\nmanifest {number}\n");
+    let checksum = xxh3_64(text.as_bytes());
+    format!("{text}checksum {checksum:016x}\n")
+}
+
+fn write_current(env: &dyn Env, dir: &Path, number: u64) -> Result<()> {
+    let new = dir.join(CURRENT_NEW);
+    let write = || {
+        match env.remove_file(&new) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = env.create(&new)?;
+        file.write_all(current_text(number).as_bytes())?;
+        file.sync()?;
+        drop(file);
+        env.rename(&new, &dir.join(CURRENT))
+    };
+    write().map_err(|error| Error::io("write", &new, error))?;
+    sync_dir(env, dir)
+}
+
+fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
+    let bytes = match env.file_bytes(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io("look at", path, error)),
+        Ok(bytes) => bytes.min(4096) as usize,
+    };
+    let mut text = vec![0; bytes];
+    let read = || env.open(path)?.read_exact_at(&mut text, 0);
+    let mut read = read;
+    read().map_err(|error| Error::io("read", path, error))?;
+    let text = String::from_utf8_lossy(&text);
+    let mut lines = text.lines();
+    let head = lines.next().unwrap_or_default();
+    let format = head.strip_prefix("lsmith store, format ").and_then(|text| text.parse().ok());
+    match format {
+        Some(FORMAT) => {}
+        Some(newer) if newer > FORMAT => {
+            let told = format!("the store has format {newer}, this version knows up to {FORMAT}");
+            return Err(Error::new(ErrorKind::Unsupported, told).at(path));
+        }
+        _ => return Err(Error::corruption(path, 0, "expected `lsmith store, format 1`")),
+    }
+    let number = lines.next().and_then(|line| line.strip_prefix("manifest ")?.parse().ok());
+    match number.filter(|&number| current_text(number) == text) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let offset = head.len() as u64 + 1;
+            Err(Error::corruption(path, offset, "the name of the manifest fails its checksum"))
+        }
+    }
+}

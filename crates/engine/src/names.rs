@@ -1,0 +1,71 @@
+//! Names of the files of a store.
+//!
+//! ```text
+//! CURRENT          which manifest is in force; there is a store where this file is
+//! LOCK             held by whoever has the store open
+//! 000012.manifest  edits of the trees
+//! 000013.wal       batches not yet flushed
+//! 000014.table     a table
+//! ```
+//!
+//! All numbers come from one counter and are never used twice.
+
+use std::path::{Path, PathBuf};
+
+/// The file that names the manifest in force.
+pub(crate) const CURRENT: &str = "CURRENT";
+/// What [`CURRENT`] is written as before it is renamed.
+pub(crate) const CURRENT_NEW: &str = "CURRENT.new";
+/// The lock file.
+pub(crate) const LOCK: &str = "LOCK";
+
+/// What a numbered file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Manifest,
+    Wal,
+    Table,
+}
+
+impl FileKind {
+    fn extension(self) -> &'static str {
+        match self {
+            FileKind::Manifest => "manifest",
+            FileKind::Wal => "wal",
+            FileKind::Table => "table",
+        }
+    }
+}
+
+/// The path of file `number` of `kind` in `dir`.
+pub(crate) fn numbered(dir: &Path, kind: FileKind, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.{}", kind.extension()))
+}
+
+/// The kind and number that `name` stands for, if it is a numbered file of a store.
+pub(crate) fn parse(name: &str) -> Option<(FileKind, u64)> {
+    let (number, extension) = name.split_once('.')?;
+    let kinds = [FileKind::Manifest, FileKind::Wal, FileKind::Table];
+    let kind = kinds.into_iter().find(|kind| kind.extension() == extension)?;
+    let all_digits = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
+    all_digits.then(|| number.parse().ok()).flatten().map(|number| (kind, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_parsing_and_strangers_are_none() {
+        for kind in [FileKind::Manifest, FileKind::Wal, FileKind::Table] {
+            for number in [0, 7, 1_234_567] {
+                let path = numbered(Path::new("d"), kind, number);
+                let name = path.file_name().and_then(|name| name.to_str()).unwrap();
+                assert_eq!(parse(name), Some((kind, number)));
+            }
+        }
+        for name in ["CURRENT", "LOCK", "12.table", "x00012.wal", "000012.txt", "000012"] {
+            assert_eq!(parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+use super::*;
+use crate::read::vec_cursor::{Owned, VecCursor, calls, compare, key, sort};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn boxed(sources: Vec<VecCursor>) -> Vec<Box<dyn Cursor>> {
+    sources.into_iter().map(|source| Box::new(source) as Box<dyn Cursor>).collect()
+}
+
+proptest! {
+    #[test]
+    fn walks_as_one_sorted_vector_would(
+        keys in vec((key(), 0usize..7), 0..40),
+        sources in 1usize..8,
+        calls in calls(),
+    ) {
+        let mut parts = vec![Vec::new(); sources];
+        let mut all = Vec::new();
+        for (seq, (key, source)) in keys.iter().enumerate() {
+            let entry = Owned::put(key, seq as u64);
+            parts[source % sources].push(entry.clone());
+            all.push(entry);
+        }
+        let mut merging =
+            MergingCursor::new(boxed(parts.into_iter().map(VecCursor::new).collect()));
+        compare(&mut VecCursor::new(all), &mut merging, &calls);
+    }
+
+    /// Knots: the same key and sequence number in several sources.
+    #[test]
+    fn of_equal_entries_the_newer_source_comes_first(
+        entries in vec((0u64..3, 0u64..3, 0usize..4), 0..20),
+        calls in calls(),
+    ) {
+        let mut parts = vec![Vec::new(); 4];
+        for &(key, seq, source) in &entries {
+            let mut entry = Owned::put(&[key as u8], seq);
+            entry.value = Bytes::from(vec![source as u8]);
+            if !parts[source].contains(&entry) {
+                parts[source].push(entry);
+            }
+        }
+        let mut all = parts.concat();
+        sort(&mut all);
+        let mut merging =
+            MergingCursor::new(boxed(parts.into_iter().map(VecCursor::new).collect()));
+        compare(&mut VecCursor::new(all), &mut merging, &calls);
+    }
+}
+
+#[test]
+fn no_sources_are_an_empty_source() {
+    let mut merging = MergingCursor::new(Vec::new());
+    merging.seek_first().unwrap();
+    assert_eq!(merging.entry(), None);
+    merging.seek_before(b"z").unwrap();
+    assert_eq!(merging.entry(), None);
+}
+
+/// Every call that can fail is made to fail once: the cursor then stands nowhere, and works
+/// again once the source does.
+#[test]
+fn after_an_error_the_cursor_stands_nowhere() {
+    let good = || VecCursor::new(vec![Owned::put(b"a", 1), Owned::put(b"c", 2)]);
+    let bad = || VecCursor::new(vec![Owned::put(b"b", 3), Owned::put(b"d", 4)]);
+    let mut failures = 0;
+    for calls in 0..6 {
+        let mut merging = MergingCursor::new(boxed(vec![good(), bad().failing_after(calls)]));
+        let mut walk = || -> Result<()> {
+            merging.seek_first()?;
+            merging.next()?;
+            merging.prev()?;
+            merging.next()?;
+            merging.next()
+        };
+        if walk().is_err() {
+            failures += 1;
+            assert_eq!(merging.entry(), None);
+        } else {
+            assert_eq!(merging.entry().map(|entry| entry.key), Some(&b"c"[..]));
+        }
+    }
+    assert!((1..6).contains(&failures), "{failures} of 6");
+}
+
+/// A source that gains entries on both sides of where it stands at every step, as a memtable may.
+struct Growing(VecCursor);
+
+impl Growing {
+    fn grow(&mut self) {
+        let here = Owned::from(self.0.entry().unwrap());
+        let entries = ["a", "b", "d", "e"].map(|key| Owned::put(key.as_bytes(), 9));
+        self.0 = VecCursor::new(entries.to_vec());
+        self.0.seek(&here.key).unwrap();
+    }
+}
+
+impl Cursor for Growing {
+    fn seek_first(&mut self) -> Result<()> {
+        self.0.seek_first()
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.0.seek_last()
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.0.seek(key)
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.0.seek_before(key)
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.grow();
+        self.0.next()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.grow();
+        self.0.prev()
+    }
+
+    fn entry(&self) -> Option<EntryRef<'_>> {
+        self.0.entry()
+    }
+
+    fn value(&self) -> Bytes {
+        self.0.value()
+    }
+}
+
+/// The cursor stands on "c" of one source when it turns, the other has "a" and "e" and, from then
+/// on, "b" and "d": wherever it goes, what was passed is not shown again.
+#[test]
+fn turning_over_entries_that_were_added_meanwhile_keeps_the_order() {
+    let merging = || {
+        let growing = Growing(VecCursor::new(vec![Owned::put(b"a", 9), Owned::put(b"e", 9)]));
+        let still = VecCursor::new(vec![Owned::put(b"c", 1)]);
+        MergingCursor::new(vec![Box::new(growing), Box::new(still)])
+    };
+    let key = |merging: &MergingCursor| merging.entry().map(|entry| entry.key.to_vec());
+
+    let mut backward = merging();
+    backward.seek(b"c").unwrap();
+    backward.prev().unwrap();
+    assert_eq!(key(&backward), Some(b"b".to_vec()));
+
+    let mut forward = merging();
+    forward.seek_before(b"d").unwrap();
+    forward.next().unwrap();
+    assert_eq!(key(&forward), Some(b"d".to_vec()));
+}

@@ -1,0 +1,126 @@
+//! What all handles and threads of an open store share.
+//!
+//! Locks are taken in this order: the writer, the core of a keyspace, the manifest. Nobody waits
+//! for progress while holding one of them.
+
+use crate::db::{Options, Snapshots};
+use crate::env::SyncReach;
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
+use crate::manifest::Manifest;
+use crate::stats::Counts;
+use crate::table::BlockCache;
+use crate::version::Space;
+use crate::wal::LogWriter;
+use parking_lot::{Condvar, Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The state of an open store.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) counts: Arc<Counts>,
+    /// The next file number, which is also the next table's name.
+    pub(crate) files: Arc<AtomicU64>,
+    /// The number of the last write that readers see.
+    pub(crate) visible: AtomicU64,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) spaces: RwLock<BTreeMap<String, Arc<Space>>>,
+    /// `None` in a store opened for reading only.
+    pub(crate) writer: Mutex<Option<Writer>>,
+    pub(crate) manifest: Mutex<Option<Manifest>>,
+    /// Set when a log or manifest write has failed.
+    pub(crate) poisoned: AtomicBool,
+    pub(crate) closing: AtomicBool,
+    pub(crate) work: Work,
+    /// Held as long as the store is open.
+    pub(crate) _lock: Box<dyn Debug + Send + Sync>,
+}
+
+/// Where merging threads and waiting writers meet.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// Changes whenever something happened that could give work or let somebody go on.
+    pub(crate) turn: Mutex<u64>,
+    pub(crate) changed: Condvar,
+}
+
+impl Work {
+    /// Something has changed.
+    pub(crate) fn notify(&self) {
+        *self.turn.lock() += 1;
+        self.changed.notify_all();
+    }
+}
+
+/// The writing side of the write-ahead log.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) wal: Arc<LogWriter>,
+    pub(crate) wal_number: u64,
+    /// Logs that came before, whose ends may not be synced.
+    pub(crate) unsynced: Vec<Arc<LogWriter>>,
+    /// All logs that are still there, the current one included.
+    pub(crate) logs: Vec<u64>,
+    pub(crate) next_seq: u64,
+    pub(crate) buffer: Vec<u8>,
+}
+
+impl Writer {
+    /// The logs that must be synced so that everything written so far survives power loss.
+    pub(crate) fn logs_to_sync(&self) -> Vec<Arc<LogWriter>> {
+        self.unsynced.iter().chain([&self.wal]).map(Arc::clone).collect()
+    }
+}
+
+impl Shared {
+    /// Tells the observer.
+    pub(crate) fn tell(&self, space: &Space, event: &Event<'_>) {
+        if let Some(observer) = &self.options.observer {
+            observer.on_event(&space.name, event);
+        }
+    }
+
+    /// All keyspaces.
+    pub(crate) fn all_spaces(&self) -> Vec<Arc<Space>> {
+        self.spaces.read().values().map(Arc::clone).collect()
+    }
+
+    /// Refuses writes from now on: nobody knows any more what the log or the manifest holds.
+    pub(crate) fn poison(&self) {
+        self.poisoned.store(true, Ordering::Release);
+        self.work.notify();
+    }
+
+    /// An error if writes are refused for good.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if self.options.read_only {
+            return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading only"));
+        }
+        if self.poisoned.load(Ordering::Acquire) {
+            let told = "a write of log or manifest failed earlier: reopen the store to write again";
+            return Err(Error::new(ErrorKind::Poisoned, told).at(&self.options.dir));
+        }
+        Ok(())
+    }
+
+    /// Makes what was appended to `logs` survive power loss.
+    pub(crate) fn sync_logs(&self, logs: &[Arc<LogWriter>], reach: SyncReach) -> Result<()> {
+        for log in logs {
+            if let Err(error) = log.sync(reach) {
+                self.poison();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Says that the store was opened for reading only.
+pub(crate) fn read_only() -> Error {
+    Error::new(ErrorKind::ReadOnly, "the store was opened for reading only")
+}

@@ -1,0 +1,60 @@
+//! Looking for damage everywhere.
+
+use crate::db::decode_batch;
+use crate::error::{Error, ErrorKind, Result};
+use crate::manifest;
+use crate::names::{self, FileKind, numbered};
+use crate::shared::Shared;
+use crate::wal::{LogId, LogKind, LogReader};
+use lsmith_tree::check_tree;
+use std::path::Path;
+
+/// All damage that can be found in the store.
+pub(crate) fn verify(shared: &Shared) -> Result<Vec<Error>> {
+    let mut damage = Vec::new();
+    for space in shared.all_spaces() {
+        let version = space.version.load_full();
+        if let Err(error) = check_tree(&version.tree) {
+            let told = format!("the tree of keyspace {} is not legal: {error}", space.name);
+            damage.push(Error::new(ErrorKind::Corruption, told).at(&shared.options.dir));
+        }
+        let mut seen = rustc_hash::FxHashSet::default();
+        for table in version.tables().filter(|table| seen.insert(table.number())) {
+            collect(&mut damage, table.table().verify())?;
+        }
+    }
+    // With the writer and the manifest held, no file is cut off in the middle of a record.
+    let _writer = shared.writer.lock();
+    let _manifest = shared.manifest.lock();
+    let (env, dir) = (&shared.options.env, &shared.options.dir);
+    collect(&mut damage, manifest::read(&**env, dir).map(drop))?;
+    for name in env.list(dir).map_err(|error| Error::io("list", dir, error))? {
+        if let Some((FileKind::Wal, number)) = names::parse(&name) {
+            collect(
+                &mut damage,
+                verify_wal(shared, &numbered(dir, FileKind::Wal, number), number),
+            )?;
+        }
+    }
+    Ok(damage)
+}
+
+/// Keeps damage, passes on what kept us from looking.
+fn collect(damage: &mut Vec<Error>, found: Result<()>) -> Result<()> {
+    match found {
+        Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Unsupported) => {
+            damage.push(error);
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+fn verify_wal(shared: &Shared, path: &Path, number: u64) -> Result<()> {
+    let id = LogId { kind: LogKind::Wal, number };
+    let mut reader = LogReader::open(&*shared.options.env, path, id)?;
+    while let Some((offset, payload)) = reader.next_record()? {
+        decode_batch(payload).map_err(|damage| Error::corruption(path, offset, damage.what))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Back-pressure: writers are slowed as merges fall behind, and stopped before memory runs out.
+
+use crate::error::{ErrorKind, Result};
+use crate::shared::Shared;
+use crate::stats::add;
+use crate::version::{Core, Space};
+use lsmith_policy::Load;
+use std::time::Duration;
+
+/// Sealed memtables at which writers wait, whatever the policy says: memory is bounded.
+const SEALED_MAX: usize = 4;
+
+/// A byte waits this long, in nanoseconds, times p * p / (1 - p) at pressure p.
+const NANOS_PER_BYTE: f64 = 10.0;
+
+/// The shortest sleep.
+const DELAY_MIN: Duration = Duration::from_micros(100);
+
+/// The longest that one write is slowed without being stopped.
+const DELAY_MAX: Duration = Duration::from_millis(20);
+
+/// How long a stopped writer sleeps before it looks again, should nobody wake it.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What the state of a keyspace means for a writer.
+enum Verdict {
+    Go,
+    Slow(Duration),
+    Stop,
+}
+
+impl Shared {
+    /// Holds the writer of `bytes` to `space` back as long as it takes.
+    ///
+    /// # Errors
+    /// `Full` while a merge waits for room on the device; the error of a failed merge once memory
+    /// is full behind it; `Poisoned`.
+    pub(super) fn hold_back(&self, space: &Space, bytes: u64) -> Result<()> {
+        let mut start = None;
+        loop {
+            let turn = *self.work.turn.lock();
+            let verdict = self.judge(space, bytes)?;
+            let wait = match verdict {
+                Verdict::Go => break,
+                Verdict::Slow(_) if start.is_some() => break,
+                Verdict::Slow(delay) => delay,
+                Verdict::Stop => LOOK_AGAIN,
+            };
+            start.get_or_insert_with(|| self.options.env.now());
+            let mut now = self.work.turn.lock();
+            if *now == turn {
+                self.work.changed.wait_for(&mut now, wait);
+            }
+            drop(now);
+            self.check_writable()?;
+            if matches!(verdict, Verdict::Slow(_)) {
+                break;
+            }
+        }
+        if let Some(start) = start {
+            let held = self.options.env.now().saturating_sub(start);
+            add(&self.counts.held_back_micros, held.as_micros() as u64);
+        }
+        Ok(())
+    }
+
+    fn judge(&self, space: &Space, bytes: u64) -> Result<Verdict> {
+        let mut core = space.core.lock();
+        if !core.failures.is_empty() {
+            self.retry_failures(&mut core);
+            let full = core.failures.iter().find(|failure| failure.kind == ErrorKind::Full);
+            if let Some(failure) = full {
+                return Err(failure.to_error().at(&self.options.dir));
+            }
+        }
+        if self.options.lockstep {
+            // This writer does the merging itself, so nothing can fall behind.
+            return match core.failures.first().filter(|_| core.sealed.len() >= SEALED_MAX) {
+                Some(failure) => Err(failure.to_error()),
+                None => Ok(Verdict::Go),
+            };
+        }
+        if core.sealed.len() >= SEALED_MAX || core.pressure >= 1.0 {
+            return match core.failures.first() {
+                Some(failure) => Err(failure.to_error()),
+                None => Ok(Verdict::Stop),
+            };
+        }
+        if core.pressure <= 0.0 {
+            core.owed_nanos = 0.0;
+            return Ok(Verdict::Go);
+        }
+        let pressure = core.pressure;
+        core.owed_nanos += bytes as f64 * NANOS_PER_BYTE * pressure * pressure / (1.0 - pressure);
+        // Short sleeps cost more than they give, so many small writes sleep once.
+        if core.owed_nanos < DELAY_MIN.as_nanos() as f64 {
+            return Ok(Verdict::Go);
+        }
+        let delay = Duration::from_nanos(core.owed_nanos as u64).min(DELAY_MAX);
+        core.owed_nanos = 0.0;
+        Ok(Verdict::Slow(delay))
+    }
+
+    /// Lets plans that failed for want of room be tried again once there is room.
+    pub(crate) fn retry_failures(&self, core: &mut Core) {
+        let options = &self.options;
+        let Ok(free) = options.env.free_bytes(&options.dir) else { return };
+        let before = core.failures.len();
+        core.unblock(|failure| failure.kind != ErrorKind::Full || failure.needs_bytes > free);
+        if core.failures.len() < before {
+            self.work.notify();
+        }
+    }
+
+    /// Asks the policy how hard writers must be held back.
+    pub(crate) fn note_pressure(&self, core: &mut Core) {
+        let load = Load { free_bytes: None, waiting_memtables: core.sealed.len() };
+        core.pressure = core.policy.pressure(&core.view, &load).clamp(0.0, 1.0);
+    }
+}

@@ -1,0 +1,103 @@
+//! The write-ahead log of a store: a row of files.
+
+use crate::env::SyncReach;
+use crate::error::Result;
+use crate::names::{FileKind, numbered};
+use crate::shared::{Shared, Writer};
+use crate::stats::add;
+use crate::wal::{LogId, LogKind, LogWriter};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Shared {
+    /// Appends `record`, to a new log file where the current one is full.
+    ///
+    /// # Errors
+    /// `Full` where there is no room for a new file: nothing has been written. After any other
+    /// error the store is poisoned.
+    pub(super) fn append_record(&self, writer: &mut Writer, record: &[u8]) -> Result<()> {
+        if !writer.wal.room(record.len()) {
+            self.next_log(writer, record.len())?;
+        }
+        let before = writer.wal.bytes();
+        if let Err(error) = writer.wal.append(&[record]) {
+            self.poison();
+            return Err(error);
+        }
+        add(&self.counts.wal_bytes, writer.wal.bytes() - before);
+        Ok(())
+    }
+
+    /// Begins a new log file with room for a record of `record_bytes` at least.
+    fn next_log(&self, writer: &mut Writer, record_bytes: usize) -> Result<()> {
+        let (number, log) = self.create_log(record_bytes)?;
+        let old = std::mem::replace(&mut writer.wal, Arc::new(log));
+        writer.unsynced.push(old);
+        writer.wal_number = number;
+        writer.logs.push(number);
+        self.seal_holders(writer);
+        Ok(())
+    }
+
+    /// Creates a log file.
+    pub(crate) fn create_log(&self, record_bytes: usize) -> Result<(u64, LogWriter)> {
+        let options = &self.options;
+        let number = self.files.fetch_add(1, Ordering::Relaxed);
+        let path = numbered(&options.dir, FileKind::Wal, number);
+        let id = LogId { kind: LogKind::Wal, number };
+        let capacity = options.log_bytes(self.memtable_bytes_max());
+        let capacity = capacity.max(LogWriter::capacity_for([record_bytes]));
+        let log = LogWriter::create(&*options.env, &path, id, capacity)?;
+        let synced = options.env.sync_dir(&options.dir);
+        synced.map_err(|error| crate::Error::io("sync the directory", &options.dir, error))?;
+        Ok((number, log))
+    }
+
+    fn memtable_bytes_max(&self) -> u64 {
+        let spaces = self.spaces.read();
+        let largest = spaces.values().map(|space| space.memtable_bytes).max();
+        largest.unwrap_or(self.options.memtable_bytes)
+    }
+
+    /// Seals memtables that have not been written to for so long that they hold on to a log older
+    /// than the four last: a quiet keyspace must not keep the log of a busy one from going.
+    fn seal_holders(&self, writer: &Writer) {
+        let Some(limit) = writer.logs.len().checked_sub(5).map(|index| writer.logs[index]) else {
+            return;
+        };
+        for space in self.all_spaces() {
+            let mut core = space.core.lock();
+            if core.active_log.is_some_and(|log| log <= limit) {
+                self.seal(&space, &mut core);
+            }
+        }
+        self.work.notify();
+    }
+
+    /// Removes logs that no memtable needs any more.
+    pub(crate) fn retire_logs(&self, writer: &mut Writer) {
+        let oldest =
+            self.all_spaces().iter().filter_map(|space| space.core.lock().oldest_log()).min();
+        let needed = oldest.unwrap_or(writer.wal_number).min(writer.wal_number);
+        let (gone, kept) = writer.logs.iter().partition::<Vec<u64>, _>(|&&log| log < needed);
+        if gone.is_empty() {
+            return;
+        }
+        writer.logs = kept;
+        // What was in them is in synced tables.
+        writer.unsynced.retain(|log| !gone.contains(&log.number()));
+        for number in gone {
+            let path = numbered(&self.options.dir, FileKind::Wal, number);
+            // A log that stays is removed at the next opening: its batches are known as flushed.
+            if let Err(error) = self.options.env.remove_file(&path) {
+                tracing::warn!(path = %path.display(), %error, "cannot remove an old log");
+            }
+        }
+    }
+
+    /// Makes everything written so far survive power loss: what a flush must do first where
+    /// another keyspace shares the log, or a batch of both could be torn.
+    pub(crate) fn sync_all_logs(&self, logs: &[Arc<LogWriter>]) -> Result<()> {
+        self.sync_logs(logs, SyncReach::Data)
+    }
+}

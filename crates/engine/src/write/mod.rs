@@ -1,0 +1,166 @@
+//! Writes: into the log, into the memtables, and seen.
+//!
+//! 1. Writers are held back while merges are behind ([`gate`]).
+//! 2. Under the writer's lock: the batch goes to the log as one record. From here on it survives
+//!    the death of the process.
+//! 3. Its entries go into the memtables of their keyspaces, then all of them become visible at
+//!    once.
+//! 4. A memtable that is full is sealed. A batch never straddles two memtables of a keyspace.
+//! 5. Outside the lock, the log is synced if the caller asked for it.
+
+mod gate;
+mod log;
+
+use crate::db::{Batch, PersistMode, encode_batch};
+use crate::env::SyncReach;
+use crate::error::Result;
+use crate::event::Event;
+use crate::memtable::{KeepFrom, Memtable, Version as Entry};
+use crate::shared::{Shared, Writer, read_only};
+use crate::stats::add;
+use crate::version::{Core, Held, Space};
+use lsmith_tree::{Key, KeyRange, SeqNo, Size, Slice, Table, TableId, TreeEdit, apply};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Shared {
+    /// Writes `batch`.
+    pub(crate) fn write(&self, batch: &Batch, mode: PersistMode) -> Result<()> {
+        self.check_writable()?;
+        batch.check()?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        for space in touched(batch) {
+            self.hold_back(space, batch.bytes as u64)?;
+        }
+        let mut guard = self.writer.lock();
+        let writer = guard.as_mut().ok_or_else(read_only)?;
+        self.check_writable()?;
+        let first = SeqNo(writer.next_seq);
+        self.log_batch(writer, first, batch)?;
+        self.insert(writer, first, batch);
+        writer.next_seq += batch.len() as u64;
+        self.visible.store(writer.next_seq - 1, Ordering::SeqCst);
+        self.seal_full(writer, batch);
+        let logs = if mode == PersistMode::Buffer { Vec::new() } else { writer.logs_to_sync() };
+        drop(guard);
+        self.sync_for(mode, &logs)
+    }
+
+    /// Syncs `logs` as far as `mode` asks, and forgets those that need no more syncing.
+    pub(crate) fn sync_for(
+        &self,
+        mode: PersistMode,
+        logs: &[Arc<crate::wal::LogWriter>],
+    ) -> Result<()> {
+        let reach = match mode {
+            PersistMode::Buffer => return Ok(()),
+            PersistMode::SyncData => SyncReach::Data,
+            PersistMode::SyncAll => SyncReach::All,
+        };
+        add(&self.counts.syncs, 1);
+        self.sync_logs(logs, reach)?;
+        if logs.len() > 1
+            && let Some(writer) = self.writer.lock().as_mut()
+        {
+            writer.unsynced.retain(|log| !logs.iter().any(|synced| Arc::ptr_eq(synced, log)));
+        }
+        Ok(())
+    }
+
+    /// Appends the record of `batch` to the log.
+    fn log_batch(&self, writer: &mut Writer, first: SeqNo, batch: &Batch) -> Result<()> {
+        let mut record = std::mem::take(&mut writer.buffer);
+        encode_batch(&mut record, first, &batch.ops);
+        let appended = self.append_record(writer, &record);
+        if record.capacity() <= 1 << 20 {
+            writer.buffer = record;
+        }
+        appended?;
+        add(&self.counts.batches, 1);
+        add(&self.counts.entries_written, batch.len() as u64);
+        add(&self.counts.user_bytes, batch.bytes as u64);
+        Ok(())
+    }
+
+    fn insert(&self, writer: &Writer, first: SeqNo, batch: &Batch) {
+        let keep = KeepFrom(self.snapshots.keep_from(&self.visible));
+        let mut seq = first;
+        for op in &batch.ops {
+            let mut core = op.space.core.lock();
+            core.active_log.get_or_insert(writer.wal_number);
+            let memtable = Arc::clone(&core.active);
+            drop(core);
+            let entry = Entry { seq, kind: op.kind, value: op.value.clone() };
+            memtable.insert(&op.key, entry, keep);
+            seq.0 += 1;
+        }
+    }
+
+    /// Seals the memtables that `batch` has filled, and has them flushed.
+    fn seal_full(&self, writer: &mut Writer, batch: &Batch) {
+        let mut sealed = false;
+        for space in touched(batch) {
+            let mut core = space.core.lock();
+            let limit = core.policy.seal_bytes(space.memtable_bytes);
+            if core.active.live_bytes() >= limit
+                || core.active.allocated_bytes() as u64 >= 8 * limit
+            {
+                self.seal(space, &mut core);
+                sealed = true;
+            }
+        }
+        if sealed {
+            self.after_seal(writer);
+        }
+    }
+
+    /// Lets the merging threads know of a sealed memtable, or in lockstep does their work.
+    pub(crate) fn after_seal(&self, writer: &mut Writer) {
+        if self.options.lockstep {
+            self.settle_in_lockstep(&writer.logs_to_sync());
+            self.retire_logs(writer);
+        } else {
+            self.work.notify();
+        }
+    }
+
+    /// Seals the active memtable: it becomes the newest run of memory.
+    pub(crate) fn seal(&self, space: &Space, core: &mut Core) {
+        let Some(log) = core.active_log.take() else { return };
+        let memtable = std::mem::replace(&mut core.active, Arc::new(Memtable::new()));
+        let (seq_min, seq_max) = memtable.seq_range().unwrap_or_default();
+        let table = Table {
+            id: TableId(self.files.fetch_add(1, Ordering::Relaxed)),
+            root: 0,
+            range: memtable
+                .key_range()
+                .map_or(KeyRange::new(Key::new(), [0].to_vec()), |(first, last)| {
+                    KeyRange::inclusive(&first, &last)
+                }),
+            size: Size { bytes: memtable.live_bytes(), entries: memtable.entries(), tombstones: 0 },
+            seq_min,
+            seq_max,
+            profile: Vec::new(),
+        };
+        let run = core.view.tree.next_run();
+        let edit = TreeEdit::seal(run, Slice::whole(table));
+        apply(&mut core.view.tree, &edit).expect("a new run fits any tree");
+        core.sealed.insert(0, Held { run, memtable, log });
+        space.publish(core);
+        self.note_pressure(core);
+        self.tell(space, &Event::Sealed { tree: &core.view.tree });
+    }
+}
+
+/// The keyspaces that `batch` writes to, each once.
+fn touched(batch: &Batch) -> impl Iterator<Item = &Arc<Space>> {
+    batch.ops.iter().enumerate().filter_map(|(index, op)| {
+        let earlier = &batch.ops[..index];
+        // Most batches are of one keyspace: the neighbour is enough to tell.
+        let seen = earlier.last().is_some_and(|last| Arc::ptr_eq(&last.space, &op.space))
+            || earlier.iter().any(|other| Arc::ptr_eq(&other.space, &op.space));
+        (!seen).then_some(&op.space)
+    })
+}

@@ -1,0 +1,108 @@
+//! Unit content: tables have a size and nothing else.
+
+use crate::{Content, SimError};
+use lsmith_policy::{MergePolicy, Shape};
+use lsmith_tree::{
+    Key, KeyRange, LevelId, MergePlan, Outcome, Place, ProfilePoint, Run, Size, Slice, Table,
+    TableId, Tree,
+};
+
+/// Bytes that stand for a flush of size one.
+pub const UNIT_BYTES: u64 = 1 << 20;
+
+/// The key at which the first piece of a table ends: the eight bytes of the number 1.
+const FIRST_CUT: &[u8] = &1u64.to_be_bytes();
+
+/// Counts by size alone, as Mao et al. do: data never overlap, nothing becomes obsolete.
+///
+/// A merged run is as large as its inputs together. Where a piece is merged into a run that stays
+/// (the levels of a leveled tree), it meets `ratio` times its own size there, or all there is;
+/// moving a piece costs as much as writing it. Ranges play no part: every table covers all keys,
+/// and each run is one table. A table that a plan with a cut rule wrote has a profile point where
+/// the first piece of that size ends, so that a policy can cut one piece off; what remains is
+/// then a new table that covers all keys again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnitContent {
+    ratio: f64,
+}
+
+impl UnitContent {
+    /// The content of trees that `policy` shapes.
+    pub fn of(policy: &dyn MergePolicy) -> UnitContent {
+        match policy.shape() {
+            Shape::Leveled { ratio, .. } => UnitContent { ratio },
+            Shape::Unmerged | Shape::Stack { .. } | Shape::Tiered { .. } => {
+                UnitContent { ratio: f64::INFINITY }
+            }
+        }
+    }
+
+    /// The memtable that is sealed next: `bytes` of anything.
+    pub fn memtable(tree: &Tree, bytes: u64) -> Slice {
+        table(tree.next_table(), bytes, None)
+    }
+
+    /// What of `bytes` in the target is rewritten when a piece of `piece_bytes` joins it.
+    fn overlap(self, piece_bytes: u64, bytes: u64) -> u64 {
+        // The cast saturates, so an infinite ratio takes all.
+        bytes.min((self.ratio * piece_bytes as f64) as u64)
+    }
+}
+
+/// A table that covers all keys, and where a first piece of it ends.
+fn table(id: TableId, bytes: u64, piece_bytes: Option<u64>) -> Slice {
+    let cut = piece_bytes.filter(|piece| *piece < bytes);
+    let point = |piece: u64| ProfilePoint {
+        key: Key::from_static(FIRST_CUT),
+        below: Size::of_bytes(piece),
+    };
+    let profile = cut.map(point).into_iter().collect();
+    let size = Size::of_bytes(bytes);
+    Slice::whole(Table { id, range: KeyRange::ALL, size, profile, ..Table::default() })
+}
+
+impl Content for UnitContent {
+    const MOVES_ARE_MERGES: bool = true;
+
+    fn carry_out(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
+        let target = match plan.place {
+            Place::Into(target) => tree.run(target).map(|(_, run)| run),
+            Place::Append(_) | Place::Nowhere => return Err(unsupported(plan)),
+            Place::Oldest | Place::NewRun(_) | Place::Above(_) => None,
+        };
+        let mut outcome = Outcome::default();
+        let mut tables = (tree.next_table().0..).map(TableId);
+        let mut new = |bytes| {
+            let id = tables.next().expect("as many names as numbers");
+            table(id, bytes, plan.cut_bytes)
+        };
+        let inputs = plan.inputs.iter().filter_map(|input| {
+            let (level, run) = tree.run(input.run)?;
+            let is_target = target.is_some_and(|target| target.id() == run.id());
+            (!is_target).then(|| (level, run, run.size_within(&input.range)))
+        });
+        for (level, run, size) in inputs {
+            match level {
+                LevelId::Memory => outcome.from_memory += size,
+                LevelId::Disk(_) => outcome.read += size,
+            }
+            if size.bytes < run.bytes() {
+                outcome.rewritten.push((run.id(), vec![new(run.bytes() - size.bytes)]));
+            }
+        }
+        let pieces = outcome.from_memory.bytes + outcome.read.bytes;
+        let old = target.map_or(0, |run: &std::sync::Arc<Run>| run.bytes());
+        let overlap = self.overlap(pieces, old);
+        outcome.read += Size::of_bytes(overlap);
+        outcome.written = Size::of_bytes(pieces + overlap);
+        outcome.slices.push(new(pieces + old));
+        Ok(outcome)
+    }
+
+    fn rest(&mut self, _: &Tree) {}
+}
+
+fn unsupported(plan: &MergePlan) -> SimError {
+    let what = "unit content knows neither append tables nor tombstones";
+    SimError::Unsupported { plan: Box::new(plan.clone()), what }
+}
