@@ -23,6 +23,8 @@ pub enum Event<'a> {
         plan: &'a MergePlan,
         /// The change that it made.
         edit: &'a TreeEdit,
+        /// The tree before.
+        before: &'a Tree,
         /// The tree afterwards.
         tree: &'a Tree,
         /// Bytes of the tables that it wrote.

@@ -189,8 +189,15 @@ impl Shared {
         self.count_plan(job, bytes_read, bytes_written);
         let table_bytes = job.space.version.load().table_bytes();
         let (plan, tree) = (&job.plan, &core.view.tree);
-        let event =
-            Event::Committed { plan, edit: &edit, tree, bytes_written, bytes_at_peak, table_bytes };
+        let event = Event::Committed {
+            plan,
+            edit: &edit,
+            before: &before,
+            tree,
+            bytes_written,
+            bytes_at_peak,
+            table_bytes,
+        };
         self.tell(&job.space, &event);
         Ok(())
     }

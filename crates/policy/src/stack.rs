@@ -86,24 +86,25 @@ impl Stack {
     pub fn of(view: &TreeView) -> Stack {
         let tree = &view.tree;
         let mut runs: Vec<StackRun> = Vec::with_capacity(tree.disk_run_count() + 1);
-        let reserved = |run: RunId| !view.reservations.is_empty() && view.is_reserved(run);
+        let idle = view.reservations.is_empty();
         // Memtables leave memory oldest first. Those on their way are counted; of those that wait
         // only the oldest, and only once nothing is on its way before it.
         let memory = tree.memory().runs();
-        let leaving = memory.iter().rev().take_while(|run| reserved(run.id())).count();
+        let leaving = memory.iter().rev().take_while(|run| view.is_reserved(run.id())).count();
         let arriving = &memory[memory.len() - leaving.max(1).min(memory.len())..];
+        let all = arriving.iter().chain(tree.disk_runs());
         let mut group = None;
-        for run in arriving.iter().chain(tree.disk_runs()) {
-            let merging = under_way(view, run);
+        all.for_each(|run| {
+            let merging = if idle { None } else { under_way(view, run) };
             match runs.last_mut() {
                 Some(last) if merging.is_some() && merging == group => last.bytes += run.bytes(),
                 _ => {
-                    let busy = reserved(run.id());
+                    let busy = !idle && view.is_reserved(run.id());
                     runs.push(StackRun { id: run.id(), bytes: run.bytes(), busy });
                 }
             }
             group = merging;
-        }
+        });
         let arriving_bytes: u64 = arriving.iter().map(|run| run.bytes()).sum();
         Stack {
             runs,

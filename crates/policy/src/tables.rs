@@ -71,16 +71,17 @@ pub(crate) fn stack_depth(k: u64, mut t: u64) -> u64 {
     if k == 0 {
         return 0;
     }
-    // The least m with pascal(m, k) > t, which is at least 1 while t is.
+    // The least m with pascal(m, k) > t, which is at least 1 while t is. It falls with k, seldom far.
     let mut m = least(0, |m| pascal(m, k) > t);
     let mut depth = 0;
     for k in (1..=k).rev() {
         if t == 0 {
             break;
         }
-        // It falls with k, seldom far.
-        let fall = least(1, |fall| pascal(m.saturating_sub(fall), k) <= t);
-        m = m.saturating_sub(fall - 1);
+        m = match DIAGONALS.get(k as usize).and_then(|diagonal| diagonal.get(..m as usize)) {
+            Some(diagonal) => diagonal.iter().rposition(|nodes| *nodes <= t).map_or(0, |last| last as u64 + 1),
+            None => m + 1 - least(1, |fall| pascal(m.saturating_sub(fall), k) <= t),
+        };
         t -= pascal(m - 1, k);
         depth += 1;
     }

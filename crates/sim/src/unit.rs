@@ -95,7 +95,7 @@ impl Content for UnitContent {
         let overlap = self.overlap(pieces, old);
         outcome.read += Size::of_bytes(overlap);
         outcome.written = Size::of_bytes(pieces + overlap);
-        outcome.slices.push(new(pieces + old));
+        outcome.slices = vec![new(pieces + old)];
         Ok(outcome)
     }
 

@@ -318,6 +318,9 @@ fn check_inputs(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
 /// Every run between an input and the place of the output gives up the keys that the input takes.
 fn check_age(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
     let place = line.of_place(plan)?;
+    if takes_whole_runs(line, plan)? {
+        return Ok(());
+    }
     for input in &plan.inputs {
         let at = line.of_run(input.run)?;
         let (newest, oldest) = if at < place { (at + 1, place) } else { (place, at - 1) };
@@ -336,6 +339,17 @@ fn check_age(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
         }
     }
     Ok(())
+}
+
+/// Whether the plan takes all keys of all runs that it reaches, none of them in a knot: then
+/// there is nothing that it could pass over.
+fn takes_whole_runs(line: &AgeLine<'_>, plan: &MergePlan) -> Result<bool, PlanError> {
+    let (newest, oldest) = line.of_plan(plan)?;
+    let mut reached = line.runs[newest / 2..oldest.div_ceil(2)].iter();
+    Ok(reached.all(|(_, run)| {
+        let all = |input: &Input| input.run == run.id() && input.range.is_all();
+        run.knot().is_none() && plan.inputs.iter().any(all)
+    }))
 }
 
 fn check_place(view: &TreeView, line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {

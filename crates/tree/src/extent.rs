@@ -42,13 +42,26 @@ impl<'a> AgeLine<'a> {
         }
     }
 
-    /// From the newest input to the place of the output, both included.
+    /// From the newest input to the place of the output, both included, and over all members of
+    /// the knots that the plan takes from or adds to: they stand or fall together.
     pub(crate) fn of_plan(&self, plan: &MergePlan) -> Result<(usize, usize), PlanError> {
         let place = self.of_place(plan)?;
-        plan.inputs.iter().try_fold((place, place), |(newest, oldest), input| {
-            let at = self.of_run(input.run)?;
-            Ok((newest.min(at), oldest.max(at)))
-        })
+        let mut reach = (place, place);
+        let mut widen = |at: usize| reach = (reach.0.min(at), reach.1.max(at));
+        let target = match plan.place {
+            Place::Into(run) | Place::Append(run) => Some(run),
+            _ => None,
+        };
+        for run in plan.inputs.iter().map(|input| input.run).chain(target) {
+            let at = self.of_run(run)?;
+            widen(at);
+            if let Some(knot) = self.runs[at / 2].1.knot() {
+                let members = self.runs.iter().enumerate();
+                let members = members.filter(|(_, (_, run))| run.knot() == Some(knot));
+                members.for_each(|(index, _)| widen(2 * index + 1));
+            }
+        }
+        Ok(reach)
     }
 }
 

@@ -39,6 +39,11 @@ impl KeyRange {
         KeyRange { start: Key::copy_from_slice(first), end: Some(key_after(last)) }
     }
 
+    /// Whether every key lies in the range.
+    pub fn is_all(&self) -> bool {
+        self.start.is_empty() && self.end.is_none()
+    }
+
     /// Whether no key can lie in the range.
     pub fn is_empty(&self) -> bool {
         self.lies_below(&self.start)

@@ -157,7 +157,7 @@ impl ReadAhead {
             let end = fences.place(fences.len() - 1).end.min(place.start + CHUNK_BYTES);
             let chunk = place.start..end.max(place.end);
             bytes_read = chunk.end - chunk.start;
-            // Should the read fail, no chunk is there.
+            // Given back first, so that its memory can serve the next chunk.
             self.chunk = Bytes::new();
             self.chunk = file.read(chunk)?;
             self.chunk_start = place.start;

@@ -284,6 +284,12 @@ fn a_knot_is_taken_whole_or_not_at_all() {
     assert_eq!(plan_error(tree, "merge r3:g..m r2:g..p r1:g..p in place"), None);
     let skips = Some(PlanError::SkipsRun { run: r(2) });
     assert_eq!(plan_error(tree, "merge r3 r1 over .. in place"), skips);
+    // Who has one member reserved has them all.
+    let apart = "tree\nL0 r4[t4:a..c 1MB]\nL1 r3~k1[t3:x..z 1MB] r2~k1[t2:a..m 1MB]";
+    let joins = format!("{apart}\nunder_way move r4 over ..d into r3");
+    assert_eq!(plan_error(apart, "merge r2 over ..m in place"), None);
+    let meets = Some(PlanError::Reserved { reservation: 0 });
+    assert_eq!(plan_error(&joins, "merge r2 over ..m in place"), meets);
     // Two knots are two.
     let two = "tree\nL0 r2~k1[t2:a..z 1MB] r1~k2[t1:a..z 1MB] r0[t0:a..z 1MB]";
     assert_eq!(plan_error(two, "merge r1 r0 over .. in place"), None);

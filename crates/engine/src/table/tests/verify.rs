@@ -14,15 +14,14 @@ fn entries() -> Vec<Entry> {
     entries
 }
 
-/// What `verify` says about the file of [`entries`] after `change` was made to the payload of the
-/// part at `section`, which keeps its length and gets a new seal.
-fn verify_changed(
+/// The file of [`entries`] after `change` was made to the payload of the part at `section`, which
+/// keeps its length and gets a new seal; and where that part is.
+fn resealed(
     section: impl FnOnce(&Table) -> Section,
     change: impl FnOnce(&mut [u8]),
-) -> (Section, Error) {
+) -> (Section, Arc<MemEnv>) {
     let (disk, _) = write(&entries(), &options(300));
-    let cache = Arc::new(BlockCache::new(0));
-    let section = section(&open(&disk, &cache).unwrap());
+    let section = section(&open(&disk, &Arc::new(BlockCache::new(0))).unwrap());
     let disk = changed(&disk, |bytes| {
         let range = section.start as usize..section.end as usize;
         let place = Place { table: TABLE, offset: section.start };
@@ -31,7 +30,16 @@ fn verify_changed(
         seal(&mut part, 0, place);
         bytes[range].copy_from_slice(&part);
     });
-    let error = match open(&disk, &cache) {
+    (section, disk)
+}
+
+/// What `verify` says about the [`resealed`] file.
+fn verify_changed(
+    section: impl FnOnce(&Table) -> Section,
+    change: impl FnOnce(&mut [u8]),
+) -> (Section, Error) {
+    let (section, disk) = resealed(section, change);
+    let error = match open(&disk, &Arc::new(BlockCache::new(0))) {
         Ok(table) => table.verify().expect_err("the parts disagree"),
         Err(error) => error,
     };
@@ -168,4 +176,27 @@ fn keys_that_share_less_than_they_could_are_found() {
         entries[3].value.pop();
     });
     check(outcome, "does not share what it could");
+}
+
+#[test]
+fn a_cursor_that_meets_nonsense_stands_nowhere() {
+    let block = |table: &Table| table.fences.place(0);
+    let (section, disk) = resealed(block, |payload| {
+        let second = payload[..60].iter().rposition(|byte| *byte == b'0' + 1).expect("key01") - 4;
+        assert_eq!(payload[second + 2..second + 4], [0xa0, 0x01], "a value of 20 bytes, a put");
+        payload[second + 2] |= 7;
+    });
+    let table = open(&disk, &Arc::new(BlockCache::new(0))).unwrap();
+    for fill in [CacheFill::Yes, CacheFill::No] {
+        let mut cursor = table.cursor(fill);
+        cursor.seek_first().unwrap();
+        assert!(cursor.entry().is_some());
+        let error = cursor.next().expect_err("there is no kind 7");
+        assert!(section.contains(&error.offset().expect("damage has an offset")), "{error}");
+        assert_eq!(cursor.entry(), None);
+        cursor.seek(b"key05").expect_err("on the way is the entry of kind 7");
+        assert_eq!(cursor.entry(), None);
+        cursor.seek(b"more").unwrap();
+        assert!(cursor.entry().is_some());
+    }
 }
