@@ -2,7 +2,8 @@
 
 use crate::{Load, ParamInfo};
 use lsmith_spec::{Params, Spec, SpecError};
-use lsmith_tree::{MergePlan, Place, Reason, ReservationState, Run, RunId, TreeView};
+use lsmith_tree::{Level, MergePlan, Place, Reason, ReservationState, Run, RunId, TreeView};
+use std::sync::Arc;
 
 /// What becomes of a memtable that a stack policy wants to merge with older runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,12 @@ pub struct StackRun {
     pub busy: bool,
 }
 
+impl StackRun {
+    fn of(run: &Run, busy: bool) -> StackRun {
+        StackRun { id: run.id(), bytes: run.bytes(), busy }
+    }
+}
+
 /// The whole tree read as one stack of runs, newest first, whatever levels they are in.
 ///
 /// The oldest sealed memtable counts as the newest run, as if it had just been flushed. Runs that
@@ -85,26 +92,18 @@ impl Stack {
     /// Reads the tree of `view`.
     pub fn of(view: &TreeView) -> Stack {
         let tree = &view.tree;
-        let mut runs: Vec<StackRun> = Vec::with_capacity(tree.disk_run_count() + 1);
-        let idle = view.reservations.is_empty();
         // Memtables leave memory oldest first. Those on their way are counted; of those that wait
         // only the oldest, and only once nothing is on its way before it.
         let memory = tree.memory().runs();
         let leaving = memory.iter().rev().take_while(|run| view.is_reserved(run.id())).count();
         let arriving = &memory[memory.len() - leaving.max(1).min(memory.len())..];
-        let all = arriving.iter().chain(tree.disk_runs());
-        let mut group = None;
-        all.for_each(|run| {
-            let merging = if idle { None } else { under_way(view, run) };
-            match runs.last_mut() {
-                Some(last) if merging.is_some() && merging == group => last.bytes += run.bytes(),
-                _ => {
-                    let busy = !idle && view.is_reserved(run.id());
-                    runs.push(StackRun { id: run.id(), bytes: run.bytes(), busy });
-                }
+        let mut runs = Vec::with_capacity(tree.disk_run_count() + arriving.len());
+        for level in std::iter::once(arriving).chain(tree.levels().iter().map(Level::runs)) {
+            match view.reservations.is_empty() {
+                true => runs.extend(level.iter().map(|run| StackRun::of(run, false))),
+                false => push_in_groups(view, level, &mut runs),
             }
-            group = merging;
-        });
+        }
         let arriving_bytes: u64 = arriving.iter().map(|run| run.bytes()).sum();
         Stack {
             runs,
@@ -170,10 +169,23 @@ impl Stack {
     }
 }
 
+/// Adds the runs of a level, those that are being merged with their newer neighbour to that.
+fn push_in_groups(view: &TreeView, level: &[Arc<Run>], runs: &mut Vec<StackRun>) {
+    for run in level {
+        let merging = under_way(view, run.id());
+        match runs.last_mut() {
+            Some(last) if merging.is_some() && merging == under_way(view, last.id) => {
+                last.bytes += run.bytes();
+            }
+            _ => runs.push(StackRun::of(run, view.is_reserved(run.id()))),
+        }
+    }
+}
+
 /// The index of the reservation under way that takes `run`.
-fn under_way(view: &TreeView, run: &Run) -> Option<usize> {
+fn under_way(view: &TreeView, run: RunId) -> Option<usize> {
     view.reservations.iter().position(|reservation| {
-        reservation.state == ReservationState::UnderWay && reservation.plan.takes(run.id())
+        reservation.state == ReservationState::UnderWay && reservation.plan.takes(run)
     })
 }
 

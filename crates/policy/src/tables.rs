@@ -71,18 +71,24 @@ pub(crate) fn stack_depth(k: u64, mut t: u64) -> u64 {
     if k == 0 {
         return 0;
     }
-    // The least m with pascal(m, k) > t, which is at least 1 while t is. It falls with k, seldom far.
-    let mut m = least(0, |m| pascal(m, k) > t);
+    // The least m with pascal(m, k) > t, which is at least 1 while t is. It falls with k, as a rule
+    // by 1 or 2.
+    let kept = DIAGONALS.get(k as usize).map_or(0, |diagonal| diagonal.partition_point(|n| *n <= t));
+    let mut m = least(kept as u64, |m| pascal(m, k) > t);
     let mut depth = 0;
     for k in (1..=k).rev() {
         if t == 0 {
             break;
         }
-        m = match DIAGONALS.get(k as usize).and_then(|diagonal| diagonal.get(..m as usize)) {
-            Some(diagonal) => diagonal.iter().rposition(|nodes| *nodes <= t).map_or(0, |last| last as u64 + 1),
-            None => m + 1 - least(1, |fall| pascal(m.saturating_sub(fall), k) <= t),
-        };
-        t -= pascal(m - 1, k);
+        if m > KEPT as u64 {
+            m = m + 1 - least(1, |fall| pascal(m.saturating_sub(fall), k) <= t);
+        }
+        let mut summand = pascal(m - 1, k);
+        while summand > t {
+            m -= 1;
+            summand = pascal(m - 1, k);
+        }
+        t -= summand;
         depth += 1;
     }
     depth

@@ -132,11 +132,6 @@ impl Memtable {
         Some((copy(first), copy(last)))
     }
 
-    /// Whether nothing was ever written here.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.state.read().chains.is_empty()
-    }
-
     pub(super) fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read()
     }

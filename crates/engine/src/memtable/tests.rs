@@ -108,12 +108,11 @@ fn versions_held_for_a_snapshot_count_as_memory_only() {
 #[test]
 fn a_cancelled_key_counts_nothing_but_is_there() {
     let memtable = Memtable::new();
-    assert!(memtable.is_empty());
-    assert_eq!(memtable.seq_range(), None);
+    assert_eq!((memtable.seq_range(), memtable.key_range()), (None, None));
     insert(&memtable, Owned::put(b"k", 1).with(EntryKind::Insert), KEEP_ALL);
     insert(&memtable, Owned::put(b"k", 2).with(EntryKind::Remove), KeepFrom(SeqNo(1)));
     assert_eq!((memtable.live_bytes(), memtable.entries()), (0, 0));
-    assert!(!memtable.is_empty());
+    assert_eq!(memtable.key_range(), Some((b"k".to_vec(), b"k".to_vec())));
     assert_eq!(memtable.get(b"k", SeqNo(2)).map(|version| version.kind), Some(EntryKind::Remove));
     assert_eq!(memtable.get(b"k", SeqNo(1)).map(|version| version.kind), Some(EntryKind::Insert));
 }

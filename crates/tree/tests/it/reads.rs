@@ -8,8 +8,11 @@ use lsmith_tree::{
 };
 use std::collections::BTreeMap;
 
-/// Trees made and changed by each test.
-const SEEDS: u64 = 100000;
+/// Trees made and changed by each test; `LSMITH_SEEDS` asks for more.
+fn seeds() -> std::ops::Range<u64> {
+    let asked = std::env::var("LSMITH_SEEDS").ok().and_then(|text| text.parse().ok());
+    0..asked.unwrap_or(1500)
+}
 
 /// Seals a memtable, which changes answers, and says what they are now.
 fn seal(random: &mut Random, model: &mut Model) {
@@ -21,7 +24,7 @@ fn seal(random: &mut Random, model: &mut Model) {
 #[test]
 fn no_legal_plan_changes_an_answer() {
     let mut outcomes: BTreeMap<String, u32> = BTreeMap::new();
-    for seed in 0..SEEDS {
+    for seed in seeds() {
         let random = &mut Random(seed);
         let mut model = random::model(random);
         for _ in 0..40 {
@@ -92,7 +95,7 @@ fn view(model: &Model, under_way: &[UnderWay]) -> TreeView {
 #[test]
 fn plans_that_keep_clear_of_reservations_commit_in_any_order() {
     let (mut began_beside, mut refused) = (0, 0);
-    for seed in 0..SEEDS {
+    for seed in seeds() {
         let random = &mut Random(seed);
         let mut model = random::model(random);
         let mut under_way: Vec<UnderWay> = Vec::new();

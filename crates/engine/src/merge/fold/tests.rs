@@ -223,8 +223,9 @@ proptest! {
         miniature.snapshots.clear();
         miniature.flush();
         miniature.merge(0, miniature.runs.len());
+        let entries = miniature.runs[0].iter();
         let present: Vec<_> =
-            miniature.runs[0].iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+            entries.map(|entry| (entry.key.clone(), entry.value.clone())).collect();
         let seen: Vec<_> = miniature.scan(SeqNo::MAX).map(|found| found.unwrap()).collect();
         prop_assert_eq!(present, seen);
     }

@@ -53,7 +53,8 @@ proptest! {
                 *start <= entry.key && end.as_ref().is_none_or(|end| entry.key < end)
             })
         };
-        let mut model = VecCursor::new(entries.iter().filter(|entry| shown(entry)).cloned().collect());
+        let shown: Vec<_> = entries.iter().filter(|entry| shown(entry)).cloned().collect();
+        let mut model = VecCursor::new(shown);
         let mut concat = ConcatCursor::new(Clips { entries, ranges: ranges.clone(), broken: None });
         compare(&mut model, &mut concat, &calls);
     }

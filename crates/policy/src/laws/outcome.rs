@@ -1,0 +1,144 @@
+//! What comes out of a plan, as far as sizes tell.
+
+use lsmith_tree::{
+    Key, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, ProfilePoint, Run, SeqNo, Size, Slice,
+    Table, TableId, Tree,
+};
+use std::collections::BTreeSet;
+
+/// Most profile points of a table that comes out.
+const POINTS_MAX: usize = 16;
+
+/// What comes out of `plan` on `tree` if no key is in two inputs: sizes add up. The output is cut
+/// only where an input has a border or a profile point, so that tables can be larger than the
+/// plan asks for.
+///
+/// A stand-in for an interpreter wherever only the shape of trees matters: the law suite and
+/// scripts use it.
+///
+/// # Panics
+/// The tree has no run of a name in the plan: ask [`check_plan`](lsmith_tree::check_plan) first.
+pub fn outcome(tree: &Tree, plan: &MergePlan) -> Outcome {
+    scaled_outcome(tree, plan, &mut || 1000)
+}
+
+/// An input with its run.
+struct Taken<'a> {
+    run: &'a Run,
+    range: &'a KeyRange,
+    from_memory: bool,
+}
+
+/// A part of the output between two neighbouring borders.
+struct Piece {
+    range: KeyRange,
+    size: Size,
+}
+
+/// As [`outcome`], with the bytes of each table multiplied by the next of `per_mille`.
+pub(super) fn scaled_outcome(
+    tree: &Tree,
+    plan: &MergePlan,
+    per_mille: &mut dyn FnMut() -> u64,
+) -> Outcome {
+    let taken: Vec<Taken<'_>> = plan
+        .inputs
+        .iter()
+        .map(|input| {
+            let (level, run) = tree.run(input.run).expect("the plan was checked");
+            Taken { run, range: &input.range, from_memory: level == LevelId::Memory }
+        })
+        .collect();
+    if plan.mode == Mode::Move {
+        let mut slices: Vec<Slice> =
+            taken.iter().flat_map(|taken| taken.run.clip(taken.range)).collect();
+        slices.sort_by(|left, right| left.range().start.cmp(&right.range().start));
+        return Outcome { slices, ..Outcome::default() };
+    }
+    let mut outcome = Outcome::default();
+    let pieces = pieces(&taken, &mut outcome);
+    let entries_in = outcome.from_memory.entries + outcome.read.entries;
+    if plan.place == Place::Nowhere {
+        return Outcome { entries_dropped: entries_in, ..outcome };
+    }
+    let seqs = seq_bounds(&taken);
+    let mut next_table = tree.next_table().0;
+    for pieces in cut(&pieces, plan.cut_bytes.unwrap_or(u64::MAX)) {
+        let table = table(TableId(next_table), pieces, seqs, per_mille());
+        next_table += 1;
+        outcome.written += table.size;
+        outcome.slices.push(Slice::whole(table));
+    }
+    Outcome { entries_dropped: entries_in - outcome.written.entries, ..outcome }
+}
+
+fn pieces(taken: &[Taken<'_>], outcome: &mut Outcome) -> Vec<Piece> {
+    let clips: Vec<Slice> = taken.iter().flat_map(|taken| taken.run.clip(taken.range)).collect();
+    let mut borders: BTreeSet<Key> = BTreeSet::new();
+    for clip in &clips {
+        borders.insert(clip.range().start.clone());
+        borders.extend(clip.range().end.clone());
+        let points = clip.table().profile.iter().map(|point| &point.key);
+        borders.extend(points.filter(|key| clip.range().contains(key)).cloned());
+    }
+    let starts: Vec<Key> = borders.into_iter().collect();
+    let ends = starts.iter().skip(1).cloned().map(Some).chain([None]);
+    let ranges = starts.iter().cloned().zip(ends).map(|(start, end)| KeyRange { start, end });
+    let mut pieces = Vec::new();
+    for range in ranges {
+        if !clips.iter().any(|clip| clip.range().overlaps(&range)) {
+            continue;
+        }
+        let mut size = Size::default();
+        for taken in taken {
+            let part = taken.run.size_within(&range.intersection(taken.range));
+            size += part;
+            *if taken.from_memory { &mut outcome.from_memory } else { &mut outcome.read } += part;
+        }
+        pieces.push(Piece { range, size });
+    }
+    pieces
+}
+
+/// Groups pieces into tables of at least `bytes`.
+fn cut(pieces: &[Piece], bytes: u64) -> impl Iterator<Item = &[Piece]> {
+    let mut rest = pieces;
+    std::iter::from_fn(move || {
+        let mut sum = 0;
+        let full = rest.iter().position(|piece| {
+            sum += piece.size.bytes;
+            sum >= bytes
+        });
+        let (table, after) = rest.split_at(full.map_or(rest.len(), |last| last + 1));
+        rest = after;
+        (!table.is_empty()).then_some(table)
+    })
+}
+
+fn table(id: TableId, pieces: &[Piece], seqs: (SeqNo, SeqNo), per_mille: u64) -> Table {
+    let scale = |size: Size| Size {
+        bytes: (u128::from(size.bytes) * u128::from(per_mille) / 1000) as u64,
+        ..size
+    };
+    let step = pieces.len().div_ceil(POINTS_MAX);
+    let mut size = Size::default();
+    let mut profile = Vec::new();
+    for (index, piece) in pieces.iter().enumerate() {
+        if index > 0 && index % step == 0 {
+            profile.push(ProfilePoint { key: piece.range.start.clone(), below: scale(size) });
+        }
+        size += piece.size;
+    }
+    let range = pieces.iter().fold(KeyRange::new("", ""), |hull, piece| hull.hull(&piece.range));
+    let (seq_min, seq_max) = seqs;
+    Table { id, range, size: scale(size), seq_min, seq_max, profile, ..Table::default() }
+}
+
+fn seq_bounds(taken: &[Taken<'_>]) -> (SeqNo, SeqNo) {
+    let tables = || {
+        taken.iter().flat_map(|taken| taken.run.overlapping(taken.range)).map(|slice| slice.table())
+    };
+    let min = tables().map(|table| table.seq_min).min();
+    let max = tables().map(|table| table.seq_max).max();
+    (min.unwrap_or_default(), max.unwrap_or_default())
+}
