@@ -251,6 +251,11 @@ impl Shared {
     pub(crate) fn settle(&self) -> Result<()> {
         loop {
             self.check_writable()?;
+            if self.options.lockstep
+                && let Some(writer) = self.writer.lock().as_mut()
+            {
+                self.after_seal(writer);
+            }
             let turn = *self.work.turn.lock();
             let mut busy = false;
             for space in self.all_spaces() {
