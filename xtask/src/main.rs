@@ -1,2 +1,32 @@
-//! Chores of the workspace.
-fn main() {}
+//! Chores of the workspace: `cargo xtask tidy`, `cargo xtask bless`, `cargo xtask ci`.
+
+mod chores;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask tidy     sizes, layers, dead files
+cargo xtask bless    write down anew what the golden scripts print
+cargo xtask ci       everything that CI runs, in the same order";
+
+fn main() -> ExitCode {
+    let root = chores::root();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["tidy"] => tidy::report(&root),
+        ["bless"] => chores::bless(&root),
+        ["ci"] => chores::ci(&root),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

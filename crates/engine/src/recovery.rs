@@ -24,6 +24,7 @@ use bytes::Bytes;
 use lsmith_tree::{SeqNo, TableId, TreeView};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
@@ -45,9 +46,11 @@ pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
         if options.read_only || !options.create_if_missing {
             return Err(no_store(dir));
         }
-        // What a creation leaves that was cut short may be there; anything else is not ours.
-        let ours = |name: &&String| {
-            names::parse(name).is_some() || [LOCK, CURRENT_NEW].contains(&name.as_str())
+        // What a creation leaves that was cut short may be there. Anything else is not ours, or is
+        // what is left of a store whose `CURRENT` was lost.
+        let ours = |name: &&String| match names::parse(name) {
+            Some((kind, _)) => kind == FileKind::Manifest,
+            None => [LOCK, CURRENT_NEW].contains(&name.as_str()),
         };
         if let Some(stranger) = found.iter().find(|name| !ours(name)) {
             let told =
@@ -87,6 +90,16 @@ fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> 
     })
 }
 
+/// How a batch in the log goes with those before it.
+enum Next {
+    /// Nothing that is needed lies between them.
+    Follows,
+    /// Power was lost before the batches in between got to the device.
+    Missing,
+    /// This cannot be.
+    Wrong,
+}
+
 /// A store on its way to being open.
 struct Recovery {
     options: Options,
@@ -95,7 +108,7 @@ struct Recovery {
     spaces: BTreeMap<u32, Arc<Space>>,
     /// The number of the last batch entry known.
     last_seq: u64,
-    /// Logs that memtables need.
+    /// Logs from the oldest on that a memtable needs.
     logs: Vec<u64>,
     /// All numbered files found.
     files: Vec<(FileKind, u64)>,
@@ -153,6 +166,16 @@ impl Recovery {
 
     /// Begins a new log, and removes what is not needed any more.
     fn begin_writing(&self, shared: &Shared) -> Result<()> {
+        let Options { env, dir, .. } = &self.options;
+        for &number in &self.logs {
+            // The process that wrote it may have died before it could sync it.
+            let path = numbered(dir, FileKind::Wal, number);
+            let synced = env.sync_file(&path);
+            synced.map_err(|error| Error::io("sync the log", &path, error))?;
+        }
+        // Before anything is written, because the directory is synced with the new log: a log that
+        // was left out must not come back in front of what is written from now on.
+        self.remove_strangers();
         let (wal_number, wal) = shared.create_log(0)?;
         let mut logs = self.logs.clone();
         logs.push(wal_number);
@@ -164,7 +187,6 @@ impl Recovery {
             next_seq: self.last_seq + 1,
             buffer: Vec::new(),
         };
-        self.remove_strangers(&writer.logs);
         *shared.writer.lock() = Some(writer);
         for space in shared.all_spaces() {
             let mut core = space.core.lock();
@@ -176,10 +198,10 @@ impl Recovery {
     }
 
     /// Removes numbered files that nothing names.
-    fn remove_strangers(&self, logs: &[u64]) {
+    fn remove_strangers(&self) {
         let Options { env, dir, .. } = &self.options;
         let named = |kind, number| match kind {
-            FileKind::Wal => logs.contains(&number),
+            FileKind::Wal => self.logs.contains(&number),
             FileKind::Manifest => false,
             FileKind::Table => self
                 .spaces
@@ -212,19 +234,21 @@ impl Recovery {
                 let damaged = |told: String| Error::corruption(&path, offset, told);
                 let (first, ops) =
                     decode_batch(payload).map_err(|damage| damaged(damage.what.to_string()))?;
-                let expected = last.unwrap_or(first.0.min(durable + 1) - 1) + 1;
-                if first.0 != expected {
-                    if first.0 <= durable + 1 {
+                let expected = last.map_or(first.0.min(durable + 1), |last| last + 1);
+                match self.judge(first.0, expected, durable) {
+                    Next::Follows => {}
+                    Next::Missing => {
+                        tracing::warn!(
+                            path = %path.display(), offset, expected, found = first.0,
+                            "the log has a gap: what follows had not been synced and is left out"
+                        );
+                        self.last_seq = durable.max(expected - 1);
+                        return Ok(());
+                    }
+                    Next::Wrong => {
                         let told = format!("expected write number {expected}, found {first}");
                         return Err(damaged(told));
                     }
-                    // Power was lost before the writes in between got to the device.
-                    tracing::warn!(
-                        path = %path.display(), offset, expected, found = first.0,
-                        "the log has a gap: what follows had not been synced and is left out"
-                    );
-                    self.last_seq = self.last_seq.max(last.unwrap_or(0));
-                    return Ok(());
                 }
                 last = Some(first.0 + ops.len() as u64 - 1);
                 self.insert(number, first, &ops).map_err(damaged)?;
@@ -235,9 +259,27 @@ impl Recovery {
                     "the end of the log was not complete and is left out: it had not been synced"
                 );
             }
+            // Once a log is needed all that follow are, or there would be gaps between them.
+            if !self.logs.is_empty() && !self.logs.contains(&number) {
+                self.logs.push(number);
+            }
         }
-        self.last_seq = self.last_seq.max(last.unwrap_or(0));
+        self.last_seq = durable.max(last.unwrap_or(0));
         Ok(())
+    }
+
+    /// What a batch is whose first write is number `first` where `expected` should follow, when
+    /// all writes up to `durable` are in tables or in synced logs.
+    fn judge(&self, first: u64, expected: u64, durable: u64) -> Next {
+        match first.cmp(&expected) {
+            Ordering::Equal => Next::Follows,
+            Ordering::Less => Next::Wrong,
+            Ordering::Greater if first > durable + 1 => Next::Missing,
+            // A log was not needed any more and is gone, while one before it, as little needed, is
+            // still or again there; or its unsynced part is lost.
+            Ordering::Greater if self.logs.is_empty() => Next::Follows,
+            Ordering::Greater => Next::Wrong,
+        }
     }
 
     /// Puts the writes of one batch into the memtables of keyspaces that have not flushed them.
@@ -302,6 +344,7 @@ fn open_space(
         sealed: Vec::new(),
         tables,
         failures: Vec::new(),
+        failed_in_row: 0,
         pressure: 0.0,
         owed_nanos: 0.0,
         merge_all: false,
@@ -327,6 +370,7 @@ impl Shared {
         let policy = options.policy.as_deref().unwrap_or(&self.options.policy);
         let policy = self.options.registry.build(policy).map_err(bad_policy)?;
         let memtable_bytes = options.memtable_bytes.unwrap_or(self.options.memtable_bytes);
+        crate::db::check_memtable(memtable_bytes)?;
         let mut spaces = self.spaces.write();
         if let Some(space) = spaces.get(name) {
             return Ok(Arc::clone(space));
@@ -356,13 +400,4 @@ impl Shared {
         Ok(())
     }
 
-    fn write_record<T>(&self, record: manifest::Record, then: impl Fn(&Account) -> T) -> Result<T> {
-        let mut manifest = self.manifest.lock();
-        let manifest = manifest.as_mut().ok_or_else(crate::shared::read_only)?;
-        if let Err(error) = manifest.write(record) {
-            self.poison();
-            return Err(error);
-        }
-        Ok(then(manifest.account()))
-    }
 }

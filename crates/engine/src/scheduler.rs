@@ -6,12 +6,15 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
+use crate::manifest::Record;
 use crate::merge::{Done, Job};
 use crate::shared::Shared;
 use crate::stats::add;
 use crate::version::{Core, Failure, Space};
 use crate::wal::LogWriter;
-use lsmith_tree::{LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, apply, check_plan};
+use lsmith_tree::{
+    LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, TreeView, apply, check_plan,
+};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -108,10 +111,13 @@ impl Shared {
             let level = |run: RunId| core.view.tree.run(run).map(|(level, _)| level);
             plan.inputs.iter().any(|input| level(input.run) == Some(LevelId::Memory))
         };
-        let proposed = self.propose(&core);
-        core.merge_all &= core.is_busy();
         let mine = |plan: &MergePlan| duty == Duty::All || takes_memory(&core, plan);
-        let plan = proposed.filter(mine).or_else(|| flush(&core))?;
+        let proposed = self.propose(&core).filter(mine);
+        // A merge by hand that is none of this thread's duty is left for one whose it is.
+        if duty == Duty::All || proposed.is_some() {
+            core.merge_all &= core.is_busy();
+        }
+        let plan = proposed.or_else(|| flush(&core))?;
         let tree = &core.view.tree;
         let newest = plan.inputs.iter().filter_map(|input| core.newest_seq(input.run)).max();
         let job = Job {
@@ -129,7 +135,7 @@ impl Shared {
 
     /// The next plan for `core`, checked, nothing changed: by hand if one was asked for, else the
     /// policy's, else the flush of a waiting memtable.
-    fn propose(&self, core: &Core) -> Option<MergePlan> {
+    pub(crate) fn propose(&self, core: &Core) -> Option<MergePlan> {
         if core.merge_all && core.is_busy() {
             return None;
         }
@@ -139,7 +145,7 @@ impl Shared {
             return Some(plan);
         }
         match core.policy.next_merge(&core.view) {
-            Some(plan) => match check_plan(&core.view, &plan) {
+            Some(plan) => match judge(&core.view, &plan) {
                 Ok(()) => Some(plan),
                 Err(error) => {
                     add(&self.counts.plans_refused, 1);
@@ -175,13 +181,22 @@ impl Shared {
             tables.iter().for_each(|table| table.retire());
             Error::new(ErrorKind::InvalidArgument, format!("the plan no longer fits: {error}"))
         })?;
-        self.write_edit(job, &edit.durable(&core.view.tree))?;
+        let durable = edit.durable(&core.view.tree);
+        let (space, flushed_seq) = (job.space.id, job.flushed_seq);
+        let record = Record::Edit { space, flushed_seq, edit: durable };
+        self.write_record(record, |_| ()).inspect_err(|_| {
+            // In a poisoned store nobody knows whether the record is there: its tables must stay.
+            if self.check_writable().is_ok() {
+                tables.iter().for_each(|table| table.retire());
+            }
+        })?;
         let bytes_at_peak = job.space.version.load().table_bytes() + bytes_written;
         core.tables.extend(tables.into_iter().map(|table| (TableId(table.number()), table)));
         let before = core.view.tree.clone();
         apply(&mut core.view.tree, &edit).expect("the manifest took the same edit");
         core.sealed.retain(|held| !job.plan.takes(held.run));
         let obsolete = obsolete(&before, &core, job);
+        core.failed_in_row = 0;
         job.space.publish(&core);
         obsolete.iter().for_each(|table| table.retire());
         core.tables.retain(|_, table| !obsolete.iter().any(|gone| Arc::ptr_eq(gone, table)));
@@ -200,17 +215,6 @@ impl Shared {
         };
         self.tell(&job.space, &event);
         Ok(())
-    }
-
-    fn write_edit(&self, job: &Job, edit: &TreeEdit) -> Result<()> {
-        let mut manifest = self.manifest.lock();
-        let manifest = manifest.as_mut().ok_or_else(crate::shared::read_only)?;
-        let written = manifest.write_edit(job.space.id, job.flushed_seq, edit.clone());
-        if written.is_err() {
-            // Whether the record is there nobody knows: its tables must stay.
-            self.poison();
-        }
-        written
     }
 
     fn count_plan(&self, job: &Job, bytes_read: u64, bytes_written: u64) {
@@ -235,11 +239,16 @@ impl Shared {
         tracing::warn!(keyspace = job.space.name, plan = %job.plan, %error, "a merge was given up");
         let runs = job.plan.inputs.iter().filter_map(|input| core.view.tree.run(input.run));
         let bytes: u64 = runs.map(|(_, run)| run.bytes()).sum();
+        let options = &self.options;
+        let wait = LOOK_AGAIN * (1 << core.failed_in_row.min(10));
+        core.failed_in_row += 1;
         core.block(Failure {
             plan: job.plan.clone(),
             kind: error.kind(),
             message: error.to_string(),
             needs_bytes: bytes + bytes / 16 + (64 << 10),
+            free_bytes: options.env.free_bytes(&options.dir).unwrap_or(0),
+            retry_at: options.env.now() + wait,
         });
         self.note_pressure(&mut core);
     }
@@ -276,6 +285,24 @@ impl Shared {
                 self.work.changed.wait_for(&mut now, LOOK_AGAIN);
             }
         }
+    }
+}
+
+/// Judges `plan` as [`check_plan`] does, and by a rule of the engine's own: memtables are taken
+/// whole and oldest first, because the manifest says up to which write memory has been saved.
+fn judge(view: &TreeView, plan: &MergePlan) -> std::result::Result<(), String> {
+    check_plan(view, plan).map_err(|error| error.to_string())?;
+    let mut taken = Vec::new();
+    for run in view.tree.memory().runs() {
+        let input = plan.inputs.iter().find(|input| input.run == run.id());
+        if input.is_some_and(|input| !input.range.covers(&run.hull())) {
+            return Err(format!("the plan takes a part of memtable {}", run.id()));
+        }
+        taken.push(input.is_some());
+    }
+    match taken.is_sorted() {
+        true => Ok(()),
+        false => Err("the plan passes over an older memtable".into()),
     }
 }
 

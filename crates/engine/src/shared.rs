@@ -7,7 +7,7 @@ use crate::db::{Options, Snapshots};
 use crate::env::SyncReach;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
-use crate::manifest::Manifest;
+use crate::manifest::{Account, Manifest, Record};
 use crate::stats::Counts;
 use crate::table::BlockCache;
 use crate::version::Space;
@@ -106,6 +106,22 @@ impl Shared {
             return Err(Error::new(ErrorKind::Poisoned, told).at(&self.options.dir));
         }
         Ok(())
+    }
+
+    /// Writes `record` to the manifest, durably, and passes on what `then` makes of all that the
+    /// manifest says now.
+    pub(crate) fn write_record<T>(
+        &self,
+        record: Record,
+        then: impl FnOnce(&Account) -> T,
+    ) -> Result<T> {
+        let mut manifest = self.manifest.lock();
+        let manifest = manifest.as_mut().ok_or_else(read_only)?;
+        let written = manifest.write(record);
+        if manifest.failed() {
+            self.poison();
+        }
+        written.map(|()| then(manifest.account()))
     }
 
     /// Makes what was appended to `logs` survive power loss.

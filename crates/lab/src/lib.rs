@@ -1,1 +1,43 @@
-//! Placeholder.
+//! Experiments: the same workload on the real store and through simulations.
+//!
+//! * [`run`]: one workload on the store under one policy, with everything counted.
+//! * [`simulate`]: one policy in unit or keyed content.
+//! * [`Comparison`]: both side by side for many policies, with prediction errors.
+//! * [`FileInputs`]: the files that workloads name. [`Progress`]: for whoever waits.
+//!
+//! Reports are values that print themselves as JSON; the names of their fields are a contract.
+//! Nothing here prints.
+//!
+//! ```
+//! use lsmith_lab::{NoProgress, Options, run};
+//! use lsmith_workload::{NoInputs, Workload};
+//!
+//! let workload = "load(keys=2k, value=100B)".parse()?;
+//! let workload = Workload::from_spec(&workload, &NoInputs)?;
+//! let options = Options { memtable_bytes: 16 << 10, ..Options::default() };
+//! let dir = tempfile::tempdir()?;
+//! let report = run("bigtable(k=3)", &workload, dir.path(), &options, &NoProgress)?;
+//! assert_eq!((report.ops, report.costs.runs_max), (2000, 3));
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+
+mod clock;
+mod compare;
+mod inputs;
+mod meter;
+mod play;
+mod progress;
+mod report;
+mod run;
+mod simulate;
+
+pub use compare::{Comparison, Errors, PredictionErrors, Row};
+pub use inputs::FileInputs;
+pub use meter::Mode;
+pub use progress::{NoProgress, Progress};
+pub use report::{
+    Costs, EngineReport, LogicalBytes, Lookups, Phase, PhysicalBytes, ReadCost, Settings,
+    SimulationReport, StoreBytes, Versions,
+};
+pub use run::{Options, run};
+pub use simulate::{Amount, Content, Simulated, simulate};

@@ -26,6 +26,7 @@
 //! To add a policy: one file in `policies/`, one line in [`Registry::builtin`]; the law suite
 //! ([`laws`]) then runs over it.
 
+mod knots;
 pub mod laws;
 mod policies;
 mod policy;
@@ -33,6 +34,7 @@ mod registry;
 mod stack;
 mod tables;
 
+pub use knots::untie;
 pub use policies::*;
 pub use policy::{Explanation, Load, MergePolicy, Shape};
 pub use registry::{ParamInfo, PolicyInfo, Registry};

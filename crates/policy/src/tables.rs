@@ -73,22 +73,24 @@ pub(crate) fn stack_depth(k: u64, mut t: u64) -> u64 {
     }
     // The least m with pascal(m, k) > t, which is at least 1 while t is. It falls with k, as a rule
     // by 1 or 2.
-    let kept = DIAGONALS.get(k as usize).map_or(0, |diagonal| diagonal.partition_point(|n| *n <= t));
+    let kept =
+        DIAGONALS.get(k as usize).map_or(0, |diagonal| diagonal.partition_point(|n| *n <= t));
     let mut m = least(kept as u64, |m| pascal(m, k) > t);
     let mut depth = 0;
     for k in (1..=k).rev() {
         if t == 0 {
             break;
         }
-        if m > KEPT as u64 {
+        if m as usize > KEPT || k as usize >= KEPT {
             m = m + 1 - least(1, |fall| pascal(m.saturating_sub(fall), k) <= t);
+            t -= pascal(m - 1, k);
+        } else {
+            let diagonal = &DIAGONALS[k as usize];
+            while diagonal[m as usize - 1] > t {
+                m -= 1;
+            }
+            t -= diagonal[m as usize - 1];
         }
-        let mut summand = pascal(m - 1, k);
-        while summand > t {
-            m -= 1;
-            summand = pascal(m - 1, k);
-        }
-        t -= summand;
         depth += 1;
     }
     depth

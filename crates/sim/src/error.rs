@@ -31,6 +31,13 @@ pub enum SimError {
         /// What is missing.
         what: &'static str,
     },
+    /// A plan can't be carried out on its tree, though it was checked.
+    BadPlan {
+        /// The plan.
+        plan: Box<MergePlan>,
+        /// The rule that it breaks.
+        rule: PlanError,
+    },
     /// An edit does not fit the tree: the fault of whoever made the edit, not of the policy.
     Edit(EditError),
     /// The operations end early.
@@ -47,6 +54,7 @@ impl fmt::Display for SimError {
                 write!(f, "policy {policy} did not come to rest within {plans} plans")
             }
             SimError::Unsupported { plan, what } => write!(f, "{what}: {plan}"),
+            SimError::BadPlan { plan, rule } => write!(f, "{rule}: {plan}"),
             SimError::Edit(error) => error.fmt(f),
             SimError::Workload(error) => error.fmt(f),
         }

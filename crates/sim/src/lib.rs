@@ -1,12 +1,42 @@
-//! Simulations.
+//! Simulations of merge policies: the same policies, plans and trees as in the store, without a
+//! disk.
+//!
+//! [`Drive`] holds a tree, a policy and a [`Content`], in lockstep: a sealed memtable joins the
+//! tree, the policy is asked until it has nothing more to say, each of its plans is judged, carried
+//! out and applied, and what it leaves in memory is flushed. The content answers the one question
+//! in which interpreters differ: what comes out of a merge?
+//!
+//! * [`UnitContent`] counts by size alone: data never overlap. A million flushes take seconds.
+//! * [`KeyedContent`] holds every entry, so that updates, deletes and locality count as they do in
+//!   the store.
+//!
+//! [`simulate_unit`] and [`simulate_keyed`] run whole simulations and return [`Figures`]. An
+//! observer sees every plan, edit and rest; [`FigureCounter`] makes the figures from those, and can
+//! do the same for a store.
+//!
+//! ```
+//! use lsmith_policy::Registry;
+//! use lsmith_sim::{UNIT_BYTES, simulate_unit};
+//!
+//! let policy = Registry::builtin().build("bigtable(k=4)")?;
+//! let sizes = std::iter::repeat_n(UNIT_BYTES, 16);
+//! let result = simulate_unit(&policy, sizes, UNIT_BYTES, &mut |_| {})?;
+//! assert_eq!(result.run_bytes_oldest_first(), [12 * UNIT_BYTES, 4 * UNIT_BYTES]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Nothing here touches files, clocks or threads; the same input always gives the same plans.
+
 mod drive;
 mod error;
 mod figures;
+mod keyed;
 mod simulate;
 mod unit;
 
 pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts};
-pub use simulate::{Simulation, simulate_unit};
+pub use keyed::{KeyedContent, KeyedSim, rank_key};
+pub use simulate::{KeyedWorkload, Simulation, simulate_keyed, simulate_unit};
 pub use unit::{UNIT_BYTES, UnitContent};

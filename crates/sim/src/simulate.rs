@@ -1,9 +1,10 @@
 //! Whole simulations: a policy, its input, and what came of it.
 
 use crate::drive::Observer;
-use crate::{Content, Drive, Event, FigureCounter, Figures, SimError, UnitContent};
+use crate::{Content, Drive, Event, FigureCounter, Figures, KeyedSim, SimError, UnitContent};
 use lsmith_policy::MergePolicy;
-use lsmith_tree::{Slice, Tree};
+use lsmith_tree::{EntryKind, Slice, Tree, logical_bytes};
+use lsmith_workload::{LiveBytes, OpKind, Ranks, Workload};
 use std::sync::Arc;
 
 /// What came of a simulation.
@@ -66,4 +67,71 @@ pub fn simulate_unit(
         flush(&mut drive, memtable, live_bytes, &mut counter, observe)?;
     }
     Ok(Simulation { figures: counter.figures(), tree: drive.into_tree() })
+}
+
+/// A workload with all that keyed simulations need of it, to be shared by the simulations of
+/// several policies: ranking ten million hashed keys takes seconds.
+#[derive(Clone, Debug)]
+pub struct KeyedWorkload {
+    workload: Workload,
+    ranks: Ranks,
+}
+
+impl KeyedWorkload {
+    /// Ranks the keys of `workload`.
+    pub fn new(workload: Workload) -> KeyedWorkload {
+        KeyedWorkload { ranks: workload.ranks(), workload }
+    }
+
+    /// The workload.
+    pub fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// The place of each item's key in byte order.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+}
+
+/// Puts the writes of a workload through keyed content with memtables of `memtable_bytes`, up to
+/// the end of the workload or of its limit on flushes. What then waits in the active memtable
+/// stays there, and is in no figure.
+///
+/// # Errors
+/// The policy proposes an illegal plan, or one that keyed content can't carry out, or never comes
+/// to rest; or the workload has a damaged line.
+pub fn simulate_keyed(
+    policy: &Arc<dyn MergePolicy>,
+    input: &KeyedWorkload,
+    memtable_bytes: u64,
+    observe: &mut Observer<'_>,
+) -> Result<Simulation, SimError> {
+    let workload = &input.workload;
+    let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
+    let mut sim = KeyedSim::new(policy, memtable_bytes);
+    let mut live = LiveBytes::new();
+    for op in workload.ops() {
+        let op = op?;
+        let kind = match op.kind {
+            OpKind::Read | OpKind::Scan => continue,
+            OpKind::Put | OpKind::ReadModifyWrite => EntryKind::Put,
+            OpKind::Insert => EntryKind::Insert,
+            OpKind::Delete => EntryKind::Delete,
+            OpKind::Remove => EntryKind::Remove,
+        };
+        let key_bytes = workload.key_bytes(op.item);
+        live.observe(&op, key_bytes);
+        let rank =
+            u32::try_from(input.ranks.rank(op.item)).expect("workloads have 2^32 keys at most");
+        let bytes = logical_bytes(key_bytes, op.value_bytes as usize);
+        sim.write(kind, rank, u32::try_from(bytes).expect("values end far below 4 GiB"));
+        if sim.is_full() {
+            sim.flush(live.bytes(), observe)?;
+            if sim.tree().flushes() >= flushes_max {
+                break;
+            }
+        }
+    }
+    Ok(sim.finish())
 }

@@ -11,6 +11,7 @@ use crate::slice::{Slice, TableId};
 use crate::tree::{LEVELS_MAX, LevelId, Tree};
 use crate::view::TreeView;
 use std::fmt;
+use std::sync::Arc;
 
 /// The most slices that a run may have: past it, plans that reuse are refused.
 pub const SLICES_MAX: usize = 1 << 20;
@@ -278,7 +279,7 @@ pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<(), PlanError> {
     if place_level(&view.tree, plan)? >= LEVELS_MAX {
         return Err(PlanError::TooDeep { level: place_level(&view.tree, plan)? });
     }
-    if plan.cut_bytes == Some(0) || plan.reuse_bytes == Some(0) {
+    if plan.cut_bytes == Some(0) || plan.reuse.is_some_and(|reuse| reuse.piece_bytes == 0) {
         return Err(PlanError::ZeroBytes);
     }
     check_age(&line, plan)?;
@@ -293,7 +294,8 @@ impl TreeView {
     /// Whether the part of the tree that `plan` reaches is free of reservations: what a policy asks
     /// of a candidate before it proposes it.
     pub fn is_free_for(&self, plan: &MergePlan) -> bool {
-        check_reservations(self, &AgeLine::new(&self.tree), plan).is_ok()
+        self.reservations.is_empty()
+            || check_reservations(self, &AgeLine::new(&self.tree), plan).is_ok()
     }
 }
 
@@ -331,11 +333,12 @@ fn check_age(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
             }
         }
         let knot = line.runs[at / 2].1.knot();
-        let members = line.runs.iter().filter(|(_, run)| knot.is_some() && run.knot() == knot);
-        for (_, member) in members {
-            if holds_more(member, &input.range, plan) {
-                return Err(PlanError::TearsKnot { run: member.id() });
-            }
+        let members = || line.runs.iter().filter(|(_, run)| run.knot() == knot);
+        let torn = |(_, member): &&(LevelId, &Arc<Run>)| holds_more(member, &input.range, plan);
+        if knot.is_some()
+            && let Some((_, run)) = members().find(torn)
+        {
+            return Err(PlanError::TearsKnot { run: run.id() });
         }
     }
     Ok(())
@@ -344,12 +347,12 @@ fn check_age(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
 /// Whether the plan takes all keys of all runs that it reaches, none of them in a knot: then
 /// there is nothing that it could pass over.
 fn takes_whole_runs(line: &AgeLine<'_>, plan: &MergePlan) -> Result<bool, PlanError> {
+    if plan.inputs.iter().any(|input| !input.range.is_all()) {
+        return Ok(false);
+    }
     let (newest, oldest) = line.of_plan(plan)?;
     let mut reached = line.runs[newest / 2..oldest.div_ceil(2)].iter();
-    Ok(reached.all(|(_, run)| {
-        let all = |input: &Input| input.run == run.id() && input.range.is_all();
-        run.knot().is_none() && plan.inputs.iter().any(all)
-    }))
+    Ok(reached.all(|(_, run)| run.knot().is_none() && plan.takes(run.id())))
 }
 
 fn check_place(view: &TreeView, line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {

@@ -126,12 +126,12 @@ impl TreeEdit {
         for input in &plan.inputs {
             let (at, run) = tree.run(input.run).ok_or(PlanError::UnknownRun { run: input.run })?;
             if at == LevelId::Memory {
-                edit.flushes += u64::from(input.range.covers(&run.hull()));
+                edit.flushes += u64::from(run.lies_within(&input.range));
                 edit.flushed += run.size_within(&input.range);
             }
         }
         if !outcome.slices.is_empty() {
-            edit.add.push(addition(tree, plan, outcome.slices)?);
+            edit.add = vec![addition(tree, plan, outcome.slices)?];
         }
         for (run, slices) in outcome.rewritten {
             let input = edit.remove.iter_mut().find(|input| input.run == run);
@@ -254,17 +254,22 @@ pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
     for input in &edit.remove {
         // Gone already where the edit names it twice.
         let Some((level, index)) = tree.find_mut(input.run) else { continue };
-        if input.range.covers(&level.runs[index].hull()) && !is_target(edit, input.run) {
+        if is_target(edit, input.run) {
+            Arc::make_mut(&mut level.runs[index]).remove(&input.range);
+        } else if level.runs[index].lies_within(&input.range) {
             level.runs.remove(index);
         } else {
-            Arc::make_mut(&mut level.runs[index]).remove(&input.range);
+            let run = Arc::make_mut(&mut level.runs[index]);
+            run.remove(&input.range);
+            if run.slices().is_empty() {
+                level.runs.remove(index);
+            }
         }
     }
     for addition in edit.add.iter().filter(|addition| addition.place == AddPlace::Into) {
         let (level, index) = tree.find_mut(addition.run).expect("checked by fits");
         Arc::make_mut(&mut level.runs[index]).insert(&addition.slices);
     }
-    drop_empty(tree, edit);
     count_edit(tree, edit);
     debug_assert_eq!(crate::check_tree(tree), Ok(()));
     Ok(())
@@ -303,9 +308,14 @@ fn fits(tree: &Tree, edit: &TreeEdit) -> Result<(), EditError> {
     Ok(())
 }
 
+/// The least range that covers `slices`, which are in key order.
 fn hull(slices: &[Slice]) -> KeyRange {
-    let ranges = slices.iter().map(Slice::range);
-    ranges.fold(KeyRange::new("", ""), |hull, range| hull.hull(range))
+    match (slices.first(), slices.last()) {
+        (Some(first), Some(last)) => {
+            KeyRange { start: first.range().start.clone(), end: last.range().end.clone() }
+        }
+        _ => KeyRange::new("", ""),
+    }
 }
 
 /// Whether `run` still holds keys within `range` when `edit` has taken its part.
@@ -331,16 +341,6 @@ fn add_run(tree: &mut Tree, addition: &Addition) {
         AddPlace::Into => unreachable!("joins a run that exists"),
     };
     level.runs.insert(index, Arc::new(run));
-}
-
-fn drop_empty(tree: &mut Tree, edit: &TreeEdit) {
-    for input in &edit.remove {
-        if let Some((level, index)) = tree.find_mut(input.run)
-            && level.runs[index].slices().is_empty()
-        {
-            level.runs.remove(index);
-        }
-    }
 }
 
 fn count_edit(tree: &mut Tree, edit: &TreeEdit) {

@@ -16,7 +16,10 @@ pub(crate) struct AgeLine<'a> {
 impl<'a> AgeLine<'a> {
     pub(crate) fn new(tree: &'a Tree) -> AgeLine<'a> {
         let mut runs = Vec::with_capacity(tree.memory().runs().len() + tree.disk_run_count());
-        runs.extend(tree.runs());
+        runs.extend(tree.memory().runs().iter().map(|run| (LevelId::Memory, run)));
+        for (index, level) in tree.levels().iter().enumerate() {
+            runs.extend(level.runs().iter().map(|run| (LevelId::Disk(index), run)));
+        }
         AgeLine { runs }
     }
 

@@ -38,9 +38,9 @@ pub use edit::{AddPlace, Addition, BlockCounts, EditError, Outcome, TreeEdit, ap
 pub use entry::{EntryKind, SeqNo, logical_bytes};
 pub use level::{Counters, Level};
 pub use memo::{Memo, MemoChange};
-pub use plan::{Input, MergePlan, Mode, Place, Reason};
+pub use plan::{Input, MergePlan, Mode, Place, Reason, Reuse};
 pub use range::{Key, KeyRange, key_after};
 pub use run::{KnotId, Run, RunId};
-pub use slice::{PROFILE_STEP_BYTES, ProfilePoint, Size, Slice, Table, TableId};
+pub use slice::{Cell, PROFILE_STEP_BYTES, ProfilePoint, Size, Slice, Table, TableId};
 pub use tree::{LEVELS_MAX, LevelId, Tree};
-pub use view::{Reservation, ReservationState, TreeView};
+pub use view::{BLOCK_BYTES_USUAL, Reservation, ReservationState, TreeView};

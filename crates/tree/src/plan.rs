@@ -51,6 +51,17 @@ pub enum Mode {
     Move,
 }
 
+/// When pieces of inputs are kept as they are because no other input has keys there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reuse {
+    /// Least logical bytes of such a piece.
+    pub piece_bytes: u64,
+    /// What this merge adds to the allowance of empty room, in logical bytes, that kept pieces may
+    /// leave in the blocks beside them (the slack of Thonangi & Yang, section II-B); `None` for
+    /// no limit.
+    pub slack_bytes: Option<u64>,
+}
+
 /// Why a policy proposes a plan: a sentence with up to three numbers, put together only when
 /// somebody reads it.
 #[derive(Clone, Debug)]
@@ -107,9 +118,8 @@ pub struct MergePlan {
     /// Logical bytes after which the next table of the output begins, cut between keys; `None` for
     /// one table whatever its size.
     pub cut_bytes: Option<u64>,
-    /// Least logical bytes of a piece of an input that is taken over as it is because no other
-    /// input has keys there; `None` never to reuse.
-    pub reuse_bytes: Option<u64>,
+    /// Whether pieces of inputs may be kept as they are; `None` never to reuse.
+    pub reuse: Option<Reuse>,
     /// Changes of the memo, made when the plan commits.
     pub memo: Vec<MemoChange>,
     /// Why.
@@ -124,7 +134,7 @@ impl MergePlan {
             place,
             mode: Mode::Merge,
             cut_bytes: None,
-            reuse_bytes: None,
+            reuse: None,
             memo: Vec::new(),
             reason,
         }
@@ -140,6 +150,9 @@ impl MergePlan {
 
     /// The least range that covers what all inputs take.
     pub fn hull(&self) -> KeyRange {
+        if self.inputs.iter().any(|input| input.range.is_all()) {
+            return KeyRange::ALL;
+        }
         let nothing = KeyRange { start: Key::new(), end: Some(Key::new()) };
         self.inputs.iter().fold(nothing, |hull, input| hull.hull(&input.range))
     }

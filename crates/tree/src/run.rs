@@ -1,7 +1,7 @@
 //! Runs: slices in key order that share no key.
 
-use crate::range::{KeyRange, cmp_keys};
-use crate::slice::{Size, Slice};
+use crate::range::{KeyRange, cmp_ends, cmp_keys};
+use crate::slice::{Cell, Size, Slice};
 use std::fmt;
 
 /// Names a run. Never used twice in the life of a tree.
@@ -32,6 +32,7 @@ pub struct Run {
     knot: Option<KnotId>,
     slices: Vec<Slice>,
     size: Size,
+    cells: u64,
 }
 
 impl Run {
@@ -39,7 +40,8 @@ impl Run {
     /// ([`check_tree`](crate::check_tree) finds what is not).
     pub fn new(id: RunId, slices: Vec<Slice>) -> Run {
         let size = slices.iter().map(Slice::size).sum();
-        Run { id, knot: None, slices, size }
+        let cells = slices.iter().map(Slice::cell_count).sum();
+        Run { id, knot: None, slices, size, cells }
     }
 
     /// The same run as a member of `knot`.
@@ -69,6 +71,17 @@ impl Run {
         self.size
     }
 
+    /// How many cells all slices have together: data blocks, where tables have a profile point for
+    /// each.
+    pub fn cell_count(&self) -> u64 {
+        self.cells
+    }
+
+    /// The cells of all slices, in key order.
+    pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        self.slices.iter().flat_map(Slice::cells)
+    }
+
     /// Logical bytes of all slices.
     pub fn bytes(&self) -> u64 {
         self.size.bytes
@@ -82,6 +95,16 @@ impl Run {
             }
             _ => KeyRange { start: crate::Key::new(), end: Some(crate::Key::new()) },
         }
+    }
+
+    /// Whether every key of the run lies within `range`.
+    pub fn lies_within(&self, range: &KeyRange) -> bool {
+        let (Some(first), Some(last)) = (self.slices.first(), self.slices.last()) else {
+            return true;
+        };
+        range.is_all()
+            || (cmp_keys(&range.start, &first.range().start).is_le()
+                && cmp_ends(&last.range().end, &range.end).is_le())
     }
 
     /// The slices that share a key with `range`, found by binary search.
@@ -111,17 +134,18 @@ impl Run {
 
     /// What lies within `range`.
     pub fn size_within(&self, range: &KeyRange) -> Size {
-        if range.covers(&self.hull()) {
+        if self.lies_within(range) {
             return self.size;
         }
-        self.clip(range).map(|slice| slice.size()).sum()
+        self.overlapping(range).iter().map(|slice| slice.size_within(range)).sum()
     }
 
     /// Cuts `range` out of the run: whole slices go, edge slices become smaller.
     pub(crate) fn remove(&mut self, range: &KeyRange) {
-        if range.covers(&self.hull()) {
+        if self.lies_within(range) {
             self.slices.clear();
             self.size = Size::default();
+            self.cells = 0;
             return;
         }
         let overlap = self.overlap(range);
@@ -134,6 +158,8 @@ impl Run {
         let edges = [self.slices[from].clip(&left), self.slices[upto - 1].clip(&right)];
         let gone: Size = self.slices[from..upto].iter().map(Slice::size).sum();
         let kept: Size = edges.iter().flatten().map(Slice::size).sum();
+        self.cells -= self.slices[from..upto].iter().map(Slice::cell_count).sum::<u64>();
+        self.cells += edges.iter().flatten().map(Slice::cell_count).sum::<u64>();
         self.slices.splice(from..upto, edges.into_iter().flatten());
         self.size -= gone;
         self.size += kept;
@@ -145,6 +171,7 @@ impl Run {
         let start = &first.range().start;
         let at = self.slices.partition_point(|s| cmp_keys(&s.range().start, start).is_lt());
         self.size += slices.iter().map(Slice::size).sum::<Size>();
+        self.cells += slices.iter().map(Slice::cell_count).sum::<u64>();
         self.slices.splice(at..at, slices.iter().cloned());
     }
 }

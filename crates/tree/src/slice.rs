@@ -10,7 +10,8 @@
 //! | tombstones | as size |
 
 use crate::entry::SeqNo;
-use crate::range::{Key, KeyRange, cmp_keys};
+use crate::range::{Key, KeyRange, cmp_ends, cmp_keys};
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::sync::Arc;
@@ -144,16 +145,27 @@ impl Table {
         lower.middle(self.profile.get(index).map_or(self.size, |point| point.below))
     }
 
-    /// What the table holds within `range`, to the precision of its profile.
-    pub fn within(&self, range: &KeyRange) -> Size {
-        if range.is_empty() {
+    /// The indexes of the profile points that lie inside `range`, not on its start.
+    fn points_inside(&self, range: &KeyRange) -> std::ops::Range<usize> {
+        let from = self.profile.partition_point(|point| cmp_keys(&point.key, &range.start).is_le());
+        let upto = match &range.end {
+            Some(end) => self.profile.partition_point(|point| cmp_keys(&point.key, end).is_lt()),
+            None => self.profile.len(),
+        };
+        from..upto.max(from)
+    }
+
+    /// What the table holds from `start` up to, not including, `end`.
+    fn between(&self, start: &Key, end: Option<&Key>) -> Size {
+        if end.is_some_and(|end| cmp_keys(end, start).is_le()) {
             return Size::default();
         }
-        if range.covers(&self.range) {
-            return self.size;
-        }
-        let upto = range.end.as_ref().map_or(self.size, |end| self.below(end));
-        upto - self.below(&range.start)
+        end.map_or(self.size, |end| self.below(end)) - self.below(start)
+    }
+
+    /// What the table holds within `range`, to the precision of its profile.
+    pub fn within(&self, range: &KeyRange) -> Size {
+        self.between(&range.start, range.end.as_ref())
     }
 }
 
@@ -164,13 +176,27 @@ pub struct Slice {
     table: Arc<Table>,
     range: KeyRange,
     size: Size,
+    cells: u32,
+}
+
+/// A stretch of a slice between two neighbouring profile points: a data block, where tables have a
+/// point per block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell<'a> {
+    /// The least key that can be in it.
+    pub start: &'a Key,
+    /// The least key above it; `None` for no bound.
+    pub end: Option<&'a Key>,
+    /// What it holds.
+    pub size: Size,
 }
 
 impl Slice {
     /// All of `table`.
     pub fn whole(table: impl Into<Arc<Table>>) -> Slice {
         let table = table.into();
-        Slice { range: table.range.clone(), size: table.size, table }
+        let cells = table.profile.len() as u32 + 1;
+        Slice { range: table.range.clone(), size: table.size, cells, table }
     }
 
     /// The part of this slice within `range`; `None` where nothing of it can lie there.
@@ -184,7 +210,45 @@ impl Slice {
         if range.is_empty() {
             return None;
         }
-        Some(Slice { size: self.table.within(&range), table: self.table.clone(), range })
+        let cells = self.table.points_inside(&range).len() as u32 + 1;
+        Some(Slice { size: self.table.within(&range), cells, table: self.table.clone(), range })
+    }
+
+    /// How many cells the slice has: one more than there are profile points inside it.
+    pub fn cell_count(&self) -> u64 {
+        u64::from(self.cells)
+    }
+
+    /// The cells of the slice, in key order.
+    pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        let points = &self.table.profile[self.table.points_inside(&self.range)];
+        let mut below = self.table.below(&self.range.start);
+        let all = below + self.size;
+        let mut start = &self.range.start;
+        let inner = points.iter().map(|point| (Some(&point.key), point.below));
+        let ends = inner.chain(std::iter::once((self.range.end.as_ref(), all)));
+        ends.map(move |(end, upto)| {
+            let cell = Cell { start, end, size: upto - below };
+            (below, start) = (upto, end.unwrap_or(start));
+            cell
+        })
+    }
+
+    /// Where the cell begins that holds `key`; the start of the slice for keys below it.
+    pub fn cell_start(&self, key: &[u8]) -> Key {
+        let points = &self.table.profile[self.table.points_inside(&self.range)];
+        match points.partition_point(|point| *point.key <= *key).checked_sub(1) {
+            Some(index) => points[index].key.clone(),
+            None => self.range.start.clone(),
+        }
+    }
+
+    /// Where the cell ends that holds the greatest keys below `key`; the end of the slice for keys
+    /// above it.
+    pub fn cell_end(&self, key: &[u8]) -> Option<Key> {
+        let points = &self.table.profile[self.table.points_inside(&self.range)];
+        let index = points.partition_point(|point| *point.key < *key);
+        points.get(index).map_or(self.range.end.clone(), |point| Some(point.key.clone()))
     }
 
     /// The table that this is a part of.
@@ -205,6 +269,22 @@ impl Slice {
     /// Whether the slice covers its table.
     pub fn is_whole(&self) -> bool {
         self.range.covers(&self.table.range)
+    }
+
+    /// What of this slice lies within `range`, to the precision of the table's profile.
+    pub fn size_within(&self, range: &KeyRange) -> Size {
+        if range.covers(&self.range) {
+            return self.size;
+        }
+        let start = match cmp_keys(&self.range.start, &range.start) {
+            Ordering::Less => &range.start,
+            _ => &self.range.start,
+        };
+        let end = match cmp_ends(&self.range.end, &range.end) {
+            Ordering::Less => &self.range.end,
+            _ => &range.end,
+        };
+        self.table.between(start, end.as_ref())
     }
 
     /// The first piece of this slice that holds at least `bytes` logical bytes by the profile, or
@@ -265,5 +345,30 @@ mod tests {
         let rest = whole.clip(&KeyRange::new("g", "z")).expect("not empty");
         assert_eq!(rest.first_piece(400), KeyRange::new("g", "p"));
         assert_eq!(rest.first_piece(401), KeyRange::new("g", "z"));
+    }
+
+    #[test]
+    fn cells_lie_between_profile_points() {
+        let whole = Slice::whole(table());
+        let cells = |slice: &Slice| -> Vec<(String, u64)> {
+            let text = |key: &Key| String::from_utf8_lossy(key).into_owned();
+            let cells = slice.cells();
+            cells
+                .map(|c| (text(c.start) + ".." + &c.end.map_or(String::new(), text), c.size.bytes))
+                .collect()
+        };
+        let expected = [("a..g", 300), ("g..p", 400), ("p..z", 300)];
+        assert_eq!(cells(&whole), expected.map(|(range, bytes)| (range.to_string(), bytes)));
+        let part = whole.clip(&KeyRange::new("g", "q")).expect("not empty");
+        assert_eq!(part.cell_count(), 2);
+        assert_eq!(
+            (part.cell_start(b"h"), part.cell_start(b"p")),
+            (Key::from("g"), Key::from("p"))
+        );
+        assert_eq!(
+            (part.cell_end(b"p"), part.cell_end(b"pa")),
+            (Some("p".into()), Some("q".into()))
+        );
+        assert_eq!(cells(&part), [("g..p".to_string(), 400), ("p..q".to_string(), 150)]);
     }
 }

@@ -103,7 +103,8 @@ impl Tree {
 
     /// The run called `id`, with its level.
     pub fn run(&self, id: RunId) -> Option<(LevelId, &Arc<Run>)> {
-        self.runs().find(|(_, run)| run.id() == id)
+        let (level, index) = self.find(id)?;
+        Some((level, &self.runs_at(level)[index]))
     }
 
     /// The name that the next run gets.
@@ -146,8 +147,23 @@ impl Tree {
     }
 
     pub(crate) fn find_mut(&mut self, id: RunId) -> Option<(&mut Level, usize)> {
-        let all = std::iter::once(&mut self.memory).chain(self.levels.iter_mut());
-        all.filter_map(|level| level.index_of(id).map(|index| (level, index))).next()
+        match self.find(id)? {
+            (LevelId::Memory, index) => Some((&mut self.memory, index)),
+            (LevelId::Disk(level), index) => Some((&mut self.levels[level], index)),
+        }
+    }
+
+    /// Asked many times for each edit, so written out.
+    fn find(&self, id: RunId) -> Option<(LevelId, usize)> {
+        if let Some(index) = self.memory.index_of(id) {
+            return Some((LevelId::Memory, index));
+        }
+        for (number, level) in self.levels.iter().enumerate() {
+            if let Some(index) = level.index_of(id) {
+                return Some((LevelId::Disk(number), index));
+            }
+        }
+        None
     }
 
     /// Keeps the counters of names above every name in use.

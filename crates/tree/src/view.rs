@@ -26,7 +26,7 @@ pub enum ReservationState {
 
 /// All that a policy may know. One printable value: what can't be printed as text and parsed
 /// back, a policy may not see. No clock, no free space, no physical sizes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeView {
     /// The tree.
     pub tree: Tree,
@@ -34,14 +34,27 @@ pub struct TreeView {
     pub reservations: Vec<Reservation>,
     /// The oldest snapshot that somebody holds.
     pub oldest_snapshot: Option<SeqNo>,
-    /// Logical bytes at which a memtable is sealed.
+    /// Logical bytes that memory holds: one memtable, unless a policy seals at less.
     pub memtable_bytes: u64,
+    /// Logical bytes of a full data block, for policies that count in blocks.
+    pub block_bytes: u64,
+}
+
+/// Logical bytes of a full data block, where nothing else is said.
+pub const BLOCK_BYTES_USUAL: u64 = 4096;
+
+impl Default for TreeView {
+    fn default() -> TreeView {
+        TreeView::new(Tree::new(), 0)
+    }
 }
 
 impl TreeView {
     /// A view of `tree` with nothing in flight.
     pub fn new(tree: Tree, memtable_bytes: u64) -> TreeView {
-        TreeView { tree, memtable_bytes, ..TreeView::default() }
+        let block_bytes = BLOCK_BYTES_USUAL;
+        let (reservations, oldest_snapshot) = (Vec::new(), None);
+        TreeView { tree, reservations, oldest_snapshot, memtable_bytes, block_bytes }
     }
 
     /// The policy's note called `name`, as it will be once all plans in flight have committed.

@@ -9,6 +9,8 @@ pub(crate) enum KeySpace {
     Decimal(DecimalKeys),
     /// Keys read from a file.
     Named(NamedKeys),
+    /// The item itself, below 2^32, as four bytes, the highest first.
+    Number,
 }
 
 impl KeySpace {
@@ -18,6 +20,7 @@ impl KeySpace {
         match self {
             Self::Decimal(keys) => keys.write(item, key),
             Self::Named(keys) => key.extend_from_slice(keys.name(item as usize)),
+            Self::Number => key.extend_from_slice(&(item as u32).to_be_bytes()),
         }
     }
 
@@ -26,6 +29,7 @@ impl KeySpace {
         match self {
             Self::Decimal(keys) => keys.prefix.len() + keys.digits(keys.number(item)) as usize,
             Self::Named(keys) => keys.name(item as usize).len(),
+            Self::Number => size_of::<u32>(),
         }
     }
 
@@ -37,6 +41,7 @@ impl KeySpace {
             Self::Named(keys) => {
                 Ranks::Table(rank_by_bytes(items as usize, |item| keys.name(item)))
             }
+            Self::Number => Ranks::Identity,
         }
     }
 }

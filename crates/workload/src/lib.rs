@@ -14,10 +14,21 @@
 //! | `load(keys=1M, value=1kB, order=hashed)` | every key put once; `order` is `hashed`, `sequential` or `zipf` (`keys` draws with repetitions) |
 //! | `ycsb(a)`, `ycsb(FILE, records=1M, ops=1M)` | a YCSB core workload, built in (`a` to `f`) or from a property file: first the load phase, then the run phase; `value` overrides the record size |
 //! | `update(keys=1M, share=0.7, dist=latest, skew=0.99)` | a share of the puts goes to existing keys: the `latest`, the oldest (`zipf`) or any (`uniform`) |
-//! | `uniform(keys=1M, ops=2M, deletes=0.1)` | puts and deletes of random keys of a fixed set |
+//! | `churn(keys=1M, ops=2M, deletes=0.1)` | puts and deletes of random keys of a fixed set |
+//! | `uniform(keys=1M, ops=2M, deletes=0.5)` | absent keys are inserted, present ones removed, each with equal chance |
+//! | `normal(sigma=0.005, omega=10k)` | the same, but inserted around a mean that moves after `omega` inserts |
+//! | `tpc(warehouses=100, districts=10)` | orders are entered in random districts; the ten oldest of a district go together |
 //! | `trace(FILE)` | a recorded history, one CSV line per operation |
 //!
-//! Each takes `ops` (of `ycsb`: operations of the run phase), `bytes` (stop after that many user
+//! The last three but `trace` are the experiments of Thonangi & Yang, "On log-structured merge for
+//! solid-state drives" (2017), section V. Their load phase inserts `keys` records; of the `ops`
+//! operations of their run phase a share `deletes` (0.5: as many records go as come) removes any
+//! record, or the oldest ones. Keys are numbers of four bytes in key order, of `uniform` and
+//! `normal` below `domain` (1G). Values have 100 bytes. With `weigh=records` a remove counts for as
+//! many bytes as a record, as in the paper; with `weigh=entries`, the default, for its key. That is
+//! for simulations: a store writes removes as small as they are.
+//!
+//! Each takes `ops` (of workloads with a load phase: operations of the run phase), `bytes` (stop after that many user
 //! bytes, key and value, were written), `flushes` (for drivers, see [`Workload::limit_flushes`])
 //! and `seed` (1).
 //!
@@ -35,13 +46,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod churn;
 mod error;
 mod keys;
 mod live;
 mod load;
+mod normal;
 mod op;
+mod present;
 mod random;
 mod ranks;
+mod steady;
+mod tpc;
 mod trace;
 mod uniform;
 mod update;

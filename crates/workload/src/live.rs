@@ -1,6 +1,6 @@
 //! How much of what was written is still visible.
 
-use crate::Op;
+use crate::{Op, OpKind};
 
 /// Logical bytes per entry beside key and value.
 const ENTRY_BYTES: u64 = 8;
@@ -11,10 +11,11 @@ const ABSENT: u32 = u32::MAX;
 /// Follows the live bytes of a store: the logical bytes of the newest versions that are not
 /// deleted, which is what a store would take if nothing were ever obsolete.
 ///
-/// Takes 4 bytes per item.
+/// Takes 4 bytes per item that is put or deleted, and nothing for one that is inserted and removed,
+/// which its promises make superfluous. So no item may go both ways.
 #[derive(Clone, Debug, Default)]
 pub struct LiveBytes {
-    /// Length of the value of each item, or [`ABSENT`].
+    /// Length of the value of each item that is put, or [`ABSENT`].
     values: Vec<u32>,
     bytes: u64,
     entries: u64,
@@ -29,16 +30,31 @@ impl LiveBytes {
 
     /// Takes note of an operation on a key of `key_bytes`; reads change nothing.
     pub fn observe(&mut self, op: &Op, key_bytes: usize) {
-        if !op.writes_value() && !op.deletes() {
-            return;
+        let entry_bytes = key_bytes as u64 + ENTRY_BYTES;
+        match op.kind {
+            OpKind::Read | OpKind::Scan => {}
+            OpKind::Put | OpKind::ReadModifyWrite => {
+                self.replace(op.item, op.value_bytes, entry_bytes);
+            }
+            OpKind::Delete => self.replace(op.item, ABSENT, entry_bytes),
+            OpKind::Insert => {
+                self.bytes += entry_bytes + u64::from(op.value_bytes);
+                self.entries += 1;
+            }
+            OpKind::Remove => {
+                self.bytes -= entry_bytes + u64::from(op.removed_bytes);
+                self.entries -= 1;
+            }
         }
-        let index = op.item as usize;
+    }
+
+    /// Takes note of the length of the value that `item` has from now on.
+    fn replace(&mut self, item: u64, new: u32, entry_bytes: u64) {
+        let index = item as usize;
         if index >= self.values.len() {
             self.values.resize(index + 1, ABSENT);
         }
-        let new = if op.deletes() { ABSENT } else { op.value_bytes };
         let old = std::mem::replace(&mut self.values[index], new);
-        let entry_bytes = key_bytes as u64 + ENTRY_BYTES;
         if old != ABSENT {
             self.bytes -= entry_bytes + u64::from(old);
             self.entries -= 1;
@@ -81,6 +97,11 @@ mod tests {
             (Op::delete(0), 78, 1),
             (Op::delete(3), 0, 0),
             (Op::put(9, 1), 19, 1),
+            (Op::insert(1 << 40, 7), 44, 2),
+            (Op::insert(1 << 41, 8), 70, 3),
+            (Op { value_bytes: 100, ..Op::remove(1 << 40, 7) }, 45, 2),
+            (Op::delete(9), 26, 1),
+            (Op::remove(1 << 41, 8), 0, 0),
         ] {
             live.observe(&op, 10);
             assert_eq!((live.bytes(), live.entries()), (bytes, entries), "after {op:?}");

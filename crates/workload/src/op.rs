@@ -11,7 +11,8 @@ pub enum OpKind {
     Insert,
     /// Deletes a key, present or not.
     Delete,
-    /// Deletes a key of which the workload promises that it was inserted once and is present.
+    /// Deletes a key of which the workload promises that it was inserted once and is present, and
+    /// says how long its value is.
     Remove,
     /// Reads entries in key order from a key on.
     Scan,
@@ -26,41 +27,60 @@ pub struct Op {
     pub kind: OpKind,
     /// Which key; of a scan, where it starts.
     pub item: u64,
-    /// Length of the value to write, in bytes.
+    /// Length of the value to write, in bytes. Of a delete, how much it is to be counted for beside
+    /// its key, if more than nothing; a store writes it without.
     pub value_bytes: u32,
     /// Of a scan, how many entries to read.
     pub scan_items: u32,
+    /// Of a remove, length of the value that goes, in bytes.
+    pub removed_bytes: u32,
 }
 
 impl Op {
+    const fn of(kind: OpKind, item: u64) -> Self {
+        Self { kind, item, value_bytes: 0, scan_items: 0, removed_bytes: 0 }
+    }
+
     /// A lookup.
     #[must_use]
     pub const fn read(item: u64) -> Self {
-        Self { kind: OpKind::Read, item, value_bytes: 0, scan_items: 0 }
+        Self::of(OpKind::Read, item)
     }
 
     /// A write of a value of `value_bytes`.
     #[must_use]
     pub const fn put(item: u64, value_bytes: u32) -> Self {
-        Self { kind: OpKind::Put, item, value_bytes, scan_items: 0 }
+        Self { value_bytes, ..Self::of(OpKind::Put, item) }
+    }
+
+    /// A write of a value of `value_bytes` under a key that is absent.
+    #[must_use]
+    pub const fn insert(item: u64, value_bytes: u32) -> Self {
+        Self { value_bytes, ..Self::of(OpKind::Insert, item) }
     }
 
     /// A delete.
     #[must_use]
     pub const fn delete(item: u64) -> Self {
-        Self { kind: OpKind::Delete, item, value_bytes: 0, scan_items: 0 }
+        Self::of(OpKind::Delete, item)
+    }
+
+    /// A delete of a key that was inserted once, with a value of `removed_bytes`, and is present.
+    #[must_use]
+    pub const fn remove(item: u64, removed_bytes: u32) -> Self {
+        Self { removed_bytes, ..Self::of(OpKind::Remove, item) }
     }
 
     /// A scan of `scan_items` entries from `item` on.
     #[must_use]
     pub const fn scan(item: u64, scan_items: u32) -> Self {
-        Self { kind: OpKind::Scan, item, value_bytes: 0, scan_items }
+        Self { scan_items, ..Self::of(OpKind::Scan, item) }
     }
 
     /// A lookup followed by a write of `value_bytes`.
     #[must_use]
     pub const fn read_modify_write(item: u64, value_bytes: u32) -> Self {
-        Self { kind: OpKind::ReadModifyWrite, item, value_bytes, scan_items: 0 }
+        Self { value_bytes, ..Self::of(OpKind::ReadModifyWrite, item) }
     }
 
     /// Whether a value is written, be it after a read.
@@ -75,7 +95,8 @@ impl Op {
         matches!(self.kind, OpKind::Delete | OpKind::Remove)
     }
 
-    /// User bytes written: key and value, of a delete the key, of a read nothing.
+    /// User bytes written: key and value, of a delete the key and what it is counted for beside it,
+    /// of a read nothing.
     #[must_use]
     pub const fn user_bytes(&self, key_bytes: usize) -> u64 {
         if self.writes_value() || self.deletes() {

@@ -1,74 +1,61 @@
-//! `uniform`: random keys of a fixed set.
+//! `uniform`: keys from anywhere come and go.
 
-use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
+use lsmith_spec::{Params, Spec, SpecError, format_count};
 
-use crate::keys::{DecimalKeys, KeySpace};
-use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
-use crate::{Op, Rng};
+use crate::Rng;
+use crate::keys::KeySpace;
+use crate::present::PresentKeys;
+use crate::steady::{InsertKeys, Purpose, Steady, SteadyOps, domain};
+use crate::workload::{Generator, Parts};
 
-/// Every operation takes any of `keys` keys with equal chance, and deletes it with chance
-/// `deletes`, else puts it. Keys are zero-padded numbers of 8 digits or as many as needed.
+/// *Uniform* of Thonangi & Yang: inserts any absent key with equal chance, removes any present one
+/// with equal chance. A present key is drawn again, so a domain that is almost full is slow.
 #[derive(Clone, Debug)]
 pub(crate) struct Uniform {
-    keys: u64,
-    ops: u64,
-    deletes: f64,
-    value_bytes: u32,
+    domain: u32,
+    steady: Steady,
 }
 
 impl Uniform {
-    pub(crate) const PARAMS: &[&str] = &["keys", "ops", "deletes", "value"];
+    pub(crate) const PARAMS: &[&str] = &["domain", "keys", "ops", "deletes", "value", "weigh"];
 
     pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
-        let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;
-        let ops = params.count("ops", keys, ..)?;
-        let deletes = params.real("deletes", 0.0, 0.0..=1.0)?;
-        let value_bytes = value_bytes(params, 1000)?;
-        let digits_min = (keys - 1).checked_ilog10().map_or(8, |log| (log + 1).max(8));
+        let steady = Steady::from_params(params)?;
+        let domain = domain(params, &steady)?;
         Ok(Parts {
-            generator: Generator::Uniform(Self { keys, ops, deletes, value_bytes }),
-            keys: KeySpace::Decimal(DecimalKeys { prefix: "", hashed: false, digits_min }),
-            items: keys,
-            spec: Spec::bare("uniform")
-                .with("keys", format_count(keys))
-                .with("ops", format_count(ops))
-                .with("deletes", deletes)
-                .with("value", format_bytes(value_bytes.into())),
+            spec: steady.spell(Spec::bare("uniform").with("domain", format_count(domain.into()))),
+            generator: Generator::Uniform(Self { domain, steady }),
+            keys: KeySpace::Number,
+            items: domain.into(),
         })
     }
 
-    pub(crate) fn ops_max(&self) -> u64 {
-        self.ops
+    pub(crate) fn steady(&self) -> &Steady {
+        &self.steady
     }
 
     pub(crate) fn ops(&self, seed: u64) -> UniformOps {
-        UniformOps {
-            uniform: self.clone(),
-            made: 0,
-            kinds: Rng::new(seed, 0),
-            items: Rng::new(seed, 1),
-        }
+        let inserts = UniformKeys { domain: self.domain, rng: Purpose::Inserts.rng(seed) };
+        SteadyOps::new(&self.steady, self.domain, inserts, seed)
     }
 }
 
+pub(crate) type UniformOps = SteadyOps<UniformKeys>;
+
 #[derive(Clone, Debug)]
-pub(crate) struct UniformOps {
-    uniform: Uniform,
-    made: u64,
-    /// Apart from `items`, so that the keys stay the same whatever the share of deletes.
-    kinds: Rng,
-    items: Rng,
+pub(crate) struct UniformKeys {
+    domain: u32,
+    rng: Rng,
 }
 
-impl UniformOps {
+impl InsertKeys for UniformKeys {
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Op> {
-        if self.made == self.uniform.ops {
-            return None;
+    fn insert(&mut self, present: &mut PresentKeys) -> u32 {
+        loop {
+            let key = self.rng.below(self.domain.into()) as u32;
+            if present.insert(key) {
+                return key;
+            }
         }
-        self.made += 1;
-        let item = self.items.below(self.uniform.keys);
-        let deleted = self.kinds.unit() < self.uniform.deletes;
-        Some(if deleted { Op::delete(item) } else { Op::put(item, self.uniform.value_bytes) })
     }
 }

@@ -2,8 +2,11 @@
 
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
+use crate::churn::{Churn, ChurnOps};
 use crate::keys::KeySpace;
 use crate::load::{Load, LoadOps};
+use crate::normal::{Normal, NormalOps};
+use crate::tpc::{Tpc, TpcOps};
 use crate::trace::{Trace, TraceOps};
 use crate::uniform::{Uniform, UniformOps};
 use crate::update::{Update, UpdateOps};
@@ -54,7 +57,10 @@ pub(crate) enum Generator {
     Load(Load),
     Ycsb(Box<Ycsb>),
     Update(Update),
+    Churn(Churn),
     Uniform(Uniform),
+    Normal(Normal),
+    Tpc(Tpc),
     Trace(Trace),
 }
 
@@ -70,7 +76,8 @@ pub(crate) struct Parts {
 
 impl Workload {
     /// Names of all workloads.
-    pub const NAMES: [&str; 5] = ["load", "ycsb", "update", "uniform", "trace"];
+    pub const NAMES: [&str; 8] =
+        ["load", "ycsb", "update", "churn", "uniform", "normal", "tpc", "trace"];
 
     /// Builds the workload that `spec` spells; files that it names are asked of `inputs`.
     ///
@@ -85,7 +92,10 @@ impl Workload {
             "load" => (Load::PARAMS, 0),
             "ycsb" => (Ycsb::PARAMS, 1),
             "update" => (Update::PARAMS, 0),
+            "churn" => (Churn::PARAMS, 0),
             "uniform" => (Uniform::PARAMS, 0),
+            "normal" => (Normal::PARAMS, 0),
+            "tpc" => (Tpc::PARAMS, 0),
             "trace" => (Trace::PARAMS, 1),
             other => return Err(SpecError::unknown("workload", other, &Self::NAMES).into()),
         };
@@ -98,7 +108,10 @@ impl Workload {
             "load" => Load::build(&params)?,
             "ycsb" => Ycsb::build(&params, seed, inputs)?,
             "update" => Update::build(&params, seed)?,
+            "churn" => Churn::build(&params)?,
             "uniform" => Uniform::build(&params)?,
+            "normal" => Normal::build(&params)?,
+            "tpc" => Tpc::build(&params)?,
             _ => Trace::build(&params, inputs)?,
         };
         let Parts { generator, keys, items, mut spec } = parts;
@@ -126,7 +139,10 @@ impl Workload {
             Generator::Load(load) => Stream::Load(load.ops(self.seed)),
             Generator::Ycsb(ycsb) => Stream::Ycsb(ycsb.ops(self.seed)),
             Generator::Update(update) => Stream::Update(update.ops(self.seed)),
+            Generator::Churn(churn) => Stream::Churn(churn.ops(self.seed)),
             Generator::Uniform(uniform) => Stream::Uniform(uniform.ops(self.seed)),
+            Generator::Normal(normal) => Stream::Normal(normal.ops(self.seed)),
+            Generator::Tpc(tpc) => Stream::Tpc(tpc.ops(self.seed)),
             Generator::Trace(trace) => Stream::Trace(trace.ops()),
         };
         Ops { stream, keys: &self.keys, bytes_left: self.limit_bytes }
@@ -140,22 +156,33 @@ impl Workload {
             Generator::Load(load) => load.ops_max(),
             Generator::Ycsb(ycsb) => ycsb.load_ops() + ycsb.run_ops(),
             Generator::Update(update) => update.ops_max(),
-            Generator::Uniform(uniform) => uniform.ops_max(),
+            Generator::Churn(churn) => churn.ops_max(),
+            Generator::Uniform(uniform) => uniform.steady().ops_max(),
+            Generator::Normal(normal) => normal.steady().ops_max(),
+            Generator::Tpc(tpc) => tpc.steady().ops_max(),
             Generator::Trace(trace) => trace.ops_max(),
         }
     }
 
     /// How many of the first operations are the load phase, which prepares the store for the run
-    /// phase. Only `ycsb` has one; what other workloads do first is measured like the rest.
+    /// phase. Only `ycsb`, `uniform`, `normal` and `tpc` have one; what other workloads do first is
+    /// measured like the rest.
     #[must_use]
     pub fn load_ops(&self) -> u64 {
         match &self.generator {
             Generator::Ycsb(ycsb) => ycsb.load_ops(),
-            _ => 0,
+            Generator::Uniform(uniform) => uniform.steady().load_ops(),
+            Generator::Normal(normal) => normal.steady().load_ops(),
+            Generator::Tpc(tpc) => tpc.steady().load_ops(),
+            Generator::Load(_)
+            | Generator::Update(_)
+            | Generator::Churn(_)
+            | Generator::Trace(_) => 0,
         }
     }
 
-    /// Upper bound of the items that occur: all are below it.
+    /// Upper bound of the items that occur: all are below it, and it is at most 2^32 - 1. Of
+    /// `uniform`, `normal` and `tpc` it is the size of the key space, of which they may use little.
     #[must_use]
     pub fn items(&self) -> u64 {
         self.items
@@ -209,7 +236,10 @@ enum Stream<'a> {
     Load(LoadOps),
     Ycsb(YcsbOps<'a>),
     Update(UpdateOps),
+    Churn(ChurnOps),
     Uniform(UniformOps),
+    Normal(NormalOps),
+    Tpc(TpcOps),
     Trace(TraceOps<'a>),
 }
 
@@ -225,7 +255,10 @@ impl Iterator for Ops<'_> {
             Stream::Load(ops) => ops.next()?,
             Stream::Ycsb(ops) => ops.next()?,
             Stream::Update(ops) => ops.next()?,
+            Stream::Churn(ops) => ops.next()?,
             Stream::Uniform(ops) => ops.next()?,
+            Stream::Normal(ops) => ops.next()?,
+            Stream::Tpc(ops) => ops.next()?,
             Stream::Trace(ops) => match ops.next()? {
                 Ok(op) => op,
                 Err(error) => return Some(Err(error)),

@@ -192,11 +192,17 @@ impl Builder {
     /// policies; `Full`, `Io`.
     pub fn open(self) -> Result<Store> {
         let options = self.options;
-        if options.memtable_bytes == 0 {
-            return Err(Error::new(ErrorKind::InvalidArgument, "a memtable of 0 bytes"));
-        }
+        check_memtable(options.memtable_bytes)?;
         options.registry.build(&options.policy).map_err(bad_policy)?;
         Store::open(options)
+    }
+}
+
+/// A memtable takes something.
+pub(crate) fn check_memtable(bytes: u64) -> Result<()> {
+    match bytes {
+        0 => Err(Error::new(ErrorKind::InvalidArgument, "a memtable of 0 bytes")),
+        _ => Ok(()),
     }
 }
 

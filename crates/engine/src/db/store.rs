@@ -73,7 +73,9 @@ impl Store {
         let shared = recovery::open(options)?;
         let options = &shared.options;
         let count = if options.lockstep || options.read_only { 0 } else { options.threads };
-        let mut threads = Vec::new();
+        // Made first: if a thread cannot be started, dropping the store ends the others.
+        let inner = Inner { shared: Arc::clone(&shared), threads: Mutex::default() };
+        let store = Store { inner: Arc::new(inner) };
         for index in 0..count {
             let duty = if index > 0 { Duty::Memory } else { Duty::All };
             // All but one thread of many take any plan; the last is kept for memory.
@@ -81,11 +83,10 @@ impl Store {
             let worker = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name(format!("lsmith-merge-{index}"));
             let thread = thread.spawn(move || worker.work(duty));
-            threads.push(
-                thread.map_err(|error| Error::io("start a thread for", &options.dir, error))?,
-            );
+            let thread =
+                thread.map_err(|error| Error::io("start a thread for", &options.dir, error))?;
+            store.inner.threads.lock().push(thread);
         }
-        let store = Store { inner: Arc::new(Inner { shared, threads: Mutex::new(threads) }) };
         store.settle_after_opening();
         Ok(store)
     }

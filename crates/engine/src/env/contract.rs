@@ -75,6 +75,8 @@ fn written_files(env: &dyn Env, dir: &Path) {
     file.sync().expect("syncs again");
     file.sync().expect("syncs with nothing new");
     drop(file);
+    env.sync_file(&path).expect("syncs a file that nobody writes");
+    assert_eq!(kind(env.sync_file(&dir.join("none"))), Some(ErrorKind::NotFound));
     assert_eq!(env.file_bytes(&path).expect("exists"), all.len() as u64 + 4);
     assert!(contents(env, &path).ends_with(b"\x09more"));
 }

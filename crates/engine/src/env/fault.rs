@@ -18,7 +18,7 @@ pub enum OpClass {
     CreateLog,
     /// [`WriteFile::write_all`].
     Write,
-    /// [`WriteFile::sync`].
+    /// [`WriteFile::sync`] and [`Env::sync_file`].
     Sync,
     /// [`Env::sync_dir`].
     SyncDir,
@@ -190,6 +190,11 @@ impl Env for FaultEnv {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.plan.step(OpClass::SyncDir)?;
         self.inner.sync_dir(dir)
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        self.plan.step(OpClass::Sync)?;
+        self.inner.sync_file(path)
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {

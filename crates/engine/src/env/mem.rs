@@ -142,6 +142,13 @@ impl Env for MemEnv {
         self.disk.write().sync_dir(dir)
     }
 
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.write().change(path, |file| {
+            file.sync();
+            Ok(())
+        })
+    }
+
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let id = self.disk.write().create(path, FileNode::written())?;
         Ok(Box::new(Buffered::new(MemSink(self.handle(id)))))

@@ -42,6 +42,10 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Makes creations, removals and renames in `dir` survive power loss.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
+    /// Makes the contents of the file at `path` survive power loss, whoever wrote them, also a
+    /// process that is gone.
+    fn sync_file(&self, path: &Path) -> io::Result<()>;
+
     /// Creates a file to be written from its start to its end; an existing one is an error.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
 

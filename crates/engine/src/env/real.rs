@@ -67,6 +67,10 @@ impl Env for RealEnv {
         File::open(dir)?.sync_all()
     }
 
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        File::open(path)?.sync_all()
+    }
+
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
         Ok(Box::new(Buffered::new(RealSink(file))))

@@ -213,7 +213,7 @@ fn a_footer_whose_parts_do_not_fill_the_file_is_damage() {
     for footer in [
         Footer { filter: 1000..1099, ..footer() },
         Footer { index: 1100..1201, ..footer() },
-        Footer { filter: 1101..1100, ..footer() },
+        Footer { filter: Section { start: 1101, end: 1100 }, ..footer() },
     ] {
         let bytes = footer.encode().try_into().expect("of fixed size");
         assert!(matches!(Footer::decode(&bytes, 1300), Err(FooterFault::Damage(_))), "{footer:?}");

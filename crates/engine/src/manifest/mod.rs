@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
 use crate::stats::{Counts, add};
 use crate::wal::{LogId, LogKind, LogReader, LogWriter};
-use lsmith_tree::{SeqNo, Tree, TreeEdit, apply, check_tree};
+use lsmith_tree::{SeqNo, Tree, apply, check_tree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -140,8 +140,24 @@ impl Manifest {
     /// file numbers.
     ///
     /// # Errors
-    /// `Full` or `Io`; what was in force before still is.
+    /// `Full` or `Io`.
     pub(crate) fn create(
+        env: &Arc<dyn Env>,
+        dir: &Path,
+        counts: &Arc<Counts>,
+        files: &Arc<AtomicU64>,
+        account: Account,
+    ) -> Result<Manifest> {
+        let manifest = Manifest::prepare(env, dir, counts, files, account)?;
+        manifest.put_in_force()?;
+        Ok(manifest)
+    }
+
+    /// Writes a new manifest that says `account`, and a [`CURRENT_NEW`] that names it.
+    ///
+    /// # Errors
+    /// `Full` or `Io`; nothing is left then of what was written.
+    fn prepare(
         env: &Arc<dyn Env>,
         dir: &Path,
         counts: &Arc<Counts>,
@@ -150,29 +166,40 @@ impl Manifest {
     ) -> Result<Manifest> {
         let number = files.fetch_add(1, Ordering::Relaxed);
         account.next_file = number + 1;
-        let payloads: Vec<String> = account.records().iter().map(Record::encode).collect();
-        let bytes: usize = payloads.iter().map(String::len).sum();
-        let capacity = LogWriter::capacity_for(payloads.iter().map(String::len));
         let path = numbered(dir, FileKind::Manifest, number);
-        let id = LogId { kind: LogKind::Manifest, number };
-        let log = LogWriter::create(&**env, &path, id, capacity + (2 * bytes + ROOM_BYTES) as u64)?;
-        for payload in &payloads {
-            log.append(&[payload.as_bytes()])?;
-        }
-        log.sync(SyncReach::All)?;
-        sync_dir(&**env, dir)?;
-        write_current(&**env, dir, number)?;
-        add(&counts.manifest_bytes, log.bytes());
+        let written = write_account(&**env, &path, number, &account).and_then(|log| {
+            sync_dir(&**env, dir)?;
+            write_current(&**env, dir, number)?;
+            Ok(log)
+        });
+        let log = written.inspect_err(|_| {
+            for path in [&path, &dir.join(CURRENT_NEW)] {
+                remove(&**env, path);
+            }
+        })?;
         let (env, dir) = (Arc::clone(env), dir.to_path_buf());
         let (counts, files) = (Arc::clone(counts), Arc::clone(files));
         Ok(Manifest { env, dir, counts, files, number, log, account, failed: false })
     }
 
+    /// Makes `CURRENT` name this manifest.
+    ///
+    /// # Errors
+    /// `Full` or `Io`; nobody knows then which manifest is in force.
+    fn put_in_force(&self) -> Result<()> {
+        let (new, current) = (self.dir.join(CURRENT_NEW), self.dir.join(CURRENT));
+        let renamed = self.env.rename(&new, &current);
+        renamed.map_err(|error| Error::io("rename to CURRENT", &new, error))?;
+        sync_dir(&*self.env, &self.dir)?;
+        add(&self.counts.manifest_bytes, self.log.bytes());
+        Ok(())
+    }
+
     /// Writes `record` down, durably.
     ///
     /// # Errors
-    /// `Poisoned` after an earlier failure. Any other error is such a failure: nobody knows whether
-    /// the record is there, so the store must not go on writing.
+    /// `Poisoned` after an earlier failure. After any other error, [`failed`](Manifest::failed)
+    /// tells whether it is known that nothing has changed.
     pub(crate) fn write(&mut self, record: Record) -> Result<()> {
         if self.failed {
             return Err(Error::new(ErrorKind::Poisoned, "an earlier manifest write failed"));
@@ -181,45 +208,33 @@ impl Manifest {
         // Checked before it is written: a record that cannot be read back must never get there.
         let mut account = self.account.clone();
         account.take(record).map_err(|told| Error::corruption(&self.dir, 0, told))?;
-        let written = self.append(&payload, &account);
-        self.failed = written.is_err();
-        if written.is_ok() {
-            self.account = account;
-        }
-        written
-    }
-
-    fn append(&mut self, payload: &str, account: &Account) -> Result<()> {
         if !self.log.room(payload.len()) {
-            return self.roll(account.clone());
+            return self.roll(account);
         }
+        self.failed = true;
         let before = self.log.bytes();
         self.log.append(&[payload.as_bytes()])?;
         self.log.sync(SyncReach::Data)?;
+        self.failed = false;
+        self.account = account;
         add(&self.counts.manifest_bytes, self.log.bytes() - before);
         Ok(())
     }
 
-    /// Begins a new file that says `account`.
-    fn roll(&mut self, account: Account) -> Result<()> {
-        let old = self.number;
-        *self = Manifest::create(&self.env, &self.dir, &self.counts, &self.files, account)?;
-        // An old manifest that stays costs space only, and the next opening removes it.
-        let path = numbered(&self.dir, FileKind::Manifest, old);
-        if let Err(error) = self.env.remove_file(&path) {
-            tracing::warn!(path = %path.display(), %error, "cannot remove an old manifest");
-        }
-        Ok(())
+    /// Whether a write has failed in such a way that nobody knows what is written: the store must
+    /// not go on writing.
+    pub(crate) fn failed(&self) -> bool {
+        self.failed
     }
 
-    /// Writes down that `edit` changed the tree of `space`.
-    pub(crate) fn write_edit(
-        &mut self,
-        space: u32,
-        flushed_seq: SeqNo,
-        edit: TreeEdit,
-    ) -> Result<()> {
-        self.write(Record::Edit { space, flushed_seq, edit })
+    /// Begins a new file that says `account`.
+    fn roll(&mut self, account: Account) -> Result<()> {
+        let new = Manifest::prepare(&self.env, &self.dir, &self.counts, &self.files, account)?;
+        self.failed = true;
+        new.put_in_force()?;
+        let old = std::mem::replace(self, new);
+        remove(&*self.env, &numbered(&self.dir, FileKind::Manifest, old.number));
+        Ok(())
     }
 
     /// What the manifest says now.
@@ -228,8 +243,33 @@ impl Manifest {
     }
 }
 
+/// Writes manifest `number`, which says `account`, durably but for its name.
+fn write_account(env: &dyn Env, path: &Path, number: u64, account: &Account) -> Result<LogWriter> {
+    let payloads: Vec<String> = account.records().iter().map(Record::encode).collect();
+    let bytes: usize = payloads.iter().map(String::len).sum();
+    let capacity = LogWriter::capacity_for(payloads.iter().map(String::len));
+    let id = LogId { kind: LogKind::Manifest, number };
+    let log = LogWriter::create(env, path, id, capacity + (2 * bytes + ROOM_BYTES) as u64)?;
+    for payload in &payloads {
+        log.append(&[payload.as_bytes()])?;
+    }
+    log.sync(SyncReach::All)?;
+    Ok(log)
+}
+
 fn sync_dir(env: &dyn Env, dir: &Path) -> Result<()> {
     env.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
+}
+
+/// Removes a file that nothing names. One that stays costs space only, and the next opening
+/// removes it.
+fn remove(env: &dyn Env, path: &Path) {
+    match env.remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "cannot remove an old manifest");
+        }
+        _ => {}
+    }
 }
 
 /// `CURRENT`: three lines of text, the last of which is a checksum of the others.
@@ -239,6 +279,7 @@ fn current_text(number: u64) -> String {
     format!("{text}checksum {checksum:016x}\n")
 }
 
+/// Writes what is to become `CURRENT`.
 fn write_current(env: &dyn Env, dir: &Path, number: u64) -> Result<()> {
     let new = dir.join(CURRENT_NEW);
     let write = || {
@@ -248,12 +289,9 @@ fn write_current(env: &dyn Env, dir: &Path, number: u64) -> Result<()> {
         }
         let mut file = env.create(&new)?;
         file.write_all(current_text(number).as_bytes())?;
-        file.sync()?;
-        drop(file);
-        env.rename(&new, &dir.join(CURRENT))
+        file.sync()
     };
-    write().map_err(|error| Error::io("write", &new, error))?;
-    sync_dir(env, dir)
+    write().map_err(|error| Error::io("write", &new, error))
 }
 
 fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {

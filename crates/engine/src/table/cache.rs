@@ -83,11 +83,13 @@ impl BlockCache {
     }
 
     /// Questions that were answered from memory.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the statistics of a store"))]
     pub(crate) fn hits(&self) -> u64 {
         self.counters.iter().map(|counter| counter.hits.load(Ordering::Relaxed)).sum()
     }
 
     /// Questions that were not; without capacity there are none.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the statistics of a store"))]
     pub(crate) fn misses(&self) -> u64 {
         self.counters.iter().map(|counter| counter.misses.load(Ordering::Relaxed)).sum()
     }

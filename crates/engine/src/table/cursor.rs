@@ -45,6 +45,7 @@ impl TableCursor {
     }
 
     /// What the cursor has read so far.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the statistics of a store"))]
     pub(crate) fn reads(&self) -> ReadCount {
         self.reads
     }

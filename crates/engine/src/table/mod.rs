@@ -1,7 +1,7 @@
 //! Immutable tables: sorted files of checksummed blocks with fence pointers and a filter.
 //!
 //! [`TableWriter`] writes one from entries in the store's order, [`Table`] reads it: one key with
-//! [`Table::get`], in order with a [`TableCursor`], all of it with [`Table::verify`]. Open tables
+//! [`Table::get`], in order with [`Table::cursor`], all of it with [`Table::verify`]. Open tables
 //! share one [`BlockCache`]. `format/` knows what the bytes mean, `docs/format.md` tells it.
 
 mod cache;
@@ -15,6 +15,6 @@ mod writer;
 
 pub(crate) use crate::format::TableFacts;
 pub(crate) use cache::BlockCache;
-pub(crate) use cursor::{CacheFill, TableCursor};
-pub(crate) use reader::{Found, ReadCount, Table};
+pub(crate) use cursor::CacheFill;
+pub(crate) use reader::{ReadCount, Table};
 pub(crate) use writer::{TableOptions, TableWriter};

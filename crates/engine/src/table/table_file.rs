@@ -121,7 +121,8 @@ impl TableFile {
             Err(FooterFault::Damage(damage)) => Err(self.damaged(damage, start)),
             Err(FooterFault::Newer(version)) => {
                 let what = format!(
-                    "the table has format version {version}, this program reads up to {FORMAT_VERSION}"
+                    "the table has format version {version}, \
+                     this program reads up to {FORMAT_VERSION}"
                 );
                 Err(Error::new(ErrorKind::Unsupported, what).at(&self.path))
             }

@@ -9,6 +9,7 @@ use lsmith_tree::{MergePlan, Reservation, ReservationState, RunId, SeqNo, TableI
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A keyspace: a tree of its own, with a policy of its own.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Core {
     pub(crate) tables: FxHashMap<TableId, Arc<TableHandle>>,
     /// Why each blocked reservation failed.
     pub(crate) failures: Vec<Failure>,
+    /// How many plans have failed since the last one that succeeded.
+    pub(crate) failed_in_row: u32,
     /// How hard writers are held back, as the policy last said.
     pub(crate) pressure: f64,
     /// Nanoseconds that writers have yet to sleep for under the present pressure.
@@ -59,6 +62,10 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// Free bytes that are needed before it is worth trying again.
     pub(crate) needs_bytes: u64,
+    /// Free bytes when it failed.
+    pub(crate) free_bytes: u64,
+    /// When it is worth trying again although there is not more room than there was.
+    pub(crate) retry_at: Duration,
 }
 
 impl Failure {

@@ -27,6 +27,9 @@ pub(crate) struct LogWriter {
     buffer: Mutex<Vec<u8>>,
     /// Bytes from the start that are known to be synced.
     synced: AtomicU64,
+    /// Held during a sync. Whether one has failed: no later one can be believed then, because the
+    /// system tells of a failure only once.
+    syncing: Mutex<bool>,
 }
 
 impl LogWriter {
@@ -50,6 +53,7 @@ impl LogWriter {
             file,
             buffer: Mutex::new(Vec::with_capacity(4096)),
             synced: AtomicU64::new(0),
+            syncing: Mutex::default(),
         })
     }
 
@@ -81,14 +85,27 @@ impl LogWriter {
     }
 
     /// Makes everything appended before the call survive power loss, and tells up to which offset
-    /// that is. Others can append meanwhile.
+    /// that is. Others can append meanwhile; of those who wait for a sync of data, one syncs for
+    /// all.
     ///
     /// # Errors
     ///
-    /// `Io` or `Full` where the system refuses.
+    /// `Io` or `Full` where the system refuses, or has refused before.
     pub(crate) fn sync(&self, reach: SyncReach) -> Result<u64> {
+        let appended = self.file.bytes();
+        let mut failed = self.syncing.lock();
+        if *failed {
+            let error = std::io::Error::other("an earlier sync of this file failed");
+            return Err(Error::io("sync the log", &self.path, error));
+        }
+        let synced = self.synced.load(Ordering::Acquire);
+        if reach == SyncReach::Data && synced >= appended {
+            return Ok(synced);
+        }
         let end = self.file.bytes();
-        self.file.sync(reach).map_err(|error| Error::io("sync the log", &self.path, error))?;
+        let result = self.file.sync(reach);
+        *failed = result.is_err();
+        result.map_err(|error| Error::io("sync the log", &self.path, error))?;
         self.synced.fetch_max(end, Ordering::Release);
         Ok(end)
     }

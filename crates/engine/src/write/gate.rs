@@ -36,6 +36,9 @@ impl Shared {
     /// `Full` while a merge waits for room on the device; the error of a failed merge once memory
     /// is full behind it; `Poisoned`.
     pub(super) fn hold_back(&self, space: &Space, bytes: u64) -> Result<()> {
+        if self.options.lockstep {
+            self.retry_in_lockstep(space);
+        }
         let mut start = None;
         loop {
             let turn = *self.work.turn.lock();
@@ -67,7 +70,9 @@ impl Shared {
     fn judge(&self, space: &Space, bytes: u64) -> Result<Verdict> {
         let mut core = space.core.lock();
         if !core.failures.is_empty() {
-            self.retry_failures(&mut core);
+            if !self.options.lockstep {
+                self.retry_failures(&mut core);
+            }
             let full = core.failures.iter().find(|failure| failure.kind == ErrorKind::Full);
             if let Some(failure) = full {
                 return Err(failure.to_error().at(&self.options.dir));
@@ -81,9 +86,11 @@ impl Shared {
             };
         }
         if core.sealed.len() >= SEALED_MAX || core.pressure >= 1.0 {
+            // While there is something else to do, that may be what helps.
+            let stuck = || !core.is_busy() && self.propose(&core).is_none();
             return match core.failures.first() {
-                Some(failure) => Err(failure.to_error()),
-                None => Ok(Verdict::Stop),
+                Some(failure) if stuck() => Err(failure.to_error()),
+                _ => Ok(Verdict::Stop),
             };
         }
         if core.pressure <= 0.0 {
@@ -101,14 +108,32 @@ impl Shared {
         Ok(Verdict::Slow(delay))
     }
 
-    /// Lets plans that failed for want of room be tried again once there is room.
-    pub(crate) fn retry_failures(&self, core: &mut Core) {
+    /// Lets plans that failed for want of room be tried again once there is room: at once where
+    /// there is more than there was, else after a while, in case the room there was is not ours to
+    /// use. Whether there are such plans.
+    pub(crate) fn retry_failures(&self, core: &mut Core) -> bool {
         let options = &self.options;
-        let Ok(free) = options.env.free_bytes(&options.dir) else { return };
+        let Ok(free) = options.env.free_bytes(&options.dir) else { return false };
+        let now = options.env.now();
         let before = core.failures.len();
-        core.unblock(|failure| failure.kind != ErrorKind::Full || failure.needs_bytes > free);
-        if core.failures.len() < before {
+        core.unblock(|failure| {
+            let hopeful = free > failure.free_bytes || now >= failure.retry_at;
+            failure.kind != ErrorKind::Full || failure.needs_bytes > free || !hopeful
+        });
+        let any = core.failures.len() < before;
+        if any {
             self.work.notify();
+        }
+        any
+    }
+
+    /// In lockstep it is the next writer who tries failed plans again.
+    fn retry_in_lockstep(&self, space: &Space) {
+        let mut core = space.core.lock();
+        let any = !core.failures.is_empty() && self.retry_failures(&mut core);
+        drop(core);
+        if any && let Some(writer) = self.writer.lock().as_mut() {
+            self.after_seal(writer);
         }
     }
 

@@ -13,7 +13,7 @@ impl Shared {
     /// Appends `record`, to a new log file where the current one is full.
     ///
     /// # Errors
-    /// `Full` where there is no room for a new file: nothing has been written. After any other
+    /// `Full` or `Io` where no new file could be made: nothing has been written. After any other
     /// error the store is poisoned.
     pub(super) fn append_record(&self, writer: &mut Writer, record: &[u8]) -> Result<()> {
         if !writer.wal.room(record.len()) {
@@ -48,7 +48,10 @@ impl Shared {
         let capacity = options.log_bytes(self.memtable_bytes_max());
         let capacity = capacity.max(LogWriter::capacity_for([record_bytes]));
         let log = LogWriter::create(&*options.env, &path, id, capacity)?;
-        let synced = options.env.sync_dir(&options.dir);
+        let synced = options.env.sync_dir(&options.dir).inspect_err(|_| {
+            // Nothing is in it: one that stays costs space only, and the next opening removes it.
+            let _ = options.env.remove_file(&path);
+        });
         synced.map_err(|error| crate::Error::io("sync the directory", &options.dir, error))?;
         Ok((number, log))
     }

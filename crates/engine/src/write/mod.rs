@@ -61,10 +61,12 @@ impl Shared {
         };
         add(&self.counts.syncs, 1);
         self.sync_logs(logs, reach)?;
-        if logs.len() > 1
+        // The last one may have been appended to since, and even have become a full one.
+        if let [full @ .., _] = logs
+            && !full.is_empty()
             && let Some(writer) = self.writer.lock().as_mut()
         {
-            writer.unsynced.retain(|log| !logs.iter().any(|synced| Arc::ptr_eq(synced, log)));
+            writer.unsynced.retain(|log| !full.iter().any(|synced| Arc::ptr_eq(synced, log)));
         }
         Ok(())
     }

@@ -1,3 +1,9 @@
 //! Tests of the store through its public face.
 
 mod basic;
+mod dice;
+mod model;
+mod numbered;
+mod power;
+mod reopen;
+mod rogue;

@@ -62,10 +62,9 @@ pub(super) fn scaled_outcome(
         return Outcome { entries_dropped: entries_in, ..outcome };
     }
     let seqs = seq_bounds(&taken);
-    let mut next_table = tree.next_table().0;
-    for pieces in cut(&pieces, plan.cut_bytes.unwrap_or(u64::MAX)) {
-        let table = table(TableId(next_table), pieces, seqs, per_mille());
-        next_table += 1;
+    let tables = cut(&pieces, plan.cut_bytes.unwrap_or(u64::MAX));
+    for (id, pieces) in (tree.next_table().0..).zip(tables) {
+        let table = table(TableId(id), pieces, seqs, per_mille());
         outcome.written += table.size;
         outcome.slices.push(Slice::whole(table));
     }

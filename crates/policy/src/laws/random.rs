@@ -51,7 +51,12 @@ pub(super) fn key(number: u64) -> Key {
 }
 
 /// A table over the given keys, with some points in its profile.
-pub(super) fn table(random: &mut Random, id: u64, range: std::ops::Range<u64>, bytes: u64) -> Table {
+pub(super) fn table(
+    random: &mut Random,
+    id: u64,
+    range: std::ops::Range<u64>,
+    bytes: u64,
+) -> Table {
     let points = random.below(8);
     let mut inner: Vec<(u64, u64)> = (0..points)
         .map(|_| {
@@ -103,7 +108,8 @@ pub(super) fn view(random: &mut Random) -> TreeView {
     for _ in 0..random.below(3) {
         seal(random, &mut tree, 0..KEYS);
     }
-    let memtable_bytes = random.bytes().max(1);
+    // Not so small that nearly all plans of a leveled policy are moves through dozens of levels.
+    let memtable_bytes = random.bytes().max(tree.disk_bytes() / 256).max(1);
     TreeView::new(tree, memtable_bytes)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{K, K_RANGE};
 use crate::stack::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape, Stack};
+use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape, Stack, untie};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -53,6 +53,9 @@ impl MergePolicy for Bigtable {
     }
 
     fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        if let Some(first) = untie(view) {
+            return first;
+        }
         let stack = Stack::of(view);
         if stack.len() as u64 <= self.k {
             return None;

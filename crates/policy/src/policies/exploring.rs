@@ -2,7 +2,7 @@
 
 use super::{K, K_RANGE};
 use crate::stack::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
+use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun, untie};
 use lsmith_spec::{Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -83,29 +83,45 @@ impl Exploring {
         },
     };
 
-    /// All windows of `min` to `max` runs, oldest start first, shortest first.
-    fn windows(&self, stack: &Stack) -> impl Iterator<Item = (Window, u64)> {
-        let runs = stack.runs();
-        (0..runs.len()).rev().flat_map(move |oldest| {
-            let mut window = Window { from: oldest + 1, upto: oldest + 1, bytes: 0 };
-            let mut largest = 0;
-            let windows = (0..=oldest).rev().take(self.max).map(move |from| {
-                window.from = from;
-                window.bytes += runs[from].bytes;
-                largest = largest.max(runs[from].bytes);
-                (window, largest)
-            });
-            windows.skip(self.min - 1)
-        })
+    /// All windows of `min` to `max` runs whose oldest is the one at this index, each with its
+    /// largest run, shortest first.
+    fn windows(&self, runs: &[StackRun], oldest: usize) -> impl Iterator<Item = (Window, u64)> {
+        let mut window = Window { from: oldest + 1, upto: oldest + 1, bytes: 0 };
+        let mut largest = 0;
+        let windows = (0..=oldest).rev().take(self.max).map(move |from| {
+            window.from = from;
+            window.bytes += runs[from].bytes;
+            largest = largest.max(runs[from].bytes);
+            (window, largest)
+        });
+        windows.skip(self.min - 1)
+    }
+
+    fn is_balanced(&self, largest_bytes: u64, other_bytes: u64) -> bool {
+        largest_bytes as f64 <= self.lambda * other_bytes as f64
+    }
+
+    /// All windows of similar sizes, oldest start first, shortest first.
+    fn balanced(&self, runs: &[StackRun]) -> impl Iterator<Item = Window> {
+        let mut newer_bytes = bytes(runs);
+        // In a window with this oldest run the largest is no smaller, and the others are no more
+        // than all that is newer: most starts are out at a glance.
+        let can_be = move |oldest: &usize| {
+            newer_bytes -= runs[*oldest].bytes;
+            self.is_balanced(runs[*oldest].bytes, newer_bytes)
+        };
+        let windows = (0..runs.len()).rev().filter(can_be).flat_map(|i| self.windows(runs, i));
+        let windows = windows.filter(|(window, largest)| {
+            let largest = *largest;
+            self.is_balanced(largest, window.bytes - largest)
+        });
+        windows.map(|(window, _)| window)
     }
 
     fn choose(&self, stack: &Stack) -> Option<(Window, &'static str)> {
         let crowded = stack.len() as u64 > self.k;
-        let balanced = |(window, largest): &(Window, u64)| {
-            *largest as f64 <= self.lambda * (window.bytes - largest) as f64
-        };
-        let candidates = self.windows(stack).filter(balanced).map(|(window, _)| window);
-        let best = candidates.reduce(|best, next| {
+        let runs = stack.runs();
+        let best = self.balanced(runs).reduce(|best, next| {
             let better = match crowded {
                 true => next.has_less_mean_than(&best),
                 false => next.is_longer_than(&best),
@@ -116,20 +132,22 @@ impl Exploring {
             Some(window) if crowded => Some((window, "{} runs, {} allowed; {} of least mean size")),
             Some(window) => Some((window, "{} runs, {} allowed; {} of similar size")),
             None if crowded => {
-                let shortest = self.windows(stack).map(|(window, _)| window);
-                let shortest = shortest.filter(|window| window.len() == self.min);
+                let starts = (0..runs.len()).rev();
+                let shortest = starts.filter_map(|oldest| self.windows(runs, oldest).next());
+                let shortest = shortest.map(|(window, _)| window);
                 let least =
                     shortest.reduce(|best, next| if next.bytes < best.bytes { next } else { best });
                 // Fewer runs than `min` and yet too many: take them all.
-                let all = || {
-                    let bytes = stack.runs().iter().map(|run| run.bytes).sum();
-                    Window { from: 0, upto: stack.len(), bytes }
-                };
+                let all = || Window { from: 0, upto: runs.len(), bytes: bytes(runs) };
                 Some((least.unwrap_or_else(all), "{} runs, {} allowed; the {} smallest neighbours"))
             }
             None => None,
         }
     }
+}
+
+fn bytes(runs: &[StackRun]) -> u64 {
+    runs.iter().map(|run| run.bytes).sum()
 }
 
 impl MergePolicy for Exploring {
@@ -139,6 +157,9 @@ impl MergePolicy for Exploring {
     }
 
     fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        if let Some(first) = untie(view) {
+            return first;
+        }
         let stack = Stack::of(view);
         let merged = view.memo(MERGED_AT).and_then(|text| text.parse().ok());
         // A tree left by another policy can be far above the bound: then merge on.

@@ -1,13 +1,18 @@
 //! Leveled: one run per level, tables move down one by one.
 
+mod pick;
+
+pub use pick::Pick;
+
 use crate::stack::pressure_of_runs;
-use crate::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Shape};
-use lsmith_spec::{Params, Spec, SpecError, format_bytes};
+use crate::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, untie};
+use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
     Input, KeyRange, LEVELS_MAX, LevelId, MergePlan, Mode, Place, Reason, ReservationState, Run,
     TreeView,
 };
+use pick::{Candidate, Choice};
 use std::sync::Arc;
 
 /// Level 0 keeps up to `l0` flushed runs; each level below is one run cut into tables and holds up
@@ -25,58 +30,6 @@ pub struct Leveled {
     pick: Pick,
     table_bytes: Option<u64>,
 }
-
-/// Which piece of an overfull level goes down. Ties go to the first in key order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pick {
-    /// The next one in key order after the last that went down (LevelDB).
-    RoundRobin,
-    /// The one with the least bytes of overlap in the next level.
-    MinOverlap,
-    /// The one with the narrowest key range, measured by how much of the deepest level lies in it:
-    /// the same on every interpreter, since it depends on the order of keys only.
-    Narrowest,
-    /// The one with the most bytes per byte of overlap (HyperLevelDB).
-    BestRatio,
-    /// The one whose newest entry is oldest (RocksDB's "oldest largest sequence number first").
-    Oldest,
-    /// All of the level at once.
-    WholeLevel,
-}
-
-impl Pick {
-    const NAMES: [(&'static str, Pick); 6] = [
-        ("min_overlap", Pick::MinOverlap),
-        ("round_robin", Pick::RoundRobin),
-        ("narrowest", Pick::Narrowest),
-        ("best_ratio", Pick::BestRatio),
-        ("oldest", Pick::Oldest),
-        ("whole_level", Pick::WholeLevel),
-    ];
-
-    fn name(self) -> &'static str {
-        Pick::NAMES.iter().find(|(_, pick)| *pick == self).map_or("", |(name, _)| name)
-    }
-
-    fn read(params: &Params<'_>) -> Result<Pick, SpecError> {
-        let names = Pick::NAMES.map(|(name, _)| name);
-        let chosen = params.choice("pick", "min_overlap", &names)?;
-        let found = Pick::NAMES.iter().find(|(name, _)| *name == chosen);
-        Ok(found.map_or(Pick::MinOverlap, |(_, pick)| *pick))
-    }
-}
-
-/// A piece that could go down.
-struct Candidate {
-    piece: KeyRange,
-    bytes: u64,
-    overlap_bytes: u64,
-    rank: Rank,
-}
-
-/// Smaller goes first.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-struct Rank(f64);
 
 /// A source of pieces and the run below that takes them.
 struct Descent<'a> {
@@ -144,13 +97,17 @@ impl Leveled {
     /// The level's bytes less those that are on their way down.
     fn bytes_staying(&self, view: &TreeView, level: usize) -> u64 {
         let runs = view.tree.runs_at(LevelId::Disk(level));
+        let bytes = runs.iter().map(|run| run.bytes()).sum::<u64>();
+        if view.reservations.is_empty() {
+            return bytes;
+        }
         let leaving = view.reservations.iter().filter(|r| r.state == ReservationState::UnderWay);
         let leaving = leaving.flat_map(|reservation| {
             let inputs = reservation.plan.inputs.iter();
             inputs.filter(move |input| reservation.plan.place != Place::Into(input.run))
         });
         let leaving: u64 = leaving.map(|input| bytes_taken(runs, input)).sum();
-        runs.iter().map(|run| run.bytes()).sum::<u64>().saturating_sub(leaving)
+        bytes.saturating_sub(leaving)
     }
 
     /// Where pieces must go down now, deepest level first, so that there is room when the levels
@@ -194,39 +151,14 @@ impl Leveled {
 
     /// The pieces of a descent's source, best first.
     fn candidates(&self, view: &TreeView, descent: &Descent<'_>) -> Vec<Candidate> {
-        let source = descent.source;
-        if self.pick == Pick::WholeLevel {
-            let overlap_bytes = descent.target.map_or(0, |run| run.bytes());
-            let (piece, bytes) = (source.hull(), source.bytes());
-            return vec![Candidate { piece, bytes, overlap_bytes, rank: Rank(0.0) }];
-        }
         let cursor = view.memo(&cursor_name(descent.from)).and_then(|text| parse_key(text).ok());
-        let table = self.table(view);
-        let ruler = view.tree.levels().last().and_then(|level| level.runs().last());
-        let mut candidates: Vec<Candidate> = source
-            .slices()
-            .iter()
-            .map(|slice| {
-                let piece = slice.first_piece(table);
-                let bytes = slice.clip(&piece).map_or(0, |slice| slice.size().bytes);
-                let overlap = descent.target.map_or(&[][..], |run| run.overlapping(&piece));
-                let overlap_bytes = overlap.iter().map(|slice| slice.size().bytes).sum();
-                let rank = match self.pick {
-                    Pick::RoundRobin => match &cursor {
-                        Some(cursor) if piece.start < *cursor => 1.0,
-                        _ => 0.0,
-                    },
-                    Pick::MinOverlap => overlap_bytes as f64,
-                    Pick::Narrowest => ruler.map_or(0, |run| run.size_within(&piece).bytes) as f64,
-                    Pick::BestRatio => -(bytes as f64) / (overlap_bytes as f64 + 1.0),
-                    Pick::Oldest => slice.table().seq_max.0 as f64,
-                    Pick::WholeLevel => 0.0,
-                };
-                Candidate { piece, bytes, overlap_bytes, rank: Rank(rank) }
-            })
-            .collect();
-        candidates.sort_by(|left, right| left.rank.0.total_cmp(&right.rank.0));
-        candidates
+        self.pick.candidates(&Choice {
+            source: descent.source,
+            target: descent.target,
+            oldest: view.tree.disk_runs().next_back(),
+            cursor,
+            piece_bytes: self.table(view),
+        })
     }
 
     fn plan(&self, view: &TreeView, descent: &Descent<'_>, piece: &KeyRange) -> MergePlan {
@@ -251,7 +183,7 @@ impl Leveled {
         MergePlan {
             mode: if overlap.is_empty() { Mode::Move } else { Mode::Merge },
             cut_bytes: Some(self.table(view)),
-            reuse_bytes: None,
+            reuse: None,
             reason: descent.reason.clone(),
             inputs,
             place,
@@ -280,6 +212,9 @@ impl MergePolicy for Leveled {
     }
 
     fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        if let Some(first) = untie(view) {
+            return first;
+        }
         self.descents(view).find_map(|descent| {
             let candidates = self.candidates(view, &descent).into_iter();
             let mut plans = candidates.map(|candidate| self.plan(view, &descent, &candidate.piece));

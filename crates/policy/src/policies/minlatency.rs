@@ -3,7 +3,7 @@
 use super::{K, K_RANGE};
 use crate::stack::pressure_of_runs;
 use crate::tables::stack_depth;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
+use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, untie};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -85,6 +85,9 @@ impl Static {
         view: &TreeView,
         runs_after: fn(u64, u64) -> u64,
     ) -> Option<MergePlan> {
+        if let Some(first) = untie(view) {
+            return first;
+        }
         let stack = Stack::of(view);
         let flushes = if self.by_size { stack.flushes_by_size() } else { stack.flushes() };
         // A tree filled by other means can have runs before its first flush.

@@ -1,7 +1,7 @@
 //! Tiered: a full level becomes one run of the next.
 
 use crate::stack::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape};
+use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, untie};
 use lsmith_spec::Spec;
 use lsmith_tree::{LevelId, MergePlan, Place, Reason, Run, TreeView};
 use std::sync::Arc;
@@ -70,6 +70,9 @@ impl MergePolicy for Tiered {
     }
 
     fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        if let Some(first) = untie(view) {
+            return first;
+        }
         let levels = view.tree.levels().len().min(lsmith_tree::LEVELS_MAX - 1);
         (0..levels.max(1)).find_map(|level| {
             let memtable = view.tree.memory().runs().last().filter(|_| level == 0);

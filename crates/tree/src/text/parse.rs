@@ -5,7 +5,7 @@ use crate::edit::{AddPlace, Addition, TreeEdit};
 use crate::entry::SeqNo;
 use crate::level::Counters;
 use crate::memo::MemoChange;
-use crate::plan::{Input, MergePlan, Mode, Place, Reason};
+use crate::plan::{Input, MergePlan, Mode, Place, Reason, Reuse};
 use crate::range::{Key, KeyRange};
 use crate::run::{KnotId, Run, RunId};
 use crate::slice::{ProfilePoint, Size, Slice, Table, TableId};
@@ -233,7 +233,7 @@ fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
         place,
         mode,
         cut_bytes: None,
-        reuse_bytes: None,
+        reuse: None,
         memo: Vec::new(),
         reason: Reason::read(line.comment),
     };
@@ -241,7 +241,9 @@ fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
         if line.eat_word("cut") {
             plan.cut_bytes = Some(line.bytes()?);
         } else if line.eat_word("reuse") {
-            plan.reuse_bytes = Some(line.bytes()?);
+            let piece_bytes = line.bytes()?;
+            let slack_bytes = line.eat_word("slack").then(|| line.bytes()).transpose()?;
+            plan.reuse = Some(Reuse { piece_bytes, slack_bytes });
         } else if line.eat_word("note") {
             plan.memo.push(note(line)?);
         } else if line.eat_word("forget") {
@@ -309,10 +311,12 @@ fn view_head(line: &mut Scanner<'_>, view: &mut TreeView) -> Result<()> {
     while !line.is_done() {
         if line.eat_word("memtable") {
             view.memtable_bytes = line.bytes()?;
+        } else if line.eat_word("block") {
+            view.block_bytes = line.bytes()?;
         } else if line.eat_word("snapshot") {
             view.oldest_snapshot = Some(SeqNo(line.number("a sequence number")?));
         } else {
-            return Err(line.expected("`memtable` or `snapshot`"));
+            return Err(line.expected("`memtable`, `block` or `snapshot`"));
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use crate::range::KeyRange;
 use crate::run::Run;
 use crate::slice::{ProfilePoint, Size, Slice, Table};
 use crate::tree::{LevelId, Tree};
-use crate::view::{Reservation, ReservationState, TreeView};
+use crate::view::{BLOCK_BYTES_USUAL, Reservation, ReservationState, TreeView};
 use lsmith_spec::format_bytes;
 use std::fmt::{self, Display, Formatter, Result};
 
@@ -228,8 +228,11 @@ impl Display for MergePlan {
         if let Some(bytes) = self.cut_bytes {
             write!(f, " cut {}", format_bytes(bytes))?;
         }
-        if let Some(bytes) = self.reuse_bytes {
-            write!(f, " reuse {}", format_bytes(bytes))?;
+        if let Some(reuse) = self.reuse {
+            write!(f, " reuse {}", format_bytes(reuse.piece_bytes))?;
+            if let Some(bytes) = reuse.slack_bytes {
+                write!(f, " slack {}", format_bytes(bytes))?;
+            }
         }
         notes(f, &self.memo)?;
         let reason = self.reason.to_string();
@@ -250,6 +253,9 @@ impl Display for Reservation {
 impl Display for TreeView {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "view memtable {}", format_bytes(self.memtable_bytes))?;
+        if self.block_bytes != BLOCK_BYTES_USUAL {
+            write!(f, " block {}", format_bytes(self.block_bytes))?;
+        }
         if let Some(snapshot) = self.oldest_snapshot {
             write!(f, " snapshot {snapshot}")?;
         }

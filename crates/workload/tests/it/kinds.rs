@@ -15,7 +15,7 @@ const ALL: [&str; 12] = [
     "update(keys=2000)",
     "update(keys=2000, dist=zipf, order=sequential, skew=1)",
     "update(keys=2000, dist=uniform, share=0.1)",
-    "uniform(keys=100, ops=2k, deletes=0.25)",
+    "churn(keys=100, ops=2k, deletes=0.25)",
     "ycsb(a, value=10B)",
     "ycsb(d, records=500, ops=4k)",
     "ycsb(e, ops=500)",
@@ -40,7 +40,7 @@ fn the_same_seed_gives_the_same_stream() {
 
 #[test]
 fn another_seed_gives_another_stream() {
-    for text in ["load(keys=99, order=zipf", "update(keys=99", "uniform(keys=99", "ycsb(a"] {
+    for text in ["load(keys=99, order=zipf", "update(keys=99", "churn(keys=99", "ycsb(a"] {
         let with_seed = |seed: u64| ops(&build(&format!("{text}, seed={seed})")));
         assert_ne!(with_seed(1), with_seed(2), "{text}");
     }
@@ -65,9 +65,20 @@ fn canonical_spellings_are_canonical() {
         "update(keys=1M, ops=1500k, share=0.7, dist=latest, skew=0.99, value=1kB, \
          order=hashed, seed=1)"
     );
+    assert_eq!(spelled("churn(keys=10)"), "churn(keys=10, ops=10, deletes=0, value=1kB, seed=1)");
     assert_eq!(
-        spelled("uniform(keys=10)"),
-        "uniform(keys=10, ops=10, deletes=0, value=1kB, seed=1)"
+        spelled("uniform(keys=10, domain=99)"),
+        "uniform(domain=99, keys=10, ops=10, deletes=0.5, value=100B, weigh=entries, seed=1)"
+    );
+    assert_eq!(
+        spelled("normal(ops=5, weigh=records)"),
+        "normal(sigma=0.005, omega=10k, domain=1G, keys=1M, ops=5, deletes=0.5, value=100B, \
+         weigh=records, seed=1)"
+    );
+    assert_eq!(
+        spelled("tpc(districts=5, deletes=0)"),
+        "tpc(warehouses=100, districts=5, keys=1M, ops=1M, deletes=0, value=100B, \
+         weigh=entries, seed=1)"
     );
 }
 
@@ -99,11 +110,11 @@ fn items_are_bounded_tightly() {
 #[test]
 fn only_sequential_keys_need_no_table() {
     assert_eq!(build("load(keys=1k, order=sequential)").ranks(), Ranks::Identity);
-    assert_eq!(build("uniform(keys=1k)").ranks(), Ranks::Identity);
+    assert_eq!(build("churn(keys=1k)").ranks(), Ranks::Identity);
     assert_ne!(build("load(keys=1k)").ranks(), Ranks::Identity);
     assert_eq!(key(&build("load(keys=9, order=sequential)"), 8), "user00000000000000000008");
-    assert_eq!(key(&build("uniform(keys=100M)"), 1234), "00001234");
-    assert_eq!(key(&build("uniform(keys=100000001)"), 1234), "000001234");
+    assert_eq!(key(&build("churn(keys=100M)"), 1234), "00001234");
+    assert_eq!(key(&build("churn(keys=100000001)"), 1234), "000001234");
 }
 
 #[test]
@@ -170,8 +181,8 @@ fn updates_meet_the_keys_they_should() {
 }
 
 #[test]
-fn uniform_covers_its_keys_evenly() {
-    let drawn = ops(&build("uniform(keys=100, ops=100k, deletes=0.25, value=5B)"));
+fn churn_covers_its_keys_evenly() {
+    let drawn = ops(&build("churn(keys=100, ops=100k, deletes=0.25, value=5B)"));
     let deletes = share(&drawn, |op| *op == Op::delete(op.item));
     assert!((deletes - 0.25).abs() < 0.006, "{deletes}");
     assert!(drawn.iter().all(|op| *op == Op::delete(op.item) || *op == Op::put(op.item, 5)));
@@ -187,7 +198,8 @@ fn wrong_spellings_are_named() {
     assert_eq!(refused("laod"), "unknown workload `laod`; did you mean `load`?");
     assert_eq!(
         refused("sleep"),
-        "unknown workload `sleep`; expected one of: load, ycsb, update, uniform, trace"
+        "unknown workload `sleep`; expected one of: load, ycsb, update, churn, uniform, normal, \
+         tpc, trace"
     );
     assert_eq!(refused("load(key=5)"), "unknown parameter `key` of `load`; did you mean `keys`?");
     assert_eq!(refused("load(sead=5)"), "unknown parameter `sead` of `load`; did you mean `seed`?");

@@ -17,7 +17,7 @@ fn bytes_end_the_stream_once_written() {
 fn reads_write_nothing_and_deletes_their_key() {
     let read_only = build("ycsb(c, records=1, ops=50, bytes=1500B)");
     assert_eq!(ops(&read_only).len(), 51);
-    let deletes = build("uniform(keys=10, ops=100, deletes=1, bytes=40B)");
+    let deletes = build("churn(keys=10, ops=100, deletes=1, bytes=40B)");
     assert_eq!(ops(&deletes).len(), 5);
 }
 

@@ -3,6 +3,7 @@
 mod garbage;
 mod kinds;
 mod limits;
+mod steady;
 mod trace;
 mod ycsb;
 

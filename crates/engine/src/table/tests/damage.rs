@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{FOOTER_BYTES, FORMAT_VERSION, Footer};
-use crate::table::{Found, ReadCount};
+use crate::table::reader::{Found, ReadCount};
 
 /// A table in which everything occurs: versions over several blocks, tombstones, a huge value.
 fn entries() -> Vec<Entry> {

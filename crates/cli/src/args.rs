@@ -1,0 +1,184 @@
+//! What can be written on the command line.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// An LSM key-value store whose merge policy is a value you choose, and a lab that says what the
+/// choice will cost.
+#[derive(Debug, Parser)]
+#[command(name = "lsmith", version, propagate_version = true, arg_required_else_help = false)]
+pub(crate) struct Cli {
+    /// Print exactly one JSON object on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a workload on the real store under each policy, beside what simulations predict
+    Compare(CompareArgs),
+    /// Simulate a policy without a disk
+    Simulate(SimulateArgs),
+    /// Run a workload on the real store under one policy; the store stays
+    Run(RunArgs),
+    /// List every policy with its parameters, defaults and source
+    Policies,
+    /// Look into a store, or work on it
+    Db(DbArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Policies separated by `;`, such as 'tiered(ratio=4);leveled', or `all`
+    #[arg(long, default_value = "all", value_name = "SPECS")]
+    pub(crate) policies: String,
+    /// A workload, such as 'ycsb(a, records=100k, ops=200k)' or 'trace(FILE)'; can be repeated
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) workload: Vec<String>,
+    #[command(flatten)]
+    pub(crate) memtable: Memtable,
+    /// Where stores are made, each in a fresh directory that is removed afterwards [default: the
+    /// directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Memtable {
+    /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed
+    #[arg(long = "memtable", default_value = "4MiB", value_name = "BYTES", value_parser = bytes)]
+    pub(crate) bytes: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// The policy, such as 'binomial(k=4)'
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) policy: String,
+    /// How many memtables are flushed
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) flushes: u64,
+    /// What tables hold: `unit` (a size and nothing else) or `keyed` (the keys of a workload)
+    #[arg(long, default_value = "unit", value_name = "CONTENT")]
+    pub(crate) content: String,
+    /// The workload of keyed content [default: a load of 1 kB records in random order]
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) workload: Option<String>,
+    #[command(flatten)]
+    pub(crate) memtable: Memtable,
+    /// Print the tree after each flush
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) trace: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The policy, such as 'leveled(ratio=8)'
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) policy: String,
+    /// The workload, such as 'load(keys=1M)'
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) workload: String,
+    /// A new or empty directory; or one with a store, which is then gone on with, with memtables
+    /// as it has them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) memtable: Memtable,
+    /// Let merges run beside the writes, for speed, instead of having each write wait until the
+    /// tree has come to rest
+    #[arg(long)]
+    pub(crate) free: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Keys and values are taken byte for byte. They are printed as they are \
+where they are printable UTF-8; else all bytes that are not, and backslashes, are printed as \\xNN.")]
+pub(crate) struct DbArgs {
+    /// The directory of the store
+    pub(crate) dir: PathBuf,
+    /// The keyspace
+    #[arg(long, global = true, default_value = lsmith::DEFAULT_KEYSPACE, value_name = "NAME")]
+    pub(crate) keyspace: String,
+    #[command(subcommand)]
+    pub(crate) command: DbCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    /// Print the value of a key
+    Get {
+        #[arg(allow_hyphen_values = true)]
+        key: OsString,
+    },
+    /// Give a key a value; makes the store and the keyspace where they are missing
+    Put {
+        #[arg(allow_hyphen_values = true)]
+        key: OsString,
+        #[arg(allow_hyphen_values = true)]
+        value: OsString,
+    },
+    /// Remove a key
+    Delete {
+        #[arg(allow_hyphen_values = true)]
+        key: OsString,
+    },
+    /// Print entries in key order, a tab between key and value
+    Scan(ScanArgs),
+    /// Put the lines `key<TAB>value` of a file, or of standard input for `-`; makes the store and
+    /// the keyspace where they are missing
+    Ingest { file: PathBuf },
+    /// Merge everything into one run
+    Compact,
+    /// Print what the keyspace looks like
+    Stats,
+    /// Print the tree as text
+    Tree,
+    /// Look for damage in every file; exit 1 if there is any
+    Verify,
+    /// Print the merge policy and what it would do next, or set it
+    Policy {
+        /// The policy to set
+        spec: Option<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScanArgs {
+    /// The first key
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    pub(crate) from: Option<OsString>,
+    /// The key before which to stop
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    pub(crate) to: Option<OsString>,
+    /// Only keys that begin so
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
+    pub(crate) prefix: Option<OsString>,
+    /// From the last key to the first
+    #[arg(long)]
+    pub(crate) reverse: bool,
+    /// At most so many entries
+    #[arg(long, value_name = "N", value_parser = lsmith_spec::parse_count)]
+    pub(crate) limit: Option<u64>,
+}
+
+/// A size that is not 0.
+fn bytes(text: &str) -> Result<u64, String> {
+    match lsmith_spec::parse_bytes(text) {
+        Ok(0) => Err("expected at least 1B".to_owned()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A count that is not 0.
+fn count(text: &str) -> Result<u64, String> {
+    match lsmith_spec::parse_count(text) {
+        Ok(0) => Err("expected at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,81 @@
+//! Progress bars on a terminal, for commands that take more than a second.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lsmith_lab::Progress;
+use std::io::IsTerminal;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a command may take without a bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Shows each step of an experiment as a bar on standard error, once the command has taken a
+/// second; nothing where standard error is not a terminal.
+pub(crate) struct Bars {
+    shown: Arc<Mutex<Shown>>,
+    /// Gone when the command ends, which ends the thread that waits for the second.
+    _running: Sender<()>,
+}
+
+struct Shown {
+    /// Whether the second is over.
+    visible: bool,
+    bar: ProgressBar,
+}
+
+impl Bars {
+    pub(crate) fn new() -> Bars {
+        let shown = Arc::new(Mutex::new(Shown { visible: false, bar: ProgressBar::hidden() }));
+        let (running, ended) = channel();
+        if std::io::stderr().is_terminal() {
+            let shown = Arc::clone(&shown);
+            std::thread::spawn(move || {
+                if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    lock(&shown).show();
+                }
+            });
+        }
+        Bars { shown, _running: running }
+    }
+}
+
+impl Shown {
+    fn show(&mut self) {
+        self.visible = true;
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        self.bar.enable_steady_tick(Duration::from_millis(100));
+    }
+}
+
+fn lock(shown: &Mutex<Shown>) -> std::sync::MutexGuard<'_, Shown> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Progress for Bars {
+    fn begin(&self, step: &str, total: u64) {
+        let mut shown = lock(&self.shown);
+        shown.bar.finish_and_clear();
+        let template = match total {
+            0 => "{spinner} {msg} {elapsed}",
+            _ => "{bar:24} {percent:>3} % {msg} {eta}",
+        };
+        let hidden = ProgressDrawTarget::hidden();
+        let bar = ProgressBar::with_draw_target((total > 0).then_some(total), hidden);
+        let style = ProgressStyle::with_template(template).expect("the templates are right");
+        shown.bar = bar.with_style(style).with_message(step.to_owned());
+        if shown.visible {
+            shown.show();
+        }
+    }
+
+    fn advance(&self, done: u64) {
+        lock(&self.shown).bar.set_position(done);
+    }
+}
+
+impl Drop for Bars {
+    fn drop(&mut self) {
+        lock(&self.shown).bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,65 @@
+//! `db`: a look into a store, and work on it.
+
+mod look;
+mod work;
+
+use crate::args::{DbArgs, DbCommand};
+use crate::failure::bad_argument;
+use crate::specs;
+use lsmith::{Keyspace, Store};
+
+pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
+    match &args.command {
+        DbCommand::Get { key } => look::get(&to_read(args)?, key.as_encoded_bytes(), json),
+        DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, json),
+        DbCommand::Stats => look::stats(&to_read(args)?, json),
+        DbCommand::Tree => look::tree(&to_read(args)?, json),
+        DbCommand::Verify => look::verify(&open_to_read(args)?, json),
+        DbCommand::Policy { spec: None } => look::policy(&to_read(args)?, json),
+        DbCommand::Policy { spec: Some(spec) } => {
+            specs::policy(spec)?;
+            work::set_policy(&to_change(args)?, spec, json)
+        }
+        DbCommand::Put { key, value } => {
+            let (key, value) = (key.as_encoded_bytes(), value.as_encoded_bytes());
+            work::put(&to_fill(args)?, key, value, json)
+        }
+        DbCommand::Delete { key } => work::delete(&to_change(args)?, key.as_encoded_bytes(), json),
+        DbCommand::Ingest { file } => {
+            let input = work::open_input(file)?;
+            work::ingest(&to_fill(args)?, file, input, json)
+        }
+        DbCommand::Compact => work::compact(&to_change(args)?, json),
+    }
+}
+
+fn open_to_read(args: &DbArgs) -> lsmith::Result<Store> {
+    Store::builder(&args.dir).read_only(true).open()
+}
+
+/// The keyspace, for reading only.
+fn to_read(args: &DbArgs) -> anyhow::Result<Keyspace> {
+    existing(&open_to_read(args)?, args)
+}
+
+/// The keyspace, for changing what is there.
+fn to_change(args: &DbArgs) -> anyhow::Result<Keyspace> {
+    existing(&Store::builder(&args.dir).create_if_missing(false).open()?, args)
+}
+
+/// The keyspace, made with its store where there is none.
+fn to_fill(args: &DbArgs) -> anyhow::Result<Keyspace> {
+    Ok(Store::builder(&args.dir).open()?.keyspace(&args.keyspace)?)
+}
+
+/// A keyspace that is there, or the nearest name of one that is.
+fn existing(store: &Store, args: &DbArgs) -> anyhow::Result<Keyspace> {
+    store.existing_keyspace(&args.keyspace).map_err(|error| {
+        let names = store.keyspaces();
+        let known: Vec<&str> = names.iter().map(String::as_str).collect();
+        match lsmith_spec::nearest(&args.keyspace, &known) {
+            Some(nearest) => bad_argument(format!("{error}; did you mean `{nearest}`?")),
+            None => error.into(),
+        }
+    })
+}

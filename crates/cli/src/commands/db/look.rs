@@ -1,0 +1,151 @@
+//! What only reads.
+
+use crate::args::ScanArgs;
+use crate::output::{Output, json_text, print, print_json, readable};
+use crate::table::table;
+use anyhow::bail;
+use lsmith::{Keyspace, Store};
+use serde_json::{Map, Value, json};
+use std::ops::Bound;
+
+pub(super) fn get(keyspace: &Keyspace, key: &[u8], json: bool) -> anyhow::Result<()> {
+    match keyspace.get(key)? {
+        None => bail!("there is no key `{}` in keyspace {}", readable(key), keyspace.name()),
+        Some(value) if json => {
+            print_json(&json!({ "key": json_text(key), "value": json_text(&value) }))
+        }
+        Some(value) => Ok(print(readable(&value))?),
+    }
+}
+
+pub(super) fn scan(keyspace: &Keyspace, args: &ScanArgs, json: bool) -> anyhow::Result<()> {
+    let entries = match &args.prefix {
+        Some(prefix) => keyspace.prefix(prefix.as_encoded_bytes()),
+        None => {
+            let from = args.from.as_ref().map(|key| Bound::Included(key.as_encoded_bytes()));
+            let to = args.to.as_ref().map(|key| Bound::Excluded(key.as_encoded_bytes()));
+            let bounds = (from.unwrap_or(Bound::Unbounded), to.unwrap_or(Bound::Unbounded));
+            keyspace.range::<&[u8]>(bounds)
+        }
+    };
+    let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    match args.reverse {
+        true => print_entries(entries.rev().take(limit), json),
+        false => print_entries(entries.take(limit), json),
+    }
+}
+
+/// Prints entries as they come, however many there are.
+fn print_entries<B: AsRef<[u8]>>(
+    entries: impl Iterator<Item = lsmith::Result<(B, B)>>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let mut output = Output::new();
+    let mut separator = "{\"entries\":[";
+    for entry in entries {
+        let (key, value) = entry?;
+        let (key, value) = (key.as_ref(), value.as_ref());
+        if json {
+            let entry = json!({ "key": json_text(key), "value": json_text(value) });
+            output.bytes(format!("{separator}{entry}").as_bytes())?;
+            separator = ",";
+        } else {
+            output.line(format_args!("{}\t{}", readable(key), readable(value)))?;
+        }
+    }
+    if json {
+        let start = if separator == "," { "" } else { separator };
+        output.line(format_args!("{start}]}}"))?;
+    }
+    Ok(output.finish()?)
+}
+
+pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
+    let stats = keyspace.stats();
+    let mut fields = Map::new();
+    for (name, value) in [
+        ("keyspace", json!(stats.name)),
+        ("policy", json!(stats.policy)),
+        ("memtable_bytes", json!(stats.memtable_bytes)),
+        ("memory_bytes", json!(stats.memory_bytes)),
+        ("runs", json!(stats.runs)),
+        ("tables", json!(stats.tables)),
+        ("table_bytes", json!(stats.table_bytes)),
+        ("logical_bytes", json!(stats.logical_bytes)),
+        ("entries", json!(stats.entries)),
+        ("tombstones", json!(stats.tombstones)),
+        ("flushes", json!(stats.flushes)),
+        ("pressure", json!(stats.pressure)),
+        ("keyspaces", json!(keyspace.store().keyspaces())),
+    ] {
+        fields.insert(name.to_owned(), value);
+    }
+    if json {
+        return print_json(&fields);
+    }
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Array(names) => {
+            names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+        }
+        value => value.to_string(),
+    };
+    let rows = fields.iter().map(|(name, value)| vec![name.clone(), text(value)]);
+    Ok(print(table(&["of the keyspace", ""], 2, rows.collect()))?)
+}
+
+pub(super) fn tree(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
+    let tree = keyspace.tree().to_string();
+    match json {
+        true => print_json(&json!({ "tree": tree })),
+        false => Ok(print(tree.trim_end())?),
+    }
+}
+
+pub(super) fn verify(store: &Store, json: bool) -> anyhow::Result<()> {
+    let damage = store.verify()?;
+    if json {
+        let damage = damage.iter().map(|error| {
+            json!({
+                "path": error.path().map(|path| path.to_string_lossy()),
+                "offset": error.offset(),
+                "message": error.to_string(),
+            })
+        });
+        print_json(&json!({ "damage": damage.collect::<Value>() }))?;
+    } else if damage.is_empty() {
+        print("no damage found")?;
+    } else {
+        let mut output = Output::new();
+        damage.iter().try_for_each(|error| output.line(error))?;
+        output.finish()?;
+    }
+    match damage.len() {
+        0 => Ok(()),
+        1 => bail!("1 place is damaged"),
+        count => bail!("{count} places are damaged"),
+    }
+}
+
+pub(super) fn policy(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
+    let (spec, explanation) = (keyspace.merge_policy(), keyspace.explain());
+    let plan = explanation.plan.map(|plan| plan.to_string());
+    if json {
+        let runners_up = explanation
+            .runners_up
+            .iter()
+            .map(|(plan, why)| json!({ "plan": plan.to_string(), "why": why }));
+        return print_json(&json!({
+            "policy": spec,
+            "plan": plan,
+            "runners_up": runners_up.collect::<Value>(),
+        }));
+    }
+    let mut output = Output::new();
+    output.line(format_args!("policy {spec}"))?;
+    output.line(plan.as_deref().unwrap_or("nothing to merge"))?;
+    for (plan, why) in &explanation.runners_up {
+        output.line(format_args!("not {plan}: {why}"))?;
+    }
+    Ok(output.finish()?)
+}

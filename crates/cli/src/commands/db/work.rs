@@ -1,0 +1,122 @@
+//! What changes a store.
+
+use crate::bars::Bars;
+use crate::failure::bad_argument;
+use crate::output::{json_text, print, print_json};
+use anyhow::{Context, bail};
+use lsmith::{Batch, Keyspace, PersistMode};
+use lsmith_lab::Progress;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// Lines between two notes of progress.
+const LINES_PER_NOTE: u64 = 4096;
+
+pub(super) fn put(
+    keyspace: &Keyspace,
+    key: &[u8],
+    value: &[u8],
+    json: bool,
+) -> anyhow::Result<()> {
+    let mut batch = Batch::new();
+    batch.put(keyspace, key, value);
+    keyspace.store().write(batch, PersistMode::SyncData)?;
+    match json {
+        true => print_json(&json!({ "put": json_text(key) })),
+        false => Ok(()),
+    }
+}
+
+pub(super) fn delete(keyspace: &Keyspace, key: &[u8], json: bool) -> anyhow::Result<()> {
+    let mut batch = Batch::new();
+    batch.delete(keyspace, key);
+    keyspace.store().write(batch, PersistMode::SyncData)?;
+    match json {
+        true => print_json(&json!({ "deleted": json_text(key) })),
+        false => Ok(()),
+    }
+}
+
+/// Opens the file that is to be ingested, before the store: a wrong name must not make a store.
+pub(super) fn open_input(file: &Path) -> anyhow::Result<Box<dyn BufRead>> {
+    if file == Path::new("-") {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    match File::open(file) {
+        Ok(input) => Ok(Box::new(BufReader::with_capacity(1 << 20, input))),
+        Err(error) => Err(bad_argument(format!("cannot open {}: {error}", file.display()))),
+    }
+}
+
+pub(super) fn ingest(
+    keyspace: &Keyspace,
+    file: &Path,
+    mut input: Box<dyn BufRead>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let bars = Bars::new();
+    bars.begin(&format!("ingesting {}", file.display()), 0);
+    let mut count = 0;
+    let ended = ingest_lines(keyspace, &mut *input, &mut count, &bars);
+    // What was taken before an error stays, and must stay.
+    keyspace.store().persist(PersistMode::SyncAll)?;
+    drop(bars);
+    ended.with_context(|| format!("{}, line {}", file.display(), count + 1))?;
+    match json {
+        true => print_json(&json!({ "ingested": count })),
+        false => Ok(print(format_args!("ingested {count} entries"))?),
+    }
+}
+
+/// Puts line by line, and counts in `count` the lines done.
+fn ingest_lines(
+    keyspace: &Keyspace,
+    input: &mut dyn BufRead,
+    count: &mut u64,
+    progress: &dyn Progress,
+) -> anyhow::Result<()> {
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let Some(tab) = text.iter().position(|&byte| byte == b'\t') else {
+            bail!("expected a key, a tab and a value, found no tab");
+        };
+        let (key, value) = (&text[..tab], &text[tab + 1..]);
+        keyspace.put(key, value)?;
+        *count += 1;
+        if *count % LINES_PER_NOTE == 0 {
+            progress.advance(*count);
+        }
+        line.clear();
+    }
+    Ok(())
+}
+
+pub(super) fn compact(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
+    let bars = Bars::new();
+    bars.begin("merging everything into one run", 0);
+    keyspace.merge()?;
+    drop(bars);
+    let stats = keyspace.stats();
+    if json {
+        return print_json(&json!({
+            "runs": stats.runs,
+            "tables": stats.tables,
+            "table_bytes": stats.table_bytes,
+            "entries": stats.entries,
+        }));
+    }
+    let told = format!("{} entries, {} bytes in tables", stats.entries, stats.table_bytes);
+    Ok(print(told)?)
+}
+
+pub(super) fn set_policy(keyspace: &Keyspace, spec: &str, json: bool) -> anyhow::Result<()> {
+    keyspace.set_merge_policy(spec)?;
+    let spec = keyspace.merge_policy();
+    match json {
+        true => print_json(&json!({ "policy": spec })),
+        false => Ok(print(format_args!("policy {spec}"))?),
+    }
+}

@@ -1,0 +1,86 @@
+//! `run`: one workload on the real store.
+
+use crate::args::RunArgs;
+use crate::bars::Bars;
+use crate::output::{print, print_json};
+use crate::specs;
+use crate::table::{cost, cost_if_known, short, table};
+use lsmith_lab::{Amount, Costs, EngineReport, Mode, Options, run as run_in_lab};
+
+pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
+    let policy = specs::policy(&args.policy)?.spec().to_string();
+    let workload = specs::workload(&args.workload)?;
+    let options = Options {
+        memtable_bytes: args.memtable.bytes,
+        mode: if args.free { Mode::Free } else { Mode::Lockstep },
+        ..Options::default()
+    };
+    let bars = Bars::new();
+    let report = run_in_lab(&policy, &workload, &args.dir, &options, &bars)?;
+    drop(bars);
+    match json {
+        true => print_json(&report),
+        false => Ok(print(shown(&report))?),
+    }
+}
+
+/// The figures that store and simulations share, one per row.
+pub(crate) fn cost_rows(costs: &Costs) -> Vec<Vec<String>> {
+    let rows = [
+        ("flushes", costs.flushes.to_string()),
+        ("merges", costs.merges.to_string()),
+        ("moves", costs.moves.to_string()),
+        ("write_cost_eager", cost(costs.write_cost_eager)),
+        ("write_cost_system", cost(costs.write_cost_system)),
+        ("read_cost_mean", cost(costs.read_cost_mean)),
+        ("read_cost_mean_l0_one", cost(costs.read_cost_mean_l0_one)),
+        ("runs_max", costs.runs_max.to_string()),
+        ("space_cost_peak", cost_if_known(costs.space_cost_peak)),
+        ("space_cost_mean", cost_if_known(costs.space_cost_mean)),
+    ];
+    rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+}
+
+/// Sizes, one behind the other.
+pub(crate) fn size_list(sizes: &[Amount]) -> String {
+    let texts: Vec<String> = sizes
+        .iter()
+        .map(|size| if size.0.fract() == 0.0 { size.0.to_string() } else { cost(size.0) })
+        .collect();
+    texts.join(" ")
+}
+
+fn shown(report: &EngineReport) -> String {
+    let mut rows = Vec::new();
+    let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+    row("policy", report.settings.policy.clone());
+    row("workload", report.settings.workload.clone());
+    row("mode", report.mode.to_owned());
+    row("memtable bytes", report.settings.memtable_bytes.to_string());
+    rows.extend(cost_rows(&report.costs));
+    let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+    row("write_cost_user", cost_if_known(report.write_cost_user));
+    row("read_cost_measured, hit", cost_if_known(report.read_cost_measured.hit));
+    row("read_cost_measured, miss", cost_if_known(report.read_cost_measured.miss));
+    row("operations", report.ops.to_string());
+    for phase in &report.phases {
+        let per_second = short(phase.ops_per_second);
+        row(&format!("operations per second, {}", phase.name), per_second);
+    }
+    row("seconds", short(report.seconds));
+    row("cpu seconds", short(report.cpu_seconds));
+    let bytes = &report.bytes.physical;
+    for (name, bytes) in [
+        ("bytes of the user", bytes.user),
+        ("bytes of the log", bytes.log),
+        ("bytes of flushes", bytes.flush),
+        ("bytes read by merges", bytes.merge_read),
+        ("bytes written by merges", bytes.merge_written),
+        ("bytes of metadata", bytes.metadata),
+    ] {
+        row(name, short(bytes as f64));
+    }
+    let told = "All phases count, and all flushes completed; the memtable that is active at the \
+                end stays in memory and in the log.";
+    format!("{}\n{told}", table(&["figure", "value"], 2, rows))
+}

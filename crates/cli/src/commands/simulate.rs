@@ -1,0 +1,86 @@
+//! `simulate`: a policy without a disk.
+
+use super::run::{cost_rows, size_list};
+use crate::args::SimulateArgs;
+use crate::bars::Bars;
+use crate::failure::{bad_argument, tell};
+use crate::output::{Output, print_json};
+use crate::specs;
+use crate::table::{short, table};
+use lsmith_lab::{Content, Progress, Simulated, simulate as simulate_in_lab};
+use lsmith_sim::KeyedWorkload;
+use lsmith_spec::SpecError;
+use lsmith_tree::Tree;
+
+/// Logical bytes of a record of the default workload, at least.
+const RECORD_BYTES: u64 = 1000;
+
+pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
+    let policy = specs::policy(&args.policy)?;
+    let keyed;
+    let content = match args.content.as_str() {
+        "unit" if args.workload.is_some() => {
+            let told = "unit content counts by size alone: a workload needs `--content keyed`";
+            return Err(bad_argument(told));
+        }
+        "unit" => Content::Unit { flushes: args.flushes },
+        "keyed" => {
+            keyed = keyed_workload(args)?;
+            Content::Keyed(&keyed)
+        }
+        "fluid" => {
+            return Err(bad_argument("fluid content is not there yet; choose `unit` or `keyed`"));
+        }
+        other => return Err(bad_argument(SpecError::unknown("content", other, &["unit", "keyed"]))),
+    };
+
+    let mut output = Output::new();
+    let mut printed = Ok(());
+    let bars = Bars::new();
+    bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
+    let mut done = 0;
+    let mut on_rest = |tree: &Tree| {
+        done += 1;
+        if args.trace && printed.is_ok() {
+            printed = output.line(format_args!("# flush {done}\n{tree}"));
+        } else if done % 256 == 0 {
+            bars.advance(done);
+        }
+    };
+    let simulated = simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_rest)?;
+    drop(bars);
+    printed?;
+    let flushes = simulated.report.costs.flushes;
+    if flushes < args.flushes {
+        tell(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
+    }
+    if json {
+        return print_json(&simulated);
+    }
+    output.line(shown(&simulated))?;
+    Ok(output.finish()?)
+}
+
+fn keyed_workload(args: &SimulateArgs) -> anyhow::Result<KeyedWorkload> {
+    let enough = || {
+        let keys = args.flushes.saturating_mul(args.memtable.bytes) / RECORD_BYTES + 1;
+        format!("load(keys={keys}, value={RECORD_BYTES}B)")
+    };
+    let spec = args.workload.clone().unwrap_or_else(enough);
+    Ok(KeyedWorkload::new(specs::workload_of_flushes(&spec, args.flushes)?))
+}
+
+fn shown(simulated: &Simulated) -> String {
+    let mut rows = vec![vec!["policy".to_owned(), simulated.policy.clone()]];
+    rows.extend(simulated.workload.iter().map(|spec| vec!["workload".to_owned(), spec.clone()]));
+    rows.extend(cost_rows(&simulated.report.costs));
+    rows.push(vec!["seconds".to_owned(), short(simulated.report.seconds)]);
+    let unit = if simulated.content == "unit" { "flushes" } else { "bytes" };
+    if let Some(sizes) = &simulated.sizes_oldest_first {
+        rows.push(vec![format!("runs, oldest first, {unit}"), size_list(sizes)]);
+    }
+    if let Some(levels) = &simulated.levels {
+        rows.push(vec![format!("levels, newest first, {unit}"), size_list(levels)]);
+    }
+    table(&["figure", "value"], 2, rows).to_string()
+}

@@ -1,0 +1,111 @@
+//! How commands fail: one line on standard error, and an exit code.
+
+use anyhow::Error;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::fmt;
+use std::process::ExitCode;
+
+/// The command could not do what it was asked for.
+const FAILED: u8 = 1;
+/// What it was asked for makes no sense.
+const BAD_ARGUMENT: u8 = 2;
+
+/// Something on the command line is wrong.
+#[derive(Debug)]
+struct BadArgument(String);
+
+impl fmt::Display for BadArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BadArgument {}
+
+/// An error that says what is wrong on the command line.
+pub(crate) fn bad_argument(told: impl fmt::Display) -> Error {
+    BadArgument(told.to_string()).into()
+}
+
+/// Tells `error` and gives the exit code. Whoever reads our output no longer has had enough: that
+/// is no failure.
+pub(crate) fn report(error: &Error) -> ExitCode {
+    let is_pipe = |io: &std::io::Error| io.kind() == std::io::ErrorKind::BrokenPipe;
+    if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe)) {
+        return ExitCode::SUCCESS;
+    }
+    let code = match error.chain().any(|cause| cause.is::<BadArgument>()) {
+        true => BAD_ARGUMENT,
+        false => FAILED,
+    };
+    tell(&format!("{error:#}"));
+    ExitCode::from(code)
+}
+
+/// Prints one line on standard error.
+pub(crate) fn tell(message: &str) {
+    let line: Vec<&str> = message.split_whitespace_lines().collect();
+    eprintln!("lsmith: {}", line.join(" "));
+}
+
+trait Lines {
+    /// The lines, trimmed, without empty ones.
+    fn split_whitespace_lines(&self) -> impl Iterator<Item = &str>;
+}
+
+impl Lines for str {
+    fn split_whitespace_lines(&self) -> impl Iterator<Item = &str> {
+        self.lines().map(str::trim).filter(|line| !line.is_empty())
+    }
+}
+
+/// What to do when the command line could not be parsed: print the help that was asked for, or say
+/// in one line what is wrong.
+pub(crate) fn of_parsing(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // Nobody to tell if nobody reads it.
+        let _gone = error.print();
+        return ExitCode::SUCCESS;
+    }
+    tell(&one_line(error));
+    ExitCode::from(BAD_ARGUMENT)
+}
+
+/// The first paragraph of `error`, and what may have been meant.
+fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        || error.kind() == ErrorKind::MissingSubcommand
+    {
+        let known = error.get(ContextKind::ValidSubcommand).map(texts).unwrap_or_default();
+        let known = if known.is_empty() { String::new() } else { format!(": {}", known.join(", ")) };
+        return format!("a command is missing{known}");
+    }
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let paragraph: Vec<&str> =
+        text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    let mut line = paragraph.join(" ");
+    if let Some(meant) = meant(error) {
+        line = format!("{line}; did you mean `{meant}`?");
+    }
+    line
+}
+
+/// The right spelling nearest to what was written.
+fn meant(error: &clap::Error) -> Option<String> {
+    let kinds = [
+        ContextKind::SuggestedSubcommand,
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+    ];
+    let suggested = kinds.into_iter().find_map(|kind| error.get(kind));
+    suggested.map(texts).and_then(|texts| texts.into_iter().next())
+}
+
+fn texts(value: &ContextValue) -> Vec<String> {
+    match value {
+        ContextValue::String(text) => vec![text.clone()],
+        ContextValue::Strings(texts) => texts.clone(),
+        _ => Vec::new(),
+    }
+}

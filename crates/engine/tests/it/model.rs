@@ -1,0 +1,395 @@
+//! The store against a `BTreeMap`.
+//!
+//! Promised: whatever is done in whatever order, under every merge policy and across switches of
+//! policies, flushes, merges by hand and reopenings, in lockstep and with threads, every read and
+//! every scan (forward, reverse, from both ends, of ranges and prefixes, of now and of snapshots,
+//! with iterators held meanwhile) gives what the same operations on sorted maps give. At the end
+//! the store finds no damage in itself, and its trees are legal.
+
+use crate::dice::{Dice, with_seeds};
+use lsmith::env::MemEnv;
+use lsmith::{Batch, Iter, Keyspace, PersistMode, Snapshot, Store};
+use lsmith_policy::Registry;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+const SPACES: [&str; 2] = ["left", "right"];
+
+/// What is switched between, besides each built-in policy with its defaults.
+const POLICIES: [&str; 13] = [
+    "constant(k=2)",
+    "bigtable(k=2)",
+    "exploring(k=2, min=2)",
+    "minlatency(k=2)",
+    "binomial(k=2)",
+    "tiered(ratio=2)",
+    "leveled(ratio=2, l0=1, pick=round_robin, table=600B)",
+    "leveled(ratio=2, l0=2, pick=min_overlap, table=300B)",
+    "leveled(ratio=2, l0=1, pick=narrowest, table=600B)",
+    "leveled(ratio=3, l0=3, pick=best_ratio, table=900B)",
+    "leveled(ratio=2, l0=1, pick=oldest, table=600B)",
+    "leveled(ratio=2, l0=1, pick=whole_level, table=600B)",
+    "leveled(ratio=4, l0=1, pick=min_overlap, table=150B)",
+];
+
+/// Every policy that a run begins with.
+pub(crate) fn policies() -> Vec<String> {
+    let registry = Registry::builtin();
+    let bare = registry.infos().iter().map(|info| info.name.to_string());
+    bare.chain(POLICIES.map(String::from)).collect()
+}
+
+/// A snapshot, and what it must show.
+struct Held {
+    snapshot: Snapshot,
+    maps: [Map; 2],
+}
+
+/// An iterator under way, and the entries that it has still to give.
+struct Walk {
+    iter: Iter,
+    left: std::collections::VecDeque<(Vec<u8>, Vec<u8>)>,
+}
+
+struct Run {
+    dice: Dice,
+    env: MemEnv,
+    lockstep: bool,
+    policy: String,
+    keys: Vec<Vec<u8>>,
+    store: Option<Store>,
+    maps: [Map; 2],
+    /// Keys that were inserted when absent and not written since: those may be removed.
+    inserted: [BTreeMap<Vec<u8>, ()>; 2],
+    held: Vec<Held>,
+    walks: Vec<Walk>,
+}
+
+impl Run {
+    fn new(seed: u64, policy: &str, lockstep: bool) -> Run {
+        let mut dice = Dice::new(seed);
+        let mut run = Run {
+            keys: keys(&mut dice),
+            dice,
+            env: MemEnv::new(),
+            lockstep,
+            policy: policy.to_string(),
+            store: None,
+            maps: Default::default(),
+            inserted: Default::default(),
+            held: Vec::new(),
+            walks: Vec::new(),
+        };
+        run.open();
+        run
+    }
+
+    fn open(&mut self) {
+        let memtable_bytes = [200, 600, 1500][self.dice.below(3)];
+        let builder = Store::builder("/store")
+            .env(Arc::new(self.env.clone()))
+            .policy(&self.policy)
+            .memtable_bytes(memtable_bytes)
+            .block_bytes([40, 80, 200][self.dice.below(3)])
+            .cache_bytes([0, 2000, 1 << 20][self.dice.below(3)])
+            .filter_bits([0, 4, 10][self.dice.below(3)])
+            .log_bytes(64 << 10)
+            .threads(1 + self.dice.below(3))
+            .lockstep(self.lockstep);
+        let store = builder.open().unwrap();
+        for name in SPACES {
+            store.keyspace(name).unwrap();
+        }
+        self.store = Some(store);
+    }
+
+    fn store(&self) -> &Store {
+        self.store.as_ref().expect("open but while it is reopened")
+    }
+
+    fn space(&self, which: usize) -> Keyspace {
+        self.store().existing_keyspace(SPACES[which]).unwrap()
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        self.dice.pick(&self.keys).clone()
+    }
+
+    fn step(&mut self) {
+        match self.dice.below(100) {
+            0..=39 => self.write_one(),
+            40..=49 => self.write_batch(),
+            50..=64 => self.read(),
+            65..=74 => self.scan(),
+            75..=78 => self.hold_snapshot(),
+            79..=81 => self.drop_snapshot(),
+            82..=85 => self.begin_walk(),
+            86..=92 => self.go_on_walking(),
+            93..=95 => self.flush(),
+            96 => self.merge(),
+            97..=98 => self.switch_policy(),
+            _ => self.reopen(),
+        }
+    }
+
+    /// Chooses a write that keeps the promises of inserts and removes, and makes it in the maps.
+    fn choose(&mut self, batch: &mut Batch) {
+        let which = self.dice.below(2);
+        let (space, key) = (self.space(which), self.key());
+        let value = match self.dice.below(60) {
+            0 => self.dice.bytes(3000),
+            length => self.dice.bytes(length / 2),
+        };
+        let present = self.maps[which].contains_key(&key);
+        let removable = self.inserted[which].remove(&key).is_some();
+        match self.dice.below(10) {
+            0..=2 if present && removable => batch.remove(&space, &key),
+            0..=3 => batch.delete(&space, &key),
+            4..=6 if !present => {
+                batch.insert(&space, &key, &value);
+                self.inserted[which].insert(key.clone(), ());
+                self.maps[which].insert(key, value);
+                return;
+            }
+            _ => {
+                batch.put(&space, &key, &value);
+                self.maps[which].insert(key, value);
+                return;
+            }
+        }
+        self.maps[which].remove(&key);
+    }
+
+    fn write_one(&mut self) {
+        let mut batch = Batch::new();
+        self.choose(&mut batch);
+        self.store().write(batch, PersistMode::Buffer).unwrap();
+    }
+
+    fn write_batch(&mut self) {
+        let mut batch = Batch::new();
+        for _ in 0..self.dice.below(12) {
+            self.choose(&mut batch);
+        }
+        let mode = *self.dice.pick(&[PersistMode::Buffer, PersistMode::SyncData]);
+        self.store().write(batch, mode).unwrap();
+    }
+
+    fn read(&mut self) {
+        let (which, key) = (self.dice.below(2), self.key());
+        let space = self.space(which);
+        if !self.held.is_empty() && self.dice.chance(50) {
+            let held = self.dice.pick(&self.held);
+            let found = held.snapshot.get(&space, &key).unwrap();
+            assert_eq!(found.as_deref(), held.maps[which].get(&key).map(Vec::as_slice));
+        } else {
+            let expected = self.maps[which].get(&key);
+            let found = space.get(&key).unwrap();
+            assert_eq!(found.as_deref(), expected.map(Vec::as_slice));
+            assert_eq!(space.contains(&key).unwrap(), expected.is_some());
+        }
+    }
+
+    /// Bounds that are in order, as a `BTreeMap` wants them.
+    fn bounds(&mut self) -> Bounds {
+        let mut ends = [self.key(), self.key()];
+        ends.sort();
+        let mut bound = |key: &Vec<u8>| match self.dice.below(4) {
+            0 => Bound::Unbounded,
+            1 => Bound::Excluded(key.clone()),
+            _ => Bound::Included(key.clone()),
+        };
+        let bounds = (bound(&ends[0]), bound(&ends[1]));
+        match &bounds {
+            (Bound::Excluded(low), Bound::Excluded(high)) if low == high => {
+                (Bound::Included(low.clone()), Bound::Excluded(high.clone()))
+            }
+            _ => bounds,
+        }
+    }
+
+    /// A scan of now or of a snapshot, and what it must give.
+    fn walk(&mut self) -> Walk {
+        let which = self.dice.below(2);
+        let space = self.space(which);
+        if self.dice.chance(20) {
+            let mut prefix = self.key();
+            prefix.truncate(self.dice.below(4));
+            let left = self.maps[which].iter().filter(|(key, _)| key.starts_with(&prefix));
+            let left = left.map(|(key, value)| (key.clone(), value.clone())).collect();
+            return Walk { iter: space.prefix(&prefix), left };
+        }
+        let bounds = self.bounds();
+        let held = match self.held.is_empty() || self.dice.chance(50) {
+            true => None,
+            false => Some(self.dice.pick(&self.held)),
+        };
+        let (iter, map) = match held {
+            Some(held) => (held.snapshot.range(&space, bounds.clone()), &held.maps[which]),
+            None => (space.range(bounds.clone()), &self.maps[which]),
+        };
+        let left = map.range(bounds).map(|(key, value)| (key.clone(), value.clone()));
+        Walk { iter, left: left.collect() }
+    }
+
+    fn scan(&mut self) {
+        let mut walk = self.walk();
+        let back = *self.dice.pick(&[0, 50, 100]);
+        while walk.step(&mut self.dice, back) {}
+        assert!(walk.iter.next().is_none() && walk.iter.next_back().is_none(), "an end is an end");
+    }
+
+    fn begin_walk(&mut self) {
+        if self.walks.len() < 4 {
+            let walk = self.walk();
+            self.walks.push(walk);
+        }
+    }
+
+    fn go_on_walking(&mut self) {
+        if self.walks.is_empty() {
+            return;
+        }
+        let index = self.dice.below(self.walks.len());
+        for _ in 0..self.dice.below(10) {
+            if !self.walks[index].step(&mut self.dice, 50) {
+                self.walks.swap_remove(index);
+                return;
+            }
+        }
+    }
+
+    fn hold_snapshot(&mut self) {
+        let snapshot = self.store().snapshot();
+        self.held.push(Held { snapshot, maps: self.maps.clone() });
+        if self.held.len() > 4 {
+            self.drop_snapshot();
+        }
+    }
+
+    fn drop_snapshot(&mut self) {
+        if !self.held.is_empty() {
+            let index = self.dice.below(self.held.len());
+            self.held.swap_remove(index);
+        }
+    }
+
+    fn flush(&mut self) {
+        match self.dice.below(3) {
+            0 => self.store().flush().unwrap(),
+            1 => self.store().settle().unwrap(),
+            _ => {
+                let which = self.dice.below(2);
+                self.space(which).flush().unwrap();
+            }
+        }
+    }
+
+    fn merge(&mut self) {
+        let which = self.dice.below(2);
+        let space = self.space(which);
+        space.merge().unwrap();
+        if self.lockstep {
+            assert!(space.tree().memory().runs().is_empty());
+        }
+    }
+
+    fn switch_policy(&mut self) {
+        let which = self.dice.below(2);
+        let policies = policies();
+        let policy = self.dice.pick(&policies);
+        self.space(which).set_merge_policy(policy).unwrap();
+    }
+
+    fn reopen(&mut self) {
+        self.held.clear();
+        // Iterators go on: they hold what they read.
+        self.store = None;
+        self.open();
+        self.check_all();
+    }
+
+    /// Reads everything, both ways.
+    fn check_all(&self) {
+        for which in 0..2 {
+            let space = self.space(which);
+            let forward: Map = space.iter().map(pair).collect();
+            assert_eq!(forward, self.maps[which]);
+            let backward: Vec<_> = space.iter().rev().map(pair).collect();
+            assert!(backward.into_iter().eq(self.maps[which].clone().into_iter().rev()));
+        }
+        assert_eq!(self.store().stats().plans_refused, 0);
+    }
+
+    fn finish(mut self) {
+        self.check_all();
+        for walk in &mut self.walks {
+            while walk.step(&mut self.dice, 30) {}
+        }
+        self.store().flush().unwrap();
+        self.check_all();
+        assert!(self.store().verify().unwrap().is_empty());
+        for which in 0..2 {
+            let tree = self.space(which).tree();
+            lsmith_tree::check_tree(&tree).unwrap();
+            assert_eq!(tree.to_string().parse::<lsmith_tree::Tree>().unwrap(), tree);
+        }
+    }
+}
+
+impl Walk {
+    /// Takes one entry, in `back` of 100 cases from the back; false at the end.
+    fn step(&mut self, dice: &mut Dice, back: usize) -> bool {
+        let (found, expected) = match dice.chance(back) {
+            true => (self.iter.next_back(), self.left.pop_back()),
+            false => (self.iter.next(), self.left.pop_front()),
+        };
+        assert_eq!(found.map(pair), expected);
+        expected.is_some()
+    }
+}
+
+fn pair(entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>) -> (Vec<u8>, Vec<u8>) {
+    let (key, value) = entry.unwrap();
+    (key.to_vec(), value.to_vec())
+}
+
+/// Keys of all lengths, many with long common starts, with the least and the greatest bytes.
+fn keys(dice: &mut Dice) -> Vec<Vec<u8>> {
+    let starts: [&[u8]; 5] = [b"", b"a", b"common/start/", b"\xff\xff", b"\0"];
+    let count = [20, 80, 300][dice.below(3)];
+    let mut keys: Vec<Vec<u8>> = (0..count)
+        .map(|_| {
+            let tail: Vec<u8> = (0..dice.below(4)).map(|_| *dice.pick(b"\0ab\xff/")).collect();
+            [*dice.pick(&starts), &[b'0' + dice.below(10) as u8], &tail].concat()
+        })
+        .collect();
+    keys.push(vec![b'k'; 400]);
+    keys
+}
+
+fn run_all(lockstep: bool) {
+    with_seeds(4, |seed| {
+        for (index, policy) in policies().iter().enumerate() {
+            let mut run = Run::new(seed * 1000 + index as u64, policy, lockstep);
+            for _ in 0..800 {
+                run.step();
+            }
+            run.finish();
+        }
+    });
+}
+
+#[test]
+fn random_operations_in_lockstep_give_what_sorted_maps_give() {
+    run_all(true);
+}
+
+#[test]
+fn random_operations_with_threads_give_what_sorted_maps_give() {
+    run_all(false);
+}

@@ -1,0 +1,191 @@
+//! Numbered batches: what batch number n writes is known from n alone, so that after any accident
+//! one look tells which batches are there, whether each is whole, and whether one is missing.
+
+use crate::dice::Dice;
+use lsmith::{Batch, Builder, Keyspace, KeyspaceOptions, PersistMode, Store};
+use std::collections::BTreeMap;
+
+/// Written by every batch, to both keyspaces.
+const LAST: &str = "last";
+
+const SPACES: [&str; 2] = ["left", "right"];
+
+/// What the two keyspaces hold.
+pub(crate) type Maps = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
+
+/// Policies that between them do everything that a merge can do.
+pub(crate) const POLICIES: [&str; 5] = [
+    "minlatency(k=2)",
+    "tiered(ratio=2)",
+    "leveled(ratio=2, l0=1, table=2kB)",
+    "leveled(ratio=3, l0=2, pick=round_robin, table=1kB)",
+    "constant(k=1)",
+];
+
+/// A sequence of batches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batches {
+    pub(crate) seed: u64,
+    /// How many keys there are; their length makes the manifest long.
+    pub(crate) keys: usize,
+    pub(crate) key_bytes: usize,
+    /// Most values are shorter: the longer they are the faster the log fills up.
+    pub(crate) value_bytes: usize,
+}
+
+/// What was written and how far it got.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// The last batch that was tried.
+    pub(crate) tried: u64,
+    /// The last batch whose write returned without error.
+    pub(crate) acknowledged: u64,
+    /// The last batch that must survive power loss.
+    pub(crate) synced: u64,
+}
+
+impl Batches {
+    pub(crate) fn new(seed: u64) -> Batches {
+        let value_bytes = if seed.is_multiple_of(2) { 60 } else { 1500 };
+        Batches { seed, keys: 60, key_bytes: 8, value_bytes }
+    }
+
+    /// What batch `number` does: the keyspace, the key, and the value or `None` for a delete.
+    fn ops(&self, number: u64) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
+        let mut dice = Dice::new(self.seed ^ number.wrapping_mul(0x5851_f42d_4c95_7f2d));
+        let mut ops = vec![];
+        for _ in 0..1 + dice.below(6) {
+            let key = format!("{:0width$}", dice.below(self.keys), width = self.key_bytes);
+            let length = if dice.chance(3) { 2000 } else { dice.below(self.value_bytes) };
+            // No zeros: so no damage of a record can look like a torn end.
+            let value = dice.bytes(length).into_iter().map(|byte| byte | 1).collect();
+            let value = (!dice.chance(20)).then_some(value);
+            ops.push((dice.below(2), key.into_bytes(), value));
+        }
+        for space in 0..2 {
+            ops.insert(dice.below(ops.len() + 1), (space, LAST.into(), Some(text(number))));
+        }
+        ops
+    }
+
+    /// Batch `number` for `store`.
+    pub(crate) fn batch(&self, store: &Store, number: u64) -> lsmith::Result<Batch> {
+        // The memtable of one keeps logs long after that of the other is flushed.
+        let slow = KeyspaceOptions { memtable_bytes: Some(100_000), ..KeyspaceOptions::default() };
+        let spaces = [store.keyspace(SPACES[0])?, store.keyspace_with(SPACES[1], &slow)?];
+        let mut batch = Batch::new();
+        for (space, key, value) in self.ops(number) {
+            match value {
+                Some(value) => batch.put(&spaces[space], key, value),
+                None => batch.delete(&spaces[space], key),
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Writes the next batch, and notes how far it got.
+    pub(crate) fn go_on(
+        &self,
+        store: &Store,
+        progress: &mut Progress,
+        mode: PersistMode,
+    ) -> lsmith::Result<()> {
+        let number = progress.acknowledged + 1;
+        // Made first: what fails here has not tried the write.
+        let batch = self.batch(store, number)?;
+        progress.tried = number;
+        store.write(batch, mode)?;
+        progress.acknowledged = number;
+        if mode != PersistMode::Buffer {
+            progress.synced = number;
+        }
+        Ok(())
+    }
+
+    /// What the keyspaces hold after batch `number`.
+    pub(crate) fn after(&self, number: u64) -> Maps {
+        let mut maps = Maps::default();
+        for number in 1..=number {
+            for (space, key, value) in self.ops(number) {
+                match value {
+                    Some(value) => maps[space].insert(key, value),
+                    None => maps[space].remove(&key),
+                };
+            }
+        }
+        maps
+    }
+
+    /// The number of the last batch in `store`, having checked that all batches up to it are there
+    /// and nothing of any other, whichever way it is read.
+    pub(crate) fn check(&self, store: &Store) -> u64 {
+        let last = last(store);
+        let expected = self.after(last);
+        for (name, map) in SPACES.iter().zip(&expected) {
+            let Some(space) = existing(store, name) else {
+                assert!(map.is_empty(), "keyspace {name} is missing with batch {last}");
+                continue;
+            };
+            let pair = |entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>| {
+                let (key, value) = entry.unwrap();
+                (key.to_vec(), value.to_vec())
+            };
+            let forward: BTreeMap<_, _> = space.iter().map(pair).collect();
+            assert!(forward == *map, "keyspace {name} is not as after batch {last}");
+            assert!(space.iter().rev().map(pair).eq(map.clone().into_iter().rev()));
+            for (key, value) in map {
+                assert_eq!(space.get(key).unwrap().as_deref(), Some(&value[..]));
+            }
+        }
+        last
+    }
+}
+
+/// The number of the last batch in `store`; 0 where there is none.
+pub(crate) fn last(store: &Store) -> u64 {
+    let [left, right] = SPACES.map(|name| {
+        let found = existing(store, name).and_then(|space| space.get(LAST).unwrap());
+        found.map_or(0, |text| std::str::from_utf8(&text).unwrap().parse::<u64>().unwrap())
+    });
+    assert_eq!(left, right, "batch {} is torn", left.max(right));
+    left
+}
+
+fn existing(store: &Store, name: &str) -> Option<Keyspace> {
+    store.existing_keyspace(name).ok()
+}
+
+fn text(number: u64) -> Vec<u8> {
+    number.to_string().into_bytes()
+}
+
+/// Options under which everything happens often, chosen by `dice`.
+pub(crate) fn restless(builder: Builder, dice: &mut Dice) -> Builder {
+    builder
+        .policy(*dice.pick(&POLICIES))
+        .memtable_bytes([500, 2000, 8000, 200_000][dice.below(4)])
+        .block_bytes(100)
+        .cache_bytes(10_000)
+        .log_bytes(64 << 10)
+        .threads(1 + dice.below(2))
+}
+
+/// Any persist mode, the cheapest most often.
+pub(crate) fn any_mode(dice: &mut Dice) -> PersistMode {
+    match dice.below(10) {
+        0 => PersistMode::SyncAll,
+        1 | 2 => PersistMode::SyncData,
+        _ => PersistMode::Buffer,
+    }
+}
+
+/// Now and then something besides writes.
+pub(crate) fn now_and_then(store: &Store, dice: &mut Dice) -> lsmith::Result<()> {
+    match dice.below(150) {
+        0 => store.flush(),
+        1 => store.keyspace(SPACES[dice.below(2)])?.flush(),
+        2 => store.keyspace(SPACES[dice.below(2)])?.merge(),
+        3 => store.keyspace(SPACES[dice.below(2)])?.set_merge_policy(POLICIES[dice.below(5)]),
+        _ => Ok(()),
+    }
+}

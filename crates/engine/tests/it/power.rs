@@ -1,0 +1,131 @@
+//! Power loss, and the death of the process, at any moment.
+//!
+//! Promised: after power loss the store opens, and holds a prefix of the batches, in their order,
+//! that includes every batch whose write asked for a sync and returned, and all batches before it;
+//! none is torn, also not across keyspaces. After the death of the process it holds every batch
+//! whose write returned. What a reopened store has shown is there to stay. Either way it finds no
+//! damage in itself, and goes on working, until the next accident.
+
+use crate::dice::{Dice, with_seeds};
+use crate::numbered::{Batches, Progress, any_mode, now_and_then, restless};
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
+use lsmith::{PersistMode, Store};
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+fn open(env: Arc<dyn Env>, lockstep: bool, dice: &mut Dice) -> lsmith::Result<Store> {
+    restless(Store::builder("/store").env(env).lockstep(lockstep), dice).open()
+}
+
+/// Opens what an accident has left, and checks it against what was written before.
+fn examine(env: &MemEnv, batches: Batches, floor: u64, before: Progress, dice: &mut Dice) -> u64 {
+    let lockstep = dice.chance(50);
+    let store = open(Arc::new(env.clone()), lockstep, dice).unwrap();
+    let found = batches.check(&store);
+    assert!(found >= floor, "batch {floor} was promised, found {found}; {before:?}");
+    assert!(found <= before.tried, "batch {found} was never tried; {before:?}");
+    assert_eq!(store.verify().unwrap().iter().map(|e| e.to_string()).collect::<Vec<_>>(), [""; 0]);
+    found
+}
+
+/// Writes with all power going after `operations` operations on the disk.
+fn work_until_cut(
+    env: &MemEnv,
+    batches: Batches,
+    progress: &mut Progress,
+    operations: u64,
+    dice: &mut Dice,
+) -> lsmith::Result<()> {
+    let cut = FaultEnv::new(Arc::new(env.clone()));
+    let kind = ErrorKind::Other;
+    cut.set(Fault { class: None, after: operations, lasting: Lasting::Forever, kind });
+    let store = open(Arc::new(cut), dice.chance(70), dice)?;
+    for _ in 0..400 {
+        batches.go_on(&store, progress, any_mode(dice))?;
+        now_and_then(&store, dice)?;
+        if dice.chance(3) {
+            store.persist(PersistMode::SyncData)?;
+            progress.synced = progress.acknowledged;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn cut_at_any_operation_and_again_after_that() {
+    with_seeds(150, |seed| {
+        let mut dice = Dice::new(seed);
+        let batches = Batches::new(seed);
+        let mut env = MemEnv::new();
+        let mut progress = Progress::default();
+        for _ in 0..5 {
+            let limit = *dice.pick(&[20, 300, 3000]);
+            let operations = dice.below(limit) as u64;
+            // How it ends does not matter: the disk is as it was at the cut.
+            let _ = work_until_cut(&env, batches, &mut progress, operations, &mut dice);
+            let floor;
+            (env, floor) = match dice.below(4) {
+                0 => (env.process_crash_clone(), progress.acknowledged),
+                _ => {
+                    let keep = *dice.pick(&[0.0, 0.2, 0.5, 0.9, 1.0]);
+                    (env.crash_clone(dice.number(), keep), progress.synced)
+                }
+            };
+            let found = examine(&env, batches, floor, progress, &mut dice);
+            progress = Progress { tried: found, acknowledged: found, synced: found };
+            if dice.chance(30) {
+                env = env.process_crash_clone();
+            }
+        }
+    });
+}
+
+#[test]
+fn copies_of_the_disk_taken_while_threads_merge() {
+    with_seeds(12, |seed| {
+        let mut dice = Dice::new(seed);
+        let batches = Batches::new(seed);
+        let env = MemEnv::new();
+        let store = open(Arc::new(env.clone()), false, &mut dice).unwrap();
+        let mut progress = Progress::default();
+        for _ in 0..400 {
+            batches.go_on(&store, &mut progress, any_mode(&mut dice)).unwrap();
+            now_and_then(&store, &mut dice).unwrap();
+            if dice.chance(8) {
+                let keep = *dice.pick(&[0.0, 0.3, 0.8]);
+                let copy = env.crash_clone(dice.number(), keep);
+                examine(&copy, batches, progress.synced, progress, &mut dice);
+                let copy = env.process_crash_clone();
+                examine(&copy, batches, progress.acknowledged, progress, &mut dice);
+            }
+        }
+    });
+}
+
+/// What had to be left out when the store was opened must not come back from under what has been
+/// written since.
+#[test]
+fn a_log_that_was_left_out_stays_away() {
+    with_seeds(40, |seed| {
+        let mut dice = Dice::new(seed);
+        let batches = Batches { value_bytes: 1500, ..Batches::new(seed) };
+        let open = |env: &MemEnv| {
+            let builder = Store::builder("/store").env(Arc::new(env.clone())).log_bytes(64 << 10);
+            builder.memtable_bytes(4 << 20).lockstep(true).open().unwrap()
+        };
+        let env = MemEnv::new();
+        let store = open(&env);
+        let mut progress = Progress::default();
+        for _ in 0..60 {
+            batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
+        }
+        // Two logs, of each of which a half is lost.
+        let env = env.crash_clone(dice.number(), 0.5);
+        let store = open(&env);
+        let found = batches.check(&store);
+        let mut progress = Progress { tried: found, acknowledged: found, synced: found };
+        batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
+        let env = env.crash_clone(dice.number(), 0.0);
+        assert_eq!(batches.check(&open(&env)), progress.synced);
+    });
+}

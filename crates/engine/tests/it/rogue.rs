@@ -1,0 +1,138 @@
+//! A merge policy that proposes anything at all.
+//!
+//! Promised: a wrong policy costs bytes, never an answer. Plans that break a rule are refused, and
+//! those that break none may take any part of any run anywhere: reads stay right, and what was
+//! acknowledged is there when the process dies in the middle.
+
+use crate::dice::{Dice, with_seeds};
+use crate::numbered::{Batches, Progress, any_mode};
+use lsmith::Store;
+use lsmith::env::MemEnv;
+use lsmith_policy::{Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape};
+use lsmith_spec::Spec;
+use lsmith_tree::{Input, KeyRange, MergePlan, Mode, Place, Reason, Run, TreeView};
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Plans by dice that the view throws, so that equal views give equal plans.
+#[derive(Debug)]
+struct Rogue {
+    seed: u64,
+}
+
+const INFO: PolicyInfo = PolicyInfo {
+    name: "rogue",
+    source: "this test",
+    summary: "proposes anything",
+    params: &[ParamInfo { name: "seed", default: "0", meaning: "what the dice begin with" }],
+    build: |params| Ok(Arc::new(Rogue { seed: params.count("seed", 0, 0..)? })),
+};
+
+/// The policies that every program has, and this one.
+pub(crate) fn registry() -> Registry {
+    let mut registry = Registry::builtin();
+    registry.register(INFO);
+    registry
+}
+
+impl MergePolicy for Rogue {
+    fn spec(&self) -> Spec {
+        Spec::bare("rogue").with("seed", self.seed)
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let text = format!("{}{}", view.tree, view.reservations.len());
+        let mut dice = Dice::new(xxh3_64(text.as_bytes()) ^ self.seed);
+        // Every commit makes another tree and so another throw: it ends some time.
+        if dice.chance(40) {
+            return None;
+        }
+        // Most throws are no plan; some of those that are none are let through, to be refused.
+        let mut plans = (0..30).map(|_| plan(view, &mut dice));
+        plans.find(|plan| lsmith_tree::check_plan(view, plan).is_ok()).or_else(|| plans.next())
+    }
+
+    fn pressure(&self, _: &TreeView, load: &Load) -> f64 {
+        (load.waiting_memtables as f64 / 5.0).min(1.0)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Unmerged
+    }
+}
+
+fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
+    let runs: Vec<Arc<Run>> = view.tree.runs().map(|(_, run)| Arc::clone(run)).collect();
+    let shared = range(&runs, dice);
+    let first = dice.below(runs.len());
+    let share = *dice.pick(&[30, 80, 100]);
+    let mut inputs = Vec::new();
+    for run in runs.iter().skip(first).take(1 + dice.below(6)) {
+        if dice.chance(share) {
+            let range = if dice.chance(80) { shared.clone() } else { range(&runs, dice) };
+            inputs.push(Input { run: run.id(), range });
+        }
+    }
+    let named = runs.get(dice.below(runs.len() + 1)).map_or(view.tree.next_run(), |run| run.id());
+    let place = match dice.below(12) {
+        0..=3 => Place::Oldest,
+        4..=6 => Place::NewRun(dice.below(5)),
+        7 => Place::Above(named),
+        8 | 9 => Place::Into(named),
+        10 => Place::Append(named),
+        _ => Place::Nowhere,
+    };
+    let mode = if dice.chance(20) { Mode::Move } else { Mode::Merge };
+    let cut_bytes = dice.chance(70).then(|| dice.below(3000) as u64);
+    let memo = vec![("throw".to_string(), dice.chance(50).then(|| dice.number().to_string()))];
+    let reason = Reason::new("thrown", [0; 3]);
+    MergePlan { inputs, place, mode, cut_bytes, reuse_bytes: None, memo, reason }
+}
+
+/// All keys, or those between two borders of slices.
+fn range(runs: &[Arc<Run>], dice: &mut Dice) -> KeyRange {
+    let Some(run) = runs.get(dice.below(2 * runs.len())) else { return KeyRange::ALL };
+    let slices = run.slices();
+    let [from, upto] = [dice.below(slices.len()), dice.below(slices.len())];
+    let start = slices[from.min(upto)].range().start.clone();
+    let end = slices[from.max(upto)].range().end.clone();
+    KeyRange { start, end: end.filter(|_| dice.chance(90)) }
+}
+
+#[test]
+fn any_plan_at_all_never_costs_an_answer() {
+    let mut refused = 0;
+    let mut carried_out = 0;
+    let counts = std::cell::RefCell::new((&mut refused, &mut carried_out));
+    with_seeds(25, |seed| {
+        let mut dice = Dice::new(seed);
+        let batches = Batches::new(seed);
+        let mut env = MemEnv::new();
+        let mut progress = Progress::default();
+        for _ in 0..4 {
+            let store = Store::builder("/store")
+                .env(Arc::new(env.clone()))
+                .registry(registry())
+                .policy(format!("rogue(seed={seed})"))
+                .memtable_bytes(1000)
+                .block_bytes(100)
+                .lockstep(dice.chance(50))
+                .open()
+                .unwrap();
+            assert_eq!(batches.check(&store), progress.acknowledged);
+            for _ in 0..100 {
+                batches.go_on(&store, &mut progress, any_mode(&mut dice)).unwrap();
+            }
+            batches.check(&store);
+            // Taken while threads merge.
+            env = env.process_crash_clone();
+            let damage = store.verify().unwrap();
+            assert!(damage.is_empty(), "{damage:?}");
+            let stats = store.stats();
+            let mut counts = counts.borrow_mut();
+            *counts.0 += stats.plans_refused;
+            *counts.1 += stats.plans;
+        }
+    });
+    assert!(refused > 0 && carried_out > 100, "{refused} refused, {carried_out} carried out");
+}

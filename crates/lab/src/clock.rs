@@ -1,0 +1,33 @@
+//! Time taken, by the clock on the wall and by the processors.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Instant;
+
+/// Measures from its making on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    cpu_start: f64,
+}
+
+impl Clock {
+    /// Starts now.
+    pub(crate) fn start() -> Clock {
+        Clock { start: Instant::now(), cpu_start: cpu_seconds() }
+    }
+
+    /// Seconds since the start.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// CPU seconds that the whole process has taken since the start, user and system.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        cpu_seconds() - self.cpu_start
+    }
+}
+
+fn cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}

@@ -1,0 +1,144 @@
+//! Policies side by side: on the real store, and as simulations predict them.
+
+use crate::progress::Progress;
+use crate::report::{Costs, EngineReport, SimulationReport};
+use crate::run::{Options, run};
+use crate::simulate::{Content, simulate};
+use anyhow::Context;
+use lsmith_policy::MergePolicy;
+use lsmith_sim::KeyedWorkload;
+use serde::Serialize;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A policy under a workload.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The policy, spelled out.
+    pub policy: String,
+    /// The workload, spelled out.
+    pub workload: String,
+    /// On the real store.
+    pub engine: EngineReport,
+    /// Key by key, the same operations.
+    pub keyed: SimulationReport,
+    /// By size alone, as many flushes as the store has made.
+    pub unit: SimulationReport,
+    /// By expected sizes. Always `None`: nothing computes it.
+    pub fluid: Option<SimulationReport>,
+    /// By formula. Always `None`: nothing computes it.
+    pub model: Option<SimulationReport>,
+    /// The least that any policy could cost. Always `None`: nothing computes it.
+    pub optimum: Option<SimulationReport>,
+    /// How far the predictions are off.
+    pub errors: Errors,
+}
+
+/// How far the predictions of one row are off.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Errors {
+    /// Those of the keyed simulation.
+    pub keyed: PredictionErrors,
+    /// Those of the unit simulation.
+    pub unit: PredictionErrors,
+}
+
+/// For each figure (predicted - measured) / measured; `None` where the store measured 0 or
+/// nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "named for the figures")]
+pub struct PredictionErrors {
+    pub write_cost_eager: Option<f64>,
+    pub write_cost_system: Option<f64>,
+    pub read_cost_mean: Option<f64>,
+    pub read_cost_mean_l0_one: Option<f64>,
+    pub space_cost_peak: Option<f64>,
+    pub space_cost_mean: Option<f64>,
+}
+
+impl PredictionErrors {
+    fn of(predicted: &Costs, measured: &Costs) -> PredictionErrors {
+        let error = |figure: fn(&Costs) -> Option<f64>| {
+            let measured = figure(measured).filter(|measured| *measured > 0.0)?;
+            Some((figure(predicted)? - measured) / measured)
+        };
+        PredictionErrors {
+            write_cost_eager: error(|costs| Some(costs.write_cost_eager)),
+            write_cost_system: error(|costs| Some(costs.write_cost_system)),
+            read_cost_mean: error(|costs| Some(costs.read_cost_mean)),
+            read_cost_mean_l0_one: error(|costs| Some(costs.read_cost_mean_l0_one)),
+            space_cost_peak: error(|costs| costs.space_cost_peak),
+            space_cost_mean: error(|costs| costs.space_cost_mean),
+        }
+    }
+}
+
+/// A workload with the policies that are to be compared under it.
+#[derive(Clone, Copy, Debug)]
+pub struct Comparison<'a> {
+    /// The policies.
+    pub policies: &'a [Arc<dyn MergePolicy>],
+    /// The workload, its keys ranked once for all policies.
+    pub workload: &'a KeyedWorkload,
+    /// Where stores are made, each in a fresh directory that is removed afterwards.
+    pub dir: &'a Path,
+    /// How stores and simulations are set up.
+    pub options: &'a Options,
+}
+
+impl Comparison<'_> {
+    /// Runs every policy, one after the other, and hands each row to `on_row` as soon as it is
+    /// there.
+    ///
+    /// # Errors
+    /// Any that a run or a simulation ends with: there is no row without all its parts.
+    pub fn run(
+        &self,
+        progress: &dyn Progress,
+        on_row: &mut dyn FnMut(Row),
+    ) -> anyhow::Result<()> {
+        for policy in self.policies {
+            let spec = policy.spec();
+            on_row(self.row(policy, progress).with_context(|| format!("policy {spec}"))?);
+        }
+        Ok(())
+    }
+
+    fn row(&self, policy: &Arc<dyn MergePolicy>, progress: &dyn Progress) -> anyhow::Result<Row> {
+        let (spec, workload) = (policy.spec().to_string(), self.workload.workload());
+        let engine = {
+            let dir = tempfile::Builder::new().prefix("lsmith-compare-").tempdir_in(self.dir);
+            let told = || format!("cannot make a directory in {}", self.dir.display());
+            let dir = dir.with_context(told)?;
+            run(&spec, workload, dir.path(), self.options, progress)?
+        };
+        let flushes = engine.costs.flushes;
+        let predict = |content: &Content<'_>| {
+            progress.begin(&format!("{spec}: {} simulation", content.name()), flushes);
+            let mut done = 0;
+            let mut on_rest = |_: &_| {
+                done += 1;
+                progress.advance(done);
+            };
+            let memtable_bytes = self.options.memtable_bytes;
+            let simulated = simulate(policy, content, memtable_bytes, &mut on_rest)?;
+            anyhow::Ok(simulated.report)
+        };
+        let keyed = predict(&Content::Keyed(self.workload))?;
+        let unit = predict(&Content::Unit { flushes })?;
+        Ok(Row {
+            workload: workload.spec().to_string(),
+            errors: Errors {
+                keyed: PredictionErrors::of(&keyed.costs, &engine.costs),
+                unit: PredictionErrors::of(&unit.costs, &engine.costs),
+            },
+            policy: spec,
+            engine,
+            keyed,
+            unit,
+            fluid: None,
+            model: None,
+            optimum: None,
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! Plays the operations of a workload on a store.
+
+use crate::meter::Meter;
+use anyhow::Context;
+use lsmith::Keyspace;
+use lsmith_workload::{LiveBytes, Op, OpKind, Workload, fill_value, value_seed};
+
+/// Carries out operations one by one, with real values that don't compress.
+pub(crate) struct Player<'a> {
+    keyspace: &'a Keyspace,
+    workload: &'a Workload,
+    meter: &'a Meter,
+    live: LiveBytes,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    /// Operations done.
+    ops: u64,
+}
+
+impl<'a> Player<'a> {
+    pub(crate) fn new(
+        keyspace: &'a Keyspace,
+        workload: &'a Workload,
+        meter: &'a Meter,
+    ) -> Player<'a> {
+        Player {
+            keyspace,
+            workload,
+            meter,
+            live: LiveBytes::new(),
+            key: Vec::new(),
+            value: Vec::new(),
+            ops: 0,
+        }
+    }
+
+    /// Operations done.
+    pub(crate) fn ops(&self) -> u64 {
+        self.ops
+    }
+
+    /// Carries out `op` as YCSB defines it: an update writes the whole record, a scan reads as
+    /// many entries from its key on, a read-modify-write reads before it writes.
+    pub(crate) fn play(&mut self, op: &Op) -> anyhow::Result<()> {
+        self.workload.key(op.item, &mut self.key);
+        if op.writes_value() || op.deletes() {
+            // Before the write, which may seal the memtable that it fills.
+            self.live.observe(op, self.key.len());
+            self.meter.set_live_bytes(self.live.bytes());
+        }
+        if op.writes_value() {
+            self.make_value(op);
+        }
+        let Player { keyspace, key, value, .. } = self;
+        match op.kind {
+            OpKind::Read => keyspace.get(key).map(drop),
+            OpKind::Put => keyspace.put(key, value),
+            OpKind::Insert => keyspace.insert(key, value),
+            OpKind::Delete => keyspace.delete(key),
+            OpKind::Remove => keyspace.remove(key),
+            OpKind::Scan => {
+                let mut entries = keyspace.range(key.as_slice()..).take(op.scan_items as usize);
+                entries.try_for_each(|entry| entry.map(drop))
+            }
+            OpKind::ReadModifyWrite => keyspace.get(&*key).and_then(|_| keyspace.put(key, value)),
+        }
+        .with_context(|| format!("operation {} of {} failed", self.ops + 1, self.workload.spec()))?;
+        self.ops += 1;
+        Ok(())
+    }
+
+    fn make_value(&mut self, op: &Op) {
+        self.value.resize(op.value_bytes as usize, 0);
+        fill_value(value_seed(self.workload.seed(), op.item, self.ops), &mut self.value);
+    }
+}

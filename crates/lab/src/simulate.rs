@@ -1,0 +1,129 @@
+//! One workload, or none, through a simulation.
+
+use crate::clock::Clock;
+use crate::report::{Costs, LogicalBytes, SimulationReport};
+use lsmith_policy::{MergePolicy, Shape};
+use lsmith_sim::{Event, KeyedWorkload, SimError, Simulation, simulate_keyed, simulate_unit};
+use lsmith_tree::Tree;
+use serde::{Serialize, Serializer};
+use std::sync::Arc;
+
+/// What a simulation takes tables to hold.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    /// Nothing but a size: so many flushes of one memtable each.
+    Unit {
+        /// How many.
+        flushes: u64,
+    },
+    /// The keys of a workload, up to its limit on flushes.
+    Keyed(&'a KeyedWorkload),
+}
+
+impl Content<'_> {
+    /// The name of the content in reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Content::Unit { .. } => "unit",
+            Content::Keyed(_) => "keyed",
+        }
+    }
+}
+
+/// How large something is: in flushes in unit content, which whole numbers of flushes are printed
+/// as, else in bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Amount(pub f64);
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.fract() == 0.0 {
+            true => serializer.serialize_u64(self.0 as u64),
+            false => serializer.serialize_f64(self.0),
+        }
+    }
+}
+
+/// What a simulation came to, with the tree that it ended with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Simulated {
+    /// The policy, spelled out.
+    pub policy: String,
+    /// `unit` or `keyed`.
+    pub content: &'static str,
+    /// The workload, spelled out, where there is one.
+    pub workload: Option<String>,
+    /// Logical bytes at which a memtable is sealed.
+    pub memtable_bytes: u64,
+    /// The figures.
+    #[serde(flatten)]
+    pub report: SimulationReport,
+    /// The sizes of the runs on storage at the end, oldest first: in flushes in unit content, else
+    /// in logical bytes. Only of policies that build runs, not levels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes_oldest_first: Option<Vec<Amount>>,
+    /// The sizes of the levels at the end, level 0 (the newest) first, of policies that build
+    /// levels of one run each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub levels: Option<Vec<Amount>>,
+}
+
+/// Simulates `policy` with memtables of `memtable_bytes`; `on_rest` sees the tree after each flush,
+/// at rest.
+///
+/// # Errors
+/// The policy breaks a rule, or the workload has a damaged line.
+pub fn simulate(
+    policy: &Arc<dyn MergePolicy>,
+    content: &Content<'_>,
+    memtable_bytes: u64,
+    on_rest: &mut dyn FnMut(&Tree),
+) -> Result<Simulated, SimError> {
+    let clock = Clock::start();
+    let mut observe = |event: Event<'_>| {
+        if let Event::Rest { tree } = event {
+            on_rest(tree);
+        }
+    };
+    let simulation = match content {
+        Content::Unit { flushes } => {
+            let flushes = usize::try_from(*flushes).unwrap_or(usize::MAX);
+            let flushes = std::iter::repeat_n(memtable_bytes, flushes);
+            simulate_unit(policy, flushes, memtable_bytes, &mut observe)?
+        }
+        Content::Keyed(workload) => {
+            simulate_keyed(policy, workload, memtable_bytes, &mut observe)?
+        }
+    };
+    let seconds = clock.seconds();
+    let unit_bytes = match content {
+        Content::Unit { .. } => memtable_bytes,
+        Content::Keyed(_) => 1,
+    };
+    let amounts = |bytes: Vec<u64>| {
+        let amount = |bytes| Amount(bytes as f64 / unit_bytes as f64);
+        Some(bytes.into_iter().map(amount).collect())
+    };
+    let leveled = matches!(policy.shape(), Shape::Leveled { .. });
+    Ok(Simulated {
+        policy: policy.spec().to_string(),
+        content: content.name(),
+        workload: match content {
+            Content::Unit { .. } => None,
+            Content::Keyed(workload) => Some(workload.workload().spec().to_string()),
+        },
+        memtable_bytes,
+        report: report(&simulation, seconds),
+        sizes_oldest_first: amounts(simulation.run_bytes_oldest_first()).filter(|_| !leveled),
+        levels: amounts(simulation.level_bytes()).filter(|_| leveled),
+    })
+}
+
+fn report(simulation: &Simulation, seconds: f64) -> SimulationReport {
+    SimulationReport {
+        costs: Costs::of_simulation(&simulation.figures),
+        bytes: LogicalBytes::of(&simulation.figures.parts),
+        seconds,
+    }
+}

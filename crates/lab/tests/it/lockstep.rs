@@ -1,0 +1,213 @@
+//! Store and keyed simulation take the same decisions.
+//!
+//! Both are fed the same workload, and each plan that is carried out is written down as text with
+//! what its edit counted: policy, plan, place and reason, runs by name, logical bytes and entries.
+//! Ranks, by which the simulation knows keys, are turned into keys first.
+
+use lsmith::env::MemEnv;
+use lsmith::{Event, Observer, Store};
+use lsmith_policy::{MergePolicy, Registry};
+use lsmith_sim::{KeyedWorkload, simulate_keyed};
+use lsmith_tree::text::{display_key, parse_key};
+use lsmith_tree::{Counters, KeyRange, MergePlan, TreeEdit, key_after};
+use lsmith_workload::{NoInputs, OpKind, Workload, fill_value};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// What is carried out, in order: the plan and what it did.
+type Steps = Vec<(String, String)>;
+
+/// Every policy of the registry in its variants.
+const POLICIES: &[&str] = &[
+    "none",
+    "bigtable(k=3)",
+    "constant(k=3)",
+    "exploring(k=4)",
+    "exploring(k=5, min=2, max=4, lambda=1.1)",
+    "minlatency(k=3)",
+    "minlatency(k=3, count=size)",
+    "binomial(k=3)",
+    "binomial(k=4, count=size)",
+    "bigtable(k=3, eager=always)",
+    "binomial(k=3, eager=never)",
+    "minlatency(k=2, eager=always)",
+    "tiered(ratio=3)",
+    "tiered(ratio=2, eager=always)",
+    "tiered(ratio=3, eager=never)",
+    "leveled(ratio=3)",
+    "leveled(ratio=2.5, l0=1, pick=round_robin)",
+    "leveled(ratio=3, pick=narrowest)",
+    "leveled(ratio=3, pick=best_ratio)",
+    "leveled(ratio=3, pick=oldest)",
+    "leveled(ratio=2, pick=whole_level)",
+    "leveled(ratio=3, l0=3, table=100KiB)",
+];
+
+#[derive(Debug, Default)]
+struct Recorder {
+    steps: Mutex<Steps>,
+    bytes: Mutex<(u64, u64)>,
+}
+
+impl Observer for Recorder {
+    fn on_event(&self, _: &str, event: &Event<'_>) {
+        if let Event::Committed { plan, edit, bytes_written, .. } = event {
+            self.steps.lock().unwrap().push((plan.to_string(), told(edit)));
+            let mut bytes = self.bytes.lock().unwrap();
+            bytes.0 += edit.counters.iter().map(|(_, counters)| counters.bytes_written).sum::<u64>();
+            bytes.1 += bytes_written;
+        }
+    }
+}
+
+/// What an edit did, without what only the store knows: blocks, and entries read, among which
+/// the store counts versions that were overwritten while in memory.
+fn told(edit: &TreeEdit) -> String {
+    let unknown = Counters::default();
+    let counters: Vec<_> = edit
+        .counters
+        .iter()
+        .map(|&(level, counters)| {
+            let Counters { entries_in, blocks_in, blocks_written, blocks_reused, .. } = unknown;
+            let known =
+                Counters { entries_in, blocks_in, blocks_written, blocks_reused, ..counters };
+            (level, known)
+        })
+        .collect();
+    let sizes: Vec<Vec<_>> = edit
+        .add
+        .iter()
+        .map(|addition| addition.slices.iter().map(|slice| slice.size()).collect())
+        .collect();
+    format!("{} {} {counters:?} {:?} {sizes:?}", edit.flushes, edit.flushed.bytes, edit.dropped_below)
+}
+
+/// The keys of a workload by the text form of their ranks.
+struct Names(HashMap<Vec<u8>, Vec<u8>>);
+
+impl Names {
+    fn of(workload: &KeyedWorkload) -> Names {
+        let mut names = HashMap::new();
+        let mut key = Vec::new();
+        for item in 0..workload.workload().items() {
+            workload.workload().key(item, &mut key);
+            let rank = lsmith_sim::rank_key(workload.ranks().rank(item));
+            names.insert(key_after(&rank).to_vec(), key_after(&key).to_vec());
+            names.insert(rank.to_vec(), key.clone());
+        }
+        Names(names)
+    }
+
+    fn key(&self, rank: &[u8]) -> Vec<u8> {
+        if rank.is_empty() { Vec::new() } else { self.0[rank].clone() }
+    }
+
+    fn plan(&self, plan: &MergePlan) -> MergePlan {
+        let mut plan = plan.clone();
+        for input in &mut plan.inputs {
+            let KeyRange { start, end } = &input.range;
+            let end = end.as_ref().map(|end| self.key(end).into());
+            input.range = KeyRange { start: self.key(start).into(), end };
+        }
+        for value in plan.memo.iter_mut().filter_map(|(_, value)| value.as_mut()) {
+            // Some notes are keys; others are numbers or words, alike on both sides.
+            if let Ok(key) = parse_key(value)
+                && self.0.contains_key(&key[..])
+            {
+                *value = display_key(&self.key(&key)).to_string();
+            }
+        }
+        plan
+    }
+}
+
+fn simulated(policy: &Arc<dyn MergePolicy>, workload: &KeyedWorkload, memtable: u64) -> Steps {
+    let names = Names::of(workload);
+    let mut steps = Steps::new();
+    simulate_keyed(policy, workload, memtable, &mut |event| {
+        if let lsmith_sim::Event::Merge { plan, edit, .. } = event {
+            steps.push((names.plan(plan).to_string(), told(edit)));
+        }
+    })
+    .unwrap();
+    steps
+}
+
+fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64)) {
+    let recorder = Arc::new(Recorder::default());
+    let observer: Arc<dyn Observer> = Arc::<Recorder>::clone(&recorder);
+    let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(policy);
+    let store = store.memtable_bytes(memtable).lockstep(true).observer(observer).open().unwrap();
+    let keyspace = store.keyspace("default").unwrap();
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for op in workload.ops() {
+        let op = op.unwrap();
+        workload.key(op.item, &mut key);
+        value.resize(op.value_bytes as usize, 0);
+        fill_value(op.item, &mut value);
+        match op.kind {
+            OpKind::Put | OpKind::ReadModifyWrite => keyspace.put(&key, &value).unwrap(),
+            OpKind::Insert => keyspace.insert(&key, &value).unwrap(),
+            OpKind::Delete => keyspace.delete(&key).unwrap(),
+            OpKind::Remove => keyspace.remove(&key).unwrap(),
+            OpKind::Read | OpKind::Scan => {}
+        }
+    }
+    let stats = store.stats();
+    assert_eq!((stats.plans_failed, stats.plans_refused), (0, 0), "{policy}");
+    drop((store, keyspace));
+    let recorder = Arc::into_inner(recorder).expect("the store is closed");
+    (recorder.steps.into_inner().unwrap(), recorder.bytes.into_inner().unwrap())
+}
+
+/// Runs `workload` under every policy on both sides.
+fn check(workload: &str, memtable: u64) {
+    let workload = Workload::from_spec(&workload.parse().unwrap(), &NoInputs).unwrap();
+    let keyed = KeyedWorkload::new(workload);
+    let workload = keyed.workload();
+    for spec in POLICIES {
+        let policy = Registry::builtin().build(spec).unwrap();
+        let expected = simulated(&policy, &keyed, memtable);
+        let (steps, _) = stored(spec, workload, memtable);
+        for (index, (expected, step)) in expected.iter().zip(&steps).enumerate() {
+            assert_eq!(step, expected, "{spec}, {}, step {index}", workload.spec());
+        }
+        assert_eq!(steps.len(), expected.len(), "{spec}, {}", workload.spec());
+        assert!(steps.len() >= 20, "{spec}, {}: {} steps", workload.spec(), steps.len());
+    }
+}
+
+#[test]
+fn a_load_in_random_order() {
+    check("load(keys=20k, value=100B)", 64 << 10);
+}
+
+#[test]
+fn a_load_in_key_order() {
+    check("load(keys=10k, value=100B, order=sequential)", 32 << 10);
+}
+
+#[test]
+fn large_values_of_which_few_fit() {
+    check("load(keys=3k, value=5kB)", 200 << 10);
+}
+
+#[test]
+fn updates_of_old_keys() {
+    check("update(keys=30k, share=0.7, dist=zipf)", 64 << 10);
+}
+
+#[test]
+fn updates_of_new_keys() {
+    check("update(keys=30k, share=0.7, dist=latest)", 64 << 10);
+}
+
+#[test]
+fn puts_and_deletes() {
+    check("uniform(keys=3k, ops=60k, deletes=0.3)", 32 << 10);
+}
+
+#[test]
+fn ycsb() {
+    check("ycsb(a, records=3k, ops=20k, value=100B)", 32 << 10);
+}

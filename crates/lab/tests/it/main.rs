@@ -1,0 +1,5 @@
+//! Experiments as a whole.
+
+mod compare;
+mod lockstep;
+mod run;

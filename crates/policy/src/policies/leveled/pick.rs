@@ -1,0 +1,112 @@
+//! Which piece of a run goes down.
+
+use lsmith_spec::{Params, SpecError};
+use lsmith_tree::{Key, KeyRange, Run, Slice};
+use std::sync::Arc;
+
+/// Which piece of an overfull level goes down. Ties go to the first in key order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The next one in key order after the last that went down (LevelDB).
+    RoundRobin,
+    /// The one with the least bytes of overlap in the next level.
+    MinOverlap,
+    /// The one with the narrowest key range, measured by how much of the oldest run lies in it:
+    /// the same on every interpreter, since it depends on the order of keys only.
+    Narrowest,
+    /// The one with the most bytes per byte of overlap (HyperLevelDB).
+    BestRatio,
+    /// The one whose newest entry is oldest (RocksDB's "oldest largest sequence number first").
+    Oldest,
+    /// All of the level at once.
+    WholeLevel,
+}
+
+/// What there is to choose from.
+pub(super) struct Choice<'a> {
+    /// The run that gives a piece.
+    pub(super) source: &'a Run,
+    /// The run below that takes it.
+    pub(super) target: Option<&'a Arc<Run>>,
+    /// The oldest run of the tree, the measure of how wide a key range is.
+    pub(super) oldest: Option<&'a Arc<Run>>,
+    /// Where the last piece that went down ended.
+    pub(super) cursor: Option<Key>,
+    /// Logical bytes of a piece, about.
+    pub(super) piece_bytes: u64,
+}
+
+/// A piece that could go down.
+pub(super) struct Candidate {
+    pub(super) piece: KeyRange,
+    pub(super) bytes: u64,
+    pub(super) overlap_bytes: u64,
+}
+
+impl Pick {
+    const NAMES: [(&'static str, Pick); 6] = [
+        ("min_overlap", Pick::MinOverlap),
+        ("round_robin", Pick::RoundRobin),
+        ("narrowest", Pick::Narrowest),
+        ("best_ratio", Pick::BestRatio),
+        ("oldest", Pick::Oldest),
+        ("whole_level", Pick::WholeLevel),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        Pick::NAMES.iter().find(|(_, pick)| *pick == self).map_or("", |(name, _)| name)
+    }
+
+    pub(super) fn read(params: &Params<'_>) -> Result<Pick, SpecError> {
+        let names = Pick::NAMES.map(|(name, _)| name);
+        let chosen = params.choice("pick", "min_overlap", &names)?;
+        let found = Pick::NAMES.iter().find(|(name, _)| *name == chosen);
+        Ok(found.map_or(Pick::MinOverlap, |(_, pick)| *pick))
+    }
+
+    /// The pieces that could go down, best first.
+    pub(super) fn candidates(self, choice: &Choice<'_>) -> Vec<Candidate> {
+        if self == Pick::WholeLevel {
+            return vec![Candidate {
+                piece: choice.source.hull(),
+                bytes: choice.source.bytes(),
+                overlap_bytes: choice.target.map_or(0, |run| run.bytes()),
+            }];
+        }
+        let ranked = choice.source.slices().iter().map(|slice| {
+            let candidate = choice.first_piece(slice);
+            (self.rank(choice, slice, &candidate), candidate)
+        });
+        let mut ranked: Vec<(f64, Candidate)> = ranked.collect();
+        ranked.sort_by(|left, right| left.0.total_cmp(&right.0));
+        ranked.into_iter().map(|(_, candidate)| candidate).collect()
+    }
+
+    /// Smaller goes first.
+    fn rank(self, choice: &Choice<'_>, slice: &Slice, candidate: &Candidate) -> f64 {
+        let Candidate { piece, bytes, overlap_bytes } = candidate;
+        match self {
+            Pick::RoundRobin => match &choice.cursor {
+                Some(cursor) if piece.start < *cursor => 1.0,
+                _ => 0.0,
+            },
+            Pick::MinOverlap => *overlap_bytes as f64,
+            Pick::Narrowest => choice.oldest.map_or(0, |run| run.size_within(piece).bytes) as f64,
+            Pick::BestRatio => -(*bytes as f64) / (*overlap_bytes as f64 + 1.0),
+            Pick::Oldest => slice.table().seq_max.0 as f64,
+            Pick::WholeLevel => 0.0,
+        }
+    }
+}
+
+impl Choice<'_> {
+    fn first_piece(&self, slice: &Slice) -> Candidate {
+        let piece = slice.first_piece(self.piece_bytes);
+        let overlap = self.target.map_or(&[][..], |run| run.overlapping(&piece));
+        Candidate {
+            bytes: slice.clip(&piece).map_or(0, |slice| slice.size().bytes),
+            overlap_bytes: overlap.iter().map(|slice| slice.size().bytes).sum(),
+            piece,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The law suite finds policies that break laws.
+
+use lsmith_policy::laws::{self, Law};
+use lsmith_policy::{Load, MergePolicy, Registry, Shape};
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, Place, Reason, TreeView};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A way to break a law.
+type Fault = fn(&Faulty, &TreeView) -> Option<MergePlan>;
+
+/// A sound policy with a fault.
+struct Faulty {
+    sound: Arc<dyn MergePolicy>,
+    fault: Fault,
+    calls: AtomicU64,
+    shape: Shape,
+}
+
+impl fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Faulty")
+    }
+}
+
+impl MergePolicy for Faulty {
+    fn spec(&self) -> Spec {
+        Spec::bare("faulty")
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        (self.fault)(self, view)
+    }
+
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        self.sound.pressure(view, load)
+    }
+
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+}
+
+fn broken_law(sound: &str, shape: Shape, fault: Fault) -> Option<Law> {
+    let sound = Registry::builtin().build(sound).expect(sound);
+    let policy = Faulty { sound, fault, calls: AtomicU64::new(0), shape };
+    let error = laws::check(&policy).err()?;
+    assert!(error.to_string().starts_with("faulty breaks the law"), "{error}");
+    assert!(error.view().parse::<TreeView>().is_ok(), "{error}");
+    Some(error.law())
+}
+
+const STACK: Shape = Shape::Stack { runs_max: 3 };
+
+#[test]
+fn a_sound_policy_passes() {
+    assert_eq!(broken_law("constant(k=3)", STACK, |it, view| it.sound.next_merge(view)), None);
+}
+
+#[test]
+fn a_plan_that_skips_a_run_is_found() {
+    let law = broken_law("constant(k=3)", STACK, |it, view| {
+        let mut plan = it.sound.next_merge(view)?;
+        if plan.inputs.len() > 4 {
+            plan.inputs.remove(1);
+        }
+        Some(plan)
+    });
+    assert_eq!(law, Some(Law::Legal));
+}
+
+#[test]
+fn a_plan_that_ignores_reservations_is_found() {
+    let law = broken_law("constant(k=3)", STACK, |it, view| {
+        let mut alone = view.clone();
+        alone.reservations.clear();
+        it.sound.next_merge(&alone)
+    });
+    assert_eq!(law, Some(Law::Legal));
+}
+
+#[test]
+fn a_memory_beside_the_memo_is_found() {
+    let law = broken_law("constant(k=3)", STACK, |it, view| {
+        let calls = it.calls.fetch_add(1, Ordering::Relaxed);
+        it.sound.next_merge(view).filter(|_| calls % 7 > 0)
+    });
+    assert!(matches!(law, Some(Law::Pure | Law::Words)), "{law:?}");
+}
+
+#[test]
+fn a_panic_is_found() {
+    let law = broken_law("constant(k=3)", STACK, |it, view| {
+        assert!(view.tree.disk_run_count() < 50, "too many runs");
+        it.sound.next_merge(view)
+    });
+    assert_eq!(law, Some(Law::Total));
+}
+
+#[test]
+fn endless_plans_are_found() {
+    let law = broken_law("constant(k=3)", STACK, |it, view| {
+        it.sound.next_merge(view).or_else(|| {
+            let oldest = view.tree.disk_runs().last()?.id();
+            let again = MergePlan::merge([oldest], Place::Oldest, Reason::new("again", [0; 3]));
+            lsmith_tree::check_plan(view, &again).is_ok().then_some(again)
+        })
+    });
+    assert_eq!(law, Some(Law::Rest));
+}
+
+#[test]
+fn a_bound_that_is_not_kept_is_found() {
+    let law = broken_law("constant(k=4)", STACK, |it, view| it.sound.next_merge(view));
+    assert_eq!(law, Some(Law::Progress));
+    let tiered = Shape::Tiered { ratio: 3 };
+    let law = broken_law("tiered(ratio=4)", tiered, |it, view| it.sound.next_merge(view));
+    assert_eq!(law, Some(Law::Progress));
+    let leveled = Shape::Leveled { ratio: 10.0, level0_runs: 1 };
+    let law = broken_law("leveled(l0=2)", leveled, |it, view| it.sound.next_merge(view));
+    assert_eq!(law, Some(Law::Progress));
+}

@@ -1,0 +1,81 @@
+//! Every policy through every law.
+
+use lsmith_policy::{Registry, laws};
+
+fn check(specs: &[&str]) {
+    for spec in specs {
+        let policy = Registry::builtin().build(spec).expect(spec);
+        if let Err(error) = laws::check(policy.as_ref()) {
+            panic!("{error}");
+        }
+    }
+}
+
+#[test]
+fn every_builtin_policy_with_its_defaults() {
+    for info in Registry::builtin().infos() {
+        check(&[info.name]);
+    }
+}
+
+#[test]
+fn bigtable() {
+    check(&["bigtable(k=1)", "bigtable(k=3, eager=always)", "bigtable(k=64, eager=never)"]);
+}
+
+#[test]
+fn constant() {
+    check(&["constant(k=1)", "constant(k=2, eager=never)", "constant(k=10, eager=always)"]);
+}
+
+#[test]
+fn exploring() {
+    check(&[
+        "exploring(k=1)",
+        "exploring(k=4, min=2, eager=always)",
+        "exploring(k=10, lambda=0, max=3)",
+        "exploring(k=3, lambda=100, min=20, max=30, eager=never)",
+    ]);
+}
+
+#[test]
+fn minlatency() {
+    check(&[
+        "minlatency(k=1)",
+        "minlatency(k=2, count=size)",
+        "minlatency(k=10, eager=always)",
+        "minlatency(k=4, count=size, eager=never)",
+    ]);
+}
+
+#[test]
+fn binomial() {
+    check(&[
+        "binomial(k=1)",
+        "binomial(k=3, count=size)",
+        "binomial(k=10, eager=always)",
+        "binomial(k=5, count=size, eager=never)",
+    ]);
+}
+
+#[test]
+fn tiered() {
+    check(&["tiered(ratio=2)", "tiered(ratio=3, eager=always)", "tiered(ratio=10, eager=never)"]);
+    check(&["tiered(ratio=1000)"]);
+}
+
+#[test]
+fn leveled_with_every_pick() {
+    for pick in ["min_overlap", "round_robin", "narrowest", "best_ratio", "oldest", "whole_level"] {
+        check(&[
+            &format!("leveled(ratio=4, pick={pick})"),
+            &format!("leveled(ratio=3, l0=1, pick={pick}, table=200kB)"),
+        ]);
+    }
+}
+
+#[test]
+fn leveled_with_extreme_parameters() {
+    check(&["leveled(ratio=1.5, l0=1000)", "leveled(ratio=1000, l0=1, table=1GiB)"]);
+    check(&["leveled(ratio=1000, pick=round_robin, table=1B)"]);
+}

@@ -1,0 +1,5 @@
+//! What every policy must do, and what each one does.
+
+mod broken;
+mod laws;
+mod scripts;

@@ -1,0 +1,192 @@
+//! Golden scripts: trees and plans as text, one file per claim, in `tests/scripts/`.
+//!
+//! A script is made of blocks with empty lines between them: commands, a line `---`, and what they
+//! print. With the environment variable `BLESS` set, what they print is written down instead of
+//! compared. The commands:
+//!
+//! | command | does |
+//! |---|---|
+//! | `policy SPEC` | takes this policy from now on |
+//! | `tree ...`, `view ...` | takes this tree or view, up to the next command |
+//! | `plan` | prints the next plan, or `none` |
+//! | `explain` | prints it with the runners-up and why they lost |
+//! | `reserve` | prints the next plan and reserves it |
+//! | `commit` | carries out the oldest plan that is reserved |
+//! | `seal SLICE` | a memtable is sealed and waits |
+//! | `flush SLICE` | a memtable becomes a run of its own in level 0 |
+//! | `rest` | prints and carries out plans until there are none; memtables that wait are flushed |
+//! | `fill N SLICE` | `N` times: a memtable like this is sealed, and the tree comes to rest |
+//! | `show` | prints the runs of the tree |
+//! | `sizes` | prints the bytes of the runs on storage, newest first |
+#![allow(clippy::disallowed_methods)] // Scripts are files.
+
+use lsmith_policy::{MergePolicy, Registry, laws};
+use lsmith_spec::format_bytes;
+use lsmith_tree::{
+    MergePlan, Reservation, ReservationState, TreeEdit, TreeView, apply, check_plan,
+};
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a script has built up so far.
+struct Stage {
+    policy: Arc<dyn MergePolicy>,
+    view: TreeView,
+}
+
+impl Stage {
+    fn plan(&self) -> Option<MergePlan> {
+        let plan = self.policy.next_merge(&self.view)?;
+        assert_eq!(check_plan(&self.view, &plan), Ok(()), "{plan}");
+        Some(plan)
+    }
+
+    fn carry_out(&mut self, plan: &MergePlan) {
+        let outcome = laws::outcome(&self.view.tree, plan);
+        let edit = TreeEdit::of_plan(&self.view.tree, plan, outcome).expect("conserved");
+        apply(&mut self.view.tree, &edit).expect("a legal plan");
+    }
+
+    fn seal(&mut self, slice: &str) {
+        let run = self.view.tree.next_run();
+        let table = self.view.tree.next_table();
+        let slice = match slice.split_once(':') {
+            Some((_, rest)) => format!("{table}:{rest}"),
+            None => panic!("expected a slice such as t1:a..z 1MB, found {slice}"),
+        };
+        let edit = format!("edit\nadd {run} at mem [{slice}]");
+        apply(&mut self.view.tree, &edit.parse().expect(&edit)).expect("a new name");
+    }
+
+    fn rest(&mut self, out: &mut String) {
+        loop {
+            let plan = self.plan().or_else(|| MergePlan::flush(&self.view.tree));
+            let Some(plan) = plan else { break };
+            say(out, plan.to_string());
+            self.carry_out(&plan);
+        }
+    }
+
+    fn run(&mut self, command: &str, out: &mut String) {
+        let (word, rest) = command.split_once([' ', '\n']).unwrap_or((command, ""));
+        match word {
+            "policy" => self.policy = Registry::builtin().build(rest).expect(rest),
+            "tree" | "view" => self.view = command.parse().expect(command),
+            "plan" => say(out, words(self.plan())),
+            "explain" => {
+                let explanation = self.policy.explain(&self.view);
+                say(out, words(explanation.plan));
+                for (plan, why) in explanation.runners_up {
+                    say(out, format!("not {plan}: {why}"));
+                }
+            }
+            "reserve" => {
+                let plan = self.plan();
+                say(out, words(plan.clone()));
+                let state = ReservationState::UnderWay;
+                self.view.reservations.extend(plan.map(|plan| Reservation { plan, state }));
+            }
+            "commit" => {
+                let plan = self.view.reservations.remove(0).plan;
+                assert_eq!(check_plan(&self.view, &plan), Ok(()), "{plan}");
+                self.carry_out(&plan);
+            }
+            "seal" => self.seal(rest),
+            "flush" => {
+                self.seal(rest);
+                let plan = MergePlan::flush(&self.view.tree).expect("just sealed");
+                self.carry_out(&plan);
+            }
+            "rest" => self.rest(out),
+            "fill" => {
+                let (count, slice) = rest.split_once(' ').expect("fill N SLICE");
+                for _ in 0..count.parse().expect("a number") {
+                    self.seal(slice);
+                    self.rest(&mut String::new());
+                }
+            }
+            "show" => {
+                let text = self.view.tree.to_string();
+                let runs = text.lines().filter(|line| line.starts_with(['m', 'L']));
+                runs.for_each(|line| say(out, line.to_string()));
+            }
+            "sizes" => {
+                let runs = self.view.tree.disk_runs();
+                let sizes: Vec<String> = runs.map(|run| format_bytes(run.bytes())).collect();
+                say(out, sizes.join(" "));
+            }
+            _ => panic!("unknown command `{command}`"),
+        }
+    }
+}
+
+fn say(out: &mut String, line: String) {
+    out.push_str(&line);
+    out.push('\n');
+}
+
+fn words(plan: Option<MergePlan>) -> String {
+    plan.map_or_else(|| "none".to_string(), |plan| plan.to_string())
+}
+
+/// Lines that go on with the tree begun above.
+fn goes_on(line: &str) -> bool {
+    ["mem", "L", "count", "note", "under_way", "blocked", "tree"]
+        .iter()
+        .any(|word| line.starts_with(word))
+}
+
+/// The script with what it prints now.
+fn play(script: &str) -> String {
+    let policy = Registry::builtin().build("none").expect("a policy of this crate");
+    let mut stage = Stage { policy, view: TreeView::default() };
+    let mut played = Vec::new();
+    for block in script.trim_end().split("\n\n") {
+        let commands = block.split("\n---").next().unwrap_or_default();
+        let mut out = String::new();
+        let mut command = String::new();
+        let lines: Vec<&str> = commands.lines().filter(|line| !line.starts_with('#')).collect();
+        for (index, line) in lines.iter().enumerate() {
+            command =
+                if command.is_empty() { line.to_string() } else { format!("{command}\n{line}") };
+            let tree = command.starts_with("tree") || command.starts_with("view");
+            if !(tree && lines.get(index + 1).is_some_and(|next| goes_on(next))) {
+                stage.run(&command, &mut out);
+                command.clear();
+            }
+        }
+        let out =
+            if lines.is_empty() { String::new() } else { format!("\n---\n{}", out.trim_end()) };
+        played.push(format!("{commands}{out}"));
+    }
+    played.join("\n\n") + "\n"
+}
+
+#[test]
+fn scripts_print_what_they_say() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let mut paths: Vec<_> =
+        fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let mut failures = String::new();
+    for path in &paths {
+        let script = fs::read_to_string(path).unwrap();
+        let played = play(&script);
+        if played == script {
+            continue;
+        }
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(path, played).unwrap();
+            continue;
+        }
+        let differs = |(_, (said, found)): &(usize, (&str, &str))| said != found;
+        let mut lines = script.lines().chain([""]).zip(played.lines().chain([""])).enumerate();
+        let (line, (said, found)) = lines.find(differs).unwrap_or((0, ("", "")));
+        let name = path.file_name().unwrap_or_default().display();
+        writeln!(failures, "{name}:{}\n  says  {said}\n  found {found}", line + 1).unwrap();
+    }
+    assert!(failures.is_empty(), "{failures}if this is right: cargo xtask bless");
+    assert!(paths.len() >= 16, "at least two scripts per policy");
+}

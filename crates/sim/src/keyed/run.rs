@@ -1,0 +1,93 @@
+//! A keyed simulation, write by write.
+
+use super::KeyedContent;
+use super::entry::Entry;
+use super::memtable::Memtable;
+use crate::drive::Observer;
+use crate::simulate::flush;
+use crate::{Drive, FigureCounter, Figures, SimError, Simulation};
+use lsmith_policy::MergePolicy;
+use lsmith_tree::{EntryKind, SeqNo, Tree};
+use std::sync::Arc;
+
+/// A keyed simulation: takes writes, seals a memtable when it is full, and lets the policy come to
+/// rest before the next write.
+#[derive(Debug)]
+pub struct KeyedSim {
+    drive: Drive<KeyedContent>,
+    memtable: Memtable,
+    counter: FigureCounter,
+    seal_bytes: u64,
+    last_seq: SeqNo,
+}
+
+impl KeyedSim {
+    /// An empty tree under `policy`, with memtables of `memtable_bytes` logical bytes unless the
+    /// policy seals them earlier.
+    pub fn new(policy: &Arc<dyn MergePolicy>, memtable_bytes: u64) -> KeyedSim {
+        KeyedSim {
+            seal_bytes: policy.seal_bytes(memtable_bytes),
+            drive: Drive::new(Arc::clone(policy), KeyedContent::default(), memtable_bytes),
+            memtable: Memtable::default(),
+            counter: FigureCounter::new(),
+            last_seq: SeqNo::default(),
+        }
+    }
+
+    /// Writes an entry of `bytes` logical bytes (key, value and 8, at least 1) for the key of
+    /// rank `rank`.
+    ///
+    /// Ranks should be dense: memory grows with the greatest.
+    pub fn write(&mut self, kind: EntryKind, rank: u32, bytes: u32) {
+        self.last_seq.0 += 1;
+        self.memtable.write(Entry::new(rank, bytes, self.last_seq, kind));
+    }
+
+    /// Whether the memtable has to be sealed before the next write.
+    pub fn is_full(&self) -> bool {
+        self.memtable.bytes() >= self.seal_bytes
+    }
+
+    /// Seals the memtable, unless it is empty, and settles. `live_bytes` are those of the newest
+    /// versions of all keys that are not deleted.
+    ///
+    /// # Errors
+    /// The policy proposes an illegal plan, or one that keyed content can't carry out, or never
+    /// comes to rest.
+    pub fn flush(&mut self, live_bytes: u64, observe: &mut Observer<'_>) -> Result<(), SimError> {
+        if self.memtable.bytes() == 0 {
+            return Ok(());
+        }
+        let id = self.drive.tree().next_table();
+        let entries = self.memtable.take();
+        let memtable = self.drive.content_mut().add(id, entries);
+        flush(&mut self.drive, memtable, live_bytes, &mut self.counter, observe)
+    }
+
+    /// Hands the tree over to another policy, which is first asked at the next flush.
+    pub fn set_policy(&mut self, policy: &Arc<dyn MergePolicy>) {
+        self.seal_bytes = policy.seal_bytes(self.drive.view().memtable_bytes);
+        self.drive.set_policy(Arc::clone(policy));
+    }
+
+    /// The tree, at rest, without the active memtable.
+    pub fn tree(&self) -> &Tree {
+        self.drive.tree()
+    }
+
+    /// Every live key of the tree by rank, with its logical bytes; what is still in the active
+    /// memtable is not seen.
+    pub fn live(&self) -> Vec<(u64, u64)> {
+        self.drive.content().live(self.drive.tree())
+    }
+
+    /// What it has cost so far. What is still in the memtable has cost nothing yet.
+    pub fn figures(&self) -> Figures {
+        self.counter.figures()
+    }
+
+    /// The end.
+    pub fn finish(self) -> Simulation {
+        Simulation { figures: self.counter.figures(), tree: self.drive.into_tree() }
+    }
+}

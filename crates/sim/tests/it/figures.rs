@@ -1,0 +1,124 @@
+//! Figures of small histories that can be computed by hand.
+
+use crate::common::{ALL, unit};
+use lsmith_sim::{FigureCounter, Figures, Parts, UNIT_BYTES};
+use lsmith_tree::{KeyRange, Outcome, Size, Slice, Table, TableId, Tree, TreeEdit, apply};
+
+/// Flushes 1 to 4 under tiered(ratio=2): 1 | 2 | 2 1 | 4, the last by two merges.
+#[test]
+fn a_cascade_pays_for_each_step_but_eagerly_only_for_the_last() {
+    let Figures { parts, .. } = unit("tiered(ratio=2)", 4).figures;
+    assert_eq!(
+        parts,
+        Parts {
+            flushes: 4,
+            flush_bytes: 4 * UNIT_BYTES,
+            flush_written_bytes: 2 * UNIT_BYTES,
+            merges: 3,
+            merge_memory_bytes: 2 * UNIT_BYTES,
+            merge_read_bytes: 6 * UNIT_BYTES,
+            merge_written_bytes: 8 * UNIT_BYTES,
+            ..Parts::default()
+        }
+    );
+    let figures = unit("tiered(ratio=2)", 4).figures;
+    // Flushed: 1 + 1 + 1 + 1; merged: 2, 2, 4. Runs at rest that were new: 1, 2, 1, 4.
+    assert_eq!(figures.write_cost_system, 12.0 / 4.0);
+    assert_eq!(figures.write_cost_eager, 8.0 / 4.0);
+    // Runs at rest: 1, 1, 2, 1.
+    assert_eq!((figures.read_cost_mean, figures.runs_max), (5.0 / 4.0, 2));
+    // Of those, none or one in level 0.
+    assert_eq!(figures.read_cost_mean_l0_one, 5.0 / 4.0);
+    // At most: 1 of 1; 1 + 2 of 2; 2 + 1 of 3; 2 + 2 + 4 of 4.
+    assert_eq!(
+        (figures.space_cost_peak, figures.space_cost_mean),
+        (2.0, (1.0 + 1.5 + 1.0 + 2.0) / 4.0)
+    );
+}
+
+/// Costs are counted the same, however a memtable got into a merge.
+#[test]
+fn eager_merges_cost_what_others_cost() {
+    for policy in [
+        "bigtable(k=3",
+        "constant(k=3",
+        "exploring(k=3",
+        "minlatency(k=3",
+        "binomial(k=3",
+        "tiered(ratio=3",
+    ] {
+        let [always, never, auto] = ["always", "never", "auto"].map(|eager| {
+            let figures = unit(&format!("{policy}, eager={eager})"), 300).figures;
+            [figures.write_cost_eager, figures.write_cost_system, figures.read_cost_mean]
+        });
+        assert_eq!(always, never, "{policy})");
+        assert_eq!(auto, never, "{policy})");
+    }
+}
+
+#[test]
+fn level_0_counts_as_one_run_where_it_has_any() {
+    let figures = unit("none", 9).figures;
+    assert_eq!((figures.read_cost_mean, figures.read_cost_mean_l0_one), (5.0, 1.0));
+    assert_eq!((figures.write_cost_eager, figures.write_cost_system), (1.0, 1.0));
+    assert_eq!((figures.space_cost_peak, figures.space_cost_mean), (1.0, 1.0));
+}
+
+#[test]
+fn no_policy_stores_less_than_what_is_live_nor_writes_less_than_it_flushes() {
+    for spec in ALL {
+        let figures = unit(spec, 100).figures;
+        assert!(figures.write_cost_eager >= 1.0, "{spec}: {figures:?}");
+        assert!(figures.write_cost_system >= figures.write_cost_eager, "{spec}: {figures:?}");
+        assert!(figures.space_cost_mean >= 1.0, "{spec}: {figures:?}");
+        assert!(figures.space_cost_peak >= figures.space_cost_mean, "{spec}: {figures:?}");
+    }
+}
+
+#[test]
+fn without_flushes_there_are_no_costs() {
+    assert_eq!(FigureCounter::new().figures(), Figures::default());
+}
+
+/// A move is no write, and a tombstone dropped on its way out of memory is not written.
+#[test]
+fn moves_and_drops_are_kept_apart() {
+    let mut tree: Tree =
+        "tree\nL0 r1[t1:a..f 600B 6e] r0[t0:g..m 300B 3e]".parse().expect("a tree");
+    let mut counter = FigureCounter::new();
+    let mut carry_out = |tree: &mut Tree, plan: &str, outcome| {
+        let plan = plan.parse().expect("a plan");
+        let edit = TreeEdit::of_plan(tree, &plan, outcome).expect("nothing is missing");
+        counter.merge(tree, &edit);
+        apply(tree, &edit).expect("it fits");
+    };
+    let slices = tree.disk_runs().flat_map(|run| run.slices().to_vec()).collect();
+    let moved = Outcome { slices, ..Outcome::default() };
+    carry_out(&mut tree, "move r1 r0 over .. into new run at L1", moved);
+
+    let size = Size { bytes: 100, entries: 2, tombstones: 1 };
+    let table = |id, size| {
+        let range = KeyRange::new("a", "c");
+        Slice::whole(Table { id: TableId(id), range, size, ..Table::default() })
+    };
+    let seal = TreeEdit::seal(tree.next_run(), table(7, size));
+    apply(&mut tree, &seal).expect("it fits");
+    let written = Size { bytes: 80, entries: 1, tombstones: 0 };
+    let slices = vec![table(8, written)];
+    let outcome =
+        Outcome { slices, from_memory: size, written, entries_dropped: 1, ..Outcome::default() };
+    carry_out(&mut tree, "merge r3 over .. into new run at L0", outcome);
+    counter.rest(&tree);
+
+    let figures = counter.figures();
+    let expected = Parts {
+        flushes: 1,
+        flush_bytes: 100,
+        flush_written_bytes: 80,
+        moves: 1,
+        moved_bytes: 900,
+        ..Parts::default()
+    };
+    assert_eq!(figures.parts, expected);
+    assert_eq!((figures.write_cost_eager, figures.write_cost_system), (0.8, 0.8));
+}

@@ -1,0 +1,75 @@
+//! `churn`: random keys of a fixed set.
+
+use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
+
+use crate::keys::{DecimalKeys, KeySpace};
+use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
+use crate::{Op, Rng};
+
+/// Every operation takes any of `keys` keys with equal chance, and deletes it with chance
+/// `deletes`, else puts it, whether it is present or not. Keys are zero-padded numbers of 8 digits
+/// or as many as needed.
+#[derive(Clone, Debug)]
+pub(crate) struct Churn {
+    keys: u64,
+    ops: u64,
+    deletes: f64,
+    value_bytes: u32,
+}
+
+impl Churn {
+    pub(crate) const PARAMS: &[&str] = &["keys", "ops", "deletes", "value"];
+
+    pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
+        let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;
+        let ops = params.count("ops", keys, ..)?;
+        let deletes = params.real("deletes", 0.0, 0.0..=1.0)?;
+        let value_bytes = value_bytes(params, 1000)?;
+        let digits_min = (keys - 1).checked_ilog10().map_or(8, |log| (log + 1).max(8));
+        Ok(Parts {
+            generator: Generator::Churn(Self { keys, ops, deletes, value_bytes }),
+            keys: KeySpace::Decimal(DecimalKeys { prefix: "", hashed: false, digits_min }),
+            items: keys,
+            spec: Spec::bare("churn")
+                .with("keys", format_count(keys))
+                .with("ops", format_count(ops))
+                .with("deletes", deletes)
+                .with("value", format_bytes(value_bytes.into())),
+        })
+    }
+
+    pub(crate) fn ops_max(&self) -> u64 {
+        self.ops
+    }
+
+    pub(crate) fn ops(&self, seed: u64) -> ChurnOps {
+        ChurnOps {
+            churn: self.clone(),
+            made: 0,
+            kinds: Rng::new(seed, 0),
+            items: Rng::new(seed, 1),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ChurnOps {
+    churn: Churn,
+    made: u64,
+    /// Apart from `items`, so that the keys stay the same whatever the share of deletes.
+    kinds: Rng,
+    items: Rng,
+}
+
+impl ChurnOps {
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Op> {
+        if self.made == self.churn.ops {
+            return None;
+        }
+        self.made += 1;
+        let item = self.items.below(self.churn.keys);
+        let deleted = self.kinds.unit() < self.churn.deletes;
+        Some(if deleted { Op::delete(item) } else { Op::put(item, self.churn.value_bytes) })
+    }
+}

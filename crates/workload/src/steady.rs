@@ -1,0 +1,154 @@
+//! What `uniform`, `normal` and `tpc` share: records grow to a number, then come and go.
+
+use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
+
+use crate::present::PresentKeys;
+use crate::workload::{KEYS_MAX, value_bytes};
+use crate::{Op, Rng};
+
+/// Purposes of the random numbers, each with a stream of its own.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// Insert or remove.
+    Kinds,
+    /// Where to insert.
+    Inserts,
+    /// What to remove.
+    Removes,
+    /// Where the mean moves.
+    Means,
+}
+
+impl Purpose {
+    pub(crate) fn rng(self, seed: u64) -> Rng {
+        Rng::new(seed, self as u64)
+    }
+}
+
+/// The experiments of Thonangi & Yang, "On log-structured merge for solid-state drives" (2017),
+/// section V: inserts only until `keys` records are there, which is the load phase, then `ops`
+/// requests of which a share `deletes` removes records. At one half the number of records stays
+/// the same but for chance.
+///
+/// Every insert is of an absent key and every remove of a present one, so operations are of the
+/// kinds that keep these promises.
+#[derive(Clone, Debug)]
+pub(crate) struct Steady {
+    keys: u64,
+    ops: u64,
+    deletes: f64,
+    value_bytes: u32,
+    /// Whether a remove is counted with the room of a record, as the paper does, and not only with
+    /// that of its key.
+    weigh_records: bool,
+}
+
+impl Steady {
+    /// Reads the shared parameters, `keys`, `ops`, `deletes`, `value` and `weigh`.
+    pub(crate) fn from_params(params: &Params) -> Result<Self, SpecError> {
+        let keys = params.count("keys", 1_000_000, ..=KEYS_MAX)?;
+        Ok(Self {
+            keys,
+            ops: params.count("ops", keys, ..=KEYS_MAX)?,
+            deletes: params.real("deletes", 0.5, 0.0..=1.0)?,
+            value_bytes: value_bytes(params, 100)?,
+            weigh_records: params.choice("weigh", "entries", &["entries", "records"])? == "records",
+        })
+    }
+
+    /// Adds the shared parameters to a canonical spelling.
+    pub(crate) fn spell(&self, spec: Spec) -> Spec {
+        spec.with("keys", format_count(self.keys))
+            .with("ops", format_count(self.ops))
+            .with("deletes", self.deletes)
+            .with("value", format_bytes(self.value_bytes.into()))
+            .with("weigh", if self.weigh_records { "records" } else { "entries" })
+    }
+
+    /// Records to grow to, and as many operations.
+    pub(crate) fn load_ops(&self) -> u64 {
+        self.keys
+    }
+
+    pub(crate) fn ops_max(&self) -> u64 {
+        self.keys + self.ops
+    }
+
+    /// Share of the run phase that removes.
+    pub(crate) fn deletes(&self) -> f64 {
+        self.deletes
+    }
+
+    pub(crate) fn insert(&self, item: u64) -> Op {
+        Op::insert(item, self.value_bytes)
+    }
+
+    pub(crate) fn remove(&self, item: u64) -> Op {
+        let value_bytes = if self.weigh_records { self.value_bytes } else { 0 };
+        Op { value_bytes, ..Op::remove(item, self.value_bytes) }
+    }
+}
+
+/// The size of the key space: keys are the numbers below it.
+///
+/// 10^9 as in the paper unless given. It must hold all records; without deletes, those of the run
+/// phase too.
+pub(crate) fn domain(params: &Params, steady: &Steady) -> Result<u32, SpecError> {
+    let domain = params.count("domain", 1_000_000_000, 1..=KEYS_MAX)?;
+    let records = if steady.deletes == 0.0 { steady.ops_max() } else { steady.keys };
+    if records > domain {
+        let message = format!("{records} records don't fit into a domain of {domain} keys");
+        return Err(SpecError::conflict(message));
+    }
+    Ok(u32::try_from(domain).expect("the range ends below 2^32"))
+}
+
+/// Where a workload inserts.
+pub(crate) trait InsertKeys {
+    /// Inserts a key that is absent, of which there is one.
+    fn insert(&mut self, present: &mut PresentKeys) -> u32;
+}
+
+/// Inserts keys of a domain where `K` says, and removes any with equal chance.
+///
+/// When there is nothing to remove it inserts, and when every key is present it removes.
+#[derive(Clone, Debug)]
+pub(crate) struct SteadyOps<K> {
+    steady: Steady,
+    domain: u64,
+    made: u64,
+    present: PresentKeys,
+    inserts: K,
+    kinds: Rng,
+    removes: Rng,
+}
+
+impl<K: InsertKeys> SteadyOps<K> {
+    pub(crate) fn new(steady: &Steady, domain: u32, inserts: K, seed: u64) -> Self {
+        Self {
+            steady: steady.clone(),
+            domain: domain.into(),
+            made: 0,
+            present: PresentKeys::new(steady.keys),
+            inserts,
+            kinds: Purpose::Kinds.rng(seed),
+            removes: Purpose::Removes.rng(seed),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Op> {
+        if self.made == self.steady.ops_max() {
+            return None;
+        }
+        let runs = self.made >= self.steady.load_ops();
+        self.made += 1;
+        let removes = runs && self.kinds.unit() < self.steady.deletes;
+        let present = self.present.len();
+        Some(if present == self.domain || (removes && present > 0) {
+            self.steady.remove(self.present.remove_any(&mut self.removes).into())
+        } else {
+            self.steady.insert(self.inserts.insert(&mut self.present).into())
+        })
+    }
+}

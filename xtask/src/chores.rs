@@ -1,0 +1,51 @@
+//! Commands that others run too, put together.
+
+use crate::tidy;
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Packages with golden scripts, with the test binary that plays them.
+const GOLDENS: [(&str, &str); 1] = [("lsmith-policy", "it")];
+
+/// The folder of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or_else(|| here.to_path_buf(), Path::to_path_buf)
+}
+
+/// A call of the cargo that runs this.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
+    let line = arguments.join(" ");
+    eprintln!("cargo {line}");
+    let status = command.status().with_context(|| format!("cargo {line} did not start"))?;
+    ensure!(status.success(), "cargo {line} failed");
+    Ok(())
+}
+
+/// Writes down what the golden scripts print now.
+pub(crate) fn bless(root: &Path) -> Result<()> {
+    for (package, test) in GOLDENS {
+        let arguments = ["test", "--quiet", "-p", package, "--test", test, "scripts"];
+        run(cargo(root).args(arguments).env("BLESS", "1"))?;
+    }
+    Ok(())
+}
+
+/// Runs what CI runs, in the same order, with tidy before the tests so that it fails early.
+pub(crate) fn ci(root: &Path) -> Result<()> {
+    run(cargo(root).args(["fmt", "--all", "--check"]))?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    run(cargo(root).args(lints))?;
+    tidy::report(root)?;
+    let pages = ["doc", "--workspace", "--no-deps"];
+    run(cargo(root).args(pages).env("RUSTDOCFLAGS", "-D warnings"))?;
+    run(cargo(root).args(["test", "--release", "--workspace"]))
+}

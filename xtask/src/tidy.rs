@@ -1,0 +1,92 @@
+//! What the compiler doesn't check: sizes, layers, files that nobody declares.
+//!
+//! `allowed.txt` names what was too large when a rule came. The list may only shrink: an entry
+//! that is needed no longer is an error too.
+
+mod files;
+mod layers;
+mod sizes;
+
+use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Something that is not as it should be: where, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// The file with the line, or the package.
+    place: String,
+    what: String,
+    /// The line of `allowed.txt` that excuses it, if any can.
+    excuse: Option<String>,
+}
+
+/// Prints what is not tidy.
+pub(crate) fn report(root: &Path) -> Result<()> {
+    let findings = check(root)?;
+    for Finding { place, what, .. } in &findings {
+        eprintln!("{place}: {what}");
+    }
+    match findings.len() {
+        0 => Ok(()),
+        count => bail!("{count} things are not tidy"),
+    }
+}
+
+/// Everything that is not tidy.
+pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
+    let metadata = layers::metadata(root)?;
+    let mut findings = Vec::new();
+    let mut paths = Vec::new();
+    for folder in ["crates", "xtask"] {
+        rust_files(&root.join(folder), &mut paths)?;
+    }
+    for path in &paths {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        findings.extend(sizes::check(&relative(root, path), &text));
+    }
+    findings.extend(layers::check(&metadata));
+    findings.extend(layers::check_bans(root)?);
+    findings.extend(files::check(root, &files::roots(&metadata), &paths)?);
+    let allowed = fs::read_to_string(root.join("xtask/allowed.txt"))?;
+    Ok(excuse(findings, &allowed))
+}
+
+/// Leaves out what is allowed, and adds what is allowed without need.
+fn excuse(findings: Vec<Finding>, allowed: &str) -> Vec<Finding> {
+    let lines = allowed.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let allowed: BTreeSet<&str> = lines.collect();
+    let used: BTreeSet<String> =
+        findings.iter().filter_map(|finding| finding.excuse.clone()).collect();
+    let mut left: Vec<Finding> = findings;
+    left.retain(|finding| !finding.excuse.as_deref().is_some_and(|line| allowed.contains(line)));
+    let unused = allowed.into_iter().filter(|line| !used.contains(*line));
+    left.extend(unused.map(|line| Finding {
+        place: "xtask/allowed.txt".to_string(),
+        what: format!("`{line}` is needed no longer: the list only shrinks"),
+        excuse: None,
+    }));
+    left
+}
+
+fn rust_files(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() && !path.ends_with("target") {
+            rust_files(&path, paths)?;
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(())
+}
+
+fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
+
+#[cfg(test)]
+mod tests;

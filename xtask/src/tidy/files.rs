@@ -1,0 +1,59 @@
+//! Source files that no `mod` declares are not compiled, and nobody notices.
+
+use super::{Finding, layers, relative};
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The files with which the libraries, binaries, tests, examples and benchmarks begin.
+pub(super) fn roots(metadata: &Value) -> Vec<PathBuf> {
+    let targets = layers::packages(metadata)
+        .flat_map(|package| package["targets"].as_array().into_iter().flatten());
+    targets.filter_map(|target| target["src_path"].as_str()).map(PathBuf::from).collect()
+}
+
+/// The files among `paths` that cannot be reached from `roots`.
+pub(super) fn check(root: &Path, roots: &[PathBuf], paths: &[PathBuf]) -> Result<Vec<Finding>> {
+    let mut reached = BTreeSet::new();
+    for path in roots {
+        let folder = path.parent().unwrap_or(path).to_path_buf();
+        reach(path, &folder, &mut reached)?;
+    }
+    let dead = paths.iter().filter(|path| !reached.contains(*path));
+    Ok(dead
+        .map(|path| Finding {
+            place: relative(root, path),
+            what: "no `mod` declares this file".to_string(),
+            excuse: None,
+        })
+        .collect())
+}
+
+/// Adds `path` and the modules that it declares, which lie in `folder`.
+fn reach(path: &Path, folder: &Path, reached: &mut BTreeSet<PathBuf>) -> Result<()> {
+    if !reached.insert(path.to_path_buf()) {
+        return Ok(());
+    }
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    for name in text.lines().filter_map(module) {
+        let inner = folder.join(name);
+        let file = folder.join(format!("{name}.rs"));
+        let file = if file.is_file() { file } else { inner.join("mod.rs") };
+        reach(&file, &inner, reached)?;
+    }
+    Ok(())
+}
+
+/// The module in a file of its own that a line declares.
+pub(super) fn module(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let line = match line.strip_prefix("pub") {
+        Some(rest) => {
+            rest.strip_prefix("(crate)").or_else(|| rest.strip_prefix("(super)")).unwrap_or(rest)
+        }
+        None => line,
+    };
+    line.trim_start().strip_prefix("mod ")?.trim_end().strip_suffix(';')
+}

@@ -1,0 +1,107 @@
+//! Who may use whom.
+
+use super::Finding;
+use crate::chores;
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Packages of ours that each may use outside its tests. `lsmith-spec` is the leaf that everyone
+/// may use.
+const LAYERS: [(&str, &[&str]); 9] = [
+    ("lsmith-spec", &[]),
+    ("lsmith-tree", &[]),
+    ("lsmith-policy", &["lsmith-tree"]),
+    ("lsmith-workload", &[]),
+    ("lsmith-sim", &["lsmith-tree", "lsmith-policy", "lsmith-workload"]),
+    ("lsmith", &["lsmith-tree", "lsmith-policy"]),
+    ("lsmith-lab", &["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-sim", "lsmith"]),
+    (
+        "lsmith-cli",
+        &["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-sim", "lsmith", "lsmith-lab"],
+    ),
+    ("xtask", &[]),
+];
+
+/// Packages that do no I/O, with all that they may use of others.
+const PURE: [(&str, &[&str]); 5] = [
+    ("lsmith-spec", &[]),
+    ("lsmith-tree", &["bytes"]),
+    ("lsmith-policy", &[]),
+    ("lsmith-workload", &[]),
+    ("lsmith-sim", &[]),
+];
+
+/// What the lint settings of a package that does no I/O must forbid.
+const BANS: [&str; 7] = [
+    "std::fs::File",
+    "std::fs::read",
+    "std::thread::spawn",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "std::collections::HashMap",
+    "std::collections::HashSet",
+];
+
+/// What cargo knows of the workspace.
+pub(super) fn metadata(root: &Path) -> Result<Value> {
+    let mut command = chores::cargo(root);
+    command.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
+    let output = command.output().context("cargo metadata did not start")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "cargo metadata failed: {errors}");
+    serde_json::from_slice(&output.stdout).context("cargo metadata printed no JSON")
+}
+
+pub(super) fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata["packages"].as_array().into_iter().flatten()
+}
+
+/// Dependencies that no layer allows.
+pub(super) fn check(metadata: &Value) -> Vec<Finding> {
+    let ours: Vec<&str> = packages(metadata).map(name).collect();
+    let mut findings = Vec::new();
+    for package in packages(metadata) {
+        let user = name(package);
+        let Some((_, below)) = LAYERS.iter().find(|(known, _)| *known == user) else {
+            findings.push(finding(user, "has no layer: add it to LAYERS in xtask".to_string()));
+            continue;
+        };
+        let pure = PURE.iter().find(|(known, _)| *known == user).map(|(_, outside)| *outside);
+        let all = package["dependencies"].as_array().into_iter().flatten();
+        for used in all.filter(|dependency| dependency["kind"] != "dev").map(name) {
+            let allowed = match ours.contains(&used) {
+                true => used == "lsmith-spec" || below.contains(&used),
+                false => pure.is_none_or(|outside| outside.contains(&used)),
+            };
+            if !allowed {
+                findings.push(finding(user, format!("must not use {used}")));
+            }
+        }
+    }
+    findings
+}
+
+/// Packages that do no I/O whose lint settings do not say so.
+pub(super) fn check_bans(root: &Path) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for (package, _) in PURE {
+        let folder = package.trim_start_matches("lsmith-");
+        let path = root.join("crates").join(folder).join("clippy.toml");
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let missing = BANS.iter().filter(|ban| !text.contains(&format!("\"{ban}\"")));
+        findings.extend(missing.map(|ban| {
+            finding(&format!("crates/{folder}/clippy.toml"), format!("does not forbid {ban}"))
+        }));
+    }
+    Ok(findings)
+}
+
+fn name(value: &Value) -> &str {
+    value["name"].as_str().unwrap_or_default()
+}
+
+fn finding(place: &str, what: String) -> Finding {
+    Finding { place: place.to_string(), what, excuse: None }
+}
