@@ -131,7 +131,8 @@ impl TreeEdit {
             }
         }
         if !outcome.slices.is_empty() {
-            edit.add = vec![addition(tree, plan, outcome.slices)?];
+            edit.add.reserve_exact(1 + outcome.rewritten.len());
+            edit.add.push(addition(tree, plan, outcome.slices)?);
         }
         for (run, slices) in outcome.rewritten {
             let input = edit.remove.iter_mut().find(|input| input.run == run);

@@ -154,3 +154,21 @@ impl TpcOps {
         district as u64 * self.tpc.orders + u64::from(order)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_district_passes_orders_on() {
+        let spec: Spec = "tpc(keys=10, ops=2, deletes=0)".parse().unwrap();
+        let params = Params::new(&spec, Tpc::PARAMS, 0).unwrap();
+        let steady = Steady::from_params(&params).unwrap();
+        for seed in 0..50 {
+            let mut ops = Tpc { districts: 3, orders: 4, steady: steady.clone() }.ops(seed);
+            let mut items: Vec<u64> = std::iter::from_fn(|| ops.next()).map(|op| op.item).collect();
+            items.sort_unstable();
+            assert_eq!(items, (0..12).collect::<Vec<_>>(), "seed {seed}");
+        }
+    }
+}

@@ -150,8 +150,16 @@ impl Leveled {
     }
 
     /// The pieces of a descent's source, best first.
-    fn candidates(&self, view: &TreeView, descent: &Descent<'_>) -> Vec<Candidate> {
-        let cursor = view.memo(&cursor_name(descent.from)).and_then(|text| parse_key(text).ok());
+    fn candidates(
+        &self,
+        view: &TreeView,
+        descent: &Descent<'_>,
+    ) -> impl Iterator<Item = Candidate> + use<> {
+        let cursor = match self.pick {
+            Pick::RoundRobin => view.memo(&cursor_name(descent.from)),
+            _ => None,
+        };
+        let cursor = cursor.and_then(|text| parse_key(text).ok());
         self.pick.candidates(&Choice {
             source: descent.source,
             target: descent.target,
@@ -162,7 +170,8 @@ impl Leveled {
     }
 
     fn plan(&self, view: &TreeView, descent: &Descent<'_>, piece: &KeyRange) -> MergePlan {
-        let mut inputs = vec![Input { run: descent.source.id(), range: piece.clone() }];
+        let mut inputs = Vec::with_capacity(2);
+        inputs.push(Input { run: descent.source.id(), range: piece.clone() });
         let overlap = descent.target.map_or(&[][..], |run| run.overlapping(piece));
         let place = match descent.target {
             Some(target) => Place::Into(target.id()),
@@ -216,7 +225,7 @@ impl MergePolicy for Leveled {
             return first;
         }
         self.descents(view).find_map(|descent| {
-            let candidates = self.candidates(view, &descent).into_iter();
+            let candidates = self.candidates(view, &descent);
             let mut plans = candidates.map(|candidate| self.plan(view, &descent, &candidate.piece));
             plans.find(|plan| view.is_free_for(plan))
         })
@@ -235,7 +244,7 @@ impl MergePolicy for Leveled {
         let plan = self.next_merge(view);
         let losers = self.descents(view).flat_map(|descent| {
             let candidates = self.candidates(view, &descent);
-            let plans = candidates.into_iter().map(|candidate| {
+            let plans = candidates.map(|candidate| {
                 let (bytes, overlap) = (candidate.bytes, candidate.overlap_bytes);
                 let why = format!(
                     "{} over {}: {} of overlap; ranked behind by {}",

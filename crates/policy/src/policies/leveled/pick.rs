@@ -65,21 +65,19 @@ impl Pick {
     }
 
     /// The pieces that could go down, best first.
-    pub(super) fn candidates(self, choice: &Choice<'_>) -> Vec<Candidate> {
-        if self == Pick::WholeLevel {
-            return vec![Candidate {
-                piece: choice.source.hull(),
-                bytes: choice.source.bytes(),
-                overlap_bytes: choice.target.map_or(0, |run| run.bytes()),
-            }];
-        }
-        let ranked = choice.source.slices().iter().map(|slice| {
-            let candidate = choice.first_piece(slice);
-            (self.rank(choice, slice, &candidate), candidate)
-        });
-        let mut ranked: Vec<(f64, Candidate)> = ranked.collect();
+    pub(super) fn candidates(self, choice: &Choice<'_>) -> impl Iterator<Item = Candidate> + use<> {
+        let mut ranked: Vec<(f64, Candidate)> = match self {
+            Pick::WholeLevel => vec![(0.0, choice.whole())],
+            _ => {
+                let ranked = choice.source.slices().iter().map(|slice| {
+                    let candidate = choice.first_piece(slice);
+                    (self.rank(choice, slice, &candidate), candidate)
+                });
+                ranked.collect()
+            }
+        };
         ranked.sort_by(|left, right| left.0.total_cmp(&right.0));
-        ranked.into_iter().map(|(_, candidate)| candidate).collect()
+        ranked.into_iter().map(|(_, candidate)| candidate)
     }
 
     /// Smaller goes first.
@@ -100,11 +98,19 @@ impl Pick {
 }
 
 impl Choice<'_> {
+    fn whole(&self) -> Candidate {
+        Candidate {
+            piece: self.source.hull(),
+            bytes: self.source.bytes(),
+            overlap_bytes: self.target.map_or(0, |run| run.bytes()),
+        }
+    }
+
     fn first_piece(&self, slice: &Slice) -> Candidate {
         let piece = slice.first_piece(self.piece_bytes);
         let overlap = self.target.map_or(&[][..], |run| run.overlapping(&piece));
         Candidate {
-            bytes: slice.clip(&piece).map_or(0, |slice| slice.size().bytes),
+            bytes: slice.size_within(&piece).bytes,
             overlap_bytes: overlap.iter().map(|slice| slice.size().bytes).sum(),
             piece,
         }
