@@ -339,3 +339,28 @@ fn obsolete(
     let gone = tables.filter(|id| !named.contains(id));
     gone.filter_map(|id| core.tables.get(&id).map(Arc::clone)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memtables_are_taken_whole_and_oldest_first() {
+        let view: TreeView = "tree\nmem r3[t3:a..c 1MB] r2[t2:m..z 1MB]\nL0 r1[t1:a..z 1MB]"
+            .parse()
+            .unwrap();
+        for (plan, told) in [
+            ("merge r2 over .. into new run at L0", None),
+            ("merge r3 r2 over .. into new run at L0", None),
+            ("merge r3 r2 r1 over .. in place", None),
+            ("merge r3 over a..c into new run at L0", Some("passes over an older memtable")),
+            ("merge r2 over m..p into new run at L0", Some("takes a part of memtable r2")),
+        ] {
+            let found = judge(&view, &plan.parse().unwrap()).err();
+            match told {
+                Some(told) => assert!(found.is_some_and(|found| found.contains(told)), "{plan}"),
+                None => assert_eq!(found, None, "{plan}"),
+            }
+        }
+    }
+}

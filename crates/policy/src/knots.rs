@@ -1,6 +1,7 @@
 //! Knots: runs whose order says nothing about age must be merged together or not at all.
 
-use lsmith_tree::{MergePlan, Place, Reason, TreeView, check_plan};
+use lsmith_tree::{MergePlan, Place, Reason, Run, TreeView, check_plan};
+use std::sync::Arc;
 
 /// What comes before all else on a tree with a knot: the plan that merges its members, and all
 /// runs between them, into one run; or no plan for now, while other plans are in the way. `None`
@@ -9,8 +10,13 @@ use lsmith_tree::{MergePlan, Place, Reason, TreeView, check_plan};
 /// Knots are rare (they come with tables that were written elsewhere), and a policy that unties
 /// them first need not know about them.
 pub fn untie(view: &TreeView) -> Option<Option<MergePlan>> {
-    let first = view.tree.runs().position(|(_, run)| run.knot().is_some())?;
+    let is_tied = |run: &Arc<Run>| run.knot().is_some();
+    let levels = std::iter::once(view.tree.memory()).chain(view.tree.levels());
+    if !levels.into_iter().any(|level| level.runs().iter().any(is_tied)) {
+        return None;
+    }
     let runs: Vec<_> = view.tree.runs().map(|(_, run)| run).collect();
+    let first = runs.iter().position(|run| is_tied(run))?;
     let mut last = first;
     let mut at = first;
     // A knot within can reach further than the one that it begins with.

@@ -45,6 +45,21 @@ pub trait MergePolicy: Debug + Send + Sync {
     }
 }
 
+/// The bytes of all writes that a memtable takes, those overwritten since included, over the bytes
+/// at which it is sealed: at most this, so that the write-ahead log that it holds on to is bounded.
+const OVERWRITE_FACTOR: u64 = 4;
+
+/// Whether a memtable is to be sealed of which the policy said
+/// [`seal_bytes`](MergePolicy::seal_bytes): `live_bytes` are the logical bytes of its newest
+/// versions, `written_bytes` those of all writes that it took.
+///
+/// A rule of its own, so that the store and simulations seal at the same write.
+#[must_use]
+pub fn is_memtable_full(seal_bytes: u64, live_bytes: u64, written_bytes: u64) -> bool {
+    live_bytes >= seal_bytes
+        || live_bytes > 0 && written_bytes >= OVERWRITE_FACTOR.saturating_mul(seal_bytes)
+}
+
 /// What a policy may know for [`pressure`](MergePolicy::pressure) alone. It never reaches
 /// [`next_merge`](MergePolicy::next_merge), so that store and simulations take the same decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

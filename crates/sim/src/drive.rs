@@ -3,7 +3,7 @@
 use crate::SimError;
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{
-    MergePlan, Mode, Outcome, PlanError, Slice, Tree, TreeEdit, TreeView, apply, check_plan,
+    MergePlan, Mode, Outcome, PlanError, Slice, Tree, TreeEdit, TreeView, check_plan,
 };
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ impl<C: Content> Drive<C> {
     /// As [`settle`](Drive::settle).
     pub fn flush(&mut self, memtable: Slice, observe: &mut Observer<'_>) -> Result<(), SimError> {
         let tree = &mut self.view.tree;
-        apply(tree, &TreeEdit::seal(tree.next_run(), memtable))?;
+        TreeEdit::seal(tree.next_run(), memtable).apply_to(tree)?;
         observe(Event::Sealed { tree });
         self.settle(observe)
     }
@@ -154,7 +154,7 @@ impl<C: Content> Drive<C> {
             Err(rule) => return Err(self.illegal(plan, rule)),
         };
         observe(Event::Merge { tree: &self.view.tree, plan: &plan, edit: &edit });
-        apply(&mut self.view.tree, &edit)?;
+        edit.apply_to(&mut self.view.tree)?;
         Ok(())
     }
 

@@ -148,7 +148,6 @@ impl FigureCounter {
         self.runs_l0_one += runs - level0 + level0.min(1);
         self.runs_max = self.runs_max.max(runs);
 
-        self.use_space(tree.disk_bytes());
         self.space_cost_peak = self.space_cost_peak.max(self.space_cost);
         self.space_cost_sum += self.space_cost;
         self.space_cost = 0.0;

@@ -248,10 +248,33 @@ impl std::error::Error for EditError {}
 /// # Errors
 /// The edit does not fit; the tree is then unchanged.
 pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
-    fits(tree, edit)?;
-    for addition in edit.add.iter().filter(|addition| addition.place != AddPlace::Into) {
-        add_run(tree, addition);
+    edit.clone().apply_to(tree)
+}
+
+impl TreeEdit {
+    /// What [`apply`] does, for the last user of the edit: its slices become those of the tree
+    /// without a copy.
+    ///
+    /// # Errors
+    /// As [`apply`].
+    pub fn apply_to(mut self, tree: &mut Tree) -> Result<(), EditError> {
+        fits(tree, &self)?;
+        count_edit(tree, &self);
+        for addition in self.add.iter_mut().filter(|addition| addition.place != AddPlace::Into) {
+            add_run(tree, addition);
+        }
+        remove(tree, &self);
+        for addition in self.add.iter_mut().filter(|addition| addition.place == AddPlace::Into) {
+            let (level, index) = tree.find_mut(addition.run).expect("checked by fits");
+            let slices = std::mem::take(&mut addition.slices);
+            Arc::make_mut(&mut level.runs[index]).insert(slices);
+        }
+        debug_assert_eq!(crate::check_tree(tree), Ok(()));
+        Ok(())
     }
+}
+
+fn remove(tree: &mut Tree, edit: &TreeEdit) {
     for input in &edit.remove {
         // Gone already where the edit names it twice.
         let Some((level, index)) = tree.find_mut(input.run) else { continue };
@@ -267,13 +290,6 @@ pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
             }
         }
     }
-    for addition in edit.add.iter().filter(|addition| addition.place == AddPlace::Into) {
-        let (level, index) = tree.find_mut(addition.run).expect("checked by fits");
-        Arc::make_mut(&mut level.runs[index]).insert(&addition.slices);
-    }
-    count_edit(tree, edit);
-    debug_assert_eq!(crate::check_tree(tree), Ok(()));
-    Ok(())
 }
 
 fn is_target(edit: &TreeEdit, run: RunId) -> bool {
@@ -333,8 +349,9 @@ fn keeps(tree: &Tree, edit: &TreeEdit, run: RunId, range: &KeyRange) -> Result<b
     Ok(kept.iter().any(|range| !found.overlapping(range).is_empty()))
 }
 
-fn add_run(tree: &mut Tree, addition: &Addition) {
-    let run = Run::new(addition.run, addition.slices.clone()).in_knot(addition.knot);
+fn add_run(tree: &mut Tree, addition: &mut Addition) {
+    let slices = std::mem::take(&mut addition.slices);
+    let run = Run::new(addition.run, slices).in_knot(addition.knot);
     let (level, index): (&mut Level, usize) = match addition.place {
         AddPlace::Memory => (&mut tree.memory, 0),
         AddPlace::Top(level) => (tree.level_mut(level), 0),

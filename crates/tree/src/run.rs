@@ -166,12 +166,16 @@ impl Run {
     }
 
     /// Puts `slices`, in key order, into the gap of the run where they belong.
-    pub(crate) fn insert(&mut self, slices: &[Slice]) {
+    pub(crate) fn insert(&mut self, slices: Vec<Slice>) {
         let Some(first) = slices.first() else { return };
         let start = &first.range().start;
         let at = self.slices.partition_point(|s| cmp_keys(&s.range().start, start).is_lt());
         self.size += slices.iter().map(Slice::size).sum::<Size>();
         self.cells += slices.iter().map(Slice::cell_count).sum::<u64>();
-        self.slices.splice(at..at, slices.iter().cloned());
+        if self.slices.is_empty() {
+            self.slices = slices;
+        } else {
+            self.slices.splice(at..at, slices);
+        }
     }
 }

@@ -20,7 +20,7 @@
 //! | `tpc(warehouses=100, districts=10)` | orders are entered in random districts; the ten oldest of a district go together |
 //! | `trace(FILE)` | a recorded history, one CSV line per operation |
 //!
-//! The last three but `trace` are the experiments of Thonangi & Yang, "On log-structured merge for
+//! `uniform`, `normal` and `tpc` are the experiments of Thonangi & Yang, "On log-structured merge for
 //! solid-state drives" (2017), section V. Their load phase inserts `keys` records; of the `ops`
 //! operations of their run phase a share `deletes` (0.5: as many records go as come) removes any
 //! record, or the oldest ones. Keys are numbers of four bytes in key order, of `uniform` and
@@ -28,9 +28,9 @@
 //! many bytes as a record, as in the paper; with `weigh=entries`, the default, for its key. That is
 //! for simulations: a store writes removes as small as they are.
 //!
-//! Each takes `ops` (of workloads with a load phase: operations of the run phase), `bytes` (stop after that many user
-//! bytes, key and value, were written), `flushes` (for drivers, see [`Workload::limit_flushes`])
-//! and `seed` (1).
+//! Each takes `ops` (of workloads with a load phase: operations of the run phase), `bytes` (stop
+//! after that many user bytes, key and value, were written), `flushes` (for drivers, see
+//! [`Workload::limit_flushes`]) and `seed` (1).
 //!
 //! ```
 //! use lsmith_workload::{NoInputs, OpKind, Workload};

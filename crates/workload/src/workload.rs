@@ -88,17 +88,8 @@ impl Workload {
     /// If the name or a parameter is unknown or out of range, a file can't be had, or a file is
     /// not what the workload reads.
     pub fn from_spec(spec: &Spec, inputs: &dyn Inputs) -> Result<Self, WorkloadError> {
-        let (known, positional_max) = match spec.name.as_str() {
-            "load" => (Load::PARAMS, 0),
-            "ycsb" => (Ycsb::PARAMS, 1),
-            "update" => (Update::PARAMS, 0),
-            "churn" => (Churn::PARAMS, 0),
-            "uniform" => (Uniform::PARAMS, 0),
-            "normal" => (Normal::PARAMS, 0),
-            "tpc" => (Tpc::PARAMS, 0),
-            "trace" => (Trace::PARAMS, 1),
-            other => return Err(SpecError::unknown("workload", other, &Self::NAMES).into()),
-        };
+        let (known, positional_max) = arguments(&spec.name)
+            .ok_or_else(|| SpecError::unknown("workload", &spec.name, &Self::NAMES))?;
         let known = [known, &["bytes", "flushes", "seed"]].concat();
         let params = Params::new(spec, &known, positional_max)?;
         let limit_bytes = params.bytes_if_given("bytes", 1..)?;
@@ -269,6 +260,22 @@ impl Iterator for Ops<'_> {
         }
         Some(Ok(op))
     }
+}
+
+/// The parameters of the kind called `name` beside those that all kinds share, and the most
+/// arguments without a name.
+fn arguments(name: &str) -> Option<(&'static [&'static str], usize)> {
+    Some(match name {
+        "load" => (Load::PARAMS, 0),
+        "ycsb" => (Ycsb::PARAMS, 1),
+        "update" => (Update::PARAMS, 0),
+        "churn" => (Churn::PARAMS, 0),
+        "uniform" => (Uniform::PARAMS, 0),
+        "normal" => (Normal::PARAMS, 0),
+        "tpc" => (Tpc::PARAMS, 0),
+        "trace" => (Trace::PARAMS, 1),
+        _ => return None,
+    })
 }
 
 /// The `value` parameter: length of the values in bytes.

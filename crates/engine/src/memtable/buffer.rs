@@ -3,7 +3,8 @@
 use super::chain::{Chain, Version};
 use super::cursor::MemtableCursor;
 use super::key::MemKey;
-use lsmith_tree::SeqNo;
+use lsmith_policy::is_memtable_full;
+use lsmith_tree::{SeqNo, logical_bytes};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -29,6 +30,7 @@ pub(crate) struct Memtable {
 pub(super) struct State {
     pub(super) chains: BTreeMap<MemKey, Chain>,
     live_bytes: u64,
+    written_bytes: u64,
     entries: u64,
     allocated_bytes: usize,
     seqs: Option<(SeqNo, SeqNo)>,
@@ -56,6 +58,7 @@ impl Memtable {
         state.seqs = Some((oldest, newest));
 
         state.allocated_bytes += version.allocated_bytes();
+        state.written_bytes += logical_bytes(key.len(), version.value.len());
         let (live_before, live_now) = match state.chains.entry(MemKey::new(key)) {
             Entry::Vacant(place) => {
                 // The newest version is part of its place.
@@ -104,6 +107,12 @@ impl Memtable {
     /// and none where insert and remove cancel.
     pub(crate) fn live_bytes(&self) -> u64 {
         self.state.read().live_bytes
+    }
+
+    /// Whether it is to be sealed, under a policy that wants it sealed at `seal_bytes`.
+    pub(crate) fn is_full(&self, seal_bytes: u64) -> bool {
+        let state = self.state.read();
+        is_memtable_full(seal_bytes, state.live_bytes, state.written_bytes)
     }
 
     /// Entries that a flush without snapshots writes: keys, less those where insert and remove

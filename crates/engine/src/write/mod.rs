@@ -105,10 +105,7 @@ impl Shared {
         let mut sealed = false;
         for space in touched(batch) {
             let mut core = space.core.lock();
-            let limit = core.policy.seal_bytes(space.memtable_bytes);
-            if core.active.live_bytes() >= limit
-                || core.active.allocated_bytes() as u64 >= 8 * limit
-            {
+            if core.active.is_full(core.policy.seal_bytes(space.memtable_bytes)) {
                 self.seal(space, &mut core);
                 sealed = true;
             }

@@ -48,7 +48,7 @@ impl Dice {
 }
 
 /// Whether the long runs were asked for.
-pub(crate) fn full() -> bool {
+fn full() -> bool {
     env::var_os("LSMITH_FULL").is_some_and(|value| value != "0")
 }
 

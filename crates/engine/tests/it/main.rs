@@ -1,6 +1,7 @@
 //! Tests of the store through its public face.
 
 mod basic;
+mod crash;
 mod dice;
 mod model;
 mod numbered;

@@ -1,6 +1,7 @@
 //! The active memtable.
 
 use super::entry::Entry;
+use lsmith_policy::is_memtable_full;
 
 /// The newest version of each key written since the last seal, as the net effect of all of them.
 #[derive(Clone, Debug, Default)]
@@ -10,11 +11,13 @@ pub(super) struct Memtable {
     /// The index of each rank in `entries`, plus one; 0 where it has none.
     slots: Vec<u32>,
     bytes: u64,
+    written_bytes: u64,
 }
 
 impl Memtable {
     /// Takes a write, the newest of all.
     pub(super) fn write(&mut self, entry: Entry) {
+        self.written_bytes += u64::from(entry.bytes);
         let rank = entry.rank as usize;
         if rank >= self.slots.len() {
             self.slots.resize(rank + 1, 0);
@@ -41,13 +44,18 @@ impl Memtable {
         self.bytes
     }
 
+    /// Whether it is to be sealed, under a policy that wants it sealed at `seal_bytes`.
+    pub(super) fn is_full(&self, seal_bytes: u64) -> bool {
+        is_memtable_full(seal_bytes, self.bytes, self.written_bytes)
+    }
+
     /// All entries in key order; the memtable is then empty.
     pub(super) fn take(&mut self) -> Vec<Entry> {
         let mut entries = std::mem::take(&mut self.entries);
         for entry in &entries {
             self.slots[entry.rank as usize] = 0;
         }
-        self.bytes = 0;
+        (self.bytes, self.written_bytes) = (0, 0);
         entries.retain(|entry| entry.bytes > 0);
         entries.sort_unstable_by_key(|entry| entry.rank);
         entries

@@ -45,7 +45,7 @@ impl KeyedSim {
 
     /// Whether the memtable has to be sealed before the next write.
     pub fn is_full(&self) -> bool {
-        self.memtable.bytes() >= self.seal_bytes
+        self.memtable.is_full(self.seal_bytes)
     }
 
     /// Seals the memtable, unless it is empty, and settles. `live_bytes` are those of the newest
