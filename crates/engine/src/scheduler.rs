@@ -10,7 +10,7 @@ use crate::manifest::Record;
 use crate::merge::{Done, Job};
 use crate::shared::Shared;
 use crate::stats::add;
-use crate::version::{Core, Failure, Space};
+use crate::version::{Core, Failure, Space, Version};
 use crate::wal::LogWriter;
 use lsmith_tree::{
     LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, TreeView, apply, check_plan,
@@ -43,10 +43,10 @@ impl Shared {
             let mut worked = false;
             for space in self.all_spaces() {
                 while !self.closing.load(Ordering::Acquire)
-                    && let Some(job) = self.next_job(&space, duty)
+                    && let Some((job, version)) = self.next_job(&space, duty)
                 {
                     worked = true;
-                    self.run_in_background(job);
+                    self.run_in_background(&job, version);
                 }
                 if worked {
                     self.tell_rest(&space);
@@ -59,15 +59,14 @@ impl Shared {
         }
     }
 
-    fn run_in_background(&self, job: Job) {
+    fn run_in_background(&self, job: &Job, version: Arc<Version>) {
         let many = job.takes_memory && self.spaces.read().len() > 1;
         let logs = match many.then(|| self.writer.lock()) {
             Some(writer) => writer.as_ref().map_or(Vec::new(), |writer| writer.logs_to_sync()),
             None => Vec::new(),
         };
-        let retires = job.takes_memory;
-        self.run(job, &logs);
-        if retires && let Some(writer) = self.writer.lock().as_mut() {
+        self.run(job, version, &logs);
+        if job.takes_memory && let Some(writer) = self.writer.lock().as_mut() {
             self.retire_logs(writer);
         }
     }
@@ -79,9 +78,9 @@ impl Shared {
         let logs = if spaces.len() > 1 { logs } else { &[] };
         for space in spaces {
             let mut worked = false;
-            while let Some(job) = self.next_job(&space, Duty::All) {
+            while let Some((job, version)) = self.next_job(&space, Duty::All) {
                 worked = true;
-                self.run(job, logs);
+                self.run(&job, version, logs);
             }
             if worked {
                 self.tell_rest(&space);
@@ -97,8 +96,8 @@ impl Shared {
         }
     }
 
-    /// Takes the next plan of `space` and reserves it.
-    fn next_job(&self, space: &Arc<Space>, duty: Duty) -> Option<Job> {
+    /// Takes the next plan of `space` and reserves it; with the version that holds its inputs.
+    fn next_job(&self, space: &Arc<Space>, duty: Duty) -> Option<(Job, Arc<Version>)> {
         let mut core = space.core.lock();
         if self.poisoned.load(Ordering::Acquire) {
             return None;
@@ -122,7 +121,6 @@ impl Shared {
         let newest = plan.inputs.iter().filter_map(|input| core.newest_seq(input.run)).max();
         let job = Job {
             space: Arc::clone(space),
-            version: space.version.load_full(),
             bottom: tree.is_bottom_for(&plan).expect("the plan was checked"),
             takes_memory: takes_memory(&core, &plan),
             flushed_seq: newest.unwrap_or_default(),
@@ -130,7 +128,7 @@ impl Shared {
         };
         core.reserve(job.plan.clone());
         self.tell(space, &Event::Planned { plan: &job.plan });
-        Some(job)
+        Some((job, space.version.load_full()))
     }
 
     /// The next plan for `core`, checked, nothing changed: by hand if one was asked for, else the
@@ -159,14 +157,19 @@ impl Shared {
     }
 
     /// Carries out `job` and commits it, or gives it up.
-    fn run(&self, job: Job, logs: &[Arc<LogWriter>]) {
-        let result = self.sync_all_logs(logs).and_then(|()| self.execute(&job));
+    fn run(&self, job: &Job, version: Arc<Version>, logs: &[Arc<LogWriter>]) {
+        let options = &self.options;
+        let free_bytes = options.env.free_bytes(&options.dir).unwrap_or(0);
+        let result = self.sync_all_logs(logs).and_then(|()| self.execute(job, &version));
+        // Before the plan is released, so that whoever waits for rest finds the files of obsolete
+        // tables gone.
+        drop(version);
         let failed = match result {
-            Ok(done) => self.commit(&job, done),
+            Ok(done) => self.commit(job, done),
             Err(error) => Err(error),
         };
         if let Err(error) = failed {
-            self.give_up(&job, &error);
+            self.give_up(job, &error, free_bytes);
         }
         self.work.notify();
     }
@@ -228,8 +231,9 @@ impl Shared {
         }
     }
 
-    /// Notes that `job` failed, and keeps its plan out of the way until the cause is gone.
-    fn give_up(&self, job: &Job, error: &Error) {
+    /// Notes that `job` failed, which began with `free_bytes` on the device, and keeps its plan out
+    /// of the way until the cause is gone.
+    fn give_up(&self, job: &Job, error: &Error, free_bytes: u64) {
         let mut core = job.space.core.lock();
         core.release(&job.plan);
         if self.closing.load(Ordering::Acquire) {
@@ -239,7 +243,6 @@ impl Shared {
         tracing::warn!(keyspace = job.space.name, plan = %job.plan, %error, "a merge was given up");
         let runs = job.plan.inputs.iter().filter_map(|input| core.view.tree.run(input.run));
         let bytes: u64 = runs.map(|(_, run)| run.bytes()).sum();
-        let options = &self.options;
         let wait = LOOK_AGAIN * (1 << core.failed_in_row.min(10));
         core.failed_in_row += 1;
         core.block(Failure {
@@ -247,8 +250,8 @@ impl Shared {
             kind: error.kind(),
             message: error.to_string(),
             needs_bytes: bytes + bytes / 16 + (64 << 10),
-            free_bytes: options.env.free_bytes(&options.dir).unwrap_or(0),
-            retry_at: options.env.now() + wait,
+            free_bytes,
+            retry_at: self.options.env.now() + wait,
         });
         self.note_pressure(&mut core);
     }
@@ -278,6 +281,9 @@ impl Shared {
                 busy |= core.is_busy() || self.propose(&core).is_some();
             }
             if !busy {
+                if let Some(writer) = self.writer.lock().as_mut() {
+                    self.retire_logs(writer);
+                }
                 return Ok(());
             }
             let mut now = self.work.turn.lock();

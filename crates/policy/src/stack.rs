@@ -92,11 +92,7 @@ impl Stack {
     /// Reads the tree of `view`.
     pub fn of(view: &TreeView) -> Stack {
         let tree = &view.tree;
-        // Memtables leave memory oldest first. Those on their way are counted; of those that wait
-        // only the oldest, and only once nothing is on its way before it.
-        let memory = tree.memory().runs();
-        let leaving = memory.iter().rev().take_while(|run| view.is_reserved(run.id())).count();
-        let arriving = &memory[memory.len() - leaving.max(1).min(memory.len())..];
+        let (arriving, leaving) = arriving(view);
         let mut runs = Vec::with_capacity(tree.disk_run_count() + arriving.len());
         for level in std::iter::once(arriving).chain(tree.levels().iter().map(Level::runs)) {
             match view.reservations.is_empty() {
@@ -107,10 +103,20 @@ impl Stack {
         let arriving_bytes: u64 = arriving.iter().map(|run| run.bytes()).sum();
         Stack {
             runs,
-            has_memtable: leaving == 0 && !memory.is_empty(),
+            has_memtable: leaving == 0 && !arriving.is_empty(),
             flushes: tree.flushes() + arriving.len() as u64,
             flushed_bytes: tree.flushed().bytes + arriving_bytes,
         }
+    }
+
+    /// The [`flushes`](Stack::flushes) of the stack, without a look at its runs.
+    pub(crate) fn flushes_of(view: &TreeView) -> u64 {
+        view.tree.flushes() + arriving(view).0.len() as u64
+    }
+
+    /// How many runs the stack has at most, without a look at them.
+    pub(crate) fn len_max(view: &TreeView) -> u64 {
+        (view.tree.memory().runs().len() + view.tree.disk_run_count()) as u64
     }
 
     /// The runs, newest first.
@@ -167,6 +173,16 @@ impl Stack {
         }
         Some(MergePlan::merge(window.iter().map(|run| run.id), Place::Oldest, reason))
     }
+}
+
+/// The memtables that count as runs, newest first, and how many of them are on their way.
+///
+/// Memtables leave memory oldest first. Those on their way are counted; of those that wait only
+/// the oldest, and only once nothing is on its way before it.
+fn arriving(view: &TreeView) -> (&[Arc<Run>], usize) {
+    let memory = view.tree.memory().runs();
+    let leaving = memory.iter().rev().take_while(|run| view.is_reserved(run.id())).count();
+    (&memory[memory.len() - leaving.max(1).min(memory.len())..], leaving)
 }
 
 /// Adds the runs of a level, those that are being merged with their newer neighbour to that.

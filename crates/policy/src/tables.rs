@@ -67,30 +67,30 @@ pub(crate) fn least(from: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
 /// That is how many summands it takes to write t as pascal(m1, k) + pascal(m2, k - 1) + ... with
 /// each as large as can be. `m` only bounds the first, and wherever B is used the bound holds
 /// anyway, so it is not asked for. `t` is at most 2^62.
-pub(crate) fn stack_depth(k: u64, mut t: u64) -> u64 {
+pub(crate) fn stack_depth(mut k: u64, mut t: u64) -> u64 {
     if k == 0 {
         return 0;
     }
-    // The least m with pascal(m, k) > t, which is at least 1 while t is. It falls with k, as a rule
-    // by 1 or 2.
+    // The least m with pascal(m, k) > t, which is at least 1 while t is. It falls with k.
     let kept =
         DIAGONALS.get(k as usize).map_or(0, |diagonal| diagonal.partition_point(|n| *n <= t));
     let mut m = least(kept as u64, |m| pascal(m, k) > t);
     let mut depth = 0;
-    for k in (1..=k).rev() {
+    while t > 0 && (m >= KEPT as u64 || k >= KEPT as u64) {
+        m = m + 1 - least(1, |fall| pascal(m.saturating_sub(fall), k) <= t);
+        t -= pascal(m - 1, k);
+        k -= 1;
+        depth += 1;
+    }
+    // What is left lies in the part of the triangle that is kept; there m falls by 1 or 2 as a rule.
+    for diagonal in DIAGONALS[1..KEPT.min(k as usize + 1)].iter().rev() {
         if t == 0 {
             break;
         }
-        if m as usize > KEPT || k as usize >= KEPT {
-            m = m + 1 - least(1, |fall| pascal(m.saturating_sub(fall), k) <= t);
-            t -= pascal(m - 1, k);
-        } else {
-            let diagonal = &DIAGONALS[k as usize];
-            while diagonal[m as usize - 1] > t {
-                m -= 1;
-            }
-            t -= diagonal[m as usize - 1];
+        while diagonal[m as usize - 1] > t {
+            m -= 1;
         }
+        t -= diagonal[m as usize - 1];
         depth += 1;
     }
     depth
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn any_number_of_flushes_has_a_depth() {
-        for k in 1..=64 {
+        for k in (1..=64).chain([65, 100, 1000]) {
             for t in [1, 1 << 20, 1 << 62] {
                 assert!((1..=k).contains(&stack_depth(k, t)), "k = {k}, t = {t}");
             }

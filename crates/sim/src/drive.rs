@@ -124,13 +124,11 @@ impl<C: Content> Drive<C> {
     /// tree is then as the plans before left it.
     pub fn settle(&mut self, observe: &mut Observer<'_>) -> Result<(), SimError> {
         for _ in 0..PLANS_MAX {
-            if let Some(plan) = self.policy.next_merge(&self.view) {
-                if let Err(rule) = check_plan(&self.view, &plan) {
-                    return Err(self.illegal(plan, rule));
-                }
-                self.carry_out(plan, observe)?;
-            } else if let Some(flush) = MergePlan::flush(&self.view.tree) {
-                self.carry_out(flush, observe)?;
+            if let Some(mut plan) = self.policy.next_merge(&self.view) {
+                check_plan(&self.view, &plan).map_err(|rule| self.illegal(&plan, rule))?;
+                self.carry_out(&mut plan, observe)?;
+            } else if let Some(mut flush) = MergePlan::flush(&self.view.tree) {
+                self.carry_out(&mut flush, observe)?;
             } else {
                 self.content.rest(&self.view.tree);
                 observe(Event::Rest { tree: &self.view.tree });
@@ -142,23 +140,22 @@ impl<C: Content> Drive<C> {
 
     fn carry_out(
         &mut self,
-        mut plan: MergePlan,
+        plan: &mut MergePlan,
         observe: &mut Observer<'_>,
     ) -> Result<(), SimError> {
         if C::MOVES_ARE_MERGES {
             plan.mode = Mode::Merge;
         }
-        let outcome = self.content.carry_out(&self.view.tree, &plan)?;
-        let edit = match TreeEdit::of_plan(&self.view.tree, &plan, outcome) {
-            Ok(edit) => edit,
-            Err(rule) => return Err(self.illegal(plan, rule)),
-        };
-        observe(Event::Merge { tree: &self.view.tree, plan: &plan, edit: &edit });
+        let tree = &self.view.tree;
+        let outcome = self.content.carry_out(tree, plan)?;
+        let edit = TreeEdit::of_plan(tree, plan, outcome);
+        let edit = edit.map_err(|rule| self.illegal(plan, rule))?;
+        observe(Event::Merge { tree, plan, edit: &edit });
         edit.apply_to(&mut self.view.tree)?;
         Ok(())
     }
 
-    fn illegal(&self, plan: MergePlan, rule: PlanError) -> SimError {
-        SimError::IllegalPlan { policy: self.policy.spec(), plan: Box::new(plan), rule }
+    fn illegal(&self, plan: &MergePlan, rule: PlanError) -> SimError {
+        SimError::IllegalPlan { policy: self.policy.spec(), plan: Box::new(plan.clone()), rule }
     }
 }

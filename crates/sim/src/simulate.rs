@@ -113,13 +113,7 @@ pub fn simulate_keyed(
     let mut live = LiveBytes::new();
     for op in workload.ops() {
         let op = op?;
-        let kind = match op.kind {
-            OpKind::Read | OpKind::Scan => continue,
-            OpKind::Put | OpKind::ReadModifyWrite => EntryKind::Put,
-            OpKind::Insert => EntryKind::Insert,
-            OpKind::Delete => EntryKind::Delete,
-            OpKind::Remove => EntryKind::Remove,
-        };
+        let Some(kind) = written_kind(op.kind) else { continue };
         let key_bytes = workload.key_bytes(op.item);
         live.observe(&op, key_bytes);
         let rank =
@@ -134,4 +128,15 @@ pub fn simulate_keyed(
         }
     }
     Ok(sim.finish())
+}
+
+/// The kind of entry that an operation writes, if it writes one.
+fn written_kind(op: OpKind) -> Option<EntryKind> {
+    match op {
+        OpKind::Read | OpKind::Scan => None,
+        OpKind::Put | OpKind::ReadModifyWrite => Some(EntryKind::Put),
+        OpKind::Insert => Some(EntryKind::Insert),
+        OpKind::Delete => Some(EntryKind::Delete),
+        OpKind::Remove => Some(EntryKind::Remove),
+    }
 }

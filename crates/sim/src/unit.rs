@@ -3,7 +3,7 @@
 use crate::{Content, SimError};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_tree::{
-    Key, KeyRange, LevelId, MergePlan, Outcome, Place, ProfilePoint, Run, Size, Slice, Table,
+    Key, KeyRange, LevelId, MergePlan, Outcome, Place, ProfilePoint, SeqNo, Size, Slice, Table,
     TableId, Tree,
 };
 
@@ -57,8 +57,15 @@ fn table(id: TableId, bytes: u64, piece_bytes: Option<u64>) -> Slice {
         below: Size::of_bytes(piece),
     };
     let profile = cut.map(point).into_iter().collect();
-    let size = Size::of_bytes(bytes);
-    Slice::whole(Table { id, range: KeyRange::ALL, size, profile, ..Table::default() })
+    Slice::whole(Table {
+        id,
+        root: 0,
+        range: KeyRange::ALL,
+        size: Size::of_bytes(bytes),
+        seq_min: SeqNo(0),
+        seq_max: SeqNo(0),
+        profile,
+    })
 }
 
 impl Content for UnitContent {
@@ -66,22 +73,21 @@ impl Content for UnitContent {
 
     fn carry_out(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let target = match plan.place {
-            Place::Into(target) => tree.run(target).map(|(_, run)| run),
+            Place::Into(target) => Some(target),
             Place::Append(_) | Place::Nowhere => return Err(unsupported(plan)),
             Place::Oldest | Place::NewRun(_) | Place::Above(_) => None,
         };
         let mut outcome = Outcome::default();
-        let mut tables = (tree.next_table().0..).map(TableId);
+        let mut next_table = tree.next_table();
         let mut new = |bytes| {
-            let id = tables.next().expect("as many names as numbers");
-            table(id, bytes, plan.cut_bytes)
+            let slice = table(next_table, bytes, plan.cut_bytes);
+            next_table.0 += 1;
+            slice
         };
-        let inputs = plan.inputs.iter().filter_map(|input| {
-            let (level, run) = tree.run(input.run)?;
-            let is_target = target.is_some_and(|target| target.id() == run.id());
-            (!is_target).then(|| (level, run, run.size_within(&input.range)))
-        });
-        for (level, run, size) in inputs {
+        let inputs = plan.inputs.iter().filter(|input| Some(input.run) != target);
+        for input in inputs {
+            let Some((level, run)) = tree.run(input.run) else { continue };
+            let size = run.size_within(&input.range);
             match level {
                 LevelId::Memory => outcome.from_memory += size,
                 LevelId::Disk(_) => outcome.read += size,
@@ -91,7 +97,7 @@ impl Content for UnitContent {
             }
         }
         let pieces = outcome.from_memory.bytes + outcome.read.bytes;
-        let old = target.map_or(0, |run: &std::sync::Arc<Run>| run.bytes());
+        let old = target.and_then(|target| tree.run(target)).map_or(0, |(_, run)| run.bytes());
         let overlap = self.overlap(pieces, old);
         outcome.read += Size::of_bytes(overlap);
         outcome.written = Size::of_bytes(pieces + overlap);

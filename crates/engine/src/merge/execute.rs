@@ -21,8 +21,6 @@ const ENTRIES_PER_LOOK: u64 = 4096;
 pub(crate) struct Job {
     pub(crate) space: Arc<Space>,
     pub(crate) plan: MergePlan,
-    /// What the plan was made for: its inputs are in here.
-    pub(crate) version: Arc<Version>,
     /// Whether nothing older than the output holds keys of it.
     pub(crate) bottom: bool,
     /// Whether a memtable is among the inputs.
@@ -41,14 +39,15 @@ pub(crate) struct Done {
 }
 
 impl Shared {
-    /// Carries out the plan of `job`. On an error nothing is left on the device.
-    pub(crate) fn execute(&self, job: &Job) -> Result<Done> {
+    /// Carries out the plan of `job`, whose inputs are in `version`. On an error nothing is left on
+    /// the device.
+    pub(crate) fn execute(&self, job: &Job, version: &Version) -> Result<Done> {
         if job.plan.mode == Mode::Move {
-            return Ok(relabel(job));
+            return Ok(relabel(&job.plan, version));
         }
         let mut output = Output::new(self, job.plan.cut_bytes);
-        match self.merge(job, &mut output) {
-            Ok(counts) => Ok(self.done(job, output, counts)),
+        match self.merge(job, version, &mut output) {
+            Ok(counts) => Ok(done(&job.plan, version, output, counts)),
             Err(error) => {
                 output.remove();
                 Err(error)
@@ -56,8 +55,8 @@ impl Shared {
         }
     }
 
-    fn merge(&self, job: &Job, output: &mut Output<'_>) -> Result<FoldCounts> {
-        let sources = job.plan.inputs.iter().map(|input| source(job, input)).collect();
+    fn merge(&self, job: &Job, version: &Version, output: &mut Output<'_>) -> Result<FoldCounts> {
+        let sources = job.plan.inputs.iter().map(|input| source(version, input)).collect();
         // Taken after the inputs were fixed: a later snapshot sees the newest of all of them.
         let snapshots = self.snapshots.newest_first();
         let mut fold = Fold::new(MergingCursor::new(sources), snapshots, |_| job.bottom)?;
@@ -73,44 +72,45 @@ impl Shared {
         output.open_tables()?;
         Ok(fold.counts())
     }
+}
 
-    fn done(&self, job: &Job, output: Output<'_>, counts: FoldCounts) -> Done {
-        let mut outcome = Outcome {
-            entries_dropped: counts.entries_in - counts.entries_out,
-            dropped_below: counts.dropped_below,
-            ..Outcome::default()
-        };
-        let mut bytes_read = 0;
-        for input in &job.plan.inputs {
-            let Some((level, run)) = job.version.tree.run(input.run) else { continue };
-            match level {
-                LevelId::Memory => outcome.from_memory += run.size(),
-                LevelId::Disk(_) => {
-                    outcome.read += run.size_within(&input.range);
-                    let open = job.version.runs.iter().find(|open| open.run().id() == input.run);
-                    bytes_read += open.map_or(0, |open| open.file_bytes_within(&input.range));
-                }
+/// Adds up what came out of `plan`.
+fn done(plan: &MergePlan, version: &Version, output: Output<'_>, counts: FoldCounts) -> Done {
+    let mut outcome = Outcome {
+        entries_dropped: counts.entries_in - counts.entries_out,
+        dropped_below: counts.dropped_below,
+        ..Outcome::default()
+    };
+    let mut bytes_read = 0;
+    for input in &plan.inputs {
+        let Some((level, run)) = version.tree.run(input.run) else { continue };
+        match level {
+            LevelId::Memory => outcome.from_memory += run.size(),
+            LevelId::Disk(_) => {
+                outcome.read += run.size_within(&input.range);
+                let open = version.runs.iter().find(|open| open.run().id() == input.run);
+                bytes_read += open.map_or(0, |open| open.file_bytes_within(&input.range));
             }
         }
-        // Parts of tables are estimates, and a memtable may hold old versions for a snapshot: what
-        // went through the merge is what counts.
-        outcome.from_memory.entries = outcome.from_memory.entries.min(counts.entries_in);
-        outcome.read.entries = counts.entries_in - outcome.from_memory.entries;
-        for facts in &output.facts {
-            outcome.written += facts.size;
-            outcome.blocks.written += facts.data_blocks;
-            outcome.slices.push(Slice::whole(table_of(facts)));
-        }
-        let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
-        Done { outcome, tables: output.handles, bytes_read, bytes_written }
     }
+    // Parts of tables are estimates, and a memtable may hold old versions for a snapshot: what
+    // went through the merge is what counts.
+    outcome.from_memory.entries = outcome.from_memory.entries.min(counts.entries_in);
+    outcome.read.entries = counts.entries_in - outcome.from_memory.entries;
+    for facts in &output.facts {
+        outcome.written += facts.size;
+        outcome.blocks.written += facts.data_blocks;
+        outcome.slices.push(Slice::whole(table_of(facts)));
+    }
+    let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
+    Done { outcome, tables: output.handles, bytes_read, bytes_written }
 }
 
 /// The output of a plan that moves: its inputs, clipped.
-fn relabel(job: &Job) -> Done {
+fn relabel(plan: &MergePlan, version: &Version) -> Done {
     let mut outcome = Outcome::default();
-    for input in &job.plan.inputs {
-        if let Some((_, run)) = job.version.tree.run(input.run) {
+    for input in &plan.inputs {
+        if let Some((_, run)) = version.tree.run(input.run) {
             outcome.slices.extend(run.clip(&input.range));
         }
     }
@@ -118,8 +118,7 @@ fn relabel(job: &Job) -> Done {
     Done { outcome, tables: Vec::new(), bytes_read: 0, bytes_written: 0 }
 }
 
-fn source(job: &Job, input: &lsmith_tree::Input) -> Box<dyn Cursor> {
-    let version = &job.version;
+fn source(version: &Version, input: &lsmith_tree::Input) -> Box<dyn Cursor> {
     if let Some((_, memtable)) = version.sealed.iter().find(|(run, _)| *run == input.run) {
         return Box::new(memtable.cursor());
     }

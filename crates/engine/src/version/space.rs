@@ -62,7 +62,7 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     /// Free bytes that are needed before it is worth trying again.
     pub(crate) needs_bytes: u64,
-    /// Free bytes when it failed.
+    /// Free bytes when it was begun.
     pub(crate) free_bytes: u64,
     /// When it is worth trying again although there is not more room than there was.
     pub(crate) retry_at: Duration,

@@ -68,6 +68,6 @@ mod reader;
 mod tests;
 mod writer;
 
-pub(crate) use frame::{LogId, LogKind, PAYLOAD_BYTES_MAX};
+pub(crate) use frame::{LogId, LogKind};
 pub(crate) use reader::{LogEnd, LogReader};
 pub(crate) use writer::LogWriter;

@@ -3,6 +3,8 @@
 mod basic;
 mod crash;
 mod dice;
+mod faults;
+mod full;
 mod model;
 mod numbered;
 mod power;

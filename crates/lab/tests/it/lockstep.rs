@@ -222,12 +222,12 @@ fn large_values_of_which_few_fit() {
 
 #[test]
 fn updates_of_old_keys() {
-    check("update(keys=30k, share=0.7, dist=zipf)", 64 << 10);
+    check("update(keys=30k, share=0.7, dist=zipf, value=100B)", 32 << 10);
 }
 
 #[test]
 fn updates_of_new_keys() {
-    check("update(keys=30k, share=0.7, dist=latest)", 64 << 10);
+    check("update(keys=30k, share=0.7, dist=latest, value=100B)", 32 << 10);
 }
 
 #[test]

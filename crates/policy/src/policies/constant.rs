@@ -39,6 +39,9 @@ impl MergePolicy for Constant {
         if let Some(first) = untie(view) {
             return first;
         }
+        if Stack::len_max(view) <= self.k {
+            return None;
+        }
         let stack = Stack::of(view);
         if stack.len() as u64 <= self.k {
             return None;

@@ -160,10 +160,14 @@ impl MergePolicy for Exploring {
         if let Some(first) = untie(view) {
             return first;
         }
-        let stack = Stack::of(view);
         let merged = view.memo(MERGED_AT).and_then(|text| text.parse().ok());
         // A tree left by another policy can be far above the bound: then merge on.
-        if merged == Some(stack.flushes()) && stack.len() as u64 <= self.k {
+        let has_merged = merged == Some(Stack::flushes_of(view));
+        if has_merged && Stack::len_max(view) <= self.k {
+            return None;
+        }
+        let stack = Stack::of(view);
+        if has_merged && stack.len() as u64 <= self.k {
             return None;
         }
         let (window, text) = self.choose(&stack)?;

@@ -88,10 +88,16 @@ impl Static {
         if let Some(first) = untie(view) {
             return first;
         }
-        let stack = Stack::of(view);
-        let flushes = if self.by_size { stack.flushes_by_size() } else { stack.flushes() };
+        let flushes = match self.by_size {
+            true => Stack::of(view).flushes_by_size(),
+            false => Stack::flushes_of(view),
+        };
         // A tree filled by other means can have runs before its first flush.
         let leave = runs_after(self.k, flushes.clamp(1, 1 << 62)).max(1);
+        if Stack::len_max(view) <= leave {
+            return None;
+        }
+        let stack = Stack::of(view);
         let runs = stack.len() as u64;
         let newest = (runs + 1).checked_sub(leave).filter(|newest| *newest > 1)?;
         let reason = Reason::new("flush {} leaves {} runs of {}", [flushes, leave, runs]);

@@ -136,7 +136,7 @@ fn overwrites_vanish_in_merges() {
 #[test]
 fn overwrites_in_memory_cost_nothing() {
     let mut sim = KeyedSim::new(&policy("none"), 1000);
-    for _ in 0..100 {
+    for _ in 0..3 {
         for rank in 0..9 {
             sim.write(EntryKind::Put, rank, 100);
         }
@@ -148,6 +148,19 @@ fn overwrites_in_memory_cost_nothing() {
     assert!(sim.is_full());
     sim.flush(1000, &mut |_| {}).expect("legal plans");
     assert_eq!((sim.tree().disk_bytes(), sim.figures().parts.flush_bytes), (1000, 1000));
+}
+
+/// But it is sealed before the writes that it took come to more than four times its capacity.
+#[test]
+fn overwrites_fill_a_memtable_in_the_end() {
+    let mut sim = KeyedSim::new(&policy("none"), 1000);
+    for write in 0..40 {
+        assert!(!sim.is_full(), "after {write} writes");
+        sim.write(EntryKind::Put, 5, 100);
+    }
+    assert!(sim.is_full());
+    sim.flush(100, &mut |_| {}).expect("legal plans");
+    assert_eq!((sim.tree().disk_bytes(), sim.is_full()), (100, false));
 }
 
 /// Tombstones go when nothing lies beneath them, and not before.
