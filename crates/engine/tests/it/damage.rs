@@ -1,0 +1,263 @@
+//! Damaged files.
+//!
+//! Promised: a changed byte in any file of a store never gives a wrong answer and never a panic:
+//! what can be read is right, and else there is an error of kind `Corruption` with path and offset
+//! (or `Unsupported`, where the byte looks like a newer version), which `verify` finds too. A log
+//! cut off anywhere opens on a prefix of the batches. A file that is missing is named. Files of a
+//! newer format are told from damaged ones, with both versions.
+
+use crate::dice::{Dice, with_seeds};
+use crate::numbered::{Batches, Maps, Progress};
+use lsmith::env::{Env, MemEnv};
+use lsmith::{Builder, Error, ErrorKind, PersistMode, Store};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+const DIR: &str = "/store";
+
+fn builder(env: &MemEnv) -> Builder {
+    let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
+    builder.policy("leveled(ratio=2, l0=1, table=1kB)").memtable_bytes(1000).block_bytes(100)
+}
+
+/// A closed store with tables, and with batches that are in the log alone.
+fn store(batches: Batches, count: u64, memtable_bytes: u64) -> MemEnv {
+    let env = MemEnv::new();
+    let store = builder(&env).memtable_bytes(memtable_bytes).open().unwrap();
+    let mut progress = Progress::default();
+    for number in 1..=count {
+        let mode = if number % 5 == 0 { PersistMode::SyncData } else { PersistMode::Buffer };
+        batches.go_on(&store, &mut progress, mode).unwrap();
+    }
+    env
+}
+
+fn paths(env: &MemEnv, kind: &str) -> Vec<PathBuf> {
+    let names = env.list(Path::new(DIR)).unwrap();
+    let of_kind = names.into_iter().filter(|name| name.ends_with(kind));
+    of_kind.map(|name| Path::new(DIR).join(name)).collect()
+}
+
+fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
+    let file = env.open(path).unwrap();
+    let mut bytes = vec![0; file.bytes().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Reads everything in all ways: the first error, and a panic at a wrong answer.
+fn read_all(store: &Store, expected: &Maps) -> lsmith::Result<()> {
+    let mut first = Ok(());
+    let mut note = |error: Error| {
+        if first.is_ok() {
+            first = Err(error);
+        }
+    };
+    for (name, map) in ["left", "right"].iter().zip(expected) {
+        let space = store.existing_keyspace(name).unwrap();
+        for (key, value) in map {
+            match space.get(key) {
+                Ok(found) => assert_eq!(found.as_deref(), Some(&value[..])),
+                Err(error) => note(error),
+            }
+        }
+        for absent in ["0", "00000000\0", "k", "zzz"] {
+            match space.get(absent) {
+                Ok(found) => assert_eq!(found, None),
+                Err(error) => note(error),
+            }
+        }
+        let mut iter = space.iter();
+        let ended = scan(|| iter.next(), &mut map.iter());
+        ended.unwrap_or_else(&mut note);
+        let mut iter = space.iter();
+        let ended = scan(|| iter.next_back(), &mut map.iter().rev());
+        ended.unwrap_or_else(&mut note);
+    }
+    first
+}
+
+type Pair<'a> = (&'a Vec<u8>, &'a Vec<u8>);
+
+/// Compares what `next` gives, up to its end or its first error.
+fn scan<'a>(
+    mut next: impl FnMut() -> Option<lsmith::Result<(bytes::Bytes, bytes::Bytes)>>,
+    expected: &mut dyn Iterator<Item = Pair<'a>>,
+) -> lsmith::Result<()> {
+    while let Some(found) = next() {
+        let found = found?;
+        assert_eq!(Some((&found.0.to_vec(), &found.1.to_vec())), expected.next());
+    }
+    assert_eq!(expected.next(), None);
+    Ok(())
+}
+
+/// The error tells that `path` is damaged, and where.
+fn check_told(error: &Error, path: &Path) {
+    let fine = match error.kind() {
+        ErrorKind::Corruption => error.offset().is_some(),
+        ErrorKind::Unsupported => true,
+        _ => false,
+    };
+    assert!(fine && error.path() == Some(path), "{error}, damaged was {}", path.display());
+}
+
+#[test]
+fn a_changed_byte_is_found_or_does_no_harm() {
+    with_seeds(1, |seed| {
+        let mut dice = Dice::new(seed);
+        let batches = Batches { keys: 30, ..Batches::new(0) };
+        let env = store(batches, 50, 1000);
+        let expected = batches.after(50);
+        assert!(paths(&env, ".table").len() > 2 && paths(&env, ".wal").len() == 1);
+        for path in paths(&env, "") {
+            let bytes = contents(&env, &path);
+            let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+            let tail = (used..bytes.len()).step_by(3001);
+            let mut found = 0;
+            for offset in (dice.below(7)..used).step_by(7).chain(tail) {
+                let env = env.process_crash_clone();
+                env.flip(&path, offset as u64, 1 << dice.below(8)).unwrap();
+                let read_only = dice.chance(80);
+                let store = match builder(&env).read_only(read_only).open() {
+                    Ok(store) => store,
+                    Err(error) => {
+                        check_told(&error, &path);
+                        found += 1;
+                        continue;
+                    }
+                };
+                let read = read_all(&store, &expected);
+                if let Err(error) = &read {
+                    check_told(error, &path);
+                }
+                let told = store.verify().unwrap();
+                told.iter().for_each(|error| check_told(error, &path));
+                found += usize::from(!told.is_empty());
+                // All of a table is under checksums.
+                let is_table = path.extension().is_some_and(|kind| kind == "table");
+                assert!(!told.is_empty() || read.is_ok() && !is_table, "byte {offset}");
+            }
+            assert!(used == 0 || found > used / 10, "{found} of {used}");
+        }
+    });
+}
+
+/// The tail of a log is recovered from, wherever it was cut off: the store opens on a prefix of
+/// the batches, the longer the more is left, and goes on.
+#[test]
+fn a_log_may_be_cut_off_anywhere() {
+    let batches = Batches { keys: 30, ..Batches::new(0) };
+    let env = store(batches, 50, 20_000);
+    let [path] = &paths(&env, ".wal")[..] else { panic!("one log") };
+    let bytes = contents(&env, path);
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let mut before = 0;
+    for length in (0..used).step_by(5).chain([used.next_multiple_of(8), bytes.len()]) {
+        let env = env.process_crash_clone();
+        env.truncate(path, length as u64).unwrap();
+        let store = builder(&env).open().unwrap();
+        let found = batches.check(&store);
+        assert!((before..=50).contains(&found), "{found} batches of {length} bytes");
+        before = found;
+        assert_eq!(store.verify().unwrap().len(), 0);
+        let mut progress = Progress { tried: found, acknowledged: found, synced: found };
+        batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
+        drop(store);
+        assert_eq!(batches.check(&builder(&env).open().unwrap()), found + 1);
+    }
+    assert_eq!(before, 50);
+}
+
+#[test]
+fn of_several_logs_any_may_be_cut_off() {
+    let batches = Batches { value_bytes: 1500, ..Batches::new(1) };
+    let env = store(batches, 120, 1 << 20);
+    let logs = paths(&env, ".wal");
+    assert!(logs.len() >= 3);
+    let mut dice = Dice::new(0);
+    for _ in 0..60 {
+        let env = env.process_crash_clone();
+        env.truncate(&logs[dice.below(logs.len())], dice.below(64 << 10) as u64).unwrap();
+        let store = builder(&env).open().unwrap();
+        assert!(batches.check(&store) <= 120);
+        assert_eq!(store.verify().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn a_file_that_is_missing_or_another_is_named() {
+    let batches = Batches::new(0);
+    let env = store(batches, 50, 1000);
+    let tables = paths(&env, ".table");
+    for path in tables.iter().chain(&paths(&env, ".manifest")) {
+        let env = env.process_crash_clone();
+        env.remove_file(path).unwrap();
+        for read_only in [true, false] {
+            let error = builder(&env).read_only(read_only).open().unwrap_err();
+            assert_eq!(error.path(), Some(path.as_path()), "{error}");
+        }
+    }
+    for pair in tables.windows(2) {
+        let env = env.process_crash_clone();
+        env.remove_file(&pair[0]).unwrap();
+        env.rename(&pair[1], &pair[0]).unwrap();
+        let error = builder(&env).read_only(true).open().unwrap_err();
+        assert!(pair.iter().any(|path| error.path() == Some(path)), "{error}");
+    }
+    // Without the file that says what the others are, none of them is touched.
+    let env = env.process_crash_clone();
+    env.remove_file(&Path::new(DIR).join("CURRENT")).unwrap();
+    let before = env.list(Path::new(DIR)).unwrap();
+    let error = builder(&env).open().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert_eq!(env.list(Path::new(DIR)).unwrap(), before);
+}
+
+/// Puts `bytes` into the file at `offset`.
+fn patch(env: &MemEnv, path: &Path, offset: usize, bytes: &[u8]) {
+    let old = contents(env, path);
+    for (index, byte) in bytes.iter().enumerate() {
+        let at = offset + index;
+        env.flip(path, at as u64, old[at] ^ byte).unwrap();
+    }
+}
+
+#[test]
+fn files_of_a_newer_format_are_told_with_both_versions() {
+    let env = store(Batches::new(0), 50, 1000);
+    let check = |env: &MemEnv, path: &Path| {
+        for read_only in [true, false] {
+            let error = builder(env).read_only(read_only).open().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+            assert_eq!(error.path(), Some(path));
+            let told = error.to_string();
+            assert!(told.contains('7') && told.contains('1'), "{told}");
+        }
+    };
+    for kind in [".wal", ".manifest"] {
+        let env = env.process_crash_clone();
+        let path = &paths(&env, kind)[0];
+        patch(&env, path, 8, &7_u32.to_le_bytes());
+        let checksum = xxh3_64(&contents(&env, path)[..24]);
+        patch(&env, path, 24, &checksum.to_le_bytes());
+        check(&env, path);
+    }
+    for path in paths(&env, ".table") {
+        let env = env.process_crash_clone();
+        let start = contents(&env, &path).len() - 80;
+        patch(&env, &path, start, &7_u32.to_le_bytes());
+        let mut place = [0; 16];
+        place[8..].copy_from_slice(&(start as u64).to_le_bytes());
+        let checked = &contents(&env, &path)[start..][..64];
+        let checksum = xxh3_64_with_seed(checked, xxh3_64(&place));
+        patch(&env, &path, start + 64, &checksum.to_le_bytes());
+        check(&env, &path);
+    }
+    let env = env.process_crash_clone();
+    let path = Path::new(DIR).join("CURRENT");
+    let text = String::from_utf8(contents(&env, &path)).unwrap();
+    patch(&env, &path, text.find("format 1").unwrap() + 7, b"7");
+    check(&env, &path);
+}
