@@ -56,6 +56,11 @@ impl Registry {
                 policies::Binomial::INFO,
                 policies::Tiered::INFO,
                 policies::Leveled::INFO,
+                policies::Full::INFO,
+                policies::RoundRobin::INFO,
+                policies::ChooseBest::INFO,
+                policies::TestMixed::INFO,
+                policies::Mixed::INFO,
             ],
         }
     }

@@ -26,8 +26,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let mut tables: Vec<Vec<Row>> = Vec::new();
     for workload in workloads {
         let workload = &KeyedWorkload::new(workload);
-        let comparison =
-            Comparison { policies: &policies, workload, dir: &dir, options: &options };
+        let comparison = Comparison { policies: &policies, workload, dir: &dir, options: &options };
         let mut rows = Vec::new();
         comparison.run(&bars, &mut |row| rows.push(row))?;
         tables.push(rows);

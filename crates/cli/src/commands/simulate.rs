@@ -31,7 +31,9 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         "fluid" => {
             return Err(bad_argument("fluid content is not there yet; choose `unit` or `keyed`"));
         }
-        other => return Err(bad_argument(SpecError::unknown("content", other, &["unit", "keyed"]))),
+        other => {
+            return Err(bad_argument(SpecError::unknown("content", other, &["unit", "keyed"])));
+        }
     };
 
     let mut output = Output::new();
