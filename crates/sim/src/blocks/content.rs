@@ -1,6 +1,6 @@
 //! What comes out of a plan, in blocks.
 
-use super::merge::{Merged, Out, Part, Rules, Side, merge};
+use super::merge::{Out, Part, Rules, Side, merge};
 use super::table::{BlockTable, Record, block_key};
 use crate::{Content, SimError};
 use lsmith_tree::{
@@ -150,7 +150,7 @@ impl BlockContent {
             outcome.room_taken = self.room_taken(taken, plan);
         }
         let merged = self.fold(sides, rules);
-        let mut ends = Ends { blocks: merged.blocks, before, after: None, outcome };
+        let mut ends = Ends { blocks: merged, before, after: None, outcome };
         if let Some(target) = target {
             ends.after = self.neighbour(target, &hull, Beside::After);
             self.mend(&mut ends, target.id());
@@ -170,7 +170,7 @@ impl BlockContent {
     }
 
     /// Merges all sides, newest first; only the last merge can keep blocks.
-    fn fold(&self, mut sides: Vec<Side>, rules: Rules) -> Merged {
+    fn fold(&self, mut sides: Vec<Side>, rules: Rules) -> Vec<Out> {
         let oldest = sides.pop().unwrap_or_else(|| Side::new(Vec::new(), false));
         if sides.is_empty() {
             return merge(oldest, Side::new(Vec::new(), false), rules);
@@ -178,7 +178,7 @@ impl BlockContent {
         let first = sides.remove(0);
         let newest = sides.into_iter().fold(first, |newer, older| {
             let plain = Rules { reuse: false, bottom: false, before: None, ..rules };
-            let blocks = merge(newer, older, plain).blocks;
+            let blocks = merge(newer, older, plain);
             let records = blocks.iter().flat_map(|block| block.records()).copied().collect();
             let table = Arc::new(BlockTable::packed(records, self.per_block));
             let upto = table.len();

@@ -101,38 +101,25 @@ pub(super) struct Rules {
     pub(super) allowed: i64,
 }
 
-/// What came out.
-#[derive(Debug, Default)]
-pub(super) struct Merged {
-    pub(super) blocks: Vec<Out>,
-    /// Records that vanished.
-    pub(super) dropped: u64,
-}
-
 struct Merger {
     rules: Rules,
     out: Vec<Out>,
     open: Vec<Record>,
     empty: i64,
-    dropped: u64,
 }
 
-/// Merges `newer` over `older`.
-pub(super) fn merge(mut newer: Side, mut older: Side, rules: Rules) -> Merged {
+/// Merges `newer` over `older`: the blocks that come out.
+pub(super) fn merge(mut newer: Side, mut older: Side, rules: Rules) -> Vec<Out> {
     let open = Vec::with_capacity(rules.per_block);
-    let mut merger = Merger { empty: rules.empty, rules, out: Vec::new(), open, dropped: 0 };
+    let mut merger = Merger { empty: rules.empty, rules, out: Vec::new(), open };
     loop {
         let (up, down) = (newer.peek(), older.peek());
         match (up, down) {
             (None, None) => break,
             (Some(up), Some(down)) if up.key == down.key => {
                 merger.take_slots(&older);
-                match up.kind.over(down.kind) {
-                    None => merger.dropped += 2,
-                    Some(kind) => {
-                        merger.dropped += 1;
-                        merger.add(Record { key: up.key, kind });
-                    }
+                if let Some(kind) = up.kind.over(down.kind) {
+                    merger.add(Record { key: up.key, kind });
                 }
                 newer.step();
                 older.step();
@@ -177,7 +164,6 @@ impl Merger {
 
     fn add(&mut self, record: Record) {
         if self.rules.bottom && record.kind.is_tombstone() {
-            self.dropped += 1;
             return;
         }
         self.open.push(record);
@@ -233,7 +219,7 @@ impl Merger {
         pairs && empty <= self.rules.allowed - per_block as i64 + 1
     }
 
-    fn finish(mut self) -> Merged {
+    fn finish(mut self) -> Vec<Out> {
         if !self.open.is_empty() {
             // The scan cannot see that its last short block fits into a kept one before it.
             let fits = |out: &Out| out.records().len() + self.open.len() <= self.rules.per_block;
@@ -246,6 +232,6 @@ impl Merger {
             }
             self.write();
         }
-        Merged { blocks: self.out, dropped: self.dropped }
+        self.out
     }
 }

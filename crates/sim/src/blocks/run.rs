@@ -4,7 +4,7 @@ use super::content::BlockContent;
 use super::table::{BlockTable, Record};
 use crate::{Drive, Event, SimError};
 use lsmith_policy::MergePolicy;
-use lsmith_tree::{EntryKind, Input, LevelId, Tree};
+use lsmith_tree::{EntryKind, Input, KeyRange, LevelId, Tree};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -67,9 +67,9 @@ impl BlockSim {
             None => Some(kind),
         };
         match net {
-            Some(net) => drop(self.memory.insert(key, net)),
-            None => drop(self.memory.remove(&key)),
-        }
+            Some(net) => self.memory.insert(key, net),
+            None => self.memory.remove(&key),
+        };
         let capacity = self.sizes.memory_blocks as usize * self.sizes.per_block;
         if self.memory.len() >= capacity { self.merge() } else { Ok(()) }
     }
@@ -92,9 +92,28 @@ impl BlockSim {
         for range in taken {
             let (from, upto) = super::table::numbers(range);
             let keys: Vec<u32> = self.memory.range(from..=upto).map(|(&key, _)| key).collect();
-            keys.iter().for_each(|key| drop(self.memory.remove(key)));
+            self.forget(&keys);
         }
         Ok(())
+    }
+
+    fn forget(&mut self, keys: &[u32]) {
+        for key in keys {
+            self.memory.remove(key);
+        }
+    }
+
+    /// The keys that are present, ascending: what a scan of everything would find.
+    pub fn live(&self) -> Vec<u32> {
+        let content = self.drive.content();
+        let mut net: BTreeMap<u32, EntryKind> = BTreeMap::new();
+        for run in self.tree().disk_runs().rev() {
+            for record in content.records(run, &KeyRange::ALL) {
+                net.insert(record.key, record.kind);
+            }
+        }
+        net.extend(&self.memory);
+        net.into_iter().filter(|(_, kind)| !kind.is_tombstone()).map(|(key, _)| key).collect()
     }
 
     /// The tree, at rest.
