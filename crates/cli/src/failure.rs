@@ -77,7 +77,8 @@ fn one_line(error: &clap::Error) -> String {
         || error.kind() == ErrorKind::MissingSubcommand
     {
         let known = error.get(ContextKind::ValidSubcommand).map(texts).unwrap_or_default();
-        let known = if known.is_empty() { String::new() } else { format!(": {}", known.join(", ")) };
+        let known =
+            if known.is_empty() { String::new() } else { format!(": {}", known.join(", ")) };
         return format!("a command is missing{known}");
     }
     let text = error.render().to_string();
@@ -93,11 +94,8 @@ fn one_line(error: &clap::Error) -> String {
 
 /// The right spelling nearest to what was written.
 fn meant(error: &clap::Error) -> Option<String> {
-    let kinds = [
-        ContextKind::SuggestedSubcommand,
-        ContextKind::SuggestedArg,
-        ContextKind::SuggestedValue,
-    ];
+    let kinds =
+        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let suggested = kinds.into_iter().find_map(|kind| error.get(kind));
     suggested.map(texts).and_then(|texts| texts.into_iter().next())
 }

@@ -1,22 +1,36 @@
 //! Tables and numbers for people to read.
 
-use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 /// Columns, and a line under the header.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-'));
 
-/// An aligned table: `left` columns hold text, all others numbers.
-pub(crate) fn table(header: &[&str], left: usize, rows: Vec<Vec<String>>) -> Table {
-    let mut table = Table::new();
-    table.load_style(STYLE);
-    table.set_header(header);
-    table.add_rows(rows);
-    for (index, column) in table.column_iter_mut().enumerate() {
-        if index >= left {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
+/// Characters of a line of prose.
+const PROSE_WIDTH: u16 = 100;
+
+/// An aligned table: the first `left` columns hold text, all others numbers.
+pub(crate) fn table(header: &[&str], left: usize, rows: Vec<Vec<String>>) -> String {
+    let mut table = styled(header, rows);
+    for column in table.column_iter_mut().skip(left) {
+        column.set_cell_alignment(CellAlignment::Right);
     }
+    table.trim_fmt()
+}
+
+/// A table of texts, wrapped where they are long.
+pub(crate) fn prose(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = styled(header, rows);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(PROSE_WIDTH);
+    table.trim_fmt()
+}
+
+fn styled(header: &[&str], rows: Vec<Vec<String>>) -> Table {
+    let mut table = Table::new();
+    table.load_style(STYLE).set_header(header).add_rows(rows);
+    table.column_iter_mut().for_each(|column| {
+        column.set_padding((0, 2));
+    });
     table
 }
 

@@ -190,7 +190,7 @@ impl Recovery {
         *shared.writer.lock() = Some(writer);
         for space in shared.all_spaces() {
             let mut core = space.core.lock();
-            if core.active.live_bytes() >= core.policy.seal_bytes(space.memtable_bytes) {
+            if core.active.live_bytes() >= core.policy.seal_bytes(&core.view) {
                 shared.seal(&space, &mut core);
             }
         }
@@ -399,5 +399,4 @@ impl Shared {
         self.work.notify();
         Ok(())
     }
-
 }

@@ -66,7 +66,9 @@ impl Shared {
             None => Vec::new(),
         };
         self.run(job, version, &logs);
-        if job.takes_memory && let Some(writer) = self.writer.lock().as_mut() {
+        if job.takes_memory
+            && let Some(writer) = self.writer.lock().as_mut()
+        {
             self.retire_logs(writer);
         }
     }
@@ -352,9 +354,8 @@ mod tests {
 
     #[test]
     fn memtables_are_taken_whole_and_oldest_first() {
-        let view: TreeView = "tree\nmem r3[t3:a..c 1MB] r2[t2:m..z 1MB]\nL0 r1[t1:a..z 1MB]"
-            .parse()
-            .unwrap();
+        let view: TreeView =
+            "tree\nmem r3[t3:a..c 1MB] r2[t2:m..z 1MB]\nL0 r1[t1:a..z 1MB]".parse().unwrap();
         for (plan, told) in [
             ("merge r2 over .. into new run at L0", None),
             ("merge r3 r2 over .. into new run at L0", None),

@@ -92,11 +92,7 @@ impl Comparison<'_> {
     ///
     /// # Errors
     /// Any that a run or a simulation ends with: there is no row without all its parts.
-    pub fn run(
-        &self,
-        progress: &dyn Progress,
-        on_row: &mut dyn FnMut(Row),
-    ) -> anyhow::Result<()> {
+    pub fn run(&self, progress: &dyn Progress, on_row: &mut dyn FnMut(Row)) -> anyhow::Result<()> {
         for policy in self.policies {
             let spec = policy.spec();
             on_row(self.row(policy, progress).with_context(|| format!("policy {spec}"))?);

@@ -64,7 +64,9 @@ impl<'a> Player<'a> {
             }
             OpKind::ReadModifyWrite => keyspace.get(&*key).and_then(|_| keyspace.put(key, value)),
         }
-        .with_context(|| format!("operation {} of {} failed", self.ops + 1, self.workload.spec()))?;
+        .with_context(|| {
+            format!("operation {} of {} failed", self.ops + 1, self.workload.spec())
+        })?;
         self.ops += 1;
         Ok(())
     }

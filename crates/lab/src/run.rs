@@ -142,11 +142,7 @@ pub fn run(
 }
 
 /// Plays all phases.
-fn play(
-    bench: &Bench,
-    workload: &Workload,
-    progress: &dyn Progress,
-) -> anyhow::Result<Vec<Phase>> {
+fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::Result<Vec<Phase>> {
     let mut player = Player::new(&bench.keyspace, workload, &bench.meter);
     let mut ops = workload.ops();
     let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);

@@ -92,9 +92,7 @@ pub fn simulate(
             let flushes = std::iter::repeat_n(memtable_bytes, flushes);
             simulate_unit(policy, flushes, memtable_bytes, &mut observe)?
         }
-        Content::Keyed(workload) => {
-            simulate_keyed(policy, workload, memtable_bytes, &mut observe)?
-        }
+        Content::Keyed(workload) => simulate_keyed(policy, workload, memtable_bytes, &mut observe)?,
     };
     let seconds = clock.seconds();
     let unit_bytes = match content {

@@ -7,6 +7,7 @@ mod exploring;
 mod leveled;
 mod minlatency;
 mod none;
+mod partial;
 mod tiered;
 
 pub use bigtable::Bigtable;
@@ -16,6 +17,7 @@ pub use exploring::Exploring;
 pub use leveled::{Leveled, Pick};
 pub use minlatency::MinLatency;
 pub use none::None;
+pub use partial::{ChooseBest, Full, Mixed, RoundRobin, TestMixed};
 pub use tiered::Tiered;
 
 use crate::ParamInfo;

@@ -27,9 +27,16 @@ pub trait MergePolicy: Debug + Send + Sync {
     /// policy that looks inside runs, at each slice.
     fn next_merge(&self, view: &TreeView) -> Option<MergePlan>;
 
-    /// Logical bytes at which a memtable is sealed, given the capacity that was asked for.
-    fn seal_bytes(&self, memtable_bytes: u64) -> u64 {
-        memtable_bytes
+    /// Logical bytes at which the active memtable is sealed, with the tree as it is now. Policies
+    /// that leave a part of memory where it is seal when what is left of it is full.
+    fn seal_bytes(&self, view: &TreeView) -> u64 {
+        view.memtable_bytes
+    }
+
+    /// Whether the policy counts in data blocks: profiles must then have a point at every border of
+    /// a block ([`TreeView::block_bytes`]), and memory must be one run.
+    fn wants_blocks(&self) -> bool {
+        false
     }
 
     /// How hard writers must be held back, from 0 (not at all) to 1 (stopped): how far the tree is
@@ -41,7 +48,7 @@ pub trait MergePolicy: Debug + Send + Sync {
 
     /// What [`next_merge`](MergePolicy::next_merge) says and why, with what else was considered.
     fn explain(&self, view: &TreeView) -> Explanation {
-        Explanation { plan: self.next_merge(view), runners_up: Vec::new() }
+        Explanation { plan: self.next_merge(view), ..Explanation::default() }
     }
 }
 
@@ -96,10 +103,12 @@ pub enum Shape {
 }
 
 /// A decision with its grounds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
     /// The plan, with its reason; `None` for rest.
     pub plan: Option<MergePlan>,
     /// Plans that were considered, best first, each with why it lost.
     pub runners_up: Vec<(MergePlan, String)>,
+    /// What the policy has learned, and what it is learning; a line each.
+    pub notes: Vec<String>,
 }

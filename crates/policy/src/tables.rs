@@ -31,14 +31,21 @@ pub(crate) fn pascal(m: u64, k: u64) -> u64 {
 }
 
 fn pascal_anew(m: u64, k: u64) -> u64 {
-    let mut product: u128 = 1;
+    let mut product: u64 = 1;
     for step in 1..=m.min(k) {
-        product = product * u128::from(m.max(k) + step) / u128::from(step);
-        if product > u128::from(u64::MAX) {
-            return u64::MAX;
-        }
+        let factor = m.max(k) + step;
+        product = match product.checked_mul(factor) {
+            Some(product) => product / step,
+            // Dividing 128 bits is several times as slow.
+            None => {
+                match u64::try_from(u128::from(product) * u128::from(factor) / u128::from(step)) {
+                    Ok(product) => product,
+                    Err(_) => return u64::MAX,
+                }
+            }
+        };
     }
-    product as u64
+    product
 }
 
 /// The least number from `from` on with `is_enough`, which holds for all numbers above it too.

@@ -3,7 +3,7 @@
 use crate::SimError;
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{
-    MergePlan, Mode, Outcome, PlanError, Slice, Tree, TreeEdit, TreeView, check_plan,
+    Input, MergePlan, Mode, Outcome, PlanError, Slice, Tree, TreeEdit, TreeView, check_plan,
 };
 use std::sync::Arc;
 
@@ -15,6 +15,10 @@ const PLANS_MAX: u64 = 100_000;
 pub trait Content {
     /// Whether a move is carried out and counted as a merge.
     const MOVES_ARE_MERGES: bool;
+
+    /// Whether memory stays where it is until the policy takes it; else what the policy leaves in
+    /// memory is flushed.
+    const KEEPS_MEMORY: bool = false;
 
     /// What comes out of `plan`, which has been checked against `tree`. New tables are named from
     /// the tree's next name on, in key order.
@@ -116,6 +120,29 @@ impl<C: Content> Drive<C> {
         self.settle(observe)
     }
 
+    /// Sets what the policy is told that a full block holds, in logical bytes.
+    pub fn set_block_bytes(&mut self, bytes: u64) {
+        self.view.block_bytes = bytes;
+    }
+
+    /// Puts `memory`, whose table has the tree's next name, in the place of all that is in memory,
+    /// and settles: memory folded into one run.
+    ///
+    /// # Errors
+    /// As [`settle`](Drive::settle).
+    pub fn replace_memory(
+        &mut self,
+        memory: Slice,
+        observe: &mut Observer<'_>,
+    ) -> Result<(), SimError> {
+        let tree = &mut self.view.tree;
+        let mut edit = TreeEdit::seal(tree.next_run(), memory);
+        edit.remove = tree.memory().runs().iter().map(|run| Input::all(run.id())).collect();
+        edit.apply_to(tree)?;
+        observe(Event::Sealed { tree });
+        self.settle(observe)
+    }
+
     /// Carries out what the policy says, and where it says nothing flushes what is in memory,
     /// until there is nothing left to do.
     ///
@@ -127,7 +154,7 @@ impl<C: Content> Drive<C> {
             if let Some(mut plan) = self.policy.next_merge(&self.view) {
                 check_plan(&self.view, &plan).map_err(|rule| self.illegal(&plan, rule))?;
                 self.carry_out(&mut plan, observe)?;
-            } else if let Some(mut flush) = MergePlan::flush(&self.view.tree) {
+            } else if let Some(mut flush) = self.flush_left() {
                 self.carry_out(&mut flush, observe)?;
             } else {
                 self.content.rest(&self.view.tree);
@@ -153,6 +180,10 @@ impl<C: Content> Drive<C> {
         observe(Event::Merge { tree, plan, edit: &edit });
         edit.apply_to(&mut self.view.tree)?;
         Ok(())
+    }
+
+    fn flush_left(&self) -> Option<MergePlan> {
+        if C::KEEPS_MEMORY { None } else { MergePlan::flush(&self.view.tree) }
     }
 
     fn illegal(&self, plan: &MergePlan, rule: PlanError) -> SimError {

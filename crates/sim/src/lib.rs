@@ -27,6 +27,7 @@
 //!
 //! Nothing here touches files, clocks or threads; the same input always gives the same plans.
 
+mod blocks;
 mod drive;
 mod error;
 mod figures;
@@ -34,6 +35,7 @@ mod keyed;
 mod simulate;
 mod unit;
 
+pub use blocks::{BlockContent, BlockFigures, BlockSim, BlockSizes};
 pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts};

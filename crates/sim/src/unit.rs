@@ -3,8 +3,8 @@
 use crate::{Content, SimError};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_tree::{
-    Key, KeyRange, LevelId, MergePlan, Outcome, Place, ProfilePoint, SeqNo, Size, Slice, Table,
-    TableId, Tree,
+    Input, Key, KeyRange, LevelId, MergePlan, Outcome, Place, ProfilePoint, SeqNo, Size, Slice,
+    Table, TableId, Tree,
 };
 
 /// Bytes that stand for a flush of size one.
@@ -55,6 +55,7 @@ fn table(id: TableId, bytes: u64, piece_bytes: Option<u64>) -> Slice {
     let point = |piece: u64| ProfilePoint {
         key: Key::from_static(FIRST_CUT),
         below: Size::of_bytes(piece),
+        after: None,
     };
     let profile = cut.map(point).into_iter().collect();
     Slice::whole(Table {
@@ -93,7 +94,7 @@ impl Content for UnitContent {
                 LevelId::Disk(_) => outcome.read += size,
             }
             if size.bytes < run.bytes() {
-                outcome.rewritten.push((run.id(), vec![new(run.bytes() - size.bytes)]));
+                outcome.rewritten.push((Input::all(run.id()), vec![new(run.bytes() - size.bytes)]));
             }
         }
         let pieces = outcome.from_memory.bytes + outcome.read.bytes;

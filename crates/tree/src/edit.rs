@@ -19,9 +19,10 @@ pub struct Outcome {
     /// The output in key order: slices of new tables, and of old ones where pieces were reused or
     /// moved. Empty where everything could be dropped.
     pub slices: Vec<Slice>,
-    /// Input runs that are rewritten beyond what the plan takes of them, each with all that is
-    /// left of it, in key order: new edge pieces, or all of a run that has no keys to cut at.
-    pub rewritten: Vec<(RunId, Vec<Slice>)>,
+    /// What is rewritten beyond what the plan takes: parts of its input runs and of the run that it
+    /// goes into, each with what stands there afterwards, in key order. New edge pieces, or all
+    /// of a run that has no keys to cut at.
+    pub rewritten: Vec<(Input, Vec<Slice>)>,
     /// Inputs that came from memory.
     pub from_memory: Size,
     /// Inputs that were read from storage.
@@ -36,6 +37,10 @@ pub struct Outcome {
     pub blocks: BlockCounts,
     /// The greatest sequence number of a tombstone that was dropped.
     pub dropped_below: SeqNo,
+    /// Empty room in the blocks that the output adds to its level, in logical bytes.
+    pub room_added: u64,
+    /// Empty room in the blocks of that level that the plan takes.
+    pub room_taken: u64,
 }
 
 /// Data blocks that a merge touched.
@@ -134,10 +139,15 @@ impl TreeEdit {
             edit.add.reserve_exact(1 + outcome.rewritten.len());
             edit.add.push(addition(tree, plan, outcome.slices)?);
         }
-        for (run, slices) in outcome.rewritten {
-            let input = edit.remove.iter_mut().find(|input| input.run == run);
-            input.ok_or(PlanError::UnknownRun { run })?.range = KeyRange::ALL;
-            edit.add.push(Addition { run, place: AddPlace::Into, knot: None, slices });
+        for (part, slices) in outcome.rewritten {
+            let run = part.run;
+            if !plan.takes(run) && plan.place != Place::Into(run) {
+                return Err(PlanError::UnknownRun { run });
+            }
+            edit.remove.push(part);
+            if !slices.is_empty() {
+                edit.add.push(Addition { run, place: AddPlace::Into, knot: None, slices });
+            }
         }
         Ok(edit)
     }
@@ -181,11 +191,16 @@ fn count(plan: &MergePlan, outcome: &Outcome) -> Counters {
         blocks_reused: outcome.blocks.reused,
         ..Counters::default()
     };
+    (counters.room_added, counters.room_taken) = (outcome.room_added, outcome.room_taken);
+    counters.slack = plan.reuse.and_then(|reuse| reuse.slack_bytes).unwrap_or(0);
     let flush_alone = outcome.from_memory.bytes > 0 && outcome.read.bytes == 0;
     match plan.mode {
         Mode::Move => {
             counters.moves = 1;
             counters.bytes_moved = outcome.slices.iter().map(|slice| slice.size().bytes).sum();
+        }
+        Mode::Merge if plan.place == Place::Oldest && plan.inputs.len() == 1 => {
+            counters.compactions = 1;
         }
         Mode::Merge if flush_alone && plan.inputs.len() == 1 => counters.flushes = 1,
         Mode::Merge => counters.merges = 1,

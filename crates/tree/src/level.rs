@@ -37,9 +37,14 @@ pub struct Counters {
     pub blocks_reused: u64,
     /// Bytes moved to this level.
     pub bytes_moved: u64,
-    /// Empty slots in blocks written less those in blocks consumed, in bytes, since the level was
-    /// last compacted.
-    pub waste: u64,
+    /// Rewritings of the level alone, to give back empty room.
+    pub compactions: u64,
+    /// Empty room in blocks added to this level since it was last compacted, in bytes.
+    pub room_added: u64,
+    /// Empty room in blocks taken from this level by merges into it, since then.
+    pub room_taken: u64,
+    /// The allowance of empty room that merges into this level have brought, since then.
+    pub slack: u64,
 }
 
 macro_rules! counter_fields {
@@ -58,8 +63,11 @@ macro_rules! counter_fields {
                 }
             }
 
-            /// Adds `other` to each counter.
+            /// Adds `other` to each counter; a compaction first settles the account of empty room.
             pub fn add(&mut self, other: &Counters) {
+                if other.compactions > 0 {
+                    (self.room_added, self.room_taken, self.slack) = (0, 0, 0);
+                }
                 $(self.$name += other.$name;)*
             }
         }
@@ -81,7 +89,10 @@ counter_fields!(
     entries_reused,
     blocks_reused,
     bytes_moved,
-    waste,
+    compactions,
+    room_added,
+    room_taken,
+    slack,
 );
 
 /// Runs of one age class, newest first.

@@ -101,6 +101,9 @@ pub struct ProfilePoint {
     pub key: Key,
     /// What the table holds below that key.
     pub below: Size,
+    /// The least key above all that is counted, where that is known: from it up to `key` the table
+    /// holds nothing.
+    pub after: Option<Key>,
 }
 
 /// Logical bytes between two neighbouring profile points, unless a policy asks for more of them.
@@ -142,7 +145,10 @@ impl Table {
             Some(last) => self.profile[last].below,
             None => Size::default(),
         };
-        lower.middle(self.profile.get(index).map_or(self.size, |point| point.below))
+        match self.profile.get(index) {
+            Some(next) if next.after.as_ref().is_some_and(|after| **after <= *key) => next.below,
+            next => lower.middle(next.map_or(self.size, |point| point.below)),
+        }
     }
 
     /// The indexes of the profile points that lie inside `range`, not on its start.
@@ -315,6 +321,7 @@ mod tests {
         let point = |key: &'static str, bytes| ProfilePoint {
             key: Key::from(key),
             below: Size { bytes, entries: bytes / 10, tombstones: 0 },
+            after: None,
         };
         Arc::new(Table {
             id: TableId(1),

@@ -7,12 +7,18 @@ use crate::specs;
 use crate::table::{cost, cost_if_known, percent, table};
 use lsmith_lab::{Comparison, Options, Row};
 use lsmith_sim::KeyedWorkload;
+use lsmith_spec::format_bytes;
 use lsmith_workload::Workload;
-use serde_json::json;
+use serde::Serialize;
 
 /// The workload where none is named: records of 1 kB in random order, as many as all policies
 /// together can take in two minutes on two cores.
 const DEFAULT_WORKLOAD: &str = "load(keys=400k, value=1000B, order=hashed)";
+
+#[derive(Serialize)]
+struct Rows {
+    rows: Vec<Row>,
+}
 
 pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let policies = specs::policies(&args.policies)?;
@@ -26,15 +32,14 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let mut tables: Vec<Vec<Row>> = Vec::new();
     for workload in workloads {
         let workload = &KeyedWorkload::new(workload);
-        let comparison =
-            Comparison { policies: &policies, workload, dir: &dir, options: &options };
+        let comparison = Comparison { policies: &policies, workload, dir: &dir, options: &options };
         let mut rows = Vec::new();
         comparison.run(&bars, &mut |row| rows.push(row))?;
         tables.push(rows);
     }
     drop(bars);
     if json {
-        return print_json(&json!({ "rows": tables.concat() }));
+        return print_json(&Rows { rows: tables.concat() });
     }
     let mut output = Output::new();
     for rows in &tables {
@@ -44,30 +49,31 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-const HEADER: [&str; 14] = [
-    "policy",
-    "write cost\neager",
-    "\nsystem",
-    "unit\npredicts",
-    "\nerror %",
-    "keyed\npredicts",
-    "\nerror %",
-    "write cost\nuser",
-    "read cost\nmean",
-    "\nerror %",
-    "space cost\npeak",
-    "\nflushes",
-    "thousand\nops/s",
-    "\ncpu s",
+const HEADER: [&str; 13] = [
+    "\npolicy",
+    "write\neager",
+    "write\nsystem",
+    "unit\nsays",
+    "error\n%",
+    "keyed\nsays",
+    "error\n%",
+    "write\nuser",
+    "read\nmean",
+    "error\n%",
+    "space\npeak",
+    "1000\nops/s",
+    "cpu\ns",
 ];
 
 const LEGEND: &str = "\
-write cost: bytes written over bytes flushed; eager: only runs that are there after a flush and \
-were not before; system: every flush and every merge output; user: all bytes really written, log \
-and metadata included, over bytes of the user. unit, keyed: what these simulations predict for \
-system, and how far they are off. read cost: runs that a lookup must consider, averaged over \
-flushes, and how far keyed is off. space cost: bytes of all tables over live bytes at the worst \
-moment. Store and simulations ran in lockstep: each write waited until the tree had come to rest.";
+write: bytes written over bytes flushed. eager: only runs that are there after a flush and were
+  not before. system: every flush and every merge output. user: all bytes really written, log and
+  metadata included, over keys and values of the user.
+unit, keyed: what these simulations say that system will be, and how far they are off.
+read: runs that a lookup must consider, mean over flushes, and how far the keyed simulation is off.
+space: bytes of all tables over live bytes at the worst moment.
+Store and simulations ran in lockstep: each write waited until the tree had come to rest. Flushes
+completed count; the memtable that is active at the end stays in memory and in the log.";
 
 fn shown(rows: &[Row]) -> String {
     let cells = rows.iter().map(|row| {
@@ -84,11 +90,14 @@ fn shown(rows: &[Row]) -> String {
             cost(engine.costs.read_cost_mean),
             percent(errors.keyed.read_cost_mean),
             cost_if_known(engine.costs.space_cost_peak),
-            engine.costs.flushes.to_string(),
             format!("{:.1}", engine.ops_per_second / 1000.0),
             format!("{:.1}", engine.cpu_seconds),
         ]
     });
-    let workload = rows.first().map_or("", |row| row.workload.as_str());
-    format!("{workload}\n{}", table(&HEADER, 1, cells.collect()))
+    let title = rows.first().map_or(String::new(), |row| {
+        let memtable = format_bytes(row.engine.settings.memtable_bytes);
+        let (workload, flushes) = (&row.workload, row.engine.costs.flushes);
+        format!("{workload}: {flushes} flushes of memtables of {memtable}")
+    });
+    format!("{title}\n\n{}\n", table(&HEADER, 1, cells.collect()))
 }

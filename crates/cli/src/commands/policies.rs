@@ -1,7 +1,7 @@
 //! `policies`: what there is to choose from.
 
 use crate::output::{print, print_json};
-use crate::table::table;
+use crate::table::prose;
 use lsmith_policy::{PolicyInfo, Registry};
 use serde_json::{Value, json};
 
@@ -24,12 +24,12 @@ pub(crate) fn policies(json: bool) -> anyhow::Result<()> {
         return print_json(&json!({ "policies": policies.collect::<anyhow::Result<Value>>()? }));
     }
     let mut rows = Vec::new();
+    let mut row = |cells: [&str; 3]| rows.push(cells.map(str::to_owned).to_vec());
     for info in registry.infos() {
-        rows.push(vec![spelled(info)?, info.summary.to_owned(), info.source.to_owned()]);
+        row([info.name, "", &format!("{} ({})", info.summary, info.source)]);
         for param in info.params {
-            let name = format!("  {} = {}", param.name, param.default);
-            rows.push(vec![name, format!("  {}", param.meaning), String::new()]);
+            row([&format!("  {}", param.name), param.default, param.meaning]);
         }
     }
-    Ok(print(table(&["policy", "what it does; parameters and defaults", "source"], 3, rows))?)
+    Ok(print(prose(&["policy", "default", "what it does, and its parameters"], rows))?)
 }

@@ -31,7 +31,9 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         "fluid" => {
             return Err(bad_argument("fluid content is not there yet; choose `unit` or `keyed`"));
         }
-        other => return Err(bad_argument(SpecError::unknown("content", other, &["unit", "keyed"]))),
+        other => {
+            return Err(bad_argument(SpecError::unknown("content", other, &["unit", "keyed"])));
+        }
     };
 
     let mut output = Output::new();
@@ -82,5 +84,5 @@ fn shown(simulated: &Simulated) -> String {
     if let Some(levels) = &simulated.levels {
         rows.push(vec![format!("levels, newest first, {unit}"), size_list(levels)]);
     }
-    table(&["figure", "value"], 2, rows).to_string()
+    table(&["figure", "value"], 2, rows)
 }

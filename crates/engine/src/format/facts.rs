@@ -78,7 +78,7 @@ impl TableFacts {
         for _ in 0..points {
             let key = Key::copy_from_slice(reader.bytes()?);
             below = take_size(&mut reader, below)?;
-            profile.push(ProfilePoint { key, below });
+            profile.push(ProfilePoint { key, below, after: None });
         }
         reader.finish()?;
         if size.entries == 0 || size.tombstones > size.entries || first_key > last_key {
@@ -155,7 +155,7 @@ impl FactsBuilder {
             facts.first_key = Key::copy_from_slice(entry.key);
         } else if new_key && so_far >= self.profile_mark_bytes {
             let key = Key::copy_from_slice(entry.key);
-            facts.profile.push(ProfilePoint { key, below: facts.size });
+            facts.profile.push(ProfilePoint { key, below: facts.size, after: None });
             self.profile_mark_bytes = (so_far / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
         }
         facts.size.entries += 1;

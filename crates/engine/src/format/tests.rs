@@ -225,6 +225,7 @@ fn facts_survive_their_bytes() {
     let point = |key: &'static str, bytes| ProfilePoint {
         key: Key::from(key),
         below: Size { bytes, entries: bytes / 100, tombstones: bytes / 1000 },
+        after: None,
     };
     let facts = TableFacts {
         table: 9,

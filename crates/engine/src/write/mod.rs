@@ -105,7 +105,7 @@ impl Shared {
         let mut sealed = false;
         for space in touched(batch) {
             let mut core = space.core.lock();
-            if core.active.is_full(core.policy.seal_bytes(space.memtable_bytes)) {
+            if core.active.is_full(core.policy.seal_bytes(&core.view)) {
                 self.seal(space, &mut core);
                 sealed = true;
             }

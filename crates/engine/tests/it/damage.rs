@@ -18,7 +18,11 @@ const DIR: &str = "/store";
 
 fn builder(env: &MemEnv) -> Builder {
     let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
-    builder.policy("leveled(ratio=2, l0=1, table=1kB)").memtable_bytes(1000).block_bytes(100)
+    builder
+        .policy("leveled(ratio=2, l0=1, table=1kB)")
+        .memtable_bytes(1000)
+        .block_bytes(100)
+        .log_bytes(64 << 10)
 }
 
 /// A closed store with tables, and with batches that are in the log alone.
@@ -108,8 +112,8 @@ fn a_changed_byte_is_found_or_does_no_harm() {
     with_seeds(1, |seed| {
         let mut dice = Dice::new(seed);
         let batches = Batches { keys: 30, ..Batches::new(0) };
-        let env = store(batches, 50, 1000);
-        let expected = batches.after(50);
+        let env = store(batches, 90, 600);
+        let expected = batches.after(90);
         assert!(paths(&env, ".table").len() > 2 && paths(&env, ".wal").len() == 1);
         for path in paths(&env, "") {
             let bytes = contents(&env, &path);

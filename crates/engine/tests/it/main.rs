@@ -11,3 +11,4 @@ mod numbered;
 mod power;
 mod reopen;
 mod rogue;
+mod threads;

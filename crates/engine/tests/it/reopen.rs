@@ -57,7 +57,10 @@ fn trees_counts_and_notes_survive() {
         let space = store.keyspace("a").unwrap();
         assert_eq!(space.view().tree, before.tree);
         assert_eq!(space.view().memtable_bytes, before.memtable_bytes);
-        assert_eq!(Registry::builtin().build(policy).unwrap().spec().to_string(), space.merge_policy());
+        assert_eq!(
+            Registry::builtin().build(policy).unwrap().spec().to_string(),
+            space.merge_policy()
+        );
     }
 }
 
@@ -163,7 +166,10 @@ fn keyspaces_are_independent() {
         assert_eq!(one.get(key(1)).unwrap().as_deref(), Some(&b"of one"[..]));
         assert_eq!(two.get(key(1)).unwrap().as_deref(), Some(&b"of two"[..]));
         assert_eq!((one.iter().count(), two.iter().count()), (99, 1));
-        assert_eq!((one.merge_policy(), two.merge_policy()), ("none".into(), "minlatency(k=5)".into()));
+        assert_eq!(
+            (one.merge_policy(), two.merge_policy()),
+            ("none".into(), "minlatency(k=5)".into())
+        );
         assert_eq!((one.stats().memtable_bytes, two.stats().memtable_bytes), (500, 1000));
         assert!(one.tree().flushes() >= 3 && two.tree().flushes() == 1);
     };

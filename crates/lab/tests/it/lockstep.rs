@@ -6,11 +6,11 @@
 
 use lsmith::env::MemEnv;
 use lsmith::{Event, Observer, Store};
+use lsmith_lab::FileInputs;
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{Counters, KeyRange, MergePlan, TreeEdit, key_after};
-use lsmith_lab::FileInputs;
 use lsmith_workload::{OpKind, Workload, fill_value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -55,7 +55,8 @@ impl Observer for Recorder {
         if let Event::Committed { plan, edit, bytes_written, .. } = event {
             self.steps.lock().unwrap().push((plan.to_string(), told(edit)));
             let mut bytes = self.bytes.lock().unwrap();
-            bytes.0 += edit.counters.iter().map(|(_, counters)| counters.bytes_written).sum::<u64>();
+            bytes.0 +=
+                edit.counters.iter().map(|(_, counters)| counters.bytes_written).sum::<u64>();
             bytes.1 += bytes_written;
         }
     }

@@ -124,7 +124,11 @@ fn table(id: TableId, pieces: &[Piece], seqs: (SeqNo, SeqNo), per_mille: u64) ->
     let mut profile = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         if index > 0 && index % step == 0 {
-            profile.push(ProfilePoint { key: piece.range.start.clone(), below: scale(size) });
+            profile.push(ProfilePoint {
+                key: piece.range.start.clone(),
+                below: scale(size),
+                after: None,
+            });
         }
         size += piece.size;
     }

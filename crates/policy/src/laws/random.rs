@@ -76,7 +76,11 @@ pub(super) fn table(
         seq_min: SeqNo(random.below(1000)),
         seq_max: SeqNo(1000 + random.below(1000)),
         profile: profile
-            .map(|((at, _), bytes)| ProfilePoint { key: key(*at), below: Size::of_bytes(bytes) })
+            .map(|((at, _), bytes)| ProfilePoint {
+                key: key(*at),
+                below: Size::of_bytes(bytes),
+                after: None,
+            })
             .collect(),
         ..Table::default()
     }

@@ -33,7 +33,7 @@ pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
     if spec.to_string().parse().as_ref() != Ok(&spec) {
         return Err(empty.broken(Law::Words, "its spelling does not survive being read"));
     }
-    if policy.seal_bytes(MEMTABLE_BYTES) == 0 {
+    if policy.seal_bytes(&TreeView::new(Tree::new(), MEMTABLE_BYTES)) == 0 {
         return Err(empty.broken(Law::Words, "it seals memtables of 0 bytes"));
     }
     for seed in 0..TREES {

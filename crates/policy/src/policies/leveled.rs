@@ -258,6 +258,6 @@ impl MergePolicy for Leveled {
             plans.collect::<Vec<_>>()
         });
         let runners_up = losers.filter(|(loser, _)| Some(loser) != plan.as_ref()).take(3).collect();
-        Explanation { plan, runners_up }
+        Explanation { plan, runners_up, ..Explanation::default() }
     }
 }

@@ -4,7 +4,7 @@ use lsmith_policy::{Registry, laws};
 
 fn check(specs: &[&str]) {
     for spec in specs {
-        let policy = Registry::builtin().build(spec).expect(spec);
+        let policy = Registry::with_block_policies().build(spec).expect(spec);
         if let Err(error) = laws::check(policy.as_ref()) {
             panic!("{error}");
         }
@@ -13,7 +13,7 @@ fn check(specs: &[&str]) {
 
 #[test]
 fn every_builtin_policy_with_its_defaults() {
-    for info in Registry::builtin().infos() {
+    for info in Registry::with_block_policies().infos() {
         check(&[info.name]);
     }
 }
@@ -72,6 +72,17 @@ fn leveled_with_every_pick() {
             &format!("leveled(ratio=3, l0=1, pick={pick}, table=200kB)"),
         ]);
     }
+}
+
+#[test]
+fn policies_that_count_in_blocks() {
+    check(&[
+        "full(ratio=2, reuse=false)",
+        "rr(ratio=3, rate=0.5)",
+        "choose_best(ratio=1.5, rate=1)",
+    ]);
+    check(&["test_mixed(ratio=4, rate=0.01)", "mixed(ratio=3, tau=0.3/0.5, beta=true)"]);
+    check(&["mixed(ratio=2, search=golden)", "choose_best(rate=0.2, reuse=false)"]);
 }
 
 #[test]

@@ -25,9 +25,10 @@ impl KeyedSim {
     /// An empty tree under `policy`, with memtables of `memtable_bytes` logical bytes unless the
     /// policy seals them earlier.
     pub fn new(policy: &Arc<dyn MergePolicy>, memtable_bytes: u64) -> KeyedSim {
+        let drive = Drive::new(Arc::clone(policy), KeyedContent::default(), memtable_bytes);
         KeyedSim {
-            seal_bytes: policy.seal_bytes(memtable_bytes),
-            drive: Drive::new(Arc::clone(policy), KeyedContent::default(), memtable_bytes),
+            seal_bytes: policy.seal_bytes(drive.view()),
+            drive,
             memtable: Memtable::default(),
             counter: FigureCounter::new(),
             last_seq: SeqNo::default(),
@@ -66,7 +67,7 @@ impl KeyedSim {
 
     /// Hands the tree over to another policy, which is first asked at the next flush.
     pub fn set_policy(&mut self, policy: &Arc<dyn MergePolicy>) {
-        self.seal_bytes = policy.seal_bytes(self.drive.view().memtable_bytes);
+        self.seal_bytes = policy.seal_bytes(self.drive.view());
         self.drive.set_policy(Arc::clone(policy));
     }
 

@@ -45,7 +45,7 @@ pub(super) fn table(id: TableId, entries: &[Entry]) -> Table {
     for entry in entries {
         if table.size.bytes >= mark_bytes {
             let key = rank_key(u64::from(entry.rank));
-            table.profile.push(ProfilePoint { key, below: table.size });
+            table.profile.push(ProfilePoint { key, below: table.size, after: None });
             mark_bytes = (table.size.bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
         }
         table.size += entry_size(*entry);

@@ -1,5 +1,6 @@
 //! Simulations against published numbers, models and each other.
 
+mod blocks;
 mod common;
 mod drive;
 mod figures;

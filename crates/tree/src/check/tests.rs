@@ -403,6 +403,7 @@ fn parts_of_a_table_add_up() {
     let point = |key: &'static str, bytes| ProfilePoint {
         key: Key::from(key),
         below: Size { bytes, entries: bytes / 7, tombstones: bytes / 21 },
+        after: None,
     };
     let size = Size { bytes: 900, entries: 128, tombstones: 42 };
     let profile = vec![point("g", 300), point("p", 301)];

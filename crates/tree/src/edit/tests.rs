@@ -1,5 +1,6 @@
 //! What edits do to trees, and which do not fit.
 
+use crate::Input;
 use crate::check::{PlanError, TreeError};
 use crate::{
     BlockCounts, EditError, Key, KeyRange, MergePlan, Outcome, RunId, SeqNo, Size, Slice, Table,
@@ -144,7 +145,7 @@ fn an_input_can_be_rewritten_beyond_what_is_taken() {
     let plan: MergePlan = "merge r2:h..k r1:h..k into r1".parse().unwrap();
     let outcome = Outcome {
         slices: vec![table(5, "h", "k", 1)],
-        rewritten: vec![(RunId(2), vec![table(6, "a", "h", 2), table(7, "k", "z", 3)])],
+        rewritten: vec![(Input::all(RunId(2)), vec![table(6, "a", "h", 2), table(7, "k", "z", 3)])],
         ..Outcome::default()
     };
     let edit = TreeEdit::of_plan(&tree, &plan, outcome.clone()).unwrap();
@@ -152,7 +153,7 @@ fn an_input_can_be_rewritten_beyond_what_is_taken() {
     let text = runs_of(&tree);
     assert!(text.contains(" r2[t6:a..h 2B, t7:k..z 3B]\n"), "{text}");
     // Only what the plan takes from can be rewritten.
-    let outcome = Outcome { rewritten: vec![(RunId(3), vec![])], ..outcome };
+    let outcome = Outcome { rewritten: vec![(Input::all(RunId(3)), vec![])], ..outcome };
     let unknown = Err(PlanError::UnknownRun { run: RunId(3) });
     assert_eq!(TreeEdit::of_plan(&tree, &plan, outcome), unknown);
 }

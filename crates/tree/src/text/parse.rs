@@ -162,7 +162,9 @@ fn profile(line: &mut Scanner<'_>) -> Result<Vec<ProfilePoint>> {
         }
         line.skip_spaces();
         let key = line.key()?.ok_or_else(|| line.expected("a key"))?;
-        points.push(ProfilePoint { key, below: size(line)? });
+        let gap = line.eat("..").then(|| line.key()).transpose()?.flatten();
+        let (key, after) = gap.map_or((key.clone(), None), |end| (end, Some(key)));
+        points.push(ProfilePoint { key, below: size(line)?, after });
     }
     Ok(points)
 }

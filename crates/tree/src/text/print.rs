@@ -107,8 +107,11 @@ fn table_details(f: &mut Formatter<'_>, table: &Table) -> Result {
     if table.root > 0 {
         write!(f, " root {}", table.root)?;
     }
-    for (index, ProfilePoint { key, below }) in table.profile.iter().enumerate() {
+    for (index, ProfilePoint { key, below, after }) in table.profile.iter().enumerate() {
         f.write_str(if index == 0 { " {" } else { ", " })?;
+        if let Some(after) = after {
+            write!(f, "{}..", display_key(after))?;
+        }
         write!(f, "{} {below}", display_key(key))?;
     }
     if table.profile.is_empty() { Ok(()) } else { f.write_str("}") }

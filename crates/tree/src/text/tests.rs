@@ -28,7 +28,11 @@ fn slices(first_table: u64) -> impl Strategy<Value = Vec<Slice>> {
             let keys: Vec<Key> = keys.into_iter().collect();
             let mut slices = Vec::new();
             for (index, keys) in keys.chunks_exact(3).enumerate() {
-                let point = ProfilePoint { key: keys[1].clone(), below: Size::of_bytes(1) };
+                let point = ProfilePoint {
+                    key: keys[1].clone(),
+                    below: Size::of_bytes(1),
+                    after: (index % 2 == 1).then(|| key_after(&keys[0])),
+                };
                 let table = Table {
                     id: TableId(first_table + index as u64),
                     root: index as u64 % 2,
@@ -64,7 +68,7 @@ fn tree() -> impl Strategy<Value = Tree> {
             let knot = (index % 4 == 3).then_some(KnotId(2));
             let run = tree.next_run();
             let add = vec![Addition { run, place, knot, slices: renamed.collect() }];
-            let counters = vec![(levels, Counters { merges: 1, waste: 9, ..Counters::default() })];
+            let counters = vec![(levels, Counters { merges: 1, slack: 9, ..Counters::default() })];
             let memo = vec![("note".to_string(), Some(note.clone()))];
             let edit = TreeEdit { add, counters, memo, flushes: 1, flushed, ..TreeEdit::default() };
             assert_eq!(edit.to_string().parse(), Ok(edit.clone()), "{edit}");

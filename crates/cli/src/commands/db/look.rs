@@ -85,9 +85,7 @@ pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     }
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
-        Value::Array(names) => {
-            names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
-        }
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
         value => value.to_string(),
     };
     let rows = fields.iter().map(|(name, value)| vec![name.clone(), text(value)]);

@@ -14,12 +14,7 @@ use std::path::Path;
 /// Lines between two notes of progress.
 const LINES_PER_NOTE: u64 = 4096;
 
-pub(super) fn put(
-    keyspace: &Keyspace,
-    key: &[u8],
-    value: &[u8],
-    json: bool,
-) -> anyhow::Result<()> {
+pub(super) fn put(keyspace: &Keyspace, key: &[u8], value: &[u8], json: bool) -> anyhow::Result<()> {
     let mut batch = Batch::new();
     batch.put(keyspace, key, value);
     keyspace.store().write(batch, PersistMode::SyncData)?;

@@ -29,7 +29,7 @@ fn profile(entries: &[Entry]) -> Vec<ProfilePoint> {
         let new_key = index == 0 || entries[index - 1].key != entry.key;
         if new_key && below.bytes >> 16 > steps {
             steps = below.bytes >> 16;
-            points.push(ProfilePoint { key: entry.key.clone().into(), below });
+            points.push(ProfilePoint { key: entry.key.clone().into(), below, after: None });
         }
         below += Size {
             bytes: logical_bytes(entry.key.len(), entry.value.len()),
@@ -63,7 +63,7 @@ fn the_first_point_of_a_profile_comes_after_the_first_64_kib() {
     let of = |count: usize| write(&entries[..count], &TableOptions::default()).1.profile;
     assert_eq!(of(64), []);
     let below = Size { bytes: 65_536, entries: 64, tombstones: 0 };
-    assert_eq!(of(65), [ProfilePoint { key: entries[64].key.clone().into(), below }]);
+    assert_eq!(of(65), [ProfilePoint { key: entries[64].key.clone().into(), below, after: None }]);
 }
 
 fn overhead(key_bytes: u64, value_bytes: u64, count: u64) -> f64 {

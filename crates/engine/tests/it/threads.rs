@@ -1,0 +1,360 @@
+//! Many threads at once.
+//!
+//! Promised: a batch is seen as a whole or not at all, in any snapshot and by any iterator,
+//! however many threads write, read and merge and whatever policy is switched to; what a snapshot
+//! or an iterator sees never changes; nobody sees time go back. Files of tables that nobody needs
+//! any more go, and not before. A write that asked for a sync is durable when it returns, whatever
+//! other threads do to the log meanwhile. Closing in the middle loses nothing.
+
+use crate::dice::{Dice, with_seeds};
+use crate::numbered::POLICIES;
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
+use lsmith::{Batch, Builder, ErrorKind, Keyspace, PersistMode, Snapshot, Store};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::thread;
+
+const DIR: &str = "/store";
+const WRITERS: usize = 3;
+const KEYS: usize = 6;
+const ROUNDS: u64 = 1500;
+
+fn builder(env: &MemEnv) -> Builder {
+    let builder = Store::builder(DIR).env(Arc::new(env.clone())).block_bytes(200);
+    builder.memtable_bytes(5000).log_bytes(64 << 10).cache_bytes(20_000).threads(3)
+}
+
+fn spaces(store: &Store) -> [Keyspace; 2] {
+    ["left", "right"].map(|name| store.keyspace(name).unwrap())
+}
+
+fn key(writer: usize, index: usize) -> String {
+    format!("writer{writer}/key{index}")
+}
+
+/// Writes `counter` to all keys of `writer`.
+fn write(
+    spaces: &[Keyspace; 2],
+    writer: usize,
+    counter: u64,
+    mode: PersistMode,
+) -> lsmith::Result<()> {
+    let mut batch = Batch::new();
+    for space in spaces {
+        for index in 0..KEYS {
+            batch.put(space, key(writer, index), format!("{counter} {}", "x".repeat(index * 5)));
+        }
+    }
+    spaces[0].store().write(batch, mode)
+}
+
+fn counter(value: &[u8]) -> u64 {
+    let text = std::str::from_utf8(value).unwrap();
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// The counter that all keys of `writer` hold in `snapshot`; 0 where it has written nothing.
+fn counter_in(snapshot: &Snapshot, spaces: &[Keyspace; 2], writer: usize, dice: &mut Dice) -> u64 {
+    let mut counters = Vec::new();
+    for space in spaces {
+        if dice.chance(50) {
+            for index in 0..KEYS {
+                let found = snapshot.get(space, key(writer, index)).unwrap();
+                counters.push(found.map_or(0, |value| counter(&value)));
+            }
+        } else {
+            let range = key(writer, 0)..key(writer, KEYS);
+            let found = snapshot.range(space, range).map(|entry| counter(&entry.unwrap().1));
+            let found: Vec<u64> = found.collect();
+            assert!([0, KEYS].contains(&found.len()), "{found:?}");
+            counters.extend(if found.is_empty() { vec![0] } else { found });
+        }
+    }
+    assert!(counters.iter().all(|one| *one == counters[0]), "a batch is torn: {counters:?}");
+    counters[0]
+}
+
+/// Reads until `done`.
+fn read(store: &Store, seed: u64, done: &AtomicBool) {
+    let (spaces, mut dice) = (spaces(store), Dice::new(seed));
+    let mut seen = [0; WRITERS];
+    let mut latest: BTreeMap<String, u64> = BTreeMap::new();
+    let mut held: Vec<(Snapshot, usize, u64)> = Vec::new();
+    while !done.load(SeqCst) {
+        let writer = dice.below(WRITERS);
+        let snapshot = store.snapshot();
+        let counter_now = counter_in(&snapshot, &spaces, writer, &mut dice);
+        assert!(counter_now >= seen[writer], "time went back");
+        seen[writer] = counter_now;
+        held.push((snapshot, writer, counter_now));
+        if held.len() > 5 {
+            let (snapshot, writer, before) = held.swap_remove(dice.below(held.len()));
+            assert_eq!(counter_in(&snapshot, &spaces, writer, &mut dice), before);
+        }
+        let key = key(writer, dice.below(KEYS));
+        let found = dice.pick(&spaces).get(&key).unwrap().map_or(0, |value| counter(&value));
+        assert!(found >= counter_now, "a get is older than a snapshot taken before it");
+        let before = latest.insert(key, found).unwrap_or(0);
+        assert!(found >= before, "time went back");
+        walk_slowly(&spaces[dice.below(2)]);
+    }
+}
+
+/// An iterator that others overtake sees one moment all the same.
+fn walk_slowly(space: &Keyspace) {
+    let mut counters: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
+    let mut iter = space.prefix("writer");
+    loop {
+        let Some(front) = iter.next() else { break };
+        for (key, value) in [front].into_iter().chain(iter.next_back()).map(Result::unwrap) {
+            counters.entry(key[..7].to_vec()).or_default().push(counter(&value));
+        }
+        thread::yield_now();
+    }
+    for found in counters.values() {
+        assert_eq!(found.len(), KEYS);
+        assert!(
+            found.iter().all(|one| *one == found[0]),
+            "an iterator saw half a batch: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn writers_readers_and_merges() {
+    with_seeds(2, |seed| {
+        let env = MemEnv::new();
+        let store = builder(&env).open().unwrap();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for reader in 0..2 {
+                let (store, done) = (&store, &done);
+                scope.spawn(move || read(store, seed * 10 + reader, done));
+            }
+            let mut writers = Vec::new();
+            for writer in 0..WRITERS {
+                let (spaces, mut dice) = (spaces(&store), Dice::new(seed ^ writer as u64));
+                writers.push(scope.spawn(move || {
+                    for counter in 1..=ROUNDS {
+                        let sync = dice.chance(5);
+                        let mode = if sync { PersistMode::SyncData } else { PersistMode::Buffer };
+                        write(&spaces, writer, counter, mode).unwrap();
+                        if dice.chance(1) {
+                            let policy = POLICIES[dice.below(5)];
+                            spaces[dice.below(2)].set_merge_policy(policy).unwrap();
+                        }
+                        match dice.below(500) {
+                            0 => spaces[0].merge().unwrap(),
+                            1 => spaces[0].store().flush().unwrap(),
+                            _ => {}
+                        }
+                    }
+                }));
+            }
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            done.store(true, SeqCst);
+        });
+        check_stats(&store);
+        store.flush().unwrap();
+        check_end(&env, &store);
+        drop(store);
+        check_end(&env, &builder(&env).open().unwrap());
+    });
+}
+
+/// Checks that everything is there, and no file too many.
+fn check_end(env: &MemEnv, store: &Store) {
+    let snapshot = store.snapshot();
+    for writer in 0..WRITERS {
+        assert_eq!(counter_in(&snapshot, &spaces(store), writer, &mut Dice::new(0)), ROUNDS);
+    }
+    assert_eq!(store.verify().unwrap().len(), 0);
+    assert_eq!(tables_on(env), tables_of(store));
+}
+
+fn check_stats(store: &Store) {
+    let batches = WRITERS as u64 * ROUNDS;
+    let stats = store.stats();
+    assert_eq!(stats.batches, batches);
+    assert_eq!(stats.entries_written, batches * 2 * KEYS as u64);
+    let user_bytes = stats.user_bytes;
+    assert!(stats.wal_bytes > user_bytes && stats.wal_bytes < 3 * user_bytes, "{stats:?}");
+    assert!(stats.manifest_bytes > 0 && stats.syncs > 0, "{stats:?}");
+    assert!(stats.flush_bytes + stats.merge_bytes_written > 0 && stats.plans > 0, "{stats:?}");
+    assert!(stats.gets >= stats.gets_found && stats.gets_found > 0, "{stats:?}");
+    assert_eq!((stats.plans_refused, stats.plans_failed), (0, 0));
+    assert!(store.cache_bytes() <= 40_000);
+}
+
+fn tables_on(env: &MemEnv) -> Vec<String> {
+    let names = env.list(Path::new(DIR)).unwrap();
+    names.into_iter().filter(|name| name.ends_with(".table")).collect()
+}
+
+fn tables_of(store: &Store) -> Vec<String> {
+    let mut names = Vec::new();
+    for name in store.keyspaces() {
+        let tree = store.keyspace(&name).unwrap().tree();
+        let tables = tree.disk_runs().flat_map(|run| run.slices().iter().map(|s| s.table().id.0));
+        names.extend(tables.map(|number| format!("{number:06}.table")));
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[test]
+fn files_go_when_nobody_needs_them() {
+    let env = MemEnv::new();
+    let store = builder(&env).policy("none").memtable_bytes(1 << 20).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    for round in 0..4 {
+        for index in 0..50 {
+            space.put(format!("{index:03}"), round.to_string()).unwrap();
+        }
+        space.flush().unwrap();
+    }
+    assert_eq!(tables_on(&env).len(), 4);
+    let before = tables_on(&env);
+    let mut iter = space.iter();
+    let first = iter.next().unwrap().unwrap();
+    assert_eq!(&first.1[..], b"3");
+    let snapshot = store.snapshot();
+    space.merge().unwrap();
+    assert_eq!(tables_of(&store).len(), 1);
+    assert_eq!(tables_on(&env), [before, tables_of(&store)].concat(), "the iterator reads them");
+    assert_eq!(iter.by_ref().count(), 49);
+    assert_eq!(tables_on(&env).len(), 5);
+    drop(iter);
+    assert_eq!(tables_on(&env), tables_of(&store), "a snapshot holds no files");
+    assert_eq!(snapshot.range::<&str>(&space, ..).count(), 50);
+}
+
+/// A merge by hand is made, whichever thread looks first.
+#[test]
+fn a_merge_by_hand_is_not_forgotten() {
+    for threads in 1..4 {
+        let env = MemEnv::new();
+        let store = builder(&env).policy("none").threads(threads).open().unwrap();
+        let space = store.keyspace("default").unwrap();
+        for round in 0..100 {
+            for _ in 0..2 {
+                space.put(round.to_string(), "x").unwrap();
+                space.flush().unwrap();
+            }
+            assert!(space.tree().disk_run_count() > 1);
+            space.merge().unwrap();
+            assert_eq!(space.tree().disk_run_count(), 1, "round {round} with {threads} threads");
+        }
+    }
+}
+
+/// Writes with threads of their own that sync, or don't, until told to stop or refused: how far
+/// each has got with a sync is in `synced`.
+fn write_with_sync(store: &Store, writer: usize, synced: &AtomicU64, stop: &AtomicBool) {
+    let space = store.keyspace("default").unwrap();
+    let mut dice = Dice::new(writer as u64);
+    for number in 1_u64.. {
+        if stop.load(SeqCst) {
+            return;
+        }
+        let mut batch = Batch::new();
+        batch.put(&space, writer.to_string(), number.to_string());
+        batch.put(&space, format!("{writer} long"), dice.bytes(3000));
+        let sync = dice.chance(30);
+        let mode = if sync { PersistMode::SyncData } else { PersistMode::Buffer };
+        match store.write(batch, mode) {
+            Ok(()) if sync => synced.store(number, SeqCst),
+            Ok(()) => {}
+            Err(error) => {
+                assert!([ErrorKind::Io, ErrorKind::Poisoned].contains(&error.kind()), "{error}");
+                return;
+            }
+        }
+    }
+}
+
+fn check_synced(disk: &MemEnv, expected: &[u64]) {
+    let store = builder(disk).lockstep(true).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    for (writer, expected) in expected.iter().enumerate() {
+        let found = space.get(writer.to_string()).unwrap().map_or(0, |value| counter(&value));
+        assert!(found >= *expected, "writer {writer} had synced {expected}, found {found}");
+    }
+}
+
+#[test]
+fn what_was_synced_is_there_whatever_others_write_meanwhile() {
+    let env = MemEnv::new();
+    // No flush comes to the help of the log.
+    let store = builder(&env).memtable_bytes(1 << 30).open().unwrap();
+    store.keyspace("default").unwrap();
+    let synced: [AtomicU64; 4] = Default::default();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (writer, synced) in synced.iter().enumerate() {
+            let (store, stop) = (&store, &stop);
+            scope.spawn(move || write_with_sync(store, writer, synced, stop));
+        }
+        let mut copies = Vec::new();
+        while copies.len() < 12 {
+            // Read first: what is synced later does not count.
+            let before: Vec<u64> = synced.iter().map(|synced| synced.load(SeqCst)).collect();
+            if before.iter().sum::<u64>() > 100 * copies.len() as u64 {
+                copies.push((before, env.crash_clone(0, 0.0)));
+            }
+            thread::yield_now();
+        }
+        stop.store(true, SeqCst);
+        copies.iter().for_each(|(before, disk)| check_synced(disk, before));
+    });
+}
+
+/// When a sync fails, nobody is told that it worked: not who waited for the same one either.
+#[test]
+fn a_failed_sync_fails_for_all_who_wait_for_it() {
+    for after in 0..30 {
+        let disk = MemEnv::new();
+        let env = FaultEnv::new(Arc::new(disk.clone()));
+        let builder = Store::builder(DIR).env(Arc::new(env.clone())).memtable_bytes(1 << 30);
+        let store = builder.open().unwrap();
+        store.keyspace("default").unwrap();
+        let (class, lasting) = (Some(OpClass::LogSync), Lasting::Once);
+        env.set(Fault { class, after, lasting, kind: std::io::ErrorKind::Other });
+        let synced: [AtomicU64; 4] = Default::default();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for (writer, synced) in synced.iter().enumerate() {
+                let (store, stop) = (&store, &stop);
+                scope.spawn(move || write_with_sync(store, writer, synced, stop));
+            }
+        });
+        let synced: Vec<u64> = synced.iter().map(|synced| synced.load(SeqCst)).collect();
+        check_synced(&disk.crash_clone(after, 0.0), &synced);
+    }
+}
+
+#[test]
+fn closing_in_the_middle_of_merges_loses_nothing() {
+    with_seeds(10, |seed| {
+        let mut dice = Dice::new(seed);
+        let env = MemEnv::new();
+        let mut written = 0;
+        for _ in 0..8 {
+            let store = builder(&env).policy(POLICIES[dice.below(5)]).open().unwrap();
+            let space = store.keyspace("default").unwrap();
+            assert_eq!(space.iter().count(), written);
+            for _ in 0..dice.below(600) {
+                space.put(format!("{:06}", written * 7919 % 1_000_003), [1; 50]).unwrap();
+                written += 1;
+            }
+            assert_eq!(space.stats().failures, [""; 0]);
+        }
+        let store = builder(&env).open().unwrap();
+        assert_eq!(store.keyspace("default").unwrap().iter().count(), written);
+        store.flush().unwrap();
+        assert_eq!(tables_on(&env), tables_of(&store));
+    });
+}

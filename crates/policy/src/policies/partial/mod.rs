@@ -1,0 +1,289 @@
+//! What the policies of Thonangi & Yang have in common: levels of one run each, measured in blocks,
+//! and merges of all of a level or of a window of its blocks.
+//!
+//! The paper's level 0 is memory here, its level i is level i on storage; level 0 on storage stays
+//! empty but for memtables that had to be flushed in a hurry. Level i holds `K_i = K_0 * ratio^i`
+//! blocks, where `K_0` blocks are what memory holds.
+
+mod choose_best;
+mod full;
+mod mixed;
+mod round_robin;
+mod test_mixed;
+mod window;
+
+pub use choose_best::ChooseBest;
+pub use full::Full;
+pub use mixed::Mixed;
+pub use round_robin::RoundRobin;
+pub use test_mixed::TestMixed;
+
+use crate::stack::pressure_of_memory;
+use crate::{Load, ParamInfo, Shape, untie};
+use lsmith_spec::{Params, Spec, SpecError};
+use lsmith_tree::text::{display_key, parse_key};
+use lsmith_tree::{
+    Input, KeyRange, LEVELS_MAX, LevelId, MemoChange, MergePlan, Mode, Place, Reason, Reuse, Run,
+    TreeView,
+};
+use std::sync::Arc;
+use window::{Blocks, Window};
+
+/// The part of a level's blocks that may be empty before the level is rewritten: the paper's
+/// waste factor, section II-B.
+const WASTE: f64 = 0.2;
+
+/// The parameters that all of these policies take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Partial {
+    ratio: f64,
+    rate: f64,
+    reuse: bool,
+}
+
+const RATIO: ParamInfo = ParamInfo {
+    name: "ratio",
+    default: "10",
+    meaning: "blocks of a level over those of the level above, more than 1",
+};
+const RATE: ParamInfo = ParamInfo {
+    name: "rate",
+    default: "0.07",
+    meaning: "the part of a level's capacity that one partial merge takes",
+};
+const REUSE: ParamInfo = ParamInfo {
+    name: "reuse",
+    default: "true",
+    meaning: "whether blocks that meet nothing are kept as they are; false is the paper's \"-P\"",
+};
+
+/// How much of an overfull level goes down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Take {
+    /// All of it.
+    All,
+    /// The window that follows the one that went down last.
+    Next,
+    /// The window that overlaps the fewest blocks below.
+    Best,
+}
+
+/// A level that must give something to the level below.
+struct Overflow<'a> {
+    from: LevelId,
+    /// The runs to take from: one, or all memtables.
+    source: Vec<&'a Arc<Run>>,
+    /// The level that takes it.
+    to: usize,
+    reason: Reason,
+}
+
+impl Overflow<'_> {
+    /// The paper's number of the source level: 0 for memory.
+    fn level(&self) -> usize {
+        self.to - 1
+    }
+}
+
+impl Partial {
+    fn read(params: &Params<'_>) -> Result<Partial, SpecError> {
+        let ratio = params.real("ratio", 10.0, 1.0..=1000.0)?;
+        if ratio <= 1.0 {
+            return Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"));
+        }
+        let rate = params.real("rate", 0.07, 0.0..=1.0)?;
+        if rate <= 0.0 {
+            return Err(SpecError::conflict("rate = 0 is out of range: expected more than 0 to 1"));
+        }
+        Ok(Partial { ratio, rate, reuse: params.flag("reuse", true)? })
+    }
+
+    fn write(&self, name: &str) -> Spec {
+        let spec = Spec::bare(name).with("ratio", self.ratio);
+        let spec = if name == "full" { spec } else { spec.with("rate", self.rate) };
+        if self.reuse { spec } else { spec.with("reuse", false) }
+    }
+
+    /// `K_level`: the blocks that a level holds; memory is level 0.
+    fn capacity_blocks(&self, view: &TreeView, level: usize) -> u64 {
+        let memory = view.memtable_bytes as f64 / view.block_bytes.max(1) as f64;
+        (memory * self.ratio.powi(level as i32)).floor().max(1.0) as u64
+    }
+
+    fn window_blocks(&self, view: &TreeView, level: usize) -> usize {
+        let blocks = self.rate * self.capacity_blocks(view, level) as f64;
+        // A product such as 0.07 * 100 can fall just short of a whole number.
+        ((blocks + 1e-9).floor() as usize).max(1)
+    }
+
+    /// The next plan, where `take` says how much of which level (by the paper's number) goes down.
+    fn next_merge(&self, view: &TreeView, take: impl Fn(usize) -> Take) -> Option<MergePlan> {
+        if let Some(untying) = untie(view) {
+            return untying;
+        }
+        let plan = self.tidy(view).or_else(|| self.compact(view));
+        let plan = plan.or_else(|| {
+            let overflow = self.overflow(view)?;
+            Some(match take(overflow.level()) {
+                Take::All => self.merge_all(view, &overflow),
+                Take::Next => self.merge_next(view, &overflow),
+                Take::Best => self.merge_best(view, &overflow),
+            })
+        });
+        plan.filter(|plan| view.is_free_for(plan))
+    }
+
+    /// Levels as other policies leave them, with several runs or with runs in level 0: made into
+    /// one run each, deepest first.
+    fn tidy(&self, view: &TreeView) -> Option<MergePlan> {
+        let levels = view.tree.levels();
+        let crowded = |level: &usize| levels[*level].runs().len() > usize::from(*level > 0);
+        let level = (0..levels.len()).rev().find(crowded)?;
+        let runs = levels[level].runs();
+        let numbers = [level as u64, runs.len() as u64, 0];
+        let reason = Reason::new("level {} has {} runs left by another policy", numbers);
+        let mut ids: Vec<_> = runs.iter().map(|run| run.id()).collect();
+        let below = levels.get(1).and_then(|level| level.runs().first());
+        let place = match (level, below) {
+            (0, Some(below)) => {
+                ids.push(below.id());
+                Place::Into(below.id())
+            }
+            (0, None) => Place::NewRun(1),
+            _ => Place::Oldest,
+        };
+        Some(MergePlan { reuse: self.reuse(view, 0, 1.0), ..MergePlan::merge(ids, place, reason) })
+    }
+
+    /// Rewrites a level whose blocks are too empty.
+    fn compact(&self, view: &TreeView) -> Option<MergePlan> {
+        let wasteful = |run: &&Arc<Run>| {
+            let room = run.cell_count() * view.block_bytes;
+            let empty = room.saturating_sub(run.bytes());
+            run.cell_count() >= 2 && empty as f64 > WASTE * room as f64
+        };
+        let run = view.tree.disk_runs().find(wasteful)?;
+        let numbers = [run.cell_count(), run.bytes() / view.block_bytes.max(1), 0];
+        let reason = Reason::new("{} blocks hold no more than {} would: rewritten", numbers);
+        // A run packed as well as entries allow may still look wasteful: once is enough.
+        let plan = MergePlan::merge([run.id()], Place::Oldest, reason);
+        let name = compacted_name();
+        let stamp = format!("{} {}", run.bytes(), run.cell_count());
+        if view.memo(name) == Some(&stamp) {
+            return None;
+        }
+        Some(MergePlan { memo: vec![(name.to_string(), Some(stamp))], ..plan })
+    }
+
+    fn reuse(&self, view: &TreeView, level: usize, rate: f64) -> Option<Reuse> {
+        let slack = WASTE * rate * (self.capacity_blocks(view, level) * view.block_bytes) as f64;
+        self.reuse.then_some(Reuse { piece_bytes: 1, slack_bytes: Some(slack as u64) })
+    }
+
+    /// The level that overflows: on storage by blocks, deepest first; memory by bytes.
+    fn overflow<'a>(&self, view: &'a TreeView) -> Option<Overflow<'a>> {
+        let levels = view.tree.levels();
+        for (level, runs) in levels.iter().enumerate().skip(1).rev() {
+            let Some(run) = runs.runs().last() else { continue };
+            let (blocks, allowed) = (run.cell_count(), self.capacity_blocks(view, level));
+            if blocks > allowed && level + 1 < LEVELS_MAX {
+                let numbers = [level as u64, blocks, allowed];
+                let reason = Reason::new("level {} has {} blocks of {}", numbers);
+                let from = LevelId::Disk(level);
+                return Some(Overflow { from, source: vec![run], to: level + 1, reason });
+            }
+        }
+        let memory = view.tree.memory();
+        if memory.runs().is_empty() || memory.bytes() < view.memtable_bytes {
+            return None;
+        }
+        let numbers = [memory.bytes(), view.memtable_bytes, 0];
+        let reason = Reason::new("memory holds {} bytes of {}", numbers);
+        let source = memory.runs().iter().collect();
+        Some(Overflow { from: LevelId::Memory, source, to: 1, reason })
+    }
+
+    /// All of the source; a level with nothing below it is renamed.
+    fn merge_all(&self, view: &TreeView, overflow: &Overflow<'_>) -> MergePlan {
+        let target = view.tree.runs_at(LevelId::Disk(overflow.to)).first();
+        let place = target.map_or(Place::NewRun(overflow.to), |run| Place::Into(run.id()));
+        let runs = overflow.source.iter().copied().chain(target).map(|run| run.id());
+        let mut plan = MergePlan::merge(runs, place, overflow.reason.clone());
+        plan.reuse = self.reuse(view, overflow.level(), 1.0);
+        let deeper = view.tree.levels().iter().skip(overflow.to);
+        let is_bottom = deeper.into_iter().all(|level| level.runs().is_empty());
+        if is_bottom && overflow.from != LevelId::Memory {
+            plan.mode = Mode::Move;
+            plan.reuse = None;
+        }
+        plan
+    }
+
+    fn merge_next(&self, view: &TreeView, overflow: &Overflow<'_>) -> MergePlan {
+        let blocks = Blocks::of(&overflow.source, view.block_bytes);
+        let name = format!("next_{}", overflow.from);
+        let cursor = view.memo(&name).and_then(|text| parse_key(text).ok());
+        let from = cursor.map_or(0, |key| blocks.first_from(&key));
+        let from = if from < blocks.len() { from } else { 0 };
+        let window = blocks.window(from, self.window_blocks(view, overflow.level()));
+        let last = window.range.end.clone().unwrap_or_default();
+        let memo = (name, Some(display_key(&last).to_string()));
+        self.merge_window(view, overflow, &window.range, Some(memo))
+    }
+
+    fn merge_best(&self, view: &TreeView, overflow: &Overflow<'_>) -> MergePlan {
+        let blocks = Blocks::of(&overflow.source, view.block_bytes);
+        let target = view.tree.runs_at(LevelId::Disk(overflow.to)).first();
+        let count = self.window_blocks(view, overflow.level());
+        let Window { range, .. } = blocks.least_overlap(count, target.map(|run| &**run));
+        self.merge_window(view, overflow, &range, None)
+    }
+
+    /// The part of the source within `range`, with all blocks that it overlaps below.
+    fn merge_window(
+        &self,
+        view: &TreeView,
+        overflow: &Overflow<'_>,
+        range: &KeyRange,
+        memo: Option<MemoChange>,
+    ) -> MergePlan {
+        let deeper = view.tree.levels().iter().skip(overflow.to);
+        if overflow.from != LevelId::Memory && deeper.into_iter().all(|l| l.runs().is_empty()) {
+            return self.merge_all(view, overflow);
+        }
+        let target = view.tree.runs_at(LevelId::Disk(overflow.to)).first();
+        let holders = overflow.source.iter().filter(|run| !run.overlapping(range).is_empty());
+        let mut inputs: Vec<Input> =
+            holders.map(|run| Input { run: run.id(), range: range.clone() }).collect();
+        if let Some(target) = target
+            && let Some(covered) = window::cells_over(target, range)
+        {
+            inputs.push(Input { run: target.id(), range: covered });
+        }
+        let place = target.map_or(Place::NewRun(overflow.to), |run| Place::Into(run.id()));
+        let mut plan = MergePlan::merge([], place, overflow.reason.clone());
+        plan.inputs = inputs;
+        plan.reuse = self.reuse(view, overflow.level(), self.rate);
+        plan.memo.extend(memo);
+        plan
+    }
+
+    /// Bytes at which the active memtable is sealed: when memory, with it, is full.
+    fn seal_bytes(view: &TreeView) -> u64 {
+        view.memtable_bytes.saturating_sub(view.tree.memory().bytes()).max(1)
+    }
+
+    /// How far the fullest level is past its capacity, and memory past its own.
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        let memory = view.tree.memory().bytes() as f64 / view.memtable_bytes.max(1) as f64;
+        (memory - 1.5).max(pressure_of_memory(load) * 0.5).clamp(0.0, 1.0)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Leveled { ratio: self.ratio, level0_runs: 0 }
+    }
+}
+
+fn compacted_name() -> &'static str {
+    "compacted"
+}

@@ -1,0 +1,14 @@
+//! Block content: fixed-size records in data blocks that can be partly full, as Thonangi & Yang
+//! simulate and store them (ICDE 2017, section II-B).
+//!
+//! Every record counts the same, deletes too. Memory is one sorted buffer that takes writes while
+//! windows of it are merged away; below it every level is a run of blocks. A merge writes blocks,
+//! or keeps old ones where no other input has keys, and the figures count blocks written.
+
+mod content;
+mod merge;
+mod run;
+mod table;
+
+pub use content::BlockContent;
+pub use run::{BlockFigures, BlockSim, BlockSizes};
