@@ -40,6 +40,9 @@ pub(crate) struct CompareArgs {
     pub(crate) workload: Vec<String>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
+    /// Print bytes by part, and what lookups have read, as well
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) parts: bool,
     /// Where stores are made, each in a fresh directory that is removed afterwards [default: the
     /// directory for temporary files]
     #[arg(long, value_name = "DIR")]
@@ -96,7 +99,8 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Keys and values are taken byte for byte. They are printed as they are \
-where they are printable UTF-8; else all bytes that are not, and backslashes, are printed as \\xNN.")]
+where they are printable UTF-8; else all bytes that are not, and backslashes, are printed as \
+\\xNN.")]
 pub(crate) struct DbArgs {
     /// The directory of the store
     pub(crate) dir: PathBuf,
@@ -155,7 +159,8 @@ pub(crate) struct ScanArgs {
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) to: Option<OsString>,
     /// Only keys that begin so
-    #[arg(long, value_name = "KEY", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = ["from", "to"])]
     pub(crate) prefix: Option<OsString>,
     /// From the last key to the first
     #[arg(long)]

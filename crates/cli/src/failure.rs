@@ -3,6 +3,7 @@
 use anyhow::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fmt;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// The command could not do what it was asked for.
@@ -30,7 +31,7 @@ pub(crate) fn bad_argument(told: impl fmt::Display) -> Error {
 /// Tells `error` and gives the exit code. Whoever reads our output no longer has had enough: that
 /// is no failure.
 pub(crate) fn report(error: &Error) -> ExitCode {
-    let is_pipe = |io: &std::io::Error| io.kind() == std::io::ErrorKind::BrokenPipe;
+    let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe)) {
         return ExitCode::SUCCESS;
     }
@@ -42,21 +43,10 @@ pub(crate) fn report(error: &Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints one line on standard error.
+/// Prints one line on standard error, if anybody reads it.
 pub(crate) fn tell(message: &str) {
-    let line: Vec<&str> = message.split_whitespace_lines().collect();
-    eprintln!("lsmith: {}", line.join(" "));
-}
-
-trait Lines {
-    /// The lines, trimmed, without empty ones.
-    fn split_whitespace_lines(&self) -> impl Iterator<Item = &str>;
-}
-
-impl Lines for str {
-    fn split_whitespace_lines(&self) -> impl Iterator<Item = &str> {
-        self.lines().map(str::trim).filter(|line| !line.is_empty())
-    }
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    let _gone = writeln!(io::stderr(), "lsmith: {}", lines.collect::<Vec<_>>().join(" "));
 }
 
 /// What to do when the command line could not be parsed: print the help that was asked for, or say

@@ -25,7 +25,7 @@ use lsmith_tree::{SeqNo, TableId, TreeView};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, hash_map};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -323,18 +323,17 @@ fn open_space(
             format!("the keyspace {} has a policy that cannot be built: {error}", state.name);
         Error::new(ErrorKind::Unsupported, told).at(&options.dir)
     })?;
-    let mut tables = FxHashMap::default();
+    let mut tables: FxHashMap<_, _> = FxHashMap::default();
     for slice in state.tree.disk_runs().flat_map(|run| run.slices()) {
         let table = slice.table();
-        if !tables.contains_key(&table.id) {
-            let handle = TableHandle::open(&options.env, &options.dir, table.id, cache)?;
-            if handle.table().facts().size != table.size {
-                let path = numbered(&options.dir, FileKind::Table, table.id.0);
-                let told = "the table does not hold what the manifest says";
-                return Err(Error::corruption(&path, 0, told));
-            }
-            tables.insert(table.id, handle);
+        let hash_map::Entry::Vacant(place) = tables.entry(table.id) else { continue };
+        let handle = TableHandle::open(&options.env, &options.dir, table.id, cache)?;
+        if handle.table().facts().size != table.size {
+            let path = numbered(&options.dir, FileKind::Table, table.id.0);
+            let told = "the table does not hold what the manifest says";
+            return Err(Error::corruption(&path, 0, told));
         }
+        place.insert(handle);
     }
     let core = Core {
         policy,

@@ -41,7 +41,9 @@ fn missing(path: &Path) -> String {
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
-    match lsmith_spec::nearest(&name, &known) {
+    // An ending that was left out is more than a slip of the pen.
+    let longer = known.iter().find(|known| !name.is_empty() && known.starts_with(&*name)).copied();
+    match longer.or_else(|| lsmith_spec::nearest(&name, &known)) {
         Some(nearest) => format!("no such file; did you mean `{}`?", dir.join(nearest).display()),
         None => "no such file".to_owned(),
     }

@@ -106,9 +106,9 @@ pub fn run(
 
     let clock = Clock::start();
     let phases = play(&bench, workload, progress)?;
-    bench.store.settle().with_context(|| format!("policy {policy} did not come to rest"))?;
+    bench.store.settle().context("merges did not come to rest")?;
     let (seconds, cpu_seconds) = (clock.seconds(), clock.cpu_seconds());
-    bench.check().with_context(|| format!("policy {policy}"))?;
+    bench.check()?;
 
     let (stats, measured) = (bench.store.stats(), bench.meter.measured());
     let physical = PhysicalBytes::of(&stats);

@@ -112,3 +112,17 @@ pub struct Explanation {
     /// What the policy has learned, and what it is learning; a line each.
     pub notes: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_memtable_full;
+
+    #[test]
+    fn a_memtable_is_full_of_newest_versions_or_of_overwritten_ones() {
+        assert!(!is_memtable_full(100, 99, 399));
+        assert!(is_memtable_full(100, 100, 100));
+        assert!(is_memtable_full(100, 1, 400));
+        // There would be nothing to flush.
+        assert!(!is_memtable_full(100, 0, 1000));
+    }
+}

@@ -89,7 +89,7 @@ pub(crate) fn stack_depth(mut k: u64, mut t: u64) -> u64 {
         k -= 1;
         depth += 1;
     }
-    // What is left lies in the part of the triangle that is kept; there m falls by 1 or 2 as a rule.
+    // What is left lies in the part of the triangle that is kept; there m falls by 1 or 2 mostly.
     for diagonal in DIAGONALS[1..KEPT.min(k as usize + 1)].iter().rev() {
         if t == 0 {
             break;

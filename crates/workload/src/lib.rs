@@ -20,8 +20,8 @@
 //! | `tpc(warehouses=100, districts=10)` | orders are entered in random districts; the ten oldest of a district go together |
 //! | `trace(FILE)` | a recorded history, one CSV line per operation |
 //!
-//! `uniform`, `normal` and `tpc` are the experiments of Thonangi & Yang, "On log-structured merge for
-//! solid-state drives" (2017), section V. Their load phase inserts `keys` records; of the `ops`
+//! `uniform`, `normal` and `tpc` are the experiments of Thonangi & Yang, "On log-structured merge
+//! for solid-state drives" (2017), section V. Their load phase inserts `keys` records; of the `ops`
 //! operations of their run phase a share `deletes` (0.5: as many records go as come) removes any
 //! record, or the oldest ones. Keys are numbers of four bytes in key order, of `uniform` and
 //! `normal` below `domain` (1G). Values have 100 bytes. With `weigh=records` a remove counts for as

@@ -4,7 +4,7 @@ use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
 use crate::specs;
-use crate::table::{cost, cost_if_known, percent, table};
+use crate::table::{cost, cost_if_known, percent, short, table};
 use lsmith_lab::{Comparison, Options, Row};
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
@@ -44,6 +44,9 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let mut output = Output::new();
     for rows in &tables {
         output.line(shown(rows))?;
+        if args.parts {
+            output.line(parts(rows))?;
+        }
     }
     output.line(LEGEND)?;
     Ok(output.finish()?)
@@ -100,4 +103,50 @@ fn shown(rows: &[Row]) -> String {
         format!("{workload}: {flushes} flushes of memtables of {memtable}")
     });
     format!("{title}\n\n{}\n", table(&HEADER, 1, cells.collect()))
+}
+
+const PARTS_HEADER: [&str; 13] = [
+    "\npolicy",
+    "bytes\nuser",
+    "\nlog",
+    "\nflush",
+    "merge\nread",
+    "merge\nwritten",
+    "\nmoved",
+    "meta-\ndata",
+    "\nmerges",
+    "read,\nL0 as 1",
+    "blocks\nper hit",
+    "blocks\nper miss",
+    "space\nmean",
+];
+
+/// What the costs are made of. Bytes are those of files, but for moved ones, which are logical.
+fn parts(rows: &[Row]) -> String {
+    let cells = rows.iter().map(|row| {
+        let engine = &row.engine;
+        let (physical, logical) = (&engine.bytes.physical, &engine.bytes.logical);
+        let mut cells = vec![row.policy.clone()];
+        cells.extend(
+            [
+                physical.user,
+                physical.log,
+                physical.flush,
+                physical.merge_read,
+                physical.merge_written,
+                logical.moved,
+                physical.metadata,
+            ]
+            .map(|bytes| short(bytes as f64)),
+        );
+        cells.extend([
+            engine.costs.merges.to_string(),
+            cost(engine.costs.read_cost_mean_l0_one),
+            cost_if_known(engine.read_cost_measured.hit),
+            cost_if_known(engine.read_cost_measured.miss),
+            cost_if_known(engine.costs.space_cost_mean),
+        ]);
+        cells
+    });
+    format!("{}\n", table(&PARTS_HEADER, 1, cells.collect()))
 }

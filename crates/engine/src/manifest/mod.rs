@@ -128,7 +128,7 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
     if let Some(crate::wal::LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
         tracing::warn!(
             path = %path.display(), offset, bytes_dropped,
-            "the end of the manifest was not complete and is left out: its change had not taken effect"
+            "the end of the manifest was not complete and is left out: it had not taken effect"
         );
     }
     account.next_file = account.next_file.max(number + 1);

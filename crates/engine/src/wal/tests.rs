@@ -348,7 +348,9 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_appended_is_read(all in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20)) {
+    fn what_is_appended_is_read(
+        all in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20),
+    ) {
         let env = log_of(&all, |index| index % 3 == 0, 100);
         let contents = read(&env).unwrap();
         prop_assert_eq!(payloads_of(&contents), all);

@@ -22,8 +22,8 @@ pub(crate) struct LogWriter {
     path: PathBuf,
     id: LogId,
     file: Box<dyn LogFile>,
-    /// Where records are put together; empty in between. Held from the choice of a record's offset until the record
-    /// is stored there.
+    /// Where records are put together; empty in between. Held from the choice of a record's offset
+    /// until the record is stored there.
     buffer: Mutex<Vec<u8>>,
     /// Bytes from the start that are known to be synced.
     synced: AtomicU64,
@@ -33,8 +33,8 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Creates the log `id` at `path`, `capacity` bytes long or up to 7 more. Nothing of it is synced, nor is its
-    /// name: the first [`sync`](LogWriter::sync) covers the file header too, but not the name.
+    /// Creates the log `id` at `path`, `capacity` bytes long or up to 7 more. Nothing of it is
+    /// synced, nor is its name: the first [`sync`](LogWriter::sync) covers the file header too, but not the name.
     ///
     /// # Errors
     ///

@@ -1,1 +1,67 @@
+//! Comparisons.
 
+use lsmith_lab::{Comparison, FileInputs, NoProgress, Options, Row};
+use lsmith_policy::{MergePolicy, Registry};
+use lsmith_sim::KeyedWorkload;
+use lsmith_workload::Workload;
+use std::path::Path;
+use std::sync::Arc;
+
+fn compare(policies: &[&str], spec: &str, dir: &Path) -> anyhow::Result<Vec<Row>> {
+    let registry = Registry::builtin();
+    let policies: Vec<Arc<dyn MergePolicy>> =
+        policies.iter().map(|spec| registry.build(spec).unwrap()).collect();
+    let workload = Workload::from_spec(&spec.parse().unwrap(), &FileInputs).unwrap();
+    let workload = KeyedWorkload::new(workload);
+    let options = Options { memtable_bytes: 64 << 10, ..Options::default() };
+    let mut rows = Vec::new();
+    let comparison =
+        Comparison { policies: &policies, workload: &workload, dir, options: &options };
+    comparison.run(&NoProgress, &mut |row| rows.push(row))?;
+    Ok(rows)
+}
+
+#[test]
+fn the_keyed_simulation_is_right_about_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let policies = ["none", "binomial(k=3)", "tiered(ratio=3)", "leveled(ratio=3)"];
+    for spec in
+        ["load(keys=3k)", "ycsb(a, records=1k, ops=4k)", "churn(keys=500, ops=5k, value=500B)"]
+    {
+        let rows = compare(&policies, spec, dir.path()).unwrap();
+        assert_eq!(rows.len(), policies.len());
+        for row in rows {
+            let (engine, keyed) = (&row.engine.costs, &row.keyed.costs);
+            assert_eq!(engine.write_cost_eager, keyed.write_cost_eager, "{row:?}");
+            assert_eq!(engine.write_cost_system, keyed.write_cost_system, "{row:?}");
+            assert_eq!(engine.read_cost_mean, keyed.read_cost_mean, "{row:?}");
+            assert_eq!(engine.read_cost_mean_l0_one, keyed.read_cost_mean_l0_one, "{row:?}");
+            assert_eq!(engine.runs_max, keyed.runs_max, "{row:?}");
+            assert_eq!(row.engine.bytes.logical, row.keyed.bytes, "{row:?}");
+            assert_eq!(row.errors.keyed.write_cost_system, Some(0.0), "{row:?}");
+            let space = row.errors.keyed.space_cost_peak.unwrap();
+            assert!(space.abs() < 0.03, "{row:?}");
+            assert_eq!(row.unit.costs.flushes, engine.flushes);
+        }
+    }
+    let left = std::fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(left, 0, "stores are removed");
+}
+
+#[test]
+fn without_updates_sizes_alone_say_as_much() {
+    let dir = tempfile::tempdir().unwrap();
+    for row in compare(&["constant(k=3)", "minlatency(k=3)"], "load(keys=3k)", dir.path()).unwrap()
+    {
+        let error = row.errors.unit.write_cost_system.unwrap();
+        assert!(error.abs() < 0.01, "{}: {error}", row.policy);
+    }
+}
+
+#[test]
+fn a_place_that_is_not_there_ends_the_comparison() {
+    let dir = tempfile::tempdir().unwrap();
+    let error = compare(&["tiered"], "load(keys=10)", &dir.path().join("none")).unwrap_err();
+    let told = format!("{error:#}");
+    assert!(told.contains("policy tiered(ratio=4): cannot make a directory in"), "{told}");
+}

@@ -81,7 +81,7 @@ fn ingest_lines(
         let (key, value) = (&text[..tab], &text[tab + 1..]);
         keyspace.put(key, value)?;
         *count += 1;
-        if *count % LINES_PER_NOTE == 0 {
+        if (*count).is_multiple_of(LINES_PER_NOTE) {
             progress.advance(*count);
         }
         line.clear();

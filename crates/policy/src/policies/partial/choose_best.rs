@@ -6,7 +6,8 @@ use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
 
-/// Merges the `rate * K_i` neighbouring blocks that overlap the fewest blocks below: no merge writes more than `rate * (1/ratio + 1) * K_(i+1)` blocks, plus one.
+/// Merges the `rate * K_i` neighbouring blocks that overlap the fewest blocks below: no merge
+/// writes more than `rate * (1/ratio + 1) * K_(i+1)` blocks, plus one.
 ///
 /// Source: Thonangi & Yang, ICDE 2017, section III-C.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,7 +18,7 @@ impl ChooseBest {
     pub const INFO: PolicyInfo = PolicyInfo {
         name: "choose_best",
         source: "Thonangi & Yang, ICDE 2017, section III-C",
-        summary: "merges the window of an overfull level that overlaps the fewest blocks of the next",
+        summary: "merges the window of a full level that overlaps the fewest blocks of the next",
         params: &[RATIO, RATE, REUSE],
         build: |params| Ok(Arc::new(ChooseBest(Partial::read(params)?))),
     };

@@ -6,7 +6,8 @@ use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
 
-/// Merges the best window of memory into level 1, and all of every level below: the experiment that leads to `mixed`.
+/// Merges the best window of memory into level 1, and all of every level below: the experiment
+/// that leads to `mixed`.
 ///
 /// Source: Thonangi & Yang, ICDE 2017, section IV-A.
 #[derive(Clone, Copy, Debug, PartialEq)]

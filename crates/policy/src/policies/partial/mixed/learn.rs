@@ -6,8 +6,8 @@
 //! 1. *Watch*, under the best windows everywhere, until the bottom level has stopped growing: it
 //!    has changed by less than a twentieth while as much as the level above it holds went down.
 //! 2. *Tau i*, for i = 2 up to the last level but one above the bottom: full merges from level i,
-//!    the setting to be tried above it. A cycle lasts from one full merge of level i to the next; its
-//!    cost is the blocks written into levels 1 to i over the bytes that came from memory. Costs
+//!    the setting to be tried above it. A cycle lasts from one full merge of level i to the next;
+//!    its cost is the blocks written into levels 1 to i over the bytes that came from memory. Costs
 //!    are a parabola over the setting (Theorem 5), so the search can stop when they rise.
 //! 3. *Beta*: the cost of all levels over a cycle with full merges into the bottom level, then that
 //!    of the same volume with the best windows, once the level above has filled again.

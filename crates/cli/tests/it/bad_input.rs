@@ -1,0 +1,154 @@
+//! Whatever is wrong is told in one line, with the nearest right spelling and the right exit code.
+
+use crate::command::{fine, lsmith, refused};
+use std::fs;
+
+/// The command is refused as a bad argument, and the line holds `told`.
+fn bad(args: &[&str], told: &str) {
+    let line = refused(2, args);
+    assert!(line.contains(told), "{args:?}: {line}");
+}
+
+#[test]
+fn unknown_names_are_told_with_the_nearest_known() {
+    bad(&["simulat"], "did you mean `simulate`?");
+    bad(&["compare", "--polices", "all"], "did you mean `--policies`?");
+    bad(&["compare", "--policies", "teired"], "unknown policy `teired`; did you mean `tiered`?");
+    bad(&["compare", "--policies", "none;exploring(lamda=2)"], "did you mean `lambda`?");
+    bad(&["compare", "--policies", "tiered(size=2)"], "expected one of: ratio, eager");
+    bad(&["compare", "--policies", "leveled(pick=old)"], "pick");
+    bad(&["compare", "--workload", "laod"], "unknown workload `laod`; did you mean `load`?");
+    bad(&["compare", "--workload", "load(kys=5)"], "did you mean `keys`?");
+    bad(&["compare", "--workload", "load(order=hash)"], "did you mean `hashed`?");
+    bad(&["simulate", "--policy", "none", "--flushes", "1", "--content", "kyed"], "`keyed`?");
+    bad(&["simulate", "--policy", "none", "--flushes", "1", "--content", "fluid"], "not there yet");
+    bad(&["db", "somewhere", "gett", "key"], "did you mean `get`?");
+    bad(&["db", "somewhere", "policy", "binomal"], "did you mean `binomial`?");
+}
+
+#[test]
+fn values_out_of_range_are_told() {
+    bad(&["compare", "--policies", "constant(k=0)"], "k = 0 is out of range: expected 1 to 64");
+    bad(&["compare", "--policies", "tiered(ratio=1)"], "ratio = 1 is out of range");
+    bad(&["compare", "--policies", "leveled(ratio=1)"], "expected more than 1");
+    bad(&["compare", "--policies", "tiered(ratio=many)"], "many");
+    bad(&["compare", "--policies", "tiered(ratio=4"], "expected `)`");
+    bad(&["compare", "--policies", ""], "expected a name");
+    bad(&["compare", "--workload", "load(keys=0)"], "keys = 0 is out of range");
+    bad(&["compare", "--memtable", "0"], "at least 1B");
+    bad(&["compare", "--memtable", "4MIB"], "a size such as");
+    bad(&["simulate", "--policy", "none", "--flushes", "0"], "at least 1");
+    bad(&["simulate", "--policy", "none", "--flushes", "x"], "`x` is not a whole number");
+    bad(&["db", "somewhere", "scan", "--limit", "-1"], "-1");
+}
+
+#[test]
+fn what_is_missing_or_does_not_go_together_is_told() {
+    bad(&[], "a command is missing");
+    bad(&["db", "somewhere"], "a command is missing");
+    bad(&["run", "--policy", "none", "--dir", "d"], "--workload");
+    bad(&["compare", "--memtable"], "--memtable");
+    let unit = ["simulate", "--policy", "none", "--flushes", "1", "--workload", "load"];
+    bad(&unit, "--content keyed");
+    bad(&["simulate", "--policy", "none", "--flushes", "1", "--trace", "--json"], "--trace");
+    bad(&["db", "d", "scan", "--prefix", "a", "--from", "b"], "--prefix");
+}
+
+#[test]
+fn help_is_no_failure() {
+    assert!(fine(&["--help"]).contains("compare"));
+    assert!(fine(&["db", "--help"]).contains("ingest"));
+    assert!(fine(&["--version"]).starts_with("lsmith "));
+}
+
+#[test]
+fn missing_files_are_told_with_the_nearest_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("history.csv"), "timestamp,op,key,value_size\n").unwrap();
+    let trace = format!("trace({})", dir.path().join("histroy.csv").display());
+    bad(&["compare", "--workload", &trace], "history.csv`?");
+    let properties = format!("ycsb({})", dir.path().join("workloada").display());
+    bad(&["compare", "--workload", &properties], "no such file");
+    let store = dir.path().join("store");
+    bad(&["db", store.to_str().unwrap(), "ingest", "/no/such/file"], "/no/such/file");
+    assert!(!store.exists(), "nothing is made for a wrong name");
+}
+
+#[test]
+fn a_half_written_line_ends_the_run_and_leaves_what_was_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("cut.csv");
+    fs::write(&file, "timestamp,op,key,value_size\n1,put,a,10\n2,put,b,20\n3,pu").unwrap();
+    let store = dir.path().join("store");
+    let store = store.to_str().unwrap();
+    let trace = format!("trace({})", file.display());
+    let line = refused(1, &["run", "--policy", "none", "--workload", &trace, "--dir", store]);
+    assert!(line.contains("cut.csv, line 4"), "{line}");
+    assert_eq!(fine(&["db", store, "scan"]).lines().count(), 2);
+
+    let line = refused(1, &["compare", "--workload", &trace, "--policies", "none"]);
+    assert!(line.contains("cut.csv, line 4"), "{line}");
+
+    fs::write(&file, "what,is,this\n1,2,3\n").unwrap();
+    let line = refused(1, &["compare", "--workload", &trace]);
+    assert!(line.contains("cut.csv, line 1: not a trace"), "{line}");
+}
+
+#[test]
+fn what_is_no_store_is_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    fs::write(dir.path().join("letter.txt"), "dear").unwrap();
+    for command in [&["stats"][..], &["get", "k"], &["verify"], &["compact"], &["delete", "k"]] {
+        let line = refused(1, &[&["db", path], command].concat());
+        assert!(line.contains("there is no store"), "{line}");
+    }
+    let line = refused(1, &["db", path, "put", "k", "v"]);
+    assert!(line.contains("holds other files, such as letter.txt"), "{line}");
+    let run = ["run", "--policy", "none", "--workload", "load(keys=1)", "--dir", path];
+    assert!(refused(1, &run).contains("letter.txt"));
+
+    let newer = dir.path().join("newer");
+    fs::create_dir(&newer).unwrap();
+    let newer = newer.to_str().unwrap();
+    fine(&["db", newer, "put", "k", "v"]);
+    let current = format!("{newer}/CURRENT");
+    let text = fs::read_to_string(&current).unwrap();
+    assert!(text.starts_with("lsmith store, format 1"), "{text}");
+    fs::write(&current, text.replace("format 1", "format 2")).unwrap();
+    for command in [&["stats"][..], &["put", "k", "w"], &["verify"]] {
+        let line = refused(1, &[&["db", newer], command].concat());
+        assert!(line.contains("format 2") && line.contains("CURRENT"), "{line}");
+    }
+    fs::write(&current, text).unwrap();
+    assert_eq!(fine(&["db", newer, "get", "k"]), "v\n", "nothing was lost");
+}
+
+#[test]
+fn a_store_that_is_open_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = lsmith::Store::builder(dir.path()).open().unwrap();
+    store.keyspace("default").unwrap().put("k", "v").unwrap();
+    let path = dir.path().to_str().unwrap();
+    for command in [&["stats"][..], &["put", "k", "w"]] {
+        let line = refused(1, &[&["db", path], command].concat());
+        assert!(line.contains("open already"), "{line}");
+    }
+}
+
+#[test]
+fn what_the_system_refuses_is_told_and_nothing_is_lost() {
+    // Files of at most 64 KiB: the log cannot be allocated.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let path = path.to_str().unwrap();
+    fine(&["db", path, "put", "k", "v"]);
+    let binary = env!("CARGO_BIN_EXE_lsmith");
+    let limited = format!("trap '' XFSZ; ulimit -f 64; exec {binary} db {path} put k w");
+    let output = std::process::Command::new("bash").args(["-c", &limited]).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.starts_with("lsmith: ") && told.lines().count() == 1, "{told}");
+    assert_eq!(fine(&["db", path, "get", "k"]), "v\n");
+    assert_eq!(lsmith(&["db", path, "verify"]).code, 0);
+}

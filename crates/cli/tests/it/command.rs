@@ -1,0 +1,51 @@
+//! Runs the binary.
+
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// What a command came to.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// Runs `lsmith` with `args`.
+pub(crate) fn lsmith(args: &[&str]) -> Done {
+    let output = Command::new(env!("CARGO_BIN_EXE_lsmith"))
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary was built");
+    Done {
+        code: output.status.code().expect("not killed"),
+        out: String::from_utf8(output.stdout).expect("text"),
+        err: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+/// The standard output of a command that has nothing to complain about.
+pub(crate) fn fine(args: &[&str]) -> String {
+    let done = lsmith(args);
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{args:?}: {done:?}");
+    done.out
+}
+
+/// The one object that a command prints with `--json`.
+pub(crate) fn json(args: &[&str]) -> Value {
+    let out = fine(&[args, &["--json"]].concat());
+    assert_eq!(out.matches('\n').count(), 1, "{out}");
+    let value: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(value.is_object(), "{value}");
+    value
+}
+
+/// The one line on standard error of a command that ends with `code` and prints nothing else.
+pub(crate) fn refused(code: i32, args: &[&str]) -> String {
+    let done = lsmith(args);
+    assert_eq!((done.code, done.out.as_str()), (code, ""), "{args:?}: {done:?}");
+    assert!(done.err.starts_with("lsmith: "), "{args:?}: {done:?}");
+    assert_eq!(done.err.matches('\n').count(), 1, "{args:?}: {done:?}");
+    done.err
+}

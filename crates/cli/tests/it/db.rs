@@ -1,0 +1,175 @@
+//! A look into a store, and work on it.
+
+use crate::command::{fine, json, refused};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+
+/// A directory for a store, and its path as text.
+fn place() -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store").to_str().unwrap().to_owned();
+    (dir, path)
+}
+
+#[test]
+fn what_is_put_is_got() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    assert_eq!(fine(&["db", db, "put", "apple", "red"]), "");
+    assert_eq!(json(&["db", db, "put", "pear", "green"]), json!({ "put": "pear" }));
+    assert_eq!(fine(&["db", db, "get", "apple"]), "red\n");
+    assert_eq!(json(&["db", db, "get", "pear"]), json!({ "key": "pear", "value": "green" }));
+    assert_eq!(json(&["db", db, "delete", "apple"]), json!({ "deleted": "apple" }));
+    let line = refused(1, &["db", db, "get", "apple"]);
+    assert!(line.contains("there is no key `apple`"), "{line}");
+    refused(1, &["db", db, "get", "apple", "--json"]);
+    // What looks like an option is a key all the same.
+    fine(&["db", db, "put", "--x", "-1"]);
+    assert_eq!(fine(&["db", db, "get", "--x"]), "-1\n");
+}
+
+#[test]
+fn scans_go_both_ways_within_bounds() {
+    let (dir, db) = place();
+    let db = db.as_str();
+    let file = dir.path().join("entries");
+    fs::write(&file, "a\t1\nb/1\t2\nb/2\t3\nc\t\nd\tx\ty\n").unwrap();
+    let ingested = json(&["db", db, "ingest", file.to_str().unwrap()]);
+    assert_eq!(ingested, json!({ "ingested": 5 }));
+    let scan = |args: &[&str]| {
+        let out = fine(&[&["db", db, "scan"], args].concat());
+        let keys: Vec<_> = out.lines().map(|line| line.split('\t').next().unwrap()).collect();
+        keys.join(" ")
+    };
+    assert_eq!(scan(&[]), "a b/1 b/2 c d");
+    assert_eq!(scan(&["--reverse"]), "d c b/2 b/1 a");
+    assert_eq!(scan(&["--prefix", "b/"]), "b/1 b/2");
+    assert_eq!(scan(&["--from", "b", "--to", "c"]), "b/1 b/2");
+    assert_eq!(scan(&["--from", "b/2", "--limit", "2"]), "b/2 c");
+    assert_eq!(scan(&["--reverse", "--limit", "1"]), "d");
+    assert_eq!(scan(&["--from", "x", "--to", "b"]), "");
+    let entries = json(&["db", db, "scan", "--from", "c"]);
+    let expected = json!([{ "key": "c", "value": "" }, { "key": "d", "value": "x\\x09y" }]);
+    assert_eq!(entries, json!({ "entries": expected }));
+    assert_eq!(json(&["db", db, "scan", "--prefix", "zz"]), json!({ "entries": [] }));
+}
+
+#[test]
+fn lines_before_a_malformed_one_stay() {
+    let (dir, db) = place();
+    let db = db.as_str();
+    let file = dir.path().join("entries");
+    fs::write(&file, b"a\t1\nb\xff\t2\nno tab here\nc\t3\n").unwrap();
+    let line = refused(1, &["db", db, "ingest", file.to_str().unwrap()]);
+    assert!(line.contains("line 3") && line.contains("no tab"), "{line}");
+    assert_eq!(fine(&["db", db, "scan"]), "a\t1\nb\\xff\t2\n");
+    fs::write(&file, "c\t3\n\tno key\n").unwrap();
+    let line = refused(1, &["db", db, "ingest", file.to_str().unwrap()]);
+    assert!(line.contains("line 2") && line.contains("a key has at least one byte"), "{line}");
+}
+
+#[test]
+fn standard_input_is_ingested() {
+    let (_dir, db) = place();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lsmith"))
+        .args(["db", &db, "ingest", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"k\tv\n").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(fine(&["db", &db, "get", "k"]), "v\n");
+}
+
+#[test]
+fn a_store_can_be_looked_into() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["run", "--policy", "none", "--workload", "load(keys=20k)", "--dir", db]);
+    let stats = json(&["db", db, "stats"]);
+    assert_eq!((&stats["policy"], &stats["runs"]), (&json!("none"), &json!(4)));
+    assert_eq!(stats["keyspaces"], json!(["default"]));
+    assert!(fine(&["db", db, "stats"]).contains("logical_bytes"));
+    let tree = json(&["db", db, "tree"])["tree"].as_str().unwrap().to_owned();
+    assert_eq!(tree.trim_end(), fine(&["db", db, "tree"]).trim_end());
+    let parsed: lsmith_tree::Tree = tree.parse().unwrap();
+    assert_eq!(parsed.disk_run_count(), 4);
+    assert_eq!(json(&["db", db, "policy"])["plan"], Value::Null);
+    assert!(fine(&["db", db, "policy"]).starts_with("policy none\n"));
+
+    assert_eq!(
+        json(&["db", db, "policy", "tiered(ratio=3)"]),
+        json!({ "policy": "tiered(ratio=3)" })
+    );
+    let compacted = json(&["db", db, "compact"]);
+    assert_eq!((&compacted["runs"], &compacted["entries"]), (&json!(1), &json!(20_000)));
+    assert_eq!(json(&["db", db, "stats"])["policy"], json!("tiered(ratio=3)"));
+    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [] }));
+}
+
+#[test]
+fn a_policy_says_what_it_will_do() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["run", "--policy", "none", "--workload", "load(keys=20k)", "--dir", db]);
+    let before = json(&["db", db, "stats"])["runs"].clone();
+    fine(&["db", db, "policy", "constant(k=8)"]);
+    let shown = json(&["db", db, "policy"]);
+    assert_eq!((&shown["policy"], &shown["plan"]), (&json!("constant(k=8)"), &Value::Null));
+    assert_eq!(json(&["db", db, "stats"])["runs"], before);
+}
+
+#[test]
+fn keyspaces_are_apart() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "one"]);
+    fine(&["db", db, "put", "k", "two", "--keyspace", "other"]);
+    assert_eq!(fine(&["db", db, "get", "k"]), "one\n");
+    assert_eq!(fine(&["db", db, "--keyspace", "other", "get", "k"]), "two\n");
+    let line = refused(2, &["db", db, "--keyspace", "othr", "get", "k"]);
+    assert!(line.contains("did you mean `other`?"), "{line}");
+    let line = refused(1, &["db", db, "--keyspace", "quite-different", "get", "k"]);
+    assert!(line.contains("no keyspace"), "{line}");
+}
+
+#[test]
+fn damage_is_listed_with_path_and_offset() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "value"]);
+    fine(&["db", db, "compact"]);
+    let files = fs::read_dir(db).unwrap().map(|entry| entry.unwrap().path());
+    let table =
+        files.into_iter().find(|path| path.extension().is_some_and(|e| e == "table")).unwrap();
+    let mut bytes = fs::read(&table).unwrap();
+    bytes[3] ^= 1;
+    fs::write(&table, bytes).unwrap();
+    let done = crate::command::lsmith(&["db", db, "verify", "--json"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    let found: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(found["damage"][0]["path"], json!(table.to_str().unwrap()));
+    assert_eq!(found["damage"][0]["offset"], json!(0));
+    assert!(done.err.contains("1 place is damaged"), "{done:?}");
+}
+
+#[test]
+fn a_reader_who_leaves_is_no_failure() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["run", "--policy", "none", "--workload", "load(keys=3k)", "--dir", db]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lsmith"))
+        .args(["db", db, "scan"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("user"));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}

@@ -1,0 +1,196 @@
+//! Comparing, simulating and running.
+
+use crate::command::{fine, json};
+use serde_json::Value;
+
+fn number(value: &Value, field: &str) -> f64 {
+    value[field].as_f64().unwrap_or_else(|| panic!("no number {field} in {value}"))
+}
+
+#[test]
+fn policies_are_listed() {
+    let listed = json(&["policies"]);
+    let policies = listed["policies"].as_array().unwrap();
+    let names: Vec<_> = policies.iter().map(|policy| policy["name"].as_str().unwrap()).collect();
+    for name in ["none", "bigtable", "binomial", "tiered", "leveled"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    for policy in policies {
+        assert!(policy["source"].as_str().is_some_and(|source| !source.is_empty()));
+        assert!(policy["spec"].is_string() && policy["params"].is_array(), "{policy}");
+        let spec = policy["spec"].as_str().unwrap();
+        json(&["simulate", "--policy", spec, "--flushes", "3"]);
+    }
+    let text = fine(&["policies"]);
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn unit_simulations_give_the_published_figures() {
+    for (policy, eager, system, read) in [
+        ("binomial(k=4)", 8.84, 9.56, 3.63),
+        ("minlatency(k=6)", 5.92, 6.41, 5.12),
+        ("bigtable(k=4)", 12.57, 13.39, 3.75),
+        ("exploring(k=4)", 17.88, 18.36, 3.37),
+        ("constant(k=6)", 84.17, 84.33, 3.50),
+    ] {
+        let result = json(&["simulate", "--policy", policy, "--flushes", "1000"]);
+        for (field, expected) in
+            [("write_cost_eager", eager), ("write_cost_system", system), ("read_cost_mean", read)]
+        {
+            let found = number(&result, field);
+            assert!((found - expected).abs() < 0.005_001, "{policy}: {field} {found}");
+        }
+        assert_eq!((&result["content"], number(&result, "flushes")), (&"unit".into(), 1000.0));
+        for field in ["read_cost_mean_l0_one", "runs_max", "space_cost_peak", "seconds"] {
+            number(&result, field);
+        }
+        let sizes = result["sizes_oldest_first"].as_array().unwrap();
+        assert_eq!(sizes.iter().map(|size| size.as_u64().unwrap()).sum::<u64>(), 1000);
+    }
+    let leveled = json(&["simulate", "--policy", "leveled(ratio=4)", "--flushes", "20"]);
+    assert_eq!(leveled["levels"], serde_json::json!([2, 4, 14]));
+    assert_eq!(leveled["sizes_oldest_first"], Value::Null);
+}
+
+#[test]
+fn keyed_simulations_take_a_workload() {
+    let args = ["simulate", "--policy", "tiered", "--flushes", "9", "--memtable", "64KiB"];
+    let result = json(&[&args[..], &["--content", "keyed"]].concat());
+    assert_eq!((&result["content"], number(&result, "flushes")), (&"keyed".into(), 9.0));
+    assert_eq!(result["sizes_oldest_first"].as_array().unwrap().len(), 3);
+
+    let update = ["--content", "keyed", "--workload", "update(keys=100k, dist=zipf)"];
+    let result = json(&[&args[..], &update].concat());
+    assert!(number(&result, "write_cost_system") > 1.0);
+    assert!(result["workload"].as_str().unwrap().contains("flushes=9"));
+}
+
+#[test]
+fn a_workload_that_ends_early_is_noted() {
+    let done = crate::command::lsmith(&[
+        "simulate",
+        "--policy",
+        "none",
+        "--flushes",
+        "9",
+        "--content",
+        "keyed",
+        "--workload",
+        "load(keys=5k)",
+        "--json",
+    ]);
+    assert_eq!(
+        (done.code, done.err.as_str()),
+        (0, "lsmith: the workload ended after 1 of 9 flushes\n")
+    );
+    assert_eq!(number(&serde_json::from_str(&done.out).unwrap(), "flushes"), 1.0);
+}
+
+#[test]
+fn a_trace_shows_the_tree_after_each_flush() {
+    let text = fine(&["simulate", "--policy", "tiered(ratio=2)", "--flushes", "4", "--trace"]);
+    for flush in 1..=4 {
+        assert!(text.contains(&format!("# flush {flush}\ntree ")), "{text}");
+    }
+    assert!(text.contains("L2 r"), "{text}");
+}
+
+#[test]
+fn a_comparison_has_every_part() {
+    let result = json(&[
+        "compare",
+        "--policies",
+        "none; leveled(ratio=4)",
+        "--workload",
+        "load(keys=3k, value=100B)",
+        "--workload",
+        "ycsb(b, records=2k, ops=2k, value=100B)",
+        "--memtable",
+        "64KiB",
+    ]);
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let engine = &row["engine"];
+        for field in [
+            "write_cost_eager",
+            "write_cost_system",
+            "write_cost_user",
+            "read_cost_mean",
+            "read_cost_mean_l0_one",
+            "runs_max",
+            "space_cost_peak",
+            "space_cost_mean",
+            "ops",
+            "seconds",
+            "cpu_seconds",
+            "flushes",
+            "merges",
+            "seed",
+        ] {
+            number(engine, field);
+        }
+        for field in ["flush", "merge_read", "merge_written", "reused", "moved"] {
+            number(&engine["bytes"]["logical"], field);
+            number(&engine["bytes"]["physical"], field);
+        }
+        for field in ["user", "log", "metadata"] {
+            number(&engine["bytes"]["physical"], field);
+        }
+        assert_eq!(engine["settings"]["mode"], "lockstep");
+        assert_eq!(number(engine, "write_cost_system"), number(&row["keyed"], "write_cost_system"));
+        number(&row["unit"], "write_cost_system");
+        for later in ["fluid", "model", "optimum"] {
+            assert!(row.as_object().unwrap()[later].is_null());
+        }
+        assert_eq!(number(&row["errors"]["keyed"], "write_cost_system"), 0.0);
+    }
+    assert_eq!(rows[0]["policy"], "none");
+    assert_eq!(rows[3]["policy"], "leveled(ratio=4, l0=2, pick=min_overlap)");
+    assert!(rows[3]["engine"]["read_cost_measured"]["hit"].is_number());
+}
+
+#[test]
+fn a_comparison_ends_in_aligned_tables() {
+    let text = fine(&[
+        "compare",
+        "--policies",
+        "none;binomial(k=2)",
+        "--workload",
+        "load(keys=3k, value=100B)",
+        "--memtable",
+        "64KiB",
+        "--parts",
+    ]);
+    let lines: Vec<_> = text.lines().collect();
+    assert!(lines[0].starts_with("load(keys=3k, value=100B, "), "{text}");
+    let rows: Vec<_> = lines
+        .iter()
+        .filter(|line| line.starts_with("none ") || line.starts_with("binomial"))
+        .collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    assert_eq!(rows[0].chars().count(), rows[1].chars().count(), "{text}");
+    assert_eq!(rows[2].chars().count(), rows[3].chars().count(), "{text}");
+    assert!(text.contains("Store and simulations ran in lockstep"), "{text}");
+}
+
+#[test]
+fn a_run_keeps_its_store_and_can_go_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let path = path.to_str().unwrap();
+    let run = |policy, extra: &[&str]| {
+        let args = ["run", "--policy", policy, "--workload", "ycsb(a, records=2k, ops=2k)"];
+        json(&[&args[..], &["--dir", path, "--memtable", "256KiB"], extra].concat())
+    };
+    let first = run("tiered(ratio=2)", &[]);
+    assert_eq!((number(&first, "ops"), &first["mode"]), (4000.0, &"lockstep".into()));
+    assert_eq!(first["phases"][0]["name"], "load");
+    number(&first, "space_cost_peak");
+    let second = run("leveled(ratio=3)", &["--free"]);
+    assert_eq!((&second["mode"], &second["space_cost_peak"]), (&"free".into(), &Value::Null));
+    assert_eq!(fine(&["db", path, "scan"]).lines().count(), 2000);
+    let text = fine(&["run", "--policy", "none", "--workload", "load(keys=1k)", "--dir", path]);
+    assert!(text.contains("write_cost_user"), "{text}");
+}
