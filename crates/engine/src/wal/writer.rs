@@ -34,7 +34,8 @@ pub(crate) struct LogWriter {
 
 impl LogWriter {
     /// Creates the log `id` at `path`, `capacity` bytes long or up to 7 more. Nothing of it is
-    /// synced, nor is its name: the first [`sync`](LogWriter::sync) covers the file header too, but not the name.
+    /// synced, nor is its name: the first [`sync`](LogWriter::sync) covers the file header too,
+    /// but not the name.
     ///
     /// # Errors
     ///

@@ -15,7 +15,8 @@ use std::sync::Arc;
 /// the best window.
 ///
 /// Thresholds that are not given are learned, top down, one level at a time, by measuring with
-/// the counters of the tree what each costs over a cycle of the level; the head of `mixed/learn.rs` says how.
+/// the counters of the tree what each costs over a cycle of the level; the head of
+/// `mixed/learn.rs` says how.
 ///
 /// Source: Thonangi & Yang, ICDE 2017, section IV; the search is a reconstruction of what their
 /// technical report describes.
