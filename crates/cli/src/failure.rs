@@ -84,10 +84,17 @@ fn one_line(error: &clap::Error) -> String {
 
 /// The right spelling nearest to what was written.
 fn meant(error: &clap::Error) -> Option<String> {
-    let kinds =
-        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
-    let suggested = kinds.into_iter().find_map(|kind| error.get(kind));
-    suggested.map(texts).and_then(|texts| texts.into_iter().next())
+    let [wrong, suggested] = [
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ]
+    .into_iter()
+    .find_map(|(wrong, suggested)| Some([error.get(wrong)?, error.get(suggested)?].map(texts)))?;
+    let known: Vec<&str> = suggested.iter().map(String::as_str).collect();
+    let nearest = lsmith_spec::nearest(wrong.first()?, &known);
+    // The likeliest suggestion stands last.
+    nearest.or(known.last().copied()).map(str::to_owned)
 }
 
 fn texts(value: &ContextValue) -> Vec<String> {

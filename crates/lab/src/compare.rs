@@ -46,13 +46,18 @@ pub struct Errors {
 /// For each figure (predicted - measured) / measured; `None` where the store measured 0 or
 /// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "named for the figures")]
 pub struct PredictionErrors {
+    /// Of [`Costs::write_cost_eager`].
     pub write_cost_eager: Option<f64>,
+    /// Of [`Costs::write_cost_system`].
     pub write_cost_system: Option<f64>,
+    /// Of [`Costs::read_cost_mean`].
     pub read_cost_mean: Option<f64>,
+    /// Of [`Costs::read_cost_mean_l0_one`].
     pub read_cost_mean_l0_one: Option<f64>,
+    /// Of [`Costs::space_cost_peak`].
     pub space_cost_peak: Option<f64>,
+    /// Of [`Costs::space_cost_mean`].
     pub space_cost_mean: Option<f64>,
 }
 

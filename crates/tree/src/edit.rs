@@ -144,7 +144,11 @@ impl TreeEdit {
             if !plan.takes(run) && plan.place != Place::Into(run) {
                 return Err(PlanError::UnknownRun { run });
             }
-            edit.remove.push(part);
+            let covered = |input: &&mut Input| input.run == run && part.range.covers(&input.range);
+            match edit.remove.iter_mut().find(covered) {
+                Some(input) => input.range = part.range,
+                None => edit.remove.push(part),
+            }
             if !slices.is_empty() {
                 edit.add.push(Addition { run, place: AddPlace::Into, knot: None, slices });
             }

@@ -1,5 +1,7 @@
 //! The command as users meet it: arguments in, standard output, standard error and exit code out.
 
+#![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
+
 mod bad_input;
 mod command;
 mod db;

@@ -240,6 +240,32 @@ fn files_that_are_not_this_log_are_refused() {
     }
 }
 
+/// The system tells of a failed sync once, and then forgets what it could not write.
+#[test]
+fn after_a_failed_sync_no_sync_is_believed() {
+    let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    let log = LogWriter::create(&env, path(), ID, 1000).unwrap();
+    let (class, lasting) = (Some(OpClass::LogSync), Lasting::Once);
+    env.set(Fault { class, after: 0, lasting, kind: std::io::ErrorKind::Other });
+    for reach in [SyncReach::Data, SyncReach::Data, SyncReach::All] {
+        assert_eq!(log.sync(reach).unwrap_err().kind(), ErrorKind::Io);
+    }
+}
+
+/// Whoever waits behind a sync that covers what he wrote needs none of his own.
+#[test]
+fn what_is_synced_is_not_synced_again() {
+    let env = FaultEnv::new(Arc::new(MemEnv::new()));
+    let log = LogWriter::create(&env, path(), ID, 1000).unwrap();
+    let first = log.sync(SyncReach::Data).unwrap();
+    assert_eq!(log.sync(SyncReach::Data).unwrap(), first);
+    assert_eq!(env.count(OpClass::LogSync), 1);
+    log.sync(SyncReach::All).unwrap();
+    log.append(&[b"more"]).unwrap();
+    assert!(log.sync(SyncReach::Data).unwrap() > first);
+    assert_eq!(env.count(OpClass::LogSync), 3);
+}
+
 #[test]
 fn a_newer_version_is_told_with_both_versions() {
     let env = MemEnv::new();

@@ -227,7 +227,8 @@ fn tables(env: &dyn Env) -> usize {
 /// whole one; what was left lying about is cleared away.
 #[test]
 fn a_store_is_made_as_a_whole_or_not_at_all() {
-    let open = |env: Arc<dyn Env>| Store::builder(DIR).env(env).lockstep(true).open();
+    let open =
+        |env: Arc<dyn Env>| Store::builder(DIR).env(env).lockstep(true).log_bytes(64 << 10).open();
     let mut made = 0;
     for after in 0.. {
         let disk = MemEnv::new();

@@ -6,6 +6,7 @@ mod damage;
 mod dice;
 mod faults;
 mod full;
+mod gate;
 mod model;
 mod numbered;
 mod power;

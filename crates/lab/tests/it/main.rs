@@ -1,5 +1,7 @@
 //! Experiments as a whole.
 
+#![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
+
 mod compare;
 mod lockstep;
 mod run;

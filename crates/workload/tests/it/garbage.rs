@@ -45,8 +45,8 @@ proptest! {
         ),
         bytes: Vec<u8>,
     ) {
-        let text = [lines.join("\n").as_bytes(), b"\nrequestdistribution=latest\n", &bytes];
-        let text = text.concat();
+        let tail = b"\nrequestdistribution=latest\n";
+        let text = [lines.join("\n").as_bytes(), tail, &bytes].concat();
         for text in [&text[..], &text[..text.len() - bytes.len()]] {
             let Ok(workload) = build_with("ycsb(w, ops=50, records=20)", text) else { continue };
             let items = workload.items();
