@@ -104,7 +104,7 @@ fn kill_again_and_again(sync: bool) {
             let lines = match dice.below(6) {
                 choice @ (0 | 1) => choice,
                 2 => dice.below(20),
-                _ => dice.below(400),
+                _ => dice.below(250),
             };
             let told = kill_after(&dir, dice.number(), sync, lines);
             known = told.unwrap_or(0).max(known);

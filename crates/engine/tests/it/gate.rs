@@ -1,4 +1,4 @@
-//! A disk in memory on which the sync of a log can be held up when it is done.
+//! A disk in memory that holds up one of its users.
 
 use lsmith::env::{Env, LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
 use parking_lot::{Condvar, Mutex};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Passes everything on, and waits after a certain sync of a log.
+/// Passes everything on, and holds up the thread that does a certain thing.
 #[derive(Clone, Debug)]
 pub(crate) struct GateEnv {
     disk: MemEnv,
@@ -25,9 +25,18 @@ struct Gate {
 enum State {
     #[default]
     Open,
-    /// The sync that this counts down to will be held up.
-    ClosesAfter(u32),
+    /// The operation that this counts down to will be held up.
+    Closes(Step, u32),
     Held,
+}
+
+/// Where a thread can be held up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// After the sync of a log.
+    LogSynced,
+    /// Before a file is created that is no log.
+    Create,
 }
 
 impl GateEnv {
@@ -35,18 +44,18 @@ impl GateEnv {
         GateEnv { disk, gate: Arc::default() }
     }
 
-    /// Holds up the `count`th sync from now on.
-    pub(crate) fn hold_after_syncs(&self, count: u32) {
-        *self.gate.state.lock() = State::ClosesAfter(count);
+    /// Holds up who comes to `step`, the `count`th time from now on.
+    pub(crate) fn hold_at(&self, step: Step, count: u32) {
+        *self.gate.state.lock() = State::Closes(step, count);
     }
 
-    /// Waits until a sync is held up.
+    /// Waits until somebody is held up.
     pub(crate) fn wait_until_held(&self) {
         let mut state = self.gate.state.lock();
         self.gate.changed.wait_while(&mut state, |state| *state != State::Held);
     }
 
-    /// Lets go on what is held up.
+    /// Lets go on who is held up.
     pub(crate) fn release(&self) {
         *self.gate.state.lock() = State::Open;
         self.gate.changed.notify_all();
@@ -54,12 +63,14 @@ impl GateEnv {
 }
 
 impl Gate {
-    fn pass(&self) {
+    fn pass(&self, step: Step) {
         let mut state = self.state.lock();
         match *state {
-            State::ClosesAfter(1) => *state = State::Held,
-            State::ClosesAfter(count) => *state = State::ClosesAfter(count - 1),
-            State::Open | State::Held => return,
+            State::Closes(closes, 1) if closes == step => *state = State::Held,
+            State::Closes(closes, count) if closes == step => {
+                *state = State::Closes(step, count - 1);
+            }
+            _ => return,
         }
         self.changed.notify_all();
         self.changed.wait_while(&mut state, |state| *state == State::Held);
@@ -79,7 +90,7 @@ impl LogFile for GateLog {
 
     fn sync(&self, reach: SyncReach) -> io::Result<()> {
         self.log.sync(reach)?;
-        self.gate.pass();
+        self.gate.pass(Step::LogSynced);
         Ok(())
     }
 
@@ -127,6 +138,7 @@ impl Env for GateEnv {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.gate.pass(Step::Create);
         self.disk.create(path)
     }
 

@@ -1,5 +1,7 @@
 //! Tests of the store through its public face.
 
+#![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
+
 mod basic;
 mod crash;
 mod damage;

@@ -53,7 +53,7 @@ fn work_until_cut(
 
 #[test]
 fn cut_at_any_operation_and_again_after_that() {
-    with_seeds(150, |seed| {
+    with_seeds(100, |seed| {
         let mut dice = Dice::new(seed);
         let batches = Batches::new(seed);
         let mut env = MemEnv::new();
@@ -82,7 +82,7 @@ fn cut_at_any_operation_and_again_after_that() {
 
 #[test]
 fn copies_of_the_disk_taken_while_threads_merge() {
-    with_seeds(12, |seed| {
+    with_seeds(8, |seed| {
         let mut dice = Dice::new(seed);
         let batches = Batches::new(seed);
         let env = MemEnv::new();

@@ -7,7 +7,7 @@
 //! other threads do to the log meanwhile. Closing in the middle loses nothing.
 
 use crate::dice::{Dice, with_seeds};
-use crate::gate::GateEnv;
+use crate::gate::{GateEnv, Step};
 use crate::numbered::POLICIES;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Batch, Builder, ErrorKind, Keyspace, PersistMode, Snapshot, Store};
@@ -308,7 +308,7 @@ fn a_log_that_fills_up_during_a_sync_is_synced_again() {
     };
     fill(2);
     // Two logs to sync: held up when the second, not yet full, has been.
-    env.hold_after_syncs(2);
+    env.hold_at(Step::LogSynced, 2);
     thread::scope(|scope| {
         scope.spawn(|| store.persist(PersistMode::SyncData).unwrap());
         env.wait_until_held();
@@ -369,6 +369,41 @@ fn what_was_synced_is_there_after_a_failed_sync_too() {
         let synced: Vec<u64> = synced.iter().map(|synced| synced.load(SeqCst)).collect();
         check_synced(&disk.crash_clone(after, 0.0), &synced);
     }
+}
+
+/// A failed merge is told to writers only if nothing else can help them: not while a flush is
+/// under way that will.
+#[test]
+fn writers_wait_for_a_flush_although_a_merge_has_failed() {
+    let gate = GateEnv::new(MemEnv::new());
+    let env = FaultEnv::new(Arc::new(gate.clone()));
+    let store = builder(&env).policy("none").open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    for number in 0..2 {
+        space.put(number.to_string(), "x").unwrap();
+        space.flush().unwrap();
+    }
+    let (class, lasting) = (Some(OpClass::Create), Lasting::Once);
+    env.set(Fault { class, after: 0, lasting, kind: std::io::ErrorKind::Other });
+    space.set_merge_policy("tiered(ratio=2)").unwrap();
+    assert_eq!(store.settle().unwrap_err().kind(), ErrorKind::Io);
+    gate.hold_at(Step::Create, 1);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Five memtables.
+            for number in 0..230 {
+                space.put(format!("{number:05}"), [1; 100]).unwrap();
+            }
+        });
+        gate.wait_until_held();
+        while space.view().tree.memory().runs().len() < 4 {
+            thread::yield_now();
+        }
+        gate.release();
+    });
+    store.retry();
+    store.flush().unwrap();
+    assert_eq!(space.iter().count(), 232);
 }
 
 #[test]

@@ -184,6 +184,14 @@ fn check(workload: &str, memtable: u64) {
     }
 }
 
+#[test]
+fn no_policy_is_left_out() {
+    for info in Registry::builtin().infos() {
+        let named = |spec: &&str| spec.split('(').next() == Some(info.name);
+        assert!(POLICIES.iter().any(named), "{}", info.name);
+    }
+}
+
 /// What checksums, sequence numbers, filters and fences take is about what each entry counts in
 /// logical bytes beside key and value. What neighbouring keys have in common is written once, and
 /// no more than that can make files smaller than what is in them.
