@@ -104,9 +104,7 @@ impl Shared {
         if self.poisoned.load(Ordering::Acquire) {
             return None;
         }
-        if !core.failures.is_empty() {
-            self.retry_failures(&mut core);
-        }
+        self.retry_failures(&mut core);
         core.view.oldest_snapshot = self.snapshots.oldest();
         let takes_memory = |core: &Core, plan: &MergePlan| {
             let level = |run: RunId| core.view.tree.run(run).map(|(level, _)| level);
@@ -274,9 +272,7 @@ impl Shared {
             let mut busy = false;
             for space in self.all_spaces() {
                 let mut core = space.core.lock();
-                if !core.failures.is_empty() {
-                    self.retry_failures(&mut core);
-                }
+                self.retry_failures(&mut core);
                 if let Some(failure) = core.failures.first() {
                     return Err(failure.to_error());
                 }

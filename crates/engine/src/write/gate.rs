@@ -112,6 +112,9 @@ impl Shared {
     /// there is more than there was, else after a while, in case the room there was is not ours to
     /// use. Whether there are such plans.
     pub(crate) fn retry_failures(&self, core: &mut Core) -> bool {
+        if !core.failures.iter().any(|failure| failure.kind == ErrorKind::Full) {
+            return false;
+        }
         let options = &self.options;
         let Ok(free) = options.env.free_bytes(&options.dir) else { return false };
         let now = options.env.now();
@@ -130,7 +133,7 @@ impl Shared {
     /// In lockstep it is the next writer who tries failed plans again.
     fn retry_in_lockstep(&self, space: &Space) {
         let mut core = space.core.lock();
-        let any = !core.failures.is_empty() && self.retry_failures(&mut core);
+        let any = self.retry_failures(&mut core);
         drop(core);
         if any && let Some(writer) = self.writer.lock().as_mut() {
             self.after_seal(writer);
