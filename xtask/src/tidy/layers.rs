@@ -9,27 +9,41 @@ use std::path::Path;
 
 /// Packages of ours that each may use outside its tests. `lsmith-spec` is the leaf that everyone
 /// may use.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     ("lsmith-spec", &[]),
     ("lsmith-tree", &[]),
     ("lsmith-policy", &["lsmith-tree"]),
     ("lsmith-workload", &[]),
-    ("lsmith-sim", &["lsmith-tree", "lsmith-policy", "lsmith-workload"]),
+    ("lsmith-model", &["lsmith-tree", "lsmith-policy"]),
+    ("lsmith-sim", &["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-model"]),
     ("lsmith", &["lsmith-tree", "lsmith-policy"]),
-    ("lsmith-lab", &["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-sim", "lsmith"]),
+    ("lsmith-lab", &BELOW_LAB),
     (
         "lsmith-cli",
-        &["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-sim", "lsmith", "lsmith-lab"],
+        &[
+            "lsmith-tree",
+            "lsmith-policy",
+            "lsmith-workload",
+            "lsmith-model",
+            "lsmith-sim",
+            "lsmith",
+            "lsmith-lab",
+        ],
     ),
     ("xtask", &[]),
 ];
 
+/// Libraries that experiments use: all there are.
+const BELOW_LAB: [&str; 6] =
+    ["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-model", "lsmith-sim", "lsmith"];
+
 /// Packages that do no I/O, with all that they may use of others.
-const PURE: [(&str, &[&str]); 5] = [
+const PURE: [(&str, &[&str]); 6] = [
     ("lsmith-spec", &[]),
-    ("lsmith-tree", &["bytes"]),
+    ("lsmith-tree", &["bytes", "smallvec"]),
     ("lsmith-policy", &[]),
     ("lsmith-workload", &[]),
+    ("lsmith-model", &[]),
     ("lsmith-sim", &[]),
 ];
 
