@@ -1,6 +1,6 @@
 //! Knots: runs whose order says nothing about age must be merged together or not at all.
 
-use lsmith_tree::{MergePlan, Place, Reason, Run, TreeView, check_plan};
+use lsmith_tree::{Level, MergePlan, Place, Reason, Run, TreeView, check_plan};
 use std::sync::Arc;
 
 /// What comes before all else on a tree with a knot: the plan that merges its members, and all
@@ -11,8 +11,7 @@ use std::sync::Arc;
 /// them first need not know about them.
 pub fn untie(view: &TreeView) -> Option<Option<MergePlan>> {
     let is_tied = |run: &Arc<Run>| run.knot().is_some();
-    let levels = std::iter::once(view.tree.memory()).chain(view.tree.levels());
-    if !levels.into_iter().any(|level| level.runs().iter().any(is_tied)) {
+    if !view.tree.memory().has_knots() && !view.tree.levels().iter().any(Level::has_knots) {
         return None;
     }
     let runs: Vec<_> = view.tree.runs().map(|(_, run)| run).collect();

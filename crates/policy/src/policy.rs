@@ -63,8 +63,13 @@ const OVERWRITE_FACTOR: u64 = 4;
 /// A rule of its own, so that the store and simulations seal at the same write.
 #[must_use]
 pub fn is_memtable_full(seal_bytes: u64, live_bytes: u64, written_bytes: u64) -> bool {
-    live_bytes >= seal_bytes
-        || live_bytes > 0 && written_bytes >= OVERWRITE_FACTOR.saturating_mul(seal_bytes)
+    live_bytes >= seal_bytes || live_bytes > 0 && written_bytes >= written_bytes_max(seal_bytes)
+}
+
+/// The bytes of all writes at which a memtable is full however little of them is left.
+#[must_use]
+pub fn written_bytes_max(seal_bytes: u64) -> u64 {
+    OVERWRITE_FACTOR.saturating_mul(seal_bytes)
 }
 
 /// What a policy may know for [`pressure`](MergePolicy::pressure) alone. It never reaches

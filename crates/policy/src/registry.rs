@@ -44,7 +44,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Every policy that runs everywhere.
+    /// Every policy of this crate.
     pub fn builtin() -> Registry {
         Registry {
             infos: vec![
@@ -56,22 +56,13 @@ impl Registry {
                 policies::Binomial::INFO,
                 policies::Tiered::INFO,
                 policies::Leveled::INFO,
+                policies::Full::INFO,
+                policies::RoundRobin::INFO,
+                policies::ChooseBest::INFO,
+                policies::TestMixed::INFO,
+                policies::Mixed::INFO,
             ],
         }
-    }
-
-    /// The built-in policies, and those that count in blocks and leave a part of memory where it
-    /// is: so far they run in block simulations only, not on the store.
-    pub fn with_block_policies() -> Registry {
-        let mut registry = Registry::builtin();
-        registry.infos.extend([
-            policies::Full::INFO,
-            policies::RoundRobin::INFO,
-            policies::ChooseBest::INFO,
-            policies::TestMixed::INFO,
-            policies::Mixed::INFO,
-        ]);
-        registry
     }
 
     /// Adds a policy, or replaces the one of the same name.

@@ -3,11 +3,11 @@
 //! Correctness never rests on a policy. Whatever a plan says, [`check_plan`] lets it pass only if
 //! carrying it out cannot change what a reader sees.
 
-use crate::extent::{AgeLine, holds_more, place_level};
-use crate::plan::{Input, MergePlan, Mode, Place};
+use crate::extent::{Extent, Spot, holds_more};
+use crate::plan::{Input, MergePlan, Mode, Place, Reuse};
 use crate::range::{KeyRange, cmp_ends};
 use crate::run::{Run, RunId};
-use crate::slice::{Slice, TableId};
+use crate::slice::{ProfilePoint, Slice, TableId};
 use crate::tree::{LEVELS_MAX, LevelId, Tree};
 use crate::view::TreeView;
 use std::fmt;
@@ -122,14 +122,7 @@ pub(crate) fn check_slices(run: RunId, slices: &[Slice]) -> Result<(), TreeError
         if slice.range().is_empty() || !table.range.covers(slice.range()) {
             return Err(TreeError::BadSlice { run, slice: index });
         }
-        let ascending = table
-            .profile
-            .windows(2)
-            .all(|pair| pair[0].key < pair[1].key && pair[0].below.bytes <= pair[1].below.bytes);
-        let inside = |point: &crate::ProfilePoint| {
-            table.range.contains(&point.key) && point.below.bytes <= table.size.bytes
-        };
-        if !ascending || !table.profile.iter().all(inside) {
+        if !has_order(slice) {
             return Err(TreeError::BadProfile { table: table.id });
         }
     }
@@ -141,6 +134,22 @@ pub(crate) fn check_slices(run: RunId, slices: &[Slice]) -> Result<(), TreeError
         Some(left) => Err(TreeError::Disorder { run, slice: left + 1 }),
         None => Ok(()),
     }
+}
+
+/// Whether the profile of a table is in order as far as the slice shows it, with a point more on
+/// each side: a run can show a table in thousands of parts.
+fn has_order(slice: &Slice) -> bool {
+    let table = slice.table();
+    let shown = slice.point_indexes();
+    let upto = (shown.end + 1).min(table.profile.len());
+    let points = &table.profile[shown.start.saturating_sub(1)..upto];
+    let ascending = |pair: &[ProfilePoint]| {
+        pair[0].key < pair[1].key && pair[0].below.bytes <= pair[1].below.bytes
+    };
+    let inside = |point: &ProfilePoint| {
+        table.range.contains(&point.key) && point.below.bytes <= table.size.bytes
+    };
+    points.windows(2).all(ascending) && points.iter().all(inside)
 }
 
 /// What is wrong with a plan.
@@ -274,20 +283,22 @@ impl std::error::Error for PlanError {}
 /// # Errors
 /// The first rule that the plan breaks.
 pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<(), PlanError> {
-    let line = AgeLine::new(&view.tree);
-    check_inputs(&line, plan)?;
-    if place_level(&view.tree, plan)? >= LEVELS_MAX {
-        return Err(PlanError::TooDeep { level: place_level(&view.tree, plan)? });
+    let extent = Extent::new(&view.tree, plan)?;
+    check_inputs(&extent)?;
+    let level = extent.place_level()?;
+    if level >= LEVELS_MAX {
+        return Err(PlanError::TooDeep { level });
     }
-    if plan.cut_bytes == Some(0) || plan.reuse.is_some_and(|reuse| reuse.piece_bytes == 0) {
+    let no_bytes = |reuse: Reuse| reuse.piece_bytes == 0 || reuse.full_bytes == 0;
+    if plan.cut_bytes == Some(0) || plan.reuse.is_some_and(no_bytes) {
         return Err(PlanError::ZeroBytes);
     }
-    check_age(&line, plan)?;
-    check_place(view, &line, plan)?;
+    check_age(&extent)?;
+    check_place(view, &extent)?;
     if plan.mode == Mode::Move {
-        check_move(&line, plan)?;
+        check_move(&extent)?;
     }
-    check_reservations(view, &line, plan)
+    check_reservations(view, &extent)
 }
 
 impl TreeView {
@@ -295,22 +306,19 @@ impl TreeView {
     /// of a candidate before it proposes it.
     pub fn is_free_for(&self, plan: &MergePlan) -> bool {
         self.reservations.is_empty()
-            || check_reservations(self, &AgeLine::new(&self.tree), plan).is_ok()
+            || Extent::new(&self.tree, plan)
+                .is_ok_and(|extent| check_reservations(self, &extent).is_ok())
     }
 }
 
-fn check_inputs(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
-    if plan.inputs.is_empty() {
-        return Err(PlanError::NoInputs);
-    }
+fn check_inputs(extent: &Extent<'_>) -> Result<(), PlanError> {
     let mut newer = 0;
-    for input in &plan.inputs {
-        let at = line.of_run(input.run)?;
-        if at <= newer {
+    for (input, spot) in extent.plan.inputs.iter().zip(&extent.inputs) {
+        if spot.age() <= newer {
             return Err(PlanError::InputOrder { run: input.run });
         }
-        newer = at;
-        if line.runs[at / 2].1.overlapping(&input.range).is_empty() {
+        newer = spot.age();
+        if spot.run.overlapping(&input.range).is_empty() {
             return Err(PlanError::EmptyInput { run: input.run });
         }
     }
@@ -318,25 +326,24 @@ fn check_inputs(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
 }
 
 /// Every run between an input and the place of the output gives up the keys that the input takes.
-fn check_age(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
-    let place = line.of_place(plan)?;
-    if takes_whole_runs(line, plan)? {
+fn check_age(extent: &Extent<'_>) -> Result<(), PlanError> {
+    let (plan, place) = (extent.plan, extent.place());
+    if takes_whole_runs(extent, place) {
         return Ok(());
     }
-    for input in &plan.inputs {
-        let at = line.of_run(input.run)?;
+    for (input, spot) in plan.inputs.iter().zip(&extent.inputs) {
+        let at = spot.age();
         let (newest, oldest) = if at < place { (at + 1, place) } else { (place, at - 1) };
-        let between = &line.runs[newest / 2..oldest.div_ceil(2).max(newest / 2)];
-        for (_, run) in between {
+        for run in extent.runs(newest / 2..oldest.div_ceil(2).max(newest / 2)) {
             if run.id() != input.run && holds_more(run, &input.range, plan) {
                 return Err(PlanError::SkipsRun { run: run.id() });
             }
         }
-        let knot = line.runs[at / 2].1.knot();
-        let members = || line.runs.iter().filter(|(_, run)| run.knot() == knot);
-        let torn = |(_, member): &&(LevelId, &Arc<Run>)| holds_more(member, &input.range, plan);
+        let knot = spot.run.knot();
+        let members = || extent.runs(0..usize::MAX).filter(|run| run.knot() == knot);
+        let torn = |member: &&Arc<Run>| holds_more(member, &input.range, plan);
         if knot.is_some()
-            && let Some((_, run)) = members().find(torn)
+            && let Some(run) = members().find(torn)
         {
             return Err(PlanError::TearsKnot { run: run.id() });
         }
@@ -346,47 +353,49 @@ fn check_age(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
 
 /// Whether the plan takes all keys of all runs that it reaches, none of them in a knot: then
 /// there is nothing that it could pass over.
-fn takes_whole_runs(line: &AgeLine<'_>, plan: &MergePlan) -> Result<bool, PlanError> {
-    if plan.inputs.iter().any(|input| !input.range.is_all()) {
-        return Ok(false);
-    }
-    let (newest, oldest) = line.of_plan(plan)?;
-    let mut reached = line.runs[newest / 2..oldest.div_ceil(2)].iter();
-    Ok(reached.all(|(_, run)| run.knot().is_none() && plan.takes(run.id())))
+fn takes_whole_runs(extent: &Extent<'_>, place: usize) -> bool {
+    let inputs = &extent.inputs;
+    let (Some(newest), Some(oldest)) = (inputs.first(), inputs.last()) else { return false };
+    let reached = (place / 2).min(newest.index())..place.div_ceil(2).max(oldest.index() + 1);
+    // The inputs are in order and among the runs reached: there are none but them.
+    reached.len() == inputs.len()
+        && extent.plan.inputs.iter().all(|input| input.range.is_all())
+        && inputs.iter().all(|spot| spot.run.knot().is_none())
 }
 
-fn check_place(view: &TreeView, line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
-    let target = |run: RunId| &line.runs[line.index(run).expect("place_level found it")].1;
-    match plan.place {
-        Place::Oldest | Place::NewRun(_) | Place::Above(_) => Ok(()),
-        Place::Into(run) | Place::Append(run) => check_target(target(run), plan),
-        Place::Nowhere => {
-            let only_tombstones = |input: &Input| {
-                let slices = target(input.run).overlapping(&input.range);
+fn check_place(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanError> {
+    let plan = extent.plan;
+    match (plan.place, extent.anchor) {
+        (Place::Into(_) | Place::Append(_), Some(target)) => check_target(target.run, plan),
+        (Place::Nowhere, _) => {
+            let only_tombstones = |(input, spot): (&Input, &Spot<'_>)| {
+                let slices = spot.run.overlapping(&input.range);
                 slices.iter().all(|slice| {
                     let size = slice.table().size;
                     let whole = slice.is_whole() && input.range.covers(slice.range());
                     whole && size.entries > 0 && size.entries == size.tombstones
                 })
             };
-            match view.tree.is_bottom_for(plan)? && plan.inputs.iter().all(only_tombstones) {
+            let mut inputs = plan.inputs.iter().zip(&extent.inputs);
+            match view.tree.is_bottom_for(plan)? && inputs.all(only_tombstones) {
                 true => Ok(()),
                 false => Err(PlanError::OutputNowhere),
             }
         }
+        _ => Ok(()),
     }
 }
 
 /// A run that takes the output in keeps nothing where the output will lie.
 fn check_target(target: &Run, plan: &MergePlan) -> Result<(), PlanError> {
     let run = target.id();
-    if holds_more(target, &plan.hull(), plan) {
+    let hull = plan.hull();
+    if holds_more(target, &hull, plan) {
         return Err(PlanError::Straddles { run });
     }
     if target.slices().len() >= SLICES_MAX {
         return Err(PlanError::TooManySlices { run });
     }
-    let hull = plan.hull();
     let whole = |slice: &Slice| slice.is_whole() && hull.covers(slice.range());
     match plan.place {
         Place::Append(_) if !target.overlapping(&hull).iter().all(whole) => {
@@ -396,14 +405,14 @@ fn check_target(target: &Run, plan: &MergePlan) -> Result<(), PlanError> {
     }
 }
 
-fn check_move(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
+fn check_move(extent: &Extent<'_>) -> Result<(), PlanError> {
     let mut moved: Vec<(RunId, KeyRange)> = Vec::new();
-    for input in &plan.inputs {
-        let (level, run) = &line.runs[line.of_run(input.run)? / 2];
-        if *level == LevelId::Memory || matches!(plan.place, Place::Append(_) | Place::Nowhere) {
+    let nowhere = matches!(extent.plan.place, Place::Append(_) | Place::Nowhere);
+    for (input, spot) in extent.plan.inputs.iter().zip(&extent.inputs) {
+        if nowhere || spot.level() == LevelId::Memory {
             return Err(PlanError::CannotMove { run: input.run });
         }
-        moved.extend(run.clip(&input.range).map(|slice| (input.run, slice.range().clone())));
+        moved.extend(spot.run.clip(&input.range).map(|slice| (input.run, slice.range().clone())));
     }
     moved.sort_unstable_by(|left, right| {
         left.1.start.cmp(&right.1.start).then_with(|| cmp_ends(&left.1.end, &right.1.end))
@@ -414,19 +423,16 @@ fn check_move(line: &AgeLine<'_>, plan: &MergePlan) -> Result<(), PlanError> {
     }
 }
 
-fn check_reservations(
-    view: &TreeView,
-    line: &AgeLine<'_>,
-    plan: &MergePlan,
-) -> Result<(), PlanError> {
+fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanError> {
     if view.reservations.is_empty() {
         return Ok(());
     }
-    let (newest, oldest) = line.of_plan(plan)?;
-    let hull = plan.hull();
+    let (newest, oldest) = extent.reach();
+    let (plan, hull) = (extent.plan, extent.plan.hull());
     for (index, other) in view.reservations.iter().enumerate() {
         // A reservation whose runs are gone reserves nothing.
-        let Ok((from, upto)) = line.of_plan(&other.plan) else { continue };
+        let Ok(reserved) = Extent::new(&view.tree, &other.plan) else { continue };
+        let (from, upto) = reserved.reach();
         let meets = from <= oldest && newest <= upto && hull.overlaps(&other.plan.hull());
         if meets || takes_neighbour(plan, &other.plan) || takes_neighbour(&other.plan, plan) {
             return Err(PlanError::Reserved { reservation: index });

@@ -2,7 +2,7 @@
 
 use crate::check::{PlanError, TreeError, check_slices};
 use crate::entry::SeqNo;
-use crate::extent::place_level;
+use crate::extent::Extent;
 use crate::level::{Counters, Level};
 use crate::memo::MemoChange;
 use crate::plan::{Input, MergePlan, Mode, Place};
@@ -11,7 +11,6 @@ use crate::run::{KnotId, Run, RunId};
 use crate::slice::{Size, Slice};
 use crate::tree::{LEVELS_MAX, LevelId, Tree};
 use std::fmt;
-use std::sync::Arc;
 
 /// What came out of a plan: the answer of an interpreter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,9 +101,16 @@ pub struct TreeEdit {
 impl TreeEdit {
     /// The edit that seals a memtable: a new run, the newest of memory.
     pub fn seal(run: RunId, memtable: Slice) -> TreeEdit {
+        let mut edit = TreeEdit::default();
+        edit.set_to_seal(run, memtable);
+        edit
+    }
+
+    /// Makes this edit, whatever it was, the one that seals a memtable: its lists keep their room.
+    pub fn set_to_seal(&mut self, run: RunId, memtable: Slice) {
+        self.clear();
         let slices = vec![memtable];
-        let addition = Addition { run, place: AddPlace::Memory, knot: None, slices };
-        TreeEdit { add: vec![addition], ..TreeEdit::default() }
+        self.add.push(Addition { run, place: AddPlace::Memory, knot: None, slices });
     }
 
     /// The edit that carries out `plan` on `tree` with what came out of it. A new run gets the
@@ -114,46 +120,64 @@ impl TreeEdit {
     /// The plan names runs that are not there, or entries are missing: those read and those
     /// written, taken over and dropped must be equally many.
     pub fn of_plan(tree: &Tree, plan: &MergePlan, outcome: Outcome) -> Result<TreeEdit, PlanError> {
+        let mut edit = TreeEdit::default();
+        edit.set_to_plan(tree, plan, outcome)?;
+        Ok(edit)
+    }
+
+    /// Makes this edit, whatever it was, the one [`of_plan`](TreeEdit::of_plan): its lists keep
+    /// their room.
+    ///
+    /// # Errors
+    /// As [`of_plan`](TreeEdit::of_plan).
+    pub fn set_to_plan(
+        &mut self,
+        tree: &Tree,
+        plan: &MergePlan,
+        outcome: Outcome,
+    ) -> Result<(), PlanError> {
+        self.clear();
         let entries_in = outcome.from_memory.entries + outcome.read.entries;
         let entries_out =
             outcome.written.entries + outcome.reused.entries + outcome.entries_dropped;
         if plan.mode == Mode::Merge && entries_in != entries_out {
             return Err(PlanError::NotConserved { entries_in, entries_out });
         }
-        let level = place_level(tree, plan)?;
-        let mut edit = TreeEdit {
-            remove: plan.inputs.clone(),
-            counters: vec![(level, count(plan, &outcome))],
-            dropped_below: outcome.dropped_below,
-            memo: plan.memo.clone(),
-            ..TreeEdit::default()
-        };
-        for input in &plan.inputs {
-            let (at, run) = tree.run(input.run).ok_or(PlanError::UnknownRun { run: input.run })?;
-            if at == LevelId::Memory {
-                edit.flushes += u64::from(run.lies_within(&input.range));
-                edit.flushed += run.size_within(&input.range);
+        let extent = Extent::new(tree, plan)?;
+        let level = extent.place_level()?;
+        self.remove.extend_from_slice(&plan.inputs);
+        self.counters.push((level, count(plan, &outcome)));
+        self.dropped_below = outcome.dropped_below;
+        self.memo.extend_from_slice(&plan.memo);
+        for (input, spot) in plan.inputs.iter().zip(&extent.inputs) {
+            if spot.level() == LevelId::Memory {
+                self.flushes += u64::from(spot.run.lies_within(&input.range));
+                self.flushed += spot.run.size_within(&input.range);
             }
         }
         if !outcome.slices.is_empty() {
-            edit.add.reserve_exact(1 + outcome.rewritten.len());
-            edit.add.push(addition(tree, plan, outcome.slices)?);
+            self.add.push(addition(tree, plan, outcome.slices)?);
         }
-        for (part, slices) in outcome.rewritten {
+        for (mut part, slices) in outcome.rewritten {
             let run = part.run;
+            if let Some(end) = &mut part.range.end
+                && let Some((_, run)) = tree.run(run)
+            {
+                *end = run.next_cell(end);
+            }
             if !plan.takes(run) && plan.place != Place::Into(run) {
                 return Err(PlanError::UnknownRun { run });
             }
             let covered = |input: &&mut Input| input.run == run && part.range.covers(&input.range);
-            match edit.remove.iter_mut().find(covered) {
+            match self.remove.iter_mut().find(covered) {
                 Some(input) => input.range = part.range,
-                None => edit.remove.push(part),
+                None => self.remove.push(part),
             }
             if !slices.is_empty() {
-                edit.add.push(Addition { run, place: AddPlace::Into, knot: None, slices });
+                self.add.push(Addition { run, place: AddPlace::Into, knot: None, slices });
             }
         }
-        Ok(edit)
+        Ok(())
     }
 
     /// The part of this edit that outlives the process: what it does to memory is left out,
@@ -272,47 +296,61 @@ pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
 
 impl TreeEdit {
     /// What [`apply`] does, for the last user of the edit: its slices become those of the tree
-    /// without a copy.
+    /// without a copy, and it is left empty, with room for the next.
     ///
     /// # Errors
-    /// As [`apply`].
-    pub fn apply_to(mut self, tree: &mut Tree) -> Result<(), EditError> {
-        fits(tree, &self)?;
-        count_edit(tree, &self);
+    /// As [`apply`]; the edit is then as it was.
+    pub fn apply_to(&mut self, tree: &mut Tree) -> Result<(), EditError> {
+        fits(tree, self)?;
+        count_edit(tree, self);
         for addition in self.add.iter_mut().filter(|addition| addition.place != AddPlace::Into) {
             add_run(tree, addition);
         }
-        remove(tree, &self);
-        for addition in self.add.iter_mut().filter(|addition| addition.place == AddPlace::Into) {
+        replace(tree, self);
+        for addition in self.add.iter_mut().filter(|addition| !addition.slices.is_empty()) {
             let (level, index) = tree.find_mut(addition.run).expect("checked by fits");
-            let slices = std::mem::take(&mut addition.slices);
-            Arc::make_mut(&mut level.runs[index]).insert(slices);
+            level.change(index, |run| run.insert(std::mem::take(&mut addition.slices)));
         }
+        self.clear();
         debug_assert_eq!(crate::check_tree(tree), Ok(()));
         Ok(())
     }
-}
 
-fn remove(tree: &mut Tree, edit: &TreeEdit) {
-    for input in &edit.remove {
-        // Gone already where the edit names it twice.
-        let Some((level, index)) = tree.find_mut(input.run) else { continue };
-        if is_target(edit, input.run) {
-            Arc::make_mut(&mut level.runs[index]).remove(&input.range);
-        } else if level.runs[index].lies_within(&input.range) {
-            level.runs.remove(index);
-        } else {
-            let run = Arc::make_mut(&mut level.runs[index]);
-            run.remove(&input.range);
-            if run.slices().is_empty() {
-                level.runs.remove(index);
-            }
-        }
+    fn clear(&mut self) {
+        self.remove.clear();
+        self.add.clear();
+        self.counters.clear();
+        self.memo.clear();
+        (self.flushes, self.flushed) = (0, Size::default());
+        self.dropped_below = SeqNo::default();
     }
 }
 
-fn is_target(edit: &TreeEdit, run: RunId) -> bool {
-    edit.add.iter().any(|addition| addition.place == AddPlace::Into && addition.run == run)
+/// Takes what the edit removes, and puts what it adds to a run in the place of what it took there.
+fn replace(tree: &mut Tree, edit: &mut TreeEdit) {
+    for (at, input) in edit.remove.iter().enumerate() {
+        // Gone already where the edit names it twice.
+        let Some((level, index)) = tree.find_mut(input.run) else { continue };
+        let is_added = |addition: &&mut Addition| {
+            addition.place == AddPlace::Into && addition.run == input.run
+        };
+        let mut added = edit.add.iter_mut().filter(is_added).peekable();
+        let is_target = added.peek().is_some();
+        if !is_target && level.runs()[index].lies_within(&input.range) {
+            level.remove(index);
+            continue;
+        }
+        let is_last = !edit.remove[at + 1..].iter().any(|later| later.run == input.run);
+        level.change(index, |run| {
+            run.remove(&input.range);
+            if is_last {
+                added.for_each(|addition| run.insert(std::mem::take(&mut addition.slices)));
+            }
+        });
+        if !is_target && level.runs()[index].slices().is_empty() {
+            level.remove(index);
+        }
+    }
 }
 
 fn fits(tree: &Tree, edit: &TreeEdit) -> Result<(), EditError> {
@@ -356,11 +394,11 @@ fn hull(slices: &[Slice]) -> KeyRange {
 
 /// Whether `run` still holds keys within `range` when `edit` has taken its part.
 fn keeps(tree: &Tree, edit: &TreeEdit, run: RunId, range: &KeyRange) -> Result<bool, EditError> {
-    let (_, found) = tree.run(run).ok_or(EditError::UnknownRun { run })?;
     let removed = edit.remove.iter().filter(|input| input.run == run);
     if removed.clone().any(|input| input.range.covers(range)) {
         return Ok(false);
     }
+    let (_, found) = tree.run(run).ok_or(EditError::UnknownRun { run })?;
     let mut kept = vec![range.clone()];
     for input in removed {
         kept = kept.iter().flat_map(|range| range.without(&input.range)).collect();
@@ -377,7 +415,7 @@ fn add_run(tree: &mut Tree, addition: &mut Addition) {
         AddPlace::Above(below) => tree.find_mut(below).expect("checked by fits"),
         AddPlace::Into => unreachable!("joins a run that exists"),
     };
-    level.runs.insert(index, Arc::new(run));
+    level.insert(index, run);
 }
 
 fn count_edit(tree: &mut Tree, edit: &TreeEdit) {

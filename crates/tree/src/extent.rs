@@ -1,84 +1,187 @@
 //! Where a plan reaches in the order of age.
 
 use crate::check::PlanError;
+use crate::level::Level;
 use crate::plan::{MergePlan, Place};
 use crate::range::KeyRange;
 use crate::run::{Run, RunId};
 use crate::tree::{LevelId, Tree};
+use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// The runs of a tree in one line, newest first, so that age is a number: the run at index `i`
-/// stands at `2i + 1`, the gap above it at `2i`.
-pub(crate) struct AgeLine<'a> {
-    pub(crate) runs: Vec<(LevelId, &'a Arc<Run>)>,
+/// A run of a tree, found.
+#[derive(Clone, Copy)]
+pub(crate) struct Spot<'a> {
+    pub(crate) run: &'a Arc<Run>,
+    /// 0 in memory, `i + 1` in level `i`.
+    depth: u32,
+    index: u32,
 }
 
-impl<'a> AgeLine<'a> {
-    pub(crate) fn new(tree: &'a Tree) -> AgeLine<'a> {
-        let mut runs = Vec::with_capacity(tree.memory().runs().len() + tree.disk_run_count());
-        runs.extend(tree.memory().runs().iter().map(|run| (LevelId::Memory, run)));
-        for (index, level) in tree.levels().iter().enumerate() {
-            runs.extend(level.runs().iter().map(|run| (LevelId::Disk(index), run)));
+impl Spot<'_> {
+    pub(crate) fn level(&self) -> LevelId {
+        match self.depth.checked_sub(1) {
+            None => LevelId::Memory,
+            Some(level) => LevelId::Disk(level as usize),
         }
-        AgeLine { runs }
     }
 
-    pub(crate) fn index(&self, run: RunId) -> Option<usize> {
-        self.runs.iter().position(|(_, other)| other.id() == run)
+    /// How many runs of the tree are newer.
+    pub(crate) fn index(&self) -> usize {
+        self.index as usize
     }
 
-    pub(crate) fn of_run(&self, run: RunId) -> Result<usize, PlanError> {
-        Ok(2 * self.index(run).ok_or(PlanError::UnknownRun { run })? + 1)
+    /// The place of the run in the line of all runs by age, as a number: a run has an odd one, the
+    /// gap above it the even one before.
+    pub(crate) fn age(&self) -> usize {
+        2 * self.index() + 1
+    }
+}
+
+/// The runs that are so [deep](Spot), newest first.
+fn runs_at(tree: &Tree, depth: u32) -> Option<&[Arc<Run>]> {
+    match depth.checked_sub(1) {
+        None => Some(tree.memory().runs()),
+        Some(level) => tree.levels().get(level as usize).map(Level::runs),
+    }
+}
+
+/// Finds runs one after the other: one walk down the tree, if each is older than the one before.
+struct Walk<'a> {
+    tree: &'a Tree,
+    /// How deep the walk has come, as a [spot](Spot) is.
+    depth: u32,
+    /// Runs above that.
+    passed: u32,
+}
+
+impl<'a> Walk<'a> {
+    fn new(tree: &'a Tree) -> Walk<'a> {
+        Walk { tree, depth: 0, passed: 0 }
     }
 
-    /// Where the output of `plan` will stand.
-    pub(crate) fn of_place(&self, plan: &MergePlan) -> Result<usize, PlanError> {
-        let oldest = || plan.inputs.last().ok_or(PlanError::NoInputs);
-        match plan.place {
-            Place::Oldest | Place::Nowhere => self.of_run(oldest()?.run),
-            Place::Above(run) => Ok(self.of_run(run)? - 1),
-            Place::Into(run) | Place::Append(run) => self.of_run(run),
-            Place::NewRun(level) => {
-                let deeper = |(at, _): &(LevelId, _)| *at >= LevelId::Disk(level);
-                Ok(2 * self.runs.iter().position(deeper).unwrap_or(self.runs.len()))
+    fn to(&mut self, run: RunId) -> Result<Spot<'a>, PlanError> {
+        self.down_to(run)
+            .or_else(|| {
+                (self.depth, self.passed) = (0, 0);
+                self.down_to(run)
+            })
+            .ok_or(PlanError::UnknownRun { run })
+    }
+
+    fn down_to(&mut self, id: RunId) -> Option<Spot<'a>> {
+        let tree = self.tree;
+        loop {
+            let runs = runs_at(tree, self.depth)?;
+            if let Some(at) = runs.iter().position(|run| run.id() == id) {
+                let index = self.passed + at as u32;
+                return Some(Spot { run: &runs[at], depth: self.depth, index });
             }
+            self.depth += 1;
+            self.passed += runs.len() as u32;
+        }
+    }
+}
+
+/// Where a plan reaches: the runs that it names, found in a tree.
+pub(crate) struct Extent<'a> {
+    tree: &'a Tree,
+    pub(crate) plan: &'a MergePlan,
+    /// A spot for each input, in the order of the plan. On the stack while they are as few as
+    /// they mostly are: this is asked for several times for each plan.
+    pub(crate) inputs: SmallVec<[Spot<'a>; 8]>,
+    /// The run that the plan names as its place, or the oldest input where it stands for that.
+    pub(crate) anchor: Option<Spot<'a>>,
+}
+
+impl<'a> Extent<'a> {
+    /// # Errors
+    /// The plan has no inputs, or names a run that is not there.
+    pub(crate) fn new(tree: &'a Tree, plan: &'a MergePlan) -> Result<Extent<'a>, PlanError> {
+        let mut extent = Extent { tree, plan, inputs: SmallVec::new(), anchor: None };
+        let mut walk = Walk::new(tree);
+        for input in &plan.inputs {
+            extent.inputs.push(walk.to(input.run)?);
+        }
+        let inputs = &extent.inputs;
+        extent.anchor = match plan.place {
+            Place::NewRun(_) if inputs.is_empty() => return Err(PlanError::NoInputs),
+            Place::NewRun(_) => None,
+            Place::Oldest | Place::Nowhere => Some(*inputs.last().ok_or(PlanError::NoInputs)?),
+            Place::Above(run) | Place::Into(run) | Place::Append(run) => {
+                match inputs.iter().rfind(|spot| spot.run.id() == run) {
+                    Some(spot) => Some(*spot),
+                    None => Some(walk.to(run)?),
+                }
+            }
+        };
+        Ok(extent)
+    }
+
+    /// Where the output will stand in the order of [ages](Spot::age).
+    pub(crate) fn place(&self) -> usize {
+        match (self.plan.place, &self.anchor) {
+            (Place::Above(_), Some(below)) => below.age() - 1,
+            (Place::NewRun(level), _) => {
+                let newer = self.tree.levels().iter().take(level).chain([self.tree.memory()]);
+                2 * newer.map(|level| level.runs().len()).sum::<usize>()
+            }
+            (_, Some(anchor)) => anchor.age(),
+            (_, None) => 0,
+        }
+    }
+
+    /// The level on storage that the output goes to.
+    ///
+    /// # Errors
+    /// It would go to memory.
+    pub(crate) fn place_level(&self) -> Result<usize, PlanError> {
+        match (self.plan.place, &self.anchor) {
+            (Place::NewRun(level), _) => Ok(level),
+            (_, None) => Err(PlanError::NoInputs),
+            (_, Some(anchor)) => match anchor.level() {
+                LevelId::Disk(level) => Ok(level),
+                LevelId::Memory => Err(PlanError::OutputInMemory { run: anchor.run.id() }),
+            },
         }
     }
 
     /// From the newest input to the place of the output, both included, and over all members of
     /// the knots that the plan takes from or adds to: they stand or fall together.
-    pub(crate) fn of_plan(&self, plan: &MergePlan) -> Result<(usize, usize), PlanError> {
-        let place = self.of_place(plan)?;
+    pub(crate) fn reach(&self) -> (usize, usize) {
+        let place = self.place();
         let mut reach = (place, place);
         let mut widen = |at: usize| reach = (reach.0.min(at), reach.1.max(at));
-        let target = match plan.place {
-            Place::Into(run) | Place::Append(run) => Some(run),
+        let target = match self.plan.place {
+            Place::Into(_) | Place::Append(_) => self.anchor.as_ref(),
             _ => None,
         };
-        for run in plan.inputs.iter().map(|input| input.run).chain(target) {
-            let at = self.of_run(run)?;
-            widen(at);
-            if let Some(knot) = self.runs[at / 2].1.knot() {
-                let members = self.runs.iter().enumerate();
+        for spot in self.inputs.iter().chain(target) {
+            widen(spot.age());
+            if let Some(knot) = spot.run.knot() {
+                let members = self.tree.runs().enumerate();
                 let members = members.filter(|(_, (_, run))| run.knot() == Some(knot));
                 members.for_each(|(index, _)| widen(2 * index + 1));
             }
         }
-        Ok(reach)
+        reach
     }
-}
 
-/// The level on storage that the output of `plan` goes to.
-pub(crate) fn place_level(tree: &Tree, plan: &MergePlan) -> Result<usize, PlanError> {
-    let run = match plan.place {
-        Place::NewRun(level) => return Ok(level),
-        Place::Above(run) | Place::Into(run) | Place::Append(run) => run,
-        Place::Oldest | Place::Nowhere => plan.inputs.last().ok_or(PlanError::NoInputs)?.run,
-    };
-    match tree.run(run) {
-        Some((LevelId::Disk(level), _)) => Ok(level),
-        Some((LevelId::Memory, _)) => Err(PlanError::OutputInMemory { run }),
-        None => Err(PlanError::UnknownRun { run }),
+    /// The runs with these indexes in the line of all runs, newest first.
+    pub(crate) fn runs(&self, indexes: Range<usize>) -> impl Iterator<Item = &'a Arc<Run>> {
+        let (tree, mut depth, mut at, mut left) = (self.tree, 0, indexes.start, indexes.len());
+        std::iter::from_fn(move || {
+            while left > 0 {
+                let runs = runs_at(tree, depth)?;
+                if let Some(run) = runs.get(at) {
+                    (at, left) = (at + 1, left - 1);
+                    return Some(run);
+                }
+                (at, depth) = (at - runs.len(), depth + 1);
+            }
+            None
+        })
     }
 }
 
@@ -100,10 +203,9 @@ impl Tree {
     /// # Errors
     /// The plan names a run that is not there.
     pub fn is_bottom_for(&self, plan: &MergePlan) -> Result<bool, PlanError> {
-        let line = AgeLine::new(self);
-        let place = line.of_place(plan)?;
+        let place = Extent::new(self, plan)?.place();
         let hull = plan.hull();
-        let older = line.runs.iter().enumerate().filter(|(index, _)| 2 * index + 1 >= place);
+        let older = self.runs().enumerate().filter(|(index, _)| 2 * index + 1 >= place);
         Ok(!older.into_iter().any(|(_, (_, run))| holds_more(run, &hull, plan)))
     }
 }

@@ -98,14 +98,46 @@ counter_fields!(
 /// Runs of one age class, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Level {
-    pub(crate) runs: Vec<Arc<Run>>,
+    runs: Vec<Arc<Run>>,
+    /// Of all runs: asked for far more often than runs come and go.
+    bytes: u64,
+    /// How many of the runs are in a knot.
+    tied: usize,
     pub(crate) counters: Counters,
 }
 
 impl Level {
     /// A level of `runs`, newest first.
     pub fn new(runs: Vec<Run>) -> Level {
-        Level { runs: runs.into_iter().map(Arc::new).collect(), counters: Counters::default() }
+        let mut level = Level::default();
+        level.set_runs(runs.into_iter().map(Arc::new).collect());
+        level
+    }
+
+    pub(crate) fn set_runs(&mut self, runs: Vec<Arc<Run>>) {
+        self.bytes = runs.iter().map(|run| run.bytes()).sum();
+        self.tied = runs.iter().filter(|run| run.knot().is_some()).count();
+        self.runs = runs;
+    }
+
+    pub(crate) fn insert(&mut self, index: usize, run: Run) {
+        self.bytes += run.bytes();
+        self.tied += usize::from(run.knot().is_some());
+        self.runs.insert(index, Arc::new(run));
+    }
+
+    pub(crate) fn remove(&mut self, index: usize) {
+        let run = self.runs.remove(index);
+        self.bytes -= run.bytes();
+        self.tied -= usize::from(run.knot().is_some());
+    }
+
+    /// Lets `change` have a run, in place where nobody else looks at it.
+    pub(crate) fn change(&mut self, index: usize, change: impl FnOnce(&mut Run)) {
+        let run = Arc::make_mut(&mut self.runs[index]);
+        self.bytes -= run.bytes();
+        change(run);
+        self.bytes += run.bytes();
     }
 
     /// The runs, newest first.
@@ -120,7 +152,12 @@ impl Level {
 
     /// Logical bytes of all runs.
     pub fn bytes(&self) -> u64 {
-        self.runs.iter().map(|run| run.bytes()).sum()
+        self.bytes
+    }
+
+    /// Whether one of the runs is in a knot.
+    pub fn has_knots(&self) -> bool {
+        self.tied > 0
     }
 
     /// What all runs hold.

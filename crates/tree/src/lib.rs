@@ -8,6 +8,7 @@
 //! * [`TreeView`]: the tree and all else that a merge policy may see.
 //! * [`MergePlan`]: what a policy says; [`check_plan`] judges it.
 //! * [`TreeEdit`]: one change of a tree; [`apply`] makes it.
+//! * [`blocks`]: how merges write and keep data blocks.
 //!
 //! ```text
 //!            newest                                              oldest
@@ -19,6 +20,7 @@
 //! Everything here is a plain value with a [text form](text). Nothing here touches files, clocks,
 //! threads or random numbers.
 
+pub mod blocks;
 mod check;
 mod edit;
 mod entry;

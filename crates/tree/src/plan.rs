@@ -51,11 +51,15 @@ pub enum Mode {
     Move,
 }
 
-/// When pieces of inputs are kept as they are because no other input has keys there.
+/// A merge that minds the blocks that it leaves: it keeps pieces of inputs as they are where no
+/// other input has keys, and joins neighbouring blocks that fit into one
+/// ([`blocks`](crate::blocks)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reuse {
-    /// Least logical bytes of such a piece.
+    /// Least logical bytes of a piece that is kept; `u64::MAX` to keep none.
     pub piece_bytes: u64,
+    /// Logical bytes of a full block of these entries: what is missing from it is empty room.
+    pub full_bytes: u64,
     /// What this merge adds to the allowance of empty room, in logical bytes, that kept pieces may
     /// leave in the blocks beside them (the slack of Thonangi & Yang, section II-B); `None` for
     /// no limit.
@@ -118,7 +122,7 @@ pub struct MergePlan {
     /// Logical bytes after which the next table of the output begins, cut between keys; `None` for
     /// one table whatever its size.
     pub cut_bytes: Option<u64>,
-    /// Whether pieces of inputs may be kept as they are; `None` never to reuse.
+    /// Whether pieces of inputs may be kept and blocks joined; `None` to write all anew.
     pub reuse: Option<Reuse>,
     /// Changes of the memo, made when the plan commits.
     pub memo: Vec<MemoChange>,

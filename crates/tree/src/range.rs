@@ -64,9 +64,10 @@ impl KeyRange {
 
     /// Whether every key of `other` lies in this range.
     pub fn covers(&self, other: &KeyRange) -> bool {
-        let covers =
-            cmp_keys(&self.start, &other.start).is_le() && cmp_ends(&other.end, &self.end).is_le();
-        covers || other.is_empty()
+        self.is_all()
+            || cmp_keys(&self.start, &other.start).is_le()
+                && cmp_ends(&other.end, &self.end).is_le()
+            || other.is_empty()
     }
 
     /// The keys that lie in both ranges.
@@ -117,7 +118,7 @@ impl KeyRange {
     }
 
     /// Whether every key of the range is below `key`.
-    pub(crate) fn lies_below(&self, key: &[u8]) -> bool {
+    pub fn lies_below(&self, key: &[u8]) -> bool {
         self.end.as_ref().is_some_and(|end| cmp_keys(end, key).is_le())
     }
 }

@@ -1,6 +1,6 @@
 //! Runs: slices in key order that share no key.
 
-use crate::range::{KeyRange, cmp_ends, cmp_keys};
+use crate::range::{Key, KeyRange, cmp_ends, cmp_keys, key_after};
 use crate::slice::{Cell, Size, Slice};
 use std::fmt;
 
@@ -93,7 +93,7 @@ impl Run {
             (Some(first), Some(last)) => {
                 KeyRange { start: first.range().start.clone(), end: last.range().end.clone() }
             }
-            _ => KeyRange { start: crate::Key::new(), end: Some(crate::Key::new()) },
+            _ => KeyRange { start: Key::new(), end: Some(Key::new()) },
         }
     }
 
@@ -114,6 +114,9 @@ impl Run {
 
     /// The indexes of the slices that share a key with `range`.
     fn overlap(&self, range: &KeyRange) -> std::ops::Range<usize> {
+        if range.is_all() {
+            return 0..self.slices.len();
+        }
         if range.is_empty() {
             return 0..0;
         }
@@ -138,6 +141,21 @@ impl Run {
             return self.size;
         }
         self.overlapping(range).iter().map(|slice| slice.size_within(range)).sum()
+    }
+
+    /// `key`, or the start of the next cell (else the end of the slice) where nothing is known to
+    /// lie from `key` up to it: a cut there leaves no cell without entries.
+    pub(crate) fn next_cell(&self, key: &Key) -> Key {
+        let range = KeyRange { start: key.clone(), end: Some(key_after(key)) };
+        let Some(slice) = self.overlapping(&range).first() else { return key.clone() };
+        let profile = &slice.table().profile;
+        match profile.get(profile.partition_point(|point| point.key <= *key)) {
+            Some(point) if point.after.as_ref().is_some_and(|after| after <= key) => {
+                let end = slice.range().end.as_ref();
+                end.map_or(&point.key, |end| end.min(&point.key)).clone()
+            }
+            _ => key.clone(),
+        }
     }
 
     /// Cuts `range` out of the run: whole slices go, edge slices become smaller.
@@ -168,14 +186,14 @@ impl Run {
     /// Puts `slices`, in key order, into the gap of the run where they belong.
     pub(crate) fn insert(&mut self, slices: Vec<Slice>) {
         let Some(first) = slices.first() else { return };
+        if self.slices.is_empty() {
+            *self = Run::new(self.id, slices).in_knot(self.knot);
+            return;
+        }
         let start = &first.range().start;
         let at = self.slices.partition_point(|s| cmp_keys(&s.range().start, start).is_lt());
         self.size += slices.iter().map(Slice::size).sum::<Size>();
         self.cells += slices.iter().map(Slice::cell_count).sum::<u64>();
-        if self.slices.is_empty() {
-            self.slices = slices;
-        } else {
-            self.slices.splice(at..at, slices);
-        }
+        self.slices.splice(at..at, slices);
     }
 }

@@ -139,12 +139,11 @@ impl Table {
         if self.range.lies_below(key) {
             return self.size;
         }
-        let index = self.profile.partition_point(|point| *point.key <= *key);
-        let lower = match index.checked_sub(1) {
-            Some(last) if *self.profile[last].key == *key => return self.profile[last].below,
-            Some(last) => self.profile[last].below,
-            None => Size::default(),
+        let index = match self.profile.binary_search_by(|point| cmp_keys(&point.key, key)) {
+            Ok(index) => return self.profile[index].below,
+            Err(index) => index,
         };
+        let lower = index.checked_sub(1).map_or(Size::default(), |last| self.profile[last].below);
         match self.profile.get(index) {
             Some(next) if next.after.as_ref().is_some_and(|after| **after <= *key) => next.below,
             next => lower.middle(next.map_or(self.size, |point| point.below)),
@@ -183,6 +182,8 @@ pub struct Slice {
     range: KeyRange,
     size: Size,
     cells: u32,
+    /// The index of the first profile point inside the range.
+    first_point: u32,
 }
 
 /// A stretch of a slice between two neighbouring profile points: a data block, where tables have a
@@ -201,8 +202,10 @@ impl Slice {
     /// All of `table`.
     pub fn whole(table: impl Into<Arc<Table>>) -> Slice {
         let table = table.into();
-        let cells = table.profile.len() as u32 + 1;
-        Slice { range: table.range.clone(), size: table.size, cells, table }
+        let on_start = |point: &ProfilePoint| cmp_keys(&point.key, &table.range.start).is_le();
+        let first_point = table.profile.iter().take_while(|point| on_start(point)).count() as u32;
+        let cells = table.profile.len() as u32 + 1 - first_point;
+        Slice { range: table.range.clone(), size: table.size, cells, first_point, table }
     }
 
     /// The part of this slice within `range`; `None` where nothing of it can lie there.
@@ -216,8 +219,14 @@ impl Slice {
         if range.is_empty() {
             return None;
         }
-        let cells = self.table.points_inside(&range).len() as u32 + 1;
-        Some(Slice { size: self.table.within(&range), cells, table: self.table.clone(), range })
+        let points = self.table.points_inside(&range);
+        Some(Slice {
+            size: self.table.within(&range),
+            cells: points.len() as u32 + 1,
+            first_point: points.start as u32,
+            table: self.table.clone(),
+            range,
+        })
     }
 
     /// How many cells the slice has: one more than there are profile points inside it.
@@ -225,9 +234,30 @@ impl Slice {
         u64::from(self.cells)
     }
 
+    /// The indexes of the profile points inside the slice: those between its cells.
+    pub(crate) fn point_indexes(&self) -> std::ops::Range<usize> {
+        let first = self.first_point as usize;
+        first..first + self.cells as usize - 1
+    }
+
+    fn points(&self) -> &[ProfilePoint] {
+        &self.table.profile[self.point_indexes()]
+    }
+
+    /// The key at which the cell with this index begins: for the first the start of the slice.
+    ///
+    /// # Panics
+    /// There are fewer cells.
+    pub fn cell_start_at(&self, index: usize) -> &Key {
+        match index.checked_sub(1) {
+            None => &self.range.start,
+            Some(point) => &self.points()[point].key,
+        }
+    }
+
     /// The cells of the slice, in key order.
     pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
-        let points = &self.table.profile[self.table.points_inside(&self.range)];
+        let points = self.points();
         let mut below = self.table.below(&self.range.start);
         let all = below + self.size;
         let mut start = &self.range.start;
@@ -242,7 +272,7 @@ impl Slice {
 
     /// Where the cell begins that holds `key`; the start of the slice for keys below it.
     pub fn cell_start(&self, key: &[u8]) -> Key {
-        let points = &self.table.profile[self.table.points_inside(&self.range)];
+        let points = self.points();
         match points.partition_point(|point| *point.key <= *key).checked_sub(1) {
             Some(index) => points[index].key.clone(),
             None => self.range.start.clone(),
@@ -252,7 +282,7 @@ impl Slice {
     /// Where the cell ends that holds the greatest keys below `key`; the end of the slice for keys
     /// above it.
     pub fn cell_end(&self, key: &[u8]) -> Option<Key> {
-        let points = &self.table.profile[self.table.points_inside(&self.range)];
+        let points = self.points();
         let index = points.partition_point(|point| *point.key < *key);
         points.get(index).map_or(self.range.end.clone(), |point| Some(point.key.clone()))
     }

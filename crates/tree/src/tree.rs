@@ -4,7 +4,7 @@ use crate::entry::SeqNo;
 use crate::level::Level;
 use crate::memo::Memo;
 use crate::run::{Run, RunId};
-use crate::slice::{Size, TableId};
+use crate::slice::{Size, Slice, Table, TableId};
 use std::fmt;
 use std::sync::Arc;
 
@@ -73,8 +73,8 @@ impl Tree {
     /// The runs of one level, newest first; none where there is no such level.
     pub fn runs_at(&self, level: LevelId) -> &[Arc<Run>] {
         match level {
-            LevelId::Memory => &self.memory.runs,
-            LevelId::Disk(index) => self.levels.get(index).map_or(&[], |level| &level.runs),
+            LevelId::Memory => self.memory.runs(),
+            LevelId::Disk(index) => self.levels.get(index).map_or(&[], Level::runs),
         }
     }
 
@@ -82,18 +82,18 @@ impl Tree {
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = (LevelId, &Arc<Run>)> {
         let disk = self.levels.iter().enumerate();
         let disk =
-            disk.flat_map(|(i, level)| level.runs.iter().map(move |r| (LevelId::Disk(i), r)));
-        self.memory.runs.iter().map(|run| (LevelId::Memory, run)).chain(disk)
+            disk.flat_map(|(i, level)| level.runs().iter().map(move |r| (LevelId::Disk(i), r)));
+        self.memory.runs().iter().map(|run| (LevelId::Memory, run)).chain(disk)
     }
 
     /// Runs on storage, newest first.
     pub fn disk_runs(&self) -> impl DoubleEndedIterator<Item = &Arc<Run>> {
-        self.levels.iter().flat_map(|level| level.runs.iter())
+        self.levels.iter().flat_map(|level| level.runs().iter())
     }
 
     /// How many runs there are on storage.
     pub fn disk_run_count(&self) -> usize {
-        self.levels.iter().map(|level| level.runs.len()).sum()
+        self.levels.iter().map(|level| level.runs().len()).sum()
     }
 
     /// Logical bytes on storage.
@@ -136,6 +136,27 @@ impl Tree {
     /// What the policy has noted.
     pub fn memo(&self) -> &Memo {
         &self.memo
+    }
+
+    /// The same tree with what `table` gives in the place of each table: for who knows more of
+    /// tables than the tree does. Asked once per slice.
+    ///
+    /// # Panics
+    /// A new table does not hold the keys of a slice.
+    #[must_use]
+    pub fn with_tables(mut self, mut table: impl FnMut(&Arc<Table>) -> Arc<Table>) -> Tree {
+        let levels = std::iter::once(&mut self.memory).chain(&mut self.levels);
+        for level in levels {
+            let runs = level.runs().iter().map(|run| {
+                let slices = run.slices().iter().map(|slice| {
+                    let known = Slice::whole(table(slice.table()));
+                    known.clip(slice.range()).expect("a table that holds the slice")
+                });
+                Arc::new(Run::new(run.id(), slices.collect()).in_knot(run.knot()))
+            });
+            level.set_runs(runs.collect());
+        }
+        self
     }
 
     /// The level at `index`, made if it is missing.

@@ -96,8 +96,7 @@ impl Leveled {
 
     /// The level's bytes less those that are on their way down.
     fn bytes_staying(&self, view: &TreeView, level: usize) -> u64 {
-        let runs = view.tree.runs_at(LevelId::Disk(level));
-        let bytes = runs.iter().map(|run| run.bytes()).sum::<u64>();
+        let (runs, bytes) = (view.tree.levels()[level].runs(), view.tree.levels()[level].bytes());
         if view.reservations.is_empty() {
             return bytes;
         }
@@ -115,7 +114,7 @@ impl Leveled {
     fn descents<'a>(&'a self, view: &'a TreeView) -> impl Iterator<Item = Descent<'a>> {
         let levels = view.tree.levels().len();
         (0..levels).rev().filter_map(move |level| {
-            let runs = view.tree.runs_at(LevelId::Disk(level));
+            let runs = view.tree.levels()[level].runs();
             let (last, newer) = runs.split_last()?;
             if level > 0
                 && let Some(source) = newer.last()
@@ -149,24 +148,20 @@ impl Leveled {
         })
     }
 
-    /// The pieces of a descent's source, best first.
-    fn candidates(
-        &self,
-        view: &TreeView,
-        descent: &Descent<'_>,
-    ) -> impl Iterator<Item = Candidate> + use<> {
+    /// The pieces of a descent's source, to pick from.
+    fn choice<'a>(&self, view: &'a TreeView, descent: &Descent<'a>) -> Choice<'a> {
         let cursor = match self.pick {
             Pick::RoundRobin => view.memo(&cursor_name(descent.from)),
             _ => None,
         };
         let cursor = cursor.and_then(|text| parse_key(text).ok());
-        self.pick.candidates(&Choice {
+        Choice {
             source: descent.source,
             target: descent.target,
             oldest: view.tree.disk_runs().next_back(),
             cursor,
             piece_bytes: self.table(view),
-        })
+        }
     }
 
     fn plan(&self, view: &TreeView, descent: &Descent<'_>, piece: &KeyRange) -> MergePlan {
@@ -225,9 +220,12 @@ impl MergePolicy for Leveled {
             return first;
         }
         self.descents(view).find_map(|descent| {
-            let candidates = self.candidates(view, &descent);
-            let mut plans = candidates.map(|candidate| self.plan(view, &descent, &candidate.piece));
-            plans.find(|plan| view.is_free_for(plan))
+            let choice = self.choice(view, &descent);
+            let plan = |candidate: Candidate| self.plan(view, &descent, &candidate.piece);
+            match view.reservations.is_empty() {
+                true => self.pick.best(&choice).map(plan),
+                false => self.pick.ranked(&choice).map(plan).find(|plan| view.is_free_for(plan)),
+            }
         })
     }
 
@@ -243,9 +241,9 @@ impl MergePolicy for Leveled {
     fn explain(&self, view: &TreeView) -> Explanation {
         let plan = self.next_merge(view);
         let losers = self.descents(view).flat_map(|descent| {
-            let candidates = self.candidates(view, &descent);
-            let plans = candidates.map(|candidate| {
-                let (bytes, overlap) = (candidate.bytes, candidate.overlap_bytes);
+            let plans = self.pick.ranked(&self.choice(view, &descent)).map(|candidate| {
+                let bytes = descent.source.size_within(&candidate.piece).bytes;
+                let overlap = candidate.overlap_bytes;
                 let why = format!(
                     "{} over {}: {} of overlap; ranked behind by {}",
                     format_bytes(bytes),

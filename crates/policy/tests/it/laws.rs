@@ -4,7 +4,7 @@ use lsmith_policy::{Registry, laws};
 
 fn check(specs: &[&str]) {
     for spec in specs {
-        let policy = Registry::with_block_policies().build(spec).expect(spec);
+        let policy = Registry::builtin().build(spec).expect(spec);
         if let Err(error) = laws::check(policy.as_ref()) {
             panic!("{error}");
         }
@@ -13,7 +13,7 @@ fn check(specs: &[&str]) {
 
 #[test]
 fn every_builtin_policy_with_its_defaults() {
-    for info in Registry::with_block_policies().infos() {
+    for info in Registry::builtin().infos() {
         check(&[info.name]);
     }
 }

@@ -215,10 +215,10 @@ fn outputs_go_to_storage_and_not_too_deep() {
 fn cuts_and_reused_pieces_have_a_size() {
     assert_eq!(plan_error(TREE, "merge r8 r6 over .. in place cut 0"), Some(PlanError::ZeroBytes));
     assert_eq!(
-        plan_error(TREE, "merge r8 r6 over .. in place reuse 0"),
+        plan_error(TREE, "merge r8 r6 over .. in place reuse 0 full 4KiB"),
         Some(PlanError::ZeroBytes)
     );
-    assert_eq!(plan_error(TREE, "merge r8 r6 over .. in place cut 1 reuse 1"), None);
+    assert_eq!(plan_error(TREE, "merge r8 r6 over .. in place cut 1 reuse 1 full 1"), None);
 }
 
 #[test]

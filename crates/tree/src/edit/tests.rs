@@ -158,6 +158,33 @@ fn an_input_can_be_rewritten_beyond_what_is_taken() {
     assert_eq!(TreeEdit::of_plan(&tree, &plan, outcome), unknown);
 }
 
+/// A block that joins an output leaves no cell without entries in front of the next block.
+#[test]
+fn a_rewritten_part_reaches_up_to_the_next_cell() {
+    let before =
+        tree("tree\nL1 r2[t2:a..f 1MB 9e]\nL2 r1[t1:a..z 900kB 9e {d..e 300kB 3e, k..m 600kB 6e}]");
+    let plan: MergePlan = "merge r2:a..f r1:a..e into r1".parse().unwrap();
+    for (end, left, cells) in [("k", Some("m"), 1), ("h", Some("h"), 2), ("z", None, 0)] {
+        let size = Size { bytes: 1_900_000, entries: 18, tombstones: 0 };
+        let range = KeyRange::new("a", end);
+        let output = Table { id: TableId(9), range, size, ..Table::default() };
+        let part = Input { run: RunId(1), range: KeyRange::new("e", end) };
+        let outcome = Outcome {
+            slices: vec![Slice::whole(output)],
+            rewritten: vec![(part, Vec::new())],
+            read: size,
+            written: size,
+            ..Outcome::default()
+        };
+        let edit = TreeEdit::of_plan(&before, &plan, outcome).unwrap();
+        let mut after = before.clone();
+        apply(&mut after, &edit).unwrap();
+        let rest = after.levels()[2].runs()[0].slices().get(1);
+        let found = rest.map_or((None, 0), |s| (Some(&s.range().start[..]), s.cell_count()));
+        assert_eq!(found, (left.map(str::as_bytes), cells), "rewritten up to {end}");
+    }
+}
+
 /// New roots of an append-only table take the place of the old ones.
 #[test]
 fn an_append_replaces_roots() {

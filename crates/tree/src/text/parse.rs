@@ -21,6 +21,16 @@ pub fn parse_key(text: &str) -> Result<Key> {
     line.finish().map(|()| key)
 }
 
+impl FromStr for KeyRange {
+    type Err = TextError;
+
+    fn from_str(text: &str) -> Result<KeyRange> {
+        let mut line = Scanner::lines(text).next().ok_or_else(|| empty("a range"))?;
+        let range = line.range()?;
+        line.finish().map(|()| range)
+    }
+}
+
 impl FromStr for Tree {
     type Err = TextError;
 
@@ -82,11 +92,11 @@ fn tree_line(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<bool> {
         let change = note(line)?;
         tree.memo.change(&change);
     } else if line.eat_word("mem") {
-        tree.memory.runs = runs(line)?;
+        tree.memory.set_runs(runs(line)?);
     } else if line.eat("L") {
         let index = level_index(line)?;
         let found = runs(line)?;
-        tree.level_mut(index).runs = found;
+        tree.level_mut(index).set_runs(found);
     } else {
         return Ok(false);
     }
@@ -243,9 +253,12 @@ fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
         if line.eat_word("cut") {
             plan.cut_bytes = Some(line.bytes()?);
         } else if line.eat_word("reuse") {
-            let piece_bytes = line.bytes()?;
+            let nothing = line.eat_word("nothing");
+            let piece_bytes = if nothing { u64::MAX } else { line.bytes()? };
+            line.want("full")?;
+            let full_bytes = line.bytes()?;
             let slack_bytes = line.eat_word("slack").then(|| line.bytes()).transpose()?;
-            plan.reuse = Some(Reuse { piece_bytes, slack_bytes });
+            plan.reuse = Some(Reuse { piece_bytes, full_bytes, slack_bytes });
         } else if line.eat_word("note") {
             plan.memo.push(note(line)?);
         } else if line.eat_word("forget") {

@@ -168,11 +168,11 @@ impl Display for Tree {
         let disk = self.levels.iter().enumerate().map(|(i, level)| (LevelId::Disk(i), level));
         for (id, level) in std::iter::once((LevelId::Memory, &self.memory)).chain(disk) {
             let last = id == LevelId::Disk(self.levels.len().saturating_sub(1));
-            if level.runs.is_empty() && !last {
+            if level.runs().is_empty() && !last {
                 continue;
             }
             write!(f, "{id}")?;
-            for run in &level.runs {
+            for run in level.runs() {
                 write!(f, " {run}")?;
             }
             f.write_str("\n")?;
@@ -232,7 +232,11 @@ impl Display for MergePlan {
             write!(f, " cut {}", format_bytes(bytes))?;
         }
         if let Some(reuse) = self.reuse {
-            write!(f, " reuse {}", format_bytes(reuse.piece_bytes))?;
+            match reuse.piece_bytes {
+                u64::MAX => f.write_str(" reuse nothing")?,
+                bytes => write!(f, " reuse {}", format_bytes(bytes))?,
+            }
+            write!(f, " full {}", format_bytes(reuse.full_bytes))?;
             if let Some(bytes) = reuse.slack_bytes {
                 write!(f, " slack {}", format_bytes(bytes))?;
             }

@@ -105,14 +105,19 @@ impl<'a> Scanner<'a> {
 
     /// Takes a word: letters, digits, `_`, `-`, `/`.
     pub(super) fn word(&mut self, what: &str) -> Result<&'a str> {
+        match self.word_here() {
+            "" => Err(self.expected(what)),
+            word => Ok(word),
+        }
+    }
+
+    /// Takes a word, or nothing where none comes next.
+    fn word_here(&mut self) -> &'a str {
         self.skip_spaces();
         let rest = self.rest();
         let word = &rest[..rest.find(|c| !is_bare(c)).unwrap_or(rest.len())];
-        if word.is_empty() {
-            return Err(self.expected(what));
-        }
         self.at += word.len();
-        Ok(word)
+        word
     }
 
     /// Takes a number written in digits.
@@ -134,8 +139,7 @@ impl<'a> Scanner<'a> {
     /// Takes a number followed by `suffix`, such as `40e`, if it comes next.
     pub(super) fn suffixed(&mut self, suffix: char) -> Option<u64> {
         let start = self.at;
-        let word = self.word("a count").ok();
-        let number = word.and_then(|word| word.strip_suffix(suffix)?.parse().ok());
+        let number = self.word_here().strip_suffix(suffix).and_then(|word| word.parse().ok());
         if number.is_none() {
             self.at = start;
         }

@@ -115,8 +115,9 @@ fn every_place_and_mode_survives_its_text() {
     for text in [
         "merge r4 r3 r2 over .. into new run at L1 # level 0 has 3 runs of 3",
         "merge r4 over a.. in place",
-        "merge r4:a..c r3:a..f into r3 cut 4MiB reuse 64KiB slack 1MB note at=7",
-        "merge r4:a..c r3:a..f into r3 reuse 1B",
+        "merge r4:a..c r3:a..f into r3 cut 4MiB reuse 64KiB full 4KiB slack 1MB note at=7",
+        "merge r4:a..c r3:a..f into r3 reuse 1B full 4095B",
+        "merge r4:a..c r3:a..f into r3 reuse nothing full 4kB slack 8B",
         "move r4 over ..m into new run above r2",
         "merge r4 over .. appended to r1",
         "merge r4 over .. into nothing forget at # gone",

@@ -39,7 +39,6 @@ pub(super) struct Choice<'a> {
 /// A piece that could go down.
 pub(super) struct Candidate {
     pub(super) piece: KeyRange,
-    pub(super) bytes: u64,
     pub(super) overlap_bytes: u64,
 }
 
@@ -65,24 +64,38 @@ impl Pick {
     }
 
     /// The pieces that could go down, best first.
-    pub(super) fn candidates(self, choice: &Choice<'_>) -> impl Iterator<Item = Candidate> + use<> {
+    pub(super) fn ranked(self, choice: &Choice<'_>) -> impl Iterator<Item = Candidate> + use<> {
         let mut ranked: Vec<(f64, Candidate)> = match self {
             Pick::WholeLevel => vec![(0.0, choice.whole())],
-            _ => {
-                let ranked = choice.source.slices().iter().map(|slice| {
-                    let candidate = choice.first_piece(slice);
-                    (self.rank(choice, slice, &candidate), candidate)
-                });
-                ranked.collect()
-            }
+            _ => self.with_ranks(choice).collect(),
         };
         ranked.sort_by(|left, right| left.0.total_cmp(&right.0));
         ranked.into_iter().map(|(_, candidate)| candidate)
     }
 
+    /// The first of the pieces [`ranked`](Pick::ranked), in one pass.
+    pub(super) fn best(self, choice: &Choice<'_>) -> Option<Candidate> {
+        if self == Pick::WholeLevel {
+            return Some(choice.whole());
+        }
+        let best = self
+            .with_ranks(choice)
+            .reduce(|best, next| if next.0.total_cmp(&best.0).is_lt() { next } else { best });
+        best.map(|(_, candidate)| candidate)
+    }
+
+    /// A piece of each slice with its rank, in key order.
+    fn with_ranks(self, choice: &Choice<'_>) -> impl Iterator<Item = (f64, Candidate)> {
+        let mut below = choice.target.map_or(&[][..], |run| run.slices());
+        choice.source.slices().iter().map(move |slice| {
+            let candidate = choice.first_piece(slice, &mut below);
+            (self.rank(choice, slice, &candidate), candidate)
+        })
+    }
+
     /// Smaller goes first.
     fn rank(self, choice: &Choice<'_>, slice: &Slice, candidate: &Candidate) -> f64 {
-        let Candidate { piece, bytes, overlap_bytes } = candidate;
+        let Candidate { piece, overlap_bytes } = candidate;
         match self {
             Pick::RoundRobin => match &choice.cursor {
                 Some(cursor) if piece.start < *cursor => 1.0,
@@ -90,7 +103,9 @@ impl Pick {
             },
             Pick::MinOverlap => *overlap_bytes as f64,
             Pick::Narrowest => choice.oldest.map_or(0, |run| run.size_within(piece).bytes) as f64,
-            Pick::BestRatio => -(*bytes as f64) / (*overlap_bytes as f64 + 1.0),
+            Pick::BestRatio => {
+                -(slice.size_within(piece).bytes as f64) / (*overlap_bytes as f64 + 1.0)
+            }
             Pick::Oldest => slice.table().seq_max.0 as f64,
             Pick::WholeLevel => 0.0,
         }
@@ -101,17 +116,22 @@ impl Choice<'_> {
     fn whole(&self) -> Candidate {
         Candidate {
             piece: self.source.hull(),
-            bytes: self.source.bytes(),
             overlap_bytes: self.target.map_or(0, |run| run.bytes()),
         }
     }
 
-    fn first_piece(&self, slice: &Slice) -> Candidate {
+    /// The first piece of `slice`. The slices of the target that end below it are cut off `below`:
+    /// slices are asked for in key order, so that all of them take one pass over the target.
+    fn first_piece(&self, slice: &Slice, below: &mut &[Slice]) -> Candidate {
         let piece = slice.first_piece(self.piece_bytes);
-        let overlap = self.target.map_or(&[][..], |run| run.overlapping(&piece));
+        while let Some((first, rest)) = below.split_first()
+            && first.range().lies_below(&piece.start)
+        {
+            *below = rest;
+        }
+        let is_reached = |slice: &&Slice| !piece.lies_below(&slice.range().start);
         Candidate {
-            bytes: slice.size_within(&piece).bytes,
-            overlap_bytes: overlap.iter().map(|slice| slice.size().bytes).sum(),
+            overlap_bytes: below.iter().take_while(is_reached).map(|s| s.size().bytes).sum(),
             piece,
         }
     }

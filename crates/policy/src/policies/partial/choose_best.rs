@@ -1,6 +1,6 @@
 //! ChooseBest: the window that overlaps least.
 
-use super::{Partial, RATE, RATIO, REUSE, Take};
+use super::{PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take};
 use crate::{Load, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
@@ -19,7 +19,7 @@ impl ChooseBest {
         name: "choose_best",
         source: "Thonangi & Yang, ICDE 2017, section III-C",
         summary: "merges the window of a full level that overlaps the fewest blocks of the next",
-        params: &[RATIO, RATE, REUSE],
+        params: &[RATIO, RATE, REUSE, PIECE, SLICES_MAX],
         build: |params| Ok(Arc::new(ChooseBest(Partial::read(params)?))),
     };
 }
@@ -34,7 +34,7 @@ impl MergePolicy for ChooseBest {
     }
 
     fn seal_bytes(&self, view: &TreeView) -> u64 {
-        Partial::seal_bytes(view)
+        Partial::seal_bytes(view, self.0.rate)
     }
 
     fn wants_blocks(&self) -> bool {

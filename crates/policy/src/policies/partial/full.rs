@@ -1,6 +1,6 @@
 //! Full: the classic merge of whole levels.
 
-use super::{Partial, RATIO, REUSE, Take};
+use super::{PIECE, Partial, RATIO, REUSE, SLICES_MAX, Take};
 use crate::{Load, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
@@ -18,7 +18,7 @@ impl Full {
         name: "full",
         source: "Thonangi & Yang, ICDE 2017, section III-A",
         summary: "merges all of an overfull level into the next, in blocks",
-        params: &[RATIO, REUSE],
+        params: &[RATIO, REUSE, PIECE, SLICES_MAX],
         build: |params| Ok(Arc::new(Full(Partial::read(params)?))),
     };
 }
@@ -33,7 +33,7 @@ impl MergePolicy for Full {
     }
 
     fn seal_bytes(&self, view: &TreeView) -> u64 {
-        Partial::seal_bytes(view)
+        Partial::seal_bytes(view, 1.0)
     }
 
     fn wants_blocks(&self) -> bool {

@@ -3,7 +3,7 @@
 
 mod learn;
 
-use super::{Partial, RATE, RATIO, REUSE, Take};
+use super::{PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take};
 use crate::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Shape};
 use learn::{Lesson, Search, Thresholds};
 use lsmith_spec::{Params, Spec, SpecError};
@@ -39,6 +39,8 @@ impl Mixed {
             RATIO,
             RATE,
             REUSE,
+            PIECE,
+            SLICES_MAX,
             ParamInfo {
                 name: "tau",
                 default: "learn",
@@ -123,7 +125,7 @@ impl MergePolicy for Mixed {
     }
 
     fn seal_bytes(&self, view: &TreeView) -> u64 {
-        Partial::seal_bytes(view)
+        Partial::seal_bytes(view, self.partial.rate)
     }
 
     fn wants_blocks(&self) -> bool {

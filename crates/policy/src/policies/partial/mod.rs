@@ -3,7 +3,8 @@
 //!
 //! The paper's level 0 is memory here, its level i is level i on storage; level 0 on storage stays
 //! empty but for memtables that had to be flushed in a hurry. Level i holds `K_i = K_0 * ratio^i`
-//! blocks, where `K_0` blocks are what memory holds.
+//! blocks, where `K_0` full blocks are what memory holds. A full block holds as many entries of the
+//! tree's mean size as fit, so that what cannot be filled is not taken for waste.
 
 mod choose_best;
 mod full;
@@ -20,11 +21,11 @@ pub use test_mixed::TestMixed;
 
 use crate::stack::pressure_of_memory;
 use crate::{Load, ParamInfo, Shape, untie};
-use lsmith_spec::{Params, Spec, SpecError};
+use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
     Input, KeyRange, LEVELS_MAX, LevelId, MemoChange, MergePlan, Mode, Place, Reason, Reuse, Run,
-    TreeView,
+    TreeView, blocks,
 };
 use std::sync::Arc;
 use window::{Blocks, Window};
@@ -39,6 +40,8 @@ struct Partial {
     ratio: f64,
     rate: f64,
     reuse: bool,
+    piece_bytes: u64,
+    slices_max: u64,
 }
 
 const RATIO: ParamInfo = ParamInfo {
@@ -56,6 +59,19 @@ const REUSE: ParamInfo = ParamInfo {
     default: "true",
     meaning: "whether blocks that meet nothing are kept as they are; false is the paper's \"-P\"",
 };
+
+const PIECE: ParamInfo = ParamInfo {
+    name: "piece",
+    default: "0",
+    meaning: "bytes of neighbouring blocks below which none is kept; 0 for a single block",
+};
+const SLICES_MAX: ParamInfo = ParamInfo {
+    name: "slices_max",
+    default: SLICES_MAX_TEXT,
+    meaning: "slices of a run from which on merges into it keep no blocks",
+};
+const SLICES_MAX_TEXT: &str = "65536";
+const SLICES_MAX_USUAL: u64 = 65_536;
 
 /// How much of an overfull level goes down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,18 +111,32 @@ impl Partial {
         if rate <= 0.0 {
             return Err(SpecError::conflict("rate = 0 is out of range: expected more than 0 to 1"));
         }
-        Ok(Partial { ratio, rate, reuse: params.flag("reuse", true)? })
+        Ok(Partial {
+            ratio,
+            rate,
+            reuse: params.flag("reuse", true)?,
+            piece_bytes: params.bytes("piece", 0, 0..=1 << 40)?,
+            slices_max: params.count("slices_max", SLICES_MAX_USUAL, 1..=1 << 20)?,
+        })
     }
 
     fn write(&self, name: &str) -> Spec {
         let spec = Spec::bare(name).with("ratio", self.ratio);
         let spec = if name == "full" { spec } else { spec.with("rate", self.rate) };
-        if self.reuse { spec } else { spec.with("reuse", false) }
+        let spec = if self.reuse { spec } else { spec.with("reuse", false) };
+        let spec = match self.piece_bytes {
+            0 => spec,
+            bytes => spec.with("piece", format_bytes(bytes)),
+        };
+        match self.slices_max {
+            SLICES_MAX_USUAL => spec,
+            count => spec.with("slices_max", count),
+        }
     }
 
-    /// `K_level`: the blocks that a level holds; memory is level 0.
+    /// `K_level`: the full blocks that a level holds; memory is level 0.
     fn capacity_blocks(&self, view: &TreeView, level: usize) -> u64 {
-        let memory = view.memtable_bytes as f64 / view.block_bytes.max(1) as f64;
+        let memory = view.memtable_bytes as f64 / full_bytes(view) as f64;
         (memory * self.ratio.powi(level as i32)).floor().max(1.0) as u64
     }
 
@@ -152,18 +182,20 @@ impl Partial {
             (0, None) => Place::NewRun(1),
             _ => Place::Oldest,
         };
-        Some(MergePlan { reuse: self.reuse(view, 0, 1.0), ..MergePlan::merge(ids, place, reason) })
+        let reuse = Some(self.reuse(view, 0, 1.0, below.map(|run| &**run)));
+        Some(MergePlan { reuse, ..MergePlan::merge(ids, place, reason) })
     }
 
     /// Rewrites a level whose blocks are too empty.
     fn compact(&self, view: &TreeView) -> Option<MergePlan> {
+        let full_bytes = full_bytes(view);
         let wasteful = |run: &&Arc<Run>| {
-            let room = run.cell_count() * view.block_bytes;
+            let room = run.cell_count() * full_bytes;
             let empty = room.saturating_sub(run.bytes());
             run.cell_count() >= 2 && empty as f64 > WASTE * room as f64
         };
         let run = view.tree.disk_runs().find(wasteful)?;
-        let numbers = [run.cell_count(), run.bytes() / view.block_bytes.max(1), 0];
+        let numbers = [run.cell_count(), run.bytes() / full_bytes, 0];
         let reason = Reason::new("{} blocks hold no more than {} would: rewritten", numbers);
         // A run packed as well as entries allow may still look wasteful: once is enough.
         let plan = MergePlan::merge([run.id()], Place::Oldest, reason);
@@ -175,9 +207,14 @@ impl Partial {
         Some(MergePlan { memo: vec![(name.to_string(), Some(stamp))], ..plan })
     }
 
-    fn reuse(&self, view: &TreeView, level: usize, rate: f64) -> Option<Reuse> {
-        let slack = WASTE * rate * (self.capacity_blocks(view, level) * view.block_bytes) as f64;
-        self.reuse.then_some(Reuse { piece_bytes: 1, slack_bytes: Some(slack as u64) })
+    /// How a merge of `rate` of a level into the run `target` minds blocks.
+    fn reuse(&self, view: &TreeView, level: usize, rate: f64, target: Option<&Run>) -> Reuse {
+        let full_bytes = full_bytes(view);
+        let slack = WASTE * rate * (self.capacity_blocks(view, level) * full_bytes) as f64;
+        let crowded = target.is_some_and(|run| run.slices().len() as u64 > self.slices_max);
+        let keeps = self.reuse && !crowded;
+        let piece_bytes = if keeps { self.piece_bytes.max(1) } else { u64::MAX };
+        Reuse { piece_bytes, full_bytes, slack_bytes: Some(slack as u64) }
     }
 
     /// The level that overflows: on storage by blocks, deepest first; memory by bytes.
@@ -209,7 +246,7 @@ impl Partial {
         let place = target.map_or(Place::NewRun(overflow.to), |run| Place::Into(run.id()));
         let runs = overflow.source.iter().copied().chain(target).map(|run| run.id());
         let mut plan = MergePlan::merge(runs, place, overflow.reason.clone());
-        plan.reuse = self.reuse(view, overflow.level(), 1.0);
+        plan.reuse = Some(self.reuse(view, overflow.level(), 1.0, target.map(|run| &**run)));
         let deeper = view.tree.levels().iter().skip(overflow.to);
         let is_bottom = deeper.into_iter().all(|level| level.runs().is_empty());
         if is_bottom && overflow.from != LevelId::Memory {
@@ -263,14 +300,17 @@ impl Partial {
         let place = target.map_or(Place::NewRun(overflow.to), |run| Place::Into(run.id()));
         let mut plan = MergePlan::merge([], place, overflow.reason.clone());
         plan.inputs = inputs;
-        plan.reuse = self.reuse(view, overflow.level(), self.rate);
+        let rate = self.rate;
+        plan.reuse = Some(self.reuse(view, overflow.level(), rate, target.map(|run| &**run)));
         plan.memo.extend(memo);
         plan
     }
 
-    /// Bytes at which the active memtable is sealed: when memory, with it, is full.
-    fn seal_bytes(view: &TreeView) -> u64 {
-        view.memtable_bytes.saturating_sub(view.tree.memory().bytes()).max(1)
+    /// Bytes at which the active memtable is sealed: when memory, with it, is full; or, where
+    /// little was taken from memory, when it holds as much as a merge of `rate` takes.
+    fn seal_bytes(view: &TreeView, rate: f64) -> u64 {
+        let left = view.memtable_bytes.saturating_sub(view.tree.memory().bytes());
+        left.max((rate * view.memtable_bytes as f64) as u64).max(1)
     }
 
     /// How far the fullest level is past its capacity, and memory past its own.
@@ -282,6 +322,12 @@ impl Partial {
     fn shape(&self) -> Shape {
         Shape::Leveled { ratio: self.ratio, level0_runs: 0 }
     }
+}
+
+/// Bytes of a full block of entries such as the tree has.
+fn full_bytes(view: &TreeView) -> u64 {
+    let size = view.tree.runs().map(|(_, run)| run.size()).sum();
+    blocks::full_bytes(view.block_bytes, size).max(1)
 }
 
 fn compacted_name() -> &'static str {

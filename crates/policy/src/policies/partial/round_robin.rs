@@ -1,6 +1,6 @@
 //! RR: windows in turn.
 
-use super::{Partial, RATE, RATIO, REUSE, Take};
+use super::{PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take};
 use crate::{Load, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
@@ -18,7 +18,7 @@ impl RoundRobin {
         name: "rr",
         source: "Thonangi & Yang, ICDE 2017, section III-B",
         summary: "merges the next window of an overfull level, in key order, into the next level",
-        params: &[RATIO, RATE, REUSE],
+        params: &[RATIO, RATE, REUSE, PIECE, SLICES_MAX],
         build: |params| Ok(Arc::new(RoundRobin(Partial::read(params)?))),
     };
 }
@@ -33,7 +33,7 @@ impl MergePolicy for RoundRobin {
     }
 
     fn seal_bytes(&self, view: &TreeView) -> u64 {
-        Partial::seal_bytes(view)
+        Partial::seal_bytes(view, self.0.rate)
     }
 
     fn wants_blocks(&self) -> bool {

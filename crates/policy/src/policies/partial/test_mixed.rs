@@ -1,6 +1,6 @@
 //! TestMixed: partial merges above full ones.
 
-use super::{Partial, RATE, RATIO, REUSE, Take};
+use super::{PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take};
 use crate::{Load, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
@@ -19,7 +19,7 @@ impl TestMixed {
         name: "test_mixed",
         source: "Thonangi & Yang, ICDE 2017, section IV-A",
         summary: "choose_best from memory into level 1, full below",
-        params: &[RATIO, RATE, REUSE],
+        params: &[RATIO, RATE, REUSE, PIECE, SLICES_MAX],
         build: |params| Ok(Arc::new(TestMixed(Partial::read(params)?))),
     };
 }
@@ -34,7 +34,7 @@ impl MergePolicy for TestMixed {
     }
 
     fn seal_bytes(&self, view: &TreeView) -> u64 {
-        Partial::seal_bytes(view)
+        Partial::seal_bytes(view, self.0.rate)
     }
 
     fn wants_blocks(&self) -> bool {

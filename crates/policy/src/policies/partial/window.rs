@@ -1,12 +1,25 @@
 //! Windows of neighbouring blocks, chosen by metadata alone.
+//!
+//! A level can have a million blocks, and the policy is asked on the path of every flush. So blocks
+//! are not listed but found by index or by key, and the best window is sought by branch and bound.
 
-use lsmith_tree::{Cell, Key, KeyRange, Run};
+use lsmith_tree::{Key, KeyRange, Run, Slice};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The blocks of a level, in key order: where each begins, and where the last ends.
 pub(super) struct Blocks<'a> {
-    starts: Vec<&'a Key>,
+    starts: Starts<'a>,
     end: Option<&'a Key>,
+}
+
+enum Starts<'a> {
+    /// The cells of a run.
+    Cells(Cells<'a>),
+    /// Cells of several runs, which are memtables, packed together from the smallest key.
+    Packed(Vec<&'a Key>),
 }
 
 /// Neighbouring blocks and what they overlap below.
@@ -18,44 +31,44 @@ pub(super) struct Window {
 }
 
 impl<'a> Blocks<'a> {
-    /// The blocks of `runs`. Those of one run are its cells; several runs, which are memtables,
-    /// are packed together from the smallest key.
+    /// The blocks of `runs`.
     pub(super) fn of(runs: &[&'a Arc<Run>], block_bytes: u64) -> Blocks<'a> {
-        let mut cells: Vec<Cell<'a>> = runs.iter().flat_map(|run| run.cells()).collect();
-        let ends = cells.iter().map(|cell| cell.end);
+        let ends = runs.iter().filter_map(|run| run.slices().last());
+        let ends = ends.map(|slice| slice.range().end.as_ref());
         let end = ends.reduce(|left, right| Some(left?.max(right?))).flatten();
-        if runs.len() == 1 {
-            return Blocks { starts: cells.into_iter().map(|cell| cell.start).collect(), end };
-        }
-        cells.sort_by(|left, right| left.start.cmp(right.start));
-        let mut starts = Vec::with_capacity(cells.len());
-        let mut packed = block_bytes;
-        for cell in cells {
-            if packed >= block_bytes {
-                starts.push(cell.start);
-                packed = 0;
-            }
-            packed += cell.size.bytes;
-        }
+        let starts = match runs {
+            [run] => Starts::Cells(Cells::of(run)),
+            _ => Starts::Packed(pack(runs, block_bytes)),
+        };
         Blocks { starts, end }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.starts.len()
+        match &self.starts {
+            Starts::Cells(cells) => cells.len,
+            Starts::Packed(starts) => starts.len(),
+        }
+    }
+
+    fn start(&self, index: usize) -> &'a Key {
+        match &self.starts {
+            Starts::Cells(cells) => cells.start(index),
+            Starts::Packed(starts) => starts[index],
+        }
     }
 
     /// The index of the first block that starts at `key` or above.
     pub(super) fn first_from(&self, key: &[u8]) -> usize {
-        self.starts.partition_point(|start| ***start < *key)
+        first(0..self.len(), self.len() / 2, |index| **self.start(index) >= *key)
     }
 
     /// The border above block `index - 1`: the start of block `index`, or the end of all.
     fn border(&self, index: usize) -> Option<&'a Key> {
-        self.starts.get(index).copied().or(self.end)
+        if index < self.len() { Some(self.start(index)) } else { self.end }
     }
 
     fn range(&self, from: usize, upto: usize) -> KeyRange {
-        KeyRange { start: self.starts[from].clone(), end: self.border(upto).cloned() }
+        KeyRange { start: self.start(from).clone(), end: self.border(upto).cloned() }
     }
 
     /// Up to `count` blocks from index `from` on.
@@ -65,29 +78,192 @@ impl<'a> Blocks<'a> {
     }
 
     /// The window of `count` blocks that overlaps the fewest blocks of `target`, the first of
-    /// those that overlap equally few. One pass over both lists (Thonangi & Yang, section III-C).
+    /// those that overlap equally few (Thonangi & Yang, section III-C).
     pub(super) fn least_overlap(&self, count: usize, target: Option<&Run>) -> Window {
-        let count = count.min(self.len());
-        let below: Vec<Cell<'_>> = target.into_iter().flat_map(|run| run.cells()).collect();
-        let (mut first, mut after) = (0, 0);
-        let mut best = (usize::MAX, 0);
-        for from in 0..=self.len() - count {
-            let start = self.starts[from];
-            while below.get(first).is_some_and(|cell| cell.end.is_some_and(|end| end <= start)) {
-                first += 1;
-            }
-            let end = self.border(from + count);
-            let before = |cell: &Cell<'_>| end.is_none_or(|end| cell.start < end);
-            while below.get(after).is_some_and(before) {
-                after += 1;
-            }
-            let overlap = after.saturating_sub(first);
-            if overlap < best.0 {
-                best = (overlap, from);
+        let count = count.clamp(1, self.len());
+        let Some(target) = target else { return self.window(0, count) };
+        let best = Search { blocks: self, below: Cells::of(target), count }.best();
+        let range = self.range(best.from, best.from + count);
+        Window { range, overlap: best.end.reached - best.start.passed }
+    }
+}
+
+/// The search for the window of `count` blocks that overlaps the fewest blocks below.
+struct Search<'a> {
+    blocks: &'a Blocks<'a>,
+    below: Cells<'a>,
+    count: usize,
+}
+
+impl Search<'_> {
+    /// Halves the stretch of windows that promises most, until that is a single window.
+    fn best(&self) -> Site {
+        let last = self.blocks.len() - self.count;
+        let [none, all] = [0, self.below.len].map(|reached| Reach { reached, passed: reached });
+        let first = Site { from: 0, start: none, end: none };
+        let last = Site { from: last, start: all, end: all };
+        let [first, last] = [0, last.from].map(|from| self.site(from, &first, &last));
+        let mut stretches = BinaryHeap::from([Reverse(Stretch::new(first, last))]);
+        while let Some(Reverse(Stretch { first, last, .. })) = stretches.pop() {
+            match last.from - first.from {
+                0 => return first,
+                WALKED.. => {
+                    let middle = self.site(usize::midpoint(first.from, last.from), &first, &last);
+                    let halves = [Stretch::new(first, middle), Stretch::new(middle, last)];
+                    stretches.extend(halves.map(Reverse));
+                }
+                _ => {
+                    let next = |site: &Site| {
+                        (site.from < last.from).then(|| self.site(site.from + 1, site, &last))
+                    };
+                    let windows = std::iter::successors(Some(first), next);
+                    let windows = windows.map(|site| Stretch::new(site, site));
+                    stretches.extend(windows.min().map(Reverse));
+                }
             }
         }
-        Window { range: self.range(best.1, best.1 + count), overlap: best.0 }
+        unreachable!("a stretch holds a window")
     }
+
+    /// The window that starts at block `from`, between two others.
+    fn site(&self, from: usize, left: &Site, right: &Site) -> Site {
+        let (part, whole) = (from - left.from, (right.from - left.from).max(1));
+        let reach = |border: usize, reached: Range<usize>| {
+            let guess = reached.start + reached.len() * part / whole;
+            self.below.reach(self.blocks.border(border), reached, guess)
+        };
+        Site {
+            from,
+            start: reach(from, left.start.reached..right.start.reached),
+            end: reach(from + self.count, left.end.reached..right.end.reached),
+        }
+    }
+}
+
+/// A window: the index of its first block, and how far its ends reach into the blocks below.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Site {
+    from: usize,
+    start: Reach,
+    end: Reach,
+}
+
+/// The windows from a first to a last one, both included; those that promise more come first.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Stretch {
+    /// None of the windows overlaps fewer blocks; a single one overlaps as many.
+    least: usize,
+    first: Site,
+    last: Site,
+}
+
+impl Stretch {
+    /// From where the last window starts to where the first one ends, all of them reach.
+    fn new(first: Site, last: Site) -> Stretch {
+        Stretch { least: first.end.reached.saturating_sub(last.start.passed), first, last }
+    }
+}
+
+/// A stretch of no more windows than this is not halved: they are looked at one by one.
+const WALKED: usize = 16;
+
+/// How far a border reaches into the blocks below it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Reach {
+    /// Blocks that start below the border.
+    reached: usize,
+    /// Blocks that end there or below.
+    passed: usize,
+}
+
+/// The starts of the blocks that the cells of `runs` fill.
+fn pack<'a>(runs: &[&'a Arc<Run>], block_bytes: u64) -> Vec<&'a Key> {
+    let mut cells: Vec<_> = runs.iter().flat_map(|run| run.cells()).collect();
+    cells.sort_by(|left, right| left.start.cmp(right.start));
+    let mut starts = Vec::with_capacity(cells.len());
+    let mut packed = block_bytes;
+    for cell in cells {
+        // Cells of several runs may begin with one key.
+        if packed >= block_bytes && starts.last() != Some(&cell.start) {
+            starts.push(cell.start);
+            packed = 0;
+        }
+        packed += cell.size.bytes;
+    }
+    starts
+}
+
+/// The cells of a run, by index.
+struct Cells<'a> {
+    slices: &'a [Slice],
+    /// How many cells there are up to the end of each slice; empty where each slice is one cell.
+    upto: Vec<usize>,
+    len: usize,
+}
+
+impl<'a> Cells<'a> {
+    fn of(run: &'a Run) -> Cells<'a> {
+        let (slices, len) = (run.slices(), run.cell_count() as usize);
+        let mut sum = 0;
+        let upto = slices.iter().map(|slice| {
+            sum += slice.cell_count() as usize;
+            sum
+        });
+        let upto = if len == slices.len() { Vec::new() } else { upto.collect() };
+        Cells { slices, upto, len }
+    }
+
+    /// The index of the slice that the cell is in, and its index there.
+    fn find(&self, index: usize) -> (usize, usize) {
+        if self.upto.is_empty() {
+            return (index, 0);
+        }
+        let slice = self.upto.partition_point(|upto| *upto <= index);
+        (slice, index - slice.checked_sub(1).map_or(0, |before| self.upto[before]))
+    }
+
+    fn start(&self, index: usize) -> &'a Key {
+        let (slice, cell) = self.find(index);
+        self.slices[slice].cell_start_at(cell)
+    }
+
+    /// How far `border` reaches, where that is known within bounds, both included, and guessed.
+    fn reach(&self, border: Option<&Key>, reached: Range<usize>, guess: usize) -> Reach {
+        let Some(border) = border else { return Reach { reached: self.len, passed: self.len } };
+        let reached = first(reached, guess, |index| self.start(index) >= border);
+        // Only the last of them can reach over the border.
+        let is_over = |last: usize| self.end(last).is_none_or(|end| end > border);
+        let passed = reached - usize::from(reached.checked_sub(1).is_some_and(is_over));
+        Reach { reached, passed }
+    }
+
+    fn end(&self, index: usize) -> Option<&'a Key> {
+        let (slice, cell) = self.find(index);
+        let slice = &self.slices[slice];
+        match cell + 1 < slice.cell_count() as usize {
+            true => Some(slice.cell_start_at(cell + 1)),
+            false => slice.range().end.as_ref(),
+        }
+    }
+}
+
+/// The first index within `within` from which on `is_there` holds, sought from `guess` outward in
+/// steps that double.
+fn first(within: Range<usize>, guess: usize, is_there: impl Fn(usize) -> bool) -> usize {
+    let Range { start: mut low, end: mut high } = within;
+    let (mut at, mut step) = (guess, (guess - low).isqrt().max(1));
+    while low < high {
+        if !(low..high).contains(&at) {
+            at = usize::midpoint(low, high);
+        }
+        if is_there(at) {
+            (high, at) = (at, at.saturating_sub(step));
+        } else {
+            (low, at) = (at + 1, at + step);
+        }
+        step *= 2;
+    }
+    low
 }
 
 /// The hull of `range` and of all cells of `run` that share keys with it; `None` where there are
@@ -101,4 +277,66 @@ pub(super) fn cells_over(run: &Run, range: &KeyRange) -> Option<KeyRange> {
         None => last.range().end.clone(),
     };
     Some(KeyRange { start: first, end: upto }.hull(range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lsmith_tree::{Cell, LevelId, TreeView};
+
+    #[test]
+    fn memtables_that_begin_with_one_key_make_no_empty_block() {
+        let view: TreeView =
+            "tree\nmem r3[t3:b..z 50B] r2[t2:b..x 50B] r1[t1:c..d 50B]".parse().unwrap();
+        let runs: Vec<&Arc<Run>> = view.tree.runs_at(LevelId::Memory).iter().collect();
+        let blocks = Blocks::of(&runs, 40);
+        let windows = (0..blocks.len()).map(|from| blocks.window(from, 1).range.to_string());
+        assert_eq!(windows.collect::<Vec<_>>(), ["b..c", "c..z"]);
+        assert!((0..blocks.len()).all(|from| !blocks.window(from, 1).range.is_empty()));
+    }
+
+    /// Slices of one or two cells with gaps between some of them, the same for each seed; the last
+    /// may have no end.
+    fn slices(seed: u64, count: u64) -> String {
+        let mut state = seed;
+        let mut at = 100;
+        let mut step = |least: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            at += least + (state >> 40) % 4;
+            at
+        };
+        let slices = (0..count).map(|index| {
+            let (start, border, end) = (step(0), step(1), step(1));
+            let profile = if border % 2 == 0 { format!(" {{{border} 1B}}") } else { String::new() };
+            let open = index + 1 == count && seed.is_multiple_of(3);
+            let end = if open { String::new() } else { end.to_string() };
+            format!("t{}:{start}..{end} 2B{profile}", seed * 1000 + index)
+        });
+        slices.collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn no_window_overlaps_fewer_blocks_and_none_before_it_as_few() {
+        for seed in 0..300 {
+            let (above, below) =
+                (slices(2 * seed, 1 + seed % 90), slices(2 * seed + 1, 1 + seed / 3));
+            let text = format!("tree\nL1 r1[{above}]\nL2 r0[{below}]");
+            let view: TreeView = text.parse().expect(&text);
+            let [source, target] = [1, 2].map(|level| &view.tree.runs_at(LevelId::Disk(level))[0]);
+            let blocks = Blocks::of(&[source], 1);
+            for count in [1, 2, 7, 1000] {
+                let starts = 0..=blocks.len() - count.min(blocks.len());
+                let windows = starts.map(|from| {
+                    let range = blocks.window(from, count).range;
+                    let is_over = |cell: &Cell<'_>| {
+                        let (start, end) = (cell.start.clone(), cell.end.cloned());
+                        range.overlaps(&KeyRange { start, end })
+                    };
+                    Window { overlap: target.cells().filter(is_over).count(), range }
+                });
+                let expected = windows.min_by_key(|window| window.overlap).expect("a window");
+                assert_eq!(blocks.least_overlap(count, Some(target)), expected, "{count}: {text}");
+            }
+        }
+    }
 }

@@ -1,69 +1,57 @@
-//! How `mixed` learns its thresholds.
+//! How `mixed` learns its thresholds, and when it learns them again.
 //!
 //! Top down, one parameter after the other, because the best setting of a level does not depend on
 //! the levels below it (Thonangi & Yang, Theorem 4):
 //!
-//! 1. *Watch*, under the best windows everywhere, until the bottom level has stopped growing: it
-//!    has changed by less than a twentieth while as much as the level above it holds went down.
+//! 1. *Watch*, with the thresholds known so far (at first the best windows everywhere), until the
+//!    bottom level keeps its size: it has changed by less than a twentieth while as much as the
+//!    level above it holds went down.
 //! 2. *Tau i*, for i = 2 up to the last level but one above the bottom: full merges from level i,
 //!    the setting to be tried above it. A cycle lasts from one full merge of level i to the next;
 //!    its cost is the blocks written into levels 1 to i over the bytes that came from memory. Costs
 //!    are a parabola over the setting (Theorem 5), so the search can stop when they rise.
 //! 3. *Beta*: the cost of all levels over a cycle with full merges into the bottom level, then that
 //!    of the same volume with the best windows, once the level above has filled again.
-//! 4. *Done*, until the tree has another height or its bottom level has changed by a quarter.
+//! 4. *Done*. Cycles go on being measured: each ends with a full merge into the bottom level or,
+//!    where merges into it are partial, when as much as the level above it holds has come from
+//!    memory.
 //!
-//! The notes: `learn` is the step, `learn_at` what the counters said when its measurement began,
-//! `tau_2`, `tau_3`, ... and `beta` what was found, `learned_at` height and bottom level then.
+//! It begins again with step 1 when what it knows was learned of another tree or workload, which
+//! is looked at with each merge into the bottom level:
+//!
+//! * The bottom level is another one: a level more has a threshold of its own.
+//! * The bottom level has more than twice the blocks it had, or less than half. Its size decides
+//!   beta: a full merge into it costs as much as it holds. Near the size at which beta turns, both
+//!   settings cost about the same, so that a smaller change could gain little; and a tree that
+//!   grows learns a few times per level (log2 of the ratio), not all the time.
+//! * Two cycles in a row cost over a quarter more than the cost learned, or two over a quarter
+//!   less: so does another workload. One cycle alone can be chance.
+//!
+//! All is in the notes and in the counters of the tree, so that learning goes on after reopening
+//! as if nothing had happened. The notes: `learn` is the step, `learn_at` the counters when its
+//! measurement began, `watched` the bottom level when watching began; `tau_2`, `tau_3`, ... and
+//! `beta` what was found; `learned_at` the height, the blocks of the bottom level and the cost of
+//! a cycle then; `last_cycle` the cost of the last cycle since; `relearn` why it began again.
 
-use lsmith_tree::{LevelId, MemoChange, MergePlan, TreeView};
-use std::fmt;
+mod explain;
+mod search;
+mod step;
+#[cfg(test)]
+mod tests;
 
-/// Tenths: the grid on which thresholds lie.
-const GRID: u64 = 10;
+pub(super) use search::Search;
 
-/// How a threshold is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Search {
-    /// From 0 upwards, stopping at the first that is worse.
-    Linear,
-    /// Golden section on the grid.
-    Golden,
-}
+use explain::per_megabyte;
+use lsmith_tree::{LevelId, MemoChange, MergePlan, Place, TreeView};
+use search::{GRID, Trial};
+use std::cmp::Ordering;
+use step::Step;
 
 /// Thresholds that were given.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds<'a> {
     pub(super) tau: Option<&'a [u64]>,
     pub(super) beta: Option<bool>,
-}
-
-/// What is being done about the parameters.
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    Watch,
-    /// A threshold is being tried.
-    Tau {
-        level: usize,
-        trial: Trial,
-    },
-    /// Full merges into the bottom level are being measured.
-    Full,
-    /// Partial merges into the bottom level are to be measured over `volume` bytes from memory, to
-    /// be compared with `cost`.
-    Part {
-        cost: f64,
-        volume: u64,
-    },
-    Done,
-}
-
-/// The search for one threshold: the setting tried now, and what is known.
-#[derive(Clone, Debug, PartialEq)]
-struct Trial {
-    setting: u64,
-    /// Settings and costs measured so far, in the order in which they were.
-    known: Vec<(u64, f64)>,
 }
 
 /// What the tree and the notes say.
@@ -78,10 +66,21 @@ pub(super) struct Lesson<'a> {
 }
 
 /// Counters since the tree began.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Meter {
     blocks: u64,
     bytes: u64,
+}
+
+/// What thresholds were learned under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Learned {
+    /// The bottom level.
+    height: u64,
+    /// Its blocks.
+    blocks: u64,
+    /// Blocks per 10^9 bytes from memory in a cycle, once one has been measured.
+    cost: Option<u64>,
 }
 
 impl<'a> Lesson<'a> {
@@ -89,11 +88,7 @@ impl<'a> Lesson<'a> {
         let mut levels = view.tree.levels().iter();
         let bottom = levels.rposition(|level| !level.runs().is_empty()).unwrap_or(0);
         let step = view.memo("learn").and_then(Step::read).unwrap_or(Step::Watch);
-        let mut lesson = Lesson { view, given, search, step, bottom };
-        if lesson.step == Step::Done && lesson.has_changed() {
-            lesson.step = Step::Watch;
-        }
-        lesson
+        Lesson { view, given, search, step, bottom }
     }
 
     /// Whether all of `level` goes down, rather than its best window.
@@ -146,47 +141,90 @@ impl<'a> Lesson<'a> {
         capacity: impl Fn(usize) -> u64,
     ) -> Vec<MemoChange> {
         let Some((from, is_full)) = self.source(plan) else { return Vec::new() };
-        if self.bottom < 2 {
+        if !self.has_unknowns() {
             return Vec::new();
         }
         let above_bottom = self.bottom - 1;
+        let into_bottom = from == above_bottom;
+        if into_bottom && let Some(why) = self.change() {
+            return self.begin_again(why);
+        }
         match &self.step {
-            Step::Watch if from == above_bottom => self.watch(capacity(above_bottom)),
+            Step::Watch if into_bottom => self.watch(capacity(above_bottom)),
             Step::Tau { level, trial } if from == *level && is_full => {
                 self.end_of_cycle(*level, trial)
             }
-            Step::Full if from == above_bottom => self.end_of_full_cycle(),
-            Step::Part { cost, volume } if from == above_bottom => self.part(*cost, *volume),
+            Step::Full if into_bottom => self.end_of_full_cycle(),
+            Step::Part { cost, volume } if into_bottom => self.part(*cost, *volume),
+            Step::Done if into_bottom => self.go_on(is_full, capacity(above_bottom)),
             _ => Vec::new(),
         }
     }
 
-    /// The level that `plan` takes from, and whether it takes all of it.
+    /// The level that `plan` merges into the next, and whether it takes all of it.
     fn source(&self, plan: &MergePlan) -> Option<(usize, bool)> {
         let input = plan.inputs.first()?;
         let (level, run) = self.view.tree.run(input.run)?;
         match level {
-            LevelId::Disk(level) if plan.inputs.len() > 1 => {
+            LevelId::Disk(level) if plan.place != Place::Oldest => {
                 Some((level, input.range.covers(&run.hull())))
             }
             _ => None,
         }
     }
 
-    fn watch(&self, above_blocks: u64) -> Vec<MemoChange> {
-        let into_bottom = self.view.tree.levels()[self.bottom].counters();
-        let moved = into_bottom.bytes_in;
+    /// Whether there is a threshold to learn: one that was not given, of a level that exists.
+    fn has_unknowns(&self) -> bool {
+        let tau = self.given.tau.is_none() && self.bottom > 2;
+        self.bottom >= 2 && (tau || self.given.beta.is_none())
+    }
+
+    /// What has become of the tree since the thresholds were learned, or since learning began, if
+    /// that is too much.
+    fn change(&self) -> Option<String> {
+        let learned = self.learned().filter(|_| self.step != Step::Watch)?;
+        let (height, before) = (learned.height, learned.blocks);
+        if height != self.bottom as u64 {
+            return Some(format!("level {} is the bottom, it was {height}", self.bottom));
+        }
         let blocks = self.blocks(self.bottom);
-        let seen: Option<[u64; 3]> = self.view.memo("watched").and_then(numbers);
-        let Some([height, since, before]) = seen.filter(|seen| seen[0] == self.bottom as u64)
-        else {
-            return vec![note("watched", format!("{} {moved} {blocks}", self.bottom))];
+        let changed = blocks > 2 * before || 2 * blocks < before;
+        changed.then(|| format!("the bottom level has {blocks} blocks, it had {before}"))
+    }
+
+    fn begin_again(&self, why: String) -> Vec<MemoChange> {
+        let mut notes = self.enter(Step::Watch, None);
+        let why = note("relearn", why);
+        notes.extend([watched(self.bottom_now()), why, ("last_cycle".to_string(), None)]);
+        notes
+    }
+
+    /// The bottom level, the bytes that have come down into it so far, and its blocks. What came
+    /// down is what merges took in, less what of it was there before.
+    fn bottom_now(&self) -> [u64; 3] {
+        let level = &self.view.tree.levels()[self.bottom];
+        let counters = level.counters();
+        let here: u64 = level.runs().iter().map(|run| run.bytes()).sum();
+        let out = counters.bytes_written + counters.bytes_reused + counters.bytes_moved;
+        let moved = (counters.bytes_in + counters.bytes_from_memory + here).saturating_sub(out);
+        [self.bottom as u64, moved, self.blocks(self.bottom)]
+    }
+
+    fn watch(&self, above_blocks: u64) -> Vec<MemoChange> {
+        let now = self.bottom_now();
+        let mut notes = vec![watched(now)];
+        let Some([height, since, before]) = self.view.memo("watched").and_then(numbers) else {
+            return notes;
         };
+        let [bottom, moved, blocks] = now;
+        if height != bottom {
+            return notes;
+        }
         if moved - since < above_blocks * self.view.block_bytes {
             return Vec::new();
         }
-        let mut notes = vec![note("watched", format!("{height} {moved} {blocks}"))];
         if blocks.abs_diff(before) * 20 < before {
+            notes.push(self.learned_now(None));
             notes.extend(self.begin(2));
         }
         notes
@@ -196,35 +234,46 @@ impl<'a> Lesson<'a> {
     /// nothing where that is given too.
     fn begin(&self, level: usize) -> Vec<MemoChange> {
         if level < self.bottom && self.given.tau.is_none() {
-            let trial = Trial { setting: self.search.first(), known: Vec::new() };
-            return self.enter(Step::Tau { level, trial }, None);
+            return self.enter(Step::Tau { level, trial: self.search.begin() }, None);
         }
         if self.given.beta.is_none() {
             return self.enter(Step::Full, None);
         }
-        self.finish()
+        self.finish(None)
     }
 
-    fn finish(&self) -> Vec<MemoChange> {
+    /// All is learned; `cost` is what a cycle costs so, where that has been measured.
+    fn finish(&self, cost: Option<u64>) -> Vec<MemoChange> {
         let mut notes = self.enter(Step::Done, None);
-        let learned = format!("{} {}", self.bottom, self.blocks(self.bottom));
-        notes.push(note("learned_at", learned));
+        notes.push(self.learned_now(cost));
         notes
     }
 
     fn enter(&self, step: Step, meter: Option<Meter>) -> Vec<MemoChange> {
-        let at = meter.map(|meter| format!("{} {}", meter.blocks, meter.bytes));
-        vec![note("learn", step.to_string()), ("learn_at".to_string(), at)]
+        vec![note("learn", step.to_string()), ("learn_at".to_string(), meter.map(Meter::text))]
+    }
+
+    fn learned_now(&self, cost: Option<u64>) -> MemoChange {
+        let cost = cost.map_or(String::new(), |cost| format!(" {cost}"));
+        note("learned_at", format!("{} {}{cost}", self.bottom, self.blocks(self.bottom)))
+    }
+
+    fn learned(&self) -> Option<Learned> {
+        let text = self.view.memo("learned_at")?;
+        let (height, blocks, cost) = match numbers(text) {
+            Some([height, blocks, cost]) => (height, blocks, Some(cost)),
+            None => numbers(text).map(|[height, blocks]| (height, blocks, None))?,
+        };
+        Some(Learned { height, blocks, cost })
     }
 
     /// A full merge out of `level` ends one cycle and begins the next.
     fn end_of_cycle(&self, level: usize, trial: &Trial) -> Vec<MemoChange> {
         let now = self.meter(level);
-        let Some(cost) = self.cost_since(now) else {
-            let step = Step::Tau { level, trial: trial.clone() };
-            return self.enter(step, Some(now));
-        };
         let mut trial = trial.clone();
+        let Some(cost) = self.cost_since(now) else {
+            return self.enter(Step::Tau { level, trial }, Some(now));
+        };
         trial.known.push((trial.setting, cost));
         if let Some(setting) = self.search.next(&trial.known) {
             trial.setting = setting;
@@ -245,27 +294,50 @@ impl<'a> Lesson<'a> {
         self.enter(Step::Part { cost, volume: now.bytes - start.bytes }, None)
     }
 
-    fn part(&self, full_cost: f64, volume: u64) -> Vec<MemoChange> {
+    fn part(&self, full_cost: u64, volume: u64) -> Vec<MemoChange> {
         let now = self.meter(self.bottom);
         let Some(start) = self.start() else {
             return self.enter(Step::Part { cost: full_cost, volume }, Some(now));
         };
-        if now.bytes - start.bytes < volume {
+        let Some(cost) = self.cost_since(now).filter(|_| now.bytes - start.bytes >= volume) else {
             return Vec::new();
-        }
+        };
         // Equal costs mean partial.
-        let full = self.cost_since(now).is_some_and(|cost| full_cost < cost);
-        let mut notes = vec![note("beta", full.to_string())];
-        notes.extend(self.finish());
+        let mut notes = vec![note("beta", (full_cost < cost).to_string())];
+        notes.extend(self.finish(Some(full_cost.min(cost))));
         notes
     }
 
-    /// Blocks written into levels 1 to `level`, and bytes that came into level 1 from memory.
+    /// Measures the cycles since the thresholds were learned.
+    fn go_on(&self, is_full: bool, above_blocks: u64) -> Vec<MemoChange> {
+        let now = self.meter(self.bottom);
+        let (Some(cost), Some(start)) = (self.cost_since(now), self.start()) else {
+            return vec![note("learn_at", now.text())];
+        };
+        if !is_full && now.bytes - start.bytes < above_blocks * self.view.block_bytes {
+            return Vec::new();
+        }
+        let at = note("learn_at", now.text());
+        // Where beta was given, the first cycle says what is to be expected of the others.
+        let Some(known) = self.learned().and_then(|learned| learned.cost) else {
+            return vec![at, self.learned_now(Some(cost))];
+        };
+        let side = strays(cost, known);
+        let last = self.number("last_cycle").map(|last| strays(last, known));
+        if side != Ordering::Equal && last == Some(side) {
+            let [cost, known] = [cost, known].map(per_megabyte);
+            return self.begin_again(format!("two cycles cost {cost} blocks/MB, it was {known}"));
+        }
+        vec![at, note("last_cycle", cost.to_string())]
+    }
+
+    /// Blocks written into levels 1 to `level`, and bytes that came to storage from memory.
     fn meter(&self, level: usize) -> Meter {
         let levels = self.view.tree.levels();
         let upto = levels.iter().take(level + 1).skip(1);
         let blocks = upto.map(|level| level.counters().blocks_written).sum();
-        let bytes = levels.get(1).map_or(0, |level| level.counters().bytes_from_memory);
+        // Memtables that had to be flushed in a hurry are in level 0.
+        let bytes = levels.iter().take(2).map(|level| level.counters().bytes_from_memory).sum();
         Meter { blocks, bytes }
     }
 
@@ -274,10 +346,12 @@ impl<'a> Lesson<'a> {
         Some(Meter { blocks, bytes })
     }
 
-    /// Blocks per byte from memory since the measurement began.
-    fn cost_since(&self, now: Meter) -> Option<f64> {
+    /// Blocks per 10^9 bytes from memory since the measurement began; `None` where nothing came.
+    fn cost_since(&self, now: Meter) -> Option<u64> {
         let start = self.start().filter(|start| start.bytes < now.bytes)?;
-        Some((now.blocks - start.blocks) as f64 / (now.bytes - start.bytes) as f64)
+        let blocks = u128::from(now.blocks.saturating_sub(start.blocks));
+        let cost = blocks * 1_000_000_000 / u128::from(now.bytes - start.bytes);
+        Some(u64::try_from(cost).unwrap_or(u64::MAX))
     }
 
     fn blocks(&self, level: usize) -> u64 {
@@ -288,63 +362,21 @@ impl<'a> Lesson<'a> {
     fn number(&self, name: &str) -> Option<u64> {
         self.view.memo(name)?.parse().ok()
     }
+}
 
-    fn has_changed(&self) -> bool {
-        let learned = self.view.memo("learned_at").and_then(numbers);
-        let Some([height, blocks]) = learned else { return true };
-        let change = self.blocks(self.bottom).abs_diff(blocks);
-        height != self.bottom as u64 || change * 4 > blocks
+impl Meter {
+    fn text(self) -> String {
+        format!("{} {}", self.blocks, self.bytes)
     }
 }
 
-impl Search {
-    fn first(self) -> u64 {
-        match self {
-            Search::Linear => 0,
-            Search::Golden => golden(0, GRID).0,
-        }
-    }
-
-    /// The next setting to try, given what is known; `None` when the best is known.
-    fn next(self, known: &[(u64, f64)]) -> Option<u64> {
-        match self {
-            Search::Linear => {
-                let (last, cost) = *known.last()?;
-                let worse = known.len() > 1 && cost > known[known.len() - 2].1;
-                (!worse && last < GRID).then_some(last + 1)
-            }
-            Search::Golden => {
-                let cost = |setting| known.iter().find(|(s, _)| *s == setting).map(|(_, c)| *c);
-                let (mut low, mut high) = (0, GRID);
-                // The same interval as ever, narrowed by what is known by now.
-                while high - low > 2 {
-                    let (left, right) = golden(low, high);
-                    match (cost(left), cost(right)) {
-                        (None, _) => return Some(left),
-                        (_, None) => return Some(right),
-                        // Noisy ties go to the smaller setting.
-                        (Some(l), Some(r)) if l <= r => high = right,
-                        _ => low = left,
-                    }
-                }
-                (low..=high).find(|setting| cost(*setting).is_none())
-            }
-        }
-    }
-}
-
-/// The two inner points of a golden section of the grid from `low` to `high`, apart.
-fn golden(low: u64, high: u64) -> (u64, u64) {
-    let step = ((high - low) as f64 * 0.381_966).round() as u64;
-    let left = low + step.max(1);
-    (left, (high - step.max(1)).max(left + 1))
-}
-
-impl Trial {
-    /// The setting of least cost; the smallest of those that tie.
-    fn best(&self) -> u64 {
-        let better = |a: &(u64, f64), b: &(u64, f64)| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0));
-        self.known.iter().copied().min_by(better).map_or(0, |(setting, _)| setting)
+/// On which side `cost` is off `known` by more than a quarter of it; `Equal` for neither.
+fn strays(cost: u64, known: u64) -> Ordering {
+    let quarter = known / 4;
+    match cost {
+        _ if cost > known.saturating_add(quarter) => Ordering::Greater,
+        _ if cost < known - quarter => Ordering::Less,
+        _ => Ordering::Equal,
     }
 }
 
@@ -352,52 +384,11 @@ fn note(name: &str, text: String) -> MemoChange {
     (name.to_string(), Some(text))
 }
 
+fn watched([height, moved, blocks]: [u64; 3]) -> MemoChange {
+    note("watched", format!("{height} {moved} {blocks}"))
+}
+
 fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     let numbers: Option<Vec<u64>> = text.split(' ').map(|part| part.parse().ok()).collect();
     numbers?.try_into().ok()
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Step::Watch => f.write_str("watch"),
-            Step::Done => f.write_str("done"),
-            Step::Full => f.write_str("full"),
-            Step::Part { cost, volume } => write!(f, "part {cost:e} {volume}"),
-            Step::Tau { level, trial } => {
-                write!(f, "tau {level} {}", trial.setting)?;
-                trial.known.iter().try_for_each(|(setting, cost)| write!(f, " {setting} {cost:e}"))
-            }
-        }
-    }
-}
-
-impl Step {
-    fn read(text: &str) -> Option<Step> {
-        let words: Vec<&str> = text.split(' ').collect();
-        match words[..] {
-            ["watch"] => Some(Step::Watch),
-            ["done"] => Some(Step::Done),
-            ["full"] => Some(Step::Full),
-            ["part", cost, volume] => {
-                Some(Step::Part { cost: cost.parse().ok()?, volume: volume.parse().ok()? })
-            }
-            ["tau", level, setting, ref known @ ..] => {
-                let pairs = known.chunks_exact(2);
-                let known = pairs.map(|pair| Some((pair[0].parse().ok()?, pair[1].parse().ok()?)));
-                let trial =
-                    Trial { setting: setting.parse().ok()?, known: known.collect::<Option<_>>()? };
-                Some(Step::Tau { level: level.parse().ok()?, trial })
-            }
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Lesson<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let taus = (2..self.bottom).map(|level| (self.tau(level) as f64 / GRID as f64).to_string());
-        let taus: Vec<String> = taus.collect();
-        write!(f, "tau {} beta {}; learning: {}", taus.join("/"), self.beta(), self.step)
-    }
 }

@@ -1,0 +1,61 @@
+//! The step of learning, as the note that remembers it.
+
+use super::search::Trial;
+use std::fmt;
+
+/// What is being done about the parameters. Costs are blocks written per 10^9 bytes from memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing, until the bottom level keeps its size.
+    Watch,
+    /// A threshold is being tried.
+    Tau {
+        level: usize,
+        trial: Trial,
+    },
+    /// Full merges into the bottom level are being measured.
+    Full,
+    /// Partial merges into the bottom level are to be measured over `volume` bytes from memory, to
+    /// be compared with `cost`.
+    Part {
+        cost: u64,
+        volume: u64,
+    },
+    Done,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Watch => f.write_str("watch"),
+            Step::Done => f.write_str("done"),
+            Step::Full => f.write_str("full"),
+            Step::Part { cost, volume } => write!(f, "part {cost} {volume}"),
+            Step::Tau { level, trial } => {
+                write!(f, "tau {level} {}", trial.setting)?;
+                trial.known.iter().try_for_each(|(setting, cost)| write!(f, " {setting} {cost}"))
+            }
+        }
+    }
+}
+
+impl Step {
+    /// The step that was printed as `text`.
+    pub(super) fn read(text: &str) -> Option<Step> {
+        let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let words = rest.split_ascii_whitespace().map(|word| word.parse().ok());
+        let numbers: Vec<u64> = words.collect::<Option<_>>()?;
+        match (name, &numbers[..]) {
+            ("watch", []) => Some(Step::Watch),
+            ("done", []) => Some(Step::Done),
+            ("full", []) => Some(Step::Full),
+            ("part", &[cost, volume]) => Some(Step::Part { cost, volume }),
+            ("tau", &[level, setting, ref known @ ..]) if known.len().is_multiple_of(2) => {
+                let known = known.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+                let level = usize::try_from(level).ok()?;
+                Some(Step::Tau { level, trial: Trial { setting, known } })
+            }
+            _ => None,
+        }
+    }
+}
