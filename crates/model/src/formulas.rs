@@ -1,0 +1,34 @@
+//! Formulas by name: one file per family, each with its source.
+//!
+//! [`formulas`] lists them, [`evaluate`] evaluates one that a spec names. The structs and functions
+//! behind them take numbers instead of spellings.
+
+mod cola;
+mod interval;
+mod jungle;
+pub(crate) mod leveldb;
+mod mathieu;
+mod memory_buffer;
+mod partial;
+mod registry;
+mod schedule;
+mod stack;
+mod textbook;
+mod triangular;
+mod universal;
+mod whole_level;
+
+pub use cola::{SlotModel, Slots};
+pub use interval::IntervalModel;
+pub use jungle::JungleModel;
+pub use leveldb::{LeveledModel, Sweep};
+pub use mathieu::{bounded_runs, least_with_runs, write_cost_bound};
+pub use memory_buffer::MemoryBufferModel;
+pub use partial::{Take, partial};
+pub use registry::{FormulaInfo, FormulaParam, evaluate, formulas};
+pub use schedule::scheduled;
+pub use stack::{constant, tiered, unmerged};
+pub use textbook::Textbook;
+pub use triangular::{triangular, triangular_levels};
+pub use universal::UniversalModel;
+pub use whole_level::WholeLevelModel;

@@ -1,0 +1,85 @@
+//! Models whose variables are the intervals between merges, not sizes.
+
+use crate::cost::{Flushes, Level, Model, Setting, Stage};
+
+/// Levels given by how many requests lie between two merges into each.
+///
+/// # Derivation
+/// Merges into level `l` come every `I_l` requests; every `I_{l+1}` it is emptied into the
+/// next. So its age when written runs through `I_l, 2 I_l, .., I_{l+1}`, and in the mean over time
+/// it is written with the mean of `unique` between those, which is the difference of two
+/// [`mean_unique`](crate::Popularity::mean_unique). Where intervals need not divide each other,
+/// that is the mean over merges.
+///
+/// * *Two levels at a time*: each merge into level `l` writes that, so the stage costs it over
+///   `I_l`. Size and interval say the same: level `l` grows to `unique(I_{l+1})`.
+/// * *Many levels at once*: where the next level is due as well, a merge goes straight on into it
+///   and what would have been written into this one is not. Merges that end in level `l` come at
+///   the rate `1 / I_l - 1 / I_{l+1}`.
+///
+/// Source: Lim et al., FAST 2016, have both kinds of variables for their optimizer; the mean over
+/// ages is derived here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IntervalModel {
+    /// Requests that a memtable takes.
+    pub memtable: f64,
+    /// Requests between two merges into each level, from level 1 to the last, rising.
+    pub intervals: Vec<f64>,
+    /// Whether a merge goes on into the next level where that is due as well.
+    pub many_at_once: bool,
+}
+
+impl IntervalModel {
+    /// Intervals that begin with `first` and grow by `ratio` as long as fewer than `keys` requests
+    /// lie between two merges into a level.
+    pub fn geometric(first: f64, ratio: f64, keys: f64) -> Vec<f64> {
+        let next = |interval: &f64| Some(interval * ratio);
+        std::iter::successors(Some(first), next).take_while(|&at| at <= keys.max(first)).collect()
+    }
+
+    /// Costs per request.
+    pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
+        let popularity = setting.popularity;
+        let flushed = popularity.unique(self.memtable);
+        let mut stages =
+            vec![Stage::log(), Stage::new("memory -> 0", flushed / self.memtable, 0.0)];
+        let kept = self.intervals.first().map_or(0.0, |first| (first / self.memtable - 1.0) / 2.0);
+        let kept = kept.max(0.0);
+        let mut levels = vec![Level { runs: kept, size: kept * flushed }];
+        for (index, &interval) in self.intervals.iter().enumerate() {
+            let next = self.intervals.get(index + 1).copied();
+            let written = match next {
+                None => popularity.live(),
+                Some(next) => self.mean_between(setting, interval, next),
+            };
+            let rate = match next {
+                Some(next) if self.many_at_once => 1.0 / interval - 1.0 / next,
+                _ => 1.0 / interval,
+            };
+            let taken = if index == 0 {
+                flushed * interval / self.memtable
+            } else {
+                popularity.unique(interval)
+            };
+            let name = format!("level {index} -> {}", index + 1);
+            stages.push(Stage::new(name, written * rate, (taken + written) * rate));
+            let size = match next {
+                None => popularity.live(),
+                Some(next) => (popularity.mean_unique(next) - taken / 2.0).max(0.0),
+            };
+            levels.push(Level { runs: 1.0, size });
+        }
+        Model::new(setting, Flushes::of_memtables(setting, self.memtable), stages, levels)
+    }
+
+    /// The mean of what is written at the ages `first, 2 first, ..` up to `last`: that between the
+    /// middles of the steps.
+    fn mean_between(&self, setting: &Setting<'_>, first: f64, last: f64) -> f64 {
+        let integral = |at: f64| setting.popularity.mean_unique(at) * at;
+        let (from, to) = (first / 2.0, last + first / 2.0);
+        // With many at once, the last of the ages is written into the next level.
+        let to = if self.many_at_once { (to - first).max(first) } else { to };
+        let from = from.min(to / 2.0);
+        (integral(to) - integral(from)) / (to - from)
+    }
+}

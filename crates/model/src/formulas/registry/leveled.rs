@@ -1,0 +1,208 @@
+//! Formulas of levels: MSLS models and their variants.
+
+use super::{FormulaInfo, FormulaParam, entries, ratio};
+use crate::cost::{Model, Setting};
+use crate::formulas::{IntervalModel, LeveledModel, MemoryBufferModel, Sweep, WholeLevelModel};
+use crate::sizes;
+use lsmith_spec::{Params, SpecError, parse_bytes};
+
+const SOURCE: &str = "Lim et al., FAST 2016";
+
+const LEVEL0: FormulaParam = FormulaParam {
+    name: "l0",
+    default: "4",
+    meaning: "memtables that level 0 takes until all of them are merged into level 1",
+};
+const LEVEL1: FormulaParam =
+    FormulaParam { name: "level1", default: "10MiB", meaning: "bytes of level 1" };
+const RATIO: FormulaParam = FormulaParam {
+    name: "ratio",
+    default: "10",
+    meaning: "size of a level over that of the level above, more than 1",
+};
+const SIZES: FormulaParam = FormulaParam {
+    name: "sizes",
+    default: "geometric",
+    meaning: "bytes of the levels from 1 to the one before the last, as 10MiB:80MiB; geometric, \
+              from level1 by ratio; or optimal, the sizes that cost least",
+};
+const PICK: FormulaParam = FormulaParam {
+    name: "pick",
+    default: "round_robin",
+    meaning: "what goes down of a full level: round_robin or random",
+};
+
+/// The formulas, in the order in which they are listed.
+pub(super) const INFOS: [FormulaInfo; 6] = [
+    FormulaInfo {
+        name: "leveldb",
+        source: SOURCE,
+        summary: "levels swept piece by piece, round and round in key order",
+        params: &[LEVEL0, LEVEL1, RATIO, SIZES],
+        evaluate: |params, setting| paper(params, setting, Sweep::RoundRobin),
+    },
+    FormulaInfo {
+        name: "rocksdb",
+        source: SOURCE,
+        summary: "levels compacted piece by piece, the pieces spread over all keys",
+        params: &[LEVEL0, LEVEL1, RATIO, SIZES],
+        evaluate: |params, setting| paper(params, setting, Sweep::Random),
+    },
+    FormulaInfo {
+        name: "leveled",
+        source: "Lim et al., FAST 2016, with the parameters of the policy `leveled`",
+        summary: "the policy `leveled`: memtables go down one by one, l0 of them stay in level 0",
+        params: &[
+            FormulaParam {
+                name: "ratio",
+                default: "10",
+                meaning: "size of a level over that of the level above, more than 1",
+            },
+            FormulaParam { name: "l0", default: "2", meaning: "runs that stay in level 0" },
+            FormulaParam {
+                name: "pick",
+                default: "min_overlap",
+                meaning: "as of the policy; whole_level is a formula of its own, all others are \
+                          taken for round_robin",
+            },
+            FormulaParam {
+                name: "table",
+                default: "auto",
+                meaning: "bytes of a table, and of level 1 over ratio; auto: the memtable's",
+            },
+        ],
+        evaluate: of_policy,
+    },
+    FormulaInfo {
+        name: "whole_level",
+        source: SOURCE,
+        summary: "a level that is too large is merged into the next as a whole",
+        params: &[LEVEL0, LEVEL1, RATIO, SIZES],
+        evaluate: |params, setting| {
+            let (level0_merged, sizes) = level0_and_sizes(params, setting)?;
+            let memtable = setting.memtable;
+            Ok(WholeLevelModel { memtable, level0_merged, sizes }.evaluate(setting))
+        },
+    },
+    FormulaInfo {
+        name: "memory_buffer",
+        source: SOURCE,
+        summary: "a buffer in memory is swept like a level, in place of memtables and level 0",
+        params: &[LEVEL1, RATIO, SIZES, PICK],
+        evaluate: |params, setting| {
+            let sizes = level_sizes(params, setting)?;
+            let sweep = match params.choice("pick", "round_robin", &["round_robin", "random"])? {
+                "random" => Sweep::Random,
+                _ => Sweep::RoundRobin,
+            };
+            let buffer = setting.memtable;
+            let model = MemoryBufferModel { buffer, sizes, sweep, false_overlap: 1.0 };
+            Ok(model.evaluate(setting))
+        },
+    },
+    FormulaInfo {
+        name: "interval",
+        source: "Lim et al., FAST 2016, for intervals as variables; the means are derived here",
+        summary: "levels given by the requests between two merges into them",
+        params: &[
+            LEVEL0,
+            FormulaParam {
+                name: "ratio",
+                default: "10",
+                meaning: "an interval over the one above, more than 1",
+            },
+            FormulaParam {
+                name: "many",
+                default: "false",
+                meaning: "whether a merge goes on into the next level where that is due as well",
+            },
+        ],
+        evaluate: |params, setting| {
+            let memtable = setting.memtable;
+            let first = memtable * params.count("l0", 4, 1..=1000)? as f64;
+            let ratio = ratio(params, 10.0)?;
+            let intervals = IntervalModel::geometric(first, ratio, setting.popularity.live());
+            let many_at_once = params.flag("many", false)?;
+            Ok(IntervalModel { memtable, intervals, many_at_once }.evaluate(setting))
+        },
+    },
+];
+
+/// A model of the paper, with its own defaults.
+fn paper(params: &Params<'_>, setting: &Setting<'_>, sweep: Sweep) -> Result<Model, SpecError> {
+    let level0_merged = params.count("l0", 4, 1..=1000)? as f64;
+    let mut model = LeveledModel {
+        memtable: setting.memtable,
+        level0_merged,
+        level0_kept: (level0_merged - 1.0) / 2.0,
+        sizes: Vec::new(),
+        sweep,
+        false_overlap: 1.0,
+    };
+    model.sizes = match params.text("sizes") {
+        Some("optimal") => sizes::optimal(&model, setting.popularity, None),
+        _ => level_sizes(params, setting)?,
+    };
+    Ok(model.evaluate(setting))
+}
+
+fn level0_and_sizes(
+    params: &Params<'_>,
+    setting: &Setting<'_>,
+) -> Result<(f64, Vec<f64>), SpecError> {
+    Ok((params.count("l0", 4, 1..=1000)? as f64, level_sizes(params, setting)?))
+}
+
+/// The sizes from level 1 to the one before the last, in entries.
+fn level_sizes(params: &Params<'_>, setting: &Setting<'_>) -> Result<Vec<f64>, SpecError> {
+    let level1 = entries(params, "level1", 10 << 20, setting)?;
+    let ratio = ratio(params, 10.0)?;
+    let text = match params.text("sizes") {
+        None | Some("geometric") => {
+            return Ok(LeveledModel::geometric(level1, ratio, setting.popularity.live()));
+        }
+        Some("optimal") => {
+            let told = "sizes = optimal is for the formulas leveldb and rocksdb";
+            return Err(SpecError::conflict(told));
+        }
+        Some(text) => text,
+    };
+    let mut sizes = Vec::new();
+    for part in text.split(':') {
+        let told =
+            || format!("sizes: `{part}` is not a size such as 10MiB; see `sizes=10MiB:80MiB`");
+        let bytes = parse_bytes(part).map_err(|_| SpecError::conflict(told()))?;
+        sizes.push(bytes as f64 / setting.item_bytes);
+    }
+    let rising = sizes.windows(2).all(|pair| pair[0] <= pair[1]) && sizes[0] > 0.0;
+    match rising {
+        true => Ok(sizes),
+        false => Err(SpecError::conflict("sizes: expected sizes above 0 that do not fall")),
+    }
+}
+
+/// The policy `leveled` of the project.
+fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
+    const PICKS: [&str; 6] =
+        ["min_overlap", "round_robin", "narrowest", "best_ratio", "oldest", "whole_level"];
+    let ratio = ratio(params, 10.0)?;
+    let level0_kept = params.count("l0", 2, 1..=1000)? as f64;
+    let table = match params.text("table") {
+        None | Some("auto") => setting.memtable,
+        Some(_) => entries(params, "table", 1, setting)?,
+    };
+    let sizes = LeveledModel::geometric(table * ratio, ratio, setting.popularity.live());
+    let memtable = setting.memtable_requests();
+    Ok(match params.choice("pick", "min_overlap", &PICKS)? {
+        "whole_level" => WholeLevelModel { memtable, level0_merged: 1.0, sizes }.evaluate(setting),
+        _ => LeveledModel {
+            memtable,
+            level0_merged: 1.0,
+            level0_kept,
+            sizes,
+            sweep: Sweep::RoundRobin,
+            false_overlap: 1.0,
+        }
+        .evaluate(setting),
+    })
+}

@@ -1,0 +1,225 @@
+//! Formulas of stacks, slots, textbooks and trees.
+
+use super::{FormulaInfo, FormulaParam, ratio};
+use crate::cost::{Model, Setting};
+use crate::formulas::{
+    JungleModel, SlotModel, Slots, Take, Textbook, UniversalModel, bounded_runs, constant,
+    least_with_runs, partial, tiered, triangular, triangular_levels, unmerged,
+};
+use lsmith_spec::{Params, SpecError};
+
+const MAO: &str = "Mao et al., VLDB Journal 2021, section 2";
+const LIM: &str = "Lim et al., FAST 2016";
+const THONANGI: &str = "Thonangi & Yang, ICDE 2017, section III";
+
+const RUNS: FormulaParam = FormulaParam { name: "k", default: "5", meaning: "most runs, 1 to 64" };
+const GROWTH: FormulaParam = FormulaParam {
+    name: "ratio",
+    default: "10",
+    meaning: "size of a level over that of the level above, more than 1",
+};
+const SLOTS: FormulaParam = FormulaParam {
+    name: "ratio",
+    default: "3",
+    meaning: "size of a level's slot over that of the level above, 2 to 1000",
+};
+const RATE: FormulaParam = FormulaParam {
+    name: "rate",
+    default: "0.07",
+    meaning: "share of a level that goes down at once, more than 0 and less than 1",
+};
+
+/// The formulas, in the order in which they are listed.
+pub(super) const INFOS: [FormulaInfo; 17] = [
+    slots(
+        "cola",
+        "levels of one run, merged on when it has grown ratio times",
+        |params, setting| slot_model(params, setting, Slots::Merged),
+    ),
+    slots("samt", "levels of ratio runs, merged on when all are there", |params, setting| {
+        slot_model(params, setting, Slots::Apart)
+    }),
+    FormulaInfo {
+        name: "universal",
+        source: "RocksDB; Lim et al., FAST 2016, for carrying the rules out on expected sizes",
+        summary: "the newest runs of like size are merged when there are too many",
+        params: &[
+            FormulaParam { name: "trigger", default: "12", meaning: "runs at which to merge" },
+            FormulaParam {
+                name: "size_ratio",
+                default: "1",
+                meaning: "percent by which a run may be larger than all newer ones together",
+            },
+            FormulaParam {
+                name: "space_max",
+                default: "200",
+                meaning: "percent of the oldest run that all others may come to",
+            },
+            FormulaParam { name: "rounds", default: "10", meaning: "requests per key" },
+        ],
+        evaluate: universal,
+    },
+    FormulaInfo {
+        name: "none",
+        source: "baseline",
+        summary: "every flush stays a run",
+        params: &[],
+        evaluate: |_, setting| Ok(unmerged(setting)),
+    },
+    FormulaInfo {
+        name: "constant",
+        source: MAO,
+        summary: "all runs are merged each k flushes",
+        params: &[RUNS],
+        evaluate: |params, setting| Ok(constant(setting, params.count("k", 5, 1..=64)?)),
+    },
+    FormulaInfo {
+        name: "minlatency",
+        source: "Mathieu et al., Bigtable merge compaction (2014)",
+        summary: "a bound from above, for flushes that share no key",
+        params: &[RUNS],
+        evaluate: |params, setting| Ok(bounded_runs(setting, params.count("k", 5, 1..=64)?)),
+    },
+    FormulaInfo {
+        name: "binomial",
+        source: "Mathieu et al., Bigtable merge compaction (2014)",
+        summary: "a bound from above, for flushes that share no key",
+        params: &[RUNS],
+        evaluate: |params, setting| Ok(bounded_runs(setting, params.count("k", 5, 1..=64)?)),
+    },
+    FormulaInfo {
+        name: "tiered",
+        source: MAO,
+        summary: "ratio runs of a level become one of the next",
+        params: &[FormulaParam {
+            name: "ratio",
+            default: "4",
+            meaning: "runs of a level that become one of the next, 2 to 1000",
+        }],
+        evaluate: |params, setting| Ok(tiered(setting, params.count("ratio", 4, 2..=1000)?)),
+    },
+    textbook("leveling", "worst case L T", |params, setting| {
+        Ok(Textbook::Leveling.evaluate(setting, ratio(params, 10.0)?))
+    }),
+    textbook("tiering", "worst case L", |params, setting| {
+        Ok(Textbook::Tiering.evaluate(setting, ratio(params, 10.0)?))
+    }),
+    textbook("lazy_leveling", "worst case L - 1 + T", |params, setting| {
+        Ok(Textbook::LazyLeveling.evaluate(setting, ratio(params, 10.0)?))
+    }),
+    FormulaInfo {
+        name: "jungle",
+        source: "Ahn et al., HotStorage 2019, table of costs",
+        summary: "levels of append-only trees: (L + 1/c) (1 + index)",
+        params: &[
+            FormulaParam {
+                name: "c",
+                default: "3",
+                meaning: "bytes of a tree over its live bytes at which it is rewritten",
+            },
+            GROWTH,
+            FormulaParam {
+                name: "index",
+                default: "0",
+                meaning: "index bytes written per value byte, from key over value to c times that",
+            },
+        ],
+        evaluate: |params, setting| {
+            let garbage_ratio = params.real("c", 3.0, 1.0..=100.0)?;
+            let index_share = params.real("index", 0.0, 0.0..=100.0)?;
+            let model = JungleModel { garbage_ratio, ratio: ratio(params, 10.0)?, index_share };
+            Ok(model.evaluate(setting))
+        },
+    },
+    FormulaInfo {
+        name: "triangular",
+        source: "the cost script of lsmtk's author",
+        summary: "triangles over levels that double: 1 + L/2",
+        params: &[FormulaParam {
+            name: "levels",
+            default: "auto",
+            meaning: "levels; auto: as many as doublings from a memtable to all keys",
+        }],
+        evaluate: |params, setting| {
+            let levels = match params.text("levels") {
+                None | Some("auto") => triangular_levels(setting),
+                Some(_) => params.count("levels", 11, 1..=64)? as u32,
+            };
+            Ok(triangular(setting, levels))
+        },
+    },
+    bound(
+        "full",
+        "whole levels go down: (ratio + 1) / 2 per level",
+        &[GROWTH],
+        |params, setting| Ok(partial(setting, Take::All, ratio(params, 10.0)?, 1.0)),
+    ),
+    bound(
+        "rr",
+        "windows in turn: ratio / (1 - rate) per level",
+        &[GROWTH, RATE],
+        |params, setting| Ok(partial(setting, Take::Next, ratio(params, 10.0)?, rate(params)?)),
+    ),
+    bound(
+        "choose_best",
+        "the window with the least below: at most ratio + 1 per level",
+        &[GROWTH, RATE],
+        |params, setting| Ok(partial(setting, Take::Best, ratio(params, 10.0)?, rate(params)?)),
+    ),
+    FormulaInfo {
+        name: "optimum",
+        source: "Bentley & Saxe (1980); Mathieu et al. (2014)",
+        summary: "the least that at most k runs can cost, offline, for flushes that share no key",
+        params: &[RUNS],
+        evaluate: |params, setting| Ok(least_with_runs(setting, params.count("k", 5, 1..=64)?)),
+    },
+];
+
+type Evaluate = fn(&Params<'_>, &Setting<'_>) -> Result<Model, SpecError>;
+
+const fn slots(name: &'static str, summary: &'static str, evaluate: Evaluate) -> FormulaInfo {
+    FormulaInfo { name, source: LIM, summary, params: &[SLOTS], evaluate }
+}
+
+const fn textbook(name: &'static str, summary: &'static str, evaluate: Evaluate) -> FormulaInfo {
+    let source = "Ahn et al., HotStorage 2019; Dayan & Idreos, SIGMOD 2018";
+    FormulaInfo { name, source, summary, params: &[GROWTH], evaluate }
+}
+
+const fn bound(
+    name: &'static str,
+    summary: &'static str,
+    params: &'static [FormulaParam],
+    evaluate: Evaluate,
+) -> FormulaInfo {
+    FormulaInfo { name, source: THONANGI, summary, params, evaluate }
+}
+
+fn slot_model(
+    params: &Params<'_>,
+    setting: &Setting<'_>,
+    slots: Slots,
+) -> Result<Model, SpecError> {
+    let ratio = params.count("ratio", 3, 2..=1000)?;
+    Ok(SlotModel { memtable: setting.memtable, ratio, slots }.evaluate(setting))
+}
+
+fn universal(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
+    let rounds = params.real("rounds", 10.0, 0.0..=1000.0)?;
+    let model = UniversalModel {
+        memtable: setting.memtable,
+        trigger: params.count("trigger", 12, 2..=1000)? as usize,
+        size_ratio: params.real("size_ratio", 1.0, 0.0..=1000.0)?,
+        space_percent_max: params.real("space_max", 200.0, 1.0..=1e6)?,
+        requests: rounds * setting.popularity.keys(),
+    };
+    Ok(model.evaluate(setting))
+}
+
+fn rate(params: &Params<'_>) -> Result<f64, SpecError> {
+    let rate = params.real("rate", 0.07, 0.0..1.0)?;
+    match rate > 0.0 {
+        true => Ok(rate),
+        false => Err(SpecError::conflict("rate = 0 is out of range: expected more than 0")),
+    }
+}

@@ -1,0 +1,112 @@
+//! Universal compaction, on expected sizes.
+
+use crate::Popularity;
+use crate::cost::{Flushes, Level, Model, Setting, Stage};
+use std::collections::BTreeMap;
+
+/// RocksDB's universal compaction, stopped by total size: runs of which several newest ones are
+/// merged when there are too many.
+///
+/// There is no formula: the rules look at sizes, so they are carried out, with the expected size of
+/// every merge in place of a real one. Runs begin as one that holds every key.
+///
+/// Source: the rules of RocksDB; Lim et al., FAST 2016, for carrying them out on expected sizes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UniversalModel {
+    /// Requests that a memtable takes.
+    pub memtable: f64,
+    /// Runs at which a merge is looked for.
+    pub trigger: usize,
+    /// By how many percent the next run may be larger than all newer ones to be taken with them.
+    pub size_ratio: f64,
+    /// Percent of the oldest run that all others may come to; beyond, all are merged.
+    pub space_percent_max: f64,
+    /// Requests to be carried out.
+    pub requests: f64,
+}
+
+/// A run: how many memtables it was made of, and its size. The run that held every key from the
+/// beginning is not counted in memtables.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    memtables: Option<u64>,
+    size: f64,
+}
+
+/// Sizes by number of memtables: most merges repeat.
+struct Sizes<'a> {
+    popularity: &'a Popularity,
+    memtable: f64,
+    known: BTreeMap<u64, f64>,
+}
+
+impl Sizes<'_> {
+    fn merged(&mut self, runs: &[Run]) -> Run {
+        let memtables: Option<u64> = runs.iter().map(|run| run.memtables).sum();
+        let size = memtables.map_or(self.popularity.live(), |memtables| {
+            let size = || self.popularity.unique(memtables as f64 * self.memtable);
+            *self.known.entry(memtables).or_insert_with(size)
+        });
+        Run { memtables, size }
+    }
+}
+
+impl UniversalModel {
+    /// Costs per request.
+    pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
+        let popularity = setting.popularity;
+        let last = popularity.live();
+        // Newest first.
+        let mut runs = vec![Run { memtables: None, size: last }];
+        let mut sizes = Sizes { popularity, memtable: self.memtable, known: BTreeMap::new() };
+        let flushed = popularity.unique(self.memtable);
+        let flushes = (self.requests / self.memtable).ceil().max(1.0);
+        let (mut written, mut read, mut counts, mut upper) = (0.0, 0.0, 0.0, 0.0);
+        for _ in 0..flushes as u64 {
+            runs.insert(0, Run { memtables: Some(1), size: flushed });
+            while runs.len() >= self.trigger {
+                let Some((from, upto)) = self.choose(&runs) else { break };
+                read += runs[from..upto].iter().map(|run| run.size).sum::<f64>();
+                let merged = sizes.merged(&runs[from..upto]);
+                written += merged.size;
+                runs.splice(from..upto, [merged]);
+            }
+            counts += (runs.len() - 1) as f64;
+            upper += runs[..runs.len() - 1].iter().map(|run| run.size).sum::<f64>();
+        }
+        let requests = flushes * self.memtable;
+        let stages = vec![
+            Stage::log(),
+            Stage::new("memory -> runs", flushed / self.memtable, 0.0),
+            Stage::new("merges of runs", written / requests, read / requests),
+        ];
+        let levels = vec![
+            Level { runs: counts / flushes, size: upper / flushes },
+            Level { runs: 1.0, size: last },
+        ];
+        Model::new(setting, Flushes::of_memtables(setting, self.memtable), stages, levels)
+    }
+
+    /// Which runs are merged: all if the newer ones take too much space; else the newest series of
+    /// which each is hardly larger than all newer ones of it; else the newest that are too many.
+    fn choose(&self, runs: &[Run]) -> Option<(usize, usize)> {
+        let (oldest, newer) = runs.split_last()?;
+        let newer_size: f64 = newer.iter().map(|run| run.size).sum();
+        if newer_size / oldest.size > self.space_percent_max / 100.0 {
+            return Some((0, runs.len()));
+        }
+        for from in 0..runs.len() {
+            let mut sum = runs[from].size;
+            let mut upto = from + 1;
+            while upto < runs.len() && sum * (1.0 + self.size_ratio / 100.0) >= runs[upto].size {
+                sum += runs[upto].size;
+                upto += 1;
+            }
+            if upto - from >= 2 {
+                return Some((from, upto));
+            }
+        }
+        let excess = runs.len() - self.trigger;
+        (excess >= 2).then_some((0, excess))
+    }
+}

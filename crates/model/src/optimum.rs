@@ -1,0 +1,50 @@
+//! The least that merging can cost: the exact offline optimum for a bounded number of runs.
+//!
+//! After each flush the runs, of which each covers consecutive flushes, may be merged with their
+//! neighbours; at most `runs_max` may be left. What is counted is the bytes that merges write;
+//! nothing overlaps, so a merge writes what it takes. The best schedule for `n` flushes of size
+//! one merges, with flush `t`, all before it into the run that is the oldest ever after:
+//!
+//! ```text
+//! f_k(n) = min over t of f_k(t - 1) + (t if t > 1) + f_{k-1}(n - t)
+//! ```
+//!
+//! Read as a search tree with `t` at its root, the flushes before it on its left and those after
+//! it on its right, a flush is written once by its own merge and once more for every step to the
+//! left on its path, and runs after it are one more than steps to the right. So the best tree is
+//! the one whose flushes have the fewest steps to the left while none has more than
+//! `k - 1` to the right: there are `C(a + k, k - 1)` places with `a` steps to the left, and
+//! counting them gives `f_k(n)` without a recursion. A flush without anything on its left is not
+//! merged at all, so the last places, which are not all taken, go where they follow each other to
+//! the right.
+//!
+//! [`least`] and [`schedule`] take flushes of equal size, [`least_of_sizes`] any sizes, and
+//! [`Hull`] bounds the mean number of runs instead of the greatest.
+//!
+//! Source: the recursion follows Mathieu et al., "Bigtable merge compaction" (2014); counting
+//! places in binomial trees goes back to Bentley & Saxe, "Decomposable searching problems" (1980).
+
+mod hull;
+mod sizes;
+mod unit;
+
+pub use hull::{Hull, HullPoint};
+pub use sizes::{LeastOfSizes, least_of_sizes};
+pub use unit::{Schedule, least, schedule, write_cost_least};
+
+/// `upper` over `lower`, or the greatest number where that is too large.
+fn binomial(upper: u64, lower: u64) -> u128 {
+    let lower = lower.min(upper - lower);
+    let mut product: u128 = 1;
+    for step in 1..=lower {
+        // Every product of neighbours is divisible, so no digits are lost.
+        let Some(next) = product.checked_mul(u128::from(upper - lower + step)) else {
+            return u128::MAX;
+        };
+        product = next / u128::from(step);
+    }
+    product
+}
+
+#[cfg(test)]
+mod tests;

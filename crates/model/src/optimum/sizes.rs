@@ -1,0 +1,110 @@
+//! Flushes of given sizes.
+
+use super::unit::least;
+
+/// Most flushes for which the optimum is computed exactly.
+const EXACT_MAX: usize = 500;
+
+/// The least that merging flushes of given sizes can cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeastOfSizes {
+    /// Total of merge outputs, in the unit of the sizes.
+    pub merged: f64,
+    /// Whether a schedule exists that costs just this; else none costs less. Sizes within `x` of
+    /// each other put the bound within `x` of the truth.
+    pub is_exact: bool,
+}
+
+/// The least total of merge outputs for flushes of `sizes`, in order, with at most `runs_max` runs
+/// after each: exact for up to 500 flushes (in time that grows with their third power), a lower
+/// bound for more.
+#[must_use]
+pub fn least_of_sizes(sizes: &[u64], runs_max: u64) -> LeastOfSizes {
+    let runs_max = runs_max.max(1);
+    if sizes.len() as u64 <= runs_max {
+        return LeastOfSizes { merged: 0.0, is_exact: true };
+    }
+    let equal = sizes.windows(2).all(|pair| pair[0] == pair[1]);
+    if equal {
+        let merged = least(sizes.len() as u64, runs_max) as f64 * sizes[0] as f64;
+        return LeastOfSizes { merged, is_exact: true };
+    }
+    if sizes.len() > EXACT_MAX {
+        return LeastOfSizes { merged: bound(sizes, runs_max), is_exact: false };
+    }
+    LeastOfSizes { merged: exact(sizes, runs_max) as f64, is_exact: true }
+}
+
+/// Costs of all stretches of flushes, with a bound on runs that grows by one at a time.
+struct Stretches {
+    /// One more than there are flushes.
+    width: usize,
+    /// Sizes added up.
+    below: Vec<u64>,
+    /// The cost of flushes `from..upto` at `upto * width + from`.
+    costs: Vec<u64>,
+}
+
+impl Stretches {
+    /// Without any run there can be no flush.
+    fn new(sizes: &[u64]) -> Stretches {
+        let width = sizes.len() + 1;
+        let mut below = vec![0];
+        below.extend(sizes.iter().scan(0, |sum, size| {
+            *sum += size;
+            Some(*sum)
+        }));
+        let mut costs = vec![u64::MAX / 4; width * width];
+        (0..width).for_each(|at| costs[at * width + at] = 0);
+        Stretches { width, below, costs }
+    }
+
+    /// Allows one run more: the recursion, where each flush in turn may be the last to be merged
+    /// into what is the oldest run ever after. For sizes that differ the best one is not monotone
+    /// in the ends of the stretch, so all are tried.
+    fn allow_one_more(&mut self) {
+        let width = self.width;
+        let mut costs = vec![0; width * width];
+        // The costs of one stretch after another with the same first flush.
+        let mut of_first = vec![0; width];
+        for from in (0..width).rev() {
+            of_first[from] = 0;
+            for upto in from + 1..width {
+                let fewer = &self.costs[upto * width..][..width];
+                let merged = (from + 2..=upto).map(|end| {
+                    of_first[end - 1] + (self.below[end] - self.below[from]) + fewer[end]
+                });
+                of_first[upto] = merged.fold(fewer[from + 1], u64::min);
+                costs[upto * width + from] = of_first[upto];
+            }
+        }
+        self.costs = costs;
+    }
+}
+
+fn exact(sizes: &[u64], runs_max: u64) -> u64 {
+    let mut stretches = Stretches::new(sizes);
+    (0..runs_max).for_each(|_| stretches.allow_one_more());
+    stretches.costs[sizes.len() * stretches.width]
+}
+
+/// Below every schedule: the flushes written least often are taken for the largest ones. The `j`
+/// flushes that a tree writes least often are written as often as they have steps to the left, at
+/// least; all together as often as in the best tree for flushes of equal size.
+pub(super) fn bound(sizes: &[u64], runs_max: u64) -> f64 {
+    let mut sorted = sizes.to_vec();
+    sorted.sort_unstable_by(|left, right| right.cmp(left));
+    let smallest = sorted[sorted.len() - 1] as f64;
+    let mut bound = least(sizes.len() as u64, runs_max) as f64 * smallest;
+    let (mut depth, mut places, mut left) = (0_u64, u128::from(runs_max), u128::from(runs_max));
+    for size in sorted {
+        bound += (size as f64 - smallest) * depth as f64;
+        left -= 1;
+        if left == 0 {
+            let factor = u128::from(depth) + u128::from(runs_max) + 1;
+            places = places.saturating_mul(factor) / u128::from(depth + 2);
+            (depth, left) = (depth + 1, places);
+        }
+    }
+    bound
+}

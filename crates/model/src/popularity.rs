@@ -1,0 +1,267 @@
+//! How often each key is asked for.
+
+use crate::{ModelError, zipf};
+
+/// Keys of which requests never meet the same twice.
+const UNSHARED_KEYS: f64 = 1e24;
+
+/// Keys that are requested equally often.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Class {
+    /// How many keys.
+    pub keys: f64,
+    /// Probability that a request is for one certain key of them.
+    pub probability: f64,
+}
+
+/// What the requests for the keys of one class look like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EntryShape {
+    /// Mean bytes of an entry that holds a value.
+    pub entry_bytes: f64,
+    /// Mean bytes of a tombstone.
+    pub tombstone_bytes: f64,
+    /// Share of requests that delete, 0 to 1.
+    pub delete_share: f64,
+}
+
+/// One class with everything that sums over classes need.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Term {
+    /// Keys times the mean size of an entry of theirs, in entries of mean size.
+    pub(crate) weight: f64,
+    /// `ln(1 - probability)`, finite.
+    pub(crate) ln_miss: f64,
+}
+
+/// How often each key is requested: the keys in classes of equal probability.
+///
+/// A popularity is all that the arithmetic of sizes needs; see [`unique`](Popularity::unique) and
+/// the methods after it. Requests are taken to be independent of each other.
+///
+/// # Sizes
+/// A size is a number of entries. Where entries differ in size ([`with_entries`]), it is their
+/// bytes over the mean bytes of a request, so that in every formula bytes written per byte
+/// requested is size written over requests.
+///
+/// [`with_entries`]: Popularity::with_entries
+#[derive(Clone, Debug, PartialEq)]
+pub struct Popularity {
+    /// Most popular last.
+    classes: Vec<Class>,
+    pub(crate) terms: Vec<Term>,
+    /// Size of one entry for every key.
+    pub(crate) size_max: f64,
+    /// Size of the entries of all keys that are not deleted, after infinitely many requests.
+    live: f64,
+    /// `1/2` less the integral from 0 to 1 of the sum over classes: what makes up for a part of a
+    /// request counting linearly.
+    pub(crate) first_request: f64,
+}
+
+impl Popularity {
+    /// All of `keys` keys equally often.
+    ///
+    /// # Errors
+    /// [`ModelError::NoKeys`] if there is no key.
+    pub fn uniform(keys: u64) -> Result<Popularity, ModelError> {
+        let keys = keys as f64;
+        Popularity::from_classes(vec![Class { keys, probability: 1.0 / keys }])
+    }
+
+    /// Every request for a key that was never requested before; all of them together come to
+    /// `requests` entries in the last level.
+    ///
+    /// # Errors
+    /// [`ModelError::NoKeys`] if there is no request.
+    pub fn unshared(requests: u64) -> Result<Popularity, ModelError> {
+        if requests == 0 {
+            return Err(ModelError::NoKeys);
+        }
+        // So many keys that none comes twice, to the last digit of any sum.
+        let keys = UNSHARED_KEYS;
+        let all = Popularity::from_classes(vec![Class { keys, probability: 1.0 / keys }])?;
+        Ok(all.with_live(requests as f64))
+    }
+
+    /// The same with another size of a full last level: where not all keys were requested yet.
+    #[must_use]
+    pub fn with_live(mut self, live: f64) -> Popularity {
+        self.live = live.min(self.live);
+        self
+    }
+
+    /// Of `keys` keys the one of rank `r`, from 1, in proportion to `r` to the power of `-skew`.
+    ///
+    /// Neighbouring ranks are put into one class as long as their probabilities are within 10 %
+    /// of its least popular key, so there are some hundred classes, whatever the number of keys.
+    /// Borders are computed and sums within classes taken by the formula of Euler and Maclaurin:
+    /// no rank is walked but the first few.
+    ///
+    /// # Errors
+    /// [`ModelError::NoKeys`] if there is no key; [`ModelError::OutOfRange`] if the skew is not
+    /// within 0 to 1.6.
+    pub fn zipf(keys: u64, skew: f64) -> Result<Popularity, ModelError> {
+        if !(0.0..=zipf::SKEW_MAX).contains(&skew) {
+            let expected = "0 to 1.6";
+            return Err(ModelError::OutOfRange { what: "skew", found: skew, expected });
+        }
+        if skew == 0.0 {
+            return Popularity::uniform(keys);
+        }
+        Popularity::from_classes(zipf::classes(keys, skew))
+    }
+
+    /// As measured: pairs of a number of keys and how often each of them was requested, in any
+    /// order. Counts within 10 % of each other are put into one class, total requests kept.
+    ///
+    /// Keys that were never requested are unknown to the model, as they cost nothing.
+    ///
+    /// # Errors
+    /// [`ModelError::NoKeys`] if no key was requested.
+    pub fn from_histogram(histogram: &[(u64, u64)]) -> Result<Popularity, ModelError> {
+        let mut counts: Vec<(u64, u64)> = histogram
+            .iter()
+            .copied()
+            .filter(|&(keys, requests)| keys > 0 && requests > 0)
+            .collect();
+        counts.sort_unstable_by_key(|&(_, requests)| requests);
+        let mut classes: Vec<Class> = Vec::new();
+        let mut least = 0.0;
+        for (keys, requests) in counts {
+            let (keys, requests) = (keys as f64, requests as f64);
+            match classes.last_mut() {
+                Some(open) if requests <= least * (1.0 + zipf::CLASS_WIDTH) => {
+                    let sum = open.keys * open.probability + keys * requests;
+                    open.keys += keys;
+                    open.probability = sum / open.keys;
+                }
+                _ => {
+                    least = requests;
+                    classes.push(Class { keys, probability: requests });
+                }
+            }
+        }
+        let total: f64 = classes.iter().map(|class| class.keys * class.probability).sum();
+        for class in &mut classes {
+            class.probability /= total;
+        }
+        Popularity::from_classes(classes)
+    }
+
+    /// Classes whose probabilities, each times its keys, come to 1.
+    fn from_classes(classes: Vec<Class>) -> Result<Popularity, ModelError> {
+        let keys: f64 = classes.iter().map(|class| class.keys).sum();
+        if keys < 1.0 || classes.is_empty() {
+            return Err(ModelError::NoKeys);
+        }
+        let weights: Vec<f64> = classes.iter().map(|class| class.keys).collect();
+        Ok(Popularity::from_weights(classes, &weights, keys))
+    }
+
+    fn from_weights(classes: Vec<Class>, weights: &[f64], live: f64) -> Popularity {
+        // A key that is always requested would give minus infinity, which times 0 is no number.
+        let ln_miss = |class: &Class| (-class.probability).ln_1p().max(f64::MIN_POSITIVE.ln());
+        let terms: Vec<Term> = classes
+            .iter()
+            .zip(weights)
+            .map(|(class, &weight)| Term { weight, ln_miss: ln_miss(class) })
+            .collect();
+        let size_max = weights.iter().sum();
+        let mut popularity = Popularity { classes, terms, size_max, live, first_request: 0.0 };
+        popularity.first_request = 0.5 - popularity.integral_of_sum(1.0);
+        popularity
+    }
+
+    /// The same keys with entries of different sizes, and with deletes: one shape per class, in
+    /// the order of [`classes`](Popularity::classes).
+    ///
+    /// # Derivation
+    /// Let a request for a key of class `i` be a delete with probability `d_i`, independently of
+    /// all others, and let an entry with a value take `b_i` bytes in the mean and a tombstone
+    /// `t_i`. After `p` requests a run holds an entry for a key with probability `1 - (1 - p_i)^p`.
+    /// That entry is the *newest* request for the key, and of what kind and size the newest one is
+    /// doesn't depend on how many there were. So its expected bytes are `(1 - d_i) b_i + d_i t_i`,
+    /// whatever `p`, and those of the run are the sum over classes with `c_i` replaced by `c_i`
+    /// times that. Of a distribution of sizes within a class only the mean matters. In units of the
+    /// mean bytes of a request, which is the same mean weighted by `c_i p_i`, one request has size
+    /// 1, `unique` has slope 1 at its beginning, and every formula of this crate holds as it is.
+    ///
+    /// At the bottom tombstones are dropped, so the last level tends to the sum of
+    /// `c_i (1 - d_i) b_i`: [`live`](Popularity::live). Above the bottom tombstones take space
+    /// like any other entry.
+    ///
+    /// # Errors
+    /// [`ModelError::ShapesDiffer`] if there are not as many shapes as classes;
+    /// [`ModelError::OutOfRange`] for negative sizes, entries without bytes, or a share of deletes
+    /// that is not within 0 to 1.
+    pub fn with_entries(&self, shapes: &[EntryShape]) -> Result<Popularity, ModelError> {
+        if shapes.len() != self.classes.len() {
+            let classes = self.classes.len();
+            return Err(ModelError::ShapesDiffer { classes, shapes: shapes.len() });
+        }
+        shapes.iter().try_for_each(EntryShape::check)?;
+        let pairs = || self.classes.iter().zip(shapes);
+        let request_bytes: f64 =
+            pairs().map(|(class, shape)| class.keys * class.probability * shape.mean_bytes()).sum();
+        let weights: Vec<f64> =
+            pairs().map(|(class, shape)| class.keys * shape.mean_bytes() / request_bytes).collect();
+        let live =
+            pairs().map(|(class, shape)| class.keys * shape.live_bytes() / request_bytes).sum();
+        Ok(Popularity::from_weights(self.classes.clone(), &weights, live))
+    }
+
+    /// The classes, least popular first.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// How many keys there are.
+    pub fn keys(&self) -> f64 {
+        self.classes.iter().map(|class| class.keys).sum()
+    }
+
+    /// What [`unique`](Popularity::unique) tends to: the size of one entry for each key.
+    pub fn size_max(&self) -> f64 {
+        self.size_max
+    }
+
+    /// The size of a full last level, tombstones dropped; without deletes
+    /// [`size_max`](Popularity::size_max).
+    pub fn live(&self) -> f64 {
+        self.live
+    }
+}
+
+impl EntryShape {
+    /// Entries of one size, no deletes.
+    pub fn plain(entry_bytes: f64) -> EntryShape {
+        EntryShape { entry_bytes, tombstone_bytes: 0.0, delete_share: 0.0 }
+    }
+
+    fn mean_bytes(&self) -> f64 {
+        self.live_bytes() + self.delete_share * self.tombstone_bytes
+    }
+
+    fn live_bytes(&self) -> f64 {
+        (1.0 - self.delete_share) * self.entry_bytes
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        let refuse = |what, found, expected| Err(ModelError::OutOfRange { what, found, expected });
+        if !(0.0..=1.0).contains(&self.delete_share) {
+            return refuse("delete share", self.delete_share, "0 to 1");
+        }
+        if !self.entry_bytes.is_finite() || self.entry_bytes <= 0.0 {
+            return refuse("entry bytes", self.entry_bytes, "more than 0");
+        }
+        if !self.tombstone_bytes.is_finite() || self.tombstone_bytes < 0.0 {
+            return refuse("tombstone bytes", self.tombstone_bytes, "at least 0");
+        }
+        // All deletes with tombstones of no bytes: requests would have no size.
+        if self.mean_bytes() <= 0.0 {
+            return refuse("tombstone bytes", self.tombstone_bytes, "more than 0");
+        }
+        Ok(())
+    }
+}
