@@ -16,10 +16,6 @@ pub trait Content {
     /// Whether a move is carried out and counted as a merge.
     const MOVES_ARE_MERGES: bool;
 
-    /// Whether memory stays where it is until the policy takes it; else what the policy leaves in
-    /// memory is flushed.
-    const KEEPS_MEMORY: bool = false;
-
     /// What comes out of `plan`, which has been checked against `tree`. New tables are named from
     /// the tree's next name on, in key order.
     ///
@@ -48,7 +44,8 @@ pub enum Event<'a> {
         /// The change that it comes to.
         edit: &'a TreeEdit,
     },
-    /// There is nothing left to do, and memory is empty.
+    /// There is nothing left to do, and memory is empty but for what a policy that wants blocks
+    /// leaves there.
     Rest {
         /// The tree.
         tree: &'a Tree,
@@ -65,12 +62,15 @@ pub struct Drive<C> {
     view: TreeView,
     policy: Arc<dyn MergePolicy>,
     content: C,
+    /// Room for the edits, one after the other.
+    edit: TreeEdit,
 }
 
 impl<C: Content> Drive<C> {
     /// Drives an empty tree.
     pub fn new(policy: Arc<dyn MergePolicy>, content: C, memtable_bytes: u64) -> Drive<C> {
-        Drive { view: TreeView::new(Tree::new(), memtable_bytes), policy, content }
+        let view = TreeView::new(Tree::new(), memtable_bytes);
+        Drive { view, policy, content, edit: TreeEdit::default() }
     }
 
     /// What the policy sees.
@@ -115,7 +115,8 @@ impl<C: Content> Drive<C> {
     /// As [`settle`](Drive::settle).
     pub fn flush(&mut self, memtable: Slice, observe: &mut Observer<'_>) -> Result<(), SimError> {
         let tree = &mut self.view.tree;
-        TreeEdit::seal(tree.next_run(), memtable).apply_to(tree)?;
+        self.edit.set_to_seal(tree.next_run(), memtable);
+        self.edit.apply_to(tree)?;
         observe(Event::Sealed { tree });
         self.settle(observe)
     }
@@ -126,17 +127,19 @@ impl<C: Content> Drive<C> {
     }
 
     /// Puts `memory`, whose table has the tree's next name, in the place of all that is in memory,
-    /// and settles: memory folded into one run.
+    /// and settles: memory folded into one run, or nothing where all of it has cancelled.
     ///
     /// # Errors
     /// As [`settle`](Drive::settle).
     pub fn replace_memory(
         &mut self,
-        memory: Slice,
+        memory: Option<Slice>,
         observe: &mut Observer<'_>,
     ) -> Result<(), SimError> {
         let tree = &mut self.view.tree;
-        let mut edit = TreeEdit::seal(tree.next_run(), memory);
+        let run = tree.next_run();
+        let seal = |memory| TreeEdit::seal(run, memory);
+        let mut edit = memory.map_or_else(TreeEdit::default, seal);
         edit.remove = tree.memory().runs().iter().map(|run| Input::all(run.id())).collect();
         edit.apply_to(tree)?;
         observe(Event::Sealed { tree });
@@ -144,7 +147,8 @@ impl<C: Content> Drive<C> {
     }
 
     /// Carries out what the policy says, and where it says nothing flushes what is in memory,
-    /// until there is nothing left to do.
+    /// until there is nothing left to do. Under policies that want blocks, what they leave in
+    /// memory stays there.
     ///
     /// # Errors
     /// A plan is illegal or not supported by the content, or the policy never comes to rest. The
@@ -175,15 +179,15 @@ impl<C: Content> Drive<C> {
         }
         let tree = &self.view.tree;
         let outcome = self.content.carry_out(tree, plan)?;
-        let edit = TreeEdit::of_plan(tree, plan, outcome);
-        let edit = edit.map_err(|rule| self.illegal(plan, rule))?;
-        observe(Event::Merge { tree, plan, edit: &edit });
-        edit.apply_to(&mut self.view.tree)?;
+        let made = self.edit.set_to_plan(tree, plan, outcome);
+        made.map_err(|rule| self.illegal(plan, rule))?;
+        observe(Event::Merge { tree, plan, edit: &self.edit });
+        self.edit.apply_to(&mut self.view.tree)?;
         Ok(())
     }
 
     fn flush_left(&self) -> Option<MergePlan> {
-        if C::KEEPS_MEMORY { None } else { MergePlan::flush(&self.view.tree) }
+        if self.policy.wants_blocks() { None } else { MergePlan::flush(&self.view.tree) }
     }
 
     fn illegal(&self, plan: &MergePlan, rule: PlanError) -> SimError {

@@ -38,6 +38,14 @@ pub enum SimError {
         /// The rule that it breaks.
         rule: PlanError,
     },
+    /// Fluid content needs to know how many keys any stretch of writes comes to, and of this
+    /// workload it does not.
+    NotFluid {
+        /// The workload.
+        workload: Spec,
+        /// What is missing.
+        what: &'static str,
+    },
     /// An edit does not fit the tree: the fault of whoever made the edit, not of the policy.
     Edit(EditError),
     /// The operations end early.
@@ -54,6 +62,9 @@ impl fmt::Display for SimError {
                 write!(f, "policy {policy} did not come to rest within {plans} plans")
             }
             SimError::Unsupported { plan, what } => write!(f, "{what}: {plan}"),
+            SimError::NotFluid { workload, what } => {
+                write!(f, "no expected sizes for {workload}: {what}")
+            }
             SimError::BadPlan { plan, rule } => write!(f, "{rule}: {plan}"),
             SimError::Edit(error) => error.fmt(f),
             SimError::Workload(error) => error.fmt(f),

@@ -34,6 +34,11 @@ pub struct Figures {
     pub space_cost_peak: f64,
     /// The most of that within each flush, from its memtable's sealing to rest; mean over flushes.
     pub space_cost_mean: f64,
+    /// Data blocks written below memory per megabyte (10^6 bytes) of requests, a request counting
+    /// for the logical bytes of the entry that it writes; blocks that merges kept cost nothing.
+    ///
+    /// Source: Thonangi & Yang, section V ("Metrics of comparison").
+    pub write_cost_blocks: f64,
     /// What the write costs are made of.
     pub parts: Parts,
 }
@@ -41,7 +46,9 @@ pub struct Figures {
 /// What has been done, in counts and logical bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Memtables that left memory.
+    /// Memtables sealed.
+    pub sealed: u64,
+    /// Memtables that left memory as a whole.
     pub flushes: u64,
     /// Bytes of those memtables.
     pub flush_bytes: u64,
@@ -58,6 +65,13 @@ pub struct Parts {
     pub merge_written_bytes: u64,
     /// Bytes that merges took over without rewriting them.
     pub reused_bytes: u64,
+    /// Data blocks written by flushes and merges.
+    pub blocks_written: u64,
+    /// Data blocks that merges took over.
+    pub blocks_reused: u64,
+    /// Bytes of all requests that wrote, up to the memtable that was sealed last; 0 where nobody
+    /// tells.
+    pub requested_bytes: u64,
     /// Moves.
     pub moves: u64,
     /// Bytes moved.
@@ -93,7 +107,14 @@ impl FigureCounter {
     /// A memtable was sealed when the newest versions that are not deleted came to `live_bytes`,
     /// those in memory included.
     pub fn sealed(&mut self, live_bytes: u64) {
+        self.parts.sealed += 1;
         self.live_bytes = live_bytes;
+    }
+
+    /// All requests that wrote, up to the memtable that is sealed next, came to `bytes` logical
+    /// bytes.
+    pub fn requested(&mut self, bytes: u64) {
+        self.parts.requested_bytes = bytes;
     }
 
     /// `edit` is about to be applied to `tree`.
@@ -121,6 +142,8 @@ impl FigureCounter {
         parts.moves += counters.moves;
         parts.moved_bytes += counters.bytes_moved;
         parts.reused_bytes += counters.bytes_reused;
+        parts.blocks_written += counters.blocks_written;
+        parts.blocks_reused += counters.blocks_reused;
         if counters.flushes > 0 {
             parts.flush_written_bytes += counters.bytes_written;
         } else {
@@ -166,6 +189,7 @@ impl FigureCounter {
             runs_max: self.runs_max,
             space_cost_peak: self.space_cost_peak,
             space_cost_mean: ratio(self.space_cost_sum, self.rests),
+            write_cost_blocks: ratio(parts.blocks_written as f64 * 1e6, parts.requested_bytes),
             parts,
         }
     }

@@ -9,6 +9,8 @@
 //! * [`UnitContent`] counts by size alone: data never overlap. A million flushes take seconds.
 //! * [`KeyedContent`] holds every entry, so that updates, deletes and locality count as they do in
 //!   the store.
+//! * [`FluidContent`] holds expected sizes: what keyed simulations come to on average, in time that
+//!   does not grow with the number of keys.
 //!
 //! [`simulate_unit`] and [`simulate_keyed`] run whole simulations and return [`Figures`]. An
 //! observer sees every plan, edit and rest; [`FigureCounter`] makes the figures from those, and can
@@ -31,14 +33,16 @@ mod blocks;
 mod drive;
 mod error;
 mod figures;
+mod fluid;
 mod keyed;
 mod simulate;
 mod unit;
 
-pub use blocks::{BlockContent, BlockFigures, BlockSim, BlockSizes};
+pub use blocks::{BlockContent, BlockFigures, BlockRecord, BlockSim, BlockSizes};
 pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts};
-pub use keyed::{KeyedContent, KeyedSim, rank_key};
+pub use fluid::{FluidContent, FluidWorkload, simulate_fluid};
+pub use keyed::{KeyedContent, KeyedSim, Record, rank_key};
 pub use simulate::{KeyedWorkload, Simulation, simulate_keyed, simulate_unit};
 pub use unit::{UNIT_BYTES, UnitContent};

@@ -1,9 +1,9 @@
 //! Whole simulations: a policy, its input, and what came of it.
 
 use crate::drive::Observer;
-use crate::{Content, Drive, Event, FigureCounter, Figures, KeyedSim, SimError, UnitContent};
+use crate::{Drive, Event, FigureCounter, Figures, KeyedSim, SimError, UnitContent};
 use lsmith_policy::MergePolicy;
-use lsmith_tree::{EntryKind, Slice, Tree, logical_bytes};
+use lsmith_tree::{EntryKind, Tree, logical_bytes};
 use lsmith_workload::{LiveBytes, OpKind, Ranks, Workload};
 use std::sync::Arc;
 
@@ -28,22 +28,19 @@ impl Simulation {
     }
 }
 
-/// Seals `memtable` while `live_bytes` are live, settles, and counts what it costs.
-pub(crate) fn flush<C: Content>(
-    drive: &mut Drive<C>,
-    memtable: Slice,
+/// Counts an event while `live_bytes` are live, and passes it on.
+pub(crate) fn counted(
+    event: Event<'_>,
     live_bytes: u64,
     counter: &mut FigureCounter,
     observe: &mut Observer<'_>,
-) -> Result<(), SimError> {
-    drive.flush(memtable, &mut |event| {
-        match event {
-            Event::Sealed { .. } => counter.sealed(live_bytes),
-            Event::Merge { tree, edit, .. } => counter.merge(tree, edit),
-            Event::Rest { tree } => counter.rest(tree),
-        }
-        observe(event);
-    })
+) {
+    match event {
+        Event::Sealed { .. } => counter.sealed(live_bytes),
+        Event::Merge { tree, edit, .. } => counter.merge(tree, edit),
+        Event::Rest { tree } => counter.rest(tree),
+    }
+    observe(event);
 }
 
 /// Flushes memtables of the given sizes in bytes, in unit content: `repeat_n(UNIT_BYTES, 1000)`
@@ -64,7 +61,7 @@ pub fn simulate_unit(
     for bytes in flush_bytes {
         live_bytes += bytes;
         let memtable = UnitContent::memtable(drive.tree(), bytes);
-        flush(&mut drive, memtable, live_bytes, &mut counter, observe)?;
+        drive.flush(memtable, &mut |event| counted(event, live_bytes, &mut counter, observe))?;
     }
     Ok(Simulation { figures: counter.figures(), tree: drive.into_tree() })
 }
@@ -122,7 +119,7 @@ pub fn simulate_keyed(
         sim.write(kind, rank, u32::try_from(bytes).expect("values end far below 4 GiB"));
         if sim.is_full() {
             sim.flush(live.bytes(), observe)?;
-            if sim.tree().flushes() >= flushes_max {
+            if sim.sealed() >= flushes_max {
                 break;
             }
         }

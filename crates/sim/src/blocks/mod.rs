@@ -3,12 +3,11 @@
 //!
 //! Every record counts the same, deletes too. Memory is one sorted buffer that takes writes while
 //! windows of it are merged away; below it every level is a run of blocks. A merge writes blocks,
-//! or keeps old ones where no other input has keys, and the figures count blocks written.
+//! or keeps old ones where no other input has keys, and the figures count blocks written. The
+//! content is keyed content with small records, so merges are the same as there.
 
-mod content;
-mod merge;
+mod record;
 mod run;
-mod table;
 
-pub use content::BlockContent;
-pub use run::{BlockFigures, BlockSim, BlockSizes};
+pub use record::BlockRecord;
+pub use run::{BlockContent, BlockFigures, BlockSim, BlockSizes};

@@ -1,7 +1,7 @@
 //! Requests in, blocks out.
 
-use super::content::BlockContent;
-use super::table::{BlockTable, Record};
+use super::BlockRecord;
+use crate::keyed::{KeyedContent, Record, rank_from};
 use crate::{Drive, Event, SimError};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{EntryKind, Input, KeyRange, LevelId, Tree};
@@ -35,6 +35,9 @@ pub struct BlockFigures {
     pub write_cost_blocks: f64,
 }
 
+/// Records of every table.
+pub type BlockContent = KeyedContent<BlockRecord>;
+
 /// A tree under a policy that counts in blocks, with memory as its sorted top level.
 #[derive(Debug)]
 pub struct BlockSim {
@@ -49,7 +52,7 @@ impl BlockSim {
     /// An empty tree under `policy`.
     pub fn new(policy: &Arc<dyn MergePolicy>, sizes: BlockSizes) -> BlockSim {
         let block_bytes = sizes.per_block as u64 * sizes.record_bytes;
-        let content = BlockContent::new(sizes.per_block, sizes.record_bytes);
+        let content = BlockContent::new(block_bytes, true);
         let memtable_bytes = sizes.memory_blocks * block_bytes;
         let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
         drive.set_block_bytes(block_bytes);
@@ -76,12 +79,12 @@ impl BlockSim {
 
     /// Shows the policy all of memory, packed into blocks from the smallest key, and settles.
     fn merge(&mut self) -> Result<(), SimError> {
-        let records = self.memory.iter().map(|(&key, &kind)| Record { key, kind }).collect();
+        let bytes = u32::try_from(self.sizes.record_bytes).expect("a block is far below 4 GiB");
+        let record = |(&key, &kind): (&u32, &EntryKind)| BlockRecord::new(key, bytes, kind);
         let id = self.drive.tree().next_table();
-        let packed = BlockTable::packed(records, self.sizes.per_block);
-        let slice = self.drive.content_mut().add(id, packed);
+        let slice = self.drive.content_mut().add(id, self.memory.iter().map(record));
         let taken = &mut Vec::new();
-        self.drive.replace_memory(slice, &mut |event| {
+        self.drive.replace_memory(Some(slice), &mut |event| {
             if let Event::Merge { tree, plan, .. } = event {
                 let in_memory = |input: &&Input| {
                     tree.run(input.run).is_some_and(|(level, _)| level == LevelId::Memory)
@@ -90,7 +93,7 @@ impl BlockSim {
             }
         })?;
         for range in taken {
-            let (from, upto) = super::table::numbers(range);
+            let (from, upto) = numbers(range);
             let keys: Vec<u32> = self.memory.range(from..=upto).map(|(&key, _)| key).collect();
             self.forget(&keys);
         }
@@ -108,9 +111,7 @@ impl BlockSim {
         let content = self.drive.content();
         let mut net: BTreeMap<u32, EntryKind> = BTreeMap::new();
         for run in self.tree().disk_runs().rev() {
-            for record in content.records(run, &KeyRange::ALL) {
-                net.insert(record.key, record.kind);
-            }
+            net.extend(content.entries(run).map(|record| (record.rank(), record.kind())));
         }
         net.extend(&self.memory);
         net.into_iter().filter(|(_, kind)| !kind.is_tombstone()).map(|(key, _)| key).collect()
@@ -152,4 +153,12 @@ impl BlockSim {
             write_cost_blocks: blocks_written as f64 * 1e6 / (bytes.max(1)) as f64,
         }
     }
+}
+
+/// The first and the last number within `range`.
+fn numbers(range: &KeyRange) -> (u32, u32) {
+    let number = |rank: u64| u32::try_from(rank).unwrap_or(u32::MAX);
+    let from = number(rank_from(&range.start));
+    let end = range.end.as_ref().map_or(u64::MAX, |end| rank_from(end));
+    (from, number(end.saturating_sub(1)).max(from))
 }

@@ -1,10 +1,12 @@
 //! Keyed content: what lies in each table, entry by entry.
 
-use super::entry::{Entry, merge};
-use super::table::{cut, size, table, within};
+use super::entry::{Entry, Record};
+use super::merge::{Pieces, merge};
+use super::table::{Builder, Held, Layout, Part};
 use crate::{Content, SimError};
 use lsmith_tree::{
-    KeyRange, LevelId, MergePlan, Mode, Outcome, Place, Run, Slice, Table, TableId, Tree,
+    BLOCK_BYTES_USUAL, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, Run, Slice, TableId,
+    Tree,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,77 +14,138 @@ use std::sync::Arc;
 /// Sorted entries of every table, memtables included.
 ///
 /// Merges follow the rules of the store: versions of a key come to their net effect, tombstones
-/// go where nothing lies beneath the merge, and tables are cut between keys. Nobody holds a
-/// snapshot. Keys in trees and plans are [ranks](super::rank_key).
-#[derive(Clone, Debug, Default)]
-pub struct KeyedContent {
-    tables: BTreeMap<TableId, Held>,
-}
-
-/// A table for as long as somebody knows it.
+/// go where nothing lies beneath the merge, tables and blocks are cut by the same rules, and
+/// merges that mind blocks keep and join the same ones. Nobody holds a snapshot. Keys in trees and
+/// plans are [ranks](super::rank_key).
 #[derive(Clone, Debug)]
-struct Held {
-    table: Arc<Table>,
-    entries: Vec<Entry>,
+pub struct KeyedContent<R = Entry> {
+    pub(super) tables: BTreeMap<TableId, Held<R>>,
+    pub(super) layout: Layout,
 }
 
-impl KeyedContent {
+impl<R: Record> Default for KeyedContent<R> {
+    fn default() -> KeyedContent<R> {
+        KeyedContent::new(BLOCK_BYTES_USUAL, false)
+    }
+}
+
+impl<R: Record> KeyedContent<R> {
+    /// No tables yet. `by_block` is whether profiles have a point at every border of a block.
+    pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<R> {
+        KeyedContent { tables: BTreeMap::new(), layout: Layout { block_bytes, by_block } }
+    }
+
+    /// From now on, whether profiles have a point at every border of a block.
+    pub(crate) fn set_by_block(&mut self, by_block: bool) {
+        self.layout.by_block = by_block;
+    }
+
     /// A new table of `entries`, at least one, in key order.
-    pub(super) fn add(&mut self, id: TableId, mut entries: Vec<Entry>) -> Slice {
-        entries.shrink_to_fit();
-        let table = Arc::new(table(id, &entries));
-        self.tables.insert(id, Held { table: Arc::clone(&table), entries });
+    pub(crate) fn add(&mut self, id: TableId, entries: impl ExactSizeIterator<Item = R>) -> Slice {
+        let mut builder = Builder::new(self.layout, entries.len());
+        entries.for_each(|entry| builder.push(entry));
+        self.hold(builder.finish(id))
+    }
+
+    /// A new table of the net effect of `newest`, in key order, over all of `runs`, newest first;
+    /// `None` where nothing is left.
+    pub(crate) fn fold(&mut self, id: TableId, newest: &[R], runs: &[Arc<Run>]) -> Option<Slice> {
+        let sides = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
+        let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(sides).collect();
+        let mut builder = Builder::new(self.layout, sides.iter().map(Pieces::len).sum());
+        merge(sides, false, |entry| builder.push(entry));
+        (builder.len() > 0).then(|| self.hold(builder.finish(id)))
+    }
+
+    pub(super) fn hold(&mut self, held: Held<R>) -> Slice {
+        let table = Arc::clone(&held.table);
+        self.tables.insert(table.id, held);
         Slice::whole(table)
     }
 
-    /// The entries that are visible through `slice`.
-    fn entries(&self, slice: &Slice) -> &[Entry] {
-        let entries = &self.tables[&slice.table().id].entries;
-        &entries[within(entries, slice.range())]
+    /// What is visible of `run` within `range`.
+    pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
+        let slices = run.clip(range);
+        let parts = slices.map(|slice| self.tables[&slice.table().id].part(slice.range()));
+        parts.collect()
+    }
+
+    fn pieces(&self, run: &Run, range: &KeyRange) -> Pieces<'_, R> {
+        Pieces::of(&self.parts(run, range))
+    }
+
+    /// The entries of `run`, in key order.
+    pub(crate) fn entries(&self, run: &Run) -> impl Iterator<Item = R> {
+        let parts = self.parts(run, &KeyRange::ALL).into_iter();
+        parts.flat_map(|part| part.entries()).copied()
     }
 
     /// Every live key of `tree` by rank, with the logical bytes of its newest version: what a scan
     /// of everything would find.
     pub fn live(&self, tree: &Tree) -> Vec<(u64, u64)> {
-        let mut entries = Vec::new();
-        for (_, run) in tree.runs() {
-            self.copy(run, &KeyRange::ALL, &mut entries);
-        }
-        merge(&mut entries, true);
-        entries.iter().map(|entry| (u64::from(entry.rank), u64::from(entry.bytes))).collect()
+        let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
+        let mut live = Vec::new();
+        merge(sides, true, |entry: R| live.push((u64::from(entry.rank()), entry.bytes())));
+        live
     }
 
-    fn copy(&self, run: &Run, range: &KeyRange, entries: &mut Vec<Entry>) {
-        for slice in run.clip(range) {
-            entries.extend_from_slice(self.entries(&slice));
-        }
-    }
-
+    /// A merge that writes all anew.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
+        let bottom = tree.is_bottom_for(plan).map_err(illegal)?;
         let mut outcome = Outcome::default();
-        let mut entries = Vec::new();
+        let mut sides = Vec::new();
         for (level, run, range) in inputs(tree, plan) {
-            let from = entries.len();
-            self.copy(run, range, &mut entries);
-            match level {
-                LevelId::Memory => outcome.from_memory += size(&entries[from..]),
-                LevelId::Disk(_) => outcome.read += size(&entries[from..]),
-            }
+            let parts = self.parts(run, range);
+            self.count_input(level, &parts, &mut outcome);
+            sides.push(Pieces::of(&parts));
         }
-        let dropped = merge(&mut entries, tree.is_bottom_for(plan).map_err(illegal)?);
+        let entries_max: usize = sides.iter().map(Pieces::len).sum();
+        let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
+        let mut builder =
+            Builder::new(self.layout, table_entries(&outcome, cut_bytes, entries_max));
+        let mut done = Vec::new();
+        let dropped = merge(sides, bottom, |entry| {
+            if builder.bytes() >= cut_bytes {
+                let next = Builder::new(self.layout, builder.len());
+                done.push(std::mem::replace(&mut builder, next));
+            }
+            builder.push(entry);
+        });
+        done.extend((builder.len() > 0).then_some(builder));
         outcome.entries_dropped = dropped.entries;
         outcome.dropped_below = dropped.below;
-        outcome.written = size(&entries);
-        let ids = (tree.next_table().0..).map(TableId);
-        let tables = cut(entries, plan.cut_bytes).into_iter();
-        outcome.slices = ids.zip(tables).map(|(id, entries)| self.add(id, entries)).collect();
+        for (id, builder) in (tree.next_table().0..).map(TableId).zip(done) {
+            outcome.blocks.written += builder.blocks();
+            let slice = self.hold(builder.finish(id));
+            outcome.written += slice.size();
+            outcome.slices.push(slice);
+        }
         Ok(outcome)
+    }
+
+    /// Counts what an input holds.
+    pub(super) fn count_input(&self, level: LevelId, parts: &[Part<'_, R>], outcome: &mut Outcome) {
+        let size = parts.iter().map(Part::size).sum();
+        match level {
+            LevelId::Memory => outcome.from_memory += size,
+            LevelId::Disk(_) => {
+                outcome.read += size;
+                outcome.blocks.read += parts.iter().map(Part::block_count).sum::<u64>();
+            }
+        }
     }
 }
 
+/// About how many entries a table of the output has: as many as fit into `cut_bytes`, at most all.
+fn table_entries(outcome: &Outcome, cut_bytes: u64, entries: usize) -> usize {
+    let bytes = outcome.from_memory.bytes + outcome.read.bytes;
+    let mean = (bytes / entries.max(1) as u64).max(1);
+    entries.min((cut_bytes / mean) as usize + 2)
+}
+
 /// The inputs of a plan, newest first.
-fn inputs<'a>(
+pub(super) fn inputs<'a>(
     tree: &'a Tree,
     plan: &'a MergePlan,
 ) -> impl Iterator<Item = (LevelId, &'a Arc<Run>, &'a KeyRange)> {
@@ -92,7 +155,7 @@ fn inputs<'a>(
     })
 }
 
-impl Content for KeyedContent {
+impl<R: Record> Content for KeyedContent<R> {
     const MOVES_ARE_MERGES: bool = false;
 
     fn carry_out(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
@@ -100,9 +163,10 @@ impl Content for KeyedContent {
             let what = "keyed content knows no append tables";
             return Err(SimError::Unsupported { plan: Box::new(plan.clone()), what });
         }
-        match plan.mode {
-            Mode::Merge => self.merge(tree, plan),
-            Mode::Move => {
+        match (plan.mode, plan.reuse) {
+            (Mode::Merge, None) => self.merge(tree, plan),
+            (Mode::Merge, Some(reuse)) => self.merge_blocks(tree, plan, reuse),
+            (Mode::Move, _) => {
                 let clips = inputs(tree, plan).flat_map(|(_, run, range)| run.clip(range));
                 let mut slices: Vec<Slice> = clips.collect();
                 slices.sort_by(|left, right| left.range().start.cmp(&right.range().start));

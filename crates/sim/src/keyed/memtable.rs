@@ -1,42 +1,85 @@
 //! The active memtable.
 
-use super::entry::Entry;
+use super::entry::{Entry, Record};
 use lsmith_policy::is_memtable_full;
+
+/// Slots of a new index, a power of two.
+const SLOTS_MIN: usize = 1 << 10;
 
 /// The newest version of each key written since the last seal, as the net effect of all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memtable {
     /// In the order of first writes. An entry of 0 bytes stands for a pair that has cancelled.
     entries: Vec<Entry>,
-    /// The index of each rank in `entries`, plus one; 0 where it has none.
-    slots: Vec<u32>,
+    /// Where the entries of ranks are. Small enough for the caches of a processor, where one slot
+    /// per rank of a large key space is not.
+    index: Index,
     bytes: u64,
     written_bytes: u64,
+}
+
+/// An open hash table: rank and place of each entry.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    /// The rank, and the place plus one; 0 for an empty slot.
+    slots: Vec<(u32, u32)>,
+    used: usize,
+}
+
+impl Index {
+    /// The place of `rank`, or the one given, which it then has.
+    fn place_or(&mut self, rank: u32, new: usize) -> Option<usize> {
+        if self.used * 2 >= self.slots.len() {
+            self.grow();
+        }
+        let mask = self.slots.len() - 1;
+        let mut at = Index::hash(rank) & mask;
+        loop {
+            match self.slots[at] {
+                (_, 0) => break,
+                (found, place) if found == rank => return Some(place as usize - 1),
+                _ => at = (at + 1) & mask,
+            }
+        }
+        self.slots[at] = (rank, u32::try_from(new + 1).expect("as many as ranks"));
+        self.used += 1;
+        None
+    }
+
+    /// Neighbouring ranks, and multiples of a number, end far from each other.
+    fn hash(rank: u32) -> usize {
+        (u64::from(rank).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
+    }
+
+    fn grow(&mut self) {
+        let slots = vec![(0, 0); (self.slots.len() * 2).max(SLOTS_MIN)];
+        let old = std::mem::replace(&mut self.slots, slots);
+        self.used = 0;
+        for (rank, place) in old.into_iter().filter(|(_, place)| *place > 0) {
+            self.place_or(rank, place as usize - 1);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.slots.fill((0, 0));
+        self.used = 0;
+    }
 }
 
 impl Memtable {
     /// Takes a write, the newest of all.
     pub(super) fn write(&mut self, entry: Entry) {
-        self.written_bytes += u64::from(entry.bytes);
-        let rank = entry.rank as usize;
-        if rank >= self.slots.len() {
-            self.slots.resize(rank + 1, 0);
-        }
-        let Some(index) = self.slots[rank].checked_sub(1) else {
+        self.written_bytes += entry.bytes();
+        let Some(place) = self.index.place_or(entry.rank(), self.entries.len()) else {
             self.entries.push(entry);
-            self.slots[rank] = u32::try_from(self.entries.len()).expect("as many as ranks");
-            self.bytes += u64::from(entry.bytes);
+            self.bytes += entry.bytes();
             return;
         };
-        let older = &mut self.entries[index as usize];
-        self.bytes -= u64::from(older.bytes);
-        match entry.over(Some(*older).filter(|older| older.bytes > 0)) {
-            Some(net) => {
-                self.bytes += u64::from(net.bytes);
-                *older = net;
-            }
-            None => older.bytes = 0,
-        }
+        let older = &mut self.entries[place];
+        self.bytes -= older.bytes();
+        let net = if older.bytes() > 0 { entry.over(*older) } else { Some(entry) };
+        self.bytes += net.map_or(0, Entry::bytes);
+        *older = net.unwrap_or(Entry::new(entry.rank(), 0, entry.seq(), entry.kind()));
     }
 
     /// Logical bytes of all entries.
@@ -52,12 +95,10 @@ impl Memtable {
     /// All entries in key order; the memtable is then empty.
     pub(super) fn take(&mut self) -> Vec<Entry> {
         let mut entries = std::mem::take(&mut self.entries);
-        for entry in &entries {
-            self.slots[entry.rank as usize] = 0;
-        }
+        self.index.clear();
         (self.bytes, self.written_bytes) = (0, 0);
-        entries.retain(|entry| entry.bytes > 0);
-        entries.sort_unstable_by_key(|entry| entry.rank);
+        entries.retain(|entry| entry.bytes() > 0);
+        entries.sort_unstable_by_key(|entry| entry.rank());
         entries
     }
 }

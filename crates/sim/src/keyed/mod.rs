@@ -1,11 +1,17 @@
 //! Keyed simulation: every key has its place, so that locality, updates and deletes count.
 
+mod blocks;
 mod content;
 mod entry;
 mod memtable;
+mod merge;
+mod preserve;
 mod run;
 mod table;
 
 pub use content::KeyedContent;
+pub use entry::Record;
+pub(crate) use entry::{is_tombstone, kind_of};
 pub use run::KeyedSim;
+pub(crate) use table::rank_from;
 pub use table::rank_key;

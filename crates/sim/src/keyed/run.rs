@@ -4,10 +4,10 @@ use super::KeyedContent;
 use super::entry::Entry;
 use super::memtable::Memtable;
 use crate::drive::Observer;
-use crate::simulate::flush;
-use crate::{Drive, FigureCounter, Figures, SimError, Simulation};
+use crate::simulate::counted;
+use crate::{Drive, Event, FigureCounter, Figures, SimError, Simulation};
 use lsmith_policy::MergePolicy;
-use lsmith_tree::{EntryKind, SeqNo, Tree};
+use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, SeqNo, Tree};
 use std::sync::Arc;
 
 /// A keyed simulation: takes writes, seals a memtable when it is full, and lets the policy come to
@@ -19,28 +19,34 @@ pub struct KeyedSim {
     counter: FigureCounter,
     seal_bytes: u64,
     last_seq: SeqNo,
+    /// Logical bytes of all writes.
+    requested_bytes: u64,
+    /// Memtables sealed.
+    sealed: u64,
 }
 
 impl KeyedSim {
     /// An empty tree under `policy`, with memtables of `memtable_bytes` logical bytes unless the
     /// policy seals them earlier.
     pub fn new(policy: &Arc<dyn MergePolicy>, memtable_bytes: u64) -> KeyedSim {
-        let drive = Drive::new(Arc::clone(policy), KeyedContent::default(), memtable_bytes);
+        let content = KeyedContent::new(BLOCK_BYTES_USUAL, policy.wants_blocks());
+        let drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
         KeyedSim {
             seal_bytes: policy.seal_bytes(drive.view()),
             drive,
             memtable: Memtable::default(),
             counter: FigureCounter::new(),
             last_seq: SeqNo::default(),
+            requested_bytes: 0,
+            sealed: 0,
         }
     }
 
     /// Writes an entry of `bytes` logical bytes (key, value and 8, at least 1) for the key of
     /// rank `rank`.
-    ///
-    /// Ranks should be dense: memory grows with the greatest.
     pub fn write(&mut self, kind: EntryKind, rank: u32, bytes: u32) {
         self.last_seq.0 += 1;
+        self.requested_bytes += u64::from(bytes);
         self.memtable.write(Entry::new(rank, bytes, self.last_seq, kind));
     }
 
@@ -52,6 +58,8 @@ impl KeyedSim {
     /// Seals the memtable, unless it is empty, and settles. `live_bytes` are those of the newest
     /// versions of all keys that are not deleted.
     ///
+    /// Under a policy that wants blocks the memtable is folded together with what is in memory.
+    ///
     /// # Errors
     /// The policy proposes an illegal plan, or one that keyed content can't carry out, or never
     /// comes to rest.
@@ -61,13 +69,31 @@ impl KeyedSim {
         }
         let id = self.drive.tree().next_table();
         let entries = self.memtable.take();
-        let memtable = self.drive.content_mut().add(id, entries);
-        flush(&mut self.drive, memtable, live_bytes, &mut self.counter, observe)
+        self.sealed += 1;
+        self.counter.requested(self.requested_bytes);
+        let counter = &mut self.counter;
+        let observe = &mut |event: Event<'_>| counted(event, live_bytes, counter, observe);
+        if self.drive.policy().wants_blocks() {
+            let memory = self.drive.tree().memory().runs().to_vec();
+            let folded = self.drive.content_mut().fold(id, &entries, &memory);
+            self.drive.replace_memory(folded, observe)?;
+        } else {
+            let memtable = self.drive.content_mut().add(id, entries.into_iter());
+            self.drive.flush(memtable, observe)?;
+        }
+        self.seal_bytes = self.drive.policy().seal_bytes(self.drive.view());
+        Ok(())
+    }
+
+    /// How many memtables have been sealed.
+    pub fn sealed(&self) -> u64 {
+        self.sealed
     }
 
     /// Hands the tree over to another policy, which is first asked at the next flush.
     pub fn set_policy(&mut self, policy: &Arc<dyn MergePolicy>) {
         self.seal_bytes = policy.seal_bytes(self.drive.view());
+        self.drive.content_mut().set_by_block(policy.wants_blocks());
         self.drive.set_policy(Arc::clone(policy));
     }
 

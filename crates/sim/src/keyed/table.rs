@@ -1,8 +1,11 @@
-//! Tables of entries, and how ranks are written as keys.
+//! Tables of entries: how they are built, and how ranks are written as keys.
 
-use super::entry::Entry;
-use lsmith_tree::{Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId};
+use super::entry::Record;
+use lsmith_tree::{
+    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId, blocks,
+};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The key that stands for `rank` in trees and plans: its eight bytes, so that order is kept.
 pub fn rank_key(rank: u64) -> Key {
@@ -10,7 +13,7 @@ pub fn rank_key(rank: u64) -> Key {
 }
 
 /// The least rank whose key is at or above `key`.
-fn rank_from(key: &[u8]) -> u64 {
+pub(crate) fn rank_from(key: &[u8]) -> u64 {
     let mut first = [0; 8];
     let bytes = key.len().min(8);
     first[..bytes].copy_from_slice(&key[..bytes]);
@@ -18,108 +21,311 @@ fn rank_from(key: &[u8]) -> u64 {
 }
 
 /// Which of `entries`, in key order, have their keys in `range`.
-pub(super) fn within(entries: &[Entry], range: &KeyRange) -> Range<usize> {
+fn within<R: Record>(entries: &[R], range: &KeyRange) -> Range<usize> {
     let place = |key: &[u8]| {
         let rank = rank_from(key);
-        entries.partition_point(|entry| u64::from(entry.rank) < rank)
+        entries.partition_point(|entry| u64::from(entry.rank()) < rank)
     };
     let from = if range.start.is_empty() { 0 } else { place(&range.start) };
     from..range.end.as_ref().map_or(entries.len(), |end| place(end).max(from))
 }
 
-/// What `entries` come to.
-pub(super) fn size(entries: &[Entry]) -> Size {
-    entries.iter().fold(Size::default(), |size, entry| size + entry_size(*entry))
+/// The keys from that of `first` to that of `last`.
+pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
+    let key = |entry: R| u64::from(entry.rank()).to_be_bytes();
+    KeyRange::inclusive(&key(first), &key(last))
 }
 
-fn entry_size(entry: Entry) -> Size {
-    let tombstones = u64::from(entry.kind().is_tombstone());
-    Size { bytes: u64::from(entry.bytes), entries: 1, tombstones }
+/// A table: what trees know of it, and its entries in key order.
+#[derive(Clone, Debug)]
+pub(super) struct Held<R> {
+    pub(super) table: Arc<Table>,
+    pub(super) entries: Vec<R>,
 }
 
-/// The facts about a table of `entries`, at least one, in key order. Its profile has a point at
-/// the first key behind each multiple of the profile's step, as in tables of the store.
-pub(super) fn table(id: TableId, entries: &[Entry]) -> Table {
-    let mut table = Table { id, seq_min: SeqNo::MAX, ..Table::default() };
-    let mut mark_bytes = PROFILE_STEP_BYTES;
-    for entry in entries {
-        if table.size.bytes >= mark_bytes {
-            let key = rank_key(u64::from(entry.rank));
-            table.profile.push(ProfilePoint { key, below: table.size, after: None });
-            mark_bytes = (table.size.bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
+impl<R: Record> Held<R> {
+    /// The entries that are visible through `range`.
+    pub(super) fn part(&self, range: &KeyRange) -> Part<'_, R> {
+        let all = range.covers(&self.table.range);
+        let found = if all { 0..self.entries.len() } else { within(&self.entries, range) };
+        let points = &self.table.profile;
+        let point = points.partition_point(|point| point.below.entries <= found.start as u64);
+        Part { held: self, from: found.start, upto: found.end, point }
+    }
+}
+
+/// Neighbouring entries of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<'a, R> {
+    pub(super) held: &'a Held<R>,
+    pub(super) from: usize,
+    pub(super) upto: usize,
+    /// The first profile point of the table that lies behind `from`.
+    pub(super) point: usize,
+}
+
+impl<'a, R: Record> Part<'a, R> {
+    pub(super) fn entries(&self) -> &'a [R] {
+        &self.held.entries[self.from..self.upto]
+    }
+
+    /// Where the block ends that begins at `from`.
+    pub(super) fn block_end(&self) -> usize {
+        let point = self.held.table.profile.get(self.point);
+        point.map_or(self.upto, |point| self.upto.min(point.below.entries as usize))
+    }
+
+    /// The part behind the first block.
+    pub(super) fn behind_block(self) -> Part<'a, R> {
+        Part { from: self.block_end(), point: self.point + 1, ..self }
+    }
+
+    /// The last block.
+    pub(super) fn last_block(self) -> Part<'a, R> {
+        let points = &self.held.table.profile;
+        let point = points.partition_point(|point| point.below.entries < self.upto as u64);
+        match points[..point].last() {
+            Some(last) if last.below.entries as usize > self.from => {
+                Part { from: last.below.entries as usize, point, ..self }
+            }
+            _ => self,
         }
-        table.size += entry_size(*entry);
-        table.seq_min = table.seq_min.min(entry.seq());
-        table.seq_max = table.seq_max.max(entry.seq());
     }
-    let key_of = |entry: &Entry| u64::from(entry.rank).to_be_bytes();
-    if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
-        table.range = KeyRange::inclusive(&key_of(first), &key_of(last));
+
+    /// What the first block comes to.
+    pub(super) fn block_size(&self) -> Size {
+        let table = &*self.held.table;
+        let from = match self.point.checked_sub(1) {
+            Some(point) => table.profile[point].below,
+            None => Size::default(),
+        };
+        let upto = table.profile.get(self.point).map_or(table.size, |point| point.below);
+        let end = self.block_end();
+        if from.entries == self.from as u64 && upto.entries == end as u64 {
+            return upto - from;
+        }
+        self.held.entries[self.from..end].iter().map(|entry| entry.size()).sum()
     }
-    table
+
+    /// What all of it comes to.
+    pub(super) fn size(&self) -> Size {
+        let table = &*self.held.table;
+        if self.upto - self.from == self.held.entries.len() {
+            return table.size;
+        }
+        let last = self.last_block();
+        if last.from <= self.from {
+            return self.block_size();
+        }
+        let first = self.block_size();
+        let between = table.profile[last.point - 1].below - table.profile[self.point].below;
+        first + between + last.block_size()
+    }
+
+    /// The blocks, each a part.
+    pub(super) fn blocks(self) -> impl Iterator<Item = Part<'a, R>> {
+        let mut rest = self;
+        std::iter::from_fn(move || {
+            let block = Part { upto: rest.block_end(), ..rest };
+            rest = rest.behind_block();
+            (block.from < block.upto).then_some(block)
+        })
+    }
+
+    /// How many blocks.
+    pub(super) fn block_count(&self) -> u64 {
+        if self.from == self.upto {
+            return 0;
+        }
+        (self.last_block().point - self.point) as u64 + 1
+    }
+
+    /// The keys.
+    pub(super) fn range(&self) -> KeyRange {
+        range_of(self.held.entries[self.from], self.held.entries[self.upto - 1])
+    }
 }
 
-/// Cuts merged entries into tables: behind each key with which a table has reached `cut_bytes`.
-pub(super) fn cut(entries: Vec<Entry>, cut_bytes: Option<u64>) -> Vec<Vec<Entry>> {
-    let mut tables = Vec::new();
-    let (mut from, mut bytes) = (0, 0);
-    for (index, entry) in entries.iter().enumerate() {
-        bytes += u64::from(entry.bytes);
-        if cut_bytes.is_some_and(|cut| bytes >= cut) {
-            tables.push(entries[from..=index].to_vec());
-            (from, bytes) = (index + 1, 0);
+/// How tables are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Logical bytes of a data block, by the cut rule.
+    pub(super) block_bytes: u64,
+    /// Whether the profile has a point at every border of a block, not only one behind each
+    /// multiple of the profile's step.
+    pub(super) by_block: bool,
+}
+
+/// A table under construction: entries in key order.
+#[derive(Debug)]
+pub(super) struct Builder<R> {
+    layout: Layout,
+    entries: Vec<R>,
+    /// Bytes of all entries.
+    bytes: u64,
+    /// What the first entries come to: all but those of the open block.
+    size: Size,
+    seq_min: SeqNo,
+    seq_max: SeqNo,
+    /// Where blocks or steps begin, but for the first: what lies below.
+    points: Vec<Size>,
+    /// Blocks begun.
+    blocks: u64,
+    /// Bytes before the open block.
+    block_start: u64,
+    /// Bytes from which on the next step begins.
+    mark_bytes: u64,
+    /// Bytes up to which neither a block nor a step can begin.
+    quiet_bytes: u64,
+}
+
+impl<R: Record> Builder<R> {
+    pub(super) fn new(layout: Layout, entries_max: usize) -> Builder<R> {
+        Builder {
+            layout,
+            entries: Vec::with_capacity(entries_max),
+            bytes: 0,
+            size: Size::default(),
+            seq_min: SeqNo::MAX,
+            seq_max: SeqNo::default(),
+            points: Vec::new(),
+            blocks: 0,
+            block_start: 0,
+            mark_bytes: if layout.by_block { u64::MAX } else { PROFILE_STEP_BYTES },
+            quiet_bytes: 0,
         }
     }
-    match from {
-        0 if entries.is_empty() => {}
-        0 => tables.push(entries),
-        _ if from < entries.len() => tables.push(entries[from..].to_vec()),
-        _ => {}
+
+    /// Adds an entry, by the cut rule.
+    #[inline]
+    pub(super) fn push(&mut self, entry: R) {
+        let bytes = entry.bytes();
+        if self.bytes + bytes > self.quiet_bytes {
+            self.cut(bytes);
+        }
+        self.bytes += bytes;
+        self.entries.push(entry);
     }
-    tables
+
+    /// Begins a block or a step, if one begins with an entry of `bytes`.
+    #[cold]
+    fn cut(&mut self, bytes: u64) {
+        if self.bytes >= self.mark_bytes {
+            self.add_up();
+            self.points.push(self.size);
+            self.mark_bytes = (self.bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
+        }
+        let open_bytes = self.bytes - self.block_start;
+        if self.blocks == 0 || !blocks::fits(self.layout.block_bytes, open_bytes, bytes) {
+            if self.layout.by_block {
+                self.add_up();
+            }
+            self.begin_block();
+        }
+        self.quiet_bytes = self.mark_bytes.min(self.block_start + self.layout.block_bytes);
+    }
+
+    fn begin_block(&mut self) {
+        self.blocks += 1;
+        self.block_start = self.bytes;
+        if self.layout.by_block && self.size.entries > 0 {
+            self.points.push(self.size);
+        }
+    }
+
+    /// Brings the size up to date.
+    fn add_up(&mut self) {
+        let new = &self.entries[self.size.entries as usize..];
+        self.size.tombstones +=
+            new.iter().map(|entry| u64::from(entry.is_tombstone())).sum::<u64>();
+        for entry in new {
+            self.seq_min = self.seq_min.min(entry.seq());
+            self.seq_max = self.seq_max.max(entry.seq());
+        }
+        (self.size.bytes, self.size.entries) = (self.bytes, self.entries.len() as u64);
+    }
+
+    /// Adds an entry to a block whose borders the caller sets by [`close`](Builder::close).
+    #[inline]
+    pub(super) fn put(&mut self, entry: R) {
+        self.entries.push(entry);
+    }
+
+    /// Makes a block of the entries that were put since the last, with others in front and behind.
+    pub(super) fn close(&mut self, front: &[R], behind: &[R]) {
+        self.begin_block();
+        let from = self.size.entries as usize;
+        if !front.is_empty() {
+            self.entries.splice(from..from, front.iter().copied());
+        }
+        self.entries.extend_from_slice(behind);
+        self.bytes += self.entries[from..].iter().map(|entry| entry.bytes()).sum::<u64>();
+        self.add_up();
+    }
+
+    /// What there is up to the last block that was begun.
+    pub(super) fn entries_closed(&self) -> usize {
+        self.size.entries as usize
+    }
+
+    /// Logical bytes so far.
+    #[inline]
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Blocks so far.
+    pub(super) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// The table, of at least one entry.
+    pub(super) fn finish(mut self, id: TableId) -> Held<R> {
+        self.add_up();
+        self.entries.shrink_to_fit();
+        let mut table = Table {
+            id,
+            size: self.size,
+            seq_min: self.seq_min,
+            seq_max: self.seq_max,
+            profile: self.profile(),
+            ..Table::default()
+        };
+        if let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) {
+            table.range = range_of(*first, *last);
+        }
+        Held { table: Arc::new(table), entries: self.entries }
+    }
+
+    fn profile(&self) -> Vec<ProfilePoint> {
+        /// Bytes of the key of a rank, and of the least key above it.
+        const KEY: usize = size_of::<u64>();
+        const AFTER: usize = KEY + 1;
+        // All keys in one buffer: a table can have hundreds of thousands of points.
+        let width = if self.layout.by_block { KEY + AFTER } else { KEY };
+        let mut text = Vec::with_capacity(self.points.len() * width);
+        for point in &self.points {
+            let at = point.entries as usize;
+            text.extend_from_slice(&u64::from(self.entries[at].rank()).to_be_bytes());
+            if self.layout.by_block {
+                text.extend_from_slice(&u64::from(self.entries[at - 1].rank()).to_be_bytes());
+                text.push(0);
+            }
+        }
+        let text = Key::from(text);
+        let point = |(index, below): (usize, &Size)| {
+            let at = index * width;
+            let after = self.layout.by_block.then(|| text.slice(at + KEY..at + width));
+            ProfilePoint { key: text.slice(at..at + KEY), below: *below, after }
+        };
+        self.points.iter().enumerate().map(point).collect()
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use lsmith_tree::{EntryKind, key_after};
-
-    fn entries(ranks: &[u32], bytes: u32) -> Vec<Entry> {
-        let entry = |rank: &u32| Entry::new(*rank, bytes, SeqNo(u64::from(*rank)), EntryKind::Put);
-        ranks.iter().map(entry).collect()
-    }
-
-    #[test]
-    fn any_bound_finds_its_place_among_the_ranks() {
-        let entries = entries(&[1, 5, 9], 10);
-        let range = |start: Key, end: Option<Key>| within(&entries, &KeyRange { start, end });
-        assert_eq!(range(Key::new(), None), 0..3);
-        assert_eq!(range(rank_key(5), None), 1..3);
-        assert_eq!(range(key_after(&rank_key(5)), None), 2..3);
-        assert_eq!(range(Key::new(), Some(rank_key(5))), 0..1);
-        assert_eq!(range(Key::new(), Some(key_after(&rank_key(5)))), 0..2);
-        // Keys that are no rank's: shorter ones lie below the ranks that they begin.
-        assert_eq!(range(Key::from_static(&[0, 0, 0]), None), 0..3);
-        assert_eq!(range(Key::from_static(&[1]), None), 3..3);
-        assert_eq!(range(Key::from_static(&[255; 9]), None), 3..3);
-    }
-
-    #[test]
-    fn a_table_ends_with_the_entry_that_fills_it() {
-        let cut = |bytes| cut(entries(&[1, 2, 3, 4, 5], 10), bytes).iter().map(Vec::len).collect();
-        let lengths: [Vec<usize>; 4] = [cut(Some(20)), cut(Some(11)), cut(Some(50)), cut(None)];
-        assert_eq!(lengths, [vec![2, 2, 1], vec![2, 2, 1], vec![5], vec![5]]);
-        assert!(super::cut(Vec::new(), None).is_empty());
-    }
-
-    #[test]
-    fn profile_points_stand_behind_each_multiple_of_the_step() {
-        let third = (PROFILE_STEP_BYTES / 3) as u32 + 1;
-        let table = table(TableId(1), &entries(&[0, 1, 2, 3, 4, 5, 6, 7], third));
-        let points: Vec<_> =
-            table.profile.iter().map(|p| (p.key.clone(), p.below.entries)).collect();
-        assert_eq!(points, [(rank_key(3), 3), (rank_key(6), 6)]);
-        assert_eq!(table.range, KeyRange::inclusive(&rank_key(0), &rank_key(7)));
-        assert_eq!((table.seq_min, table.seq_max), (SeqNo(0), SeqNo(7)));
-    }
-}
+mod tests;

@@ -60,7 +60,7 @@ fn nothing_is_lost_and_waste_is_bounded_under_every_policy() {
             let (_, requests) = requests(workload);
             for policy in POLICIES {
                 let sizes = BlockSizes { memory_blocks: 20, per_block, record_bytes: 100 };
-                let built = Registry::with_block_policies().build(policy).expect(policy);
+                let built = Registry::builtin().build(policy).expect(policy);
                 let mut sim = BlockSim::new(&built, sizes);
                 let mut model = BTreeSet::new();
                 let told = format!("{policy}, {per_block} per block, {workload}");
@@ -94,7 +94,7 @@ fn every_merge_of_the_best_window_is_bounded() {
         "normal(domain=1M, sigma=0.0005, omega=100, keys=6k, ops=20k, weigh=records)",
     ] {
         let (_, requests) = requests(workload);
-        let policy = Registry::with_block_policies().build("choose_best(ratio=4, rate=0.2)");
+        let policy = Registry::builtin().build("choose_best(ratio=4, rate=0.2)");
         let policy = policy.expect("a policy");
         let mut sim = BlockSim::new(&policy, sizes);
         let mut before: Vec<(u64, u64)> = Vec::new();
@@ -132,7 +132,7 @@ fn the_costs_of_figure_2a_at_20_megabytes() {
         ("choose_best(rate=0.05)", 1550.0),
         ("test_mixed(rate=0.05)", 1235.0),
     ] {
-        let policy = Registry::with_block_policies().build(policy).expect(policy);
+        let policy = Registry::builtin().build(policy).expect(policy);
         let mut sim = BlockSim::new(&policy, sizes);
         for (index, &(kind, key)) in requests.iter().enumerate() {
             if index as u64 == load + 300_000 {
@@ -153,7 +153,7 @@ fn mixed_learns_to_empty_the_level_above_a_small_bottom() {
     let (_, requests) =
         requests("uniform(keys=192k, ops=700k, deletes=0.5, value=100B, weigh=records)");
     let sizes = BlockSizes { memory_blocks: 250, per_block: 39, record_bytes: 104 };
-    let policy = Registry::with_block_policies().build("mixed(rate=0.05)").expect("a policy");
+    let policy = Registry::builtin().build("mixed(rate=0.05)").expect("a policy");
     let mut sim = BlockSim::new(&policy, sizes);
     for &(kind, key) in &requests {
         sim.write(kind, key).expect("legal plans");

@@ -11,6 +11,7 @@ fn a_cascade_pays_for_each_step_but_eagerly_only_for_the_last() {
     assert_eq!(
         parts,
         Parts {
+            sealed: 4,
             flushes: 4,
             flush_bytes: 4 * UNIT_BYTES,
             flush_written_bytes: 2 * UNIT_BYTES,

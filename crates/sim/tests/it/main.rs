@@ -1,9 +1,14 @@
 //! Simulations against published numbers, models and each other.
 
 mod blocks;
+mod bounds;
 mod common;
 mod drive;
 mod figures;
+mod fluid;
 mod keyed;
+mod learning;
+mod optimum;
 mod reference;
 mod states;
+mod steps;

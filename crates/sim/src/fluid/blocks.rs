@@ -1,0 +1,195 @@
+//! Merges that keep blocks which meet nothing: which of them do is drawn, and what of those may be
+//! kept is decided by the same rules as in the store.
+
+use super::content::{FluidContent, Side, balance};
+use super::draw;
+use super::meeting::{Meeting, Prospect, meetings};
+use super::merger::{Block, Made, Merger, Visit};
+use super::place::{PLACES, behind, place, width};
+use super::segment::{Segment, merge};
+use super::table::{Points, amount};
+use super::workload::FluidWorkload;
+use crate::SimError;
+use lsmith_tree::blocks::{BlockRules, room};
+use lsmith_tree::{Cell, LevelId, MergePlan, Outcome, Place, Reuse, Size, Slice, Tree};
+use lsmith_workload::Rng;
+
+/// Full blocks of entries of one size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FullBlocks {
+    entries: u64,
+    entries_each: u64,
+}
+
+impl FullBlocks {
+    pub(super) fn of(size: Size, block_bytes: u64) -> FullBlocks {
+        let entry_bytes = size.bytes.checked_div(size.entries).unwrap_or(0).max(1);
+        FullBlocks { entries: size.entries, entries_each: (block_bytes / entry_bytes).max(1) }
+    }
+
+    pub(super) fn count(self) -> u64 {
+        self.entries.div_ceil(self.entries_each)
+    }
+
+    /// Each of them, as the output of a merge that keeps none.
+    pub(super) fn made(self) -> Vec<Made> {
+        let full = self.entries / self.entries_each;
+        let rest = Some(self.entries % self.entries_each).filter(|rest| *rest > 0);
+        let made = |entries| Made { entries, bytes: 0, kept_at: None };
+        (0..full).map(|_| self.entries_each).chain(rest).map(made).collect()
+    }
+}
+
+impl FluidContent {
+    pub(super) fn merge_blocks(
+        &mut self,
+        tree: &Tree,
+        plan: &MergePlan,
+        reuse: Reuse,
+    ) -> Result<Outcome, SimError> {
+        let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
+        let is_bottom = tree.is_bottom_for(plan).map_err(illegal)?;
+        let mut outcome = Outcome::default();
+        let sides = self.sides(tree, plan, &mut outcome);
+        let blocks = self.input_blocks(&sides, is_bottom);
+        let targets = blocks.iter().filter(|block| block.is_target);
+        outcome.room_taken = targets.map(|block| room(reuse.full_bytes, block.size.bytes)).sum();
+        let segments: Vec<Vec<Segment>> = sides.into_iter().map(|side| side.segments).collect();
+        let merged = merge(&segments, is_bottom, &self.workload);
+        let output = amount(&merged, &self.workload);
+        let entry_bytes = (output.bytes / output.entries.max(f64::MIN_POSITIVE)).max(1.0);
+        let made = Merger::new(self.rules(tree, plan, reuse), reuse, entry_bytes).run(&blocks);
+        self.tell(tree, made, merged, reuse, &mut outcome);
+        balance(&mut outcome);
+        Ok(outcome)
+    }
+
+    /// All blocks of the inputs in key order, and what becomes of them.
+    fn input_blocks(&mut self, sides: &[Side], is_bottom: bool) -> Vec<Block> {
+        let (newer, older) = match sides {
+            [newer @ .., older] if !newer.is_empty() => (newer, std::slice::from_ref(older)),
+            all => (all, &[][..]),
+        };
+        let joined = |sides: &[Side], workload: &FluidWorkload| {
+            let segments: Vec<_> = sides.iter().map(|side| side.segments.clone()).collect();
+            merge(&segments, false, workload)
+        };
+        let (up, down) = (joined(newer, &self.workload), joined(older, &self.workload));
+        let meetings = meetings(&up, &down, is_bottom, &self.workload);
+        let mut blocks = Vec::new();
+        for (sides, is_newer) in [(newer, true), (older, false)] {
+            for side in sides {
+                self.add_blocks(side, is_newer, is_bottom, &meetings, &mut blocks);
+            }
+        }
+        blocks.sort_by_key(|block| block.start);
+        blocks
+    }
+
+    fn add_blocks(
+        &mut self,
+        side: &Side,
+        is_newer: bool,
+        is_bottom: bool,
+        mut meetings: &[Meeting],
+        blocks: &mut Vec<Block>,
+    ) {
+        for (cell, last) in cells(&side.slices) {
+            let start = place(cell.start);
+            let end = cell.end.map_or(PLACES, |end| place(end));
+            while meetings.first().is_some_and(|meeting| meeting.end <= start) {
+                meetings = &meetings[1..];
+            }
+            let prospect = Prospect::of(start, end, is_newer, meetings);
+            let entries = cell.size.entries;
+            let before_last = match last {
+                Some(last) => width(start, last) / width(start, end),
+                None => draw::part_before_last(&mut self.draws, entries),
+            };
+            let drops = is_bottom && cell.size.tombstones > 0;
+            let keeps = side.level != LevelId::Memory && !drops;
+            let visit = prospect.is_host(is_newer).then(|| {
+                let visit = draw_visit(prospect, before_last, entries, &mut self.draws);
+                Visit { is_alone: visit.is_alone && keeps, ..visit }
+            });
+            let end = behind(start, width(start, end) * before_last, end);
+            let is_target = side.is_target;
+            blocks.push(Block { start, end, is_newer, is_target, size: cell.size, visit });
+        }
+    }
+
+    fn rules(&self, tree: &Tree, plan: &MergePlan, reuse: Reuse) -> BlockRules {
+        let level = match plan.place {
+            Place::Into(target) => tree.run(target).map(|(level, _)| level),
+            _ => None,
+        };
+        let (empty_bytes, allowed_bytes) = match (reuse.slack_bytes, level) {
+            (Some(slack), Some(LevelId::Disk(level))) => {
+                let counters = tree.levels()[level].counters();
+                let empty = counters.room_added as i64 - counters.room_taken as i64;
+                (empty, (counters.slack + slack) as i64)
+            }
+            _ => (0, i64::MAX),
+        };
+        BlockRules {
+            block_bytes: self.block_bytes,
+            full_bytes: reuse.full_bytes,
+            before: None,
+            empty_bytes,
+            allowed_bytes,
+        }
+    }
+
+    /// Makes one table of all blocks: those that were kept are counted as such, and are no tables
+    /// of their own.
+    fn tell(
+        &mut self,
+        tree: &Tree,
+        made: Vec<Made>,
+        merged: Vec<Segment>,
+        reuse: Reuse,
+        outcome: &mut Outcome,
+    ) {
+        for block in &made {
+            let size = Size { bytes: block.bytes, entries: block.entries, tombstones: 0 };
+            outcome.room_added += room(reuse.full_bytes, block.bytes);
+            if block.kept_at.is_some() {
+                outcome.reused += size;
+                outcome.blocks.reused += 1;
+            } else {
+                outcome.written += size;
+                outcome.blocks.written += 1;
+            }
+        }
+        let mut size = outcome.written + outcome.reused;
+        if size.entries == 0 {
+            return;
+        }
+        size.tombstones = amount(&merged, &self.workload).rounded().tombstones;
+        let points = Points::Blocks(made);
+        outcome.slices = vec![self.hold_with(tree.next_table(), merged, size, &points)];
+    }
+}
+
+/// The blocks of slices, each with the place just behind its last key, where that is known.
+fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell<'_>, Option<u64>)> {
+    slices.iter().flat_map(|slice| {
+        let profile = &slice.table().profile;
+        let first = profile.partition_point(|point| *point.key <= *slice.range().start);
+        let points = profile[first..].iter().map(Some).chain(std::iter::repeat(None));
+        slice.cells().zip(points).map(|(cell, point)| {
+            let after = point.and_then(|point| point.after.as_ref());
+            let inside = |last: &u64| cell.end.is_none_or(|end| *last <= place(end));
+            (cell, after.map(|after| place(after)).filter(inside))
+        })
+    })
+}
+
+/// What comes to a block of `entries` entries, which lie in a part of what is theirs.
+fn draw_visit(prospect: Prospect, before_last: f64, entries: u64, draws: &mut Rng) -> Visit {
+    let Prospect { new, hit, goes_on, .. } = prospect;
+    let inside = draw::count(draws, new * before_last);
+    let behind = draw::count(draws, new * (1.0 - before_last));
+    let is_hit = hit > 0.0 && draws.unit() >= (1.0 - hit).powf(entries as f64);
+    Visit { inside, behind, is_alone: inside == 0 && !is_hit, goes_on }
+}

@@ -1,0 +1,193 @@
+//! Fluid content: which stretch of time lies in which part of each table.
+
+use super::FluidWorkload;
+use super::blocks::FullBlocks;
+use super::segment::{Segment, entries, merge};
+use super::table::{Held, NewTable, Points, amount, cut};
+use crate::{Content, SimError};
+use lsmith_tree::{
+    BLOCK_BYTES_USUAL, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice, TableId, Tree,
+};
+use lsmith_workload::Rng;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Expected sizes of every table, memtables included. Keys in trees and plans stand for places in a
+/// key space in which all keys are spread evenly.
+#[derive(Clone, Debug)]
+pub struct FluidContent {
+    tables: BTreeMap<TableId, Held>,
+    pub(super) workload: FluidWorkload,
+    /// Whether profiles have a point at every border of a block.
+    pub(super) by_block: bool,
+    pub(super) block_bytes: u64,
+    /// Which blocks meet nothing.
+    pub(super) draws: Rng,
+}
+
+/// What a plan takes from one run.
+pub(super) struct Side {
+    pub(super) level: LevelId,
+    pub(super) slices: Vec<Slice>,
+    pub(super) segments: Vec<Segment>,
+    pub(super) is_target: bool,
+}
+
+impl FluidContent {
+    /// No tables yet. `by_block` is whether the policy wants to see blocks.
+    #[must_use]
+    pub fn new(workload: FluidWorkload, by_block: bool) -> FluidContent {
+        FluidContent {
+            tables: BTreeMap::new(),
+            workload,
+            by_block,
+            block_bytes: BLOCK_BYTES_USUAL,
+            draws: Rng::new(super::run::SEED, 0),
+        }
+    }
+
+    /// The memtable with all writes from one up to another.
+    pub(super) fn memtable(&mut self, id: TableId, from: f64, upto: f64) -> Slice {
+        let segment = self.memory_segment(from, upto);
+        self.hold_all(id, vec![segment])
+    }
+
+    /// The same over all of `runs`, newest first, as one.
+    pub(super) fn fold(&mut self, id: TableId, from: f64, upto: f64, runs: &[Arc<Run>]) -> Slice {
+        let mut sides = vec![vec![self.memory_segment(from, upto)]];
+        sides.extend(runs.iter().map(|run| self.segments(run.slices())));
+        let merged = merge(&sides, false, &self.workload);
+        self.hold_all(id, merged)
+    }
+
+    fn memory_segment(&self, from: f64, upto: f64) -> Segment {
+        let density = self.workload.density(from, upto, false);
+        Segment { start: 0, end: super::place::PLACES, from, upto, is_clean: false, density }
+    }
+
+    pub(super) fn segments(&self, slices: &[Slice]) -> Vec<Segment> {
+        slices.iter().flat_map(|slice| self.tables[&slice.table().id].within(slice)).collect()
+    }
+
+    fn hold_all(&mut self, id: TableId, segments: Vec<Segment>) -> Slice {
+        let size = amount(&segments, &self.workload).rounded();
+        self.hold(id, segments, size).0
+    }
+
+    /// Makes a table of `segments` with blocks as full as they go; how many blocks comes with it.
+    fn hold(&mut self, id: TableId, segments: Vec<Segment>, size: Size) -> (Slice, u64) {
+        let blocks = FullBlocks::of(size, self.block_bytes);
+        let points = if self.by_block { Points::Blocks(blocks.made()) } else { Points::Steps };
+        (self.hold_with(id, segments, size, &points), blocks.count())
+    }
+
+    pub(super) fn hold_with(
+        &mut self,
+        id: TableId,
+        segments: Vec<Segment>,
+        size: Size,
+        points: &Points,
+    ) -> Slice {
+        let new = NewTable { id, segments, size, points };
+        let held = new.build(&self.workload, &mut self.draws);
+        let table = Arc::clone(&held.table);
+        self.tables.insert(id, held);
+        Slice::whole(table)
+    }
+
+    /// What a plan takes, newest first; counted as input.
+    pub(super) fn sides(&self, tree: &Tree, plan: &MergePlan, outcome: &mut Outcome) -> Vec<Side> {
+        let inputs = plan.inputs.iter().filter_map(|input| {
+            let (level, run) = tree.run(input.run)?;
+            let slices: Vec<Slice> = run.clip(&input.range).collect();
+            let size: Size = slices.iter().map(Slice::size).sum();
+            match level {
+                LevelId::Memory => outcome.from_memory += size,
+                LevelId::Disk(_) => {
+                    outcome.read += size;
+                    outcome.blocks.read += self.blocks_of(&slices, size);
+                }
+            }
+            let segments = self.segments(&slices);
+            let is_target = plan.place == Place::Into(input.run);
+            Some(Side { level, slices, segments, is_target })
+        });
+        inputs.collect()
+    }
+
+    fn blocks_of(&self, slices: &[Slice], size: Size) -> u64 {
+        match self.by_block {
+            true => slices.iter().map(Slice::cell_count).sum(),
+            false => FullBlocks::of(size, self.block_bytes).count(),
+        }
+    }
+
+    /// A merge that writes all anew.
+    fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
+        let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
+        let is_bottom = tree.is_bottom_for(plan).map_err(illegal)?;
+        let mut outcome = Outcome::default();
+        let sides = self.sides(tree, plan, &mut outcome);
+        let sides: Vec<Vec<Segment>> = sides.into_iter().map(|side| side.segments).collect();
+        let merged = merge(&sides, is_bottom, &self.workload);
+        let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
+        let tables = cut(&merged, cut_bytes, &self.workload);
+        let ids = (tree.next_table().0..).map(TableId);
+        let mut sum = super::workload::Amount::default();
+        let mut before = Size::default();
+        for (id, segments) in ids.zip(tables) {
+            sum += amount(&segments, &self.workload);
+            // What is rounded is what is below a border, so that nothing adds up.
+            let size = sum.rounded() - before;
+            before = sum.rounded();
+            if size.entries == 0 && entries(&segments) < 0.5 {
+                continue;
+            }
+            let (slice, blocks) = self.hold(id, segments, size);
+            outcome.blocks.written += blocks;
+            outcome.written += size;
+            outcome.slices.push(slice);
+        }
+        balance(&mut outcome);
+        Ok(outcome)
+    }
+}
+
+/// Entries that went in and did not come out were dropped; rounding must not make more come out
+/// than went in.
+pub(super) fn balance(outcome: &mut Outcome) {
+    let entries_in = outcome.from_memory.entries + outcome.read.entries;
+    let entries_out = outcome.written.entries + outcome.reused.entries;
+    outcome.read.entries += entries_out.saturating_sub(entries_in);
+    outcome.entries_dropped = entries_in.saturating_sub(entries_out);
+}
+
+impl Content for FluidContent {
+    const MOVES_ARE_MERGES: bool = false;
+
+    fn carry_out(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
+        if matches!(plan.place, Place::Append(_)) {
+            let what = "fluid content knows no append tables";
+            return Err(SimError::Unsupported { plan: Box::new(plan.clone()), what });
+        }
+        match (plan.mode, plan.reuse) {
+            (Mode::Merge, None) => self.merge(tree, plan),
+            (Mode::Merge, Some(reuse)) => self.merge_blocks(tree, plan, reuse),
+            (Mode::Move, _) => {
+                let inputs = plan.inputs.iter();
+                let clip = |input: &lsmith_tree::Input| -> Vec<Slice> {
+                    let run = tree.run(input.run);
+                    run.map_or(Vec::new(), |(_, run)| run.clip(&input.range).collect())
+                };
+                let mut slices: Vec<Slice> = inputs.flat_map(clip).collect();
+                slices.sort_by(|left, right| left.range().start.cmp(&right.range().start));
+                Ok(Outcome { slices, ..Outcome::default() })
+            }
+        }
+    }
+
+    fn rest(&mut self, _: &Tree) {
+        // The tree, or whoever copied it, holds a reference to each table that it knows.
+        self.tables.retain(|_, held| Arc::strong_count(&held.table) > 1);
+    }
+}

@@ -1,0 +1,53 @@
+//! A fluid simulation from its first write to its last.
+
+use super::{FluidContent, FluidWorkload, draw};
+use crate::drive::Observer;
+use crate::simulate::counted;
+use crate::{Drive, Event, FigureCounter, SimError, Simulation};
+use lsmith_policy::MergePolicy;
+use lsmith_workload::Rng;
+use std::sync::Arc;
+
+/// Of all that is drawn: a simulation is the same each time.
+pub(super) const SEED: u64 = 1;
+
+/// Puts the writes of a workload through fluid content with memtables of `memtable_bytes`, up to
+/// the end of the workload or of its limit on flushes. What then waits in the active memtable
+/// stays there, and is in no figure.
+///
+/// # Errors
+/// The policy proposes an illegal plan, or one that fluid content can't carry out, or never comes
+/// to rest.
+pub fn simulate_fluid(
+    policy: &Arc<dyn MergePolicy>,
+    workload: &FluidWorkload,
+    memtable_bytes: u64,
+    observe: &mut Observer<'_>,
+) -> Result<Simulation, SimError> {
+    let content = FluidContent::new(workload.clone(), policy.wants_blocks());
+    let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
+    let mut counter = FigureCounter::new();
+    let mut draws = Rng::new(SEED, 1);
+    let (mut writes, mut sealed) = (0.0, 0);
+    while sealed < workload.flushes_max() {
+        let seal_bytes = policy.seal_bytes(drive.view());
+        let from = writes;
+        let Some(upto) = workload.memtable_end(from, seal_bytes, draw::normal(&mut draws)) else {
+            break;
+        };
+        (writes, sealed) = (upto, sealed + 1);
+        counter.requested(workload.requested_bytes(writes) as u64);
+        let live_bytes = workload.live_bytes(writes) as u64;
+        let id = drive.tree().next_table();
+        let observe = &mut |event: Event<'_>| counted(event, live_bytes, &mut counter, observe);
+        if policy.wants_blocks() {
+            let memory = drive.tree().memory().runs().to_vec();
+            let folded = drive.content_mut().fold(id, from, upto, &memory);
+            drive.replace_memory(Some(folded), observe)?;
+        } else {
+            let memtable = drive.content_mut().memtable(id, from, upto);
+            drive.flush(memtable, observe)?;
+        }
+    }
+    Ok(Simulation { figures: counter.figures(), tree: drive.into_tree() })
+}

@@ -1,0 +1,293 @@
+//! Tables of segments.
+
+use super::FluidWorkload;
+use super::draw;
+use super::merger::Made;
+use super::place::{PLACES, key, place, width};
+use super::segment::{Segment, entries};
+use super::workload::Amount;
+use lsmith_tree::{
+    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Slice, Table, TableId,
+};
+use lsmith_workload::Rng;
+use std::sync::Arc;
+
+/// A table: what trees know of it, and what lies in it.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) table: Arc<Table>,
+    /// In key order, not empty. The table reaches from the first to the last, though its least key
+    /// would be expected half a gap behind the one and its greatest half a gap before the other:
+    /// no two tables ever share a place so.
+    segments: Vec<Segment>,
+}
+
+impl Held {
+    /// What is visible of the table through `slice`.
+    pub(super) fn within(&self, slice: &Slice) -> Vec<Segment> {
+        if slice.is_whole() {
+            return self.segments.clone();
+        }
+        let start = place(&slice.range().start);
+        let end = slice.range().end.as_ref().map_or(PLACES, |end| place(end));
+        let from = self.segments.partition_point(|segment| segment.end <= start);
+        let rest = self.segments[from..].iter();
+        rest.map_while(|segment| segment.clip(start, end)).collect()
+    }
+}
+
+/// Where a table has points, besides its ends.
+#[derive(Clone, Debug)]
+pub(super) enum Points {
+    /// Behind every step of bytes.
+    Steps,
+    /// Behind each of these blocks but the last.
+    Blocks(Vec<Made>),
+}
+
+/// A point in a row of segments.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    place: u64,
+    /// The place behind the last key below, where it is known.
+    after: Option<u64>,
+    below: Size,
+}
+
+/// Walks along segments and adds up what it has passed.
+struct Walk<'a> {
+    workload: &'a FluidWorkload,
+    segments: &'a [Segment],
+    /// Before the current segment.
+    passed: Amount,
+}
+
+impl<'a> Walk<'a> {
+    fn new(workload: &'a FluidWorkload, segments: &'a [Segment]) -> Walk<'a> {
+        Walk { workload, segments, passed: Amount::default() }
+    }
+
+    /// The point below which `target` lies in the unit of `unit`, which never falls; `None` behind
+    /// the last segment.
+    fn point(&mut self, target: f64, unit: fn(Amount) -> f64) -> Option<Point> {
+        loop {
+            let segment = self.segments.first()?;
+            let all = self.workload.size(segment.entries(), segment.is_clean);
+            let missing = target - unit(self.passed);
+            if missing < unit(all) {
+                let entries = all.entries * (missing / unit(all)).max(0.0);
+                let mut below = self.passed;
+                below += self.workload.size(entries, segment.is_clean);
+                return Some(Point {
+                    place: segment.place_of(entries),
+                    after: None,
+                    below: below.rounded(),
+                });
+            }
+            self.passed += all;
+            self.segments = &self.segments[1..];
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// The entries below a place, which never falls.
+    fn entries_below(&mut self, place: u64) -> f64 {
+        while let Some(segment) = self.segments.first() {
+            if place <= segment.end {
+                let part = segment.clip(0, place).map_or(0.0, |part| part.entries());
+                return self.passed.entries + part;
+            }
+            self.passed.entries += segment.entries();
+            self.segments = &self.segments[1..];
+        }
+        self.passed.entries
+    }
+}
+
+/// What `segments` come to.
+pub(super) fn amount(segments: &[Segment], workload: &FluidWorkload) -> Amount {
+    let mut sum = Amount::default();
+    for segment in segments {
+        sum += workload.size(segment.entries(), segment.is_clean);
+    }
+    sum
+}
+
+/// Cuts `segments` into tables' worth of whole entries that reach `cut_bytes`. What is left, less
+/// than that, is the last; less than half an entry joins the one before.
+pub(super) fn cut(
+    segments: &[Segment],
+    cut_bytes: u64,
+    workload: &FluidWorkload,
+) -> Vec<Vec<Segment>> {
+    let mut tables: Vec<Vec<Segment>> = Vec::new();
+    let mut open: Vec<Segment> = Vec::new();
+    let mut open_bytes = 0.0;
+    for segment in segments {
+        let mut rest = *segment;
+        let entry_bytes = workload.entry_bytes(segment.is_clean);
+        let full_bytes = (cut_bytes as f64 / entry_bytes).ceil() * entry_bytes;
+        loop {
+            let bytes = rest.entries() * entry_bytes;
+            if open_bytes + bytes <= full_bytes {
+                open_bytes += bytes;
+                open.push(rest);
+                break;
+            }
+            let border = rest.place_of((full_bytes - open_bytes) / entry_bytes);
+            open.extend(rest.clip(0, border));
+            tables.push(std::mem::take(&mut open));
+            open_bytes = 0.0;
+            let Some(behind) = rest.clip(border, u64::MAX) else { break };
+            rest = behind;
+        }
+    }
+    match tables.last_mut() {
+        Some(last) if entries(&open) < 0.5 => last.extend(open),
+        _ => tables.push(open),
+    }
+    tables.retain(|table| !table.is_empty());
+    tables
+}
+
+/// A table to be made.
+#[derive(Debug)]
+pub(super) struct NewTable<'a> {
+    pub(super) id: TableId,
+    /// At least one.
+    pub(super) segments: Vec<Segment>,
+    /// What it counts as.
+    pub(super) size: Size,
+    pub(super) points: &'a Points,
+}
+
+impl NewTable<'_> {
+    pub(super) fn build(self, workload: &FluidWorkload, draws: &mut Rng) -> Held {
+        let (start, end) = (self.segments[0].start, self.segments[self.segments.len() - 1].end);
+        let from = self.segments.iter().map(|segment| segment.from).fold(f64::INFINITY, f64::min);
+        let upto = self.segments.iter().map(|segment| segment.upto).fold(0.0, f64::max);
+        // The last of all writes went somewhere else, unless the table is all there is.
+        let last = upto + (1.0 - draws.unit()).ln() * (1.0 / width(start, end) - 1.0);
+        let mut table = Table {
+            id: self.id,
+            range: KeyRange::new(key(start), key(end)),
+            size: self.size,
+            seq_min: SeqNo(from as u64 + 1),
+            seq_max: SeqNo(last.max(from + 1.0) as u64),
+            ..Table::default()
+        };
+        table.profile = match self.points {
+            Points::Steps => steps(&self.segments, &table, workload),
+            Points::Blocks(blocks) => {
+                block_borders(&self.segments, &table, blocks, (workload, draws))
+            }
+        };
+        Held { table: Arc::new(table), segments: self.segments }
+    }
+}
+
+fn steps(segments: &[Segment], table: &Table, workload: &FluidWorkload) -> Vec<ProfilePoint> {
+    let mut walk = Walk::new(workload, segments);
+    // A step ends with a whole entry, and another one follows: else a memtable that holds a part of
+    // an entry more than a table would have that part cut off.
+    let entry_bytes = table.size.bytes as f64 / table.size.entries.max(1) as f64;
+    let steps = (1..).map(|step| (step * PROFILE_STEP_BYTES) as f64 + entry_bytes / 2.0);
+    let points = steps.map_while(|bytes| walk.point(bytes, |passed| passed.bytes));
+    let last = table.size.bytes as f64 - entry_bytes;
+    let points = points.take_while(|point| point.below.bytes as f64 <= last);
+    profile(points, table)
+}
+
+/// The borders of blocks. Those that were kept are where they are; between them, what others hold
+/// is as far apart as chance has it, so that there are narrow blocks and wide ones.
+fn block_borders(
+    segments: &[Segment],
+    table: &Table,
+    blocks: &[Made],
+    (workload, draws): (&FluidWorkload, &mut Rng),
+) -> Vec<ProfilePoint> {
+    let (mut walk, mut ahead) = (Walk::new(workload, segments), Walk::new(workload, segments));
+    let mut start = place(&table.range.start);
+    let end = table.range.end.as_ref().map_or(PLACES, |end| place(end));
+    // The first place of each block, and the first behind its last key.
+    let mut places = Vec::with_capacity(blocks.len());
+    for stretch in blocks.chunk_by(|left, right| left.kept_at.is_none() && right.kept_at.is_none())
+    {
+        if let Some(kept_at) = stretch[0].kept_at {
+            places.push(kept_at);
+            start = kept_at.1;
+            continue;
+        }
+        let next = blocks[places.len() + stretch.len()..].first();
+        let stop = next.and_then(|next| next.kept_at).map_or(end, |(start, _)| start);
+        let (from, upto) = (ahead.entries_below(start), ahead.entries_below(stop));
+        let gaps: Vec<f64> = stretch.iter().map(|block| draw::gaps(draws, block.entries)).collect();
+        // There is a gap before the first key too.
+        let before = draw::gaps(draws, 1);
+        let scale = (upto - from) / (before + gaps.iter().sum::<f64>());
+        let mut place_at = |target| {
+            let point = walk.point(target, |passed| passed.entries);
+            point.map_or(stop, |point| point.place)
+        };
+        let mut passed = from + before * scale;
+        let mut first = place_at(passed);
+        for (block, gap) in stretch.iter().zip(gaps) {
+            let last = passed + gap * scale * draw::part_before_last(draws, block.entries);
+            passed += gap * scale;
+            places.push((first, place_at(last)));
+            first = place_at(passed);
+        }
+        start = stop;
+    }
+    profile(blocks_below(blocks, &places, table), table)
+}
+
+/// What lies below each block but the first.
+fn blocks_below<'a>(
+    blocks: &'a [Made],
+    places: &'a [(u64, u64)],
+    table: &Table,
+) -> impl Iterator<Item = Point> + 'a {
+    let per_entry = |part: u64| part as f64 / table.size.entries.max(1) as f64;
+    let (bytes, tombstones) = (per_entry(table.size.bytes), per_entry(table.size.tombstones));
+    let mut entries = 0;
+    blocks.iter().zip(places.windows(2)).map(move |(block, places)| {
+        entries += block.entries;
+        let bytes = (entries as f64 * bytes).round() as u64;
+        let tombstones = (entries as f64 * tombstones) as u64;
+        let below = Size { bytes, entries, tombstones };
+        Point { place: places[1].0, after: Some(places[0].1), below }
+    })
+}
+
+/// Points that lie within `table`, each behind the one before.
+fn profile(points: impl Iterator<Item = Point>, table: &Table) -> Vec<ProfilePoint> {
+    let end = table.range.end.as_ref().map_or(PLACES, |end| place(end));
+    let mut last = place(&table.range.start);
+    let mut found: Vec<Point> = Vec::new();
+    for point in points {
+        if point.place <= last {
+            continue;
+        }
+        if point.place >= end || point.below.bytes > table.size.bytes {
+            break;
+        }
+        last = point.place;
+        found.push(point);
+    }
+    // All keys in one buffer: a table can have hundreds of thousands of points.
+    let places = |point: &Point| [point.place, point.after.unwrap_or(0)];
+    let text: Vec<u8> =
+        found.iter().flat_map(places).flat_map(|place| place.to_be_bytes()).collect();
+    let text = Key::from(text);
+    let point = |(index, point): (usize, &Point)| {
+        let key = |at: usize| text.slice(at * 8..at * 8 + 8);
+        ProfilePoint {
+            key: key(2 * index),
+            below: point.below,
+            after: point.after.map(|_| key(2 * index + 1)),
+        }
+    };
+    found.iter().enumerate().map(point).collect()
+}

@@ -1,0 +1,248 @@
+//! What comes out of a plan that minds blocks.
+
+use super::content::{KeyedContent, inputs};
+use super::entry::Record;
+use super::merge::{Dropped, Pieces, merge};
+use super::preserve::{self, Orders, Output, Side, Stretch};
+use super::table::{Builder, Held, Part};
+use crate::SimError;
+use lsmith_tree::blocks::{BlockRules, fits, room};
+use lsmith_tree::{
+    Input, Key, KeyRange, LevelId, MergePlan, Outcome, Place, Reuse, Run, Size, Slice, TableId,
+    Tree,
+};
+use std::sync::Arc;
+
+/// Which neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Before,
+    After,
+}
+
+/// What a plan comes to before it is part of the content.
+struct Made<R> {
+    outcome: Outcome,
+    tables: Vec<Held<R>>,
+}
+
+impl<R: Record> KeyedContent<R> {
+    /// A merge that keeps blocks, joins neighbours that fit into one, and closes the gap that a
+    /// window leaves.
+    pub(super) fn merge_blocks(
+        &mut self,
+        tree: &Tree,
+        plan: &MergePlan,
+        reuse: Reuse,
+    ) -> Result<Outcome, SimError> {
+        let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
+        let bottom = tree.is_bottom_for(plan).map_err(illegal)?;
+        let Made { outcome, tables } = self.made(tree, plan, reuse, bottom);
+        for held in tables {
+            self.hold(held);
+        }
+        Ok(outcome)
+    }
+
+    fn made(&self, tree: &Tree, plan: &MergePlan, reuse: Reuse, bottom: bool) -> Made<R> {
+        let mut outcome = Outcome::default();
+        let hull = plan.hull();
+        let target = match plan.place {
+            Place::Into(target) => tree.run(target).map(|(_, run)| run),
+            _ => None,
+        };
+        let mut sides = Vec::new();
+        for (level, run, range) in inputs(tree, plan) {
+            let parts = self.parts(run, range);
+            self.count_input(level, &parts, &mut outcome);
+            let is_target = target.is_some_and(|target| target.id() == run.id());
+            if is_target {
+                outcome.room_taken += room_of(&parts, reuse.full_bytes);
+            }
+            sides.push((parts, level != LevelId::Memory, is_target));
+        }
+        let beside = |side| target.and_then(|run| self.neighbour(run, &hull, side));
+        let (before, after) = (beside(Beside::Before), beside(Beside::After));
+        let entries_in = outcome.from_memory.entries + outcome.read.entries;
+        let orders = Orders {
+            rules: self.rules(tree, reuse, target, before),
+            piece_bytes: reuse.piece_bytes,
+            bottom,
+            before,
+            after,
+            layout: super::table::Layout { by_block: true, ..self.layout },
+            entries_max: entries_in as usize,
+        };
+        let newer_merged;
+        let output = match &sides[..] {
+            [] => preserve::merge(Side::empty(), Side::empty(), orders),
+            // Alone it is the newer one: its blocks are no blocks of a target.
+            [_] => preserve::merge(side(sides.remove(0)), Side::empty(), orders),
+            [_, _] => {
+                let older = side(sides.remove(1));
+                preserve::merge(side(sides.remove(0)), older, orders)
+            }
+            [newer @ .., _] => {
+                let newer = newer.iter().map(|(parts, _, _)| Pieces::of(parts)).collect();
+                let folded;
+                (newer_merged, folded) = self.folded(newer);
+                let newer = newer_merged.iter().map(|held| held.part(&KeyRange::ALL)).collect();
+                let older = side(sides.remove(sides.len() - 1));
+                let mut output = preserve::merge(Side::new(newer, false, false), older, orders);
+                output.dropped.below = output.dropped.below.max(folded.below);
+                output
+            }
+        };
+        self.tell(tree, plan, output, outcome, (before, after))
+    }
+
+    /// Several newer sides as one.
+    fn folded(&self, sides: Vec<Pieces<'_, R>>) -> (Option<Held<R>>, Dropped) {
+        let mut builder = Builder::new(self.layout, sides.iter().map(Pieces::len).sum());
+        let dropped = merge(sides, false, |entry| builder.push(entry));
+        ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
+    }
+
+    fn rules(
+        &self,
+        tree: &Tree,
+        reuse: Reuse,
+        target: Option<&Arc<Run>>,
+        before: Option<Part<'_, R>>,
+    ) -> BlockRules {
+        let level = target.and_then(|run| tree.run(run.id())).map(|(level, _)| level);
+        let (empty_bytes, allowed_bytes) = match (reuse.slack_bytes, level) {
+            (Some(slack), Some(LevelId::Disk(level))) => {
+                let counters = tree.levels()[level].counters();
+                let empty = counters.room_added as i64 - counters.room_taken as i64;
+                (empty, (counters.slack + slack) as i64)
+            }
+            _ => (0, i64::MAX),
+        };
+        BlockRules {
+            block_bytes: self.layout.block_bytes,
+            full_bytes: reuse.full_bytes,
+            before: before.map(|part| part.size().bytes),
+            empty_bytes,
+            allowed_bytes,
+        }
+    }
+
+    /// The block of `run` next to `range`, before or after it.
+    fn neighbour(&self, run: &Run, range: &KeyRange, side: Beside) -> Option<Part<'_, R>> {
+        let beyond = match side {
+            Beside::Before => KeyRange { start: Key::new(), end: Some(range.start.clone()) },
+            Beside::After => KeyRange { start: range.end.clone()?, end: None },
+        };
+        let slices = run.overlapping(&beyond);
+        let slice = match side {
+            Beside::Before => slices.last(),
+            Beside::After => slices.first(),
+        }?;
+        let visible = slice.range().intersection(&beyond);
+        let part = self.tables[&slice.table().id].part(&visible);
+        if part.from == part.upto {
+            return None;
+        }
+        match side {
+            Beside::Before => Some(part.last_block()),
+            Beside::After => part.blocks().next(),
+        }
+    }
+
+    /// Puts an output into words of the tree.
+    fn tell(
+        &self,
+        tree: &Tree,
+        plan: &MergePlan,
+        output: Output<'_, R>,
+        mut outcome: Outcome,
+        beside: (Option<Part<'_, R>>, Option<Part<'_, R>>),
+    ) -> Made<R> {
+        if let Place::Into(run) = plan.place {
+            let hull = plan.hull();
+            // With the room between block and window, where nothing lies but a slice may.
+            let before = beside.0.filter(|_| output.took_before);
+            let before = before
+                .map(|part| (part, KeyRange { end: Some(hull.start.clone()), ..part.range() }));
+            let after = beside.1.filter(|_| output.took_after);
+            let after =
+                after.zip(hull.end).map(|(part, start)| (part, KeyRange { start, ..part.range() }));
+            for (part, range) in before.into_iter().chain(after) {
+                outcome.read += part.size();
+                outcome.rewritten.push((Input { run, range }, Vec::new()));
+            }
+        }
+        let mut tables = Vec::new();
+        let Output { new, stretches, kept, kept_blocks, room, dropped, .. } = output;
+        (outcome.reused, outcome.blocks.reused) = (kept, kept_blocks);
+        (outcome.room_added, outcome.dropped_below) = (room, dropped.below);
+        let entries_in = outcome.from_memory.entries + outcome.read.entries;
+        outcome.blocks.written = new.blocks();
+        outcome.entries_dropped = entries_in - new.len() as u64 - kept.entries;
+        let mut next = tree.next_table();
+        let new = (new.len() > 0).then(|| new.finish(next));
+        outcome.written = new.as_ref().map_or(Size::default(), |held| held.table.size);
+        outcome.slices = stretches.iter().filter_map(|s| slice_of(s, new.as_ref())).collect();
+        if let Some(new) = new {
+            tables.push(new);
+            next.0 += 1;
+        }
+        tables.extend(self.close_gap(tree, plan, &mut outcome, next));
+        Made { outcome, tables }
+    }
+
+    /// The blocks on both sides of the hole that a window leaves become one where they fit.
+    fn close_gap(
+        &self,
+        tree: &Tree,
+        plan: &MergePlan,
+        outcome: &mut Outcome,
+        id: TableId,
+    ) -> Option<Held<R>> {
+        let input = plan.inputs.first()?;
+        let (level, run) = tree.run(input.run)?;
+        let stays = [Place::Oldest, Place::Into(input.run)].contains(&plan.place);
+        if level == LevelId::Memory || stays {
+            return None;
+        }
+        let left = self.neighbour(run, &input.range, Beside::Before)?;
+        let right = self.neighbour(run, &input.range, Beside::After)?;
+        if !fits(self.layout.block_bytes, left.size().bytes, right.size().bytes) {
+            return None;
+        }
+        let entries = [left.entries(), right.entries()].concat();
+        let layout = super::table::Layout { by_block: true, ..self.layout };
+        let mut builder = Builder::new(layout, entries.len());
+        entries.into_iter().for_each(|entry| builder.push(entry));
+        let held = builder.finish(id);
+        outcome.read += held.table.size;
+        outcome.written += held.table.size;
+        outcome.blocks.written += 1;
+        let slices = vec![Slice::whole(Arc::clone(&held.table))];
+        let range = left.range().hull(&right.range());
+        outcome.rewritten.push((Input { run: input.run, range }, slices));
+        Some(held)
+    }
+}
+
+fn side<R: Record>((parts, keeps, is_target): (Vec<Part<'_, R>>, bool, bool)) -> Side<'_, R> {
+    Side::new(parts, keeps, is_target)
+}
+
+/// Empty room in all blocks of `parts`.
+fn room_of<R: Record>(parts: &[Part<'_, R>], full_bytes: u64) -> u64 {
+    let blocks = parts.iter().flat_map(|part| part.blocks());
+    blocks.map(|block| room(full_bytes, block.block_size().bytes)).sum()
+}
+
+/// The slice that shows a stretch of the output.
+fn slice_of<R: Record>(stretch: &Stretch<'_, R>, new: Option<&Held<R>>) -> Option<Slice> {
+    let (held, from, upto) = match stretch {
+        Stretch::New(from, upto) => (new?, *from, *upto),
+        Stretch::Old(part, _) => (part.held, part.from, part.upto),
+    };
+    let whole = Slice::whole(Arc::clone(&held.table));
+    let range = super::table::range_of(held.entries[from], held.entries[upto - 1]);
+    whole.clip(&range)
+}

@@ -1,0 +1,268 @@
+//! What several versions of keys come to.
+
+use super::entry::Record;
+use super::table::Part;
+use lsmith_tree::SeqNo;
+
+/// Above every rank.
+const END: u64 = u64::MAX;
+
+/// What a merge of entries drops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Dropped {
+    /// Entries.
+    pub(super) entries: u64,
+    /// The greatest sequence number of a tombstone among them.
+    pub(super) below: SeqNo,
+}
+
+impl Dropped {
+    /// `entry` goes on, unless it is a tombstone with nothing beneath.
+    #[inline]
+    pub(super) fn pass<R: Record>(&mut self, entry: R, nothing_beneath: bool) -> Option<R> {
+        if nothing_beneath && entry.is_tombstone() {
+            self.entries += 1;
+            self.below = self.below.max(entry.seq());
+            return None;
+        }
+        Some(entry)
+    }
+
+    /// Two entries of one key become one, or none.
+    #[inline]
+    pub(super) fn fold<R: Record>(&mut self, newer: R, older: R) -> Option<R> {
+        let net = newer.over(older);
+        self.entries += 1 + u64::from(net.is_none());
+        if net.is_none() {
+            self.below = self.below.max(newer.seq());
+        }
+        net
+    }
+}
+
+/// Sorted entries in several pieces, which follow each other in key order: a side of a merge.
+#[derive(Debug)]
+pub(super) struct Pieces<'a, R> {
+    /// Those behind the first, the last one first.
+    rest: Vec<&'a [R]>,
+    first: &'a [R],
+    len: usize,
+}
+
+impl<'a, R: Record> Pieces<'a, R> {
+    pub(super) fn new(mut pieces: Vec<&'a [R]>) -> Pieces<'a, R> {
+        pieces.retain(|piece| !piece.is_empty());
+        pieces.reverse();
+        let len = pieces.iter().map(|piece| piece.len()).sum();
+        let first = pieces.pop().unwrap_or_default();
+        Pieces { rest: pieces, first, len }
+    }
+
+    /// The entries of parts of tables.
+    pub(super) fn of(parts: &[Part<'a, R>]) -> Pieces<'a, R> {
+        Pieces::new(parts.iter().map(Part::entries).collect())
+    }
+
+    /// How many entries there were at first.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    fn rank(&self) -> u64 {
+        self.first.first().map_or(END, |entry| u64::from(entry.rank()))
+    }
+
+    /// Takes all entries below the rank `bound`.
+    #[inline]
+    fn take_below(&mut self, bound: u64, mut f: impl FnMut(R)) {
+        loop {
+            let below = |entry: &&R| u64::from(entry.rank()) < bound;
+            let mut taken = 0;
+            for entry in self.first.iter().take_while(below) {
+                f(*entry);
+                taken += 1;
+            }
+            self.first = &self.first[taken..];
+            if !self.first.is_empty() || self.rest.is_empty() {
+                return;
+            }
+            self.first = self.rest.pop().unwrap_or_default();
+        }
+    }
+
+    /// Takes the first entry, which must be there.
+    #[inline]
+    fn take(&mut self) -> R {
+        let entry = self.first[0];
+        self.first = &self.first[1..];
+        if self.first.is_empty() {
+            self.first = self.rest.pop().unwrap_or_default();
+        }
+        entry
+    }
+}
+
+/// A side's next entry.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    rank: u64,
+    side: usize,
+}
+
+impl Head {
+    /// The oldest comes first among equals.
+    #[inline]
+    fn comes_before(self, other: Head) -> bool {
+        (self.rank, other.side) < (other.rank, self.side)
+    }
+}
+
+/// Merges `sides`, newest first, each sorted and without two entries of a key: `emit` gets the net
+/// effect of each key's versions, in key order; tombstones go too where nothing lies beneath. The
+/// versions of a key are folded from the oldest to the newest, as they were written.
+pub(super) fn merge<R: Record>(
+    mut sides: Vec<Pieces<'_, R>>,
+    nothing_beneath: bool,
+    mut emit: impl FnMut(R),
+) -> Dropped {
+    let mut dropped = Dropped::default();
+    let heads = sides.iter().enumerate();
+    let mut heap: Vec<Head> =
+        heads.map(|(side, pieces)| Head { rank: pieces.rank(), side }).collect();
+    heap.sort_unstable_by_key(|head| (head.rank, usize::MAX - head.side));
+    while let Some(&Head { rank, side }) = heap.first() {
+        // The least rank of the others: it is up to there that this side goes on alone.
+        let others = heap[1..].iter().take(2).map(|head| head.rank);
+        let bound = others.min().unwrap_or(END);
+        if rank == END {
+            break;
+        }
+        if rank < bound {
+            sides[side].take_below(bound, |entry| {
+                if let Some(entry) = dropped.pass(entry, nothing_beneath) {
+                    emit(entry);
+                }
+            });
+            sift(&mut heap, Head { rank: sides[side].rank(), side });
+            continue;
+        }
+        let mut net = None;
+        while heap[0].rank == rank {
+            let side = heap[0].side;
+            let entry = sides[side].take();
+            net = match net {
+                Some(older) => dropped.fold(entry, older),
+                None => Some(entry),
+            };
+            sift(&mut heap, Head { rank: sides[side].rank(), side });
+        }
+        if let Some(entry) = net.and_then(|net| dropped.pass(net, nothing_beneath)) {
+            emit(entry);
+        }
+    }
+    dropped
+}
+
+/// Puts `head` in the place of the first of `heap`, and in order.
+#[inline]
+fn sift(heap: &mut [Head], head: Head) {
+    let mut at = 0;
+    loop {
+        let mut child = 2 * at + 1;
+        if child >= heap.len() {
+            break;
+        }
+        if child + 1 < heap.len() && heap[child + 1].comes_before(heap[child]) {
+            child += 1;
+        }
+        if !heap[child].comes_before(head) {
+            break;
+        }
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = head;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::Entry;
+    use super::*;
+    use lsmith_tree::EntryKind::{self, Delete, Insert, Put, Remove};
+
+    fn entry(rank: u32, seq: u64, kind: EntryKind) -> Entry {
+        Entry::new(rank, 10, SeqNo(seq), kind)
+    }
+
+    fn merged(sides: &[&[Entry]], nothing_beneath: bool) -> (Vec<Entry>, Dropped) {
+        let sides = sides.iter().map(|side| {
+            let (left, right) = side.split_at(side.len() / 2);
+            Pieces::new(vec![left, &[], right])
+        });
+        let mut entries = Vec::new();
+        let dropped = merge(sides.collect(), nothing_beneath, |entry| entries.push(entry));
+        (entries, dropped)
+    }
+
+    #[test]
+    fn the_newest_version_stays_and_pairs_vanish() {
+        let newer = [entry(1, 9, Put), entry(2, 8, Remove), entry(4, 7, Delete)];
+        let older = [entry(1, 3, Put), entry(2, 2, Insert), entry(3, 1, Put)];
+        let (entries, dropped) = merged(&[&newer, &older], false);
+        assert_eq!(entries, [entry(1, 9, Put), entry(3, 1, Put), entry(4, 7, Delete)]);
+        assert_eq!(dropped, Dropped { entries: 3, below: SeqNo(8) });
+
+        let (entries, dropped) = merged(&[&entries], true);
+        assert_eq!(entries, [entry(1, 9, Put), entry(3, 1, Put)]);
+        assert_eq!(dropped, Dropped { entries: 1, below: SeqNo(7) });
+    }
+
+    #[test]
+    fn versions_are_folded_from_the_oldest_on() {
+        let sides =
+            [entry(5, 4, Remove), entry(5, 3, Put), entry(5, 2, Delete), entry(5, 1, Insert)];
+        let sides: Vec<&[Entry]> = sides.iter().map(std::slice::from_ref).collect();
+        assert_eq!(merged(&sides, false).0, [entry(5, 4, Remove)]);
+    }
+
+    /// Any number of sides come to what merging them one by one, the oldest first, comes to.
+    #[test]
+    fn many_sides_come_to_what_pairs_of_them_come_to() {
+        let mut state = 7_u64;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % bound
+        };
+        for round in 0..200 {
+            let mut seq = 1000;
+            let mut sides: Vec<Vec<Entry>> = Vec::new();
+            for _ in 0..below(7) {
+                let ranks: std::collections::BTreeSet<u64> =
+                    (0..below(30)).map(|_| below(40)).collect();
+                sides.push(
+                    ranks
+                        .iter()
+                        .map(|rank| {
+                            seq -= 1;
+                            entry(*rank as u32, seq, super::super::entry::kind_of(below(4) as u8))
+                        })
+                        .collect(),
+                );
+            }
+            let bottom = round % 2 == 0;
+            let slices: Vec<&[Entry]> = sides.iter().map(|side| &side[..]).collect();
+            let (entries, dropped) = merged(&slices, bottom);
+            let mut expected: Vec<Entry> = Vec::new();
+            let mut gone = 0;
+            for side in sides.iter().rev() {
+                let (merged, dropped) = merged(&[side, &expected], false);
+                (expected, gone) = (merged, gone + dropped.entries);
+            }
+            let before = expected.len();
+            expected.retain(|entry| !(bottom && entry.kind().is_tombstone()));
+            gone += (before - expected.len()) as u64;
+            assert_eq!((entries, dropped.entries), (expected, gone), "round {round}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The block-preserving merge (Thonangi & Yang, section II-B), carried out on entries.
+//!
+//! Two sides are merged entry by entry into an open block. Where the next entry begins an input
+//! block that ends before the other side goes on, that block can be kept as it is. What may be
+//! kept, and what is joined, [`BlockMerge`] decides.
+
+use super::entry::Record;
+use super::merge::Dropped;
+use super::table::{Builder, Layout, Part};
+use lsmith_tree::Size;
+use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, is_piece, room};
+
+/// Above every rank.
+const END: u64 = u64::MAX;
+
+/// One side of a merge: entries in key order.
+#[derive(Debug)]
+pub(super) struct Side<'a, R> {
+    /// Those behind the current part, the last one first.
+    rest: Vec<Part<'a, R>>,
+    /// What is left of the current part.
+    part: Option<Part<'a, R>>,
+    /// Where the current block ends.
+    block_end: usize,
+    /// Whether the next entry begins a block.
+    begins: bool,
+    /// Whether blocks of this side can be kept: those in memory can't.
+    keeps: bool,
+    /// Whether the side is the run that the output goes into.
+    is_target: bool,
+}
+
+impl<'a, R: Record> Side<'a, R> {
+    pub(super) fn new(mut parts: Vec<Part<'a, R>>, keeps: bool, is_target: bool) -> Side<'a, R> {
+        parts.retain(|part| part.from < part.upto);
+        parts.reverse();
+        let mut side =
+            Side { rest: parts, part: None, block_end: 0, begins: false, keeps, is_target };
+        side.begin_part();
+        side
+    }
+
+    /// A side without entries.
+    pub(super) fn empty() -> Side<'a, R> {
+        Side::new(Vec::new(), false, false)
+    }
+
+    fn begin_part(&mut self) {
+        self.part = self.rest.pop();
+        self.block_end = self.part.map_or(0, |part| part.block_end());
+        self.begins = self.part.is_some();
+    }
+
+    #[inline]
+    fn rank(&self) -> u64 {
+        self.part.map_or(END, |part| u64::from(part.held.entries[part.from].rank()))
+    }
+
+    /// Takes the next entry, which must be there.
+    #[inline]
+    fn take(&mut self) -> Option<R> {
+        let part = self.part.as_mut()?;
+        let entry = part.held.entries[part.from];
+        if part.from + 1 == self.block_end {
+            self.skip_block();
+        } else {
+            part.from += 1;
+            self.begins = false;
+        }
+        Some(entry)
+    }
+
+    /// Goes to the next block.
+    fn skip_block(&mut self) {
+        let Some(part) = &mut self.part else { return };
+        (part.from, part.point) = (self.block_end, part.point + 1);
+        if part.from == part.upto {
+            self.begin_part();
+        } else {
+            (self.block_end, self.begins) = (part.block_end(), true);
+        }
+    }
+
+    /// The block that begins here.
+    fn block(&self) -> Option<Part<'a, R>> {
+        let part = self.part.filter(|_| self.begins)?;
+        Some(Part { upto: self.block_end, ..part })
+    }
+}
+
+/// What a merge is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Orders<'a, R> {
+    pub(super) rules: BlockRules,
+    /// Least bytes of a piece that is kept.
+    pub(super) piece_bytes: u64,
+    /// Whether tombstones have nothing left to hide.
+    pub(super) bottom: bool,
+    /// The blocks of the target on both sides of the output.
+    pub(super) before: Option<Part<'a, R>>,
+    pub(super) after: Option<Part<'a, R>>,
+    pub(super) layout: Layout,
+    pub(super) entries_max: usize,
+}
+
+/// A stretch of the output.
+#[derive(Debug)]
+pub(super) enum Stretch<'a, R> {
+    /// Entries of the new table, from an index up to another.
+    New(usize, usize),
+    /// Blocks of an old one that were kept, and where the last of them begins.
+    Old(Part<'a, R>, usize),
+}
+
+/// What came out of a merge.
+#[derive(Debug)]
+pub(super) struct Output<'a, R> {
+    /// All new blocks.
+    pub(super) new: Builder<R>,
+    pub(super) stretches: Vec<Stretch<'a, R>>,
+    pub(super) kept: Size,
+    pub(super) kept_blocks: u64,
+    /// Whether the blocks beside the output have become a part of it.
+    pub(super) took_before: bool,
+    pub(super) took_after: bool,
+    /// Empty room in all blocks.
+    pub(super) room: u64,
+    pub(super) dropped: Dropped,
+}
+
+struct Merger<'a, R> {
+    orders: Orders<'a, R>,
+    blocks: BlockMerge,
+    /// Whether there is an open block: entries put behind the new blocks.
+    is_open: bool,
+    out: Output<'a, R>,
+}
+
+/// Merges `newer` over `older`.
+pub(super) fn merge<'a, R: Record>(
+    mut newer: Side<'a, R>,
+    mut older: Side<'a, R>,
+    orders: Orders<'a, R>,
+) -> Output<'a, R> {
+    let mut merger = Merger::new(orders);
+    loop {
+        let (up, down) = (newer.rank(), older.rank());
+        if down < up {
+            merger.begin(&older);
+            if !merger.keep(&mut older, up) {
+                merger.pass(&mut older, up);
+            }
+        } else if up < down {
+            if !merger.keep(&mut newer, down) {
+                merger.pass(&mut newer, down);
+            }
+        } else if up == END {
+            return merger.finish();
+        } else {
+            merger.begin(&older);
+            if let (Some(newer), Some(older)) = (newer.take(), older.take())
+                && let Some(net) = merger.out.dropped.fold(newer, older)
+            {
+                merger.add(net);
+            }
+        }
+    }
+}
+
+impl<'a, R: Record> Merger<'a, R> {
+    fn new(orders: Orders<'a, R>) -> Merger<'a, R> {
+        let out = Output {
+            new: Builder::new(orders.layout, orders.entries_max),
+            stretches: Vec::new(),
+            kept: Size::default(),
+            kept_blocks: 0,
+            took_before: false,
+            took_after: false,
+            room: 0,
+            dropped: Dropped::default(),
+        };
+        Merger { blocks: BlockMerge::new(orders.rules), orders, is_open: false, out }
+    }
+
+    /// Tells of a block of the target that begins here.
+    fn begin(&mut self, older: &Side<'a, R>) {
+        if older.is_target
+            && let Some(block) = older.block()
+        {
+            self.blocks.begin_target(block.block_size().bytes);
+        }
+    }
+
+    /// Passes on the entries of the block that `side` is in, up to the next of the other side.
+    fn pass(&mut self, side: &mut Side<'a, R>, other: u64) {
+        loop {
+            let Some(entry) = side.take() else { return };
+            self.add(entry);
+            if side.begins || side.rank() >= other {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, entry: R) {
+        let Some(entry) = self.out.dropped.pass(entry, self.orders.bottom) else { return };
+        if let Some(write) = self.blocks.add(entry.bytes()) {
+            self.write(write);
+        }
+        self.out.new.put(entry);
+        self.is_open = true;
+    }
+
+    /// Keeps the block of `side` that begins here, if that is possible and allowed; the other side
+    /// goes on with the key of rank `other`.
+    fn keep(&mut self, side: &mut Side<'a, R>, other: u64) -> bool {
+        let Some(block) = side.block().filter(|_| side.keeps) else { return false };
+        if !self.is_alone(&block, other) {
+            return false;
+        }
+        let size = block.block_size();
+        let rest = side.part.map_or(block, |part| part);
+        if !self.blocks.may_keep(size) || !self.is_piece(&block, rest, other) {
+            return false;
+        }
+        if let Some(write) = self.blocks.keep(size) {
+            self.write(write);
+        }
+        self.note_kept(block);
+        self.out.kept += size;
+        self.out.kept_blocks += 1;
+        self.out.room += room(self.orders.rules.full_bytes, size.bytes);
+        side.skip_block();
+        true
+    }
+
+    /// Whether nothing of the other side falls into `block`, and nothing in it is to be dropped.
+    fn is_alone(&self, block: &Part<'a, R>, other: u64) -> bool {
+        let entries = block.entries();
+        let below = entries.last().is_none_or(|last| u64::from(last.rank()) < other);
+        below && !(self.orders.bottom && block.block_size().tombstones > 0)
+    }
+
+    /// Whether `block`, the first of `rest`, makes a piece with what could be kept behind it.
+    fn is_piece(&self, block: &Part<'a, R>, rest: Part<'a, R>, other: u64) -> bool {
+        let continues = matches!(self.out.stretches.last(), Some(Stretch::Old(part, _))
+            if !self.is_open && follows(part, block));
+        let alone = rest.blocks().take_while(|block| self.is_alone(block, other));
+        is_piece(self.orders.piece_bytes, continues, alone.map(|block| block.block_size().bytes))
+    }
+
+    fn note_kept(&mut self, block: Part<'a, R>) {
+        match self.out.stretches.last_mut() {
+            Some(Stretch::Old(part, last)) if follows(part, &block) => {
+                (part.upto, *last) = (block.upto, block.from);
+            }
+            _ => self.out.stretches.push(Stretch::Old(block, block.from)),
+        }
+    }
+
+    /// Takes back the block that was kept last.
+    fn take_back(&mut self) -> Option<Part<'a, R>> {
+        let Some(Stretch::Old(part, last)) = self.out.stretches.pop() else { return None };
+        let point = part.held.table.profile.partition_point(|p| p.below.entries <= last as u64);
+        let block = Part { from: last, point, ..part };
+        if part.from < last {
+            // It is never the last again, so where its last block begins does not matter.
+            self.out.stretches.push(Stretch::Old(Part { upto: last, ..part }, part.from));
+        }
+        let size = block.block_size();
+        self.out.kept -= size;
+        self.out.kept_blocks -= 1;
+        self.out.room -= room(self.orders.rules.full_bytes, size.bytes);
+        Some(block)
+    }
+
+    fn write(&mut self, write: Write) {
+        let front = match write.front {
+            Front::Nothing => None,
+            Front::Kept => self.take_back(),
+            Front::Before => {
+                self.out.took_before = true;
+                self.orders.before
+            }
+        };
+        let behind = self.orders.after.filter(|_| write.takes_after);
+        self.out.took_after = write.takes_after;
+        let new = &mut self.out.new;
+        let from = new.entries_closed();
+        let entries = |part: Option<Part<'a, R>>| part.map_or(&[][..], |part| part.entries());
+        new.close(entries(front), entries(behind));
+        let upto = new.entries_closed();
+        self.is_open = false;
+        self.out.room += room(self.orders.rules.full_bytes, write.bytes);
+        match self.out.stretches.last_mut() {
+            Some(Stretch::New(_, end)) => *end = upto,
+            _ => self.out.stretches.push(Stretch::New(from, upto)),
+        }
+    }
+
+    fn finish(mut self) -> Output<'a, R> {
+        let after = self.orders.after.map(|part| part.size().bytes);
+        if let Some(write) = self.blocks.clone().end(after) {
+            self.write(write);
+        }
+        self.out
+    }
+}
+
+/// Whether `block` is the one behind `part` in the same table.
+fn follows<R>(part: &Part<'_, R>, block: &Part<'_, R>) -> bool {
+    std::ptr::eq(part.held, block.held) && part.upto == block.from
+}

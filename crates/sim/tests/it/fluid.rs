@@ -1,0 +1,166 @@
+//! Fluid simulations against keyed ones: expected sizes against every key.
+
+use lsmith_policy::{MergePolicy, Registry};
+use lsmith_sim::{Figures, FluidWorkload, KeyedWorkload, SimError, simulate_fluid, simulate_keyed};
+use lsmith_tree::check_tree;
+use lsmith_workload::{NoInputs, Workload};
+use std::sync::Arc;
+
+/// Any of some keys, each drawn with the same chance. All end with a flush, lest one more or less
+/// decides on a merge of everything.
+const UNIFORM: &str = "churn(keys=50k, ops=600k, value=100B, flushes=40)";
+
+/// The same with tombstones among them.
+const DELETES: &str = "churn(keys=50k, ops=600k, value=100B, deletes=0.3, flushes=40)";
+
+/// Draws from a Zipf distribution with exponent 0.99.
+const ZIPF: &str = "load(keys=400k, value=100B, order=zipf, flushes=24)";
+
+/// No key twice.
+const NEW: &str = "load(keys=300k, value=100B, flushes=37)";
+
+const MEMTABLE_BYTES: u64 = 1_000_000;
+
+fn policy(spec: &str) -> Arc<dyn MergePolicy> {
+    Registry::builtin().build(spec).expect("a spec from a test")
+}
+
+fn workload(spec: &str) -> Workload {
+    let spec = spec.parse().expect("a spec from a test");
+    Workload::from_spec(&spec, &NoInputs).expect("a workload without files")
+}
+
+fn fluid(policy: &Arc<dyn MergePolicy>, spec: &str) -> Figures {
+    let workload = FluidWorkload::new(&workload(spec)).expect("a fluid workload");
+    let found = simulate_fluid(policy, &workload, MEMTABLE_BYTES, &mut |_| {});
+    found.expect("a policy of this project").figures
+}
+
+fn keyed(policy: &Arc<dyn MergePolicy>, workload: &KeyedWorkload) -> Figures {
+    let found = simulate_keyed(policy, workload, MEMTABLE_BYTES, &mut |_| {});
+    found.expect("a policy of this project").figures
+}
+
+/// Every write cost of every policy within `tolerance` of the keyed one.
+fn agree(workload_spec: &str, policies: &[&str], tolerance: f64) {
+    let input = KeyedWorkload::new(workload(workload_spec));
+    for spec in policies {
+        let policy = policy(spec);
+        let (fluid, keyed) = (fluid(&policy, workload_spec), keyed(&policy, &input));
+        for (name, fluid, keyed) in [
+            ("eager", fluid.write_cost_eager, keyed.write_cost_eager),
+            ("system", fluid.write_cost_system, keyed.write_cost_system),
+            ("blocks", fluid.write_cost_blocks, keyed.write_cost_blocks),
+        ] {
+            let error = fluid / keyed - 1.0;
+            let told = format!("{spec} under {workload_spec}: {name} {fluid}, not {keyed}");
+            assert!(error.abs() <= tolerance, "{told}: {:+.1} %", 100.0 * error);
+        }
+    }
+}
+
+/// Whether a memtable is merged straight in can hang on a byte in few flushes; so none is.
+const STACKS: [&str; 6] = [
+    "none",
+    "constant(k=6, eager=never)",
+    "minlatency(k=4, eager=never)",
+    "binomial(k=6, eager=never)",
+    "exploring(eager=never)",
+    "tiered(eager=never)",
+];
+
+#[test]
+fn stacks_are_within_one_percent() {
+    for workload in [UNIFORM, ZIPF] {
+        agree(workload, &STACKS, 0.01);
+    }
+    // Blocks of entries of two sizes are not quite as full as those of their mean.
+    agree(DELETES, &STACKS, 0.015);
+    // Of flushes that all have one size, chance says which is larger.
+    let blind: Vec<&str> =
+        STACKS.into_iter().filter(|spec| !spec.starts_with("exploring")).collect();
+    agree(NEW, &blind, 0.01);
+}
+
+#[test]
+fn swept_and_whole_levels_are_within_three_percent() {
+    let leveled = ["leveled(pick=round_robin)", "leveled(ratio=4, pick=round_robin)"];
+    let whole =
+        ["leveled(ratio=4, pick=whole_level)", "full(ratio=4)", "full(ratio=4, reuse=false)"];
+    let swept = ["rr(ratio=4)", "rr(ratio=4, reuse=false)"];
+    for workload in [UNIFORM, ZIPF, NEW] {
+        agree(workload, &[&leveled[..], &whole, &swept].concat(), 0.03);
+    }
+    agree(DELETES, &[&leveled[..], &whole].concat(), 0.03);
+    agree(DELETES, &swept, 0.05);
+}
+
+#[test]
+fn picks_by_least_overlap_are_within_ten_percent() {
+    let picks = ["min_overlap", "best_ratio", "narrowest", "oldest"];
+    let leveled = picks.map(|pick| format!("leveled(ratio=4, pick={pick})"));
+    let mut policies: Vec<&str> = leveled.iter().map(String::as_str).collect();
+    policies.extend(["choose_best(ratio=4)", "test_mixed(ratio=4)", "mixed(ratio=4)"]);
+    for workload in [UNIFORM, ZIPF, NEW] {
+        agree(workload, &policies, 0.10);
+    }
+}
+
+/// Blocks of four entries, of which many meet nothing.
+#[test]
+fn blocks_that_are_kept_are_within_three_percent() {
+    let workload = "churn(keys=30k, ops=120k, value=1000B, flushes=118)";
+    agree(workload, &["full", "full(ratio=4)", "rr"], 0.03);
+}
+
+#[test]
+fn every_policy_runs_and_leaves_a_legal_tree() {
+    let input = FluidWorkload::new(&workload(ZIPF)).unwrap();
+    for info in Registry::builtin().infos() {
+        let policy = policy(info.name);
+        let found = simulate_fluid(&policy, &input, 300_000, &mut |_| {}).unwrap();
+        check_tree(&found.tree).unwrap();
+        assert!(found.figures.write_cost_system >= 1.0, "{}", info.name);
+        let live = found.tree.disk_bytes() as f64;
+        let again = simulate_fluid(&policy, &input, 300_000, &mut |_| {}).unwrap();
+        assert_eq!(found.tree, again.tree, "{} is not the same twice", info.name);
+        assert!(live > 0.0);
+    }
+}
+
+#[test]
+fn expectations_of_a_whole_merge_are_those_of_the_keys() {
+    let policy = policy("constant(k=2)");
+    let input = KeyedWorkload::new(workload(DELETES));
+    let simulation = simulate_keyed(&policy, &input, MEMTABLE_BYTES, &mut |_| {}).unwrap();
+    let expected = FluidWorkload::new(input.workload()).unwrap();
+    let expected = simulate_fluid(&policy, &expected, MEMTABLE_BYTES, &mut |_| {}).unwrap();
+    let sizes = simulation.run_bytes_oldest_first().into_iter();
+    let pairs: Vec<_> = sizes.zip(expected.run_bytes_oldest_first()).collect();
+    assert!(!pairs.is_empty());
+    for (keyed, fluid) in pairs {
+        let error = fluid as f64 / keyed as f64 - 1.0;
+        assert!(error.abs() < 0.01, "{fluid} bytes, not {keyed}");
+    }
+}
+
+#[test]
+fn a_workload_of_which_nothing_is_known_is_refused() {
+    for spec in ["load(keys=1k, order=sequential)", "update(keys=1k)", "ycsb(a)"] {
+        let error = FluidWorkload::new(&workload(spec)).unwrap_err();
+        assert!(matches!(error, SimError::NotFluid { .. }), "{error}");
+        assert!(error.to_string().contains(&spec[..4]), "{error}");
+    }
+}
+
+#[test]
+fn it_ends_where_a_keyed_one_does() {
+    let policy = policy("none");
+    for limit in ["", ", flushes=7", ", bytes=10MB"] {
+        for spec in ["load(keys=100k, value=100B", "churn(keys=20k, ops=100k, value=100B"] {
+            let spec = format!("{spec}{limit})");
+            let keyed = keyed(&policy, &KeyedWorkload::new(workload(&spec)));
+            assert_eq!(fluid(&policy, &spec).parts.sealed, keyed.parts.sealed, "{spec}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What `mixed` learns, when it learns again, and that it stops.
+
+use crate::steps::{Dice, Present, Step, Watched};
+use lsmith_policy::{MergePolicy, Registry};
+use lsmith_sim::{BlockSim, BlockSizes};
+use lsmith_tree::{EntryKind, MemoChange, TreeView};
+use std::sync::Arc;
+
+/// Keys are below this.
+const DOMAIN: u32 = 1_000_000_000;
+/// Records that fill two fifths of what level 3 holds.
+const FEW: u32 = 1_800;
+/// Records that fill four fifths of it.
+const MANY: u32 = 3_600;
+
+/// A simulation with three levels below memory, of 40, 160 and 640 blocks.
+struct Run {
+    sim: BlockSim,
+    policy: Arc<Watched>,
+    present: Present,
+    dice: Dice,
+    /// What plans have noted since [`Run::notes`] was last asked.
+    noted: Vec<MemoChange>,
+    /// Views that were printed and parsed in the middle of learning.
+    parsed: Option<usize>,
+}
+
+impl Run {
+    fn new(spec: &str) -> Run {
+        let policy = Watched::new(Registry::builtin().build(spec).expect(spec));
+        let sizes = BlockSizes { memory_blocks: 10, per_block: 8, record_bytes: 100 };
+        let watched: Arc<dyn MergePolicy> = policy.clone();
+        let sim = BlockSim::new(&watched, sizes);
+        let (present, dice) = (Present::default(), Dice(7));
+        Run { sim, policy, present, dice, noted: Vec::new(), parsed: None }
+    }
+
+    /// A simulation that has learned with so many records under uniform keys.
+    fn learned(spec: &str, records: u32) -> Run {
+        let mut run = Run::new(spec);
+        run.grow(records);
+        run.uniform(35_000);
+        assert_eq!(run.memo("learn"), Some("done"), "{}", run.told());
+        run
+    }
+
+    /// So many more records.
+    fn grow(&mut self, records: u32) {
+        for _ in 0..records {
+            let key = self.dice.below(DOMAIN);
+            self.insert(key);
+        }
+    }
+
+    /// Keys from anywhere, half of the requests removes.
+    fn uniform(&mut self, requests: u32) {
+        for _ in 0..requests / 2 {
+            let key = self.dice.below(DOMAIN);
+            self.insert(key);
+            self.remove();
+        }
+    }
+
+    /// Inserts within 40,000 keys around a place that moves after every 200 of them; removes from
+    /// anywhere.
+    fn normal(&mut self, requests: u32) {
+        let mut middle = 0;
+        for index in 0..requests / 2 {
+            if index % 200 == 0 {
+                middle = self.dice.below(DOMAIN - 40_000);
+            }
+            let key = middle + (0..4).map(|_| self.dice.below(10_000)).sum::<u32>();
+            self.insert(key);
+            self.remove();
+        }
+    }
+
+    fn insert(&mut self, key: u32) {
+        let request = self.present.insert(key);
+        self.write(request);
+    }
+
+    fn remove(&mut self) {
+        let request = self.present.remove(self.dice.below(DOMAIN));
+        self.write(request);
+    }
+
+    fn write(&mut self, (kind, key): (EntryKind, u32)) {
+        self.sim.write(kind, key).expect("legal plans");
+        for step in self.policy.take() {
+            let noted: Vec<_> = step.plan.iter().flat_map(|plan| plan.memo.clone()).collect();
+            if self.parsed.is_some() && noted.iter().any(|(name, _)| name == "learn") {
+                self.parse(&step);
+            }
+            self.noted.extend(noted);
+        }
+    }
+
+    /// The view of a step says the same when it has been printed and read back.
+    fn parse(&mut self, step: &Step) {
+        let view: TreeView = step.view.to_string().parse().expect("what was printed");
+        assert_eq!(self.policy.next_merge(&view), step.plan);
+        assert_eq!(self.policy.explain(&view).notes, self.policy.explain(&step.view).notes);
+        self.policy.take();
+        if view.memo("learn").is_some_and(|step| step != "done") {
+            self.parsed = self.parsed.map(|parsed| parsed + 1);
+        }
+    }
+
+    fn memo(&self, name: &str) -> Option<&str> {
+        self.sim.tree().memo().text(name)
+    }
+
+    fn told(&self) -> String {
+        self.policy.explain(self.sim.drive().view()).notes.join("; ")
+    }
+
+    /// The notes called `name` that plans made since this was last asked.
+    fn notes(&mut self, name: &str) -> Vec<String> {
+        let noted = std::mem::take(&mut self.noted).into_iter();
+        noted.filter(|(note, _)| note == name).filter_map(|(_, text)| text).collect()
+    }
+}
+
+const SEARCHES: [&str; 2] = ["mixed(ratio=4, rate=0.3)", "mixed(ratio=4, rate=0.3, search=golden)"];
+
+#[test]
+fn learning_goes_from_the_top_down_and_ends() {
+    for spec in SEARCHES {
+        let mut run = Run::learned(spec, FEW);
+        let told = run.told();
+        let steps = run.notes("learn");
+        let names: Vec<&str> = steps.iter().map(|step| step.split(' ').next().unwrap()).collect();
+        let mut order = names.clone();
+        order.dedup();
+        assert_eq!(order, ["tau", "full", "part", "done"], "{spec}: {steps:?}");
+        let least = if spec.contains("golden") { 4 } else { 2 };
+        let trials = names.iter().filter(|name| **name == "tau").count();
+        assert!(trials > least, "{spec}: a cycle for each setting tried, {steps:?}");
+        assert!(told.contains("tau_2 0") && told.contains("learned with"), "{told}");
+    }
+}
+
+#[test]
+fn nothing_is_learned_again_under_a_steady_workload() {
+    for (spec, is_normal) in [(SEARCHES[0], false), (SEARCHES[1], false), (SEARCHES[0], true)] {
+        let mut run = Run::new(spec);
+        run.grow(FEW);
+        for _ in 0..2 {
+            match is_normal {
+                true => run.normal(80_000),
+                false => run.uniform(60_000),
+            }
+        }
+        let again = run.memo("relearn").map(str::to_string);
+        assert_eq!((run.memo("learn"), again), (Some("done"), None), "{spec}: {}", run.told());
+        let cycles = run.notes("last_cycle").len();
+        assert!(cycles > 40, "{spec}: {cycles} cycles in which it could have");
+    }
+}
+
+#[test]
+fn a_cheaper_workload_is_noticed_and_learned() {
+    for spec in SEARCHES {
+        let mut run = Run::learned(spec, FEW);
+        let before = run.memo("learned_at").map(str::to_string);
+        run.notes("learn");
+        run.normal(80_000);
+        let told = run.told();
+        assert!(told.contains("learned again because two cycles cost"), "{told}");
+        assert_eq!(run.memo("learn"), Some("done"), "{told}");
+        assert_ne!(run.memo("learned_at").map(str::to_string), before, "{told}");
+        // It took the change of costs only: once it has learned this workload, it is content.
+        run.notes("learn");
+        run.normal(40_000);
+        assert_eq!(run.notes("relearn"), [""; 0], "{}", run.told());
+    }
+}
+
+#[test]
+fn twice_the_data_is_noticed_and_learned() {
+    for spec in SEARCHES {
+        let mut run = Run::learned(spec, FEW);
+        // Half as much again is too little, and all still goes into level 3.
+        run.grow(FEW / 2);
+        run.uniform(10_000);
+        assert_eq!(run.notes("relearn"), [""; 0], "{}", run.told());
+        run.grow(FEW);
+        run.uniform(40_000);
+        let told = run.told();
+        let why = run.notes("relearn");
+        assert!(matches!(&why[..], [why] if why.starts_with("the bottom level has")), "{why:?}");
+        assert_eq!(run.memo("learn"), Some("done"), "{told}");
+        assert!(told.contains("; learned again because the bottom level has"), "{told}");
+    }
+}
+
+#[test]
+fn another_level_is_noticed_and_learned() {
+    let mut run = Run::learned(SEARCHES[0], MANY);
+    run.uniform(20_000);
+    assert_eq!(run.notes("relearn"), [""; 0], "{}", run.told());
+    run.grow(MANY);
+    run.uniform(120_000);
+    let why = run.notes("relearn");
+    assert_eq!(why.first().map(String::as_str), Some("level 4 is the bottom, it was 3"), "{why:?}");
+    assert!(run.memo("tau_3").is_some(), "{}", run.told());
+}
+
+#[test]
+fn thresholds_that_are_given_need_no_learning() {
+    let mut run = Run::new("mixed(ratio=4, rate=0.3, tau=0.4, beta=true)");
+    run.grow(FEW);
+    run.uniform(20_000);
+    assert_eq!(run.told(), "tau_2 0.4, beta true");
+    assert!(run.sim.tree().memo().iter().all(|(name, _)| name != "learn"), "{:?}", run.told());
+    assert_eq!(run.notes("learn"), [""; 0]);
+}
+
+#[test]
+fn where_beta_is_given_the_first_cycle_says_what_to_expect() {
+    let mut run = Run::learned("mixed(ratio=4, rate=0.3, beta=true)", FEW);
+    let learned: Vec<&str> = run.memo("learned_at").unwrap().split(' ').collect();
+    assert_eq!(learned.len(), 3, "level, blocks and cost: {learned:?}");
+    run.normal(60_000);
+    assert!(run.told().contains("learned again because two cycles cost"), "{}", run.told());
+}
+
+/// A tree that was printed and read back in the middle of learning goes on as if nothing had
+/// happened, because plans depend on what is printed alone.
+#[test]
+fn learning_survives_print_and_parse() {
+    for spec in SEARCHES {
+        let mut run = Run::new(spec);
+        run.parsed = Some(0);
+        run.grow(FEW);
+        run.uniform(35_000);
+        run.grow(FEW);
+        run.normal(20_000);
+        assert!(run.parsed > Some(15), "{:?} views only in the middle of learning", run.parsed);
+    }
+}

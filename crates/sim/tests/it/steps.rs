@@ -1,0 +1,105 @@
+//! A policy that writes down what it is shown and what it says, and requests that keep their
+//! promises.
+
+use lsmith_policy::{Explanation, Load, MergePolicy, Shape};
+use lsmith_spec::Spec;
+use lsmith_tree::{EntryKind, MergePlan, TreeView};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+/// What the policy was shown, and what it said.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) view: TreeView,
+    pub(crate) plan: Option<MergePlan>,
+}
+
+/// Another policy, watched.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    inner: Arc<dyn MergePolicy>,
+    steps: Mutex<Vec<Step>>,
+}
+
+impl Watched {
+    pub(crate) fn new(inner: Arc<dyn MergePolicy>) -> Arc<Watched> {
+        Arc::new(Watched { inner, steps: Mutex::default() })
+    }
+
+    /// All steps since this was last asked.
+    pub(crate) fn take(&self) -> Vec<Step> {
+        std::mem::take(&mut *self.steps.lock().expect("nobody panicked with it"))
+    }
+}
+
+impl MergePolicy for Watched {
+    fn spec(&self) -> Spec {
+        self.inner.spec()
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let plan = self.inner.next_merge(view);
+        let step = Step { view: view.clone(), plan: plan.clone() };
+        self.steps.lock().expect("nobody panicked with it").push(step);
+        plan
+    }
+
+    fn seal_bytes(&self, view: &TreeView) -> u64 {
+        self.inner.seal_bytes(view)
+    }
+
+    fn wants_blocks(&self) -> bool {
+        self.inner.wants_blocks()
+    }
+
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        self.inner.pressure(view, load)
+    }
+
+    fn shape(&self) -> Shape {
+        self.inner.shape()
+    }
+
+    fn explain(&self, view: &TreeView) -> Explanation {
+        self.inner.explain(view)
+    }
+}
+
+/// Numbers that look random and are the same every time.
+#[derive(Clone, Debug)]
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    /// A number below `bound`.
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((mixed >> 32) * u64::from(bound)) >> 32) as u32
+    }
+}
+
+/// The keys that are present; it makes requests that are true of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Present(pub(crate) BTreeSet<u32>);
+
+impl Present {
+    /// Inserts the first key from `key` on that is absent.
+    pub(crate) fn insert(&mut self, mut key: u32) -> (EntryKind, u32) {
+        while !self.0.insert(key) {
+            key = key.wrapping_add(1);
+        }
+        (EntryKind::Insert, key)
+    }
+
+    /// Removes the first key from `key` on that is present, or else the least; inserts `key` where
+    /// there is none.
+    pub(crate) fn remove(&mut self, key: u32) -> (EntryKind, u32) {
+        let Some(&found) = self.0.range(key..).next().or_else(|| self.0.first()) else {
+            return self.insert(key);
+        };
+        self.0.remove(&found);
+        (EntryKind::Remove, found)
+    }
+}
