@@ -46,3 +46,37 @@ pub(crate) trait Cursor: Send {
     /// cursor's owner allows. Must stand on an entry.
     fn value(&self) -> Bytes;
 }
+
+impl Cursor for Box<dyn Cursor> {
+    fn seek_first(&mut self) -> Result<()> {
+        (**self).seek_first()
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        (**self).seek_last()
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        (**self).seek(key)
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        (**self).seek_before(key)
+    }
+
+    fn next(&mut self) -> Result<()> {
+        (**self).next()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        (**self).prev()
+    }
+
+    fn entry(&self) -> Option<EntryRef<'_>> {
+        (**self).entry()
+    }
+
+    fn value(&self) -> Bytes {
+        (**self).value()
+    }
+}

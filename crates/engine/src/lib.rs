@@ -21,8 +21,8 @@
 //! ```
 //!
 //! Layers, each using those below: `db` (handles) - `write`, `scheduler`, `recovery`, `verify` -
-//! `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`, `wal` - `format` -
-//! `env`, the only door to the operating system.
+//! `memory` - `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`, `wal` -
+//! `format` - `env`, the only door to the operating system.
 
 mod cursor;
 mod db;
@@ -31,6 +31,7 @@ mod error;
 mod event;
 mod format;
 mod manifest;
+mod memory;
 mod memtable;
 mod merge;
 mod names;
@@ -38,6 +39,7 @@ mod read;
 mod recovery;
 mod scheduler;
 mod shared;
+mod spans;
 mod stats;
 mod table;
 mod verify;

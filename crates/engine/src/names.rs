@@ -6,6 +6,7 @@
 //! 000012.manifest  edits of the trees
 //! 000013.wal       batches not yet flushed
 //! 000014.table     a table
+//! 000015.spill     a copy of what memory held, in the place of older batches
 //! ```
 //!
 //! All numbers come from one counter and are never used twice.
@@ -25,6 +26,7 @@ pub(crate) enum FileKind {
     Manifest,
     Wal,
     Table,
+    Spill,
 }
 
 impl FileKind {
@@ -33,6 +35,7 @@ impl FileKind {
             FileKind::Manifest => "manifest",
             FileKind::Wal => "wal",
             FileKind::Table => "table",
+            FileKind::Spill => "spill",
         }
     }
 }
@@ -45,7 +48,7 @@ pub(crate) fn numbered(dir: &Path, kind: FileKind, number: u64) -> PathBuf {
 /// The kind and number that `name` stands for, if it is a numbered file of a store.
 pub(crate) fn parse(name: &str) -> Option<(FileKind, u64)> {
     let (number, extension) = name.split_once('.')?;
-    let kinds = [FileKind::Manifest, FileKind::Wal, FileKind::Table];
+    let kinds = [FileKind::Manifest, FileKind::Wal, FileKind::Table, FileKind::Spill];
     let kind = kinds.into_iter().find(|kind| kind.extension() == extension)?;
     let all_digits = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
     all_digits.then(|| number.parse().ok()).flatten().map(|number| (kind, number))
@@ -57,7 +60,7 @@ mod tests {
 
     #[test]
     fn names_survive_parsing_and_strangers_are_none() {
-        for kind in [FileKind::Manifest, FileKind::Wal, FileKind::Table] {
+        for kind in [FileKind::Manifest, FileKind::Wal, FileKind::Table, FileKind::Spill] {
             for number in [0, 7, 1_234_567] {
                 let path = numbered(Path::new("d"), kind, number);
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap();

@@ -1,10 +1,11 @@
 //! Opening a store: from what is on the device to what was promised.
 //!
 //! 1. `CURRENT` names the manifest, the manifest says which keyspaces, trees and tables there are.
-//! 2. The write-ahead logs are read in their order. Batches that are in tables already are passed
-//!    over; the others go back into memtables. Sequence numbers have no gaps: where one is
-//!    missing, power was lost before that part of the log got to the device, and what follows
-//!    must not be seen, so that the store opens on a prefix of the batches.
+//! 2. Copies of memory, where the manifest names them, go back into memtables. Then the write-ahead
+//!    logs are read in their order. Writes that are in tables or in a copy already are passed over;
+//!    the others go back into memtables. Sequence numbers have no gaps: where one is missing, power
+//!    was lost before that part of the log got to the device, and what follows must not be seen, so
+//!    that the store opens on a prefix of the batches.
 //! 3. Unless the store is opened for reading only, a new manifest and a new log are begun, and
 //!    files that nothing names any more are removed.
 
@@ -12,16 +13,17 @@ use crate::db::{KeyspaceOptions, Options, Snapshots, bad_policy, decode_batch};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{self, Account, Manifest, SpaceState};
+use crate::memory::{Spilled, read_spill};
 use crate::memtable::{KeepFrom, Memtable, Version as Entry};
 use crate::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK, numbered};
-use crate::shared::{Shared, Work, Writer};
+use crate::shared::{Log, Shared, Work, Writer};
 use crate::stats::Counts;
 use crate::table::BlockCache;
 use crate::version::{Core, Space, TableHandle};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use lsmith_tree::{SeqNo, TableId, TreeView};
+use lsmith_tree::{SeqNo, TableId, Tree, TreeView};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -109,7 +111,7 @@ struct Recovery {
     /// The number of the last batch entry known.
     last_seq: u64,
     /// Logs from the oldest on that a memtable needs.
-    logs: Vec<u64>,
+    logs: Vec<Log>,
     /// All numbered files found.
     files: Vec<(FileKind, u64)>,
 }
@@ -120,7 +122,7 @@ impl Recovery {
         let mut spaces = BTreeMap::new();
         let mut last_seq = 0;
         for (&id, state) in &account.spaces {
-            last_seq = last_seq.max(state.flushed_seq.0);
+            last_seq = last_seq.max(state.durable_seq().0);
             spaces.insert(id, open_space(&options, &cache, id, state)?);
         }
         let names = options.env.list(&options.dir);
@@ -130,6 +132,7 @@ impl Recovery {
     }
 
     fn finish(mut self, lock: Box<dyn Debug + Send + Sync>) -> Result<Arc<Shared>> {
+        self.read_spills()?;
         self.replay()?;
         let highest = self.files.iter().map(|(_, number)| *number + 1).max().unwrap_or(1);
         let files = Arc::new(AtomicU64::new(self.account.next_file.max(highest)));
@@ -158,16 +161,28 @@ impl Recovery {
             _lock: lock,
             options: self.options.clone(),
         });
-        if !read_only {
+        if read_only {
+            self.look_for_holes();
+        } else {
             self.begin_writing(&shared)?;
         }
         Ok(shared)
     }
 
+    /// Looks what of the tables others have given back.
+    fn look_for_holes(&self) {
+        for space in self.spaces.values() {
+            for (table, ranges) in space.version.load().shown(|_| true).values() {
+                table.show_only(ranges);
+                table.look_for_holes();
+            }
+        }
+    }
+
     /// Begins a new log, and removes what is not needed any more.
     fn begin_writing(&self, shared: &Shared) -> Result<()> {
         let Options { env, dir, .. } = &self.options;
-        for &number in &self.logs {
+        for &Log { number, .. } in &self.logs {
             // The process that wrote it may have died before it could sync it.
             let path = numbered(dir, FileKind::Wal, number);
             let synced = env.sync_file(&path);
@@ -178,7 +193,7 @@ impl Recovery {
         self.remove_strangers();
         let (wal_number, wal) = shared.create_log(0)?;
         let mut logs = self.logs.clone();
-        logs.push(wal_number);
+        logs.push(Log { number: wal_number, bytes: wal.capacity() });
         let writer = Writer {
             wal: Arc::new(wal),
             wal_number,
@@ -190,9 +205,11 @@ impl Recovery {
         *shared.writer.lock() = Some(writer);
         for space in shared.all_spaces() {
             let mut core = space.core.lock();
-            if core.active.live_bytes() >= core.policy.seal_bytes(&core.view) {
+            if core.active.is_full(core.policy.seal_bytes(&core.view)) {
                 shared.seal(&space, &mut core);
             }
+            // Not before there is a manifest that is synced and does not need the space.
+            core.reclaim_after(None, &space.version.load());
         }
         Ok(())
     }
@@ -201,8 +218,12 @@ impl Recovery {
     fn remove_strangers(&self) {
         let Options { env, dir, .. } = &self.options;
         let named = |kind, number| match kind {
-            FileKind::Wal => self.logs.contains(&number),
+            FileKind::Wal => self.needs_log(number),
             FileKind::Manifest => false,
+            FileKind::Spill => {
+                let mut spills = self.account.spaces.values().filter_map(|state| state.spill);
+                spills.any(|spill| spill.file == number)
+            }
             FileKind::Table => self
                 .spaces
                 .values()
@@ -219,6 +240,27 @@ impl Recovery {
         }
     }
 
+    fn needs_log(&self, number: u64) -> bool {
+        self.logs.iter().any(|log| log.number == number)
+    }
+
+    /// Reads copies of memory back into memtables.
+    fn read_spills(&self) -> Result<()> {
+        let Options { env, dir, .. } = &self.options;
+        for (id, state) in &self.account.spaces {
+            let Some(spill) = state.spill else { continue };
+            let mut entries = read_spill(&**env, dir, *id, spill)?;
+            entries.retain(|entry| !state.has_left(&entry.key, entry.seq));
+            // In the order of writing.
+            entries.sort_unstable_by_key(|entry| entry.seq);
+            let core = self.spaces[id].core.lock();
+            for Spilled { seq, kind, key, value } in entries {
+                core.active.insert(key, Entry { seq, kind, value }, keep_newest(seq));
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the logs back into memtables.
     fn replay(&mut self) -> Result<()> {
         let durable = self.last_seq;
@@ -230,6 +272,7 @@ impl Recovery {
             let path = numbered(&self.options.dir, FileKind::Wal, number);
             let id = LogId { kind: LogKind::Wal, number };
             let mut reader = LogReader::open(&*self.options.env, &path, id)?;
+            let bytes = reader.bytes();
             while let Some((offset, payload)) = reader.next_record()? {
                 let damaged = |told: String| Error::corruption(&path, offset, told);
                 let (first, ops) =
@@ -251,7 +294,7 @@ impl Recovery {
                     }
                 }
                 last = Some(first.0 + ops.len() as u64 - 1);
-                self.insert(number, first, &ops).map_err(damaged)?;
+                self.insert(Log { number, bytes }, first, &ops).map_err(damaged)?;
             }
             if let Some(LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
                 tracing::warn!(
@@ -260,8 +303,8 @@ impl Recovery {
                 );
             }
             // Once a log is needed all that follow are, or there would be gaps between them.
-            if !self.logs.is_empty() && !self.logs.contains(&number) {
-                self.logs.push(number);
+            if !self.logs.is_empty() && !self.needs_log(number) {
+                self.logs.push(Log { number, bytes });
             }
         }
         self.last_seq = durable.max(last.unwrap_or(0));
@@ -285,7 +328,7 @@ impl Recovery {
     /// Puts the writes of one batch into the memtables of keyspaces that have not flushed them.
     fn insert(
         &mut self,
-        log: u64,
+        log: Log,
         first: SeqNo,
         ops: &[crate::db::LoggedOp<'_>],
     ) -> std::result::Result<(), String> {
@@ -293,22 +336,25 @@ impl Recovery {
             let seq = SeqNo(first.0 + index as u64);
             let space = self.spaces.get(&op.space);
             let space = space.ok_or_else(|| format!("there is no keyspace {}", op.space))?;
-            if seq <= self.account.spaces[&op.space].flushed_seq {
+            if self.account.spaces[&op.space].is_past(op.key, seq) {
                 continue;
             }
             let mut core = space.core.lock();
-            core.active_log.get_or_insert(log);
-            if !self.logs.contains(&log) {
+            core.active_log.get_or_insert(log.number);
+            if self.logs.last().is_none_or(|last| last.number != log.number) {
                 self.logs.push(log);
             }
             let value = Bytes::copy_from_slice(op.value);
             let entry = Entry { seq, kind: op.kind, value };
-            // Nobody reads yet: only the newest version is needed.
-            let keep = KeepFrom(SeqNo(seq.0 - 1));
-            core.active.insert(op.key, entry, keep);
+            core.active.insert(op.key, entry, keep_newest(seq));
         }
         Ok(())
     }
+}
+
+/// Nobody reads yet: of versions older than that with number `seq` only the newest is needed.
+fn keep_newest(seq: SeqNo) -> KeepFrom {
+    KeepFrom(SeqNo(seq.0 - 1))
 }
 
 /// Opens a keyspace as the manifest describes it, with an empty memtable.
@@ -323,30 +369,28 @@ fn open_space(
             format!("the keyspace {} has a policy that cannot be built: {error}", state.name);
         Error::new(ErrorKind::Unsupported, told).at(&options.dir)
     })?;
-    let mut tables: FxHashMap<_, _> = FxHashMap::default();
-    for slice in state.tree.disk_runs().flat_map(|run| run.slices()) {
-        let table = slice.table();
-        let hash_map::Entry::Vacant(place) = tables.entry(table.id) else { continue };
-        let handle = TableHandle::open(&options.env, &options.dir, table.id, cache)?;
-        if handle.table().facts().size != table.size {
-            let path = numbered(&options.dir, FileKind::Table, table.id.0);
-            let told = "the table does not hold what the manifest says";
-            return Err(Error::corruption(&path, 0, told));
-        }
-        place.insert(handle);
-    }
+    let tables = open_tables(options, cache, &state.tree)?;
+    let tree = state.tree.clone();
+    let tree = tree.with_tables(|table| Arc::clone(tables[&table.id].table().tree_table()));
+    let mut view = TreeView::new(tree, state.memtable_bytes);
+    view.block_bytes = options.table.block_bytes as u64;
     let core = Core {
         policy,
-        view: TreeView::new(state.tree.clone(), state.memtable_bytes),
+        view,
         active: Arc::new(Memtable::new()),
         active_log: None,
         sealed: Vec::new(),
+        vanished: None,
+        spill: state.spill,
+        spill_due: false,
         tables,
+        reclaim: Arc::default(),
         failures: Vec::new(),
         failed_in_row: 0,
         pressure: 0.0,
         owed_nanos: 0.0,
         merge_all: false,
+        flush_all: false,
     };
     let version = core.version(None);
     Ok(Arc::new(Space {
@@ -356,6 +400,30 @@ fn open_space(
         version: ArcSwap::from_pointee(version),
         core: Mutex::new(core),
     }))
+}
+
+/// Opens all tables of `tree`, which is the manifest's, and makes sure that they are what it says.
+fn open_tables(
+    options: &Options,
+    cache: &Arc<BlockCache>,
+    tree: &Tree,
+) -> Result<FxHashMap<TableId, Arc<TableHandle>>> {
+    let mut tables: FxHashMap<_, _> = FxHashMap::default();
+    for slice in tree.disk_runs().flat_map(|run| run.slices()) {
+        let named = slice.table();
+        let hash_map::Entry::Vacant(place) = tables.entry(named.id) else { continue };
+        let handle = TableHandle::open(&options.env, &options.dir, named.id, cache)?;
+        let found = handle.table().tree_table();
+        let agrees = (found.size, &found.range) == (named.size, &named.range)
+            && (found.seq_min, found.seq_max) == (named.seq_min, named.seq_max);
+        if !agrees {
+            let path = numbered(&options.dir, FileKind::Table, named.id.0);
+            let told = "the table does not hold what the manifest says";
+            return Err(Error::corruption(&path, 0, told));
+        }
+        place.insert(handle);
+    }
+    Ok(tables)
 }
 
 impl Shared {

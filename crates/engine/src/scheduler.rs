@@ -3,18 +3,20 @@
 //! One plan at a time is taken from a policy, judged, and reserved; then the next is asked for.
 //! Threads carry plans out side by side. A plan commits under the lock of its keyspace: judged
 //! again, written to the manifest, applied to the tree, shown to readers.
+//!
+//! Work on [memory](crate::memory) comes first: what policies are to see as one run is folded, and
+//! what holds on to too much of the log is copied.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::manifest::Record;
+use crate::memory::{FoldJob, SpillJob};
 use crate::merge::{Done, Job};
 use crate::shared::Shared;
-use crate::stats::add;
+use crate::stats::{add, thread_cpu_nanos};
 use crate::version::{Core, Failure, Space, Version};
 use crate::wal::LogWriter;
-use lsmith_tree::{
-    LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, TreeView, apply, check_plan,
-};
+use lsmith_tree::{LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, apply, check_plan};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +37,16 @@ pub(crate) enum Duty {
     Memory,
 }
 
+/// Something to do for a keyspace, reserved.
+pub(crate) enum Task {
+    /// Carry out a plan, with the version that holds its inputs.
+    Merge(Job, Arc<Version>),
+    /// Fold memory into one run.
+    Fold(FoldJob),
+    /// Copy memory, so that logs can go.
+    Spill(SpillJob),
+}
+
 impl Shared {
     /// Carries out plans until the store closes.
     pub(crate) fn work(self: &Arc<Self>, duty: Duty) {
@@ -43,10 +55,10 @@ impl Shared {
             let mut worked = false;
             for space in self.all_spaces() {
                 while !self.closing.load(Ordering::Acquire)
-                    && let Some((job, version)) = self.next_job(&space, duty)
+                    && let Some(task) = self.next_task(&space, duty)
                 {
                     worked = true;
-                    self.run_in_background(&job, version);
+                    self.run_in_background(task);
                 }
                 if worked {
                     self.tell_rest(&space);
@@ -59,30 +71,42 @@ impl Shared {
         }
     }
 
-    fn run_in_background(&self, job: &Job, version: Arc<Version>) {
-        let many = job.takes_memory && self.spaces.read().len() > 1;
-        let logs = match many.then(|| self.writer.lock()) {
+    fn run_in_background(&self, task: Task) {
+        let lets_logs_go = match &task {
+            Task::Merge(job, _) => job.takes_memory,
+            Task::Fold(_) => false,
+            Task::Spill(_) => true,
+        };
+        let logs = match self.needs_synced_logs(&task).then(|| self.writer.lock()) {
             Some(writer) => writer.as_ref().map_or(Vec::new(), |writer| writer.logs_to_sync()),
             None => Vec::new(),
         };
-        self.run(job, version, &logs);
-        if job.takes_memory
-            && let Some(writer) = self.writer.lock().as_mut()
-        {
+        self.run(task, &logs);
+        if lets_logs_go && let Some(writer) = self.writer.lock().as_mut() {
             self.retire_logs(writer);
         }
     }
 
-    /// Carries out plans on this thread until there are none. `logs` are those that a flush must
-    /// sync where keyspaces share them.
+    /// Whether the log must be synced before what `task` does is durable, or after power loss there
+    /// could be later writes without earlier ones.
+    fn needs_synced_logs(&self, task: &Task) -> bool {
+        let many = || self.spaces.read().len() > 1;
+        match task {
+            Task::Merge(job, _) => job.keeps_older || job.takes_memory && many(),
+            Task::Fold(_) => false,
+            Task::Spill(_) => many(),
+        }
+    }
+
+    /// Carries out plans on this thread until there are none. `logs` are all that may have to be
+    /// synced first.
     pub(crate) fn settle_in_lockstep(&self, logs: &[Arc<LogWriter>]) {
-        let spaces = self.all_spaces();
-        let logs = if spaces.len() > 1 { logs } else { &[] };
-        for space in spaces {
+        for space in self.all_spaces() {
             let mut worked = false;
-            while let Some((job, version)) = self.next_job(&space, Duty::All) {
+            while let Some(task) = self.next_task(&space, Duty::All) {
                 worked = true;
-                self.run(&job, version, logs);
+                let logs = if self.needs_synced_logs(&task) { logs } else { &[] };
+                self.run(task, logs);
             }
             if worked {
                 self.tell_rest(&space);
@@ -92,43 +116,56 @@ impl Shared {
 
     fn tell_rest(&self, space: &Space) {
         let core = space.core.lock();
-        if !core.is_busy() && core.sealed.is_empty() && self.propose(&core).is_none() {
+        let waits = core.flushes_memory() && !core.sealed.is_empty();
+        if !core.is_busy() && !waits && self.propose(&core).is_none() {
             let table_bytes = space.version.load().table_bytes();
             self.tell(space, &Event::Rest { tree: &core.view.tree, table_bytes });
         }
     }
 
-    /// Takes the next plan of `space` and reserves it; with the version that holds its inputs.
-    fn next_job(&self, space: &Arc<Space>, duty: Duty) -> Option<(Job, Arc<Version>)> {
+    /// Takes the next thing to do for `space` and reserves it.
+    fn next_task(&self, space: &Arc<Space>, duty: Duty) -> Option<Task> {
         let mut core = space.core.lock();
         if self.poisoned.load(Ordering::Acquire) {
             return None;
         }
         self.retry_failures(&mut core);
+        core.flush_all &= !core.sealed.is_empty();
+        if let Some(job) = self.next_fold(space, &mut core) {
+            return Some(Task::Fold(job));
+        }
+        if let Some(job) = self.next_spill(space, &mut core) {
+            return Some(Task::Spill(job));
+        }
+        self.next_merge(space, &mut core, duty)
+    }
+
+    fn next_merge(&self, space: &Arc<Space>, core: &mut Core, duty: Duty) -> Option<Task> {
         core.view.oldest_snapshot = self.snapshots.oldest();
         let takes_memory = |core: &Core, plan: &MergePlan| {
             let level = |run: RunId| core.view.tree.run(run).map(|(level, _)| level);
             plan.inputs.iter().any(|input| level(input.run) == Some(LevelId::Memory))
         };
-        let mine = |plan: &MergePlan| duty == Duty::All || takes_memory(&core, plan);
-        let proposed = self.propose(&core).filter(mine);
+        let mine = |plan: &MergePlan| duty == Duty::All || takes_memory(core, plan);
+        let proposed = self.propose(core).filter(mine);
         // A merge by hand that is none of this thread's duty is left for one whose it is.
         if duty == Duty::All || proposed.is_some() {
             core.merge_all &= core.is_busy();
         }
-        let plan = proposed.or_else(|| flush(&core))?;
+        let plan = proposed.or_else(|| flush_left(core))?;
         let tree = &core.view.tree;
-        let newest = plan.inputs.iter().filter_map(|input| core.newest_seq(input.run)).max();
+        let rewrites = self.rewrite_of(core).filter(|(own, _)| *own == plan);
         let job = Job {
             space: Arc::clone(space),
             bottom: tree.is_bottom_for(&plan).expect("the plan was checked"),
-            takes_memory: takes_memory(&core, &plan),
-            flushed_seq: newest.unwrap_or_default(),
+            takes_memory: takes_memory(core, &plan),
+            keeps_older: core.keeps_older_than(&plan),
+            rewrites: rewrites.map(|(_, table)| table),
             plan,
         };
         core.reserve(job.plan.clone());
         self.tell(space, &Event::Planned { plan: &job.plan });
-        Some((job, space.version.load_full()))
+        Some(Task::Merge(job, space.version.load_full()))
     }
 
     /// The next plan for `core`, checked, nothing changed: by hand if one was asked for, else the
@@ -142,8 +179,11 @@ impl Shared {
         {
             return Some(plan);
         }
-        match core.policy.next_merge(&core.view) {
-            Some(plan) => match judge(&core.view, &plan) {
+        let start = thread_cpu_nanos();
+        let proposed = core.policy.next_merge(&core.view);
+        add(&self.counts.planning_nanos, thread_cpu_nanos() - start);
+        match proposed {
+            Some(plan) => match check_plan(&core.view, &plan) {
                 Ok(()) => Some(plan),
                 Err(error) => {
                     add(&self.counts.plans_refused, 1);
@@ -152,12 +192,27 @@ impl Shared {
                     flush(core)
                 }
             },
-            None => flush(core),
+            None => flush_left(core).or_else(|| self.rewrite_of(core).map(|(plan, _)| plan)),
         }
     }
 
+    /// What the engine does by itself about tables of which little is needed.
+    fn rewrite_of(&self, core: &Core) -> Option<(MergePlan, TableId)> {
+        core.rewrite(self.options.rewrite_below)
+    }
+
+    /// Does what `task` says, once `logs` are synced.
+    fn run(&self, task: Task, logs: &[Arc<LogWriter>]) {
+        match task {
+            Task::Merge(job, version) => self.run_merge(&job, version, logs),
+            Task::Fold(job) => self.run_fold(&job),
+            Task::Spill(job) => self.run_spill(&job, logs),
+        }
+        self.work.notify();
+    }
+
     /// Carries out `job` and commits it, or gives it up.
-    fn run(&self, job: &Job, version: Arc<Version>, logs: &[Arc<LogWriter>]) {
+    fn run_merge(&self, job: &Job, version: Arc<Version>, logs: &[Arc<LogWriter>]) {
         let options = &self.options;
         let free_bytes = options.env.free_bytes(&options.dir).unwrap_or(0);
         let result = self.sync_all_logs(logs).and_then(|()| self.execute(job, &version));
@@ -171,22 +226,28 @@ impl Shared {
         if let Err(error) = failed {
             self.give_up(job, &error, free_bytes);
         }
-        self.work.notify();
     }
 
     fn commit(&self, job: &Job, done: Done) -> Result<()> {
         let mut core = job.space.core.lock();
         core.release(&job.plan);
-        let Done { outcome, tables, bytes_read, bytes_written } = done;
-        let edit = check_plan(&core.view, &job.plan)
-            .and_then(|()| TreeEdit::of_plan(&core.view.tree, &job.plan, outcome));
-        let edit = edit.map_err(|error| {
+        // Others may have rewritten blocks beside what they took, across a hole that this plan was
+        // to fill: a plan that was legal can be illegal now, though nobody touched its inputs.
+        if !done.still_holds(&core.view.tree) || check_plan(&core.view, &job.plan).is_err() {
+            // The policy is asked anew, of the tree as it is now.
+            done.tables.iter().for_each(|table| table.retire());
+            return Ok(());
+        }
+        let Done { outcome, tables, bytes_read, bytes_written, .. } = done;
+        let edit = TreeEdit::of_plan(&core.view.tree, &job.plan, outcome).map_err(|error| {
             tables.iter().for_each(|table| table.retire());
-            Error::new(ErrorKind::InvalidArgument, format!("the plan no longer fits: {error}"))
+            Error::new(ErrorKind::InvalidArgument, format!("the plan came out wrong: {error}"))
         })?;
-        let durable = edit.durable(&core.view.tree);
-        let (space, flushed_seq) = (job.space.id, job.flushed_seq);
-        let record = Record::Edit { space, flushed_seq, edit: durable };
+        let mut after = core.view.tree.clone();
+        apply(&mut after, &edit).expect("the edit was made of this tree");
+        let (flushed_seq, taken) = core.taken_by(&job.plan, &after);
+        let (space, durable) = (job.space.id, edit.durable(&core.view.tree));
+        let record = Record::Edit { space, flushed_seq, taken, edit: durable };
         self.write_record(record, |_| ()).inspect_err(|_| {
             // In a poisoned store nobody knows whether the record is there: its tables must stay.
             if self.check_writable().is_ok() {
@@ -195,14 +256,18 @@ impl Shared {
         })?;
         let bytes_at_peak = job.space.version.load().table_bytes() + bytes_written;
         core.tables.extend(tables.into_iter().map(|table| (TableId(table.number()), table)));
-        let before = core.view.tree.clone();
-        apply(&mut core.view.tree, &edit).expect("the manifest took the same edit");
-        core.sealed.retain(|held| !job.plan.takes(held.run));
-        let obsolete = obsolete(&before, &core, job);
+        let before = std::mem::replace(&mut core.view.tree, after);
+        let spill = core.spill;
+        core.forget_taken(&job.plan, flushed_seq);
+        let old = job.space.version.load_full();
         core.failed_in_row = 0;
         job.space.publish(&core);
-        obsolete.iter().for_each(|table| table.retire());
-        core.tables.retain(|_, table| !obsolete.iter().any(|gone| Arc::ptr_eq(gone, table)));
+        retire_unnamed(&mut core);
+        core.reclaim_after(Some(&old), &job.space.version.load());
+        drop(old);
+        if core.spill.is_none() {
+            self.remove_spill(spill);
+        }
         self.note_pressure(&mut core);
         self.count_plan(job, bytes_read, bytes_written);
         let table_bytes = job.space.version.load().table_bytes();
@@ -276,7 +341,7 @@ impl Shared {
                 if let Some(failure) = core.failures.first() {
                     return Err(failure.to_error());
                 }
-                busy |= core.is_busy() || self.propose(&core).is_some();
+                busy |= core.is_busy() || core.is_fold_due() || self.propose(&core).is_some();
             }
             if !busy {
                 if let Some(writer) = self.writer.lock().as_mut() {
@@ -292,27 +357,14 @@ impl Shared {
     }
 }
 
-/// Judges `plan` as [`check_plan`] does, and by a rule of the engine's own: memtables are taken
-/// whole and oldest first, because the manifest says up to which write memory has been saved.
-fn judge(view: &TreeView, plan: &MergePlan) -> std::result::Result<(), String> {
-    check_plan(view, plan).map_err(|error| error.to_string())?;
-    let mut taken = Vec::new();
-    for run in view.tree.memory().runs() {
-        let input = plan.inputs.iter().find(|input| input.run == run.id());
-        if input.is_some_and(|input| !input.range.covers(&run.hull())) {
-            return Err(format!("the plan takes a part of memtable {}", run.id()));
-        }
-        taken.push(input.is_some());
-    }
-    match taken.is_sorted() {
-        true => Ok(()),
-        false => Err("the plan passes over an older memtable".into()),
-    }
-}
-
 /// The plan that flushes the oldest memtable, if it can be made now.
 fn flush(core: &Core) -> Option<MergePlan> {
     MergePlan::flush(&core.view.tree).filter(|plan| check_plan(&core.view, plan).is_ok())
+}
+
+/// What [`flush`] says, unless memory may stay where it is.
+fn flush_left(core: &Core) -> Option<MergePlan> {
+    if core.flushes_memory() { flush(core) } else { None }
 }
 
 /// The plan that merges everything into one run.
@@ -330,40 +382,15 @@ fn merge_all(core: &Core) -> Option<MergePlan> {
     check_plan(&core.view, &plan).is_ok().then_some(plan)
 }
 
-/// The tables of the inputs of `job` that the tree does not name any more.
-fn obsolete(
-    before: &lsmith_tree::Tree,
-    core: &Core,
-    job: &Job,
-) -> Vec<Arc<crate::version::TableHandle>> {
+/// Lets the tables go that the tree does not name any more.
+fn retire_unnamed(core: &mut Core) {
     let slices = core.view.tree.disk_runs().flat_map(|run| run.slices());
     let named: FxHashSet<TableId> = slices.map(|slice| slice.table().id).collect();
-    let inputs = job.plan.inputs.iter().filter_map(|input| before.run(input.run));
-    let tables = inputs.flat_map(|(_, run)| run.slices().iter().map(|slice| slice.table().id));
-    let gone = tables.filter(|id| !named.contains(id));
-    gone.filter_map(|id| core.tables.get(&id).map(Arc::clone)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memtables_are_taken_whole_and_oldest_first() {
-        let view: TreeView =
-            "tree\nmem r3[t3:a..c 1MB] r2[t2:m..z 1MB]\nL0 r1[t1:a..z 1MB]".parse().unwrap();
-        for (plan, told) in [
-            ("merge r2 over .. into new run at L0", None),
-            ("merge r3 r2 over .. into new run at L0", None),
-            ("merge r3 r2 r1 over .. in place", None),
-            ("merge r3 over a..c into new run at L0", Some("passes over an older memtable")),
-            ("merge r2 over m..p into new run at L0", Some("takes a part of memtable r2")),
-        ] {
-            let found = judge(&view, &plan.parse().unwrap()).err();
-            match told {
-                Some(told) => assert!(found.is_some_and(|found| found.contains(told)), "{plan}"),
-                None => assert_eq!(found, None, "{plan}"),
-            }
+    core.tables.retain(|id, table| {
+        let stays = named.contains(id);
+        if !stays {
+            table.retire();
         }
-    }
+        stays
+    });
 }

@@ -65,9 +65,17 @@ pub(crate) struct Writer {
     /// Logs that came before, whose ends may not be synced.
     pub(crate) unsynced: Vec<Arc<LogWriter>>,
     /// All logs that are still there, the current one included.
-    pub(crate) logs: Vec<u64>,
+    pub(crate) logs: Vec<Log>,
     pub(crate) next_seq: u64,
     pub(crate) buffer: Vec<u8>,
+}
+
+/// A log file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Log {
+    pub(crate) number: u64,
+    /// The length of the file.
+    pub(crate) bytes: u64,
 }
 
 impl Writer {

@@ -1,6 +1,7 @@
 //! What a store has counted since it was opened.
 
 use crate::table::ReadCount;
+use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! stats {
@@ -40,8 +41,11 @@ stats! {
     user_bytes,
     /// Batches written.
     batches,
-    /// Records of the write-ahead log, with their framing.
+    /// Records of the write-ahead log, with their framing, and copies of memory that stand in for
+    /// old ones.
     wal_bytes,
+    /// Those copies alone.
+    spill_bytes,
     /// Records of the manifest, with their framing.
     manifest_bytes,
     /// Tables written by plans whose only input was a memtable.
@@ -50,6 +54,8 @@ stats! {
     merge_bytes_written,
     /// Table bytes that those plans read.
     merge_bytes_read,
+    /// Nanoseconds of CPU that policies took to say what to merge, if anything.
+    planning_nanos,
     /// Plans carried out.
     plans,
     /// Plans refused because they broke a rule.
@@ -72,6 +78,12 @@ stats! {
     filter_negatives,
     /// Microseconds for which writers were held back.
     held_back_micros,
+}
+
+/// Nanoseconds of CPU that this thread has taken so far, user and system.
+pub(crate) fn thread_cpu_nanos() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Adds to a counter.

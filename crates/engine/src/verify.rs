@@ -3,6 +3,7 @@
 use crate::db::decode_batch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest;
+use crate::memory::read_spill;
 use crate::names::{self, FileKind, numbered};
 use crate::shared::Shared;
 use crate::wal::{LogId, LogKind, LogReader};
@@ -18,16 +19,26 @@ pub(crate) fn verify(shared: &Shared) -> Result<Vec<Error>> {
             let told = format!("the tree of keyspace {} is not legal: {error}", space.name);
             damage.push(Error::new(ErrorKind::Corruption, told).at(&shared.options.dir));
         }
-        let mut seen = rustc_hash::FxHashSet::default();
-        for table in version.tables().filter(|table| seen.insert(table.number())) {
-            collect(&mut damage, table.table().verify())?;
+        let mut shown: Vec<_> = version.shown(|_| true).into_values().collect();
+        shown.sort_unstable_by_key(|(table, _)| table.number());
+        for (table, ranges) in shown {
+            collect(&mut damage, table.table().verify(&ranges))?;
         }
     }
     // With the writer and the manifest held, no file is cut off in the middle of a record.
     let _writer = shared.writer.lock();
     let _manifest = shared.manifest.lock();
     let (env, dir) = (&shared.options.env, &shared.options.dir);
-    collect(&mut damage, manifest::read(&**env, dir).map(drop))?;
+    match manifest::read(&**env, dir) {
+        Ok(read) => {
+            let spaces = read.into_iter().flat_map(|(_, account)| account.spaces);
+            for (id, state) in spaces {
+                let Some(spill) = state.spill else { continue };
+                collect(&mut damage, read_spill(&**env, dir, id, spill).map(drop))?;
+            }
+        }
+        Err(error) => collect(&mut damage, Err(error))?,
+    }
     for name in env.list(dir).map_err(|error| Error::io("list", dir, error))? {
         if let Some((FileKind::Wal, number)) = names::parse(&name) {
             collect(

@@ -48,9 +48,11 @@ pub(crate) struct Options {
     pub(crate) memtable_bytes: u64,
     pub(crate) cache_bytes: u64,
     pub(crate) log_bytes: Option<u64>,
+    pub(crate) log_bytes_max: Option<u64>,
     pub(crate) threads: usize,
     pub(crate) persist: PersistMode,
     pub(crate) table: TableOptions,
+    pub(crate) rewrite_below: f64,
     pub(crate) lockstep: bool,
     pub(crate) read_only: bool,
     pub(crate) create_if_missing: bool,
@@ -82,9 +84,11 @@ impl Builder {
                 memtable_bytes: 32 << 20,
                 cache_bytes: 64 << 20,
                 log_bytes: None,
+                log_bytes_max: None,
                 threads: 2,
                 persist: PersistMode::Buffer,
                 table: TableOptions::default(),
+                rewrite_below: 0.25,
                 lockstep: false,
                 read_only: false,
                 create_if_missing: true,
@@ -119,6 +123,14 @@ impl Builder {
         self
     }
 
+    /// Bytes of log files that old entries in memory may hold on to, one more file not counted.
+    /// Under policies that leave entries in memory for long, what memory holds is copied to a file
+    /// when more would stay, and counted as log. Default: 4 times the memtables of all keyspaces.
+    pub fn log_bytes_max(mut self, bytes: u64) -> Builder {
+        self.options.log_bytes_max = Some(bytes);
+        self
+    }
+
     /// Threads that merge, at least 1. With two or more, one is kept for plans that take a
     /// memtable. Default: 2.
     pub fn threads(mut self, threads: usize) -> Builder {
@@ -133,7 +145,8 @@ impl Builder {
         self
     }
 
-    /// Bytes of a data block, about. Default: 4096.
+    /// Logical bytes of a data block: one is cut before the entry that would make it larger.
+    /// Default: 4096.
     pub fn block_bytes(mut self, bytes: usize) -> Builder {
         self.options.table.block_bytes = bytes.max(1);
         self
@@ -143,6 +156,13 @@ impl Builder {
     /// needless reads.
     pub fn filter_bits(mut self, bits: u8) -> Builder {
         self.options.table.filter_bits_per_key = bits;
+        self
+    }
+
+    /// The part of a table that is needed (0 to 1) below which what is left of it is written anew,
+    /// where the file system cannot give back the space of the other parts. Default: 0.25.
+    pub fn rewrite_below(mut self, share: f64) -> Builder {
+        self.options.rewrite_below = share;
         self
     }
 

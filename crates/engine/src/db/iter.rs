@@ -1,6 +1,6 @@
 //! Iterators over a keyspace.
 
-use crate::db::SnapshotGuard;
+use crate::db::{SnapshotGuard, Store};
 use crate::error::Result;
 use crate::read::{MergingCursor, VisibleIter};
 use crate::version::Version;
@@ -13,22 +13,25 @@ use std::sync::Arc;
 /// reverse from the back.
 ///
 /// An iterator holds the tables that it reads: files of tables that are merged away meanwhile
-/// stay until it is dropped. After an error it ends.
+/// stay until it is dropped, and so does the space of dead blocks. It keeps its store open too, or
+/// whoever opened the store next could give that space back. After an error it ends.
 pub struct Iter {
     entries: VisibleIter<MergingCursor>,
-    // Dropped after the cursors: the snapshot first, then the tables.
+    // Dropped after the cursors: the snapshot first, then the tables, then the store.
     snapshot: Arc<SnapshotGuard>,
     _version: Arc<Version>,
+    _store: Store,
 }
 
 impl Iter {
     pub(crate) fn new(
+        store: Store,
         version: Arc<Version>,
         snapshot: Arc<SnapshotGuard>,
         (lower, upper): (Bound<Bytes>, Bound<Bytes>),
     ) -> Iter {
         let entries = VisibleIter::new(version.cursor(), snapshot.seq(), lower, upper);
-        Iter { entries, snapshot, _version: version }
+        Iter { entries, snapshot, _version: version, _store: store }
     }
 }
 

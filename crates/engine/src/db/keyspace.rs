@@ -37,8 +37,14 @@ pub struct KeyspaceStats {
     pub runs: u64,
     /// Tables.
     pub tables: u64,
-    /// Bytes of the files of all tables.
+    /// Bytes that the files of all tables take: live and dead ones.
     pub table_bytes: u64,
+    /// Bytes of those files that are needed.
+    pub live_bytes: u64,
+    /// Bytes of blocks that no slice shows, as far as they have not been given back.
+    pub dead_bytes: u64,
+    /// Bytes of such blocks that have been given back: holes in the files.
+    pub punched_bytes: u64,
     /// Logical bytes in all tables.
     pub logical_bytes: u64,
     /// Entries in all tables, old versions and tombstones included.
@@ -168,7 +174,7 @@ impl Keyspace {
         bounds: (Bound<Bytes>, Bound<Bytes>),
         at: Arc<SnapshotGuard>,
     ) -> Iter {
-        Iter::new(self.space.version.load_full(), at, bounds)
+        Iter::new(self.store.clone(), self.space.version.load_full(), at, bounds)
     }
 
     /// The merge policy, as a spec.
@@ -206,7 +212,7 @@ impl Keyspace {
     /// # Errors
     /// What keeps the keyspace from coming to rest; `ReadOnly`.
     pub fn flush(&self) -> Result<()> {
-        self.store.seal_then(&self.space, |_| {})?;
+        self.store.seal_then(&self.space, |core| core.flush_all = true)?;
         self.store.settle()
     }
 
@@ -230,13 +236,17 @@ impl Keyspace {
     pub fn stats(&self) -> KeyspaceStats {
         let version = self.space.version.load_full();
         let core = self.space.core.lock();
-        let memtables = core.sealed.iter().map(|held| &held.memtable).chain([&core.active]);
-        let (mut memory_bytes, mut memory_allocated_bytes) = (0, 0);
-        for memtable in memtables {
-            memory_bytes += memtable.live_bytes();
-            memory_allocated_bytes += memtable.allocated_bytes() as u64;
-        }
         let tree = &core.view.tree;
+        let sealed = core.sealed.iter().map(|held| held.sealed.allocated_bytes());
+        let memory_bytes = tree.memory().bytes() + core.active.live_bytes();
+        let memory_allocated_bytes = (sealed.sum::<usize>() + core.active.allocated_bytes()) as u64;
+        let table_bytes = version.table_bytes();
+        let (mut dead_bytes, mut punched_bytes) = (0, 0);
+        for table in version.tables() {
+            let (dead, punched) = table.dead_and_punched_bytes();
+            dead_bytes += dead;
+            punched_bytes += punched;
+        }
         let size: lsmith_tree::Size = tree.levels().iter().map(|level| level.size()).sum();
         KeyspaceStats {
             name: self.space.name.clone(),
@@ -246,7 +256,10 @@ impl Keyspace {
             memory_allocated_bytes,
             runs: tree.disk_run_count() as u64,
             tables: core.tables.len() as u64,
-            table_bytes: version.table_bytes(),
+            table_bytes,
+            live_bytes: table_bytes - dead_bytes,
+            dead_bytes,
+            punched_bytes,
             logical_bytes: size.bytes,
             entries: size.entries,
             tombstones: size.tombstones,

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-/// An open store. Cheap to clone; the store closes when the last handle of it, of its keyspaces
-/// and of its snapshots is dropped.
+/// An open store. Cheap to clone; the store closes when the last handle of it, of its keyspaces,
+/// of its snapshots and of its iterators is dropped.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -189,7 +189,9 @@ impl Store {
         let mut guard = shared.writer.lock();
         let writer = guard.as_mut().ok_or_else(crate::shared::read_only)?;
         for space in shared.all_spaces() {
-            shared.seal(&space, &mut space.core.lock());
+            let mut core = space.core.lock();
+            shared.seal(&space, &mut core);
+            core.flush_all = true;
         }
         shared.after_seal(writer);
         drop(guard);

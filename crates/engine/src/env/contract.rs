@@ -1,6 +1,6 @@
 //! What every environment must do, as one check.
 
-use super::{Env, LogFile, SyncReach, WriteFile};
+use super::{Env, LogFile, PAGE_BYTES, SyncReach, WriteFile};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -15,6 +15,7 @@ pub fn check(env: &dyn Env, dir: &Path) {
     written_files(env, dir);
     reading(env, dir);
     names(env, dir);
+    holes(env, dir);
     logs(env, dir);
     full_logs(env, dir);
     appends_of_many_threads(env, dir);
@@ -121,6 +122,38 @@ fn names(env: &dyn Env, dir: &Path) {
     assert_eq!(kind(env.remove_file(&new)), Some(ErrorKind::NotFound));
     created(env, &new, b"again");
     assert_eq!(contents(env, &new), b"again");
+}
+
+/// An environment may be unable to punch holes, but must not do it by half.
+fn holes(env: &dyn Env, dir: &Path) {
+    let path = dir.join("holes");
+    let (page, bytes) = (PAGE_BYTES as usize, 100 * PAGE_BYTES as usize + 7);
+    created(env, &path, &vec![5; bytes]);
+    let held = env.held_bytes(&path).expect("exists");
+    assert!((1..=bytes as u64).contains(&held), "a file takes up to its length: {held}");
+    let file = env.open(&path).expect("opens");
+    let mut expected = vec![5; bytes];
+    match env.punch(&path, 8 * PAGE_BYTES..72 * PAGE_BYTES) {
+        Ok(()) => {
+            expected[8 * page..72 * page].fill(0);
+            let left = env.held_bytes(&path).expect("exists");
+            assert!(left <= held - 60 * PAGE_BYTES, "{held} bytes before, {left} afterwards");
+            env.punch(&path, 0..9 * PAGE_BYTES).expect("punches where a hole is already");
+            expected[..9 * page].fill(0);
+            assert_eq!(
+                kind(env.punch(&dir.join("none"), 0..PAGE_BYTES)),
+                Some(ErrorKind::NotFound)
+            );
+        }
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported),
+    }
+    assert!(contents(env, &path) == expected, "the rest is as it was");
+    let mut read = vec![0; bytes];
+    file.read_exact_at(&mut read, 0).expect("reads over holes");
+    assert!(read == expected, "a file that was open before reads the same");
+    assert_eq!(env.file_bytes(&path).expect("exists"), bytes as u64);
+    env.remove_file(&path).expect("removes");
+    assert_eq!(kind(env.held_bytes(&path)), Some(ErrorKind::NotFound));
 }
 
 fn logs(env: &dyn Env, dir: &Path) {

@@ -4,6 +4,7 @@ use super::{Env, LogFile, ReadFile, SyncReach, WriteFile};
 use parking_lot::Mutex;
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,11 +33,13 @@ pub enum OpClass {
     LogSync,
     /// [`Env::open`] and [`ReadFile::read_exact_at`].
     Read,
+    /// [`Env::punch`].
+    Punch,
 }
 
 impl OpClass {
     /// Every class.
-    pub const ALL: [OpClass; 10] = [
+    pub const ALL: [OpClass; 11] = [
         OpClass::Create,
         OpClass::CreateLog,
         OpClass::Write,
@@ -47,6 +50,7 @@ impl OpClass {
         OpClass::Append,
         OpClass::LogSync,
         OpClass::Read,
+        OpClass::Punch,
     ];
 }
 
@@ -175,6 +179,15 @@ impl Env for FaultEnv {
 
     fn file_bytes(&self, path: &Path) -> io::Result<u64> {
         self.inner.file_bytes(path)
+    }
+
+    fn held_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.inner.held_bytes(path)
+    }
+
+    fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        self.plan.step(OpClass::Punch)?;
+        self.inner.punch(path, range)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

@@ -12,6 +12,7 @@ use node::{FileNode, NodeId};
 use parking_lot::RwLock;
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,6 +46,7 @@ use std::time::{Duration, Instant};
 pub struct MemEnv {
     disk: Arc<RwLock<Disk>>,
     start: Instant,
+    punches: bool,
 }
 
 impl MemEnv {
@@ -60,7 +62,14 @@ impl MemEnv {
     }
 
     fn of(disk: Disk) -> MemEnv {
-        MemEnv { disk: Arc::new(RwLock::new(disk)), start: Instant::now() }
+        MemEnv { disk: Arc::new(RwLock::new(disk)), start: Instant::now(), punches: true }
+    }
+
+    /// The same disk for who cannot punch holes into files.
+    #[must_use]
+    pub fn without_punching(mut self) -> MemEnv {
+        self.punches = false;
+        self
     }
 
     /// What a machine finds after losing power now.
@@ -73,7 +82,8 @@ impl MemEnv {
     /// Equal seeds on equal disks give equal results.
     #[must_use]
     pub fn crash_clone(&self, seed: u64, keep: f64) -> MemEnv {
-        MemEnv::of(self.disk.read().after_power_loss(Dice::new(seed, keep)))
+        let disk = self.disk.read().after_power_loss(Dice::new(seed, keep));
+        MemEnv { punches: self.punches, ..MemEnv::of(disk) }
     }
 
     /// What the next process finds after this one was killed now: everything that was written,
@@ -81,7 +91,7 @@ impl MemEnv {
     /// and no locks.
     #[must_use]
     pub fn process_crash_clone(&self) -> MemEnv {
-        MemEnv::of(self.disk.read().after_process_death())
+        MemEnv { punches: self.punches, ..MemEnv::of(self.disk.read().after_process_death()) }
     }
 
     /// Damages the file at `path`: turns over the bits of `mask` in the byte at `offset`.
@@ -128,6 +138,18 @@ impl Env for MemEnv {
     fn file_bytes(&self, path: &Path) -> io::Result<u64> {
         let disk = self.disk.read();
         Ok(disk.file(disk.find_file(path)?).length)
+    }
+
+    fn held_bytes(&self, path: &Path) -> io::Result<u64> {
+        let disk = self.disk.read();
+        Ok(disk.file(disk.find_file(path)?).held_bytes())
+    }
+
+    fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        if !self.punches {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.disk.write().change(path, |file| file.punch(range))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

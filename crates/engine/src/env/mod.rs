@@ -18,9 +18,13 @@ pub use real::RealEnv;
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What [`Env::punch`] gives back is in multiples of this many bytes, at multiples of it.
+pub const PAGE_BYTES: u64 = 4096;
 
 /// What the store asks of its surroundings.
 pub trait Env: Debug + Send + Sync + 'static {
@@ -32,6 +36,21 @@ pub trait Env: Debug + Send + Sync + 'static {
 
     /// The length of the file at `path` in bytes; `NotFound` where there is none.
     fn file_bytes(&self, path: &Path) -> io::Result<u64>;
+
+    /// The bytes that the contents of the file at `path` take of its device: fewer than its length
+    /// where holes were punched into it.
+    fn held_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.file_bytes(path)
+    }
+
+    /// Gives a part of the file at `path` back to its device, also while it is open: it keeps its
+    /// length, and reads as zeros there. `range` lies within the file and is of whole pages
+    /// ([`PAGE_BYTES`]). After power loss the bytes may be there again. `Unsupported` where this
+    /// cannot be done, in which case nothing is changed.
+    fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        let _ = (path, range);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Removes the file at `path`.
     fn remove_file(&self, path: &Path) -> io::Result<()>;

@@ -9,7 +9,8 @@ use rustix::fs::{FlockOperation, flock, statvfs};
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -53,6 +54,20 @@ impl Env for RealEnv {
 
     fn file_bytes(&self, path: &Path) -> io::Result<u64> {
         Ok(fs::metadata(path)?.len())
+    }
+
+    fn held_bytes(&self, path: &Path) -> io::Result<u64> {
+        let file = fs::metadata(path)?;
+        // The system counts in sectors of this size, whatever those of the device are.
+        Ok(file.len().min(file.blocks() * 512))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        let file = OpenOptions::new().write(true).open(path)?;
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(fallocate(&file, flags, range.start, range.end - range.start)?)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

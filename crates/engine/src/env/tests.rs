@@ -210,6 +210,34 @@ fn a_full_disk_takes_what_fits_and_gives_room_back() {
 }
 
 #[test]
+fn a_hole_gives_room_back_and_may_reach_no_further_than_its_file() {
+    let env = MemEnv::with_capacity(10 * PAGE_BYTES);
+    write_synced(&env, "/a", &vec![1; 8 * PAGE_BYTES as usize + 1]);
+    env.sync_dir(root()).unwrap();
+    let punch = |range| kind(env.punch(Path::new("/a"), range));
+    for bad in [1..PAGE_BYTES, 0..PAGE_BYTES + 1, 0..0, 0..9 * PAGE_BYTES] {
+        assert_eq!(punch(bad), Some(ErrorKind::InvalidInput));
+    }
+    let free = |env: &MemEnv| env.free_bytes(root()).unwrap();
+    assert_eq!(free(&env), 2 * PAGE_BYTES - 1);
+    assert_eq!((punch(PAGE_BYTES..3 * PAGE_BYTES), free(&env)), (None, 4 * PAGE_BYTES - 1));
+    assert_eq!((punch(PAGE_BYTES..4 * PAGE_BYTES), free(&env)), (None, 5 * PAGE_BYTES - 1));
+    assert_eq!(env.held_bytes(Path::new("/a")).unwrap(), 5 * PAGE_BYTES + 1);
+    for copy in [env.crash_clone(1, 0.0), env.process_crash_clone()] {
+        assert_eq!(free(&copy), 5 * PAGE_BYTES - 1);
+        assert!(read(&copy, "/a") == read(&env, "/a"));
+    }
+    env.remove_file(Path::new("/a")).unwrap();
+    assert_eq!(free(&env), 10 * PAGE_BYTES);
+
+    let env = env.without_punching();
+    write_synced(&env, "/b", &[1; 5000]);
+    let refused = kind(env.punch(Path::new("/b"), 0..PAGE_BYTES));
+    assert_eq!(refused, Some(ErrorKind::Unsupported));
+    assert_eq!(kind(env.crash_clone(1, 0.0).punch(root(), 0..1)), Some(ErrorKind::Unsupported));
+}
+
+#[test]
 fn damage_changes_what_is_read() {
     let env = MemEnv::new();
     let path = Path::new("/a");
@@ -279,6 +307,7 @@ fn every_class_of_operation_can_fail() {
         let log = env.create_log(Path::new("/log2"), 8).unwrap();
         run(OpClass::Append, kind(log.append(&[1; 8])));
         run(OpClass::LogSync, kind(log.sync(SyncReach::All)));
+        run(OpClass::Punch, kind(env.punch(Path::new("/log2"), 0..PAGE_BYTES)));
         run(OpClass::Remove, kind(env.remove_file(Path::new("/log2"))));
         assert_eq!(failed, [class]);
     }

@@ -132,6 +132,11 @@ impl Fences {
         u32::try_from(index).is_ok_and(|index| self.continued.binary_search(&index).is_ok())
     }
 
+    /// How many blocks before block `index` are continued.
+    pub(crate) fn continued_before(&self, index: usize) -> usize {
+        self.continued.partition_point(|block| (*block as usize) < index)
+    }
+
     /// Whether versions of `key` may fill the end of the block before block `index`.
     pub(crate) fn continues_key(&self, index: usize, key: &[u8]) -> bool {
         index < self.len() && self.continued(index) && self.key(index) == key

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! All versions of the format end in the same three things at the same place: version, checksum
-//! and magic. So a newer version is told from damage.
+//! and magic. So another version is told from damage.
 
 use super::FORMAT_VERSION;
 use super::codec::{Damage, Reader};
@@ -43,8 +43,8 @@ pub(crate) struct Footer {
 pub(crate) enum FooterFault {
     /// It is not what was written.
     Damage(Damage),
-    /// It was written by a program that knows a newer format: this version of it.
-    Newer(u32),
+    /// It was written by a program of another format: this version of it.
+    Other(u32),
 }
 
 impl From<Damage> for FooterFault {
@@ -88,8 +88,8 @@ impl Footer {
         }
         let mut reader = Reader::new(checked, 0);
         let version = reader.u32()?;
-        if version > FORMAT_VERSION {
-            return Err(FooterFault::Newer(version));
+        if version > 0 && version != FORMAT_VERSION {
+            return Err(FooterFault::Other(version));
         }
         reader.u32()?;
         let table = reader.u64()?;

@@ -18,7 +18,7 @@ mod tests;
 pub(crate) use block::{Block, Search, Slot};
 pub(crate) use block_builder::BlockBuilder;
 pub(crate) use codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
-pub(crate) use facts::{FactsBuilder, TableFacts};
+pub(crate) use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts};
 pub(crate) use fences::{Fence, Fences, FencesBuilder};
 pub(crate) use filter::{Filter, FilterBuilder, key_hash};
 pub(crate) use footer::{FOOTER_BYTES, Footer, FooterFault, Section};
@@ -26,5 +26,5 @@ pub(crate) use footer::{FOOTER_BYTES, Footer, FooterFault, Section};
 pub(crate) use seal::SEAL_BYTES;
 pub(crate) use seal::{Place, seal, unseal};
 
-/// The version of the table format that is written, and the highest that is read.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// The version of the table format that is written, and the only one that is read.
+pub(crate) const FORMAT_VERSION: u32 = 2;

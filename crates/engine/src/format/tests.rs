@@ -3,7 +3,7 @@ use super::footer::FooterFault;
 use super::*;
 use crate::cursor::EntryRef;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, Key, ProfilePoint, SeqNo, Size};
+use lsmith_tree::{EntryKind, Key, ProfilePoint, SeqNo, Size, key_after};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -201,9 +201,11 @@ fn a_footer_survives_its_bytes_and_nothing_else_does() {
 }
 
 #[test]
-fn a_newer_footer_is_told_from_a_damaged_one() {
-    let bytes = footer().encode_as(FORMAT_VERSION + 1).try_into().expect("of fixed size");
-    assert_eq!(Footer::decode(&bytes, 1300), Err(FooterFault::Newer(2)));
+fn a_footer_of_another_version_is_told_from_a_damaged_one() {
+    for version in [FORMAT_VERSION - 1, FORMAT_VERSION + 1] {
+        let bytes = footer().encode_as(version).try_into().expect("of fixed size");
+        assert_eq!(Footer::decode(&bytes, 1300), Err(FooterFault::Other(version)));
+    }
     let bytes = footer().encode_as(0).try_into().expect("of fixed size");
     assert!(matches!(Footer::decode(&bytes, 1300), Err(FooterFault::Damage(_))));
 }
@@ -220,14 +222,8 @@ fn a_footer_whose_parts_do_not_fill_the_file_is_damage() {
     }
 }
 
-#[test]
-fn facts_survive_their_bytes() {
-    let point = |key: &'static str, bytes| ProfilePoint {
-        key: Key::from(key),
-        below: Size { bytes, entries: bytes / 100, tombstones: bytes / 1000 },
-        after: None,
-    };
-    let facts = TableFacts {
+fn facts(grain: ProfileGrain, profile: Vec<ProfilePoint>) -> TableFacts {
+    TableFacts {
         table: 9,
         file_bytes: 1300 + FOOTER_BYTES as u64,
         data_bytes: 1000,
@@ -237,12 +233,49 @@ fn facts_survive_their_bytes() {
         last_key: Key::from("pear"),
         seq_min: SeqNo(5),
         seq_max: SeqNo::MAX,
-        profile: vec![point("fig", 70_000), point("figs", 140_000)],
-    };
-    let bytes = facts.encode();
-    assert_eq!(TableFacts::parse(&bytes, &footer()), Ok(facts));
-    for end in 0..bytes.len() {
-        assert!(TableFacts::parse(&bytes[..end], &footer()).is_err(), "{end}");
+        grain,
+        profile,
+    }
+}
+
+fn point(key: &'static str, bytes: u64, last: Option<&str>) -> ProfilePoint {
+    ProfilePoint {
+        key: Key::from(key),
+        below: Size { bytes, entries: bytes / 100, tombstones: bytes / 1000 },
+        after: last.map(|last| key_after(last.as_bytes())),
+    }
+}
+
+#[test]
+fn facts_survive_their_bytes() {
+    for facts in [
+        facts(ProfileGrain::Steps, vec![point("fig", 70_000, None), point("figs", 140_000, None)]),
+        facts(
+            ProfileGrain::Blocks,
+            vec![point("fig", 4000, Some("date")), point("figs", 8000, Some("fig"))],
+        ),
+        facts(ProfileGrain::Blocks, Vec::new()),
+    ] {
+        let bytes = facts.encode();
+        assert_eq!(TableFacts::parse(&bytes, &footer()), Ok(facts));
+        for end in 0..bytes.len() {
+            assert!(TableFacts::parse(&bytes[..end], &footer()).is_err(), "{end}");
+        }
+    }
+}
+
+#[test]
+fn a_profile_that_no_tree_could_use_is_damage() {
+    for profile in [
+        vec![point("figs", 4000, Some("date")), point("fig", 8000, Some("figs"))],
+        vec![point("apple", 4000, Some("apple"))],
+        vec![point("quince", 4000, Some("fig"))],
+        vec![point("fig", 4000, Some("fig"))],
+        vec![point("fig", 4000, Some("date")), point("figs", 8000, Some("date"))],
+        vec![point("fig", 300_001, Some("date"))],
+    ] {
+        let bytes = facts(ProfileGrain::Blocks, profile.clone()).encode();
+        assert!(TableFacts::parse(&bytes, &footer()).is_err(), "{profile:?}");
     }
 }
 

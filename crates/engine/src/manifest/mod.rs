@@ -5,9 +5,12 @@
 //! change that it describes takes effect. When a file is full, or the store is opened, a new one
 //! is begun and `CURRENT` renamed over.
 
+mod bare;
 mod record;
+mod taken;
 
-pub(crate) use record::{Record, SpaceRecord};
+pub(crate) use record::{Record, SpaceRecord, Spill};
+pub(crate) use taken::{Mark, Taken};
 
 use crate::env::{Env, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
@@ -22,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The version of the directory's format: the first line of `CURRENT`.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Room for changes in a new manifest file, besides twice what it begins with.
 const ROOM_BYTES: usize = 256 * 1024;
@@ -33,10 +36,40 @@ pub(crate) struct SpaceState {
     pub(crate) name: String,
     pub(crate) policy: String,
     pub(crate) memtable_bytes: u64,
-    /// Without memory: the write-ahead log remembers that.
+    /// Without memory: the write-ahead log remembers that. Without profiles: tables know them.
     pub(crate) tree: Tree,
     /// Entries up to this number are in tables.
     pub(crate) flushed_seq: SeqNo,
+    /// Entries above that number which are in tables too.
+    pub(crate) taken: Taken,
+    /// What has to be read back before the log.
+    pub(crate) spill: Option<Spill>,
+}
+
+impl SpaceState {
+    /// Whether what the log holds of `key` under number `seq` has left memory, or is read back
+    /// from elsewhere.
+    pub(crate) fn is_past(&self, key: &[u8], seq: SeqNo) -> bool {
+        self.spill.is_some_and(|spill| seq <= spill.upto) || self.has_left(key, seq)
+    }
+
+    /// Whether what was written to `key` under number `seq` has left memory.
+    pub(crate) fn has_left(&self, key: &[u8], seq: SeqNo) -> bool {
+        seq <= self.flushed_seq || seq <= self.taken.upto(key)
+    }
+
+    /// All writes up to this number, whatever the keyspace, are in tables, in copies of memory, or
+    /// in logs that were synced before that was written here.
+    pub(crate) fn durable_seq(&self) -> SeqNo {
+        let spilled = self.spill.map(|spill| spill.upto).unwrap_or_default();
+        self.flushed_seq.max(self.taken.newest()).max(spilled)
+    }
+
+    /// Forgets what nobody will ask any more.
+    fn tidy(&mut self) {
+        self.taken.forget(self.flushed_seq);
+        self.spill = self.spill.filter(|spill| spill.upto > self.flushed_seq);
+    }
 }
 
 /// Everything that the manifest says.
@@ -67,21 +100,33 @@ impl Account {
             Record::NextFile(number) => self.next_file = self.next_file.max(number),
             Record::Space(SpaceRecord { id, name, policy, memtable_bytes }) => {
                 let (tree, flushed_seq) = (Tree::new(), SeqNo::default());
-                let state = SpaceState { name, policy, memtable_bytes, tree, flushed_seq };
+                let (taken, spill) = (Taken::default(), None);
+                let state =
+                    SpaceState { name, policy, memtable_bytes, tree, flushed_seq, taken, spill };
                 if self.spaces.insert(id, state).is_some() {
                     return Err(format!("keyspace {id} is made twice"));
                 }
             }
-            Record::Tree { space, flushed_seq, tree } => {
+            Record::Tree { space, flushed_seq, taken, tree } => {
                 check_tree(&tree).map_err(|error| error.to_string())?;
                 let state = self.space(space)?;
                 (state.tree, state.flushed_seq) = (*tree, flushed_seq);
+                state.taken = taken.into_iter().collect();
             }
             Record::Policy { space, policy } => self.space(space)?.policy = policy,
-            Record::Edit { space, flushed_seq, edit } => {
+            Record::Spill { space, spill } => {
+                let state = self.space(space)?;
+                // Nothing that was marked before is in the file.
+                state.taken.forget(spill.upto);
+                state.spill = Some(spill);
+                self.next_file = self.next_file.max(spill.file + 1);
+            }
+            Record::Edit { space, flushed_seq, taken, edit } => {
                 let state = self.space(space)?;
                 apply(&mut state.tree, &edit).map_err(|error| error.to_string())?;
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
+                taken.iter().for_each(|mark| state.taken.add(mark));
+                state.tidy();
                 let next = state.tree.next_table().0;
                 self.next_file = self.next_file.max(next);
             }
@@ -99,10 +144,11 @@ impl Account {
             let (name, policy) = (state.name.clone(), state.policy.clone());
             let memtable_bytes = state.memtable_bytes;
             let (flushed_seq, tree) = (state.flushed_seq, Box::new(state.tree.clone()));
-            [
-                Record::Space(SpaceRecord { id, name, policy, memtable_bytes }),
-                Record::Tree { space: id, flushed_seq, tree },
-            ]
+            let taken = state.taken.marks().collect();
+            let space = Record::Space(SpaceRecord { id, name, policy, memtable_bytes });
+            let spill = state.spill.map(|spill| Record::Spill { space: id, spill });
+            let tree = Record::Tree { space: id, flushed_seq, taken, tree };
+            std::iter::once(space).chain(spill).chain([tree])
         });
         std::iter::once(Record::NextFile(self.next_file)).chain(spaces).collect()
     }
@@ -200,7 +246,10 @@ impl Manifest {
     /// # Errors
     /// `Poisoned` after an earlier failure. After any other error, [`failed`](Manifest::failed)
     /// tells whether it is known that nothing has changed.
-    pub(crate) fn write(&mut self, record: Record) -> Result<()> {
+    pub(crate) fn write(&mut self, mut record: Record) -> Result<()> {
+        if let Record::Edit { edit, .. } = &mut record {
+            *edit = bare::bare(std::mem::take(edit));
+        }
         if self.failed {
             return Err(Error::new(ErrorKind::Poisoned, "an earlier manifest write failed"));
         }
@@ -310,11 +359,14 @@ fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
     let format = head.strip_prefix("lsmith store, format ").and_then(|text| text.parse().ok());
     match format {
         Some(FORMAT) => {}
-        Some(newer) if newer > FORMAT => {
-            let told = format!("the store has format {newer}, this version knows up to {FORMAT}");
+        Some(other) if other > 0 => {
+            let told = format!("the store has format {other}, this program reads format {FORMAT}");
             return Err(Error::new(ErrorKind::Unsupported, told).at(path));
         }
-        _ => return Err(Error::corruption(path, 0, "expected `lsmith store, format 1`")),
+        _ => {
+            let told = format!("expected `lsmith store, format {FORMAT}`");
+            return Err(Error::corruption(path, 0, told));
+        }
     }
     let number = lines.next().and_then(|line| line.strip_prefix("manifest ")?.parse().ok());
     match number.filter(|&number| current_text(number) == text) {

@@ -4,12 +4,19 @@
 //! next_file 12
 //! keyspace 0 default memtable 4MiB policy tiered(ratio=4)
 //! policy 0 leveled(ratio=10)
+//! spill 0 file 15 upto 4800 entries 977
 //! tree 0 flushed 5123
+//! taken 5400 k..m
 //! <the text form of a tree>
 //! edit 0 flushed 6001
+//! taken 6350 a..c
 //! <the text form of an edit>
 //! ```
+//!
+//! The lines `taken` say which parts of memory plans took by key range, and up to which number:
+//! those of a tree all that count, those of an edit what it adds.
 
+use super::taken::Mark;
 use crate::error::{Error, ErrorKind};
 use lsmith_spec::{format_bytes, parse_bytes};
 use lsmith_tree::{SeqNo, Tree, TreeEdit};
@@ -24,6 +31,17 @@ pub(crate) struct SpaceRecord {
     pub(crate) memtable_bytes: u64,
 }
 
+/// A file with a copy of what memory held of a keyspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spill {
+    /// The number of the file.
+    pub(crate) file: u64,
+    /// What the log holds up to this number is not needed: the file has it, or it is in tables.
+    pub(crate) upto: SeqNo,
+    /// Entries in the file.
+    pub(crate) entries: u64,
+}
+
 /// One record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
@@ -32,11 +50,13 @@ pub(crate) enum Record {
     /// A keyspace was made.
     Space(SpaceRecord),
     /// All of a keyspace's tree.
-    Tree { space: u32, flushed_seq: SeqNo, tree: Box<Tree> },
+    Tree { space: u32, flushed_seq: SeqNo, taken: Vec<Mark>, tree: Box<Tree> },
     /// A keyspace changed its policy.
     Policy { space: u32, policy: String },
     /// A change of a tree.
-    Edit { space: u32, flushed_seq: SeqNo, edit: TreeEdit },
+    Edit { space: u32, flushed_seq: SeqNo, taken: Vec<Mark>, edit: TreeEdit },
+    /// Memory was copied to a file, in the place of any such file before.
+    Spill { space: u32, spill: Spill },
 }
 
 /// Why a payload is no record.
@@ -69,11 +89,14 @@ impl Record {
                 format!("keyspace {id} {name} memtable {memtable} policy {policy}\n")
             }
             Record::Policy { space, policy } => format!("policy {space} {policy}\n"),
-            Record::Tree { space, flushed_seq, tree } => {
-                format!("tree {space} flushed {flushed_seq}\n{tree}")
+            Record::Tree { space, flushed_seq, taken, tree } => {
+                format!("tree {space} flushed {flushed_seq}\n{}{tree}", taken_lines(taken))
             }
-            Record::Edit { space, flushed_seq, edit } => {
-                format!("edit {space} flushed {flushed_seq}\n{edit}")
+            Record::Edit { space, flushed_seq, taken, edit } => {
+                format!("edit {space} flushed {flushed_seq}\n{}{edit}", taken_lines(taken))
+            }
+            Record::Spill { space, spill: Spill { file, upto, entries } } => {
+                format!("spill {space} file {file} upto {upto} entries {entries}\n")
             }
         }
     }
@@ -91,14 +114,17 @@ impl Record {
             }
             "tree" => {
                 let (space, flushed_seq) = flushed(rest)?;
+                let (taken, body) = take_taken(body)?;
                 let tree = body.parse().map_err(|error| Fault::Bad(format!("{error}")))?;
-                Ok(Record::Tree { space, flushed_seq, tree: Box::new(tree) })
+                Ok(Record::Tree { space, flushed_seq, taken, tree: Box::new(tree) })
             }
             "edit" => {
                 let (space, flushed_seq) = flushed(rest)?;
+                let (taken, body) = take_taken(body)?;
                 let edit = body.parse().map_err(|error| Fault::Bad(format!("{error}")))?;
-                Ok(Record::Edit { space, flushed_seq, edit })
+                Ok(Record::Edit { space, flushed_seq, taken, edit })
             }
+            "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             _ => Err(Fault::Unknown(kind.chars().take(24).collect())),
         }
     }
@@ -130,6 +156,33 @@ fn flushed(text: &str) -> Result<(u32, SeqNo), Fault> {
     Ok((number(space)?, SeqNo(number(seq)?)))
 }
 
+/// `0 file 15 upto 4800 entries 977`
+fn spill(text: &str) -> Option<Record> {
+    let (space, text) = text.split_once(" file ")?;
+    let (file, text) = text.split_once(" upto ")?;
+    let (upto, entries) = text.split_once(" entries ")?;
+    let (file, upto) = (file.parse().ok()?, SeqNo(upto.parse().ok()?));
+    let spill = Spill { file, upto, entries: entries.parse().ok()? };
+    Some(Record::Spill { space: space.parse().ok()?, spill })
+}
+
+fn taken_lines(taken: &[Mark]) -> String {
+    taken.iter().map(|Mark { range, upto }| format!("taken {upto} {range}\n")).collect()
+}
+
+/// The marks at the start of `body`, and what follows them.
+fn take_taken(mut body: &str) -> Result<(Vec<Mark>, &str), Fault> {
+    let mut taken = Vec::new();
+    while let Some(rest) = body.strip_prefix("taken ") {
+        let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
+        let (upto, range) = line.split_once(' ').ok_or_else(|| bad("a mark", line))?;
+        let range = range.parse().map_err(|error| Fault::Bad(format!("{error}")))?;
+        taken.push(Mark { range, upto: SeqNo(number(upto)?) });
+        body = behind;
+    }
+    Ok((taken, body))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,12 +199,23 @@ mod tests {
             memtable_bytes: 1_234_567,
         };
         let seq = SeqNo(77);
+        let marks = ["a..c", "..", "\"\\xff b\"..", "..\"x..y\""]
+            .map(|range: &str| Mark { range: range.parse().unwrap(), upto: SeqNo(80) });
+        let spill = Spill { file: 15, upto: SeqNo(70), entries: 3 };
         for record in [
             Record::NextFile(12),
             Record::Space(space),
             Record::Policy { space: 3, policy: "leveled(ratio=4, l0=2)".into() },
-            Record::Tree { space: 3, flushed_seq: seq, tree: Box::new(tree) },
-            Record::Edit { space: 3, flushed_seq: seq, edit },
+            Record::Tree {
+                space: 3,
+                flushed_seq: seq,
+                taken: marks.to_vec(),
+                tree: Box::new(tree.clone()),
+            },
+            Record::Tree { space: 3, flushed_seq: seq, taken: vec![], tree: Box::new(tree) },
+            Record::Edit { space: 3, flushed_seq: seq, taken: vec![], edit: edit.clone() },
+            Record::Edit { space: 3, flushed_seq: seq, taken: marks.to_vec(), edit },
+            Record::Spill { space: 3, spill },
         ] {
             assert_eq!(Record::decode(record.encode().as_bytes()), Ok(record));
         }
@@ -166,6 +230,10 @@ mod tests {
             b"edit 0\nedit",
             b"tree 0 flushed 1\nL0",
             b"policy 1",
+            b"spill 0 file 7 upto 3",
+            b"edit 0 flushed 1\ntaken a..b\nedit",
+            b"edit 0 flushed 1\ntaken 7 a\nedit",
+            b"edit 0 flushed 1\ntaken 7 a..b",
             b"\xff",
         ] {
             assert!(matches!(Record::decode(bytes), Err(Fault::Bad(_))), "{bytes:?}");

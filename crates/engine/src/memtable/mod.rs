@@ -13,14 +13,21 @@
 //! one arrives. What policies see of a memtable, [`Memtable::live_bytes`] and
 //! [`Memtable::entries`], follows from the sequence of writes alone, not from when readers came
 //! and went, so that a simulation reproduces it.
+//!
+//! Once sealed a memtable is read, clipped and merged like a run on storage. Under policies that
+//! count in blocks, [`Folded`] is what all sealed memtables are folded into.
 
 mod buffer;
 mod chain;
 mod cursor;
+mod folded;
 mod key;
+mod sealed;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use buffer::{KeepFrom, Memtable};
 pub(crate) use chain::Version;
+pub(crate) use folded::{Folded, FoldedBuilder};
+pub(crate) use sealed::Sealed;

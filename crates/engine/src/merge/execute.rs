@@ -1,16 +1,13 @@
 //! Carrying out a plan: read the inputs, write the output tables.
 
-use crate::cursor::Cursor;
-use crate::db::Options;
 use crate::error::{Error, ErrorKind, Result};
+use crate::merge::input::{InputCursor, Passed};
+use crate::merge::output::Output;
 use crate::merge::{Fold, FoldCounts};
-use crate::names::{FileKind, numbered};
-use crate::read::MergingCursor;
 use crate::shared::Shared;
-use crate::table::{CacheFill, TableFacts, TableWriter};
+use crate::table::{ProfileGrain, ReadTally};
 use crate::version::{Space, TableHandle, Version};
-use lsmith_tree::{KeyRange, LevelId, MergePlan, Mode, Outcome, SeqNo, Slice, Table, TableId};
-use std::path::Path;
+use lsmith_tree::{Input, MergePlan, Mode, Outcome, Slice, TableId, Tree};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,17 +22,44 @@ pub(crate) struct Job {
     pub(crate) bottom: bool,
     /// Whether a memtable is among the inputs.
     pub(crate) takes_memory: bool,
-    /// Entries up to this number leave memory.
-    pub(crate) flushed_seq: SeqNo,
+    /// Whether memory keeps writes that are older than some that the plan takes.
+    pub(crate) keeps_older: bool,
+    /// The table whose last parts are all that the plan is to write anew, if it is one of the
+    /// engine's own.
+    pub(crate) rewrites: Option<TableId>,
 }
 
 /// What came out of a plan.
 pub(crate) struct Done {
     pub(crate) outcome: Outcome,
+    /// Parts of runs that must still be as they were.
+    relies_on: Vec<(Input, Vec<Slice>)>,
     pub(crate) tables: Vec<Arc<TableHandle>>,
     /// Bytes of the files read and written.
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
+}
+
+impl Done {
+    fn new(outcome: Outcome, job: &Job, version: &Version) -> Done {
+        let rewritten = outcome.rewritten.iter().map(|(part, _)| part);
+        let parts = job.plan.inputs.iter().chain(rewritten);
+        let relies_on = parts.filter_map(|part| {
+            let run = version.disk_run(part.run)?.run();
+            Some((part.clone(), run.clip(&part.range).collect()))
+        });
+        let relies_on = relies_on.collect();
+        Done { outcome, relies_on, tables: Vec::new(), bytes_read: 0, bytes_written: 0 }
+    }
+
+    /// Whether what the plan took or rewrote on storage is as it was. A plan may rewrite blocks
+    /// beside what it takes, which others take or rewrite at the same time: the first one wins.
+    pub(crate) fn still_holds(&self, tree: &Tree) -> bool {
+        self.relies_on.iter().all(|(part, slices)| {
+            let now = tree.run(part.run).map(|(_, run)| run.clip(&part.range));
+            now.is_some_and(|now| now.eq(slices.iter().cloned()))
+        })
+    }
 }
 
 impl Shared {
@@ -43,11 +67,22 @@ impl Shared {
     /// the device.
     pub(crate) fn execute(&self, job: &Job, version: &Version) -> Result<Done> {
         if job.plan.mode == Mode::Move {
-            return Ok(relabel(&job.plan, version));
+            return Ok(Done::new(relabel(&job.plan, version), job, version));
         }
-        let mut output = Output::new(self, job.plan.cut_bytes);
-        match self.merge(job, version, &mut output) {
-            Ok(counts) => Ok(done(&job.plan, version, output, counts)),
+        let by_block = job.plan.reuse.is_some() || job.space.core.lock().policy.wants_blocks();
+        let grain = if by_block { ProfileGrain::Blocks } else { ProfileGrain::Steps };
+        let mut output = Output::new(self, job.plan.cut_bytes, grain);
+        let executed = match (job.rewrites, job.plan.reuse) {
+            (Some(table), _) => self.rewrite(job, table, version, &mut output),
+            (None, Some(reuse)) => self.preserve(job, reuse, version, &mut output),
+            (None, None) => self.merge(job, version, &mut output),
+        };
+        match executed {
+            Ok((outcome, bytes_read)) => {
+                let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
+                let done = Done::new(outcome, job, version);
+                Ok(Done { tables: output.handles, bytes_read, bytes_written, ..done })
+            }
             Err(error) => {
                 output.remove();
                 Err(error)
@@ -55,59 +90,65 @@ impl Shared {
         }
     }
 
-    fn merge(&self, job: &Job, version: &Version, output: &mut Output<'_>) -> Result<FoldCounts> {
-        let sources = job.plan.inputs.iter().map(|input| source(version, input)).collect();
+    /// An error where the store is closing, looked for now and then.
+    pub(super) fn check_open(&self, entries: u64) -> Result<()> {
+        if entries.is_multiple_of(ENTRIES_PER_LOOK) && self.closing.load(Ordering::Relaxed) {
+            return Err(Error::new(ErrorKind::Io, "the store is closing"));
+        }
+        Ok(())
+    }
+
+    /// Writes all that the plan takes anew.
+    fn merge(
+        &self,
+        job: &Job,
+        version: &Version,
+        output: &mut Output<'_>,
+    ) -> Result<(Outcome, u64)> {
+        let tally = Arc::new(ReadTally::default());
+        let inputs = InputCursor::new(version, &job.plan.inputs, &tally);
         // Taken after the inputs were fixed: a later snapshot sees the newest of all of them.
         let snapshots = self.snapshots.newest_first();
-        let mut fold = Fold::new(MergingCursor::new(sources), snapshots, |_| job.bottom)?;
+        let mut fold = Fold::new(inputs, snapshots, |_| job.bottom)?;
         let mut entries = 0;
         while let Some(entry) = fold.next()? {
             output.add(entry)?;
             entries += 1;
-            if entries % ENTRIES_PER_LOOK == 0 && self.closing.load(Ordering::Relaxed) {
-                return Err(Error::new(ErrorKind::Io, "the store is closing"));
-            }
+            self.check_open(entries)?;
         }
         output.finish_table()?;
         output.open_tables()?;
-        Ok(fold.counts())
+        let (counts, passed) = (fold.counts(), fold.walk().passed());
+        drop(fold);
+        let mut outcome = outcome_of(counts, passed);
+        outcome.blocks.read = tally.blocks();
+        for facts in &output.facts {
+            outcome.written += facts.size;
+            outcome.blocks.written += facts.data_blocks;
+        }
+        outcome.slices.extend(output.handles.iter().map(|handle| whole(handle)));
+        Ok((outcome, tally.bytes()))
     }
 }
 
-/// Adds up what came out of `plan`.
-fn done(plan: &MergePlan, version: &Version, output: Output<'_>, counts: FoldCounts) -> Done {
-    let mut outcome = Outcome {
+/// What went in, and what was dropped of it.
+pub(super) fn outcome_of(counts: FoldCounts, passed: Passed) -> Outcome {
+    Outcome {
+        from_memory: passed.memory,
+        read: passed.storage,
         entries_dropped: counts.entries_in - counts.entries_out,
         dropped_below: counts.dropped_below,
         ..Outcome::default()
-    };
-    let mut bytes_read = 0;
-    for input in &plan.inputs {
-        let Some((level, run)) = version.tree.run(input.run) else { continue };
-        match level {
-            LevelId::Memory => outcome.from_memory += run.size(),
-            LevelId::Disk(_) => {
-                outcome.read += run.size_within(&input.range);
-                let open = version.runs.iter().find(|open| open.run().id() == input.run);
-                bytes_read += open.map_or(0, |open| open.file_bytes_within(&input.range));
-            }
-        }
     }
-    // Parts of tables are estimates, and a memtable may hold old versions for a snapshot: what
-    // went through the merge is what counts.
-    outcome.from_memory.entries = outcome.from_memory.entries.min(counts.entries_in);
-    outcome.read.entries = counts.entries_in - outcome.from_memory.entries;
-    for facts in &output.facts {
-        outcome.written += facts.size;
-        outcome.blocks.written += facts.data_blocks;
-        outcome.slices.push(Slice::whole(table_of(facts)));
-    }
-    let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
-    Done { outcome, tables: output.handles, bytes_read, bytes_written }
+}
+
+/// All of an open table.
+pub(super) fn whole(handle: &TableHandle) -> Slice {
+    Slice::whole(Arc::clone(handle.table().tree_table()))
 }
 
 /// The output of a plan that moves: its inputs, clipped.
-fn relabel(plan: &MergePlan, version: &Version) -> Done {
+fn relabel(plan: &MergePlan, version: &Version) -> Outcome {
     let mut outcome = Outcome::default();
     for input in &plan.inputs {
         if let Some((_, run)) = version.tree.run(input.run) {
@@ -115,128 +156,5 @@ fn relabel(plan: &MergePlan, version: &Version) -> Done {
         }
     }
     outcome.slices.sort_by(|left, right| left.range().start.cmp(&right.range().start));
-    Done { outcome, tables: Vec::new(), bytes_read: 0, bytes_written: 0 }
-}
-
-fn source(version: &Version, input: &lsmith_tree::Input) -> Box<dyn Cursor> {
-    if let Some((_, memtable)) = version.sealed.iter().find(|(run, _)| *run == input.run) {
-        return Box::new(memtable.cursor());
-    }
-    let run = version.runs.iter().find(|open| open.run().id() == input.run);
-    let run = run.expect("check_plan found every input");
-    run.parts(&input.range, CacheFill::No).cursor()
-}
-
-/// What the tree knows of a table.
-pub(crate) fn table_of(facts: &TableFacts) -> Table {
-    Table {
-        id: TableId(facts.table),
-        root: 0,
-        range: KeyRange::inclusive(&facts.first_key, &facts.last_key),
-        size: facts.size,
-        seq_min: facts.seq_min,
-        seq_max: facts.seq_max,
-        profile: facts.profile.clone(),
-    }
-}
-
-/// The tables that a plan writes, one after the other.
-struct Output<'a> {
-    shared: &'a Shared,
-    cut_bytes: Option<u64>,
-    writer: Option<TableWriter>,
-    /// The key after which a table that is full may be cut: empty while it is not full.
-    last_key: Vec<u8>,
-    /// Numbers of all files that were created.
-    created: Vec<u64>,
-    facts: Vec<TableFacts>,
-    handles: Vec<Arc<TableHandle>>,
-}
-
-impl<'a> Output<'a> {
-    fn new(shared: &'a Shared, cut_bytes: Option<u64>) -> Output<'a> {
-        Output {
-            shared,
-            cut_bytes,
-            writer: None,
-            last_key: Vec::new(),
-            created: Vec::new(),
-            facts: Vec::new(),
-            handles: Vec::new(),
-        }
-    }
-
-    fn options(&self) -> &'a Options {
-        &self.shared.options
-    }
-
-    fn path(&self, number: u64) -> std::path::PathBuf {
-        numbered(&self.options().dir, FileKind::Table, number)
-    }
-
-    /// Adds an entry; the versions of one key are never in two tables.
-    fn add(&mut self, entry: crate::cursor::EntryRef<'_>) -> Result<()> {
-        if !self.last_key.is_empty() && entry.key != self.last_key {
-            self.finish_table()?;
-        }
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            None => {
-                let number = self.shared.files.fetch_add(1, Ordering::Relaxed);
-                self.created.push(number);
-                let path = self.path(number);
-                let options = self.options();
-                self.writer.insert(TableWriter::create(
-                    &options.env,
-                    &path,
-                    number,
-                    &options.table,
-                )?)
-            }
-        };
-        writer.add(entry)?;
-        if self.cut_bytes.is_some_and(|cut| writer.logical_bytes() >= cut) {
-            self.last_key.clear();
-            self.last_key.extend_from_slice(entry.key);
-        }
-        Ok(())
-    }
-
-    fn finish_table(&mut self) -> Result<()> {
-        self.last_key.clear();
-        if let Some(writer) = self.writer.take() {
-            self.facts.push(writer.finish()?);
-        }
-        Ok(())
-    }
-
-    /// Makes the names of the tables survive power loss, and opens them.
-    fn open_tables(&mut self) -> Result<()> {
-        if self.created.is_empty() {
-            return Ok(());
-        }
-        let Options { env, dir, .. } = self.options();
-        let dir: &Path = dir;
-        env.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))?;
-        for facts in &self.facts {
-            let id = TableId(facts.table);
-            self.handles.push(TableHandle::open(env, dir, id, &self.shared.cache)?);
-        }
-        Ok(())
-    }
-
-    /// Removes all that was written.
-    fn remove(mut self) {
-        drop(self.writer.take());
-        self.handles.clear();
-        for &number in &self.created {
-            let path = self.path(number);
-            match self.options().env.remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove a failed output");
-                }
-                _ => {}
-            }
-        }
-    }
+    outcome
 }

@@ -20,7 +20,8 @@
 //! forgotten old versions has folded them in this order too, so whether it forgot in time or not
 //! makes no difference to what a flush writes.
 
-use crate::cursor::{Cursor, EntryRef};
+use super::Walk;
+use crate::cursor::EntryRef;
 use crate::error::Result;
 use lsmith_tree::{EntryKind, SeqNo};
 
@@ -93,7 +94,7 @@ impl Held {
     }
 }
 
-impl<C: Cursor, B: FnMut(&[u8]) -> bool> Fold<C, B> {
+impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     /// A fold of all that `cursor` walks, from its start. `snapshots` are the live ones, newest
     /// first.
     ///
@@ -105,7 +106,7 @@ impl<C: Cursor, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         nothing_beneath: B,
     ) -> Result<Fold<C, B>> {
         debug_assert!(snapshots.is_sorted_by(|newer, older| newer >= older), "newest first");
-        cursor.seek_first()?;
+        cursor.begin()?;
         Ok(Fold {
             cursor,
             snapshots,
@@ -126,11 +127,11 @@ impl<C: Cursor, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     /// # Errors
     /// What the cursor meets. The fold is of no use then.
     pub(crate) fn next(&mut self) -> Result<Option<EntryRef<'_>>> {
-        while let Some(entry) = self.cursor.entry() {
+        while let Some(entry) = self.cursor.here() {
             self.held.hold(entry);
             self.counts.entries_in += 1;
-            self.cursor.next()?;
-            let alone = self.cursor.entry().is_none_or(|next| next.key != self.held.key);
+            self.cursor.advance()?;
+            let alone = self.cursor.here().is_none_or(|next| next.key != self.held.key);
             let net = if alone { Some(self.held.kind) } else { self.fold_stripe()? };
             let Some(kind) = net else { continue };
             self.held.kind = kind;
@@ -151,6 +152,21 @@ impl<C: Cursor, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         self.counts
     }
 
+    /// The entry that [`next`](Fold::next) gave last.
+    pub(crate) fn held(&self) -> EntryRef<'_> {
+        self.held.entry()
+    }
+
+    /// What it folds.
+    pub(crate) fn walk(&self) -> &C {
+        &self.cursor
+    }
+
+    /// What it folds, to be moved on where it stands nowhere: the fold then goes on from there.
+    pub(crate) fn walk_mut(&mut self) -> &mut C {
+        &mut self.cursor
+    }
+
     /// The newest snapshot that doesn't see the held version: the stripe of the versions above
     /// it is the held one's.
     fn stripe_floor(&self) -> Option<SeqNo> {
@@ -168,13 +184,13 @@ impl<C: Cursor, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         let floor = self.stripe_floor();
         self.kinds.clear();
         self.kinds.push(self.held.kind);
-        while let Some(entry) = self.cursor.entry()
+        while let Some(entry) = self.cursor.here()
             && entry.key == self.held.key
             && floor.is_none_or(|floor| floor < entry.seq)
         {
             self.kinds.push(entry.kind);
             self.counts.entries_in += 1;
-            self.cursor.next()?;
+            self.cursor.advance()?;
         }
         let mut net: Option<EntryKind> = None;
         for &newer in self.kinds.iter().rev() {

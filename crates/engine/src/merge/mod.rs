@@ -1,7 +1,20 @@
 //! Merging: what goes on ([`Fold`]), and how a plan is carried out.
+//!
+//! A plan without [`Reuse`](lsmith_tree::Reuse) writes all that it takes anew (`execute`). One with
+//! it keeps blocks that meet nothing, and joins small ones (`preserve`): two sides are walked block
+//! by block (`side`, `part`).
 
 mod execute;
 mod fold;
+mod input;
+mod output;
+mod part;
+mod preserve;
+mod rewrite;
+mod side;
+mod walk;
 
 pub(crate) use execute::{Done, Job};
 pub(crate) use fold::{Fold, FoldCounts};
+use input::{InputCursor, entry_size};
+pub(crate) use walk::Walk;

@@ -6,6 +6,9 @@ use bytes::Bytes;
 
 /// The parts of a run, in key order, their ranges disjoint.
 pub(crate) trait Parts: Send {
+    /// What walks the entries of a part.
+    type Cursor: Cursor;
+
     /// How many parts there are.
     fn count(&self) -> usize;
 
@@ -15,29 +18,42 @@ pub(crate) trait Parts: Send {
     /// The smallest key above all that may show through part `index`; `None` for no limit.
     fn end(&self, index: usize) -> Option<&[u8]>;
 
-    /// A cursor over what holds part `index`. It may know entries outside of the part's range.
-    fn open(&self, index: usize) -> Result<Box<dyn Cursor>>;
+    /// A name for what holds part `index`. Parts of one name can be walked with one cursor.
+    fn source(&self, index: usize) -> usize;
+
+    /// A cursor over what holds part `index`.
+    fn open(&self, index: usize) -> Result<Self::Cursor>;
+
+    /// Tells `cursor`, which is open over what holds part `index`, that it will be asked for this
+    /// part. It may go on to show entries outside of the part's range.
+    fn enter(&self, index: usize, cursor: &mut Self::Cursor);
 }
+
+/// Cursors that stay open: the slices of a run that a merge has rewritten in places come from few
+/// tables in turns.
+const CURSORS_MAX: usize = 8;
 
 /// Walks the entries of a run. Each part shows the entries in its own range only, whatever else
 /// its cursor knows.
-pub(crate) struct ConcatCursor<P> {
+pub(crate) struct ConcatCursor<P: Parts> {
     parts: P,
-    /// The part last opened: only one is open at any time.
-    open: Option<Open>,
-    /// Whether the open cursor stands on an entry within its part.
+    /// The cursors last used, each with the name of what it walks, the last one first.
+    cursors: Vec<(usize, P::Cursor)>,
+    /// The part that the first cursor is in.
+    index: Option<usize>,
+    /// Whether that cursor stands on an entry within its part.
     live: bool,
-}
-
-struct Open {
-    index: usize,
-    cursor: Box<dyn Cursor>,
 }
 
 impl<P: Parts> ConcatCursor<P> {
     /// A cursor over `parts`; it stands nowhere yet and has opened nothing.
     pub(crate) fn new(parts: P) -> ConcatCursor<P> {
-        ConcatCursor { parts, open: None, live: false }
+        ConcatCursor { parts, cursors: Vec::new(), index: None, live: false }
+    }
+
+    /// The cursor in use, and the part that it is in.
+    fn current(&self) -> Option<(usize, &P::Cursor)> {
+        Some((self.index?, &self.cursors.first()?.1))
     }
 
     /// The number of parts for whose index `holds` says true: those before the first that doesn't.
@@ -58,27 +74,39 @@ impl<P: Parts> ConcatCursor<P> {
     fn enter(
         &mut self,
         index: usize,
-        go: impl FnOnce(&mut dyn Cursor, &[u8], Option<&[u8]>) -> Result<()>,
+        go: impl FnOnce(&mut P::Cursor, &[u8], Option<&[u8]>) -> Result<()>,
     ) -> Result<()> {
         self.live = false;
-        let open = match &mut self.open {
-            Some(open) if open.index == index => open,
-            closed => {
-                *closed = None;
-                closed.insert(Open { index, cursor: self.parts.open(index)? })
+        if self.index != Some(index) {
+            self.index = None;
+            self.bring_first(index)?;
+            self.parts.enter(index, &mut self.cursors[0].1);
+            self.index = Some(index);
+        }
+        go(&mut self.cursors[0].1, self.parts.start(index), self.parts.end(index))
+    }
+
+    /// Makes a cursor over what holds part `index` the first one.
+    fn bring_first(&mut self, index: usize) -> Result<()> {
+        let source = self.parts.source(index);
+        match self.cursors.iter().position(|(open, _)| *open == source) {
+            Some(at) => self.cursors[..=at].rotate_right(1),
+            None => {
+                self.cursors.truncate(CURSORS_MAX - 1);
+                let cursor = self.parts.open(index)?;
+                self.cursors.insert(0, (source, cursor));
             }
-        };
-        go(&mut *open.cursor, self.parts.start(index), self.parts.end(index))
+        }
+        Ok(())
     }
 
     /// Goes on from wherever the open cursor went to, which is no place below the part's start:
     /// where it left the part through its end, to the first entry of the parts behind it.
     fn settle_forward(&mut self) -> Result<()> {
-        while let Some(open) = &self.open {
-            let end = self.parts.end(open.index);
-            self.live =
-                open.cursor.entry().is_some_and(|entry| end.is_none_or(|end| entry.key < end));
-            let behind = open.index + 1;
+        while let Some((index, cursor)) = self.current() {
+            let end = self.parts.end(index);
+            self.live = cursor.entry().is_some_and(|entry| end.is_none_or(|end| entry.key < end));
+            let behind = index + 1;
             if self.live || behind == self.parts.count() {
                 break;
             }
@@ -89,26 +117,27 @@ impl<P: Parts> ConcatCursor<P> {
 
     /// The reverse of `settle_forward`.
     fn settle_backward(&mut self) -> Result<()> {
-        while let Some(open) = &self.open {
-            let start = self.parts.start(open.index);
-            self.live = open.cursor.entry().is_some_and(|entry| start <= entry.key);
-            let Some(before) = open.index.checked_sub(1).filter(|_| !self.live) else { break };
+        while let Some((index, cursor)) = self.current() {
+            let start = self.parts.start(index);
+            self.live = cursor.entry().is_some_and(|entry| start <= entry.key);
+            let Some(before) = index.checked_sub(1).filter(|_| !self.live) else { break };
             self.enter(before, |cursor, _, end| seek_end(cursor, end))?;
         }
         Ok(())
     }
 
-    /// Moves the open cursor; whether there was one to move.
-    fn step(&mut self, go: impl FnOnce(&mut dyn Cursor) -> Result<()>) -> Result<bool> {
-        let live = std::mem::take(&mut self.live);
-        let Some(open) = self.open.as_mut().filter(|_| live) else { return Ok(false) };
-        go(&mut *open.cursor)?;
+    /// Moves the cursor in use; whether there was one to move.
+    fn step(&mut self, go: impl FnOnce(&mut P::Cursor) -> Result<()>) -> Result<bool> {
+        if !std::mem::take(&mut self.live) {
+            return Ok(false);
+        }
+        go(&mut self.cursors[0].1)?;
         Ok(true)
     }
 }
 
 /// Stands on the last entry below `end`.
-fn seek_end(cursor: &mut dyn Cursor, end: Option<&[u8]>) -> Result<()> {
+fn seek_end(cursor: &mut impl Cursor, end: Option<&[u8]>) -> Result<()> {
     match end {
         Some(end) => cursor.seek_before(end),
         None => cursor.seek_last(),
@@ -156,11 +185,11 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {
-        self.open.as_ref().filter(|_| self.live)?.cursor.entry()
+        self.current().filter(|_| self.live)?.1.entry()
     }
 
     fn value(&self) -> Bytes {
-        self.open.as_ref().filter(|_| self.live).map_or_else(Bytes::new, |o| o.cursor.value())
+        self.current().filter(|_| self.live).map_or_else(Bytes::new, |(_, cursor)| cursor.value())
     }
 }
 

@@ -127,6 +127,11 @@ impl MergingCursor {
         self.sources[winner].head.live.then_some(winner)
     }
 
+    /// The index of the source whose entry the cursor stands on.
+    pub(crate) fn source(&self) -> Option<usize> {
+        self.winner()
+    }
+
     /// Whether source `a` comes before source `b` in the direction of travel.
     fn beats(&self, a: usize, b: usize) -> bool {
         let (left, right) = (&self.sources[a].head, &self.sources[b].head);

@@ -1,11 +1,13 @@
 //! Walks the entries of a table in both directions.
 
-use super::reader::{ReadCount, Table};
+use super::reader::{ReadCount, ReadTally, Table};
 use super::table_file::{Loaded, ReadAhead};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::format::{Block, Damage, Slot};
 use bytes::Bytes;
+use lsmith_tree::KeyRange;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Whether the blocks that a cursor reads go through the cache.
@@ -19,15 +21,31 @@ pub(crate) enum CacheFill {
 }
 
 /// A cursor over one table.
+///
+/// It can be told to [keep within](TableCursor::keep_within) a range of keys. Then it goes to no
+/// block that has no key of the range: such a block may be gone, with nothing in its place but
+/// zeros. Within the blocks where the range ends it still shows all entries.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<Table>,
     /// Where blocks come from, if not through the cache.
     ahead: Option<ReadAhead>,
     place: Option<Place>,
+    range: KeyRange,
+    /// The block where the next search may well end: that behind the last one left forward.
+    likely: usize,
     /// The key of the entry at `place`.
     key: Vec<u8>,
     reads: ReadCount,
+    tally: Option<Arc<ReadTally>>,
+}
+
+impl Drop for TableCursor {
+    fn drop(&mut self) {
+        if let Some(tally) = &self.tally {
+            tally.add(self.reads);
+        }
+    }
 }
 
 /// An entry, and the block that it is in.
@@ -41,13 +59,28 @@ struct Place {
 impl TableCursor {
     pub(super) fn new(table: Arc<Table>, fill: CacheFill) -> TableCursor {
         let ahead = (fill == CacheFill::No).then(ReadAhead::default);
-        TableCursor { table, ahead, place: None, key: Vec::new(), reads: ReadCount::default() }
+        let (range, reads) = (KeyRange::ALL, ReadCount::default());
+        let (key, tally) = (Vec::new(), None);
+        TableCursor { table, ahead, place: None, range, likely: 0, key, reads, tally }
+    }
+
+    /// What the cursor has read is added to `tally` when it goes.
+    pub(crate) fn tallied(mut self, tally: &Arc<ReadTally>) -> TableCursor {
+        self.tally = Some(Arc::clone(tally));
+        self
     }
 
     /// What the cursor has read so far.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the statistics of a store"))]
+    #[cfg(test)]
     pub(crate) fn reads(&self) -> ReadCount {
         self.reads
+    }
+
+    /// From now on the cursor keeps to blocks with keys of `range`, and is asked for keys within
+    /// `range` only. It stands nowhere.
+    pub(crate) fn keep_within(&mut self, range: KeyRange) {
+        self.range = range;
+        self.place = None;
     }
 
     fn block(&mut self, index: usize) -> Result<Block> {
@@ -55,7 +88,7 @@ impl TableCursor {
             return self.table.block(index, &mut self.reads);
         };
         let Loaded { block, bytes_read } =
-            ahead.block(&self.table.file, &self.table.fences, index)?;
+            ahead.block(&self.table.file, &self.table.fences, index, self.range.end.as_deref())?;
         self.reads.blocks_read += 1;
         self.reads.bytes_read += bytes_read;
         Ok(block)
@@ -64,7 +97,8 @@ impl TableCursor {
     /// Stands on the first entry of block `index`, or past the end where there is no such block.
     fn enter_start(&mut self, index: usize) -> Result<()> {
         self.place = None;
-        if index >= self.table.fences.len() {
+        self.likely = index;
+        if index >= self.table.fences.len() || !self.reaches_up_to(index) {
             return Ok(());
         }
         let block = self.block(index)?;
@@ -82,12 +116,43 @@ impl TableCursor {
             let slot = block.slot_ending(end, &mut self.key);
             return self.stand(index, block, slot);
         }
+        if !self.reaches_below(index) {
+            return Ok(());
+        }
         let Some(index) = index.checked_sub(1) else {
             return Ok(());
         };
         let block = self.block(index)?;
         let slot = block.slot_ending(block.entries_end(), &mut self.key);
         self.stand(index, block, slot)
+    }
+
+    /// Whether block `index`, or one behind it, can have a key below the end of the range.
+    fn reaches_up_to(&self, index: usize) -> bool {
+        self.range.end.as_ref().is_none_or(|end| self.table.fences.key(index) < &end[..])
+    }
+
+    /// Whether the block before block `index` can have a key of the range.
+    fn reaches_below(&self, index: usize) -> bool {
+        let (fences, start) = (&self.table.fences, &self.range.start[..]);
+        start.is_empty()
+            || match fences.key(index).cmp(start) {
+                Ordering::Less => false,
+                Ordering::Equal => fences.continued(index),
+                Ordering::Greater => true,
+            }
+    }
+
+    /// The block in which `key` is searched for.
+    fn block_for(&self, key: &[u8]) -> usize {
+        let (fences, likely) = (&self.table.fences, self.likely);
+        // A continued block begins with versions of a key that begin in the block before.
+        let starts = likely > 0
+            && likely < fences.len()
+            && fences.key(likely) <= key
+            && !fences.continued(likely);
+        let ends = likely + 1 >= fences.len() || key < fences.key(likely + 1);
+        if starts && ends { likely } else { fences.block_for(key) }
     }
 
     fn stand(
@@ -107,10 +172,17 @@ const STANDS: &str = "the cursor stands on an entry";
 
 impl Cursor for TableCursor {
     fn seek_first(&mut self) -> Result<()> {
+        if !self.range.start.is_empty() {
+            let start = self.range.start.clone();
+            return self.seek(&start);
+        }
         self.enter_start(0)
     }
 
     fn seek_last(&mut self) -> Result<()> {
+        if let Some(end) = self.range.end.clone() {
+            return self.seek_before(&end);
+        }
         self.place = None;
         let index = self.table.fences.len() - 1;
         let block = self.block(index)?;
@@ -120,7 +192,7 @@ impl Cursor for TableCursor {
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.place = None;
-        let index = self.table.fences.block_for(key);
+        let index = self.block_for(key);
         let block = self.block(index)?;
         let found = block.lower_bound(key).map_err(|damage| self.table.damaged(damage, index))?;
         let Some((slot, _)) = found else {

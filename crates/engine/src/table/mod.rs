@@ -11,10 +11,11 @@ mod table_file;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod visible;
 mod writer;
 
-pub(crate) use crate::format::TableFacts;
+pub(crate) use crate::format::{ProfileGrain, TableFacts};
 pub(crate) use cache::BlockCache;
-pub(crate) use cursor::CacheFill;
-pub(crate) use reader::{ReadCount, Table};
+pub(crate) use cursor::{CacheFill, TableCursor};
+pub(crate) use reader::{ReadCount, ReadTally, Table};
 pub(crate) use writer::{TableOptions, TableWriter};

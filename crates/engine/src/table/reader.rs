@@ -10,6 +10,7 @@ use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What reads had to do. Adds up over calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,30 @@ pub(crate) struct ReadCount {
     pub(crate) blocks_read: u64,
     /// Bytes read from a file.
     pub(crate) bytes_read: u64,
+}
+
+/// What many cursors have read, of which some are gone.
+#[derive(Debug, Default)]
+pub(crate) struct ReadTally {
+    blocks: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl ReadTally {
+    pub(super) fn add(&self, reads: ReadCount) {
+        self.blocks.fetch_add(reads.blocks_read, Ordering::Relaxed);
+        self.bytes.fetch_add(reads.bytes_read, Ordering::Relaxed);
+    }
+
+    /// Blocks read from files.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks.load(Ordering::Relaxed)
+    }
+
+    /// Bytes read from files.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
 }
 
 /// A version of a key.
@@ -41,7 +66,9 @@ pub(crate) struct Table {
     pub(super) file: TableFile,
     pub(super) fences: Fences,
     filter: Option<Filter>,
+    /// Without the profile.
     facts: TableFacts,
+    tree_table: Arc<lsmith_tree::Table>,
     cache: Arc<BlockCache>,
 }
 
@@ -59,13 +86,19 @@ impl Table {
         cache: Arc<BlockCache>,
     ) -> Result<Arc<Table>> {
         let file = TableFile::open(&**env, path, table)?;
-        let Parts { fences, filter, facts, .. } = file.parts()?;
-        Ok(Arc::new(Table { file, fences, filter, facts, cache }))
+        let Parts { fences, filter, mut facts, .. } = file.parts()?;
+        let tree_table = Arc::new(facts.take_tree_table());
+        Ok(Arc::new(Table { file, fences, filter, facts, tree_table, cache }))
     }
 
-    /// What the table holds as a whole.
+    /// What the table holds as a whole; the profile is in [`tree_table`](Table::tree_table).
     pub(crate) fn facts(&self) -> &TableFacts {
         &self.facts
+    }
+
+    /// What trees know of the table.
+    pub(crate) fn tree_table(&self) -> &Arc<lsmith_tree::Table> {
+        &self.tree_table
     }
 
     /// The newest version of `key` that is not newer than `snapshot`, tombstones included.

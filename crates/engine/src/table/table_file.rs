@@ -119,10 +119,10 @@ impl TableFile {
                 Err(Error::corruption(&self.path, start, what))
             }
             Err(FooterFault::Damage(damage)) => Err(self.damaged(damage, start)),
-            Err(FooterFault::Newer(version)) => {
+            Err(FooterFault::Other(version)) => {
                 let what = format!(
                     "the table has format version {version}, \
-                     this program reads up to {FORMAT_VERSION}"
+                     this program reads version {FORMAT_VERSION}"
                 );
                 Err(Error::new(ErrorKind::Unsupported, what).at(&self.path))
             }
@@ -144,18 +144,21 @@ pub(super) struct Loaded {
 }
 
 impl ReadAhead {
-    /// Block `index` of `file`, which has these `fences`.
+    /// Block `index` of `file`, which has these `fences`; of the blocks behind it, those are of
+    /// interest that can have keys below `end`.
     pub(super) fn block(
         &mut self,
         file: &TableFile,
         fences: &Fences,
         index: usize,
+        end: Option<&[u8]>,
     ) -> Result<Loaded> {
         let place = fences.place(index);
         let chunk_end = self.chunk_start + self.chunk.len() as u64;
         let mut bytes_read = 0;
         if place.start < self.chunk_start || place.end > chunk_end {
-            let end = fences.place(fences.len() - 1).end.min(place.start + CHUNK_BYTES);
+            let count = end.map_or(fences.len(), |end| fences.blocks_below(end).max(index + 1));
+            let end = fences.place(count - 1).end.min(place.start + CHUNK_BYTES);
             let chunk = place.start..end.max(place.end);
             bytes_read = chunk.end - chunk.start;
             // Given back first, so that its memory can serve the next chunk.

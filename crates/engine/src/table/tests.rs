@@ -3,11 +3,12 @@ mod damage;
 mod facts;
 mod get;
 mod verify;
+mod visible;
 
 use super::{BlockCache, CacheFill, Table, TableFacts, TableOptions, TableWriter};
 use crate::cursor::{Cursor, EntryRef};
 use crate::env::{Env, MemEnv};
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,20 +1,26 @@
-//! Reads a whole table and checks that everything in it agrees.
+//! Reads what of a table is needed and checks that everything in it agrees.
 
 use super::reader::Table;
 use super::table_file::{Parts, ReadAhead};
 use super::writer::KEY_BYTES_MAX;
 use crate::cursor::EntryRef;
 use crate::error::Result;
-use crate::format::{Block, Damage, FactsBuilder, Slot, common_prefix_bytes, key_hash};
-use lsmith_tree::SeqNo;
+use crate::format::{
+    Block, Damage, EntryPlace, FactsBuilder, ProfileGrain, Slot, common_prefix_bytes, key_hash,
+};
+use lsmith_tree::{KeyRange, SeqNo, Size};
+use std::ops::Range;
 
-/// The state of a walk over all entries.
+/// The state of a walk over entries.
 struct Walk<'a> {
     parts: &'a Parts,
     facts: FactsBuilder,
     key: Vec<u8>,
     last_key: Vec<u8>,
     last_seq: SeqNo,
+    /// What must lie below the first entry of the stretch of blocks being walked; `None` where the
+    /// profile does not know.
+    base: Option<Size>,
 }
 
 /// Where `what` was found.
@@ -25,6 +31,8 @@ enum Fault {
     Filter(Damage),
     /// The index does not fit the block.
     Index(Damage),
+    /// The properties do not fit the blocks.
+    Properties(Damage),
 }
 
 impl From<Damage> for Fault {
@@ -34,32 +42,48 @@ impl From<Damage> for Fault {
 }
 
 impl Table {
-    /// Reads the whole file, past the cache and past what was loaded when the table was opened,
-    /// and checks all checksums, the order of the entries, and that filter, index and properties
-    /// say what the blocks hold.
+    /// Reads the blocks that are needed to see the entries within `ranges`, in key order and
+    /// disjoint, past the cache and past what was loaded when the table was opened, and checks all
+    /// checksums, the order of the entries, and that filter, index and properties say what the
+    /// blocks hold. Other blocks may have gone.
     ///
     /// # Errors
     ///
     /// The first damage found, with path and offset; `Io`.
-    pub(crate) fn verify(&self) -> Result<()> {
+    pub(crate) fn verify(&self, ranges: &[KeyRange]) -> Result<()> {
         let parts = self.file.parts()?;
-        let mut ahead = ReadAhead::default();
+        let needed = self.needed_blocks(ranges);
+        let all = matches!(&needed[..], [one] if *one == (0..parts.fences.len()));
         let mut walk = Walk::new(&parts, self.file.table);
-        for index in 0..parts.fences.len() {
-            let block = ahead.block(&self.file, &parts.fences, index)?.block;
-            walk.block(index, &block).map_err(|fault| match fault {
-                Fault::Block(damage) => self.file.damaged(damage, parts.fences.place(index).start),
-                Fault::Filter(damage) => self.file.damaged(damage, parts.footer.filter.start),
-                Fault::Index(damage) => self.file.damaged(damage, parts.footer.index.start),
-            })?;
+        for blocks in needed {
+            self.verify_stretch(blocks, &mut walk)?;
         }
         let mut facts = walk.facts.finish(&walk.last_key);
         facts.file_bytes = parts.facts.file_bytes;
-        if facts != parts.facts {
+        if all && facts != parts.facts {
             let damage = Damage::whole("the properties do not agree with the entries");
             return Err(self.file.damaged(damage, parts.footer.properties.start));
         }
         Ok(())
+    }
+
+    /// Reads and checks neighbouring blocks.
+    fn verify_stretch(&self, blocks: Range<usize>, walk: &mut Walk<'_>) -> Result<()> {
+        let parts = walk.parts;
+        let damaged = |fault, index| match fault {
+            Fault::Block(damage) => self.file.damaged(damage, parts.fences.place(index).start),
+            Fault::Filter(damage) => self.file.damaged(damage, parts.footer.filter.start),
+            Fault::Index(damage) => self.file.damaged(damage, parts.footer.index.start),
+            Fault::Properties(damage) => self.file.damaged(damage, parts.footer.properties.start),
+        };
+        let mut ahead = ReadAhead::default();
+        let end = (blocks.end < parts.fences.len()).then(|| parts.fences.key(blocks.end));
+        walk.begin(blocks.start);
+        for index in blocks.clone() {
+            let block = ahead.block(&self.file, &parts.fences, index, end)?.block;
+            walk.block(index, &block).map_err(|fault| damaged(fault, index))?;
+        }
+        walk.check_size(blocks.end).map_err(|fault| damaged(fault, blocks.end - 1))
     }
 }
 
@@ -67,10 +91,48 @@ impl<'a> Walk<'a> {
     fn new(parts: &'a Parts, table: u64) -> Walk<'a> {
         Walk {
             parts,
-            facts: FactsBuilder::new(table),
+            facts: FactsBuilder::new(table, parts.facts.grain),
             key: Vec::new(),
             last_key: Vec::new(),
             last_seq: SeqNo::MAX,
+            base: None,
+        }
+    }
+
+    /// Gets ready to walk blocks from block `index` on.
+    fn begin(&mut self, index: usize) {
+        self.last_key.clear();
+        self.last_seq = SeqNo::MAX;
+        let fences = &self.parts.fences;
+        if fences.continued(index) {
+            self.last_key.extend_from_slice(fences.key(index));
+        }
+        // As if what was walked before had been all that lies below.
+        self.base = self.below(index).map(|below| below - self.facts.size());
+    }
+
+    /// What the profile says lies below block `index`, if it knows.
+    fn below(&self, index: usize) -> Option<Size> {
+        let (fences, facts) = (&self.parts.fences, &self.parts.facts);
+        match index {
+            0 => Some(Size::default()),
+            _ if index == fences.len() => Some(facts.size),
+            _ if facts.grain == ProfileGrain::Steps || fences.continued(index) => None,
+            _ => {
+                let point = index - 1 - fences.continued_before(index);
+                facts.profile.get(point).map(|point| point.below)
+            }
+        }
+    }
+
+    /// Checks that what was walked comes to what the profile says of the start of block `index`.
+    fn check_size(&self, index: usize) -> std::result::Result<(), Fault> {
+        let damage = Damage::whole("the properties do not agree with the entries");
+        match (self.base, self.below(index)) {
+            (Some(base), Some(below)) if base + self.facts.size() != below => {
+                Err(Fault::Properties(damage))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -134,7 +196,9 @@ impl<'a> Walk<'a> {
             return damage("a tombstone has a value");
         }
         let entry = EntryRef { key: &self.key, seq: slot.seq, kind: slot.kind, value };
-        self.facts.add(&entry, new_key);
+        let begins_block = slot.start() == 0;
+        let place = EntryPlace { last_key: &self.last_key, new_key, begins_block };
+        self.facts.add(&entry, place);
         Ok(new_key)
     }
 

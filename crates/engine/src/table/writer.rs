@@ -4,10 +4,11 @@ use crate::cursor::EntryRef;
 use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
 use crate::format::{
-    BlockBuilder, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place,
-    Section, TableFacts, common_prefix_bytes, key_hash, seal,
+    BlockBuilder, EntryPlace, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder,
+    Footer, Place, ProfileGrain, Section, TableFacts, common_prefix_bytes, key_hash, seal,
 };
-use lsmith_tree::SeqNo;
+use lsmith_tree::blocks::fits;
+use lsmith_tree::{SeqNo, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,15 +24,18 @@ const WRITE_BYTES: usize = 256 * 1024;
 /// How a table is written. Reading needs none of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TableOptions {
-    /// A data block is cut when its entries have reached this many bytes.
+    /// Logical bytes of a data block: one is cut before the entry that it does not
+    /// [fit](lsmith_tree::blocks::fits) into.
     pub(crate) block_bytes: usize,
     /// Bits of the filter for each key; 0 for no filter.
     pub(crate) filter_bits_per_key: u8,
+    /// Where the profile has its points.
+    pub(crate) grain: ProfileGrain,
 }
 
 impl Default for TableOptions {
     fn default() -> TableOptions {
-        TableOptions { block_bytes: 4096, filter_bits_per_key: 10 }
+        TableOptions { block_bytes: 4096, filter_bits_per_key: 10, grain: ProfileGrain::Steps }
     }
 }
 
@@ -42,12 +46,14 @@ pub(crate) struct TableWriter {
     file: Box<dyn WriteFile>,
     path: PathBuf,
     table: u64,
-    block_bytes: usize,
+    block_bytes: u64,
     /// Blocks that the file has not got yet; the last may be under construction.
     out: Vec<u8>,
     /// Where in the file `out` starts.
     written: u64,
     block: BlockBuilder,
+    /// Logical bytes of the block under construction.
+    open_bytes: u64,
     /// The fence of the block under construction, and whether the block is continued.
     fence: Vec<u8>,
     continued: bool,
@@ -76,15 +82,16 @@ impl TableWriter {
             file,
             path: path.to_path_buf(),
             table,
-            block_bytes: options.block_bytes,
+            block_bytes: options.block_bytes as u64,
             out: Vec::with_capacity(WRITE_BYTES + options.block_bytes),
             written: 0,
             block: BlockBuilder::default(),
+            open_bytes: 0,
             fence: Vec::new(),
             continued: false,
             fences: FencesBuilder::default(),
             filter: (bits_per_key > 0).then(|| FilterBuilder::new(bits_per_key)),
-            facts: FactsBuilder::new(table),
+            facts: FactsBuilder::new(table, options.grain),
             last_key: Vec::new(),
             last_seq: SeqNo::MAX,
         })
@@ -116,24 +123,34 @@ impl TableWriter {
         assert!(!entry.kind.is_tombstone() || entry.value.is_empty(), "a tombstone has no value");
         let shared = common_prefix_bytes(&self.last_key, entry.key);
         let new_key = self.check_order(shared, &entry);
-        if !self.block.is_empty() && entry.key.len() + entry.value.len() >= self.block_bytes {
+        let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
+        if !fits(self.block_bytes, self.open_bytes, entry_bytes) {
             self.cut_block()?;
         }
-        if self.block.is_empty() {
+        let begins_block = self.block.is_empty();
+        if begins_block {
             self.begin_block(shared, &entry, new_key);
         }
         if new_key && let Some(filter) = &mut self.filter {
             filter.add(key_hash(entry.key));
         }
-        self.facts.add(&entry, new_key);
+        let place = EntryPlace { last_key: &self.last_key, new_key, begins_block };
+        self.facts.add(&entry, place);
         self.block.add(&mut self.out, shared, &entry);
+        self.open_bytes += entry_bytes;
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&entry.key[shared..]);
         self.last_seq = entry.seq;
-        if self.block.bytes(&self.out) >= self.block_bytes {
-            self.cut_block()?;
-        }
         Ok(())
+    }
+
+    /// Ends the data block under construction, if there is one: the next entry begins another.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Full`.
+    pub(crate) fn end_block(&mut self) -> Result<()> {
+        if self.block.is_empty() { Ok(()) } else { self.cut_block() }
     }
 
     /// Writes what is left, and makes the file survive power loss; that its directory names it
@@ -148,14 +165,13 @@ impl TableWriter {
     /// If no entry was added.
     pub(crate) fn finish(mut self) -> Result<TableFacts> {
         assert!(self.entries() > 0, "a table has at least one entry");
-        if !self.block.is_empty() {
-            self.cut_block()?;
-        }
+        self.end_block()?;
         let filter = self.filter.take().map(FilterBuilder::finish);
         let filter = self.write_part(filter)?;
         let fences = std::mem::take(&mut self.fences).finish();
         let index = self.write_part(Some(fences))?;
-        let facts = std::mem::replace(&mut self.facts, FactsBuilder::new(self.table));
+        let facts =
+            std::mem::replace(&mut self.facts, FactsBuilder::new(self.table, ProfileGrain::Steps));
         let mut facts = facts.finish(&self.last_key);
         let properties = self.write_part(Some(facts.encode()))?;
         facts.file_bytes = properties.end + FOOTER_BYTES as u64;
@@ -199,6 +215,7 @@ impl TableWriter {
         let block_bytes = self.block.finish(&mut self.out, place);
         self.fences.add(Fence { key: &self.fence, continued: self.continued, block_bytes });
         self.facts.add_block(block_bytes);
+        self.open_bytes = 0;
         if self.out.len() >= WRITE_BYTES {
             self.write_out()?;
         }

@@ -1,11 +1,14 @@
 //! The state of one keyspace.
 
-use super::{OpenRun, TableHandle, Version};
+use super::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use crate::error::{Error, ErrorKind};
-use crate::memtable::Memtable;
+use crate::manifest::{Mark, Spill};
+use crate::memtable::{Memtable, Sealed};
 use arc_swap::ArcSwap;
 use lsmith_policy::MergePolicy;
-use lsmith_tree::{MergePlan, Reservation, ReservationState, RunId, SeqNo, TableId, TreeView};
+use lsmith_tree::{
+    MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, TableId, Tree, TreeView,
+};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -30,9 +33,17 @@ pub(crate) struct Core {
     pub(crate) active: Arc<Memtable>,
     /// The log that holds the oldest entry of the active memtable; `None` while it is empty.
     pub(crate) active_log: Option<u64>,
-    /// Sealed memtables, newest first.
+    /// What the runs in memory are read from, newest first.
     pub(crate) sealed: Vec<Held>,
+    /// Writes that were folded away without leaving anything, since the last plan that took memory.
+    pub(crate) vanished: Option<Writes>,
+    /// The copy of memory that stands in for the start of the log.
+    pub(crate) spill: Option<Spill>,
+    /// Whether memory is to be copied, because it holds on to too much of the log.
+    pub(crate) spill_due: bool,
     pub(crate) tables: FxHashMap<TableId, Arc<TableHandle>>,
+    /// Gives back the space of what no slice of them shows.
+    pub(crate) reclaim: Arc<Reclaim>,
     /// Why each blocked reservation failed.
     pub(crate) failures: Vec<Failure>,
     /// How many plans have failed since the last one that succeeded.
@@ -43,15 +54,42 @@ pub(crate) struct Core {
     pub(crate) owed_nanos: f64,
     /// Whether a plan of all runs was asked for by hand.
     pub(crate) merge_all: bool,
+    /// Whether it was asked for by hand that memory be flushed, whatever the policy wants.
+    pub(crate) flush_all: bool,
 }
 
-/// A sealed memtable.
+/// Sealed memtables that may be there whatever the policy says: memory is bounded.
+pub(crate) const SEALED_MAX: usize = 4;
+
+/// A run in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     pub(crate) run: RunId,
-    pub(crate) memtable: Arc<Memtable>,
-    /// The log that holds its oldest entry.
-    pub(crate) log: u64,
+    pub(crate) sealed: Sealed,
+    pub(crate) writes: Writes,
+}
+
+/// A stretch of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Writes {
+    /// The number of the first.
+    pub(crate) oldest: SeqNo,
+    /// The number of the last.
+    pub(crate) newest: SeqNo,
+    /// The log that holds the oldest of those that are in the log alone; `None` where a copy of
+    /// memory has them all.
+    pub(crate) log: Option<u64>,
+}
+
+impl Writes {
+    /// Both stretches and what lies between them.
+    pub(crate) fn with(self, other: Writes) -> Writes {
+        Writes {
+            oldest: self.oldest.min(other.oldest),
+            newest: self.newest.max(other.newest),
+            log: self.log.into_iter().chain(other.log).min(),
+        }
+    }
 }
 
 /// A plan that failed.
@@ -117,15 +155,84 @@ impl Core {
         self.view.reservations.iter().any(|r| r.state == ReservationState::UnderWay)
     }
 
-    /// The newest sequence number of the sealed memtable `run`.
-    pub(crate) fn newest_seq(&self, run: RunId) -> Option<SeqNo> {
-        let held = self.sealed.iter().find(|held| held.run == run)?;
-        held.memtable.seq_range().map(|(_, newest)| newest)
+    /// The run in memory called `run`.
+    fn held(&self, run: RunId) -> Option<&Held> {
+        self.sealed.iter().find(|held| held.run == run)
     }
 
-    /// The oldest log that a memtable still needs.
+    /// The writes of the newest run in memory that `plan` takes from.
+    fn newest_taken(&self, plan: &MergePlan) -> Option<SeqNo> {
+        let taken = plan.inputs.iter().filter_map(|input| self.held(input.run));
+        taken.map(|held| held.writes.newest).max()
+    }
+
+    /// Whether memory keeps writes that are older than some that `plan` takes. What it takes must
+    /// then not become durable before they are.
+    pub(crate) fn keeps_older_than(&self, plan: &MergePlan) -> bool {
+        let Some(newest) = self.newest_taken(plan) else { return false };
+        let goes = |run: &Run| {
+            let input = plan.inputs.iter().find(|input| input.run == run.id());
+            input.is_some_and(|input| run.lies_within(&input.range))
+        };
+        let kept = self.view.tree.memory().runs().iter().filter(|run| !goes(run));
+        let mut kept = kept.filter_map(|run| self.held(run.id()));
+        kept.any(|held| held.writes.oldest < newest)
+    }
+
+    /// What the manifest must know of memory when `plan` has made the tree what is in `after`: up
+    /// to which number all writes have left memory, and what else the plan took.
+    pub(crate) fn taken_by(&self, plan: &MergePlan, after: &Tree) -> (SeqNo, Vec<Mark>) {
+        let Some(newest) = self.newest_taken(plan) else { return (SeqNo(0), Vec::new()) };
+        let left = self.sealed.iter().filter(|held| after.run(held.run).is_some());
+        let oldest_left = left.map(|held| held.writes.oldest).min();
+        let flushed_seq = match oldest_left {
+            Some(oldest) if oldest <= newest => SeqNo(oldest.0.saturating_sub(1)),
+            _ => newest,
+        };
+        let marks = plan.inputs.iter().filter_map(|input| {
+            let upto = self.held(input.run)?.writes.newest;
+            (upto > flushed_seq).then(|| Mark { range: input.range.clone(), upto })
+        });
+        (flushed_seq, marks.collect())
+    }
+
+    /// Forgets runs in memory that the tree does not have any more, after a plan that has taken
+    /// from it, of which the manifest knows.
+    pub(crate) fn forget_taken(&mut self, plan: &MergePlan, flushed_seq: SeqNo) {
+        let newest = self.newest_taken(plan);
+        self.vanished = self.vanished.filter(|writes| newest.is_none_or(|n| n < writes.newest));
+        let tree = &self.view.tree;
+        self.sealed.retain(|held| tree.run(held.run).is_some());
+        self.flush_all &= !self.sealed.is_empty();
+        self.spill = self.spill.filter(|spill| spill.upto > flushed_seq);
+    }
+
+    /// The oldest log that is still needed.
     pub(crate) fn oldest_log(&self) -> Option<u64> {
-        self.sealed.iter().map(|held| held.log).chain(self.active_log).min()
+        let writes = self.sealed.iter().map(|held| &held.writes).chain(&self.vanished);
+        writes.filter_map(|writes| writes.log).chain(self.active_log).min()
+    }
+
+    /// Whether a plan, under way or failed, takes from memory.
+    pub(crate) fn is_memory_reserved(&self) -> bool {
+        self.view.reservations.iter().any(|reservation| {
+            reservation.plan.inputs.iter().any(|input| self.held(input.run).is_some())
+        })
+    }
+
+    /// Whether what waits in memory is flushed where the policy has no plan for it.
+    pub(crate) fn flushes_memory(&self) -> bool {
+        let memory_max = self.view.memtable_bytes.saturating_mul(SEALED_MAX as u64);
+        !self.policy.wants_blocks()
+            || self.flush_all
+            || self.view.tree.memory().bytes() > memory_max
+    }
+
+    /// Runs in memory that wait to be taken, or under policies that leave memory where it is, to be
+    /// folded.
+    pub(crate) fn waiting_memtables(&self) -> usize {
+        let stays = |held: &&Held| self.policy.wants_blocks() && held.sealed.is_folded();
+        self.sealed.iter().filter(|held| !stays(held)).count()
     }
 
     /// A version of what is here now; runs that `before` has open stay open.
@@ -139,12 +246,22 @@ impl Core {
                 }
             }
         };
-        let sealed = self.sealed.iter().map(|held| (held.run, Arc::clone(&held.memtable)));
+        let memory = |run: &Arc<Run>| {
+            let known = before.into_iter().flat_map(|version| &version.memory);
+            match known.into_iter().find(|known| Arc::ptr_eq(known.run(), run)) {
+                Some(known) => Arc::clone(known),
+                None => {
+                    let held = self.held(run.id()).expect("memory is what the tree says");
+                    Arc::new(MemoryRun::new(run, held.sealed.clone()))
+                }
+            }
+        };
         Version {
             active: Arc::clone(&self.active),
-            sealed: sealed.collect(),
+            memory: self.view.tree.memory().runs().iter().map(memory).collect(),
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),
+            _ticket: self.reclaim.ticket(),
         }
     }
 }

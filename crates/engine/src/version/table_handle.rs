@@ -1,10 +1,14 @@
 //! An open table that removes its file when it is obsolete and no longer read.
 
-use crate::env::Env;
+use crate::env::{Env, PAGE_BYTES};
 use crate::error::Result;
 use crate::names::{FileKind, numbered};
+use crate::spans::Spans;
 use crate::table::{BlockCache, Table};
-use lsmith_tree::TableId;
+use lsmith_tree::{KeyRange, TableId};
+use parking_lot::Mutex;
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +22,18 @@ pub(crate) struct TableHandle {
     env: Arc<dyn Env>,
     cache: Arc<BlockCache>,
     obsolete: AtomicBool,
+    space: Mutex<FileSpace>,
+}
+
+/// What of the file of a table is of no use.
+#[derive(Debug, Default)]
+struct FileSpace {
+    /// Bytes of blocks that no slice needs.
+    dead_bytes: u64,
+    /// Pages that were given back, or are to be.
+    asked: Spans,
+    /// Bytes given back.
+    punched_bytes: u64,
 }
 
 impl TableHandle {
@@ -36,6 +52,7 @@ impl TableHandle {
             env: Arc::clone(env),
             cache: Arc::clone(cache),
             obsolete: AtomicBool::new(false),
+            space: Mutex::default(),
         }))
     }
 
@@ -52,6 +69,62 @@ impl TableHandle {
     /// Bytes of the file.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.table.facts().file_bytes
+    }
+
+    /// Bytes that the file takes on its device.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.file_bytes() - self.space.lock().punched_bytes
+    }
+
+    /// Bytes that no slice needs and that were not given back yet, and bytes that were.
+    pub(crate) fn dead_and_punched_bytes(&self) -> (u64, u64) {
+        let space = self.space.lock();
+        (space.dead_bytes.saturating_sub(space.punched_bytes), space.punched_bytes)
+    }
+
+    /// The part of the data blocks that slices need.
+    pub(crate) fn live_share(&self) -> f64 {
+        let data_bytes = self.table.facts().data_bytes;
+        (data_bytes - self.space.lock().dead_bytes) as f64 / data_bytes as f64
+    }
+
+    /// Notes that slices show `ranges` of the table, in key order and disjoint. Whole pages without
+    /// any use that nobody has asked for before, to be given back.
+    pub(crate) fn show_only(&self, ranges: &[KeyRange]) -> Vec<Range<u64>> {
+        let dead = self.table.dead_places(ranges);
+        let mut space = self.space.lock();
+        space.dead_bytes = dead.iter().map(|place| place.end - place.start).sum();
+        let page = |place: &Range<u64>| {
+            let end = place.end / PAGE_BYTES * PAGE_BYTES;
+            place.start.next_multiple_of(PAGE_BYTES)..end
+        };
+        let pages = dead.iter().map(page).filter(|pages| !pages.is_empty());
+        let new: Vec<_> = pages.flat_map(|pages| space.asked.gaps_in(pages)).collect();
+        new.iter().for_each(|pages| space.asked.add(pages.clone()));
+        new
+    }
+
+    /// Gives `places` of the file back to its device.
+    ///
+    /// # Errors
+    /// Those of [`Env::punch`]; some of the places may have been given back.
+    pub(crate) fn punch(&self, places: &[Range<u64>]) -> io::Result<()> {
+        for place in places {
+            if self.obsolete.load(Ordering::Acquire) {
+                break;
+            }
+            self.env.punch(&self.path, place.clone())?;
+            self.space.lock().punched_bytes += place.end - place.start;
+        }
+        Ok(())
+    }
+
+    /// Looks how much of the file was given back by those who had the store open before.
+    pub(crate) fn look_for_holes(&self) {
+        let held = self.env.held_bytes(&self.path).unwrap_or(u64::MAX);
+        let mut space = self.space.lock();
+        // A file system that compresses holds less too.
+        space.punched_bytes = self.file_bytes().saturating_sub(held).min(space.dead_bytes);
     }
 
     /// Says that no tree names the table any more.

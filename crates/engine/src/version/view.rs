@@ -1,13 +1,14 @@
 //! A tree with everything open that is needed to read it.
 
-use super::TableHandle;
+use super::{MemoryRun, TableHandle, Ticket};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::memtable::Memtable;
 use crate::read::{ConcatCursor, MergingCursor, Parts};
-use crate::table::{CacheFill, ReadCount};
+use crate::table::{CacheFill, ReadCount, ReadTally, TableCursor};
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, KeyRange, Run, RunId, SeqNo, Slice, Tree};
+use lsmith_tree::{EntryKind, KeyRange, Run, RunId, SeqNo, Slice, Table, Tree};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -15,14 +16,27 @@ use std::sync::atomic::AtomicU64;
 #[derive(Debug)]
 pub(crate) struct OpenRun {
     run: Arc<Run>,
-    /// The table of each slice.
-    tables: Vec<Arc<TableHandle>>,
+    parts: Vec<OpenSlice>,
+}
+
+/// A slice whose table is open.
+#[derive(Debug)]
+pub(crate) struct OpenSlice {
+    /// The keys that show, where nothing is known to lie at the ends of the slice without them:
+    /// blocks outside of it are not needed.
+    range: KeyRange,
+    table: Arc<TableHandle>,
 }
 
 impl OpenRun {
     /// Opens `run`, whose tables `find` knows.
     pub(crate) fn new(run: &Arc<Run>, find: impl Fn(&Slice) -> Arc<TableHandle>) -> OpenRun {
-        OpenRun { run: Arc::clone(run), tables: run.slices().iter().map(find).collect() }
+        let open = |slice: &Slice| OpenSlice {
+            range: filled(slice.table(), slice.range().clone()),
+            table: find(slice),
+        };
+        let parts = run.slices().iter().map(open).filter(|part| !part.range.is_empty());
+        OpenRun { run: Arc::clone(run), parts: parts.collect() }
     }
 
     /// The run.
@@ -32,38 +46,83 @@ impl OpenRun {
 
     /// The table through which `key` is visible, if there is one.
     fn table_of(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
-        let slices = self.run.slices();
-        let after = slices.partition_point(|slice| *slice.range().start <= *key);
-        let index = after.checked_sub(1)?;
-        slices[index].range().contains(key).then(|| &self.tables[index])
-    }
-
-    /// Bytes of the files that hold the part of the run within `range`, in proportion.
-    pub(crate) fn file_bytes_within(&self, range: &KeyRange) -> u64 {
-        let tables = self.run.slices().iter().zip(&self.tables);
-        let bytes = tables.filter_map(|(slice, table)| {
-            let taken = slice.clip(range)?.size().bytes;
-            let all = slice.table().size.bytes.max(1);
-            Some((u128::from(table.file_bytes()) * u128::from(taken) / u128::from(all)) as u64)
-        });
-        bytes.sum()
+        let after = self.parts.partition_point(|part| *part.range.start <= *key);
+        let part = &self.parts[after.checked_sub(1)?];
+        part.range.contains(key).then_some(&part.table)
     }
 
     /// The parts of the run within `range`.
-    pub(crate) fn parts(&self, range: &KeyRange, fill: CacheFill) -> RunParts {
-        let tables = self.run.slices().iter().zip(&self.tables);
-        let parts = tables.filter_map(|(slice, table)| {
-            let clipped = slice.clip(range)?;
-            Some((clipped.range().clone(), Arc::clone(table)))
-        });
-        RunParts { parts: parts.collect(), fill }
+    pub(crate) fn parts(self: &Arc<Self>, range: &KeyRange, fill: CacheFill) -> RunParts {
+        let parts = self.overlap(range);
+        RunParts { run: Arc::clone(self), parts, range: range.clone(), fill, tally: None }
     }
+
+    /// The slices that share a key with `range`.
+    pub(crate) fn overlapping(&self, range: &KeyRange) -> &[OpenSlice] {
+        &self.parts[self.overlap(range)]
+    }
+
+    fn overlap(&self, range: &KeyRange) -> Range<usize> {
+        let below = |part: &OpenSlice| part.range.end.as_ref().is_some_and(|e| *e <= range.start);
+        let from = self.parts.partition_point(below);
+        let upto = match &range.end {
+            Some(end) => self.parts.partition_point(|part| part.range.start < *end),
+            None => self.parts.len(),
+        };
+        from..upto.max(from)
+    }
+
+    /// The slices with keys to show, in key order.
+    pub(crate) fn slices(&self) -> &[OpenSlice] {
+        &self.parts
+    }
+
+    /// The tables of the slices, in key order, some of them perhaps many times.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
+        self.parts.iter().map(|part| &part.table)
+    }
+}
+
+impl OpenSlice {
+    /// The keys that show.
+    pub(crate) fn range(&self) -> &KeyRange {
+        &self.range
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &Arc<TableHandle> {
+        &self.table
+    }
+}
+
+/// `range` without what `table` is known not to fill at either end.
+pub(crate) fn filled(table: &Table, KeyRange { mut start, mut end }: KeyRange) -> KeyRange {
+    let profile = &table.profile;
+    let next = profile.partition_point(|point| point.key <= start);
+    if let Some(point) = profile.get(next)
+        && point.after.as_ref().is_some_and(|after| *after <= start)
+    {
+        start = point.key.clone();
+    }
+    if let Some(end) = &mut end {
+        let next = profile.partition_point(|point| point.key < *end);
+        if let Some(after) = profile.get(next).and_then(|point| point.after.as_ref())
+            && *after < *end
+        {
+            *end = after.clone();
+        }
+    }
+    KeyRange { start, end }
 }
 
 /// Slices of a run with their tables, to be walked one after the other.
 pub(crate) struct RunParts {
-    parts: Vec<(KeyRange, Arc<TableHandle>)>,
+    run: Arc<OpenRun>,
+    parts: Range<usize>,
+    /// What is wanted of them.
+    range: KeyRange,
     fill: CacheFill,
+    tally: Option<Arc<ReadTally>>,
 }
 
 impl RunParts {
@@ -71,23 +130,55 @@ impl RunParts {
     pub(crate) fn cursor(self) -> Box<dyn Cursor> {
         Box::new(ConcatCursor::new(self))
     }
+
+    /// What is read is added to `tally`.
+    pub(crate) fn tallied(mut self, tally: &Arc<ReadTally>) -> RunParts {
+        self.tally = Some(Arc::clone(tally));
+        self
+    }
+
+    fn part(&self, index: usize) -> &OpenSlice {
+        &self.run.parts[self.parts.start + index]
+    }
 }
 
 impl Parts for RunParts {
+    type Cursor = TableCursor;
+
     fn count(&self) -> usize {
         self.parts.len()
     }
 
     fn start(&self, index: usize) -> &[u8] {
-        &self.parts[index].0.start
+        let start = &self.part(index).range.start;
+        if index == 0 && !self.range.start.is_empty() {
+            start.max(&self.range.start)
+        } else {
+            start
+        }
     }
 
     fn end(&self, index: usize) -> Option<&[u8]> {
-        self.parts[index].0.end.as_deref()
+        let end = self.part(index).range.end.as_deref();
+        match self.range.end.as_deref().filter(|_| index + 1 == self.parts.len()) {
+            Some(limit) => Some(end.map_or(limit, |end| end.min(limit))),
+            None => end,
+        }
     }
 
-    fn open(&self, index: usize) -> Result<Box<dyn Cursor>> {
-        Ok(Box::new(self.parts[index].1.table().cursor(self.fill)))
+    fn source(&self, index: usize) -> usize {
+        Arc::as_ptr(&self.part(index).table) as usize
+    }
+
+    fn open(&self, index: usize) -> Result<TableCursor> {
+        let cursor = self.part(index).table.table().cursor(self.fill);
+        Ok(self.tally.iter().fold(cursor, TableCursor::tallied))
+    }
+
+    fn enter(&self, index: usize, cursor: &mut TableCursor) {
+        let last = index == 0 || index + 1 == self.parts.len();
+        let range = &self.part(index).range;
+        cursor.keep_within(if last { range.intersection(&self.range) } else { range.clone() });
     }
 }
 
@@ -95,9 +186,11 @@ impl Parts for RunParts {
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) active: Arc<Memtable>,
-    pub(crate) sealed: Vec<(RunId, Arc<Memtable>)>,
+    pub(crate) memory: Vec<Arc<MemoryRun>>,
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
+    /// The last to go: until then nothing that the runs show is given back.
+    pub(super) _ticket: Ticket,
 }
 
 /// The moment that a read asks about.
@@ -117,15 +210,13 @@ impl Version {
         moment: Moment<'_>,
         reads: &mut ReadCount,
     ) -> Result<Option<Bytes>> {
-        let sealed = self.sealed.iter().map(|(_, memtable)| memtable);
-        for memtable in std::iter::once(&self.active).chain(sealed) {
-            let found = match moment {
-                Moment::Latest(visible) => memtable.get_latest(key, visible),
-                Moment::Snapshot(seq) => memtable.get(key, seq),
-            };
-            if let Some(version) = found {
-                return Ok(present(version.kind, version.value));
-            }
+        let found = match moment {
+            Moment::Latest(visible) => self.active.get_latest(key, visible),
+            Moment::Snapshot(seq) => self.active.get(key, seq),
+        };
+        let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, moment));
+        if let Some(version) = found.or_else(in_memory) {
+            return Ok(present(version.kind, version.value));
         }
         // What is in a table was visible when its memtable was sealed.
         let seq = match moment {
@@ -144,26 +235,35 @@ impl Version {
 
     /// A cursor over all entries, newest source first.
     pub(crate) fn cursor(&self) -> MergingCursor {
-        let sealed = self.sealed.iter().map(|(_, memtable)| memtable);
-        let memtables = std::iter::once(&self.active).chain(sealed);
-        let mut sources: Vec<Box<dyn Cursor>> =
-            memtables.map(|memtable| Box::new(memtable.cursor()) as Box<dyn Cursor>).collect();
+        let mut sources: Vec<Box<dyn Cursor>> = vec![Box::new(self.active.cursor())];
+        sources.extend(self.memory.iter().map(|memory| memory.cursor(&KeyRange::ALL)));
         let runs = self.runs.iter();
         sources.extend(runs.map(|run| run.parts(&KeyRange::ALL, CacheFill::Yes).cursor()));
         MergingCursor::new(sources)
     }
 
-    /// Bytes of the files of all tables that the tree names.
-    pub(crate) fn table_bytes(&self) -> u64 {
-        let mut tables: Vec<_> = self.runs.iter().flat_map(|run| &run.tables).collect();
-        tables.sort_unstable_by_key(|table| Arc::as_ptr(table) as usize);
-        tables.dedup_by_key(|table| Arc::as_ptr(table) as usize);
-        tables.iter().map(|table| table.file_bytes()).sum()
+    /// The run in memory called `run`.
+    pub(crate) fn memory_run(&self, run: RunId) -> Option<&Arc<MemoryRun>> {
+        self.memory.iter().find(|memory| memory.run().id() == run)
     }
 
-    /// All open tables, some of them perhaps twice.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
-        self.runs.iter().flat_map(|run| &run.tables)
+    /// The run on storage called `run`.
+    pub(crate) fn disk_run(&self, run: RunId) -> Option<&Arc<OpenRun>> {
+        self.runs.iter().find(|open| open.run().id() == run)
+    }
+
+    /// Bytes that the files of all tables of the tree take, parts that no slice shows included as
+    /// long as they are not given back.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.tables().iter().map(|table| table.held_bytes()).sum()
+    }
+
+    /// All open tables.
+    pub(crate) fn tables(&self) -> Vec<&Arc<TableHandle>> {
+        let mut tables: Vec<_> = self.runs.iter().flat_map(|run| run.tables()).collect();
+        tables.sort_unstable_by_key(|table| table.number());
+        tables.dedup_by_key(|table| table.number());
+        tables
     }
 }
 

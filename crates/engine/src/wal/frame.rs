@@ -30,6 +30,8 @@ pub(crate) enum LogKind {
     Wal,
     /// Edits of the trees.
     Manifest,
+    /// A copy of memory that stands in for older batches.
+    Spill,
 }
 
 impl LogKind {
@@ -37,6 +39,7 @@ impl LogKind {
         match self {
             LogKind::Wal => 1,
             LogKind::Manifest => 2,
+            LogKind::Spill => 3,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The framed record log that the write-ahead log and the manifest are kept in.
+//! The framed record log that the write-ahead log, the manifest and copies of memory are kept in.
 //!
 //! # Format
 //!
@@ -9,7 +9,7 @@
 //! file header, 32 bytes
 //!   0   8   magic "lsmithlg"
 //!   8   4   format version, 1
-//!   12  4   kind: 1 write-ahead log, 2 manifest
+//!   12  4   kind: 1 write-ahead log, 2 manifest, 3 spill
 //!   16  8   file number, the one in the file's name
 //!   24  8   xxh3-64 of bytes 0..24
 //!

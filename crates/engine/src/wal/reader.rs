@@ -93,6 +93,11 @@ impl LogReader {
         }
     }
 
+    /// The length of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// How the log ended; `None` as long as there may be more records.
     pub(crate) fn end(&self) -> Option<LogEnd> {
         self.end

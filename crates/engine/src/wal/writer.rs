@@ -121,6 +121,11 @@ impl LogWriter {
         self.file.bytes()
     }
 
+    /// The length of the file.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.file.capacity()
+    }
+
     /// Whether a payload of `payload_bytes` fits behind what is there now.
     pub(crate) fn room(&self, payload_bytes: usize) -> bool {
         self.fits(self.bytes(), payload_bytes)

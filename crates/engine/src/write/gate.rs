@@ -3,12 +3,9 @@
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
 use crate::stats::add;
-use crate::version::{Core, Space};
+use crate::version::{Core, SEALED_MAX, Space};
 use lsmith_policy::Load;
 use std::time::Duration;
-
-/// Sealed memtables at which writers wait, whatever the policy says: memory is bounded.
-const SEALED_MAX: usize = 4;
 
 /// A byte waits this long, in nanoseconds, times p * p / (1 - p) at pressure p.
 const NANOS_PER_BYTE: f64 = 10.0;
@@ -80,12 +77,12 @@ impl Shared {
         }
         if self.options.lockstep {
             // This writer does the merging itself, so nothing can fall behind.
-            return match core.failures.first().filter(|_| core.sealed.len() >= SEALED_MAX) {
+            return match core.failures.first().filter(|_| core.waiting_memtables() >= SEALED_MAX) {
                 Some(failure) => Err(failure.to_error()),
                 None => Ok(Verdict::Go),
             };
         }
-        if core.sealed.len() >= SEALED_MAX || core.pressure >= 1.0 {
+        if core.waiting_memtables() >= SEALED_MAX || core.pressure >= 1.0 {
             // While there is something else to do, that may be what helps.
             let stuck = || !core.is_busy() && self.propose(&core).is_none();
             return match core.failures.first() {
@@ -142,7 +139,7 @@ impl Shared {
 
     /// Asks the policy how hard writers must be held back.
     pub(crate) fn note_pressure(&self, core: &mut Core) {
-        let load = Load { free_bytes: None, waiting_memtables: core.sealed.len() };
+        let load = Load { free_bytes: None, waiting_memtables: core.waiting_memtables() };
         core.pressure = core.policy.pressure(&core.view, &load).clamp(0.0, 1.0);
     }
 }

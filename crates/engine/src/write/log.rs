@@ -3,8 +3,9 @@
 use crate::env::SyncReach;
 use crate::error::Result;
 use crate::names::{FileKind, numbered};
-use crate::shared::{Shared, Writer};
+use crate::shared::{Log, Shared, Writer};
 use crate::stats::add;
+use crate::version::Held;
 use crate::wal::{LogId, LogKind, LogWriter};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,8 +35,10 @@ impl Shared {
         let old = std::mem::replace(&mut writer.wal, Arc::new(log));
         writer.unsynced.push(old);
         writer.wal_number = number;
-        writer.logs.push(number);
+        writer.logs.push(Log { number, bytes: writer.wal.capacity() });
         self.seal_holders(writer);
+        self.spill_holders(writer);
+        self.work.notify();
         Ok(())
     }
 
@@ -65,7 +68,8 @@ impl Shared {
     /// Seals memtables that have not been written to for so long that they hold on to a log older
     /// than the four last: a quiet keyspace must not keep the log of a busy one from going.
     fn seal_holders(&self, writer: &Writer) {
-        let Some(limit) = writer.logs.len().checked_sub(5).map(|index| writer.logs[index]) else {
+        let Some(limit) = writer.logs.len().checked_sub(5).map(|index| writer.logs[index].number)
+        else {
             return;
         };
         for space in self.all_spaces() {
@@ -74,7 +78,31 @@ impl Shared {
                 self.seal(&space, &mut core);
             }
         }
-        self.work.notify();
+    }
+
+    /// Has memory copied where old entries of it hold on to more of the log than the options allow.
+    /// Where memory does not stay, it is flushed soon anyway.
+    fn spill_holders(&self, writer: &Writer) {
+        let log_bytes_max = self.log_bytes_max();
+        let mut bytes = 0;
+        let newest_first = writer.logs.iter().rev();
+        let mut surplus = newest_first.skip_while(|log| {
+            bytes += log.bytes;
+            bytes <= log_bytes_max
+        });
+        let Some(limit) = surplus.next().map(|log| log.number) else { return };
+        for space in self.all_spaces() {
+            let mut core = space.core.lock();
+            let holds = |held: &Held| held.writes.log.is_some_and(|log| log <= limit);
+            core.spill_due |= !core.flushes_memory() && core.sealed.iter().any(holds);
+        }
+    }
+
+    /// Bytes of log that old entries may hold on to.
+    fn log_bytes_max(&self) -> u64 {
+        let spaces = self.spaces.read();
+        let all = || spaces.values().map(|space| space.memtable_bytes).sum::<u64>();
+        self.options.log_bytes_max.unwrap_or_else(|| all().saturating_mul(4))
     }
 
     /// Removes logs that no memtable needs any more.
@@ -82,14 +110,14 @@ impl Shared {
         let oldest =
             self.all_spaces().iter().filter_map(|space| space.core.lock().oldest_log()).min();
         let needed = oldest.unwrap_or(writer.wal_number).min(writer.wal_number);
-        let (gone, kept) = writer.logs.iter().partition::<Vec<u64>, _>(|&&log| log < needed);
+        let (gone, kept) = writer.logs.iter().partition::<Vec<Log>, _>(|log| log.number < needed);
         if gone.is_empty() {
             return;
         }
         writer.logs = kept;
-        // What was in them is in synced tables.
-        writer.unsynced.retain(|log| !gone.contains(&log.number()));
-        for number in gone {
+        // What was in them is in synced tables, or in a synced copy of memory.
+        writer.unsynced.retain(|log| log.number() >= needed);
+        for Log { number, .. } in gone {
             let path = numbered(&self.options.dir, FileKind::Wal, number);
             // A log that stays is removed at the next opening: its batches are known as flushed.
             if let Err(error) = self.options.env.remove_file(&path) {

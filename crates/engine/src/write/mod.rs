@@ -15,11 +15,12 @@ use crate::db::{Batch, PersistMode, encode_batch};
 use crate::env::SyncReach;
 use crate::error::Result;
 use crate::event::Event;
-use crate::memtable::{KeepFrom, Memtable, Version as Entry};
+use crate::memory::Replacement;
+use crate::memtable::{KeepFrom, Memtable, Sealed, Version as Entry};
 use crate::shared::{Shared, Writer, read_only};
 use crate::stats::add;
-use crate::version::{Core, Held, Space};
-use lsmith_tree::{Key, KeyRange, SeqNo, Size, Slice, Table, TableId, TreeEdit, apply};
+use crate::version::{Core, Held, Space, Writes};
+use lsmith_tree::{AddPlace, KeyRange, RunId, SeqNo, Size, Slice, Table, TableId, TreeEdit, apply};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -125,31 +126,50 @@ impl Shared {
         }
     }
 
-    /// Seals the active memtable: it becomes the newest run of memory.
+    /// Seals the active memtable: it becomes the newest run of memory, or in lockstep, where the
+    /// policy wants memory in one run, that run with what was there before.
     pub(crate) fn seal(&self, space: &Space, core: &mut Core) {
-        let Some(log) = core.active_log.take() else { return };
+        let Some((oldest, newest)) = core.active.seq_range() else { return };
         let memtable = std::mem::replace(&mut core.active, Arc::new(Memtable::new()));
-        let (seq_min, seq_max) = memtable.seq_range().unwrap_or_default();
+        let writes = Writes { oldest, newest, log: core.active_log.take() };
+        let folds = self.options.lockstep && core.policy.wants_blocks();
+        if folds && !core.is_memory_reserved() {
+            self.seal_folded(space, core, memtable, writes);
+        } else {
+            self.seal_as_written(core, memtable, writes);
+        }
+        space.publish(core);
+        self.note_pressure(core);
+        self.tell(space, &Event::Sealed { tree: &core.view.tree });
+    }
+
+    fn seal_as_written(&self, core: &mut Core, memtable: Arc<Memtable>, writes: Writes) {
+        let (first, last) = memtable.key_range().expect("it has been written to");
         let table = Table {
             id: TableId(self.files.fetch_add(1, Ordering::Relaxed)),
             root: 0,
-            range: memtable
-                .key_range()
-                .map_or(KeyRange::new(Key::new(), [0].to_vec()), |(first, last)| {
-                    KeyRange::inclusive(&first, &last)
-                }),
+            range: KeyRange::inclusive(&first, &last),
             size: Size { bytes: memtable.live_bytes(), entries: memtable.entries(), tombstones: 0 },
-            seq_min,
-            seq_max,
+            seq_min: writes.oldest,
+            seq_max: writes.newest,
             profile: Vec::new(),
         };
         let run = core.view.tree.next_run();
         let edit = TreeEdit::seal(run, Slice::whole(table));
         apply(&mut core.view.tree, &edit).expect("a new run fits any tree");
-        core.sealed.insert(0, Held { run, memtable, log });
-        space.publish(core);
-        self.note_pressure(core);
-        self.tell(space, &Event::Sealed { tree: &core.view.tree });
+        core.sealed.insert(0, Held { run, sealed: Sealed::Written(memtable), writes });
+    }
+
+    fn seal_folded(&self, space: &Space, core: &mut Core, memtable: Arc<Memtable>, writes: Writes) {
+        let version = space.version.load();
+        let memory = version.memory.iter().map(|memory| memory.cursor(&KeyRange::ALL));
+        let newest = Sealed::Written(memtable).cursor();
+        let sources = std::iter::once(newest).chain(memory).collect();
+        let folded = self.fold(sources, core.view.block_bytes);
+        let folded = folded.expect("nothing in memory fails, and the store is not closing");
+        let old: Vec<RunId> = core.sealed.iter().map(|held| held.run).collect();
+        let writes = core.writes_of(&old).map_or(writes, |older| writes.with(older));
+        core.replace_memory(&old, Replacement { folded, writes, place: AddPlace::Memory });
     }
 }
 

@@ -14,4 +14,5 @@ mod numbered;
 mod power;
 mod reopen;
 mod rogue;
+mod space;
 mod threads;

@@ -19,8 +19,8 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 const SPACES: [&str; 2] = ["left", "right"];
 
-/// What is switched between, besides each built-in policy with its defaults.
-const POLICIES: [&str; 13] = [
+/// What is switched between, besides each policy with its defaults.
+const POLICIES: [&str; 22] = [
     "constant(k=2)",
     "bigtable(k=2)",
     "exploring(k=2, min=2)",
@@ -34,6 +34,15 @@ const POLICIES: [&str; 13] = [
     "leveled(ratio=2, l0=1, pick=oldest, table=600B)",
     "leveled(ratio=2, l0=1, pick=whole_level, table=600B)",
     "leveled(ratio=4, l0=1, pick=min_overlap, table=150B)",
+    "full(ratio=2)",
+    "rr(ratio=2, rate=0.3)",
+    "rr(ratio=3, rate=0.1, reuse=false)",
+    "choose_best(ratio=2, rate=0.3)",
+    "choose_best(ratio=3, rate=0.1)",
+    "choose_best(ratio=2, rate=0.2, reuse=false)",
+    "test_mixed(ratio=2, rate=0.2)",
+    "mixed(ratio=2, rate=0.2)",
+    "mixed(ratio=3, rate=0.3, piece=300B, slices_max=8)",
 ];
 
 /// Every policy that a run begins with.
@@ -75,7 +84,10 @@ impl Run {
         let mut run = Run {
             keys: keys(&mut dice),
             dice,
-            env: MemEnv::new(),
+            env: match seed % 2 {
+                0 => MemEnv::new(),
+                _ => MemEnv::new().without_punching(),
+            },
             lockstep,
             policy: policy.to_string(),
             store: None,
@@ -98,6 +110,7 @@ impl Run {
             .cache_bytes([0, 2000, 1 << 20][self.dice.below(3)])
             .filter_bits([0, 4, 10][self.dice.below(3)])
             .log_bytes(64 << 10)
+            .rewrite_below([0.0, 0.25, 0.8][self.dice.below(3)])
             .threads(1 + self.dice.below(3))
             .lockstep(self.lockstep);
         let store = builder.open().unwrap();
@@ -307,7 +320,8 @@ impl Run {
 
     fn reopen(&mut self) {
         self.held.clear();
-        // Iterators go on: they hold what they read.
+        // Iterators keep the store open too.
+        self.walks.clear();
         self.store = None;
         self.open();
         self.check_all();

@@ -14,12 +14,16 @@ const SPACES: [&str; 2] = ["left", "right"];
 pub(crate) type Maps = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
 /// Policies that between them do everything that a merge can do.
-pub(crate) const POLICIES: [&str; 5] = [
+pub(crate) const POLICIES: [&str; 9] = [
     "minlatency(k=2)",
     "tiered(ratio=2)",
     "leveled(ratio=2, l0=1, table=2kB)",
     "leveled(ratio=3, l0=2, pick=round_robin, table=1kB)",
     "constant(k=1)",
+    "full(ratio=2)",
+    "choose_best(ratio=2, rate=0.2)",
+    "rr(ratio=3, rate=0.1, reuse=false)",
+    "mixed(ratio=2, rate=0.3)",
 ];
 
 /// A sequence of batches.
@@ -185,7 +189,7 @@ pub(crate) fn now_and_then(store: &Store, dice: &mut Dice) -> lsmith::Result<()>
         0 => store.flush(),
         1 => store.keyspace(SPACES[dice.below(2)])?.flush(),
         2 => store.keyspace(SPACES[dice.below(2)])?.merge(),
-        3 => store.keyspace(SPACES[dice.below(2)])?.set_merge_policy(POLICIES[dice.below(5)]),
+        3 => store.keyspace(SPACES[dice.below(2)])?.set_merge_policy(dice.pick::<&str>(&POLICIES)),
         _ => Ok(()),
     }
 }

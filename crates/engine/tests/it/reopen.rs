@@ -233,3 +233,61 @@ fn logs_between_needed_ones_stay() {
     store.flush().unwrap();
     assert_eq!(logs(&env), 1);
 }
+
+/// Whoever opens a store next gives back the space of blocks that no slice shows. An iterator may
+/// still read them, so the store stays open as long as it does.
+#[test]
+fn an_iterator_keeps_its_store_open() {
+    let env = MemEnv::new();
+    let store = builder(&env).open().unwrap();
+    let space = store.keyspace("a").unwrap();
+    for number in 0..100 {
+        space.put(key(number), [1; 20]).unwrap();
+    }
+    let mut iter = space.iter();
+    drop((store, space));
+    assert_eq!(builder(&env).open().unwrap_err().kind(), ErrorKind::Locked);
+    assert_eq!(iter.by_ref().map(Result::unwrap).count(), 100);
+    drop(iter);
+    builder(&env).open().unwrap();
+}
+
+/// A plan took inserts out of memory; the log still has them. A remove that came later must find
+/// the copies below, and not cancel against those in the log when that is read again.
+#[test]
+fn what_a_plan_took_does_not_come_back_from_the_log_to_cancel() {
+    for policy in ["choose_best(ratio=3, rate=0.2)", "mixed(ratio=3, rate=0.2)", "rr(ratio=2)"] {
+        let env = MemEnv::new();
+        let open = |env: &MemEnv| {
+            let store = builder(env).policy(policy).memtable_bytes(4000).log_bytes(1 << 20);
+            let store = store.open().unwrap();
+            let space = store.keyspace("a").unwrap();
+            (store, space)
+        };
+        let (store, space) = open(&env);
+        for number in 0..300 {
+            space.insert(key(number), [1; 20]).unwrap();
+        }
+        let tree = space.tree();
+        let in_memory = |key: &str| {
+            let slices = tree.memory().runs().iter().flat_map(|run| run.slices());
+            slices.into_iter().any(|slice| slice.range().contains(key.as_bytes()))
+        };
+        assert!(!tree.memory().runs().is_empty(), "{policy}: all of memory was taken");
+        let below: Vec<String> = (0..250).map(key).filter(|key| !in_memory(key)).take(5).collect();
+        assert_eq!(below.len(), 5, "{policy}: nothing was taken");
+        below.iter().for_each(|key| space.remove(key).unwrap());
+        let logs = env.list(Path::new("/store")).unwrap();
+        assert_eq!(logs.iter().filter(|name| name.ends_with(".wal")).count(), 1, "{logs:?}");
+        // The death of the process, then an orderly end: the log is read twice.
+        let env = env.process_crash_clone();
+        drop((store, space));
+        for _ in 0..2 {
+            let (_store, space) = open(&env);
+            for key in &below {
+                assert_eq!(space.get(key).unwrap(), None, "{policy}: {key} is back");
+            }
+            assert_eq!(space.iter().count(), 295, "{policy}");
+        }
+    }
+}

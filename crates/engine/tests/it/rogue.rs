@@ -6,26 +6,36 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, Progress, any_mode};
-use lsmith::Store;
 use lsmith::env::MemEnv;
+use lsmith::{Event, Observer, Store};
 use lsmith_policy::{Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{Input, KeyRange, MergePlan, Mode, Place, Reason, Run, TreeView};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Plans by dice that the view throws, so that equal views give equal plans.
 #[derive(Debug)]
 struct Rogue {
     seed: u64,
+    /// Whether memory is folded into one run, and stays where it is until a plan takes it.
+    blocks: bool,
 }
 
 const INFO: PolicyInfo = PolicyInfo {
     name: "rogue",
     source: "this test",
     summary: "proposes anything",
-    params: &[ParamInfo { name: "seed", default: "0", meaning: "what the dice begin with" }],
-    build: |params| Ok(Arc::new(Rogue { seed: params.count("seed", 0, 0..)? })),
+    params: &[
+        ParamInfo { name: "seed", default: "0", meaning: "what the dice begin with" },
+        ParamInfo { name: "blocks", default: "false", meaning: "whether it counts in blocks" },
+    ],
+    build: |params| {
+        let (seed, blocks) = (params.count("seed", 0, 0..)?, params.flag("blocks", false)?);
+        Ok(Arc::new(Rogue { seed, blocks }))
+    },
 };
 
 /// The policies that every program has, and this one.
@@ -37,7 +47,12 @@ pub(crate) fn registry() -> Registry {
 
 impl MergePolicy for Rogue {
     fn spec(&self) -> Spec {
-        Spec::bare("rogue").with("seed", self.seed)
+        let spec = Spec::bare("rogue").with("seed", self.seed);
+        if self.blocks { spec.with("blocks", true) } else { spec }
+    }
+
+    fn wants_blocks(&self) -> bool {
+        self.blocks
     }
 
     fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
@@ -48,8 +63,9 @@ impl MergePolicy for Rogue {
             return None;
         }
         // Most throws are no plan; some of those that are none are let through, to be refused.
+        let vetted = !dice.chance(5);
         let mut plans = (0..30).map(|_| plan(view, &mut dice));
-        plans.find(|plan| lsmith_tree::check_plan(view, plan).is_ok()).or_else(|| plans.next())
+        plans.find(|plan| !vetted || lsmith_tree::check_plan(view, plan).is_ok())
     }
 
     fn pressure(&self, _: &TreeView, load: &Load) -> f64 {
@@ -89,8 +105,12 @@ fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
     MergePlan { inputs, place, mode, cut_bytes, reuse: None, memo, reason }
 }
 
-/// All keys, or those between two borders of slices.
+/// All keys, or those between two borders of slices, or between two keys of [`Batches`].
 fn range(runs: &[Arc<Run>], dice: &mut Dice) -> KeyRange {
+    if dice.chance(30) {
+        let [from, upto] = [dice.below(60), dice.below(60)].map(|number| format!("{number:08}"));
+        return KeyRange::new(from.clone().min(upto.clone()), from.max(upto));
+    }
     let Some(run) = runs.get(dice.below(2 * runs.len())) else { return KeyRange::ALL };
     let slices = run.slices();
     let [from, upto] = [dice.below(slices.len()), dice.below(slices.len())];
@@ -113,7 +133,7 @@ fn any_plan_at_all_never_costs_an_answer() {
             let store = Store::builder("/store")
                 .env(Arc::new(env.clone()))
                 .registry(registry())
-                .policy(format!("rogue(seed={seed})"))
+                .policy(format!("rogue(seed={seed}, blocks={})", seed % 2 == 1))
                 .memtable_bytes(1000)
                 .block_bytes(100)
                 .lockstep(dice.chance(50))
@@ -135,4 +155,66 @@ fn any_plan_at_all_never_costs_an_answer() {
         }
     });
     assert!(refused > 0 && carried_out > 100, "{refused} refused, {carried_out} carried out");
+}
+
+/// Plans take parts of memory, which stay taken over reopenings, and entries that cancel do not
+/// come back: inserts and removes against a sorted map.
+#[test]
+fn parts_of_memory_are_taken_for_good() {
+    let taken = Arc::new(Taken::default());
+    with_seeds(20, |seed| {
+        let mut dice = Dice::new(seed);
+        let env = MemEnv::new();
+        let mut map = BTreeMap::new();
+        for _ in 0..6 {
+            let store = Store::builder("/store")
+                .env(Arc::new(env.clone()))
+                .registry(registry())
+                .policy(format!("rogue(seed={seed}, blocks={})", dice.chance(70)))
+                .memtable_bytes(300)
+                .block_bytes(100)
+                .log_bytes(64 << 10)
+                .observer(Arc::clone(&taken) as Arc<dyn Observer>)
+                .lockstep(dice.chance(50))
+                .open()
+                .unwrap();
+            let space = store.keyspace("default").unwrap();
+            for _ in 0..1000 {
+                let key = format!("{:08}", dice.below(60)).into_bytes();
+                if map.remove(&key).is_some() {
+                    space.remove(&key).unwrap();
+                } else {
+                    let value = dice.bytes(dice.clone().below(60));
+                    space.insert(&key, &value).unwrap();
+                    map.insert(key, value);
+                }
+            }
+            let found = space.iter().map(|entry| entry.unwrap());
+            let found: BTreeMap<_, _> = found.map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
+            assert!(found == map, "{:?} and {:?}", found.keys(), map.keys());
+            if dice.chance(20) {
+                store.flush().unwrap();
+            }
+            let damage = store.verify().unwrap();
+            assert!(damage.is_empty(), "{damage:?}");
+        }
+    });
+    // How many depends on who is faster where there are threads.
+    let parts = taken.parts.load(Relaxed);
+    assert!(parts > 50, "{parts} parts of memory were taken");
+}
+
+/// Counts plans that take a part of a memory run and leave another.
+#[derive(Debug, Default)]
+struct Taken {
+    parts: AtomicU64,
+}
+
+impl Observer for Taken {
+    fn on_event(&self, _: &str, event: &Event<'_>) {
+        let Event::Committed { plan, before, tree, .. } = event else { return };
+        let memory = before.memory().runs().iter();
+        let parts = memory.filter(|run| plan.takes(run.id()) && tree.run(run.id()).is_some());
+        self.parts.fetch_add(parts.count() as u64, Relaxed);
+    }
 }

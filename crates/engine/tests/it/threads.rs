@@ -143,7 +143,7 @@ fn writers_readers_and_merges() {
                         let mode = if sync { PersistMode::SyncData } else { PersistMode::Buffer };
                         write(&spaces, writer, counter, mode).unwrap();
                         if dice.chance(1) {
-                            let policy = POLICIES[dice.below(5)];
+                            let policy = dice.pick(&POLICIES);
                             spaces[dice.below(2)].set_merge_policy(policy).unwrap();
                         }
                         match dice.below(500) {
@@ -413,7 +413,7 @@ fn closing_in_the_middle_of_merges_loses_nothing() {
         let env = MemEnv::new();
         let mut written = 0;
         for _ in 0..8 {
-            let store = builder(&env).policy(POLICIES[dice.below(5)]).open().unwrap();
+            let store = builder(&env).policy(*dice.pick(&POLICIES)).open().unwrap();
             let space = store.keyspace("default").unwrap();
             assert_eq!(space.iter().count(), written);
             for _ in 0..dice.below(600) {

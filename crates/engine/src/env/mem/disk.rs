@@ -58,7 +58,7 @@ impl Disk {
     /// Puts `node` on the disk; no name leads to it yet.
     pub(super) fn add(&mut self, node: Node) -> NodeId {
         if let Node::File(file) = &node {
-            self.used += file.length;
+            self.used += file.held_bytes();
         }
         let id = self.next;
         self.next.0 += 1;
@@ -178,7 +178,7 @@ impl Disk {
     fn free_if_gone(&mut self, id: NodeId) {
         let file = self.file(id);
         if file.is_gone() {
-            self.used -= file.length;
+            self.used -= file.held_bytes();
         }
     }
 
@@ -201,9 +201,9 @@ impl Disk {
     ) -> io::Result<()> {
         let id = self.find_file(path)?;
         let file = self.file_mut(id);
-        let before = file.length;
+        let before = file.held_bytes();
         let result = change(file);
-        let after = file.length;
+        let after = file.held_bytes();
         self.used = self.used - before + after;
         result
     }
@@ -288,7 +288,7 @@ impl Disk {
                 && !file.is_gone()
             {
                 file.handles = 0;
-                freed += if file.is_gone() { file.length } else { 0 };
+                freed += if file.is_gone() { file.held_bytes() } else { 0 };
             }
         }
         disk.used -= freed;

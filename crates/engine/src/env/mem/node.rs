@@ -1,5 +1,7 @@
 //! What a name on the disk in memory leads to.
 
+use crate::env::PAGE_BYTES;
+use crate::spans::Spans;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
@@ -7,9 +9,6 @@ use std::sync::Arc;
 
 /// What devices store as a whole or not at all.
 const SECTOR_BYTES: u64 = 512;
-
-/// What the system writes back at a time for files that are not logs.
-const PAGE_BYTES: u64 = 4096;
 
 /// Names a file or directory, whatever its paths are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,6 +92,8 @@ pub(super) struct FileNode {
     pub(super) part_bytes: u64,
     /// Where the appends since the last sync ended, ascending. Logs only.
     pub(super) append_ends: Vec<u64>,
+    /// What was given back of it, as zeros that take no room.
+    pub(super) holes: Spans,
     /// How many names lead here.
     pub(super) links: usize,
     /// How many open files do.
@@ -108,8 +109,10 @@ impl FileNode {
             end: 0,
             synced: 0,
             synced_length: 0,
+            // What the system writes back at a time.
             part_bytes: PAGE_BYTES,
             append_ends: Vec::new(),
+            holes: Spans::default(),
             links: 0,
             handles: 0,
         }
@@ -123,6 +126,26 @@ impl FileNode {
     /// Whether nothing leads here: the space is free then.
     pub(super) fn is_gone(&self) -> bool {
         self.links == 0 && self.handles == 0
+    }
+
+    /// The room that the file takes.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.length - self.holes.bytes_below(self.length)
+    }
+
+    /// Gives back the room of the bytes in `range`, which are zeros from now on.
+    pub(super) fn punch(&mut self, range: Range<u64>) -> io::Result<()> {
+        let whole = [range.start, range.end].iter().all(|at| at.is_multiple_of(PAGE_BYTES));
+        if !whole || range.is_empty() || range.end > self.length {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let stored = Arc::make_mut(&mut self.bytes);
+        let end = (range.end as usize).min(stored.len());
+        if let Some(stored) = stored.get_mut(range.start as usize..end) {
+            stored.fill(0);
+        }
+        self.holes.add(range);
+        Ok(())
     }
 
     /// Stores `bytes` behind what was written before, in a file that grows.

@@ -2,6 +2,7 @@
 //! order, compared with the plain history of what was written.
 
 use super::*;
+use crate::cursor::Cursor;
 use crate::memtable::{KeepFrom, Memtable, Version};
 use crate::read::vec_cursor::{Owned, VecCursor};
 use crate::read::{MergingCursor, VisibleIter};

@@ -8,11 +8,15 @@ use proptest::prelude::*;
 struct Clips {
     entries: Vec<Owned>,
     ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// How many things hold the parts.
+    sources: usize,
     /// The part that can't be opened, if any.
     broken: Option<usize>,
 }
 
 impl Parts for Clips {
+    type Cursor = VecCursor;
+
     fn count(&self) -> usize {
         self.ranges.len()
     }
@@ -25,12 +29,19 @@ impl Parts for Clips {
         self.ranges[index].1.as_deref()
     }
 
-    fn open(&self, index: usize) -> Result<Box<dyn Cursor>> {
+    /// Some parts share a cursor, some do not.
+    fn source(&self, index: usize) -> usize {
+        index % self.sources
+    }
+
+    fn open(&self, index: usize) -> Result<VecCursor> {
         if self.broken == Some(index) {
             return Err(Error::new(ErrorKind::Io, "cannot open"));
         }
-        Ok(Box::new(VecCursor::new(self.entries.clone())))
+        Ok(VecCursor::new(self.entries.clone()))
     }
+
+    fn enter(&self, _: usize, _: &mut VecCursor) {}
 }
 
 proptest! {
@@ -40,6 +51,7 @@ proptest! {
         keys in vec(key(), 0..30),
         borders in btree_set(key(), 0..8),
         chosen in vec(any::<bool>(), 9),
+        sources in 1..12usize,
         calls in calls(),
     ) {
         let entries: Vec<Owned> =
@@ -55,7 +67,8 @@ proptest! {
         };
         let shown: Vec<_> = entries.iter().filter(|entry| shown(entry)).cloned().collect();
         let mut model = VecCursor::new(shown);
-        let mut concat = ConcatCursor::new(Clips { entries, ranges: ranges.clone(), broken: None });
+        let mut concat =
+            ConcatCursor::new(Clips { entries, ranges: ranges.clone(), sources, broken: None });
         compare(&mut model, &mut concat, &calls);
     }
 }
@@ -65,6 +78,7 @@ fn three_parts(broken: Option<usize>) -> ConcatCursor<Clips> {
     ConcatCursor::new(Clips {
         entries: ["a", "b", "c"].map(|key| Owned::put(key.as_bytes(), 1)).to_vec(),
         ranges: vec![range("a", "b"), range("b", "c"), range("c", "d")],
+        sources: 3,
         broken,
     })
 }

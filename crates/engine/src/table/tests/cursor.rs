@@ -42,7 +42,7 @@ fn a_cursor_moves_like_an_index_into_a_list() {
             let mut dice = Dice(number as u64 * 1000 + block_bytes as u64);
             let entries = random_entries(&mut dice, shape);
             let table = table(&entries, &options(block_bytes));
-            table.verify().unwrap();
+            table.verify(&[KeyRange::ALL]).unwrap();
             for fill in [CacheFill::Yes, CacheFill::No] {
                 assert_eq!(scan(&table, fill).unwrap(), entries);
                 let back: Vec<Entry> = entries.iter().rev().cloned().collect();

@@ -15,7 +15,7 @@ fn entries() -> Vec<Entry> {
 }
 
 fn small() -> TableOptions {
-    TableOptions { block_bytes: 120, filter_bits_per_key: 10 }
+    TableOptions { grain: crate::table::ProfileGrain::Blocks, ..options(120) }
 }
 
 /// The error must be damage of the table's file, at an offset within it.
@@ -77,7 +77,7 @@ fn a_flipped_byte_is_reported_where_it_is_and_never_gives_a_wrong_answer() {
         let mask = 1 << (at % 8) | u8::from(at % 3 == 0);
         disk.flip(path(), at, mask).unwrap();
         let part = starts.partition_point(|start| *start <= at) - 1;
-        let error = whole.verify().expect_err("a flipped byte");
+        let error = whole.verify(&[KeyRange::ALL]).expect_err("a flipped byte");
         let reported = check_corruption(&error, file_bytes);
         assert_eq!(starts[part], reported, "flipped {at}: {error}");
         match open(&disk, &cache) {
@@ -88,7 +88,7 @@ fn a_flipped_byte_is_reported_where_it_is_and_never_gives_a_wrong_answer() {
         check_reads(&whole, &entries, file_bytes);
         disk.flip(path(), at, mask).unwrap();
     }
-    whole.verify().unwrap();
+    whole.verify(&[KeyRange::ALL]).unwrap();
     check_reads(&whole, &entries, 0);
 }
 
@@ -100,7 +100,7 @@ fn a_file_cut_short_anywhere_is_damaged() {
         let cache = Arc::new(BlockCache::new(0));
         let table = open(&disk, &cache).unwrap();
         disk.truncate(path(), bytes).unwrap();
-        check_corruption(&table.verify().expect_err("cut short"), facts.file_bytes);
+        check_corruption(&table.verify(&[KeyRange::ALL]).expect_err("cut short"), facts.file_bytes);
         check_corruption(&open(&disk, &cache).expect_err("cut short"), facts.file_bytes);
         check_reads(&table, &entries, facts.file_bytes);
     }
@@ -125,7 +125,10 @@ fn blocks_that_changed_places_are_damage() {
         left[first.start as usize..].swap_with_slice(&mut right[..second_bytes]);
     });
     let table = open(&disk, &cache).unwrap();
-    assert_eq!(check_corruption(&table.verify().unwrap_err(), u64::MAX), first.start);
+    assert_eq!(
+        check_corruption(&table.verify(&[KeyRange::ALL]).unwrap_err(), u64::MAX),
+        first.start
+    );
     check_reads(&table, &same, u64::MAX);
 }
 
@@ -139,19 +142,21 @@ fn another_table_in_the_place_of_one_is_told_by_name() {
 }
 
 #[test]
-fn a_newer_format_is_unsupported_and_both_versions_are_named() {
-    let (disk, _) = write(&entries(), &small());
-    let disk = changed(&disk, |bytes| {
-        let start = bytes.len() - FOOTER_BYTES;
-        let old = bytes[start..].first_chunk().expect("a footer");
-        let footer = Footer::decode(old, start as u64).unwrap();
-        bytes.truncate(start);
-        bytes.extend_from_slice(&footer.encode_as(FORMAT_VERSION + 1));
-    });
-    let error = open(&disk, &Arc::new(BlockCache::new(0))).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unsupported);
-    let message = error.to_string();
-    assert!(message.contains("version 2") && message.contains("up to 1"), "{message}");
+fn another_format_is_unsupported_and_both_versions_are_named() {
+    for version in [FORMAT_VERSION - 1, FORMAT_VERSION + 1] {
+        let (disk, _) = write(&entries(), &small());
+        let disk = changed(&disk, |bytes| {
+            let start = bytes.len() - FOOTER_BYTES;
+            let old = bytes[start..].first_chunk().expect("a footer");
+            let footer = Footer::decode(old, start as u64).unwrap();
+            bytes.truncate(start);
+            bytes.extend_from_slice(&footer.encode_as(version));
+        });
+        let error = open(&disk, &Arc::new(BlockCache::new(0))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        let told = format!("format version {version}, this program reads version {FORMAT_VERSION}");
+        assert!(error.to_string().contains(&told), "{error}");
+    }
 }
 
 #[test]

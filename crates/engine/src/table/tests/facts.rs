@@ -1,5 +1,7 @@
 use super::*;
-use lsmith_tree::{ProfilePoint, Size, logical_bytes};
+use crate::table::ProfileGrain;
+use lsmith_tree::blocks::fits;
+use lsmith_tree::{ProfilePoint, Size, key_after, logical_bytes};
 
 #[test]
 fn facts_are_those_of_the_entries_and_survive_reopening() {
@@ -17,8 +19,13 @@ fn facts_are_those_of_the_entries_and_survive_reopening() {
         assert_eq!(Some(facts.seq_min.0), entries.iter().map(|entry| entry.seq).min());
         assert_eq!(Some(facts.seq_max.0), entries.iter().map(|entry| entry.seq).max());
         let table = open(&disk, &Arc::new(BlockCache::new(0))).unwrap();
-        assert_eq!(table.facts(), &facts);
+        assert_eq!(opened(&table), facts);
     }
+}
+
+/// The facts of an open table, with the profile where it was.
+fn opened(table: &Table) -> TableFacts {
+    TableFacts { profile: table.tree_table().profile.clone(), ..table.facts().clone() }
 }
 
 /// The profile by its definition: what lies below each key that is the first to start at or
@@ -31,13 +38,72 @@ fn profile(entries: &[Entry]) -> Vec<ProfilePoint> {
             steps = below.bytes >> 16;
             points.push(ProfilePoint { key: entry.key.clone().into(), below, after: None });
         }
-        below += Size {
-            bytes: logical_bytes(entry.key.len(), entry.value.len()),
-            entries: 1,
-            tombstones: u64::from(entry.kind.is_tombstone()),
-        };
+        below += size(entry);
     }
     points
+}
+
+fn size(entry: &Entry) -> Size {
+    Size {
+        bytes: logical_bytes(entry.key.len(), entry.value.len()),
+        entries: 1,
+        tombstones: u64::from(entry.kind.is_tombstone()),
+    }
+}
+
+/// The profile by blocks, by its definition, and how many blocks there are.
+fn block_profile(entries: &[Entry], block_bytes: u64) -> (Vec<ProfilePoint>, u64) {
+    let (mut points, mut below, mut open, mut blocks) = (Vec::new(), Size::default(), 0, 1);
+    for (index, entry) in entries.iter().enumerate() {
+        let bytes = size(entry).bytes;
+        if !fits(block_bytes, open, bytes) {
+            (open, blocks) = (0, blocks + 1);
+            let last = &entries[index - 1].key;
+            if *last != entry.key {
+                let after = Some(key_after(last));
+                points.push(ProfilePoint { key: entry.key.clone().into(), below, after });
+            }
+        }
+        open += bytes;
+        below += size(entry);
+    }
+    (points, blocks)
+}
+
+#[test]
+fn blocks_are_cut_by_logical_bytes_and_can_be_seen_in_the_profile() {
+    for (number, shape) in SHAPES.into_iter().enumerate() {
+        let entries = random_entries(&mut Dice(number as u64 + 500), shape);
+        for block_bytes in [1, 200, 4096] {
+            let options = TableOptions { grain: ProfileGrain::Blocks, ..options(block_bytes) };
+            let (disk, facts) = write(&entries, &options);
+            let (expected, blocks) = block_profile(&entries, block_bytes as u64);
+            assert_eq!((&facts.profile, facts.data_blocks), (&expected, blocks));
+            let table = open(&disk, &Arc::new(BlockCache::new(0))).unwrap();
+            assert_eq!(opened(&table), facts);
+            table.verify(&[KeyRange::ALL]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_block_can_be_ended_early() {
+    let disk: Arc<dyn Env> = Arc::new(MemEnv::new());
+    let options = TableOptions { grain: ProfileGrain::Blocks, ..options(4096) };
+    let mut writer = TableWriter::create(&disk, path(), TABLE, &options).unwrap();
+    for (key, ends) in [("a", false), ("b", true), ("c", true), ("d", false)] {
+        writer.add(Entry::put(key, 1, "value").as_ref()).unwrap();
+        if ends {
+            writer.end_block().unwrap();
+            writer.end_block().unwrap();
+        }
+    }
+    let facts = writer.finish().unwrap();
+    assert_eq!(facts.data_blocks, 3);
+    let keys: Vec<_> = facts.profile.iter().map(|point| &point.key[..]).collect();
+    assert_eq!(keys, [b"c", b"d"]);
+    let table = Table::open(&disk, path(), TABLE, Arc::new(BlockCache::new(0))).unwrap();
+    table.verify(&[KeyRange::ALL]).unwrap();
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn a_get_finds_the_newest_version_that_a_snapshot_sees() {
 #[test]
 fn a_get_needs_no_filter() {
     let entries = random_entries(&mut Dice(5), SHAPES[1]);
-    check_gets(&entries, &TableOptions { block_bytes: 300, filter_bits_per_key: 0 });
+    check_gets(&entries, &TableOptions { filter_bits_per_key: 0, ..options(300) });
 }
 
 /// Fixed-width keys that count up: each fence is a whole key, and is the first key of its block.
@@ -61,7 +61,7 @@ fn a_get_counts_what_it_had_to_do() {
     table.get(&entries[9].key, SeqNo::MAX, &mut reads).unwrap();
     let once = ReadCount { filter_negatives: 0, blocks_cached: 1, blocks_read: 1, ..reads };
     assert_eq!(reads, once);
-    assert!((500..700).contains(&reads.bytes_read), "{reads:?}");
+    assert!((400..600).contains(&reads.bytes_read), "{reads:?}");
     let mut reads = ReadCount::default();
     for n in 0..1999u64 {
         assert_eq!(table.get(&(2 * n + 1).to_be_bytes(), SeqNo::MAX, &mut reads).unwrap(), None);

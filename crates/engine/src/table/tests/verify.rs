@@ -6,6 +6,8 @@ use crate::format::{
     BlockBuilder, Fence, FencesBuilder, Filter, FilterBuilder, Place, SEAL_BYTES, Section,
     common_prefix_bytes, key_hash, seal, unseal,
 };
+use crate::table::ProfileGrain;
+use lsmith_tree::logical_bytes;
 
 fn entries() -> Vec<Entry> {
     let mut entries: Vec<Entry> =
@@ -40,7 +42,7 @@ fn verify_changed(
 ) -> (Section, Error) {
     let (section, disk) = resealed(section, change);
     let error = match open(&disk, &Arc::new(BlockCache::new(0))) {
-        Ok(table) => table.verify().expect_err("the parts disagree"),
+        Ok(table) => table.verify(&[KeyRange::ALL]).expect_err("the parts disagree"),
         Err(error) => error,
     };
     assert_eq!(error.path(), Some(path()));
@@ -75,6 +77,39 @@ fn properties_that_count_wrong_are_found() {
         payload[1] = 58;
     });
     check(outcome, "do not agree with the entries");
+}
+
+/// Also where only a part of the table is looked at.
+#[test]
+fn a_profile_that_counts_wrong_is_found() {
+    let options = TableOptions { grain: ProfileGrain::Blocks, ..options(300) };
+    let (disk, _) = write(&entries(), &options);
+    let table = open(&disk, &Arc::new(BlockCache::new(0))).unwrap();
+    let section = table.file.parts().unwrap().footer.properties;
+    let disk = changed(&disk, |bytes| {
+        let range = section.start as usize..section.end as usize;
+        let place = Place { table: TABLE, offset: section.start };
+        let payload = unseal(&bytes[range.clone()], place).unwrap();
+        let parts = table.file.parts().unwrap();
+        let mut facts = TableFacts { profile: parts.facts.profile.clone(), ..parts.facts };
+        // An entry more below the third point, on which nothing else depends.
+        facts.profile[2].below.entries += 1;
+        let mut changed = facts.encode();
+        assert_eq!(changed.len(), payload.len());
+        seal(&mut changed, 0, place);
+        bytes[range].copy_from_slice(&changed);
+    });
+    let damaged = open(&disk, &Arc::new(BlockCache::new(0))).unwrap();
+    let profile = &table.tree_table().profile;
+    let block = |index: usize| KeyRange {
+        start: profile[index - 1].key.clone(),
+        end: profile[index].after.clone(),
+    };
+    for index in 1..profile.len() {
+        let found = damaged.verify(&[block(index)]);
+        assert_eq!(found.is_err(), [2, 3].contains(&index), "block {index}");
+    }
+    assert!(damaged.verify(&[KeyRange::ALL]).is_err());
 }
 
 #[test]
@@ -138,8 +173,10 @@ fn verify_with_first_block(
             shared.insert(0, 0);
             change(&mut entries, &mut shared);
             let (mut out, mut builder) = (Vec::new(), BlockBuilder::default());
+            let mut bytes = 0;
             for (entry, shared) in entries.iter().zip(shared) {
-                if builder.bytes(&out) < 300 {
+                bytes += logical_bytes(entry.key.len(), entry.value.len());
+                if bytes <= 300 {
                     builder.add(&mut out, shared, &entry.as_ref());
                 }
             }

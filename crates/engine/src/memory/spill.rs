@@ -1,0 +1,240 @@
+//! Copying memory, so that the start of the log can go.
+//!
+//! A file of the log's framing holds every entry of a keyspace's sealed memory, with its sequence
+//! number and as memory has it: what was overwritten or has cancelled is left out, and kinds say
+//! what all writes beneath come to. It stands in for what the log has up to the newest of those
+//! writes. A record of it is
+//!
+//! ```text
+//! keyspace | count | entry ...
+//! entry = kind: u8 | sequence number | key: bytes | value: bytes, for put and insert
+//! ```
+//!
+//! where numbers are varints.
+
+use crate::cursor::EntryRef;
+use crate::env::{Env, SyncReach};
+use crate::error::{Error, Result};
+use crate::format::{Damage, Reader, put_bytes, put_varint};
+use crate::manifest::{Record, Spill};
+use crate::names::{FileKind, numbered};
+use crate::read::MergingCursor;
+use crate::shared::Shared;
+use crate::stats::add;
+use crate::version::{Core, Space, Version};
+use crate::wal::{LogEnd, LogId, LogKind, LogReader, LogWriter};
+use bytes::Bytes;
+use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes of entries after which a record ends.
+const RECORD_BYTES: usize = 256 * 1024;
+
+/// All runs in memory, to be copied.
+pub(crate) struct SpillJob {
+    space: Arc<Space>,
+    /// Keeps plans away from them meanwhile.
+    reserved: MergePlan,
+}
+
+impl SpillJob {
+    fn runs(&self) -> impl Iterator<Item = &RunId> {
+        self.reserved.inputs.iter().map(|input| &input.run)
+    }
+}
+
+/// An entry read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spilled {
+    pub(crate) seq: SeqNo,
+    pub(crate) kind: EntryKind,
+    pub(crate) key: Bytes,
+    pub(crate) value: Bytes,
+}
+
+impl Shared {
+    /// Reserves the copying of memory, if it is due and can be done now.
+    pub(crate) fn next_spill(&self, space: &Arc<Space>, core: &mut Core) -> Option<SpillJob> {
+        let helps = core.sealed.iter().any(|held| held.writes.log.is_some());
+        core.spill_due &= helps;
+        (core.spill_due && !core.is_memory_reserved()).then(|| {
+            core.spill_due = false;
+            let reserved = core.reserve_memory("memory is copied so that logs can go");
+            SpillJob { space: Arc::clone(space), reserved }
+        })
+    }
+
+    /// Copies, and lets go of the log. What fails is tried again when the log has grown further.
+    pub(crate) fn run_spill(&self, job: &SpillJob, logs: &[Arc<LogWriter>]) {
+        let file = self.files.fetch_add(1, Ordering::Relaxed);
+        let path = numbered(&self.options.dir, FileKind::Spill, file);
+        let version = job.space.version.load_full();
+        let written = self.sync_all_logs(logs).and_then(|()| {
+            let copy = Copy { shared: self, job, version: &version, path: &path, file };
+            copy.write()
+        });
+        let mut core = job.space.core.lock();
+        core.release(&job.reserved);
+        let committed =
+            written.and_then(|entries| self.commit_spill(job, &mut core, file, entries));
+        drop(core);
+        if let Err(error) = committed {
+            tracing::warn!(keyspace = job.space.name, %error, "memory could not be copied");
+            // In a poisoned store nobody knows whether the manifest names it.
+            if self.check_writable().is_ok() {
+                remove(&*self.options.env, &path);
+            }
+        }
+    }
+
+    fn commit_spill(&self, job: &SpillJob, core: &mut Core, file: u64, entries: u64) -> Result<()> {
+        let runs: Vec<RunId> = job.runs().copied().collect();
+        let writes = core.writes_of(&runs).expect("nobody takes what is reserved");
+        let spill = Spill { file, upto: writes.newest, entries };
+        self.write_record(Record::Spill { space: job.space.id, spill }, |_| ())?;
+        for held in core.sealed.iter_mut().filter(|held| runs.contains(&held.run)) {
+            held.writes.log = None;
+        }
+        // All that had vanished is older.
+        core.vanished = core.vanished.filter(|vanished| vanished.newest > spill.upto);
+        self.remove_spill(core.spill.replace(spill));
+        Ok(())
+    }
+
+    /// Removes the file of a copy that the manifest does not name any more.
+    pub(crate) fn remove_spill(&self, spill: Option<Spill>) {
+        if let Some(spill) = spill {
+            remove(&*self.options.env, &numbered(&self.options.dir, FileKind::Spill, spill.file));
+        }
+    }
+}
+
+/// One that stays costs space only, and the next opening removes it.
+fn remove(env: &dyn Env, path: &Path) {
+    match env.remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "cannot remove an old copy of memory");
+        }
+        _ => {}
+    }
+}
+
+/// A copy in the making.
+struct Copy<'a> {
+    shared: &'a Shared,
+    job: &'a SpillJob,
+    version: &'a Version,
+    path: &'a Path,
+    file: u64,
+}
+
+impl Copy<'_> {
+    /// Writes the file, durably with its name; how many entries are in it.
+    fn write(&self) -> Result<u64> {
+        let options = &self.shared.options;
+        // All of its room is asked for at once, so its length must be known.
+        let mut lengths = Vec::new();
+        let entries = self.records(|record| {
+            lengths.push(record.len());
+            Ok(())
+        })?;
+        let id = LogId { kind: LogKind::Spill, number: self.file };
+        let capacity = LogWriter::capacity_for(lengths);
+        let log = LogWriter::create(&*options.env, self.path, id, capacity)?;
+        self.records(|record| log.append(&[record]).map(drop))?;
+        log.sync(SyncReach::All)?;
+        let synced = options.env.sync_dir(&options.dir);
+        synced.map_err(|error| Error::io("sync the directory", &options.dir, error))?;
+        let counts = &self.shared.counts;
+        add(&counts.wal_bytes, log.bytes());
+        add(&counts.spill_bytes, log.bytes());
+        Ok(entries)
+    }
+
+    /// Gives `take` one record after the other; how many entries there are.
+    fn records(&self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
+        let sources = self.job.runs().filter_map(|run| self.version.memory_run(*run));
+        let sources = sources.map(|memory| memory.cursor(&KeyRange::ALL)).collect();
+        let mut cursor = MergingCursor::new(sources);
+        crate::cursor::Cursor::seek_first(&mut cursor)?;
+        let (mut record, mut body) = (Vec::new(), Vec::new());
+        let (mut count, mut entries) = (0, 0);
+        loop {
+            let entry = crate::cursor::Cursor::entry(&cursor);
+            if count > 0 && (entry.is_none() || body.len() >= RECORD_BYTES) {
+                record.clear();
+                put_varint(&mut record, u64::from(self.job.space.id));
+                put_varint(&mut record, count);
+                record.extend_from_slice(&body);
+                take(&record)?;
+                entries += count;
+                count = 0;
+                body.clear();
+            }
+            let Some(entry) = entry else { return Ok(entries) };
+            put_entry(&mut body, &entry);
+            count += 1;
+            crate::cursor::Cursor::next(&mut cursor)?;
+        }
+    }
+}
+
+fn put_entry(out: &mut Vec<u8>, entry: &EntryRef<'_>) {
+    out.push(entry.kind as u8);
+    put_varint(out, entry.seq.0);
+    put_bytes(out, entry.key);
+    if !entry.kind.is_tombstone() {
+        put_bytes(out, entry.value);
+    }
+}
+
+fn take_record(payload: &[u8], space: u32) -> std::result::Result<Vec<Spilled>, Damage> {
+    let mut reader = Reader::new(payload, 0);
+    if reader.varint()? != u64::from(space) {
+        return Err(reader.damage("it is of another keyspace"));
+    }
+    let count = reader.varint()?;
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let [kind] = reader.array()?;
+        let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
+        let seq = SeqNo(reader.varint()?);
+        let key = Bytes::copy_from_slice(reader.bytes()?);
+        let value = if kind.is_tombstone() { &[][..] } else { reader.bytes()? };
+        entries.push(Spilled { seq, kind, key, value: Bytes::copy_from_slice(value) });
+    }
+    reader.finish()?;
+    Ok(entries)
+}
+
+/// Reads the copy back of what memory held of `space`, in key order.
+///
+/// # Errors
+/// `Corruption` with path and offset, also where the end is missing: it was synced before the
+/// manifest named it. `Io`.
+pub(crate) fn read_spill(
+    env: &dyn Env,
+    dir: &Path,
+    space: u32,
+    spill: Spill,
+) -> Result<Vec<Spilled>> {
+    let path = numbered(dir, FileKind::Spill, spill.file);
+    let id = LogId { kind: LogKind::Spill, number: spill.file };
+    let mut reader = LogReader::open(env, &path, id)?;
+    let (mut entries, mut end) = (Vec::new(), 0);
+    while let Some((offset, payload)) = reader.next_record()? {
+        let found = take_record(payload, space);
+        entries.extend(found.map_err(|damage| Error::corruption(&path, offset, damage.what))?);
+        end = offset;
+    }
+    if let Some(LogEnd::Torn { offset, .. }) = reader.end() {
+        return Err(Error::corruption(&path, offset, "a record is missing"));
+    }
+    if entries.len() as u64 != spill.entries {
+        let told = format!("expected {} entries, found {}", spill.entries, entries.len());
+        return Err(Error::corruption(&path, end, told));
+    }
+    Ok(entries)
+}

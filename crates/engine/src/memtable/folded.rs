@@ -1,0 +1,333 @@
+//! Memory that has been folded into one run: sorted, compact, never changed.
+//!
+//! The entries lie one after the other in chunks; a list of places, in the store's order, says
+//! where. Building it copies every byte once, and asks for memory a chunk at a time.
+
+use super::chain::Version;
+use crate::cursor::{Cursor, EntryRef};
+use crate::error::Result;
+use crate::format::{EntryPlace, FactsBuilder, ProfileGrain};
+use bytes::Bytes;
+use lsmith_tree::blocks::fits;
+use lsmith_tree::{EntryKind, SeqNo, Table, logical_bytes};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// Bytes of a chunk, unless one entry needs more. A value that somebody holds on to keeps its
+/// chunk in memory.
+const CHUNK_BYTES: usize = 32 * 1024;
+
+/// Entries in the store's order.
+#[derive(Debug, Default)]
+pub(crate) struct Folded {
+    places: Vec<Place>,
+    chunks: Vec<Bytes>,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The first bytes of the key, zeros behind a shorter one: as a number it is ordered as the
+    /// keys are, up to ties.
+    prefix: u64,
+    seq: SeqNo,
+    chunk: u32,
+    /// Of the key in its chunk; the value follows.
+    offset: u32,
+    value_bytes: u32,
+    key_bytes: u16,
+    kind: EntryKind,
+}
+
+fn prefix(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = key.len().min(8);
+    bytes[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(bytes)
+}
+
+impl Folded {
+    fn key(&self, place: &Place) -> &[u8] {
+        let start = place.offset as usize;
+        &self.chunks[place.chunk as usize][start..start + usize::from(place.key_bytes)]
+    }
+
+    fn value(&self, place: &Place) -> &[u8] {
+        let start = place.offset as usize + usize::from(place.key_bytes);
+        &self.chunks[place.chunk as usize][start..start + place.value_bytes as usize]
+    }
+
+    /// The value as a handle that shares the memory of its chunk.
+    fn shared_value(&self, place: &Place) -> Bytes {
+        let start = place.offset as usize + usize::from(place.key_bytes);
+        self.chunks[place.chunk as usize].slice(start..start + place.value_bytes as usize)
+    }
+
+    fn cmp_key(&self, place: &Place, prefix: u64, key: &[u8]) -> Ordering {
+        place.prefix.cmp(&prefix).then_with(|| self.key(place).cmp(key))
+    }
+
+    /// How many entries have keys below `key`.
+    fn below(&self, key: &[u8]) -> usize {
+        let prefix = prefix(key);
+        self.places.partition_point(|place| self.cmp_key(place, prefix, key).is_lt())
+    }
+
+    /// The newest version of `key` that `snapshot` sees.
+    pub(crate) fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<Version> {
+        let prefix = prefix(key);
+        let before = |place: &Place| match self.cmp_key(place, prefix, key) {
+            Ordering::Less => true,
+            Ordering::Equal => place.seq > snapshot,
+            Ordering::Greater => false,
+        };
+        let place = self.places.get(self.places.partition_point(before))?;
+        let found = self.cmp_key(place, prefix, key).is_eq();
+        found.then(|| Version { seq: place.seq, kind: place.kind, value: self.shared_value(place) })
+    }
+
+    /// A cursor over all entries.
+    pub(crate) fn cursor(self: &Arc<Self>) -> FoldedCursor {
+        FoldedCursor { folded: Arc::clone(self), at: None }
+    }
+
+    /// Bytes of memory in use, roughly.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        let chunks = self.chunks.iter().map(|chunk| chunk.len() + size_of::<Bytes>());
+        self.places.len() * size_of::<Place>() + chunks.sum::<usize>()
+    }
+}
+
+/// Puts entries together that arrive in the store's order.
+#[derive(Debug)]
+pub(crate) struct FoldedBuilder {
+    folded: Folded,
+    /// The chunk under construction.
+    chunk: Vec<u8>,
+    facts: FactsBuilder,
+    last_key: Vec<u8>,
+    block_bytes: u64,
+    /// Logical bytes of the data block under construction.
+    open_bytes: u64,
+}
+
+impl FoldedBuilder {
+    /// Nothing yet. The profile is that of table `number` packed into data blocks of
+    /// `block_bytes`.
+    pub(crate) fn new(number: u64, block_bytes: u64) -> FoldedBuilder {
+        FoldedBuilder {
+            folded: Folded::default(),
+            chunk: Vec::new(),
+            facts: FactsBuilder::new(number, ProfileGrain::Blocks),
+            last_key: Vec::new(),
+            block_bytes,
+            open_bytes: 0,
+        }
+    }
+
+    /// Adds the entry that follows in the store's order.
+    pub(crate) fn add(&mut self, entry: EntryRef<'_>) {
+        let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
+        let joins = fits(self.block_bytes, self.open_bytes, entry_bytes);
+        self.open_bytes = if joins { self.open_bytes + entry_bytes } else { entry_bytes };
+        let new_key = entry.key != self.last_key;
+        let place = EntryPlace { last_key: &self.last_key, new_key, begins_block: !joins };
+        self.facts.add(&entry, place);
+        if new_key {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(entry.key);
+        }
+        self.store(entry);
+    }
+
+    fn store(&mut self, entry: EntryRef<'_>) {
+        let needed = entry.key.len() + entry.value.len();
+        if self.chunk.len() + needed > self.chunk.capacity() {
+            self.close_chunk();
+            self.chunk = Vec::with_capacity(needed.max(CHUNK_BYTES));
+        }
+        self.folded.places.push(Place {
+            prefix: prefix(entry.key),
+            seq: entry.seq,
+            chunk: self.folded.chunks.len() as u32,
+            offset: self.chunk.len() as u32,
+            value_bytes: entry.value.len() as u32,
+            key_bytes: entry.key.len() as u16,
+            kind: entry.kind,
+        });
+        self.chunk.extend_from_slice(entry.key);
+        self.chunk.extend_from_slice(entry.value);
+    }
+
+    fn close_chunk(&mut self) {
+        if !self.chunk.is_empty() {
+            let mut chunk = std::mem::take(&mut self.chunk);
+            chunk.shrink_to_fit();
+            self.folded.chunks.push(chunk.into());
+        }
+    }
+
+    /// What was added, and its table for the tree; `None` where nothing was.
+    pub(crate) fn finish(mut self) -> Option<(Folded, Table)> {
+        if self.folded.places.is_empty() {
+            return None;
+        }
+        self.close_chunk();
+        self.folded.places.shrink_to_fit();
+        Some((self.folded, self.facts.finish(&self.last_key).take_tree_table()))
+    }
+}
+
+/// Walks the entries.
+#[derive(Debug)]
+pub(crate) struct FoldedCursor {
+    folded: Arc<Folded>,
+    at: Option<usize>,
+}
+
+impl FoldedCursor {
+    fn here(&self) -> Option<&Place> {
+        self.folded.places.get(self.at?)
+    }
+}
+
+impl Cursor for FoldedCursor {
+    fn seek_first(&mut self) -> Result<()> {
+        self.at = Some(0);
+        Ok(())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.at = self.folded.places.len().checked_sub(1);
+        Ok(())
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.at = Some(self.folded.below(key));
+        Ok(())
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.at = self.folded.below(key).checked_sub(1);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.at = self.at.map(|at| at + 1);
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.at = self.at.and_then(|at| at.checked_sub(1));
+        Ok(())
+    }
+
+    fn entry(&self) -> Option<EntryRef<'_>> {
+        let place = self.here()?;
+        Some(EntryRef {
+            key: self.folded.key(place),
+            seq: place.seq,
+            kind: place.kind,
+            value: self.folded.value(place),
+        })
+    }
+
+    fn value(&self) -> Bytes {
+        self.here().map_or_else(Bytes::new, |place| self.folded.shared_value(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::vec_cursor::{Owned, VecCursor, calls, compare, key, sort};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn fold(entries: &[Owned], block_bytes: u64) -> Option<(Arc<Folded>, Table)> {
+        let mut builder = FoldedBuilder::new(7, block_bytes);
+        entries.iter().for_each(|entry| builder.add(entry.as_ref()));
+        builder.finish().map(|(folded, table)| (Arc::new(folded), table))
+    }
+
+    /// In the store's order, no two of the same key and number.
+    fn entries() -> impl Strategy<Value = Vec<Owned>> {
+        vec((key(), 1..40_u64, 0..4_u8), 1..60).prop_map(|parts| {
+            let mut entries: Vec<Owned> = parts
+                .into_iter()
+                .filter(|(key, ..)| !key.is_empty())
+                .map(|(key, seq, kind)| {
+                    Owned::put(&key, seq).with(EntryKind::from_byte(kind).unwrap())
+                })
+                .collect();
+            sort(&mut entries);
+            entries.dedup_by(|left, right| (&left.key, left.seq) == (&right.key, right.seq));
+            entries
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_walked_as_a_sorted_vector_is(entries in entries(), calls in calls()) {
+            if let Some((folded, _)) = fold(&entries, 64) {
+                compare(&mut VecCursor::new(entries), &mut folded.cursor(), &calls);
+            }
+        }
+
+        #[test]
+        fn a_get_finds_the_newest_version_that_a_snapshot_sees(
+            entries in entries(), key in key(), seq in 0..45_u64,
+        ) {
+            let Some((folded, table)) = fold(&entries, 64) else { return Ok(()) };
+            let seen = |entry: &&Owned| entry.key == key && entry.seq <= SeqNo(seq);
+            let expected = entries.iter().find(seen);
+            let found = folded.get(&key, SeqNo(seq));
+            prop_assert_eq!(found.is_some(), expected.is_some());
+            if let (Some(found), Some(expected)) = (found, expected) {
+                prop_assert_eq!(found.seq, expected.seq);
+                prop_assert_eq!(found.kind, expected.kind);
+                prop_assert_eq!(&found.value, &expected.value);
+            }
+            prop_assert_eq!(table.size.entries, entries.len() as u64);
+            prop_assert!(entries.iter().all(|entry| table.range.contains(&entry.key)));
+        }
+    }
+
+    #[test]
+    fn nothing_folds_to_nothing() {
+        assert!(fold(&[], 64).is_none());
+    }
+
+    #[test]
+    fn the_profile_has_a_point_at_each_border_of_a_block() {
+        let put = |key: &str, value_bytes: usize| Owned {
+            value: vec![7; value_bytes].into(),
+            ..Owned::put(key.as_bytes(), 1)
+        };
+        // Of 109, 109, 59, 409 and 9 logical bytes, in blocks of 200.
+        let entries = [put("a", 100), put("b", 100), put("c", 50), put("d", 400), put("e", 0)];
+        let (_, table) = fold(&entries, 200).unwrap();
+        let points: Vec<_> = table
+            .profile
+            .iter()
+            .map(|point| (&point.key[..], point.below.bytes, point.after.as_deref().unwrap()))
+            .collect();
+        let expected: [(&[u8], u64, &[u8]); 3] =
+            [(b"b", 109, b"a\0"), (b"d", 277, b"c\0"), (b"e", 686, b"d\0")];
+        assert_eq!(points, expected);
+    }
+
+    #[test]
+    fn long_entries_get_chunks_of_their_own() {
+        let long = |key: &str, bytes: usize| Owned {
+            value: vec![key.as_bytes()[0]; bytes].into(),
+            ..Owned::put(key.as_bytes(), 1)
+        };
+        let entries = [long("a", 20_000), long("b", 100_000), long("c", 20_000), long("d", 0)];
+        let (folded, _) = fold(&entries, 4096).unwrap();
+        for entry in &entries {
+            assert_eq!(folded.get(&entry.key, SeqNo(1)).unwrap().value, entry.value);
+        }
+        assert!((140_000..150_000).contains(&folded.allocated_bytes()));
+    }
+}

@@ -1,0 +1,105 @@
+//! The inputs of a plan as cursors that count what they pass.
+
+use super::Walk;
+use crate::cursor::{Cursor, EntryRef};
+use crate::error::Result;
+use crate::read::MergingCursor;
+use crate::table::{CacheFill, ReadTally};
+use crate::version::Version;
+use lsmith_tree::{Input, LevelId, Size, logical_bytes};
+use std::sync::Arc;
+
+/// A cursor over what `input` takes of `version`; what it reads of files is added to `tally`.
+pub(super) fn source(version: &Version, input: &Input, tally: &Arc<ReadTally>) -> Box<dyn Cursor> {
+    if let Some(memory) = version.memory_run(input.run) {
+        return memory.cursor(&input.range);
+    }
+    let run = version.runs.iter().find(|open| open.run().id() == input.run);
+    let run = run.expect("check_plan found every input");
+    run.parts(&input.range, CacheFill::No).tallied(tally).cursor()
+}
+
+/// What the entry under `walk` takes.
+pub(super) fn entry_size(entry: &EntryRef<'_>) -> Size {
+    Size {
+        bytes: logical_bytes(entry.key.len(), entry.value.len()),
+        entries: 1,
+        tombstones: u64::from(entry.kind.is_tombstone()),
+    }
+}
+
+/// What went into a merge, by where it came from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Passed {
+    pub(super) memory: Size,
+    pub(super) storage: Size,
+}
+
+impl Passed {
+    pub(super) fn add(&mut self, level: LevelId, size: Size) {
+        match level {
+            LevelId::Memory => self.memory += size,
+            LevelId::Disk(_) => self.storage += size,
+        }
+    }
+}
+
+/// Many inputs as one, in the store's order.
+pub(super) struct InputCursor {
+    merging: MergingCursor,
+    sources: Vec<Source>,
+}
+
+/// An input, and what was passed of it so far.
+struct Source {
+    level: LevelId,
+    passed: Size,
+    /// The logical bytes of a memtable that is taken whole, as policies see them: how many versions
+    /// it holds besides depends on who reads, and no figure may.
+    whole_bytes: Option<u64>,
+}
+
+impl Source {
+    fn new(version: &Version, input: &Input) -> Source {
+        let (level, run) = version.tree.run(input.run).expect("check_plan found every input");
+        let whole = level == LevelId::Memory && run.lies_within(&input.range);
+        Source { level, passed: Size::default(), whole_bytes: whole.then(|| run.bytes()) }
+    }
+}
+
+impl InputCursor {
+    /// All that `inputs`, newest first, take of `version`.
+    pub(super) fn new(version: &Version, inputs: &[Input], tally: &Arc<ReadTally>) -> InputCursor {
+        let cursors = inputs.iter().map(|input| source(version, input, tally));
+        InputCursor {
+            sources: inputs.iter().map(|input| Source::new(version, input)).collect(),
+            merging: MergingCursor::new(cursors.collect()),
+        }
+    }
+
+    /// What went into the merge, once all has been passed.
+    pub(super) fn passed(&self) -> Passed {
+        let mut all = Passed::default();
+        for Source { level, passed, whole_bytes } in &self.sources {
+            all.add(*level, Size { bytes: whole_bytes.unwrap_or(passed.bytes), ..*passed });
+        }
+        all
+    }
+}
+
+impl Walk for InputCursor {
+    fn begin(&mut self) -> Result<()> {
+        self.merging.seek_first()
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        if let (Some(source), Some(entry)) = (self.merging.source(), self.merging.entry()) {
+            self.sources[source].passed += entry_size(&entry);
+        }
+        self.merging.next()
+    }
+
+    fn here(&self) -> Option<EntryRef<'_>> {
+        self.merging.entry()
+    }
+}

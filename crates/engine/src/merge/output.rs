@@ -1,0 +1,146 @@
+//! The tables that a plan writes.
+
+use crate::cursor::EntryRef;
+use crate::db::Options;
+use crate::error::{Error, Result};
+use crate::names::{FileKind, numbered};
+use crate::shared::Shared;
+use crate::table::{ProfileGrain, TableFacts, TableOptions, TableWriter};
+use crate::version::TableHandle;
+use lsmith_tree::TableId;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The tables that a plan writes, one after the other.
+pub(super) struct Output<'a> {
+    shared: &'a Shared,
+    table: TableOptions,
+    cut_bytes: Option<u64>,
+    writer: Option<TableWriter>,
+    /// The key after which a table that is full may be cut: empty while it is not full.
+    last_key: Vec<u8>,
+    /// Numbers of all files that were created.
+    created: Vec<u64>,
+    /// The tables written, without those under construction.
+    pub(super) facts: Vec<TableFacts>,
+    /// The same, open, once [`open_tables`](Output::open_tables) has opened them.
+    pub(super) handles: Vec<Arc<TableHandle>>,
+}
+
+impl<'a> Output<'a> {
+    /// Nothing yet. Tables are cut when they have reached `cut_bytes` logical bytes, and have
+    /// profiles of this `grain`.
+    pub(super) fn new(
+        shared: &'a Shared,
+        cut_bytes: Option<u64>,
+        grain: ProfileGrain,
+    ) -> Output<'a> {
+        Output {
+            shared,
+            table: TableOptions { grain, ..shared.options.table.clone() },
+            cut_bytes,
+            writer: None,
+            last_key: Vec::new(),
+            created: Vec::new(),
+            facts: Vec::new(),
+            handles: Vec::new(),
+        }
+    }
+
+    fn options(&self) -> &'a Options {
+        &self.shared.options
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        numbered(&self.options().dir, FileKind::Table, number)
+    }
+
+    /// Adds an entry; the versions of one key are never in two tables.
+    pub(super) fn add(&mut self, entry: EntryRef<'_>) -> Result<()> {
+        self.put(entry)?;
+        self.mark_full(entry.key);
+        Ok(())
+    }
+
+    /// Adds an entry of a block that is [ended](Output::end_block) before tables are cut.
+    pub(super) fn put(&mut self, entry: EntryRef<'_>) -> Result<()> {
+        if !self.last_key.is_empty() && entry.key != self.last_key {
+            self.finish_table()?;
+        }
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => {
+                let number = self.shared.files.fetch_add(1, Ordering::Relaxed);
+                self.created.push(number);
+                let (path, env) = (self.path(number), &self.options().env);
+                let writer = TableWriter::create(env, &path, number, &self.table)?;
+                self.writer.insert(writer)
+            }
+        };
+        writer.add(entry)
+    }
+
+    /// Ends a data block, whose last entry had `last_key`.
+    pub(super) fn end_block(&mut self, last_key: &[u8]) -> Result<()> {
+        if let Some(writer) = &mut self.writer {
+            writer.end_block()?;
+        }
+        self.mark_full(last_key);
+        Ok(())
+    }
+
+    /// Lets the table end behind `key` if it is large enough.
+    fn mark_full(&mut self, key: &[u8]) {
+        let full =
+            |writer: &TableWriter| self.cut_bytes.is_some_and(|c| writer.logical_bytes() >= c);
+        if self.writer.as_ref().is_some_and(full) {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key);
+        }
+    }
+
+    /// The place that the table under construction has, or will have, among the tables written.
+    pub(super) fn table_index(&self) -> usize {
+        self.facts.len()
+    }
+
+    /// Finishes the table under construction, if there is one.
+    pub(super) fn finish_table(&mut self) -> Result<()> {
+        self.last_key.clear();
+        if let Some(writer) = self.writer.take() {
+            self.facts.push(writer.finish()?);
+        }
+        Ok(())
+    }
+
+    /// Makes the names of the tables survive power loss, and opens them.
+    pub(super) fn open_tables(&mut self) -> Result<()> {
+        if self.created.is_empty() {
+            return Ok(());
+        }
+        let Options { env, dir, .. } = self.options();
+        let dir: &Path = dir;
+        env.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))?;
+        for facts in &self.facts {
+            let id = TableId(facts.table);
+            self.handles.push(TableHandle::open(env, dir, id, &self.shared.cache)?);
+        }
+        Ok(())
+    }
+
+    /// Removes all that was written.
+    pub(super) fn remove(mut self) {
+        drop(self.writer.take());
+        self.handles.clear();
+        for &number in &self.created {
+            let path = self.path(number);
+            match self.options().env.remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    tracing::warn!(path = %path.display(), %error, "cannot remove a failed output");
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Inputs of a merge as blocks.
+//!
+//! Where blocks are, which keys they hold and how large they are, the profiles of tables say: no
+//! block is read to find out.
+
+use crate::error::Result;
+use crate::table::{CacheFill, ReadTally, TableCursor};
+use crate::version::{OpenRun, OpenSlice, TableHandle, filled};
+use lsmith_tree::{Key, KeyRange, ProfilePoint, Size};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a slice shows within a range, as blocks: from one profile point to the next.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    handle: Arc<TableHandle>,
+    range: KeyRange,
+    /// The profile points between blocks.
+    points: Range<usize>,
+}
+
+/// A block of an input.
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub(super) handle: Arc<TableHandle>,
+    /// From its first key to just above its last, where the profile knows them; else a little
+    /// more.
+    pub(super) range: KeyRange,
+    pub(super) size: Size,
+}
+
+impl Part {
+    /// What `slice` shows within `range`; `None` where that is nothing.
+    fn new(slice: &OpenSlice, range: &KeyRange) -> Option<Part> {
+        let handle = Arc::clone(slice.table());
+        let table = handle.table().tree_table();
+        let range = filled(table, slice.range().intersection(range));
+        if range.is_empty() {
+            return None;
+        }
+        let from = table.profile.partition_point(|point| point.key <= range.start);
+        let upto = table
+            .profile
+            .partition_point(|point| range.end.as_ref().is_none_or(|end| point.key < *end));
+        Some(Part { handle, points: from..upto.max(from), range })
+    }
+
+    /// All parts of `run` within `range`, in key order.
+    pub(super) fn all(run: &OpenRun, range: &KeyRange) -> Vec<Part> {
+        run.overlapping(range).iter().filter_map(|slice| Part::new(slice, range)).collect()
+    }
+
+    /// The last block of `run` below `key`.
+    pub(super) fn block_below(run: &OpenRun, key: &Key) -> Option<Block> {
+        let range = KeyRange { start: Key::new(), end: Some(key.clone()) };
+        let part = Part::new(run.overlapping(&range).last()?, &range)?;
+        Some(part.block(part.len() - 1))
+    }
+
+    /// The first block of `run` from `key` on.
+    pub(super) fn block_from(run: &OpenRun, key: &Key) -> Option<Block> {
+        let range = KeyRange { start: key.clone(), end: None };
+        Some(Part::new(run.overlapping(&range).first()?, &range)?.block(0))
+    }
+
+    pub(super) fn handle(&self) -> &Arc<TableHandle> {
+        &self.handle
+    }
+
+    pub(super) fn range(&self) -> &KeyRange {
+        &self.range
+    }
+
+    /// How many blocks: at least one.
+    pub(super) fn len(&self) -> usize {
+        self.points.len() + 1
+    }
+
+    /// The profile point at which block `index` ends; `None` for the last.
+    fn end_point(&self, index: usize) -> Option<&ProfilePoint> {
+        let point = self.points.start + index;
+        self.points.contains(&point).then(|| &self.handle.table().tree_table().profile[point])
+    }
+
+    /// Block `index`.
+    pub(super) fn block(&self, index: usize) -> Block {
+        let start_point = index.checked_sub(1).and_then(|before| self.end_point(before));
+        let end_point = self.end_point(index);
+        let start = start_point.map_or(&self.range.start, |point| &point.key).clone();
+        let end = match end_point {
+            Some(point) => Some(point.after.as_ref().unwrap_or(&point.key).clone()),
+            None => self.range.end.clone(),
+        };
+        let size = self.size(index);
+        Block { handle: Arc::clone(&self.handle), range: KeyRange { start, end }, size }
+    }
+
+    /// What block `index` holds.
+    pub(super) fn size(&self, index: usize) -> Size {
+        let table = self.handle.table().tree_table();
+        let below = |key: &Key| table.below(key);
+        let start_point = index.checked_sub(1).and_then(|before| self.end_point(before));
+        let start = start_point.map_or_else(|| below(&self.range.start), |point| point.below);
+        let end = match self.end_point(index) {
+            Some(point) => point.below,
+            None => self.range.end.as_ref().map_or(table.size, below),
+        };
+        end - start
+    }
+
+    /// Whether block `index` ends below `key`.
+    pub(super) fn ends_below(&self, index: usize, key: &[u8]) -> bool {
+        let end = match self.end_point(index) {
+            Some(point) => Some(point.after.as_ref().unwrap_or(&point.key)),
+            None => self.range.end.as_ref(),
+        };
+        end.is_some_and(|end| &end[..] <= key)
+    }
+}
+
+impl Block {
+    /// Whether this block lies directly behind `range` of the same `table`.
+    pub(super) fn follows(&self, table: &Arc<TableHandle>, range: &KeyRange) -> bool {
+        let Some(end) = range.end.as_ref().filter(|_| Arc::ptr_eq(&self.handle, table)) else {
+            return false;
+        };
+        if *end == self.range.start {
+            return true;
+        }
+        let profile = &table.table().tree_table().profile;
+        let at = profile.partition_point(|point| point.key < self.range.start);
+        profile.get(at).is_some_and(|point| {
+            point.key == self.range.start && point.after.as_ref().is_some_and(|after| after <= end)
+        })
+    }
+}
+
+/// Cursors that stay open: slices of a run come from few tables in turns.
+const CURSORS_MAX: usize = 8;
+
+/// Cursors over the tables that blocks are in.
+#[derive(Debug)]
+pub(super) struct Cursors {
+    open: Vec<(Arc<TableHandle>, TableCursor)>,
+    tally: Arc<ReadTally>,
+}
+
+impl Cursors {
+    /// None yet; what they will read is added to `tally`.
+    pub(super) fn new(tally: &Arc<ReadTally>) -> Cursors {
+        Cursors { open: Vec::new(), tally: Arc::clone(tally) }
+    }
+
+    /// A cursor over `table`, which becomes the [first](Cursors::first).
+    pub(super) fn over(&mut self, table: &Arc<TableHandle>) -> &mut TableCursor {
+        match self.open.iter().position(|(open, _)| Arc::ptr_eq(open, table)) {
+            Some(at) => self.open[..=at].rotate_right(1),
+            None => {
+                self.open.truncate(CURSORS_MAX - 1);
+                let cursor = table.table().cursor(CacheFill::No).tallied(&self.tally);
+                self.open.insert(0, (Arc::clone(table), cursor));
+            }
+        }
+        &mut self.open[0].1
+    }
+
+    /// The cursor used last.
+    pub(super) fn first(&self) -> Option<&TableCursor> {
+        self.open.first().map(|(_, cursor)| cursor)
+    }
+
+    /// The same, to be moved.
+    pub(super) fn first_mut(&mut self) -> Option<&mut TableCursor> {
+        self.open.first_mut().map(|(_, cursor)| cursor)
+    }
+
+    /// Stands on the first entry of `block`, and will read no other blocks.
+    pub(super) fn enter(&mut self, block: &Block) -> Result<&mut TableCursor> {
+        use crate::cursor::Cursor;
+        let cursor = self.over(&block.handle);
+        cursor.keep_within(block.range.clone());
+        cursor.seek(&block.range.start)?;
+        Ok(cursor)
+    }
+}

@@ -1,0 +1,72 @@
+//! Writing anew what is left of a table, so that its file can go.
+
+use super::execute::whole;
+use super::output::Output;
+use super::{Job, entry_size};
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::shared::Shared;
+use crate::table::{CacheFill, ReadTally};
+use crate::version::Version;
+use lsmith_tree::{Input, Key, KeyRange, Outcome, Slice, TableId, key_after};
+use std::sync::Arc;
+
+/// A slice of the output.
+enum Piece {
+    /// As it was.
+    Kept(Slice),
+    /// From a key to a key of the new table.
+    New(Key, Key),
+}
+
+impl Shared {
+    /// Copies the parts of `table` within the one input of the plan to a new table. All else stays
+    /// as it is. What came out, and the bytes read from files.
+    pub(super) fn rewrite(
+        &self,
+        job: &Job,
+        table: TableId,
+        version: &Version,
+        output: &mut Output<'_>,
+    ) -> Result<(Outcome, u64)> {
+        let Input { run, range } = &job.plan.inputs[0];
+        let open = version.disk_run(*run).expect("check_plan found every input");
+        let tally = Arc::new(ReadTally::default());
+        let (mut outcome, mut pieces) = (Outcome::default(), Vec::new());
+        for slice in open.run().clip(range) {
+            if slice.table().id != table {
+                outcome.reused += slice.size();
+                outcome.blocks.reused += slice.cell_count();
+                pieces.push(Piece::Kept(slice));
+                continue;
+            }
+            let mut cursor = open.parts(slice.range(), CacheFill::No).tallied(&tally).cursor();
+            cursor.seek_first()?;
+            let (mut first, mut last) = (None, Vec::new());
+            while let Some(entry) = cursor.entry() {
+                outcome.written += entry_size(&entry);
+                output.add(entry)?;
+                self.check_open(outcome.written.entries)?;
+                first.get_or_insert_with(|| Key::copy_from_slice(entry.key));
+                last.clear();
+                last.extend_from_slice(entry.key);
+                cursor.next()?;
+            }
+            pieces.extend(first.map(|first| Piece::New(first, Key::from(last))));
+        }
+        output.finish_table()?;
+        output.open_tables()?;
+        outcome.read = outcome.written + outcome.reused;
+        outcome.blocks.read = tally.blocks();
+        outcome.blocks.written = output.facts.iter().map(|facts| facts.data_blocks).sum();
+        let slice = |piece| match piece {
+            Piece::Kept(slice) => slice,
+            Piece::New(first, last) => {
+                let range = KeyRange { start: first, end: Some(key_after(&last)) };
+                whole(&output.handles[0]).clip(&range).expect("its entries are in the table")
+            }
+        };
+        outcome.slices = pieces.into_iter().map(slice).collect();
+        Ok((outcome, tally.bytes()))
+    }
+}

@@ -1,0 +1,134 @@
+//! A run in memory with what holds its entries.
+
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::memtable::{Sealed, Version};
+use crate::read::{ConcatCursor, Parts};
+use crate::version::Moment;
+use lsmith_tree::{KeyRange, Run};
+use std::sync::Arc;
+
+/// A run in memory. Plans may have taken parts of it: those are not visible through it any more.
+#[derive(Debug)]
+pub(crate) struct MemoryRun {
+    run: Arc<Run>,
+    sealed: Sealed,
+    /// Whether all entries are visible.
+    whole: bool,
+}
+
+impl MemoryRun {
+    /// `run`, whose entries `sealed` holds.
+    pub(crate) fn new(run: &Arc<Run>, sealed: Sealed) -> MemoryRun {
+        let whole = matches!(run.slices(), [slice] if slice.is_whole());
+        MemoryRun { run: Arc::clone(run), sealed, whole }
+    }
+
+    /// The run.
+    pub(crate) fn run(&self) -> &Arc<Run> {
+        &self.run
+    }
+
+    /// The version of `key` that shows at `moment`.
+    pub(crate) fn get(&self, key: &[u8], moment: Moment<'_>) -> Option<Version> {
+        if !self.whole && !shows(&self.run, key) {
+            return None;
+        }
+        match moment {
+            Moment::Latest(visible) => self.sealed.get_latest(key, visible),
+            Moment::Snapshot(seq) => self.sealed.get(key, seq),
+        }
+    }
+
+    /// A cursor over the visible entries within `range`.
+    pub(crate) fn cursor(&self, range: &KeyRange) -> Box<dyn Cursor> {
+        if self.whole && self.run.lies_within(range) {
+            return self.sealed.cursor();
+        }
+        let ranges = self.run.clip(range).map(|slice| slice.range().clone()).collect();
+        Box::new(ConcatCursor::new(MemoryParts { ranges, sealed: self.sealed.clone() }))
+    }
+}
+
+/// Whether `key` is visible through one of the slices of `run`.
+fn shows(run: &Run, key: &[u8]) -> bool {
+    let slices = run.slices();
+    let after = slices.partition_point(|slice| *slice.range().start <= *key);
+    after.checked_sub(1).is_some_and(|index| slices[index].range().contains(key))
+}
+
+/// Parts of a memory run, to be walked one after the other.
+struct MemoryParts {
+    ranges: Vec<KeyRange>,
+    sealed: Sealed,
+}
+
+impl Parts for MemoryParts {
+    type Cursor = Box<dyn Cursor>;
+
+    fn count(&self) -> usize {
+        self.ranges.len()
+    }
+
+    fn start(&self, index: usize) -> &[u8] {
+        &self.ranges[index].start
+    }
+
+    fn end(&self, index: usize) -> Option<&[u8]> {
+        self.ranges[index].end.as_deref()
+    }
+
+    fn source(&self, _: usize) -> usize {
+        0
+    }
+
+    fn open(&self, _: usize) -> Result<Box<dyn Cursor>> {
+        Ok(self.sealed.cursor())
+    }
+
+    fn enter(&self, _: usize, _: &mut Box<dyn Cursor>) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::EntryRef;
+    use crate::memtable::{FoldedBuilder, KeepFrom, Memtable};
+    use lsmith_tree::{EntryKind, RunId, SeqNo, Slice, TableId};
+
+    fn keys(memory: &MemoryRun, range: &str) -> Vec<String> {
+        let mut cursor = memory.cursor(&range.parse().unwrap());
+        cursor.seek_first().unwrap();
+        let mut keys = Vec::new();
+        while let Some(entry) = cursor.entry() {
+            keys.push(String::from_utf8(entry.key.to_vec()).unwrap());
+            cursor.next().unwrap();
+        }
+        keys
+    }
+
+    #[test]
+    fn what_plans_have_taken_is_not_seen_any_more() {
+        let memtable = Arc::new(Memtable::new());
+        let mut builder = FoldedBuilder::new(1, 4096);
+        for (number, key) in ["a", "c", "e", "g", "i"].iter().enumerate() {
+            let (seq, kind, value) = (SeqNo(number as u64 + 1), EntryKind::Put, b"v");
+            let version = Version { seq, kind, value: value[..].into() };
+            memtable.insert(key, version, KeepFrom(SeqNo(0)));
+            builder.add(EntryRef { key: key.as_bytes(), seq, kind, value });
+        }
+        let (folded, table) = builder.finish().unwrap();
+        assert_eq!(table.id, TableId(1));
+        let whole = Slice::whole(table);
+        let part = |range: &str| whole.clip(&range.parse().unwrap()).unwrap();
+        let run = Arc::new(Run::new(RunId(1), vec![part("..d"), part("f..g"), part("h..")]));
+        for sealed in [Sealed::Written(memtable), Sealed::Folded(Arc::new(folded))] {
+            let memory = MemoryRun::new(&run, sealed);
+            let seen = |key: &str| memory.get(key.as_bytes(), Moment::Snapshot(SeqNo(9))).is_some();
+            assert_eq!(["a", "c", "e", "g", "i"].map(seen), [true, true, false, false, true]);
+            assert_eq!(keys(&memory, ".."), ["a", "c", "i"]);
+            assert_eq!(keys(&memory, "b..h"), ["c"]);
+            assert_eq!(keys(&memory, "d..h"), [""; 0]);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The space of blocks that no slice shows.
+//!
+//! Promised: it is given back as holes in the files, not before the last reader of them is gone;
+//! where the device knows no holes, what is left of a table is written anew once less than the
+//! chosen part of it is needed. Statistics tell live, dead and given back bytes apart, also to who
+//! opens the store next, and nothing of this is taken for damage.
+
+use lsmith::env::{Env, MemEnv};
+use lsmith::{Event, Keyspace, KeyspaceStats, Observer, Store};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const DIR: &str = "/store";
+const POLICIES: [&str; 2] = ["choose_best(ratio=3, rate=0.2)", "mixed(ratio=3, rate=0.2)"];
+
+/// Counts plans of which the engine itself is the author.
+#[derive(Debug, Default)]
+struct Rewrites(AtomicU64);
+
+impl Observer for Rewrites {
+    fn on_event(&self, _: &str, event: &Event<'_>) {
+        if let Event::Committed { plan, .. } = event {
+            let own = plan.reason.to_string().starts_with("little of table");
+            self.0.fetch_add(u64::from(own), Relaxed);
+        }
+    }
+}
+
+fn open(env: &MemEnv, policy: &str, rewrites: &Arc<Rewrites>) -> (Store, Keyspace) {
+    let store = Store::builder(DIR).env(Arc::new(env.clone())).policy(policy).lockstep(true);
+    let store = store.memtable_bytes(64 << 10).rewrite_below(0.5);
+    let store = store.observer(Arc::clone(rewrites) as Arc<dyn Observer>).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    (store, space)
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Writes so that windows meet few blocks below: most are kept, of ever older tables.
+fn write(space: &Keyspace, map: &mut Map) {
+    for number in 0..12_000_u64 {
+        let key = format!("{:08}", number.wrapping_mul(2_654_435_761) % 8_000).into_bytes();
+        let value = vec![number as u8 | 1; 100];
+        space.put(&key, &value).unwrap();
+        map.insert(key, value);
+    }
+}
+
+fn check(store: &Store, space: &Keyspace, map: &Map) {
+    let found: Map =
+        space.iter().map(Result::unwrap).map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
+    assert!(found == *map);
+    let damage = store.verify().unwrap();
+    assert!(damage.is_empty(), "{damage:?}");
+}
+
+/// Checks what is told of space against the disk, and that there are holes.
+fn check_holes(env: &MemEnv, space: &Keyspace) {
+    let KeyspaceStats { table_bytes, live_bytes, dead_bytes, punched_bytes, .. } = space.stats();
+    assert_eq!(on_disk(env), (table_bytes, table_bytes + punched_bytes));
+    assert_eq!(table_bytes, live_bytes + dead_bytes);
+    assert!(punched_bytes > 50_000, "{punched_bytes} bytes beside {table_bytes}");
+}
+
+/// Bytes that tables take of the disk, and the lengths of their files.
+fn on_disk(env: &MemEnv) -> (u64, u64) {
+    let dir = Path::new(DIR);
+    let names = env.list(dir).unwrap().into_iter().filter(|name| name.ends_with(".table"));
+    let paths: Vec<_> = names.map(|name| dir.join(name)).collect();
+    let held = paths.iter().map(|path| env.held_bytes(path).unwrap()).sum();
+    (held, paths.iter().map(|path| env.file_bytes(path).unwrap()).sum())
+}
+
+#[test]
+fn dead_blocks_become_holes_and_are_told() {
+    for policy in POLICIES {
+        let (env, rewrites) = (MemEnv::new(), Arc::new(Rewrites::default()));
+        let (store, space) = open(&env, policy, &rewrites);
+        let mut map = Map::new();
+        write(&space, &mut map);
+        check(&store, &space, &map);
+        check_holes(&env, &space);
+        assert_eq!(rewrites.0.load(Relaxed), 0, "{policy}: holes are enough");
+        drop((store, space));
+
+        let (store, space) = open(&env, policy, &rewrites);
+        check(&store, &space, &map);
+        check_holes(&env, &space);
+    }
+}
+
+/// Blocks that an iterator may still read stay as long as it does, and go with it.
+#[test]
+fn holes_wait_for_readers() {
+    let (env, rewrites) = (MemEnv::new(), Arc::new(Rewrites::default()));
+    let (store, space) = open(&env, POLICIES[0], &rewrites);
+    let mut map = Map::new();
+    write(&space, &mut map);
+    let before = space.stats();
+    let (iter, expected) = (space.iter(), map.clone());
+    write(&space, &mut map);
+    let meanwhile = space.stats();
+    assert!(meanwhile.dead_bytes > before.dead_bytes + 50_000, "{before:?} {meanwhile:?}");
+    let found: Map = iter.map(Result::unwrap).map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
+    assert!(found == expected);
+    let after = space.stats();
+    assert!(after.dead_bytes + 50_000 < meanwhile.dead_bytes, "{meanwhile:?} {after:?}");
+    check(&store, &space, &map);
+}
+
+#[test]
+fn without_holes_what_is_left_of_a_table_is_written_anew() {
+    for policy in POLICIES {
+        let env = MemEnv::new().without_punching();
+        let rewrites = Arc::new(Rewrites::default());
+        let (store, space) = open(&env, policy, &rewrites);
+        let mut map = Map::new();
+        write(&space, &mut map);
+        check(&store, &space, &map);
+        let stats = space.stats();
+        assert!(rewrites.0.load(Relaxed) > 0, "{policy}: nothing was written anew");
+        assert_eq!(stats.punched_bytes, 0);
+        assert_eq!(on_disk(&env), (stats.table_bytes, stats.table_bytes));
+        assert!(stats.live_bytes * 2 > stats.table_bytes, "{policy}: {stats:?}");
+        drop((store, space));
+        let (store, space) = open(&env, policy, &rewrites);
+        check(&store, &space, &map);
+    }
+}
