@@ -22,8 +22,14 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Simulate a policy without a disk
     Simulate(SimulateArgs),
+    /// Say by formula what a policy costs
+    Model(ModelArgs),
+    /// Find the best policy and parameters for a workload
+    Tune(TuneArgs),
     /// Run a workload on the real store under one policy; the store stays
     Run(RunArgs),
+    /// Measure a figure of a paper anew, and judge what the paper says of it
+    Reproduce(ReproduceArgs),
     /// List every policy with its parameters, defaults and source
     Policies,
     /// Look into a store, or work on it
@@ -78,6 +84,48 @@ pub(crate) struct SimulateArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ModelArgs {
+    /// The formula, such as 'leveldb' or 'cola(ratio=3)' [default: list all]
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) policy: Option<String>,
+    /// How many keys there are
+    #[arg(long, default_value = "100M", value_name = "N", value_parser = count)]
+    pub(crate) keys: u64,
+    /// Skew of requests over keys, 0 to 1.6; 0 for all keys equally often
+    #[arg(long, default_value = "0", value_name = "S")]
+    pub(crate) zipf: f64,
+    /// Logical bytes of an entry
+    #[arg(long, default_value = "1000B", value_name = "BYTES", value_parser = bytes)]
+    pub(crate) item: u64,
+    #[command(flatten)]
+    pub(crate) memtable: Memtable,
+    /// Requests in all, for costs that grow with them [default: one per key]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) requests: Option<u64>,
+    /// Bits of filter per key; 0 for none
+    #[arg(long, default_value = "10", value_name = "BITS", value_parser = bits)]
+    pub(crate) filter_bits: f64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TuneArgs {
+    /// The workload, such as 'churn(keys=100M, ops=1G)'
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) workload: String,
+    /// Most runs that a lookup must consider, mean over time
+    #[arg(long, value_name = "RUNS", value_parser = cost_max)]
+    pub(crate) read_cost_max: Option<f64>,
+    /// Most bytes held per live byte, mean over time
+    #[arg(long, value_name = "RATIO", value_parser = cost_max)]
+    pub(crate) space_cost_max: Option<f64>,
+    /// Memory for memtables and filters [default: what `--memtable` and 10 bits per key take]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "bytes")]
+    pub(crate) memory: Option<u64>,
+    #[command(flatten)]
+    pub(crate) memtable: Memtable,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The policy, such as 'leveled(ratio=8)'
     #[arg(long, value_name = "SPEC")]
@@ -95,6 +143,18 @@ pub(crate) struct RunArgs {
     /// tree has come to rest
     #[arg(long)]
     pub(crate) free: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReproduceArgs {
+    /// The figure, such as thonangi-fig2, or `list` [default: list]
+    pub(crate) figure: Option<String>,
+    /// Fewer points at a smaller scale: less than a minute
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Draw the figure as well, into FIGURE.svg, or FIGURE-a.svg and so on, in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -177,6 +237,18 @@ fn bytes(text: &str) -> Result<u64, String> {
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Bits per key, 0 for none.
+fn bits(text: &str) -> Result<f64, String> {
+    let bits = text.parse().ok().filter(|bits| (0.0..=64.0).contains(bits));
+    bits.ok_or_else(|| "expected a number from 0 to 64".to_owned())
+}
+
+/// A limit on a cost, which is never below 0.
+fn cost_max(text: &str) -> Result<f64, String> {
+    let cost = text.parse().ok().filter(|cost: &f64| cost.is_finite() && *cost > 0.0);
+    cost.ok_or_else(|| "expected a number above 0".to_owned())
 }
 
 /// A count that is not 0.

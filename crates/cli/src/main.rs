@@ -25,7 +25,10 @@ fn main() -> ExitCode {
     let done = match &cli.command {
         Command::Compare(args) => commands::compare(args, cli.json),
         Command::Simulate(args) => commands::simulate(args, cli.json),
+        Command::Model(args) => commands::model(args, cli.json),
+        Command::Tune(args) => commands::tune(args, cli.json),
         Command::Run(args) => commands::run(args, cli.json),
+        Command::Reproduce(args) => commands::reproduce(args, cli.json),
         Command::Policies => commands::policies(cli.json),
         Command::Db(args) => commands::db(args, cli.json),
     };

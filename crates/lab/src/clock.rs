@@ -13,7 +13,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// Starts now.
     pub(crate) fn start() -> Clock {
-        Clock { start: Instant::now(), cpu_start: cpu_seconds() }
+        Clock { start: Instant::now(), cpu_start: seconds_of(ClockId::ProcessCPUTime) }
     }
 
     /// Seconds since the start.
@@ -23,11 +23,16 @@ impl Clock {
 
     /// CPU seconds that the whole process has taken since the start, user and system.
     pub(crate) fn cpu_seconds(&self) -> f64 {
-        cpu_seconds() - self.cpu_start
+        seconds_of(ClockId::ProcessCPUTime) - self.cpu_start
     }
 }
 
-fn cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
+/// CPU seconds that this thread has taken so far, user and system.
+pub(crate) fn thread_cpu_seconds() -> f64 {
+    seconds_of(ClockId::ThreadCPUTime)
+}
+
+fn seconds_of(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

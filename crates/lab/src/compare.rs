@@ -1,12 +1,12 @@
 //! Policies side by side: on the real store, and as simulations predict them.
 
 use crate::progress::Progress;
-use crate::report::{Costs, EngineReport, SimulationReport};
+use crate::report::{Costs, EngineReport, Optimum, SimulationReport};
 use crate::run::{Options, run};
-use crate::simulate::{Content, simulate};
+use crate::simulate::{Content, Simulated, simulate};
 use anyhow::Context;
 use lsmith_policy::MergePolicy;
-use lsmith_sim::KeyedWorkload;
+use lsmith_sim::{FluidWorkload, KeyedWorkload};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,12 +24,13 @@ pub struct Row {
     pub keyed: SimulationReport,
     /// By size alone, as many flushes as the store has made.
     pub unit: SimulationReport,
-    /// By expected sizes. Always `None`: nothing computes it.
+    /// By expected sizes. `None` for workloads of which they are not known.
     pub fluid: Option<SimulationReport>,
     /// By formula. Always `None`: nothing computes it.
     pub model: Option<SimulationReport>,
-    /// The least that any policy could cost. Always `None`: nothing computes it.
-    pub optimum: Option<SimulationReport>,
+    /// The least that any policy could cost with as many runs as this one, for the same flushes.
+    /// `None` for policies that leave a part of memory where it is.
+    pub optimum: Option<Optimum>,
     /// How far the predictions are off.
     pub errors: Errors,
 }
@@ -41,6 +42,8 @@ pub struct Errors {
     pub keyed: PredictionErrors,
     /// Those of the unit simulation.
     pub unit: PredictionErrors,
+    /// Those of the fluid simulation.
+    pub fluid: Option<PredictionErrors>,
 }
 
 /// For each figure (predicted - measured) / measured; `None` where the store measured 0 or
@@ -122,24 +125,28 @@ impl Comparison<'_> {
                 progress.advance(done);
             };
             let memtable_bytes = self.options.memtable_bytes;
-            let simulated = simulate(policy, content, memtable_bytes, &mut on_rest)?;
-            anyhow::Ok(simulated.report)
+            anyhow::Ok(simulate(policy, content, memtable_bytes, &mut on_rest)?)
         };
-        let keyed = predict(&Content::Keyed(self.workload))?;
-        let unit = predict(&Content::Unit { flushes })?;
+        let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
+        let unit = predict(&Content::Unit { flushes })?.report;
+        let fluid = FluidWorkload::new(workload).ok();
+        let fluid = fluid.map(|fluid| predict(&Content::Fluid(&fluid))).transpose()?;
+        let fluid = fluid.map(|simulated| simulated.report);
+        let write_cost = engine.costs.write_cost_system;
         Ok(Row {
             workload: workload.spec().to_string(),
             errors: Errors {
                 keyed: PredictionErrors::of(&keyed.costs, &engine.costs),
                 unit: PredictionErrors::of(&unit.costs, &engine.costs),
+                fluid: fluid.map(|fluid| PredictionErrors::of(&fluid.costs, &engine.costs)),
             },
             policy: spec,
             engine,
             keyed,
             unit,
-            fluid: None,
+            fluid,
             model: None,
-            optimum: None,
+            optimum: optimum.map(|optimum| optimum.against(write_cost)),
         })
     }
 }

@@ -1,8 +1,11 @@
 //! Experiments: the same workload on the real store and through simulations.
 //!
 //! * [`run`]: one workload on the store under one policy, with everything counted.
-//! * [`simulate`]: one policy in unit or keyed content.
+//! * [`simulate`]: one policy in unit, keyed or fluid content.
 //! * [`Comparison`]: both side by side for many policies, with prediction errors.
+//! * [`model`]: what formulas say of a policy.
+//! * [`mod@tune`]: the best policy and parameters for a workload, under limits.
+//! * [`reproduce`]: figures of papers, measured anew.
 //! * [`FileInputs`]: the files that workloads name. [`Progress`]: for whoever waits.
 //!
 //! Reports are values that print themselves as JSON; the names of their fields are a contract.
@@ -25,18 +28,22 @@ mod clock;
 mod compare;
 mod inputs;
 mod meter;
+mod model;
 mod play;
 mod progress;
 mod report;
+pub mod reproduce;
 mod run;
 mod simulate;
+pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
 pub use inputs::FileInputs;
 pub use meter::Mode;
+pub use model::{FormulaInfo, ModelSettings, ModelStage, Modelled, PointRead, formulas, model};
 pub use progress::{NoProgress, Progress};
 pub use report::{
-    Costs, EngineReport, LogicalBytes, Lookups, Phase, PhysicalBytes, ReadCost, Settings,
+    Costs, EngineReport, LogicalBytes, Lookups, Optimum, Phase, PhysicalBytes, ReadCost, Settings,
     SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};

@@ -35,6 +35,8 @@ pub(crate) struct Meter {
     mode: Mode,
     /// Logical bytes of all newest versions that are not deleted, the write under way included.
     live_bytes: AtomicU64,
+    /// Logical bytes of all requests that write, the one under way included.
+    requested_bytes: AtomicU64,
     /// Memtables sealed.
     sealed: AtomicU64,
     state: Mutex<State>,
@@ -70,12 +72,18 @@ pub(crate) struct Measured {
 impl Meter {
     pub(crate) fn new(mode: Mode) -> Meter {
         let zero = || AtomicU64::new(0);
-        Meter { mode, live_bytes: zero(), sealed: zero(), state: Mutex::default() }
+        let (live_bytes, requested_bytes, sealed) = (zero(), zero(), zero());
+        Meter { mode, live_bytes, requested_bytes, sealed, state: Mutex::default() }
     }
 
     /// Notes how much will be live once the write that comes next is done.
     pub(crate) fn set_live_bytes(&self, bytes: u64) {
         self.live_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that a request is to write an entry of so many logical bytes.
+    pub(crate) fn request(&self, bytes: u64) {
+        self.requested_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// How many memtables have been sealed.
@@ -101,6 +109,7 @@ impl Observer for Meter {
         match event {
             Event::Sealed { .. } => {
                 self.sealed.fetch_add(1, Ordering::Relaxed);
+                state.figures.requested(self.requested_bytes.load(Ordering::Relaxed));
                 state.figures.sealed(live_bytes);
             }
             Event::Committed { before, edit, tree, bytes_at_peak, table_bytes, .. } => {

@@ -3,6 +3,7 @@
 use crate::meter::Meter;
 use anyhow::Context;
 use lsmith::Keyspace;
+use lsmith_tree::logical_bytes;
 use lsmith_workload::{LiveBytes, Op, OpKind, Workload, fill_value, value_seed};
 
 /// Carries out operations one by one, with real values that don't compress.
@@ -47,6 +48,7 @@ impl<'a> Player<'a> {
             // Before the write, which may seal the memtable that it fills.
             self.live.observe(op, self.key.len());
             self.meter.set_live_bytes(self.live.bytes());
+            self.meter.request(logical_bytes(self.key.len(), op.value_bytes as usize));
         }
         if op.writes_value() {
             self.make_value(op);

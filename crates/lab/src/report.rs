@@ -4,6 +4,7 @@
 
 use crate::meter::Measured;
 use lsmith::StoreStats;
+use lsmith_model::optimum::least_of_sizes;
 use lsmith_sim::{Figures, Parts};
 use serde::Serialize;
 
@@ -27,7 +28,15 @@ pub struct Costs {
     pub space_cost_peak: Option<f64>,
     /// The worst moment of each flush, averaged over flushes.
     pub space_cost_mean: Option<f64>,
-    /// Memtables that left memory.
+    /// Data blocks written below memory per 10^6 logical bytes of writing requests.
+    pub write_cost_blocks: f64,
+    /// Data blocks written below memory.
+    pub blocks_written: u64,
+    /// Data blocks that merges kept as they were.
+    pub blocks_reused: u64,
+    /// Memtables sealed.
+    pub sealed: u64,
+    /// Memtables that left memory as a whole.
     pub flushes: u64,
     /// Merges, flushes to a run of their own not included.
     pub merges: u64,
@@ -45,6 +54,10 @@ impl Costs {
             runs_max: figures.runs_max,
             space_cost_peak: Some(figures.space_cost_peak),
             space_cost_mean: Some(figures.space_cost_mean),
+            write_cost_blocks: figures.write_cost_blocks,
+            blocks_written: figures.parts.blocks_written,
+            blocks_reused: figures.parts.blocks_reused,
+            sealed: figures.parts.sealed,
             flushes: figures.parts.flushes,
             merges: figures.parts.merges,
             moves: figures.parts.moves,
@@ -294,4 +307,37 @@ pub struct SimulationReport {
     pub bytes: LogicalBytes,
     /// Seconds by the clock on the wall.
     pub seconds: f64,
+}
+
+/// The least `write_cost_system` that any policy could have with as many flushes of the same sizes
+/// and at most as many runs on storage, if no key were written twice. Where keys are, merges write
+/// less than they take and a policy may stay below.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Optimum {
+    /// Most runs on storage after a flush.
+    pub runs_max: u64,
+    /// The least cost.
+    pub write_cost_system: f64,
+    /// Whether a schedule of merges exists that costs just this; else it is a bound from below.
+    pub is_exact: bool,
+    /// (the policy's cost - the least) / the least.
+    pub above: f64,
+}
+
+impl Optimum {
+    /// For flushes of `flush_bytes` each, in order, under a policy that had the costs and most runs
+    /// given.
+    pub(crate) fn of(write_cost_system: f64, runs_max: u64, flush_bytes: &[u64]) -> Optimum {
+        let least = least_of_sizes(flush_bytes, runs_max);
+        let flushed: u64 = flush_bytes.iter().sum();
+        let least_cost = if flushed == 0 { 0.0 } else { 1.0 + least.merged / flushed as f64 };
+        let above = if flushed == 0 { 0.0 } else { write_cost_system / least_cost - 1.0 };
+        let is_exact = least.is_exact;
+        Optimum { runs_max, write_cost_system: least_cost, is_exact, above }
+    }
+
+    /// The same bound against another cost.
+    pub(crate) fn against(self, write_cost_system: f64) -> Optimum {
+        Optimum { above: write_cost_system / self.write_cost_system - 1.0, ..self }
+    }
 }

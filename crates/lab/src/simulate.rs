@@ -1,9 +1,12 @@
 //! One workload, or none, through a simulation.
 
 use crate::clock::Clock;
-use crate::report::{Costs, LogicalBytes, SimulationReport};
+use crate::report::{Costs, LogicalBytes, Optimum, SimulationReport};
 use lsmith_policy::{MergePolicy, Shape};
-use lsmith_sim::{Event, KeyedWorkload, SimError, Simulation, simulate_keyed, simulate_unit};
+use lsmith_sim::{
+    Event, FluidWorkload, KeyedWorkload, SimError, Simulation, simulate_fluid, simulate_keyed,
+    simulate_unit,
+};
 use lsmith_tree::Tree;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
@@ -18,6 +21,8 @@ pub enum Content<'a> {
     },
     /// The keys of a workload, up to its limit on flushes.
     Keyed(&'a KeyedWorkload),
+    /// Expected sizes, up to the workload's limit on flushes.
+    Fluid(&'a FluidWorkload),
 }
 
 impl Content<'_> {
@@ -27,6 +32,7 @@ impl Content<'_> {
         match self {
             Content::Unit { .. } => "unit",
             Content::Keyed(_) => "keyed",
+            Content::Fluid(_) => "fluid",
         }
     }
 }
@@ -50,7 +56,7 @@ impl Serialize for Amount {
 pub struct Simulated {
     /// The policy, spelled out.
     pub policy: String,
-    /// `unit` or `keyed`.
+    /// `unit`, `keyed` or `fluid`.
     pub content: &'static str,
     /// The workload, spelled out, where there is one.
     pub workload: Option<String>,
@@ -59,6 +65,9 @@ pub struct Simulated {
     /// The figures.
     #[serde(flatten)]
     pub report: SimulationReport,
+    /// The least that any policy could cost with as many runs, where nothing overlaps. `None` for
+    /// policies that leave a part of memory where it is.
+    pub optimum: Option<Optimum>,
     /// The sizes of the runs on storage at the end, oldest first: in flushes in unit content, else
     /// in logical bytes. Only of policies that build runs, not levels.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,10 +90,13 @@ pub fn simulate(
     on_rest: &mut dyn FnMut(&Tree),
 ) -> Result<Simulated, SimError> {
     let clock = Clock::start();
-    let mut observe = |event: Event<'_>| {
-        if let Event::Rest { tree } = event {
-            on_rest(tree);
+    let mut flush_bytes = Vec::new();
+    let mut observe = |event: Event<'_>| match event {
+        Event::Sealed { tree } => {
+            flush_bytes.extend(tree.memory().runs().first().map(|run| run.bytes()));
         }
+        Event::Rest { tree } => on_rest(tree),
+        Event::Merge { .. } => {}
     };
     let simulation = match content {
         Content::Unit { flushes } => {
@@ -93,11 +105,12 @@ pub fn simulate(
             simulate_unit(policy, flushes, memtable_bytes, &mut observe)?
         }
         Content::Keyed(workload) => simulate_keyed(policy, workload, memtable_bytes, &mut observe)?,
+        Content::Fluid(workload) => simulate_fluid(policy, workload, memtable_bytes, &mut observe)?,
     };
     let seconds = clock.seconds();
     let unit_bytes = match content {
         Content::Unit { .. } => memtable_bytes,
-        Content::Keyed(_) => 1,
+        Content::Keyed(_) | Content::Fluid(_) => 1,
     };
     let amounts = |bytes: Vec<u64>| {
         let amount = |bytes| Amount(bytes as f64 / unit_bytes as f64);
@@ -110,12 +123,22 @@ pub fn simulate(
         workload: match content {
             Content::Unit { .. } => None,
             Content::Keyed(workload) => Some(workload.workload().spec().to_string()),
+            Content::Fluid(workload) => workload.spec().map(ToString::to_string),
         },
         memtable_bytes,
+        optimum: match policy.wants_blocks() {
+            true => None,
+            false => Some(optimum(&simulation, &flush_bytes)),
+        },
         report: report(&simulation, seconds),
         sizes_oldest_first: amounts(simulation.run_bytes_oldest_first()).filter(|_| !leveled),
         levels: amounts(simulation.level_bytes()).filter(|_| leveled),
     })
+}
+
+fn optimum(simulation: &Simulation, flush_bytes: &[u64]) -> Optimum {
+    let figures = &simulation.figures;
+    Optimum::of(figures.write_cost_system, figures.runs_max, flush_bytes)
 }
 
 fn report(simulation: &Simulation, seconds: f64) -> SimulationReport {

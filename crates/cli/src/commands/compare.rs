@@ -52,7 +52,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-const HEADER: [&str; 13] = [
+const HEADER: [&str; 16] = [
     "\npolicy",
     "write\neager",
     "write\nsystem",
@@ -60,6 +60,9 @@ const HEADER: [&str; 13] = [
     "error\n%",
     "keyed\nsays",
     "error\n%",
+    "fluid\nsays",
+    "error\n%",
+    "above\nleast %",
     "write\nuser",
     "read\nmean",
     "error\n%",
@@ -72,7 +75,9 @@ const LEGEND: &str = "\
 write: bytes written over bytes flushed. eager: only runs that are there after a flush and were
   not before. system: every flush and every merge output. user: all bytes really written, log and
   metadata included, over keys and values of the user.
-unit, keyed: what these simulations say that system will be, and how far they are off.
+unit, keyed, fluid: what these simulations say that system will be, and how far they are off.
+above least: system over the least that any policy could have had with as many runs, if no key
+  were written twice; where keys are, a policy may be below.
 read: runs that a lookup must consider, mean over flushes, and how far the keyed simulation is off.
 space: bytes of all tables over live bytes at the worst moment.
 Store and simulations ran in lockstep: each write waited until the tree had come to rest. Flushes
@@ -89,6 +94,9 @@ fn shown(rows: &[Row]) -> String {
             percent(errors.unit.write_cost_system),
             cost(row.keyed.costs.write_cost_system),
             percent(errors.keyed.write_cost_system),
+            cost_if_known(row.fluid.map(|fluid| fluid.costs.write_cost_system)),
+            percent(errors.fluid.and_then(|fluid| fluid.write_cost_system)),
+            percent(row.optimum.map(|optimum| optimum.above)),
             cost_if_known(engine.write_cost_user),
             cost(engine.costs.read_cost_mean),
             percent(errors.keyed.read_cost_mean),

@@ -27,6 +27,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
 /// The figures that store and simulations share, one per row.
 pub(crate) fn cost_rows(costs: &Costs) -> Vec<Vec<String>> {
     let rows = [
+        ("sealed", costs.sealed.to_string()),
         ("flushes", costs.flushes.to_string()),
         ("merges", costs.merges.to_string()),
         ("moves", costs.moves.to_string()),
@@ -37,6 +38,9 @@ pub(crate) fn cost_rows(costs: &Costs) -> Vec<Vec<String>> {
         ("runs_max", costs.runs_max.to_string()),
         ("space_cost_peak", cost_if_known(costs.space_cost_peak)),
         ("space_cost_mean", cost_if_known(costs.space_cost_mean)),
+        ("write_cost_blocks", cost(costs.write_cost_blocks)),
+        ("blocks_written", costs.blocks_written.to_string()),
+        ("blocks_reused", costs.blocks_reused.to_string()),
     ];
     rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
 }

@@ -6,33 +6,47 @@ use crate::bars::Bars;
 use crate::failure::{bad_argument, tell};
 use crate::output::{Output, print_json};
 use crate::specs;
-use crate::table::{short, table};
+use crate::table::{cost, percent, short, table};
 use lsmith_lab::{Content, Progress, Simulated, simulate as simulate_in_lab};
-use lsmith_sim::KeyedWorkload;
+use lsmith_sim::{FluidWorkload, KeyedWorkload};
 use lsmith_spec::SpecError;
 use lsmith_tree::Tree;
+use lsmith_workload::Workload;
 
 /// Logical bytes of a record of the default workload, at least.
 const RECORD_BYTES: u64 = 1000;
 
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let policy = specs::policy(&args.policy)?;
-    let keyed;
+    let (keyed, fluid);
     let content = match args.content.as_str() {
         "unit" if args.workload.is_some() => {
-            let told = "unit content counts by size alone: a workload needs `--content keyed`";
+            let told =
+                "unit content counts by size alone: a workload needs `--content keyed` or `fluid`";
+            return Err(bad_argument(told));
+        }
+        "unit" if policy.wants_blocks() => {
+            let told = format!(
+                "{} counts in blocks: it needs `--content keyed` or `fluid`",
+                policy.spec()
+            );
             return Err(bad_argument(told));
         }
         "unit" => Content::Unit { flushes: args.flushes },
         "keyed" => {
-            keyed = keyed_workload(args)?;
+            keyed = KeyedWorkload::new(workload(args)?);
             Content::Keyed(&keyed)
         }
         "fluid" => {
-            return Err(bad_argument("fluid content is not there yet; choose `unit` or `keyed`"));
+            fluid = FluidWorkload::new(&workload(args)?).map_err(bad_argument)?;
+            Content::Fluid(&fluid)
         }
         other => {
-            return Err(bad_argument(SpecError::unknown("content", other, &["unit", "keyed"])));
+            return Err(bad_argument(SpecError::unknown(
+                "content",
+                other,
+                &["unit", "keyed", "fluid"],
+            )));
         }
     };
 
@@ -52,9 +66,9 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let simulated = simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_rest)?;
     drop(bars);
     printed?;
-    let flushes = simulated.report.costs.flushes;
-    if flushes < args.flushes {
-        tell(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
+    let sealed = simulated.report.costs.sealed;
+    if sealed < args.flushes {
+        tell(&format!("the workload ended after {sealed} of {} flushes", args.flushes));
     }
     if json {
         return print_json(&simulated);
@@ -63,19 +77,25 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-fn keyed_workload(args: &SimulateArgs) -> anyhow::Result<KeyedWorkload> {
+fn workload(args: &SimulateArgs) -> anyhow::Result<Workload> {
     let enough = || {
         let keys = args.flushes.saturating_mul(args.memtable.bytes) / RECORD_BYTES + 1;
         format!("load(keys={keys}, value={RECORD_BYTES}B)")
     };
     let spec = args.workload.clone().unwrap_or_else(enough);
-    Ok(KeyedWorkload::new(specs::workload_of_flushes(&spec, args.flushes)?))
+    specs::workload_of_flushes(&spec, args.flushes)
 }
 
 fn shown(simulated: &Simulated) -> String {
     let mut rows = vec![vec!["policy".to_owned(), simulated.policy.clone()]];
     rows.extend(simulated.workload.iter().map(|spec| vec!["workload".to_owned(), spec.clone()]));
     rows.extend(cost_rows(&simulated.report.costs));
+    if let Some(optimum) = &simulated.optimum {
+        let about = if optimum.is_exact { "" } else { "at least " };
+        let least = format!("{about}{}", cost(optimum.write_cost_system));
+        rows.push(vec![format!("least write_cost_system, {} runs", optimum.runs_max), least]);
+        rows.push(vec!["above it, %".to_owned(), percent(Some(optimum.above))]);
+    }
     rows.push(vec!["seconds".to_owned(), short(simulated.report.seconds)]);
     let unit = if simulated.content == "unit" { "flushes" } else { "bytes" };
     if let Some(sizes) = &simulated.sizes_oldest_first {

@@ -21,7 +21,12 @@ fn unknown_names_are_told_with_the_nearest_known() {
     bad(&["compare", "--workload", "load(kys=5)"], "did you mean `keys`?");
     bad(&["compare", "--workload", "load(order=hash)"], "did you mean `hashed`?");
     bad(&["simulate", "--policy", "none", "--flushes", "1", "--content", "kyed"], "`keyed`?");
-    bad(&["simulate", "--policy", "none", "--flushes", "1", "--content", "fluid"], "not there yet");
+    let sorted = "load(keys=1k, order=sequential)";
+    let fluid = ["--content", "fluid", "--workload", sorted];
+    bad(
+        &[&["simulate", "--policy", "none", "--flushes", "1"], &fluid[..]].concat(),
+        "expected sizes",
+    );
     bad(&["db", "somewhere", "gett", "key"], "did you mean `get`?");
     bad(&["db", "somewhere", "policy", "binomal"], "did you mean `binomial`?");
 }
@@ -114,11 +119,11 @@ fn what_is_no_store_is_told_apart() {
     fine(&["db", newer, "put", "k", "v"]);
     let current = format!("{newer}/CURRENT");
     let text = fs::read_to_string(&current).unwrap();
-    assert!(text.starts_with("lsmith store, format 1"), "{text}");
-    fs::write(&current, text.replace("format 1", "format 2")).unwrap();
+    assert!(text.starts_with("lsmith store, format 2"), "{text}");
+    fs::write(&current, text.replace("format 2", "format 3")).unwrap();
     for command in [&["stats"][..], &["put", "k", "w"], &["verify"]] {
         let line = refused(1, &[&["db", newer], command].concat());
-        assert!(line.contains("format 2") && line.contains("CURRENT"), "{line}");
+        assert!(line.contains("format 3") && line.contains("CURRENT"), "{line}");
     }
     fs::write(&current, text).unwrap();
     assert_eq!(fine(&["db", newer, "get", "k"]), "v\n", "nothing was lost");

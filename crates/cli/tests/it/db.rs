@@ -92,6 +92,8 @@ fn a_store_can_be_looked_into() {
     let stats = json(&["db", db, "stats"]);
     assert_eq!((&stats["policy"], &stats["runs"]), (&json!("none"), &json!(4)));
     assert_eq!(stats["keyspaces"], json!(["default"]));
+    assert_eq!((&stats["dead_bytes"], &stats["punched_bytes"]), (&json!(0), &json!(0)));
+    assert_eq!(stats["live_bytes"], stats["table_bytes"]);
     assert!(fine(&["db", db, "stats"]).contains("logical_bytes"));
     let tree = json(&["db", db, "tree"])["tree"].as_str().unwrap().to_owned();
     assert_eq!(tree.trim_end(), fine(&["db", db, "tree"]).trim_end());

@@ -6,3 +6,6 @@ mod bad_input;
 mod command;
 mod db;
 mod lab;
+mod model;
+mod reproduce;
+mod tune;

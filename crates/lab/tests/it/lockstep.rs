@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 /// What is carried out, in order: the plan and what it did.
 type Steps = Vec<(String, String)>;
 
-/// Every policy of the registry in its variants.
+/// Every policy that merges whole tables, in its variants.
 const POLICIES: &[&str] = &[
     "none",
     "bigtable(k=3)",
@@ -44,8 +44,23 @@ const POLICIES: &[&str] = &[
     "leveled(ratio=3, l0=3, table=100KiB)",
 ];
 
+/// Every policy that counts in blocks, in its variants.
+const BLOCK_POLICIES: &[&str] = &[
+    "full(ratio=3)",
+    "rr(ratio=3, rate=0.2)",
+    "choose_best(ratio=3, rate=0.2)",
+    "test_mixed(ratio=3, rate=0.2)",
+    "mixed(ratio=3, rate=0.2)",
+    "rr(ratio=3, rate=0.2, reuse=false)",
+    "choose_best(ratio=3, rate=0.2, reuse=false)",
+    "choose_best(ratio=4, rate=0.1, piece=16kB)",
+    "choose_best(ratio=3, rate=0.2, slices_max=4)",
+];
+
 #[derive(Debug, Default)]
 struct Recorder {
+    /// Whether blocks are told.
+    blocks: bool,
     steps: Mutex<Steps>,
     bytes: Mutex<(u64, u64)>,
 }
@@ -53,7 +68,7 @@ struct Recorder {
 impl Observer for Recorder {
     fn on_event(&self, _: &str, event: &Event<'_>) {
         if let Event::Committed { plan, edit, bytes_written, .. } = event {
-            self.steps.lock().unwrap().push((plan.to_string(), told(edit)));
+            self.steps.lock().unwrap().push((plan.to_string(), told(edit, self.blocks)));
             let mut bytes = self.bytes.lock().unwrap();
             bytes.0 +=
                 edit.counters.iter().map(|(_, counters)| counters.bytes_written).sum::<u64>();
@@ -62,20 +77,20 @@ impl Observer for Recorder {
     }
 }
 
-/// What an edit did, without what only the store knows: blocks, and what it counts for versions
-/// that were overwritten while in memory (entries read, tombstones dropped).
-fn told(edit: &TreeEdit) -> String {
-    let unknown = Counters::default();
-    let counters: Vec<_> = edit
-        .counters
-        .iter()
-        .map(|&(level, counters)| {
-            let Counters { entries_in, blocks_in, blocks_written, blocks_reused, .. } = unknown;
-            let known =
-                Counters { entries_in, blocks_in, blocks_written, blocks_reused, ..counters };
-            (level, known)
-        })
-        .collect();
+/// What an edit did, without what only the store knows: blocks read, what it counts for versions
+/// that were overwritten while in memory (entries read, tombstones dropped), and blocks written and
+/// kept unless they are asked for.
+fn told(edit: &TreeEdit, blocks: bool) -> String {
+    let known = |counters: Counters| {
+        let unknown = Counters::default();
+        let Counters { entries_in, blocks_in, blocks_written, blocks_reused, .. } = unknown;
+        match blocks {
+            true => Counters { blocks_in, ..counters },
+            false => Counters { entries_in, blocks_in, blocks_written, blocks_reused, ..counters },
+        }
+    };
+    let counters = edit.counters.iter().map(|(level, counters)| (level, known(*counters)));
+    let counters: Vec<_> = counters.collect();
     let sizes: Vec<Vec<_>> = edit
         .add
         .iter()
@@ -133,7 +148,8 @@ fn simulated(
     let mut steps = Steps::new();
     simulate_keyed(policy, workload, memtable, &mut |event| {
         if let lsmith_sim::Event::Merge { plan, edit, .. } = event {
-            steps.push((names.plan(plan).to_string(), told(edit)));
+            let told = told(edit, policy.wants_blocks());
+            steps.push((names.plan(plan).to_string(), told));
         }
     })
     .unwrap();
@@ -141,7 +157,8 @@ fn simulated(
 }
 
 fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64)) {
-    let recorder = Arc::new(Recorder::default());
+    let blocks = BLOCK_POLICIES.contains(&policy);
+    let recorder = Arc::new(Recorder { blocks, ..Recorder::default() });
     let observer: Arc<dyn Observer> = Arc::<Recorder>::clone(&recorder);
     let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(policy);
     let store = store.memtable_bytes(memtable).lockstep(true).observer(observer).open().unwrap();
@@ -169,10 +186,14 @@ fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64
 
 /// Runs `workload` under every policy on both sides.
 fn check(workload: &str, memtable: u64) {
+    check_policies(POLICIES, workload, memtable);
+}
+
+fn check_policies(policies: &[&str], workload: &str, memtable: u64) {
     let workload = Workload::from_spec(&workload.parse().unwrap(), &FileInputs).unwrap();
     let keyed = KeyedWorkload::new(workload);
     let (workload, names) = (keyed.workload(), Names::of(&keyed));
-    for spec in POLICIES {
+    for spec in policies {
         let policy = Registry::builtin().build(spec).unwrap();
         let expected = simulated(&policy, &keyed, &names, memtable);
         let (steps, _) = stored(spec, workload, memtable);
@@ -184,11 +205,15 @@ fn check(workload: &str, memtable: u64) {
     }
 }
 
+/// Policies that want blocks have a test of their own.
 #[test]
 fn no_policy_is_left_out() {
     for info in Registry::builtin().infos() {
+        if Registry::builtin().build(info.name).unwrap().wants_blocks() {
+            continue;
+        }
         let named = |spec: &&str| spec.split('(').next() == Some(info.name);
-        assert!(POLICIES.iter().any(named), "{}", info.name);
+        assert!(POLICIES.iter().chain(BLOCK_POLICIES).any(named), "{}", info.name);
     }
 }
 
@@ -257,4 +282,39 @@ fn a_recorded_history() {
 #[test]
 fn ycsb() {
     check("ycsb(a, records=3k, ops=20k, value=100B)", 32 << 10);
+}
+
+#[test]
+fn blocks_of_a_load_in_random_order() {
+    check_policies(BLOCK_POLICIES, "load(keys=20k, value=100B)", 32 << 10);
+}
+
+#[test]
+fn blocks_of_a_load_in_key_order() {
+    check_policies(BLOCK_POLICIES, "load(keys=10k, value=100B, order=sequential)", 32 << 10);
+}
+
+#[test]
+fn blocks_of_inserts_and_removes() {
+    check_policies(BLOCK_POLICIES, "uniform(domain=20k, keys=5k, ops=40k, value=100B)", 32 << 10);
+}
+
+#[test]
+fn blocks_of_puts_and_deletes() {
+    check_policies(BLOCK_POLICIES, "churn(keys=3k, ops=40k, deletes=0.3, value=100B)", 32 << 10);
+}
+
+#[test]
+fn blocks_of_updates_of_old_keys() {
+    check_policies(BLOCK_POLICIES, "update(keys=30k, share=0.7, dist=zipf, value=100B)", 32 << 10);
+}
+
+#[test]
+fn blocks_of_ycsb() {
+    check_policies(BLOCK_POLICIES, "ycsb(a, records=3k, ops=20k, value=100B)", 32 << 10);
+}
+
+#[test]
+fn blocks_of_values_of_many_sizes() {
+    check_policies(BLOCK_POLICIES, "trace(../workload/data/small-trace.csv)", 32 << 10);
 }

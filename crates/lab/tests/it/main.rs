@@ -4,4 +4,6 @@
 
 mod compare;
 mod lockstep;
+mod reproduce;
+mod reproduce_mao;
 mod run;

@@ -1,0 +1,89 @@
+//! `model`: what formulas say of a policy.
+
+use crate::args::ModelArgs;
+use crate::failure::bad_argument;
+use crate::output::{print, print_json};
+use crate::table::{cost, prose, short, table};
+use lsmith_lab::{ModelSettings, Modelled, formulas, model as model_in_lab};
+use serde_json::json;
+
+pub(crate) fn model(args: &ModelArgs, is_json: bool) -> anyhow::Result<()> {
+    let Some(policy) = &args.policy else { return list(is_json) };
+    let settings = ModelSettings {
+        keys: args.keys,
+        zipf: args.zipf,
+        item_bytes: args.item,
+        memtable_bytes: args.memtable.bytes,
+        requests: args.requests.unwrap_or(args.keys),
+        filter_bits: args.filter_bits,
+    };
+    let modelled = model_in_lab(policy, &settings).map_err(bad_argument)?;
+    match is_json {
+        true => print_json(&modelled),
+        false => Ok(print(shown(&modelled))?),
+    }
+}
+
+fn list(is_json: bool) -> anyhow::Result<()> {
+    if is_json {
+        let all: Vec<_> = formulas()
+            .iter()
+            .map(|info| {
+                let params: Vec<_> = info
+                    .params
+                    .iter()
+                    .map(|param| {
+                        json!({
+                            "name": param.name,
+                            "default": param.default,
+                            "meaning": param.meaning,
+                        })
+                    })
+                    .collect();
+                json!({
+                    "name": info.name,
+                    "summary": info.summary,
+                    "source": info.source,
+                    "params": params,
+                })
+            })
+            .collect();
+        return print_json(&json!({ "formulas": all }));
+    }
+    let row = |info: &lsmith_lab::FormulaInfo| {
+        let params = info.params.iter().map(|param| format!("{}={}", param.name, param.default));
+        let spec = format!("{}({})", info.name, params.collect::<Vec<_>>().join(", "));
+        vec![spec.replace("()", ""), info.summary.to_owned(), info.source.to_owned()]
+    };
+    let rows = formulas().iter().map(row).collect();
+    Ok(print(prose(&["formula", "what it says", "source"], rows))?)
+}
+
+fn shown(modelled: &Modelled) -> String {
+    let mut rows = vec![vec!["formula".to_owned(), modelled.policy.clone()]];
+    let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+    row("write_cost_user", cost(modelled.write_cost_user));
+    row("write_cost_system", cost(modelled.write_cost_system));
+    row("runs", cost(modelled.read_cost_mean));
+    row("runs read by a lookup, key present", cost(modelled.point_read.hit));
+    row("runs read by a lookup, key absent", cost(modelled.point_read.miss));
+    row("runs read by a range", cost(modelled.range_read));
+    row("space_cost_mean", cost(modelled.space_cost_mean));
+    row("seconds", short(modelled.seconds));
+    let figures = table(&["figure", "value"], 2, rows);
+    let stage = |stage: &lsmith_lab::ModelStage| {
+        vec![stage.name.clone(), cost(stage.cost), cost(stage.reads)]
+    };
+    let stages = table(
+        &["written by stage", "per byte of requests", "read for it"],
+        1,
+        modelled.stages.iter().map(stage).collect(),
+    );
+    let level = |(index, (size, runs)): (usize, (&f64, &f64))| {
+        vec![index.to_string(), short(*size), cost(*runs)]
+    };
+    let sizes = modelled.level_sizes.iter().zip(&modelled.level_runs);
+    let levels =
+        table(&["level, newest first", "bytes", "runs"], 1, sizes.enumerate().map(level).collect());
+    format!("{figures}\n\n{stages}\n\n{levels}")
+}

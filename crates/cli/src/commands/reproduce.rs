@@ -1,0 +1,186 @@
+//! `reproduce`: a figure of a paper, measured anew.
+
+use crate::args::ReproduceArgs;
+use crate::bars::Bars;
+use crate::failure::bad_argument;
+use crate::output::{print, print_json};
+use crate::table::{prose, table};
+use lsmith_lab::reproduce::{
+    Claim, Effort, FIGURES, Figure, Panel, Test, Verdict, draw_svg, figure_named,
+};
+use serde_json::{Value, json};
+
+pub(crate) fn reproduce(args: &ReproduceArgs, json: bool) -> anyhow::Result<()> {
+    let Some(name) = args.figure.as_deref().filter(|name| *name != "list") else {
+        return list(json);
+    };
+    let info = figure_named(name).map_err(bad_argument)?;
+    let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let bars = Bars::new();
+    let figure = (info.measure)(info, effort, &bars)?;
+    drop(bars);
+    let drawn = match &args.svg {
+        Some(dir) => draw_svg(&figure, dir)?,
+        None => Vec::new(),
+    };
+    if json {
+        return print_json(&figure);
+    }
+    let mut parts = vec![shown(&figure)];
+    parts.extend(drawn.iter().map(|path| format!("Drawn: {}", path.display())));
+    Ok(print(parts.join("\n\n"))?)
+}
+
+/// What there is to reproduce.
+fn list(json: bool) -> anyhow::Result<()> {
+    if json {
+        let figures = FIGURES.iter().map(|info| json!({ "name": info.name, "title": info.title }));
+        return print_json(&json!({ "figures": figures.collect::<Value>() }));
+    }
+    let rows = FIGURES.iter().map(|info| vec![info.name.to_owned(), info.title.to_owned()]);
+    Ok(print(prose(&["figure", "what it shows"], rows.collect()))?)
+}
+
+fn shown(figure: &Figure) -> String {
+    let mut parts = vec![format!("{}: {}", figure.name, figure.title)];
+    parts.extend(figure.panels.iter().map(|panel| points(figure, panel)));
+    if !figure.claims.is_empty() {
+        parts.push(claims(&figure.claims));
+        parts.extend(reasons(&figure.claims));
+    }
+    parts.extend(figure.notes.iter().map(|note| wrapped(note)));
+    parts.join("\n\n")
+}
+
+/// A column for each policy, a row for each x.
+fn points(figure: &Figure, panel: &Panel) -> String {
+    let policies = figure.policies(&panel.name);
+    let x = panel.x.told();
+    let header: Vec<&str> = [x.as_str()].into_iter().chain(policies.iter().copied()).collect();
+    let rows = figure.xs(&panel.name).into_iter().map(|x| {
+        let y = |policy: &&str| figure.y(&panel.name, policy, x);
+        let cells = policies.iter().map(|policy| y(policy).map_or("-".to_owned(), number));
+        [number(x)].into_iter().chain(cells).collect()
+    });
+    let told = match panel.name.as_str() {
+        "" => panel.y.told(),
+        name => format!("{name}: {}: {}", panel.title, panel.y.told()),
+    };
+    format!("{told}\n{}", table(&header, 0, rows.collect()))
+}
+
+fn claims(claims: &[Claim]) -> String {
+    let rows = claims.iter().map(|claim| {
+        let allowed = match claim.test {
+            Test::Near => format!("+-{}", number(claim.tolerance)),
+            Test::AtMost => format!("<= {}", number(claim.tolerance)),
+            Test::AtLeast => format!(">= {}", number(claim.tolerance)),
+        };
+        let verdict = match claim.verdict {
+            Verdict::Holds => "holds",
+            Verdict::Differs => "differs",
+        };
+        vec![
+            claim.claim.clone(),
+            claim.paper.map_or("-".to_owned(), number),
+            number(claim.measured),
+            allowed,
+            verdict.to_owned(),
+        ]
+    });
+    prose(&["claim", "paper", "measured", "allowed", "verdict"], rows.collect())
+}
+
+/// Why claims differ, those with one reason together.
+fn reasons(claims: &[Claim]) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for claim in claims {
+        let Some(why) = claim.why.as_deref() else { continue };
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, told)) => told.push(&claim.claim),
+            None => reasons.push((why, vec![&claim.claim])),
+        }
+    }
+    let told = |(why, claims): (&str, Vec<&str>)| {
+        let claims: Vec<String> = claims.iter().map(|claim| format!("\"{claim}\"")).collect();
+        let verb = if claims.len() == 1 { "differs" } else { "differ" };
+        wrapped(&format!("Why {} {verb}: {why}", claims.join(" and ")))
+    };
+    reasons.into_iter().map(told).collect()
+}
+
+/// As many digits as matter: four, and none behind the point of large numbers.
+fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        0.0 => 0,
+        size if size >= 100.0 => 0,
+        size => (2 - size.log10().floor() as i64).clamp(0, 6) as usize,
+    };
+    let text = format!("{value:.digits$}");
+    let text = match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => &text,
+    };
+    // What rounds to nothing has no sign.
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// Lines of at most a hundred characters.
+fn wrapped(text: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= 100 => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_the_digits_that_matter() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1234.5, "1234"),
+            (200.0, "200"),
+            (20.0, "20"),
+            (-42.18, "-42.2"),
+            (0.07, "0.07"),
+            (0.99456, "0.995"),
+            (3.0, "3"),
+            (-0.000_000_1, "0"),
+        ] {
+            assert_eq!(number(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn claims_with_one_reason_are_explained_together() {
+        let mut figure = Figure::empty("drawn", "a drawing", Vec::new());
+        figure.claim(Claim::near("rr costs one", 1.0, 2.0, 0.5));
+        figure.claim(Claim::near("rr costs two", 2.0, 2.0, 0.5));
+        figure.claim(Claim::near("rr costs three", 3.0, 2.0, 0.5));
+        figure.claim(Claim::near("full costs four", 4.0, 2.0, 0.5));
+        figure.explain("rr costs", "it always costs two.");
+        let told = reasons(&figure.claims);
+        assert_eq!(
+            told,
+            ["Why \"rr costs one\" and \"rr costs three\" differ: it always costs two."]
+        );
+    }
+
+    #[test]
+    fn long_notes_are_wrapped() {
+        let text = "word ".repeat(60);
+        let lines = wrapped(&text);
+        assert!(lines.lines().all(|line| line.len() <= 100), "{lines}");
+        assert_eq!(lines.split_whitespace().count(), 60);
+    }
+}

@@ -1,0 +1,103 @@
+//! `lsmith model`.
+
+use crate::command::{fine, json, refused};
+
+fn cost(args: &[&str]) -> f64 {
+    let found = json(&[&["model"], args].concat());
+    found["write_cost_user"].as_f64().unwrap()
+}
+
+#[test]
+fn a_formula_says_what_a_policy_costs() {
+    let found = json(&["model", "--policy", "leveldb", "--keys", "100M", "--zipf", "0.99"]);
+    assert_eq!(found["policy"], "leveldb");
+    let total = found["write_cost_user"].as_f64().unwrap();
+    assert!((total / 12.68 - 1.0).abs() < 0.005, "{total}");
+    let stages = found["stages"].as_array().unwrap();
+    assert_eq!(stages[0]["name"], "log");
+    let sum: f64 = stages.iter().map(|stage| stage["cost"].as_f64().unwrap()).sum();
+    assert!((sum - total).abs() < 1e-9, "{sum} {total}");
+    let sizes: Vec<f64> = found["level_sizes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|size| size.as_f64().unwrap())
+        .collect();
+    assert_eq!(sizes[1], 10_485_760.0);
+    assert_eq!(sizes[5], 100e9);
+    assert!(found["seconds"].as_f64().unwrap() >= 0.0);
+    for figure in ["write_cost_system", "read_cost_mean", "range_read", "space_cost_mean"] {
+        assert!(found[figure].as_f64().unwrap() >= 1.0, "{figure}: {found}");
+    }
+    assert!(found["point_read"]["hit"].as_f64().unwrap() >= 1.0);
+    assert!(found["point_read"]["miss"].as_f64().unwrap() < 0.1);
+}
+
+#[test]
+fn every_input_counts() {
+    let base = ["--policy", "leveldb", "--keys", "10M"];
+    let with = |more: &[&str]| cost(&[&base, more].concat());
+    let plain = with(&[]);
+    assert!(with(&["--zipf", "0.99"]) < plain);
+    assert!(with(&["--memtable", "64MiB"]) < plain);
+    assert!(with(&["--item", "100B"]) < plain, "fewer bytes in all");
+    assert!(cost(&["--policy", "leveldb", "--keys", "1M"]) < plain);
+    assert!(cost(&["--policy", "leveldb(sizes=optimal)", "--keys", "10M"]) < plain);
+    let growing = ["--policy", "none", "--keys", "1M", "--requests"];
+    let runs = |requests: &str| {
+        let found = json(&[&["model"], &growing[..], &[requests]].concat());
+        found["read_cost_mean"].as_f64().unwrap()
+    };
+    assert!(runs("10M") > 5.0 * runs("1M"));
+    let miss = |bits: &str| {
+        let found = json(&["model", "--policy", "tiered", "--filter-bits", bits]);
+        found["point_read"]["miss"].as_f64().unwrap() / found["read_cost_mean"].as_f64().unwrap()
+    };
+    assert_eq!(miss("0"), 1.0);
+    assert!((miss("10") - 0.0082).abs() < 1e-4, "{}", miss("10"));
+}
+
+#[test]
+fn every_listed_formula_can_be_asked() {
+    let list = json(&["model"]);
+    let formulas = list["formulas"].as_array().unwrap();
+    assert!(formulas.len() > 20);
+    for formula in formulas {
+        let name = formula["name"].as_str().unwrap();
+        assert!(cost(&["--policy", name, "--keys", "1M"]) >= 1.0, "{name}");
+        assert!(!formula["source"].as_str().unwrap().is_empty());
+    }
+    let text = fine(&["model"]);
+    assert!(text.contains("cola(ratio=3)") && text.contains("FAST 2016"), "{text}");
+}
+
+#[test]
+fn text_is_aligned() {
+    let text = fine(&["model", "--policy", "cola(ratio=3)", "--keys", "10M"]);
+    assert!(text.contains("write_cost_user") && text.contains("8.75"), "{text}");
+    assert!(text.contains("level 0 -> 1"), "{text}");
+    // Numbers of a column end at the same place.
+    let stages: Vec<&str> = text.lines().filter(|line| line.starts_with("level ")).collect();
+    let ends: Vec<usize> = stages.iter().map(|line| line.trim_end().len()).collect();
+    assert!(stages.len() > 5 && ends.windows(2).all(|pair| pair[0] == pair[1]), "{text}");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_the_nearest_right_name() {
+    let bad = |args: &[&str], told: &str| {
+        let line = refused(2, &[&["model"], args].concat());
+        assert!(line.contains(told), "{args:?}: {line}");
+    };
+    bad(&["--policy", "levledb"], "unknown formula `levledb`; did you mean `leveldb`?");
+    bad(&["--policy", "cola(rato=3)"], "did you mean `ratio`?");
+    bad(&["--policy", "cola(ratio=1)"], "ratio = 1 is out of range");
+    bad(&["--policy", "leveldb(ratio=1)"], "expected more than 1");
+    bad(&["--policy", "leveldb(sizes=5MiB:x)"], "`x` is not a size");
+    bad(&["--policy", "leveldb(sizes=5MiB:1MiB)"], "do not fall");
+    bad(&["--policy", "bigtable"], "unknown formula `bigtable`");
+    bad(&["--policy", "leveldb", "--zipf", "2"], "skew = 2 is out of range: expected 0 to 1.6");
+    bad(&["--policy", "leveldb", "--zipf", "x"], "--zipf");
+    bad(&["--policy", "leveldb", "--keys", "0"], "at least 1");
+    bad(&["--policy", "leveldb", "--filter-bits", "-1"], "-1");
+    bad(&["--polciy", "leveldb"], "did you mean `--policy`?");
+}

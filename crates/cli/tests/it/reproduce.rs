@@ -1,0 +1,75 @@
+//! Figures of papers.
+
+use crate::command::{fine, json, lsmith, refused};
+
+/// The figure that takes least.
+const FIGURE: &str = "mao-fig6";
+
+#[test]
+fn figures_are_listed() {
+    let text = fine(&["reproduce"]);
+    assert_eq!(text, fine(&["reproduce", "list"]));
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let listed = json(&["reproduce"]);
+    let figures = listed["figures"].as_array().unwrap();
+    let names: Vec<&str> = figures.iter().map(|figure| figure["name"].as_str().unwrap()).collect();
+    for name in ["fig2", "fig5", "fig6a", "fig6b", "fig6c", "fig8", "fig9", "fig10"] {
+        let name = format!("thonangi-{name}");
+        assert!(names.contains(&name.as_str()), "{names:?}");
+        assert!(text.lines().any(|line| line.starts_with(&name)), "{text}");
+    }
+    assert!(figures.iter().all(|figure| !figure["title"].as_str().unwrap().is_empty()));
+}
+
+#[test]
+fn an_unknown_figure_is_refused_with_the_nearest_name() {
+    let told = refused(2, &["reproduce", "thonangi-fig6d"]);
+    assert!(
+        told.contains("unknown figure `thonangi-fig6d`; did you mean `thonangi-fig6"),
+        "{told}"
+    );
+    let told = refused(2, &["reproduce", "nothing like it", "--json"]);
+    assert!(told.contains("thonangi-fig2, ") && told.contains("mao-fig3, "), "{told}");
+    refused(2, &["reproduce", FIGURE, "--slow"]);
+}
+
+#[test]
+fn a_figure_in_json_has_claims_and_points() {
+    let figure = json(&["reproduce", FIGURE, "--quick"]);
+    assert_eq!(figure["figure"], FIGURE);
+    let claims = figure["claims"].as_array().unwrap();
+    assert!(!claims.is_empty());
+    for claim in claims {
+        assert!(claim["claim"].as_str().is_some_and(|claim| !claim.is_empty()), "{claim}");
+        assert!(claim["paper"].is_number() || claim["paper"].is_null(), "{claim}");
+        assert!(claim["measured"].is_number() && claim["tolerance"].is_number(), "{claim}");
+        assert!(["holds", "differs"].contains(&claim["verdict"].as_str().unwrap()), "{claim}");
+    }
+    let points = figure["series"].as_array().unwrap();
+    assert!(!points.is_empty());
+    for point in points {
+        assert!(point["policy"].is_string(), "{point}");
+        assert!(point["x"].is_number() && point["y"].is_number(), "{point}");
+    }
+}
+
+#[test]
+fn a_figure_in_text_has_tables_and_drawings() {
+    let dir = tempfile::tempdir().unwrap();
+    let drawings = dir.path().join("drawings");
+    let done = lsmith(&["reproduce", FIGURE, "--quick", "--svg", drawings.to_str().unwrap()]);
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    let text = done.out;
+    assert!(text.starts_with(&format!("{FIGURE}: ")), "{text}");
+    for told in ["claim ", "paper", "measured", "allowed", "verdict"] {
+        assert!(text.contains(told), "no {told} in {text}");
+    }
+    assert!(text.contains(" holds") || text.contains(" differs"), "{text}");
+    let drawn = text.lines().filter_map(|line| line.strip_prefix("Drawn: "));
+    let drawn: Vec<&str> = drawn.collect();
+    assert!(!drawn.is_empty(), "{text}");
+    for path in drawn {
+        let drawing = std::fs::read_to_string(path).unwrap();
+        assert!(drawing.starts_with("<svg ") && drawing.trim_end().ends_with("</svg>"), "{path}");
+    }
+}

@@ -1,0 +1,188 @@
+//! What simulations predict, and what the store does.
+
+use super::course::{Course, Input, Plan, simulate_all};
+use super::fig4::RATIOS;
+use super::fig9::scale;
+use super::fit::{fit_line, least, most};
+use super::store::{Scale, flushed_first};
+use crate::reproduce::{
+    Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
+};
+use lsmith_sim::KeyedWorkload;
+use lsmith_workload::Workload;
+
+/// The policies, those that cost most last, with their parameter.
+const FAMILIES: [(&str, &str); 7] = [
+    ("minlatency", "k"),
+    ("binomial", "k"),
+    ("bigtable", "k"),
+    ("exploring", "k"),
+    ("tiered", "ratio"),
+    ("leveled", "ratio"),
+    ("constant", "k"),
+];
+
+const BOUNDS: [u64; 5] = [4, 5, 6, 7, 8];
+const BOUNDS_QUICK: [u64; 3] = [4, 6, 8];
+const RATIOS_QUICK: [u64; 3] = [4, 8, 16];
+
+/// What is measured, in the full and in the quick measurement.
+const SCALE: Scale = Scale { flushes: 2000, memtable_bytes: 32 << 10 };
+const SCALE_QUICK: Scale = Scale { flushes: 500, memtable_bytes: 16 << 10 };
+
+/// R² that shows a prediction to be good.
+const R_SQUARED: f64 = 0.99;
+
+/// A run on the store.
+struct Observed<'a> {
+    policy: String,
+    scale: Scale,
+    workload: &'a Workload,
+}
+
+impl Job for Observed<'_> {
+    type Found = f64;
+
+    fn work(&self) -> u64 {
+        self.scale.flushes
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<f64> {
+        let run = self.scale.run(&self.policy, self.workload, &mut || ticker.tick(1))?;
+        Ok(run.write_cost)
+    }
+}
+
+/// The points of one policy: simulated and observed write costs.
+struct Curve {
+    family: &'static str,
+    by_size: Vec<(f64, f64)>,
+    by_key: Vec<(f64, f64)>,
+}
+
+pub(in crate::reproduce) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    let scale = scale(effort, SCALE, SCALE_QUICK);
+    let workload = KeyedWorkload::new(scale.workload()?);
+    let settings = settings(effort);
+    let observed: Vec<Observed<'_>> = settings
+        .iter()
+        .map(|(family, parameters)| Observed {
+            policy: flushed_first(family, parameters),
+            scale,
+            workload: workload.workload(),
+        })
+        .collect();
+    let observed = measure_all("runs on the store", &observed, progress)?;
+    let simulate = |input: Input<'_>| -> anyhow::Result<Vec<Course>> {
+        let plan = |(family, parameters): &(&str, String)| Plan {
+            spec: format!("{family}({parameters})"),
+            input,
+            every: scale.flushes,
+        };
+        simulate_all(&settings.iter().map(plan).collect::<Vec<_>>(), progress)
+    };
+    let by_size = simulate(Input::Unit(scale.flushes))?;
+    let by_key = simulate(Input::Keyed(&workload, scale.memtable_bytes))?;
+
+    let curves = FAMILIES.map(|(family, _)| {
+        let points = |courses: &[Course]| -> Vec<(f64, f64)> {
+            let rows = settings.iter().zip(courses).zip(&observed);
+            let own = rows.filter(|(((name, _), _), _)| *name == family);
+            let mut points: Vec<(f64, f64)> =
+                own.map(|((_, course), observed)| (course.write_cost(), *observed)).collect();
+            points.sort_by(|one, other| one.0.total_cmp(&other.0));
+            points
+        };
+        Curve { family, by_size: points(&by_size), by_key: points(&by_key) }
+    });
+    let mut figure = Figure::empty(info.name, info.title, panels());
+    draw(&mut figure, &curves);
+    claims(&mut figure, &curves);
+    note(&mut figure, scale, &curves);
+    Ok(figure)
+}
+
+/// Policies with their parameters, all that are measured.
+fn settings(effort: Effort) -> Vec<(&'static str, String)> {
+    let values = |parameter: &str| match (parameter, effort.is_quick) {
+        ("k", false) => BOUNDS.to_vec(),
+        ("k", true) => BOUNDS_QUICK.to_vec(),
+        (_, false) => RATIOS.to_vec(),
+        (_, true) => RATIOS_QUICK.to_vec(),
+    };
+    let setting = |(family, parameter): (&'static str, &'static str)| {
+        let values = values(parameter).into_iter();
+        values.map(move |value| (family, format!("{parameter}={value}")))
+    };
+    FAMILIES.into_iter().flat_map(setting).collect()
+}
+
+fn panels() -> Vec<Panel> {
+    let panel = |name: &str, title: &str| Panel {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        x: Axis::log("write cost, simulated", ""),
+        y: Axis::log("write cost on the store", ""),
+    };
+    vec![
+        panel("by-size", "simulated with flushes of size one"),
+        panel("by-key", "simulated key by key"),
+    ]
+}
+
+fn draw(figure: &mut Figure, curves: &[Curve]) {
+    for curve in curves {
+        curve.by_size.iter().for_each(|(x, y)| figure.point("by-size", curve.family, *x, *y));
+    }
+    for curve in curves {
+        curve.by_key.iter().for_each(|(x, y)| figure.point("by-key", curve.family, *x, *y));
+    }
+}
+
+fn claims(figure: &mut Figure, curves: &[Curve]) {
+    for curve in curves {
+        figure.claim(fit_line(&curve.by_size).map(|line| {
+            let claim = format!(
+                "{}: R² of a line of observed over simulated write cost, flushes of size one (very \
+                 close to 1)",
+                curve.family
+            );
+            Claim::at_least(claim, line.r_squared, R_SQUARED)
+        }));
+    }
+    let by_key = curves.iter().filter_map(|curve| fit_line(&curve.by_key));
+    figure.claim(least(by_key.map(|line| line.r_squared)).map(|r_squared| {
+        let claim = "least R² of all policies, simulated key by key (very close to 1)";
+        Claim::at_least(claim, r_squared, R_SQUARED)
+    }));
+}
+
+fn note(figure: &mut Figure, scale: Scale, curves: &[Curve]) {
+    figure.note(scale.told());
+    figure.note(
+        "Observed: bytes of the files of all tables written, over those written by flushes. Every \
+         flush is written before it is merged (`eager=never`), as in the paper's system. A point \
+         per k or ratio; the largest k and, of leveled, the smallest ratio are leftmost.",
+    );
+    let told = |curve: &Curve| {
+        let line = fit_line(&curve.by_size)?;
+        Some(format!("{} {:.3}x + {:.2}", curve.family, line.slope, line.intercept))
+    };
+    let lines: Vec<String> = curves.iter().filter_map(told).collect();
+    figure.note(format!("Lines over simulations by size: {}.", lines.join("; ")));
+    let slopes = || curves.iter().filter_map(|curve| Some(fit_line(&curve.by_key)?.slope));
+    if let (Some(least), Some(most)) = (least(slopes()), most(slopes())) {
+        figure.note(format!(
+            "Lines over simulations key by key have slopes from {least:.3} to {most:.3}: what is \
+             left are filters, fences and footers, of which small tables have more."
+        ));
+    }
+    figure.note(
+        "leveled costs less on the store than by size: there a piece is chosen that meets least in \
+         the next level, here every piece is taken to meet `ratio` times its size.",
+    );
+}

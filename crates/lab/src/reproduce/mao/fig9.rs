@@ -1,0 +1,102 @@
+//! What a merge takes.
+
+use super::fig4::RATIOS;
+use super::fit::fit_line;
+use super::store::{Merge, Scale, StoreRun, flushed_first};
+use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
+
+const BOUNDED: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
+const BOUNDS: [u64; 5] = [4, 5, 6, 7, 8];
+
+/// What is measured, in the full and in the quick measurement.
+const SCALE: Scale = Scale { flushes: 2000, memtable_bytes: 128 << 10 };
+const SCALE_QUICK: Scale = Scale { flushes: 500, memtable_bytes: 64 << 10 };
+
+/// A policy and the curve that it belongs to.
+struct Setting {
+    family: &'static str,
+    spec: String,
+}
+
+fn settings(effort: Effort) -> Vec<Setting> {
+    let bounds = if effort.is_quick { &BOUNDS[..1] } else { &BOUNDS };
+    let ratios = if effort.is_quick { &RATIOS[..1] } else { &RATIOS };
+    let setting = |family, parameter: &str, value: u64| {
+        let spec = flushed_first(family, &format!("{parameter}={value}"));
+        Setting { family, spec }
+    };
+    let bounded = BOUNDED.iter().flat_map(|name| bounds.iter().map(|k| setting(name, "k", *k)));
+    let sized = ["tiered", "leveled"];
+    let sized = sized.iter().flat_map(|name| ratios.iter().map(|b| setting(name, "ratio", *b)));
+    bounded.chain(sized).collect()
+}
+
+pub(in crate::reproduce) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    let scale = scale(effort, SCALE, SCALE_QUICK);
+    let workload = scale.workload()?;
+    let settings = settings(effort);
+    progress.begin("runs on the store", scale.flushes * settings.len() as u64);
+    let mut done = 0;
+    let mut runs: Vec<(&Setting, StoreRun)> = Vec::new();
+    for setting in &settings {
+        let run = scale.run(&setting.spec, &workload, &mut || {
+            done += 1;
+            progress.advance(done);
+        })?;
+        runs.push((setting, run));
+    }
+
+    let axes =
+        (Axis::log("written by the merge", "bytes"), Axis::log("CPU of the merging thread", "s"));
+    let mut figure = Figure::empty(info.name, info.title, vec![Panel::only(axes.0, axes.1)]);
+    for family in BOUNDED.into_iter().chain(["tiered", "leveled"]) {
+        let runs = runs.iter().filter(|(setting, _)| setting.family == family);
+        let merges = runs.flat_map(|(_, run)| &run.merges);
+        let mut points: Vec<(f64, f64)> = merges.map(by_cpu).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        points.into_iter().for_each(|(x, y)| figure.point("", family, x, y));
+    }
+    let merges: Vec<Merge> = runs.iter().flat_map(|(_, run)| run.merges.clone()).collect();
+    claims(&mut figure, &merges);
+    figure.note(scale.told());
+    Ok(figure)
+}
+
+/// The scale of a figure on the store.
+pub(super) fn scale(effort: Effort, full: Scale, quick: Scale) -> Scale {
+    let scale = if effort.is_quick { quick } else { full };
+    let flushes = super::course::flushes_of(scale.flushes, effort);
+    Scale { flushes, ..scale }
+}
+
+fn by_cpu(merge: &Merge) -> (f64, f64) {
+    (merge.bytes_written as f64, merge.cpu_seconds)
+}
+
+fn claims(figure: &mut Figure, merges: &[Merge]) {
+    let by_wall = |merge: &Merge| (merge.bytes_written as f64, merge.seconds);
+    let cpu = fit_line(&merges.iter().map(by_cpu).collect::<Vec<_>>());
+    let wall = fit_line(&merges.iter().map(by_wall).collect::<Vec<_>>());
+    let (Some(cpu), Some(wall)) = (cpu, wall) else { return };
+    let claim = "R² of a line of CPU time over bytes written, all merges of all runs (time is well \
+                 predicted by bytes)";
+    figure.claim(Claim::at_least(claim, cpu.r_squared, 0.95));
+    let largest = merges.iter().map(|merge| merge.bytes_written).max().unwrap_or_default();
+    figure.note(format!(
+        "{} merges, the largest of {:.1} MB. A merge takes {:.2} s of CPU per GB written and {:.2} \
+         ms besides. Points and claim have the CPU time of the thread that merged, user and \
+         system. The paper has elapsed time, which depends on what else the machine does: here it \
+         gives R² {:.4}.",
+        merges.len(),
+        largest as f64 * 1e-6,
+        cpu.slope * 1e9,
+        cpu.intercept * 1e3,
+        wall.r_squared
+    ));
+    figure
+        .note("One curve per policy: its merges of all runs, k from 4 to 8 or ratio from 4 to 32.");
+}

@@ -1,0 +1,42 @@
+//! Mao, Jacobs, Amjad, Hristidis, Tsotras, Young, "Comparison and evaluation of state-of-the-art
+//! LSM merge policies", VLDB Journal 2021.
+//!
+//! Write costs count as the paper's system does: every flush is written once, and every merge
+//! writes its output. Where the paper measured a system, `fig9` and `fig11` measure the real store;
+//! all other figures are simulated, as the paper shows to be enough.
+
+mod course;
+mod fig11;
+mod fig12;
+mod fig3;
+mod fig4;
+mod fig5;
+mod fig6;
+mod fig7;
+mod fig8;
+mod fig9;
+mod fit;
+mod store;
+mod updates;
+
+pub(super) use fig3::measure as fig3;
+pub(super) use fig4::measure as fig4;
+pub(super) use fig5::measure as fig5;
+pub(super) use fig6::measure as fig6;
+pub(super) use fig7::measure as fig7;
+pub(super) use fig8::measure as fig8;
+pub(super) use fig9::measure as fig9;
+pub(super) use fig11::measure as fig11;
+pub(super) use fig12::measure as fig12;
+
+use super::{Axis, Panel};
+
+/// A panel with write cost over flushes.
+fn panel(name: &str, title: &str) -> Panel {
+    Panel {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        x: Axis::linear("flushes", ""),
+        y: Axis::linear("write cost", ""),
+    }
+}

@@ -1,0 +1,202 @@
+//! Runs on the real store, with every merge timed.
+
+use crate::clock::thread_cpu_seconds;
+use crate::reproduce::unsynced::Unsynced;
+use anyhow::{Context, bail};
+use lsmith::{DEFAULT_KEYSPACE, Event, Observer, Store};
+use lsmith_workload::{NoInputs, Workload, fill_value, value_seed};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// Bytes of a value.
+const VALUE_BYTES: u64 = 100;
+
+/// Logical bytes of a record beside its value, at least: `user`, one digit and 8.
+const RECORD_BYTES_MIN: u64 = 13;
+
+/// How long a run is, and how small its parts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    pub(super) flushes: u64,
+    /// Logical bytes of a memtable.
+    pub(super) memtable_bytes: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub(super) struct StoreRun {
+    /// Bytes of the files of all tables written, over those written by flushes.
+    pub(super) write_cost: f64,
+    /// Its merges, in order; what only flushes or moves is none.
+    pub(super) merges: Vec<Merge>,
+}
+
+/// A merge that was carried out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Merge {
+    /// Bytes of the files of the tables that it wrote.
+    pub(super) bytes_written: u64,
+    /// Seconds by the clock on the wall, from plan to commit.
+    pub(super) seconds: f64,
+    /// Seconds of CPU that the thread which merged took, user and system.
+    pub(super) cpu_seconds: f64,
+}
+
+/// Names `name(parameters)` for a store on which each flush is written before it is merged, as in
+/// the paper's: levels know nothing else.
+pub(super) fn flushed_first(name: &str, parameters: &str) -> String {
+    match name {
+        "leveled" => format!("{name}({parameters})"),
+        _ => format!("{name}({parameters}, eager=never)"),
+    }
+}
+
+impl Scale {
+    /// New keys in random order, more than fill all memtables.
+    ///
+    /// # Errors
+    /// The scale is beyond what workloads can be.
+    pub(super) fn workload(&self) -> anyhow::Result<Workload> {
+        let records = self.memtable_bytes / (VALUE_BYTES + RECORD_BYTES_MIN) + 1;
+        let (keys, flushes) = (self.flushes * records, self.flushes);
+        let spec = format!("load(keys={keys}, value={VALUE_BYTES}B, flushes={flushes})");
+        Ok(Workload::from_spec(&spec.parse()?, &NoInputs)?)
+    }
+
+    /// What figures tell of this scale.
+    pub(super) fn told(&self) -> String {
+        format!(
+            "Real store, in lockstep: {} flushes of memtables of {} KiB with records of 100 B, new \
+             keys in random order, merged as soon as the policy says so and on the thread that \
+             writes. Files are real but never synced. The paper had 24,000 flushes of 4 MB with \
+             records of 1 kB.",
+            self.flushes,
+            self.memtable_bytes >> 10
+        )
+    }
+
+    /// Plays `workload` on a new store under `policy`; `on_flush` is told of each flush.
+    ///
+    /// # Errors
+    /// What the store refuses; the policy breaks a rule.
+    pub(super) fn run(
+        &self,
+        policy: &str,
+        workload: &Workload,
+        on_flush: &mut dyn FnMut(),
+    ) -> anyhow::Result<StoreRun> {
+        let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
+        let dir = dir.context("cannot make a directory for the store")?;
+        let stopwatch = Arc::new(Stopwatch::default());
+        let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);
+        let store = Store::builder(dir.path())
+            .env(Arc::new(Unsynced::default()))
+            .policy(policy)
+            .memtable_bytes(self.memtable_bytes)
+            .lockstep(true)
+            .observer(observer)
+            .open()?;
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
+        let (mut key, mut value, mut flushes) = (Vec::new(), Vec::new(), 0);
+        for (index, op) in (0..).zip(workload.ops()) {
+            let op = op?;
+            workload.key(op.item, &mut key);
+            value.resize(op.value_bytes as usize, 0);
+            fill_value(value_seed(workload.seed(), op.item, index), &mut value);
+            keyspace.put(&key, &value)?;
+            while flushes < stopwatch.sealed.load(Ordering::Relaxed) {
+                flushes += 1;
+                on_flush();
+            }
+            if flushes >= self.flushes {
+                break;
+            }
+        }
+        store.settle().context("merges did not come to rest")?;
+        let stats = store.stats();
+        if stats.plans_refused > 0 {
+            bail!("{} plans of {policy} broke a rule and were refused", stats.plans_refused);
+        }
+        let merges = std::mem::take(&mut stopwatch.times().merges);
+        let written = stats.flush_bytes + stats.merge_bytes_written;
+        Ok(StoreRun { write_cost: written as f64 / stats.flush_bytes as f64, merges })
+    }
+}
+
+/// Takes the time of every merge of a store in lockstep, where each is carried out between its plan
+/// and its commit by the thread that tells of both.
+#[derive(Debug, Default)]
+struct Stopwatch {
+    /// Memtables sealed.
+    sealed: AtomicU64,
+    times: Mutex<Times>,
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    /// When the plan under way was taken up, and what CPU its thread had taken by then.
+    start: Option<(Instant, f64)>,
+    merges: Vec<Merge>,
+}
+
+impl Stopwatch {
+    fn times(&self) -> std::sync::MutexGuard<'_, Times> {
+        self.times.lock().expect("no observer panics")
+    }
+}
+
+impl Observer for Stopwatch {
+    fn on_event(&self, _: &str, event: &Event<'_>) {
+        match event {
+            Event::Sealed { .. } => {
+                self.sealed.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::Planned { .. } => {
+                self.times().start = Some((Instant::now(), thread_cpu_seconds()));
+            }
+            Event::Committed { edit, bytes_written, .. } => {
+                let (end, cpu_end) = (Instant::now(), thread_cpu_seconds());
+                let mut times = self.times();
+                let Some((start, cpu_start)) = times.start.take() else { return };
+                let merges = edit.counters.iter().any(|(_, counters)| counters.merges > 0);
+                if merges && *bytes_written > 0 {
+                    times.merges.push(Merge {
+                        bytes_written: *bytes_written,
+                        seconds: (end - start).as_secs_f64(),
+                        cpu_seconds: cpu_end - cpu_start,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lsmith_policy::Registry;
+    use lsmith_sim::{KeyedWorkload, simulate_keyed};
+
+    /// The clocks run for every merge, and for nothing else.
+    #[test]
+    fn every_merge_is_timed() {
+        let scale = Scale { flushes: 40, memtable_bytes: 8 << 10 };
+        for policy in ["minlatency(k=3, eager=never)", "leveled(ratio=4)"] {
+            let mut told = 0;
+            let run = scale.run(policy, &scale.workload().unwrap(), &mut || told += 1).unwrap();
+            assert_eq!(told, 40, "{policy}");
+
+            let built = Registry::builtin().build(policy).unwrap();
+            let workload = KeyedWorkload::new(scale.workload().unwrap());
+            let simulated = simulate_keyed(&built, &workload, scale.memtable_bytes, &mut |_| {});
+            let figures = simulated.unwrap().figures;
+            assert_eq!(run.merges.len() as u64, figures.parts.merges, "{policy}");
+            let error = run.write_cost / figures.write_cost_system - 1.0;
+            assert!(error.abs() < 0.05, "{policy}: {error}");
+            let takes = |merge: &Merge| merge.bytes_written > 0 && merge.cpu_seconds > 0.0;
+            assert!(run.merges.iter().all(takes), "{policy}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The runs with updates, key by key.
+
+use super::course::{Course, Input, Plan, course, simulate_all};
+use crate::reproduce::{Effort, SharedProgress};
+use lsmith_sim::KeyedWorkload;
+use lsmith_tree::logical_bytes;
+use lsmith_workload::{NoInputs, Workload};
+use std::collections::HashSet;
+
+/// Flushes of the run without updates, about.
+const FLUSHES: u64 = 24_000;
+
+/// Records of a memtable: those of the paper, and those simulated.
+const RECORDS_PAPER: u64 = 3_300;
+const RECORDS: u64 = 100;
+
+/// Bytes of a value.
+const VALUE_BYTES: u64 = 1000;
+
+/// Bytes of a key, about: `user` and 19 digits.
+const KEY_BYTES: usize = 23;
+
+/// Flushes between two points of a curve.
+pub(super) const EVERY: u64 = 100;
+
+pub(super) const BOUNDED: [&str; 4] =
+    ["minlatency(k=6)", "binomial(k=6)", "bigtable(k=6)", "exploring(k=6)"];
+pub(super) const TIERED: [&str; 4] =
+    ["tiered(ratio=4)", "tiered(ratio=8)", "tiered(ratio=16)", "tiered(ratio=32)"];
+pub(super) const LEVELED: [&str; 4] =
+    ["leveled(ratio=4)", "leveled(ratio=8)", "leveled(ratio=16)", "leveled(ratio=32)"];
+
+/// How much is simulated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    /// Keys of the run without updates.
+    pub(super) keys: u64,
+    /// Logical bytes of a memtable.
+    pub(super) memtable_bytes: u64,
+}
+
+/// What distinguishes the runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Run {
+    /// New keys only.
+    Load,
+    /// A share of the writes goes to existing keys, chosen by `dist` as workloads know it.
+    Update { share: f64, dist: &'static str },
+}
+
+impl Scale {
+    pub(super) fn of(effort: Effort) -> Scale {
+        let keys = (FLUSHES * RECORDS / effort.shrink).max(10 * RECORDS);
+        let record = logical_bytes(KEY_BYTES, VALUE_BYTES as usize);
+        Scale { keys, memtable_bytes: RECORDS * record }
+    }
+
+    /// What figures tell of this scale.
+    pub(super) fn told(&self) -> String {
+        format!(
+            "Simulated key by key with memtables of {RECORDS} records of 1 kB, about {} flushes \
+             without updates; the paper's memtables held {RECORDS_PAPER} and it had {FLUSHES}.",
+            self.keys / RECORDS
+        )
+    }
+
+    /// The workload of `run` with new keys in `order`, as workloads know it.
+    ///
+    /// # Errors
+    /// There is no such workload.
+    pub(super) fn workload(&self, run: Run, order: &str) -> anyhow::Result<KeyedWorkload> {
+        let keys = self.keys;
+        let spec = match run {
+            Run::Load => format!("load(keys={keys}, value={VALUE_BYTES}B, order={order})"),
+            Run::Update { share, dist } => format!(
+                "update(keys={keys}, share={share}, dist={dist}, value={VALUE_BYTES}B, \
+                 order={order})"
+            ),
+        };
+        Ok(KeyedWorkload::new(Workload::from_spec(&spec.parse()?, &NoInputs)?))
+    }
+
+    /// Simulates `workload` under each of `specs`.
+    ///
+    /// # Errors
+    /// A policy breaks a rule.
+    pub(super) fn simulate<'a>(
+        &self,
+        workload: &KeyedWorkload,
+        specs: impl IntoIterator<Item = &'a str>,
+        progress: &SharedProgress,
+    ) -> anyhow::Result<Vec<Course>> {
+        let input = Input::Keyed(workload, self.memtable_bytes);
+        let plan = |spec: &str| Plan { spec: spec.to_owned(), input, every: EVERY };
+        let plans: Vec<Plan<'_>> = specs.into_iter().map(plan).collect();
+        simulate_all(&plans, progress)
+    }
+}
+
+/// Flushes of the update run over those that as many new keys would have, with memtables as large
+/// as in the paper. Only different keys fill a memtable, so this takes no simulation.
+///
+/// # Errors
+/// There is no such workload.
+pub(super) fn flushes_left(effort: Effort) -> anyhow::Result<f64> {
+    let keys = (FLUSHES * RECORDS_PAPER / effort.shrink).max(10 * RECORDS_PAPER);
+    let workload = Workload::from_spec(&format!("update(keys={keys})").parse()?, &NoInputs)?;
+    let (mut memtable, mut ops, mut flushes) = (HashSet::new(), 0u64, 0u64);
+    for op in workload.ops() {
+        ops += 1;
+        memtable.insert(op?.item);
+        if memtable.len() as u64 == RECORDS_PAPER {
+            memtable.clear();
+            flushes += 1;
+        }
+    }
+    Ok((flushes * RECORDS_PAPER) as f64 / ops as f64)
+}
+
+/// The mean of the write costs of `spec` in `runs` over those in `others`, flush by flush as far as
+/// both go.
+pub(super) fn cost_ratio(runs: &[Course], others: &[Course], spec: &str) -> Option<f64> {
+    let (run, other) = (course(runs, spec).write_costs(), course(others, spec).write_costs());
+    let pairs = run.iter().zip(&other).take_while(|(one, other)| one.0 == other.0);
+    super::fit::mean(pairs.map(|(one, other)| one.1 / other.1))
+}
+
+/// How many pairs of `specs` are the other way round in `runs` than in `others` by their write cost
+/// at the end, differences below `tie` (a share) in either aside.
+pub(super) fn pairs_turned(runs: &[Course], others: &[Course], specs: &[&str], tie: f64) -> u64 {
+    let above = |courses: &[Course], one: &str, other: &str| {
+        course(courses, one).write_cost() > course(courses, other).write_cost() * (1.0 + tie)
+    };
+    let turned = |one: &str, other: &str| above(runs, one, other) && above(others, other, one);
+    let pairs = specs.iter().flat_map(|one| specs.iter().map(move |other| (one, other)));
+    pairs.filter(|(one, other)| turned(one, other)).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lsmith_sim::Figures;
+
+    fn courses(costs: [f64; 3]) -> Vec<Course> {
+        let looks = |cost: f64| {
+            let of = |write_cost_system| Figures { write_cost_system, ..Figures::default() };
+            vec![(100, of(cost / 2.0)), (200, of(cost))]
+        };
+        let course = |(spec, cost): (&str, f64)| Course { spec: spec.into(), looks: looks(cost) };
+        ["a", "b", "c"].into_iter().zip(costs).map(course).collect()
+    }
+
+    #[test]
+    fn pairs_turn() {
+        let (specs, before) = (["a", "b", "c"], courses([1.0, 2.0, 3.0]));
+        for (after, turned) in [([1.0, 2.0, 3.0], 0), ([1.0, 3.0, 2.0], 1), ([3.0, 2.0, 1.0], 3)] {
+            assert_eq!(pairs_turned(&courses(after), &before, &specs, 0.03), turned, "{after:?}");
+        }
+    }
+
+    #[test]
+    fn ties_do_not_turn() {
+        let (specs, before) = (["a", "b", "c"], courses([1.0, 2.0, 3.0]));
+        assert_eq!(pairs_turned(&courses([1.0, 3.05, 3.0]), &before, &specs, 0.03), 0);
+        let near = courses([1.0, 2.95, 3.0]);
+        assert_eq!(pairs_turned(&courses([1.0, 3.0, 2.0]), &near, &specs, 0.03), 0);
+    }
+
+    #[test]
+    fn costs_are_compared_as_far_as_both_go() {
+        let (short, mut long) = (courses([4.0, 1.0, 1.0]), courses([2.0, 1.0, 1.0]));
+        long[0].looks.push((300, Figures::default()));
+        assert_eq!(cost_ratio(&short, &long, "a"), Some(2.0));
+        assert_eq!(cost_ratio(&long, &short, "a"), Some(0.5));
+    }
+
+    /// Without updates nothing meets its key in the memtable; with them, some flushes are saved.
+    #[test]
+    fn updates_leave_fewer_flushes() {
+        let left = flushes_left(Effort { is_quick: true, shrink: 1600 }).unwrap();
+        assert!(left > 0.3 && left < 0.9, "{left}");
+    }
+}

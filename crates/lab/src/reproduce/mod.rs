@@ -1,0 +1,26 @@
+//! Figures of the papers that the merge policies come from, measured anew, and what the papers say
+//! of them, judged.
+//!
+//! A figure is a file with one function that measures, and one line in `registry.rs`.
+//!
+//! * [`FIGURES`] names them all, [`figure_named`] finds one.
+//! * [`Figure`] is what came out: points, claims with verdicts, and notes. It prints itself as
+//!   JSON; the names of its fields are a contract.
+//! * [`Effort`] says how much to measure, [`measure_all`] measures on all cores,
+//!   [`measure_in_turn`] on one.
+//! * [`draw_svg`] draws.
+
+mod effort;
+mod figure;
+mod jobs;
+mod mao;
+mod registry;
+mod svg;
+mod thonangi;
+mod unsynced;
+
+pub use effort::Effort;
+pub use figure::{Axis, Claim, Figure, Panel, Point, Test, Verdict};
+pub use jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
+pub use registry::{FIGURES, FigureInfo, figure_named};
+pub use svg::draw_svg;

@@ -1,0 +1,116 @@
+//! All figures by name.
+
+use super::{Effort, Figure, SharedProgress};
+use super::{mao, thonangi};
+use lsmith_spec::SpecError;
+
+/// A figure that can be measured.
+#[derive(Clone, Copy, Debug)]
+pub struct FigureInfo {
+    /// Its name, such as `thonangi-fig2`.
+    pub name: &'static str,
+    /// What it shows, in one line.
+    pub title: &'static str,
+    /// Measures it.
+    pub measure: fn(&FigureInfo, Effort, &SharedProgress) -> anyhow::Result<Figure>,
+}
+
+/// All figures, by paper and number.
+pub const FIGURES: &[FigureInfo] = &[
+    FigureInfo {
+        name: "mao-fig3",
+        title: "write cost over flushes, policies with at most k runs",
+        measure: mao::fig3,
+    },
+    FigureInfo {
+        name: "mao-fig4",
+        title: "write cost over flushes, tiered and leveled",
+        measure: mao::fig4,
+    },
+    FigureInfo { name: "mao-fig5", title: "mean read cost against write cost", measure: mao::fig5 },
+    FigureInfo {
+        name: "mao-fig6",
+        title: "space taken while merges run, over data flushed",
+        measure: mao::fig6,
+    },
+    FigureInfo {
+        name: "mao-fig7",
+        title: "write cost over flushes where 70 % of the writes are updates",
+        measure: mao::fig7,
+    },
+    FigureInfo {
+        name: "mao-fig8",
+        title: "write cost of leveled where new keys come in order and 70 % are updates",
+        measure: mao::fig8,
+    },
+    FigureInfo {
+        name: "mao-fig9",
+        title: "time of each merge against the bytes that it writes, on the real store",
+        measure: mao::fig9,
+    },
+    FigureInfo {
+        name: "mao-fig11",
+        title: "write cost on the real store against simulated write cost",
+        measure: mao::fig11,
+    },
+    FigureInfo {
+        name: "mao-fig12",
+        title: "write cost over 100,000 and a million flushes",
+        measure: mao::fig12,
+    },
+    FigureInfo {
+        name: "thonangi-fig2",
+        title: "write costs of small indexes over the size of the data",
+        measure: thonangi::fig2,
+    },
+    FigureInfo {
+        name: "thonangi-fig5",
+        title: "what mixed costs over the threshold of its second level",
+        measure: thonangi::fig5,
+    },
+    FigureInfo {
+        name: "thonangi-fig6a",
+        title: "write costs over the size of the data, uniform",
+        measure: thonangi::fig6a,
+    },
+    FigureInfo {
+        name: "thonangi-fig6b",
+        title: "write costs over the size of the data, normal",
+        measure: thonangi::fig6b,
+    },
+    FigureInfo {
+        name: "thonangi-fig6c",
+        title: "write costs over the size of the data, TPC",
+        measure: thonangi::fig6c,
+    },
+    FigureInfo {
+        name: "thonangi-fig7",
+        title: "CPU time of requests over the size of the data, normal, on the real store",
+        measure: thonangi::fig7,
+    },
+    FigureInfo {
+        name: "thonangi-fig8",
+        title: "write costs over the skew of the keys",
+        measure: thonangi::fig8,
+    },
+    FigureInfo {
+        name: "thonangi-fig9",
+        title: "write costs over the size of the records",
+        measure: thonangi::fig9,
+    },
+    FigureInfo {
+        name: "thonangi-fig10",
+        title: "write costs so far of an index that grows",
+        measure: thonangi::fig10,
+    },
+];
+
+/// The figure with this name.
+///
+/// # Errors
+/// There is none; the nearest name is then told.
+pub fn figure_named(name: &str) -> Result<&'static FigureInfo, SpecError> {
+    let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
+    let found = FIGURES.iter().find(|figure| figure.name == name);
+    found.ok_or_else(|| SpecError::unknown("figure", name, &names))
+}

@@ -1,0 +1,109 @@
+//! Figure 6: seven policies over the size of the data.
+
+mod normal;
+mod tpc;
+mod uniform;
+
+pub(in crate::reproduce) use normal::measure as measure_normal;
+pub(in crate::reproduce) use tpc::measure as measure_tpc;
+pub(in crate::reproduce) use uniform::measure as measure_uniform;
+
+use super::steady::{Bench, Keys};
+use super::sweep::{KEEPING, PAIRS, SEVEN, Spot, Sweep, farthest};
+use super::{cost_axis, dataset_axis, scale, told_scale};
+use crate::reproduce::{Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
+use std::ops::RangeInclusive;
+
+/// The rate of merges in this figure: less than elsewhere, as indexes are larger.
+const RATE: f64 = 0.05;
+
+/// Sizes at which an index has three levels: 400,000 blocks hold 1622 MB.
+const THREE_LEVELS: RangeInclusive<f64> = 0.0..=1600.0;
+const FOUR_LEVELS: RangeInclusive<f64> = 1601.0..=f64::INFINITY;
+
+/// Costs that are this near to each other count as equal, in percent.
+const EQUAL: f64 = 2.5;
+
+/// One of the figures: a workload, and sizes.
+struct Plan<'a> {
+    keys: Keys,
+    /// For all policies.
+    sizes_mb: &'a [u64],
+    /// For those that keep blocks.
+    more_mb: &'a [u64],
+}
+
+impl Plan<'_> {
+    fn spots(&self, effort: Effort) -> Vec<Spot> {
+        let mut sizes: Vec<u64> = [self.sizes_mb, self.more_mb].concat();
+        sizes.sort_unstable();
+        let mut spots = Vec::new();
+        for curve in SEVEN {
+            for &size in &sizes {
+                if KEEPING.contains(&curve) || self.sizes_mb.contains(&size) {
+                    spots.push(spot(curve, self.keys, size, scale(effort, size)));
+                }
+            }
+        }
+        spots
+    }
+
+    fn measure(
+        &self,
+        info: &FigureInfo,
+        effort: Effort,
+        progress: &SharedProgress,
+    ) -> anyhow::Result<(Figure, Sweep)> {
+        let sweep = Sweep::measure(info.name, self.spots(effort), progress)?;
+        let panel = Panel::only(dataset_axis(), cost_axis());
+        let mut figure = Figure::empty(info.name, info.title, vec![panel]);
+        sweep.draw(&mut figure, |steady| steady.write_cost_blocks);
+        Ok((figure, sweep))
+    }
+
+    /// What was left out, and what the policy that learns has learned.
+    fn notes(&self, figure: &mut Figure, sweep: &Sweep, effort: Effort) {
+        let sizes = sweep.xs("").into_iter().map(|x| x as u64);
+        figure.note(told_scale(sizes.map(|size| (size, scale(effort, size)))));
+        let learned = sweep.xs("").into_iter().filter_map(|x| {
+            let steady = sweep.at("", "mixed", x)?;
+            let beta = steady.beta.map_or("none".to_owned(), |beta| beta.to_string());
+            Some(match steady.tau.as_str() {
+                "" => format!("{x} MB beta {beta}"),
+                tau => format!("{x} MB tau {tau} beta {beta}"),
+            })
+        });
+        let learned: Vec<String> = learned.collect();
+        figure.note(format!("What mixed has learned: {}.", learned.join("; ")));
+    }
+}
+
+fn spot(curve: &str, keys: Keys, size_mb: u64, shrink: u64) -> Spot {
+    let bench = Bench { rate: RATE, ..Bench::standard(curve, keys, size_mb, shrink) };
+    Spot { panel: "", curve: curve.to_owned(), x: size_mb as f64, bench }
+}
+
+/// That `mixed` is never beaten.
+fn claim_mixed_wins(figure: &mut Figure, sweep: &Sweep) {
+    let others: Vec<&str> = SEVEN.into_iter().filter(|policy| *policy != "mixed").collect();
+    figure.claim(sweep.worst_lead("", "mixed", &others).map(|percent| {
+        let claim = "mixed writes least or ties with a partial policy at every size: at most over \
+                     the cheapest, %";
+        Claim::at_most(claim, percent, EQUAL)
+    }));
+}
+
+/// The largest difference, either way, that keeping blocks makes within `range`, in percent.
+fn reuse_matters(sweep: &Sweep, range: RangeInclusive<f64>) -> Option<f64> {
+    let excesses = |(keeps, plain)| sweep.excesses("", keeps, plain, range.clone());
+    farthest(PAIRS.into_iter().flat_map(excesses))
+}
+
+/// The first size of `range` from which on `mixed` costs what `choose_best` costs.
+fn first_tie(sweep: &Sweep, range: &RangeInclusive<f64>) -> Option<f64> {
+    let xs: Vec<f64> = sweep.xs("").into_iter().filter(|x| range.contains(x)).collect();
+    let ties = |x: &&f64| {
+        sweep.excess("", "mixed", "choose_best", **x).is_some_and(|percent| percent.abs() <= EQUAL)
+    };
+    xs.iter().rev().take_while(ties).last().copied()
+}

@@ -1,0 +1,68 @@
+//! Figure 8: seven policies over the skew of the keys.
+
+use super::steady::{Bench, Keys};
+use super::sweep::{ALL, PAIRS, SEVEN, Spot, Sweep, least};
+use super::{cost_axis, scale, told_scale};
+use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
+
+const DATASET_MB: u64 = 300;
+
+/// Measures the figure.
+pub(in crate::reproduce) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    // Standard deviations, in percent of the key space.
+    let sigmas: &[f64] = match effort.is_quick {
+        true => &[0.005, 0.1, 2.0, 20.0],
+        false => &[0.005, 0.02, 0.1, 0.5, 2.0, 5.0, 20.0],
+    };
+    let shrink = scale(effort, DATASET_MB);
+    let mut spots = Vec::new();
+    for curve in SEVEN {
+        for &x in sigmas {
+            let keys = Keys::Normal { sigma: x / 100.0, omega: 10_000 };
+            let bench = Bench::standard(curve, keys, DATASET_MB, shrink);
+            spots.push(Spot { panel: "", curve: curve.to_owned(), x, bench });
+        }
+    }
+    let sweep = Sweep::measure(info.name, spots, progress)?;
+    let x = Axis::log("standard deviation", "% of the key space");
+    let mut figure = Figure::empty(info.name, info.title, vec![Panel::only(x, cost_axis())]);
+    sweep.draw(&mut figure, |steady| steady.write_cost_blocks);
+    claims(&mut figure, &sweep);
+    figure.note(told_scale([(DATASET_MB, shrink)]));
+    Ok(figure)
+}
+
+fn claims(figure: &mut Figure, sweep: &Sweep) {
+    let (narrow, wide) = (0.005, 20.0);
+    // By how much more `worse` costs where keys are close together than where they are not.
+    let grows = |worse, better| {
+        let excess = |x| sweep.excess("", worse, better, x);
+        Some(excess(narrow)? - excess(wide)?)
+    };
+    for [rr, best] in [["rr", "choose_best"], ["rr(reuse=false)", "choose_best(reuse=false)"]] {
+        figure.claim(grows(rr, best).map(|points| {
+            let claim = format!(
+                "{best} outperforms {rr} more at 0.005 % than at 20 %: by, percentage points"
+            );
+            Claim::at_least(claim, points, 1.0)
+        }));
+    }
+    for (keeps, plain) in PAIRS {
+        figure.claim(grows(plain, keeps).map(|points| {
+            let claim = format!(
+                "{keeps} outperforms {plain} more at 0.005 % than at 20 %: by, percentage points"
+            );
+            Claim::at_least(claim, points, 1.0)
+        }));
+    }
+    let others = SEVEN.into_iter().filter(|policy| *policy != "mixed");
+    let leads = others.flat_map(|other| sweep.excesses("", other, "mixed", ALL));
+    figure.claim(least(leads).map(|percent| {
+        let claim = "mixed has a comfortable lead over all others throughout: at least, %";
+        Claim::at_least(claim, percent, 3.0)
+    }));
+}

@@ -1,0 +1,329 @@
+//! The protocol of section V: an index grows by inserts, comes into a steady state, is measured.
+
+use super::index::{Cpu, Index};
+use crate::reproduce::{Job, Ticker};
+use anyhow::{Context, bail};
+use lsmith_policy::{MergePolicy, Registry};
+use lsmith_sim::{BlockSim, BlockSizes};
+use lsmith_spec::Spec;
+use lsmith_tree::{LevelId, Tree};
+use lsmith_workload::{NoInputs, Ops, Workload};
+use std::sync::Arc;
+
+/// Bytes of a key.
+const KEY_BYTES: u64 = 4;
+/// Bytes of a data block.
+const BLOCK_BYTES: u64 = 4096;
+/// The paper's ratio of neighbouring levels, which is the default of its policies.
+const RATIO: u64 = 10;
+/// Requests between two looks at the tree: far fewer than memory takes between merges.
+const STRIDE: u64 = 64;
+/// Requests in a steady state that a workload can give: more than any measurement takes.
+const REQUESTS_MAX: u64 = 3_000_000_000;
+/// Second-to-last levels' worth of requests after which a tree that is still not steady never
+/// will be.
+const PATIENCE: u64 = 100;
+/// Second-to-last levels' worth of records over which a tree of three levels is measured; one of
+/// more is measured over a single one, which is ten times as large.
+const CYCLES: u64 = 2;
+
+/// Which keys come and go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Keys {
+    Uniform,
+    /// `sigma` as a part of the domain, `omega` inserts between two moves of the mean.
+    Normal {
+        sigma: f64,
+        omega: u64,
+    },
+    Tpc,
+}
+
+impl Keys {
+    /// The paper's standard `normal`.
+    pub(super) const NORMAL: Keys = Keys::Normal { sigma: 0.005, omega: 10_000 };
+}
+
+/// An index and what runs against it, in the paper's sizes.
+#[derive(Clone, Debug)]
+pub(super) struct Bench {
+    /// The policy without its rate.
+    pub(super) policy: String,
+    pub(super) keys: Keys,
+    /// Megabytes of records that are present.
+    pub(super) dataset_mb: u64,
+    pub(super) payload_bytes: u64,
+    /// K_0: blocks that memory holds.
+    pub(super) memory_blocks: u64,
+    /// The part of a level that a partial merge takes.
+    pub(super) rate: f64,
+    /// How many times smaller data, memory and `omega` are than that.
+    pub(super) shrink: u64,
+}
+
+/// What a steady state costs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Steady {
+    /// Data blocks written per megabyte of requests.
+    pub(super) write_cost_blocks: f64,
+    /// The same cost, by the level that the blocks were written into: the paper's level 1 first.
+    pub(super) level_costs: Vec<f64>,
+    /// Levels, memory among them.
+    pub(super) levels: usize,
+    /// Records that came out of memory, per megabyte of requests.
+    pub(super) records_merged: f64,
+    /// Blocks in the bottom level over its capacity.
+    pub(super) bottom_fill: f64,
+    /// Thresholds that were learned, as a parameter: `0.3/0.5`; empty where there are none.
+    pub(super) tau: String,
+    /// The decision for the bottom level, where it was learned.
+    pub(super) beta: Option<bool>,
+    /// CPU that the index took, per megabyte of requests.
+    pub(super) cpu: Cpu,
+}
+
+impl Bench {
+    /// The setting of section V, for one policy.
+    pub(super) fn standard(policy: &str, keys: Keys, dataset_mb: u64, shrink: u64) -> Bench {
+        let policy = policy.to_owned();
+        let (payload_bytes, memory_blocks, rate) = (100, 4000, 0.07);
+        Bench { policy, keys, dataset_mb, payload_bytes, memory_blocks, rate, shrink }
+    }
+
+    /// The setting of sections III-E and IV.
+    pub(super) fn small(policy: &str, keys: Keys, dataset_mb: u64, shrink: u64) -> Bench {
+        let (memory_blocks, rate) = (250, 0.05);
+        Bench { memory_blocks, rate, ..Bench::standard(policy, keys, dataset_mb, shrink) }
+    }
+
+    pub(super) fn record_bytes(&self) -> u64 {
+        KEY_BYTES + self.payload_bytes
+    }
+
+    pub(super) fn sizes(&self) -> BlockSizes {
+        // One byte of a record is neither key nor payload: 136 records of 25 bytes, as the paper
+        // says, and one of 4000.
+        let per_block = BLOCK_BYTES / (self.record_bytes() + 1);
+        BlockSizes {
+            memory_blocks: (self.memory_blocks / self.shrink).max(1),
+            per_block: per_block as usize,
+            record_bytes: self.record_bytes(),
+        }
+    }
+
+    pub(super) fn records(&self) -> u64 {
+        (self.dataset_mb * 1_000_000 / self.record_bytes() / self.shrink).max(1)
+    }
+
+    /// A load to the full size, then `requests` of which a part `deletes` removes.
+    pub(super) fn workload(&self, deletes: f64, requests: u64) -> anyhow::Result<Workload> {
+        let spec = match self.keys {
+            Keys::Uniform => Spec::bare("uniform"),
+            Keys::Normal { sigma, omega } => {
+                let omega = (omega / self.shrink).max(1);
+                Spec::bare("normal").with("sigma", sigma).with("omega", omega)
+            }
+            Keys::Tpc => Spec::bare("tpc"),
+        };
+        let spec = spec
+            .with("keys", self.records())
+            .with("ops", requests)
+            .with("deletes", deletes)
+            .with("value", format!("{}B", self.payload_bytes))
+            .with("weigh", "records");
+        Ok(Workload::from_spec(&spec, &NoInputs)?)
+    }
+
+    pub(super) fn build_policy(&self) -> anyhow::Result<Arc<dyn MergePolicy>> {
+        let spec: Spec = self.policy.parse()?;
+        let spec = if spec.name == "full" { spec } else { spec.with("rate", self.rate) };
+        Ok(Registry::builtin().build_spec(&spec)?)
+    }
+}
+
+/// An index that follows a workload.
+pub(super) struct Course<'a, I> {
+    pub(super) index: I,
+    pub(super) ops: Ops<'a>,
+    pub(super) ticker: &'a Ticker<'a>,
+}
+
+impl<I: Index> Course<'_, I> {
+    /// Makes `count` requests.
+    pub(super) fn run(&mut self, count: u64) -> anyhow::Result<()> {
+        for _ in 0..count {
+            let op = self.ops.next().context("the workload has ended")??;
+            self.index.write(&op)?;
+        }
+        self.index.look();
+        self.ticker.tick(count);
+        Ok(())
+    }
+}
+
+/// A tree that comes into a steady state, with what is known of its sizes.
+struct Settling<'a, I> {
+    course: Course<'a, I>,
+    sizes: BlockSizes,
+    learns: bool,
+    /// Bytes that a request counts for, key and payload.
+    request_bytes: u64,
+    /// Requests made since the load.
+    requests: u64,
+}
+
+/// Counters at one moment.
+struct Moment {
+    requests: u64,
+    cpu: Cpu,
+    records_merged: u64,
+    blocks_written: Vec<u64>,
+}
+
+impl<I: Index> Settling<'_, I> {
+    fn tree(&self) -> &Tree {
+        self.course.index.tree()
+    }
+
+    /// The deepest level that has data, by the paper's number.
+    fn bottom(&self) -> usize {
+        let levels = self.tree().levels();
+        levels.iter().rposition(|level| !level.runs().is_empty()).unwrap_or(0)
+    }
+
+    fn blocks(&self, level: usize) -> u64 {
+        self.tree().runs_at(LevelId::Disk(level)).iter().map(|run| run.cell_count()).sum()
+    }
+
+    fn capacity(&self, level: usize) -> u64 {
+        self.sizes.memory_blocks * RATIO.pow(level as u32)
+    }
+
+    /// Records that fit into the level above the bottom.
+    fn records_above_bottom(&self) -> u64 {
+        self.capacity(self.bottom().saturating_sub(1)) * self.sizes.per_block as u64
+    }
+
+    /// Records that have ever come down into the bottom level from above: what merges took in,
+    /// less what of it was there before.
+    fn moved(&self) -> u64 {
+        let level = &self.tree().levels()[self.bottom()];
+        let counters = level.counters();
+        let here: u64 = level.runs().iter().map(|run| run.bytes()).sum();
+        let gone = counters.bytes_written + counters.bytes_reused + counters.bytes_moved;
+        let moved = counters.bytes_in + counters.bytes_from_memory + here - gone;
+        moved / self.sizes.record_bytes
+    }
+
+    /// Makes requests until `is_over`.
+    fn until(&mut self, is_over: impl Fn(&Self) -> bool) -> anyhow::Result<()> {
+        let patience = self.records_above_bottom() * PATIENCE;
+        let mut made = 0;
+        while !is_over(self) {
+            if made > patience {
+                bail!("no steady state after {made} requests");
+            }
+            self.course.run(STRIDE)?;
+            self.requests += STRIDE;
+            made += STRIDE;
+        }
+        Ok(())
+    }
+
+    /// Goes on until at least `records` more have come down into the bottom level, to the end of
+    /// the merge that brings the last.
+    fn until_moved(&mut self, records: u64) -> anyhow::Result<()> {
+        let aim = self.moved() + records;
+        self.until(|settling| settling.moved() >= aim)
+    }
+
+    /// Whether nothing is left to learn for a tree of this height.
+    fn has_learned(&self) -> bool {
+        let memo = self.tree().memo();
+        let height = memo.text("learned_at").and_then(|text| text.split(' ').next());
+        memo.text("learn") == Some("done") && height == Some(&self.bottom().to_string())
+    }
+
+    fn settle(&mut self) -> anyhow::Result<()> {
+        self.until_moved(self.records_above_bottom())?;
+        if self.learns {
+            self.until(Self::has_learned)?;
+        }
+        // A cycle begins where something has just come down.
+        self.until_moved(1)
+    }
+
+    fn now(&self) -> Moment {
+        let levels: Vec<_> =
+            self.tree().levels().iter().skip(1).map(|level| level.counters()).collect();
+        let from_memory: u64 = levels.iter().map(|level| level.bytes_from_memory).sum();
+        Moment {
+            requests: self.requests,
+            cpu: self.course.index.cpu(),
+            records_merged: from_memory / self.sizes.record_bytes,
+            blocks_written: levels.iter().map(|level| level.blocks_written).collect(),
+        }
+    }
+
+    fn found(&self, start: &Moment, end: &Moment) -> anyhow::Result<Steady> {
+        let requests_bytes = (end.requests - start.requests) * self.request_bytes;
+        let requests_mb = requests_bytes as f64 / 1e6;
+        let levels = start.blocks_written.iter().zip(&end.blocks_written);
+        let level_costs: Vec<f64> =
+            levels.map(|(before, after)| (after - before) as f64 / requests_mb).collect();
+        let bottom = self.bottom();
+        let memo = self.tree().memo();
+        let taus = (2..bottom).map_while(|level| memo.text(&format!("tau_{level}")));
+        let taus = taus.map(|tenths| anyhow::Ok((tenths.parse::<f64>()? / 10.0).to_string()));
+        Ok(Steady {
+            write_cost_blocks: level_costs.iter().sum(),
+            level_costs,
+            levels: bottom + 1,
+            records_merged: (end.records_merged - start.records_merged) as f64 / requests_mb,
+            bottom_fill: self.blocks(bottom) as f64 / self.capacity(bottom) as f64,
+            tau: taus.collect::<anyhow::Result<Vec<String>>>()?.join("/"),
+            beta: memo.text("beta").map(|text| text == "true"),
+            cpu: end.cpu.since(start.cpu).per(requests_mb),
+        })
+    }
+}
+
+impl Job for Bench {
+    type Found = Steady;
+
+    fn work(&self) -> u64 {
+        // Growing, and after it a few times the level above the bottom, which grows with the whole
+        // but in steps.
+        self.records() * 4
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Steady> {
+        let policy = self.build_policy()?;
+        self.steady(BlockSim::new(&policy, self.sizes()), self.sizes(), ticker)
+    }
+}
+
+impl Bench {
+    /// Lets `index`, which is empty, grow and come into a steady state, and measures it. `sizes`
+    /// are those of its entries as its counters count them.
+    pub(super) fn steady<I: Index>(
+        &self,
+        index: I,
+        sizes: BlockSizes,
+        ticker: &Ticker<'_>,
+    ) -> anyhow::Result<Steady> {
+        let workload = self.workload(0.5, REQUESTS_MAX)?;
+        let spec = self.build_policy()?.spec();
+        let learns =
+            spec.name == "mixed" && (spec.param("tau").is_none() || spec.param("beta").is_none());
+        let course = Course { index, ops: workload.ops(), ticker };
+        let request_bytes = self.record_bytes();
+        let mut settling = Settling { course, sizes, learns, request_bytes, requests: 0 };
+        settling.course.run(workload.load_ops())?;
+        settling.settle()?;
+        let start = settling.now();
+        let cycle = settling.records_above_bottom();
+        settling.until_moved(if settling.bottom() < 3 { cycle * CYCLES } else { cycle })?;
+        settling.found(&start, &settling.now())
+    }
+}

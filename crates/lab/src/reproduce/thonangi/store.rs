@@ -1,0 +1,153 @@
+//! The real store as an index.
+
+use super::index::{Cpu, Index};
+use super::steady::Bench;
+use crate::clock::thread_cpu_seconds;
+use crate::reproduce::unsynced::Unsynced;
+use anyhow::{Context, bail};
+use lsmith::{DEFAULT_KEYSPACE, Event, Keyspace, Observer, PersistMode, Store};
+use lsmith_sim::BlockSizes;
+use lsmith_tree::{Tree, logical_bytes};
+use lsmith_workload::{Op, OpKind, Workload, fill_value, value_seed};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+/// Bytes of a data block.
+const BLOCK_BYTES: u64 = 4096;
+/// Bytes of a key.
+const KEY_BYTES: usize = 4;
+
+/// A store in lockstep: merges are done by the thread that writes.
+pub(super) struct StoreIndex<'a> {
+    store: Store,
+    keyspace: Keyspace,
+    tree: Tree,
+    workload: &'a Workload,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    requests: u64,
+    stopwatch: Arc<Stopwatch>,
+    /// Where the store is, and is removed from when done.
+    _dir: TempDir,
+}
+
+/// Takes the CPU time of merges, from plan to commit: in lockstep by one thread.
+#[derive(Debug, Default)]
+struct Stopwatch(Mutex<Times>);
+
+#[derive(Debug, Default)]
+struct Times {
+    /// What the thread had taken when the plan under way was taken up.
+    start: Option<f64>,
+    /// All merges so far.
+    sum: f64,
+}
+
+impl Stopwatch {
+    fn times(&self) -> std::sync::MutexGuard<'_, Times> {
+        self.0.lock().expect("no observer panics")
+    }
+}
+
+impl Observer for Stopwatch {
+    fn on_event(&self, _: &str, event: &Event<'_>) {
+        match event {
+            Event::Planned { .. } => self.times().start = Some(thread_cpu_seconds()),
+            Event::Committed { .. } => {
+                let mut times = self.times();
+                if let Some(start) = times.start.take() {
+                    times.sum += thread_cpu_seconds() - start;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The sizes of `bench` on the store, whose entries are 8 bytes larger than key and payload.
+pub(super) fn sizes(bench: &Bench) -> BlockSizes {
+    let record_bytes = logical_bytes(KEY_BYTES, bench.payload_bytes as usize);
+    let per_block = (BLOCK_BYTES / record_bytes) as usize;
+    BlockSizes { per_block, record_bytes, ..bench.sizes() }
+}
+
+impl<'a> StoreIndex<'a> {
+    /// An empty store in a new directory, for `bench`, which `workload` is of.
+    pub(super) fn open(bench: &Bench, workload: &'a Workload) -> anyhow::Result<StoreIndex<'a>> {
+        let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
+        let dir = dir.context("cannot make a directory for the store")?;
+        let BlockSizes { memory_blocks, per_block, record_bytes } = sizes(bench);
+        let stopwatch = Arc::new(Stopwatch::default());
+        let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);
+        let store = Store::builder(dir.path())
+            .env(Arc::new(Unsynced::default()))
+            .policy(bench.build_policy()?.spec().to_string())
+            .memtable_bytes(memory_blocks * per_block as u64 * record_bytes)
+            .block_bytes(BLOCK_BYTES as usize)
+            .persist(PersistMode::Buffer)
+            .lockstep(true)
+            .observer(observer)
+            .open()?;
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
+        let tree = keyspace.tree();
+        let (key, value, requests) = (Vec::new(), Vec::new(), 0);
+        Ok(StoreIndex {
+            store,
+            keyspace,
+            tree,
+            workload,
+            key,
+            value,
+            requests,
+            stopwatch,
+            _dir: dir,
+        })
+    }
+}
+
+impl Index for &mut StoreIndex<'_> {
+    fn write(&mut self, op: &Op) -> anyhow::Result<()> {
+        let StoreIndex { keyspace, workload, key, value, .. } = self;
+        workload.key(op.item, key);
+        match op.kind {
+            OpKind::Insert => {
+                value.resize(op.value_bytes as usize, 0);
+                fill_value(value_seed(workload.seed(), op.item, self.requests), value);
+                keyspace.insert(key, value)?;
+            }
+            OpKind::Remove => keyspace.remove(key)?,
+            other => bail!("this index is only inserted into and removed from: no {other:?}"),
+        }
+        self.requests += 1;
+        Ok(())
+    }
+
+    fn look(&mut self) {
+        self.tree = self.keyspace.tree();
+    }
+
+    fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn cpu(&self) -> Cpu {
+        let choosing = self.store.stats().planning_nanos as f64 * 1e-9;
+        Cpu { all: thread_cpu_seconds(), choosing, merging: self.stopwatch.times().sum }
+    }
+}
+
+impl StoreIndex<'_> {
+    /// An error if merges were refused or given up: costs would be those of another policy.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let stats = self.store.stats();
+        if stats.plans_refused + stats.plans_failed > 0 {
+            bail!(
+                "{} plans of {} were refused, {} failed",
+                stats.plans_refused,
+                self.keyspace.merge_policy(),
+                stats.plans_failed
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Steady states side by side: curves over something that varies.
+
+use super::steady::{Bench, Steady};
+use crate::reproduce::{Figure, Job, SharedProgress, Ticker, measure_all};
+
+/// The policies whose merges keep blocks.
+pub(super) const KEEPING: [&str; 4] = ["full", "rr", "choose_best", "mixed"];
+
+/// The paper's seven, "-P" last.
+pub(super) const SEVEN: [&str; 7] = [
+    "full",
+    "rr",
+    "choose_best",
+    "mixed",
+    "full(reuse=false)",
+    "rr(reuse=false)",
+    "choose_best(reuse=false)",
+];
+
+/// Those that keep blocks, beside the same without.
+pub(super) const PAIRS: [(&str, &str); 3] = [
+    ("full", "full(reuse=false)"),
+    ("rr", "rr(reuse=false)"),
+    ("choose_best", "choose_best(reuse=false)"),
+];
+
+/// One point to be measured.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    pub(super) panel: &'static str,
+    /// The name of its curve.
+    pub(super) curve: String,
+    pub(super) x: f64,
+    pub(super) bench: Bench,
+}
+
+impl Job for Spot {
+    type Found = Steady;
+
+    fn work(&self) -> u64 {
+        self.bench.work()
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Steady> {
+        self.bench.measure(ticker)
+    }
+}
+
+/// What was found at each spot.
+#[derive(Clone, Debug)]
+pub(super) struct Sweep(Vec<(Spot, Steady)>);
+
+impl Sweep {
+    /// Measures all spots.
+    pub(super) fn measure(
+        step: &str,
+        spots: Vec<Spot>,
+        progress: &SharedProgress,
+    ) -> anyhow::Result<Sweep> {
+        let found = measure_all(step, &spots, progress)?;
+        Ok(Sweep(spots.into_iter().zip(found).collect()))
+    }
+
+    /// What was found elsewhere.
+    pub(super) fn of(found: Vec<(Spot, Steady)>) -> Sweep {
+        Sweep(found)
+    }
+
+    /// Adds a point for each spot to `figure`.
+    pub(super) fn draw(&self, figure: &mut Figure, y: impl Fn(&Steady) -> f64) {
+        for (spot, steady) in &self.0 {
+            figure.point(spot.panel, &spot.curve, spot.x, y(steady));
+        }
+    }
+
+    /// Adds the same points to `panel`, whatever panel they were measured for.
+    pub(super) fn draw_in(&self, figure: &mut Figure, panel: &str, y: impl Fn(&Steady) -> f64) {
+        for (spot, steady) in &self.0 {
+            figure.point(panel, &spot.curve, spot.x, y(steady));
+        }
+    }
+
+    /// One spot.
+    pub(super) fn spot(&self, panel: &str, curve: &str, x: f64) -> Option<&Spot> {
+        let is_it = |spot: &&Spot| spot.panel == panel && spot.curve == curve && spot.x == x;
+        self.0.iter().map(|(spot, _)| spot).find(is_it)
+    }
+
+    /// What was found at one spot.
+    pub(super) fn at(&self, panel: &str, curve: &str, x: f64) -> Option<&Steady> {
+        let is_it = |spot: &Spot| spot.panel == panel && spot.curve == curve && spot.x == x;
+        self.0.iter().find(|(spot, _)| is_it(spot)).map(|(_, steady)| steady)
+    }
+
+    /// The write cost at one spot.
+    pub(super) fn cost(&self, panel: &str, curve: &str, x: f64) -> Option<f64> {
+        self.at(panel, curve, x).map(|steady| steady.write_cost_blocks)
+    }
+
+    /// Each x of `panel` at which anything was measured, ascending.
+    pub(super) fn xs(&self, panel: &str) -> Vec<f64> {
+        let spots = self.0.iter().filter(|(spot, _)| spot.panel == panel);
+        let mut xs: Vec<f64> = spots.map(|(spot, _)| spot.x).collect();
+        xs.sort_by(f64::total_cmp);
+        xs.dedup();
+        xs
+    }
+
+    /// How much more `curve` costs than `base` at `x`, in percent; less than 0 if it costs less.
+    pub(super) fn excess(&self, panel: &str, curve: &str, base: &str, x: f64) -> Option<f64> {
+        Some((self.cost(panel, curve, x)? / self.cost(panel, base, x)? - 1.0) * 100.0)
+    }
+
+    /// The excess at each x of `panel` within `range`.
+    pub(super) fn excesses(
+        &self,
+        panel: &str,
+        curve: &str,
+        base: &str,
+        range: std::ops::RangeInclusive<f64>,
+    ) -> Vec<f64> {
+        let xs = self.xs(panel).into_iter().filter(|x| range.contains(x));
+        xs.filter_map(|x| self.excess(panel, curve, base, x)).collect()
+    }
+
+    /// How much more `curve` costs than the cheapest of `others`, at the x where that is most, in
+    /// percent.
+    pub(super) fn worst_lead(&self, panel: &str, curve: &str, others: &[&str]) -> Option<f64> {
+        let at =
+            |x: f64| most(others.iter().filter_map(|other| self.excess(panel, curve, other, x)));
+        most(self.xs(panel).into_iter().filter_map(at))
+    }
+}
+
+/// All x.
+pub(super) const ALL: std::ops::RangeInclusive<f64> = f64::NEG_INFINITY..=f64::INFINITY;
+
+/// The largest, if there is any.
+pub(super) fn most(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().reduce(f64::max)
+}
+
+/// The smallest, if there is any.
+pub(super) fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    values.into_iter().reduce(f64::min)
+}
+
+/// The one farthest from 0, without its sign, if there is any.
+pub(super) fn farthest(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    most(values.into_iter().map(f64::abs))
+}
