@@ -1,0 +1,121 @@
+//! What can be asked on the command line.
+
+use crate::phases::{self, Phase};
+use crate::stores::{self, Kind, Settings};
+use anyhow::{Result, bail};
+use clap::Parser;
+use std::path::PathBuf;
+
+/// Runs lsmith and other embedded stores side by side on the same work.
+#[derive(Clone, Debug, Parser)]
+#[command(version, about)]
+pub(crate) struct Args {
+    /// Stores, separated by commas; the first is compared with each of the others.
+    #[arg(long, default_value = "lsmith,rocksdb")]
+    pub(crate) stores: String,
+
+    /// Keys, and operations of most phases: `10M`, `200k`, `50000`.
+    #[arg(long, default_value = "1M", value_parser = count)]
+    pub(crate) ops: u64,
+
+    /// Phases, separated by commas; `list` prints all names. Default: the rows that have targets.
+    #[arg(long, default_value = phases::DEFAULT)]
+    pub(crate) phases: String,
+
+    /// Bytes of a value, where a phase does not say otherwise.
+    #[arg(long, default_value_t = 100)]
+    pub(crate) value: usize,
+
+    /// Threads of the YCSB phases.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) threads: usize,
+
+    /// The merge policy of lsmith; its default if not given.
+    #[arg(long)]
+    pub(crate) policy: Option<String>,
+
+    /// How often every store takes its turn.
+    #[arg(long, default_value_t = 3)]
+    pub(crate) repeat: u32,
+
+    /// Where the stores are made and removed again; must be on a device, not in memory.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Print one JSON object instead of tables.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Run the phases on this store in this process; one JSON row a line.
+    #[arg(long, hide = true)]
+    pub(crate) child: Option<String>,
+
+    /// Join the control group behind this file first.
+    #[arg(long, hide = true)]
+    pub(crate) door: Option<PathBuf>,
+}
+
+impl Args {
+    /// The stores to run, in their order.
+    pub(crate) fn store_kinds(&self) -> Result<Vec<Kind>> {
+        let mut kinds = Vec::new();
+        for name in self.stores.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let kind = stores::find(name)?;
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        match kinds.is_empty() {
+            true => bail!("--stores names no store: {}", stores::names()),
+            false => Ok(kinds),
+        }
+    }
+
+    /// The phases to run.
+    pub(crate) fn phases(&self) -> Result<Vec<Phase>> {
+        phases::parse_all(&self.phases, self.threads.max(1))
+    }
+
+    /// What all stores are opened with.
+    pub(crate) fn settings(&self) -> Settings {
+        Settings { policy: self.policy.clone(), ..Settings::default() }
+    }
+}
+
+/// Reads a count such as `10M`.
+fn count(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.strip_suffix(['M', 'k']) {
+        Some(digits) => (digits, if text.ends_with('M') { 1_000_000 } else { 1000 }),
+        None => (text, 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| "expected a count such as 10M or 200k")?;
+    match number.checked_mul(unit) {
+        Some(count) if count > 0 => Ok(count),
+        _ => Err("expected a count of at least 1 that fits 64 bits".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_units() {
+        assert_eq!(count("10M"), Ok(10_000_000));
+        assert_eq!(count("200k"), Ok(200_000));
+        assert_eq!(count("7"), Ok(7));
+        for wrong in ["", "M", "1G", "-1", "0", "99999999999999999M"] {
+            assert!(count(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn unknown_stores_and_phases_are_refused() {
+        let parse = |words: &[&str]| Args::try_parse_from([&["x"], words].concat()).unwrap();
+        assert!(parse(&["--stores", "lsmith"]).store_kinds().is_ok());
+        let error = parse(&["--stores", "lsmitt"]).store_kinds().unwrap_err();
+        assert!(error.to_string().contains("lsmith"), "{error}");
+        assert!(parse(&["--stores", ","]).store_kinds().is_err());
+        assert!(parse(&["--phases", "get_presnt"]).phases().is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! Runs lsmith and its rivals side by side: the same work, the same settings, one store after
+//! another in processes of their own, in turns, so that a noisy machine treats all alike.
+//!
+//! * `args`: what can be asked. `parent`: the turns. `child`: one store's chain of phases.
+//! * `stores`: one file for each store, behind the trait [`stores::Store`].
+//! * `phases`: what is done to a store: names, and one file for each kind of work.
+//! * `data`: keys and values. `meter`: CPU time, bytes, memory. `report`: rows and ratios.
+
+mod args;
+mod child;
+mod data;
+mod limit;
+mod meter;
+mod parent;
+mod phases;
+mod report;
+mod stores;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    let done = match args.child.clone() {
+        Some(store) => child::run(&args, &store),
+        None => parent::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The core workloads of YCSB: Cooper et al., "Benchmarking cloud serving systems with YCSB"
+//! (2010).
+
+use super::work::{Laps, Part};
+use super::write::shuffle;
+use crate::data::KEY_BYTES;
+use anyhow::{Result, ensure};
+use lsmith_workload::Zipf;
+use std::hint::black_box;
+use std::sync::atomic::Ordering;
+
+/// How unevenly keys are asked for.
+const SKEW: f64 = 0.99;
+
+/// Most entries of a scan in workload E.
+const SCAN_MAX: u64 = 100;
+
+/// A workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Letter {
+    /// Half reads, half updates.
+    A,
+    /// Reads, and 5 % updates.
+    B,
+    /// Reads.
+    C,
+    /// Half reads, half reads with an update of the same key.
+    F,
+    /// Reads of the latest keys, and 5 % inserts.
+    D,
+    /// Short scans, and 5 % inserts.
+    E,
+}
+
+impl Letter {
+    /// All of them, in the order in which they run: those that insert come last.
+    pub(crate) const ALL: [Letter; 6] =
+        [Letter::A, Letter::B, Letter::C, Letter::F, Letter::D, Letter::E];
+
+    /// As in names of phases.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Letter::A => "a",
+            Letter::B => "b",
+            Letter::C => "c",
+            Letter::D => "d",
+            Letter::E => "e",
+            Letter::F => "f",
+        }
+    }
+
+    /// The one with this name.
+    pub(super) fn parse(name: &str) -> Option<Letter> {
+        Letter::ALL.into_iter().find(|letter| letter.name() == name)
+    }
+
+    /// Operations of 100 that write.
+    fn writes(self) -> u64 {
+        match self {
+            Letter::A | Letter::F => 50,
+            Letter::B | Letter::D | Letter::E => 5,
+            Letter::C => 0,
+        }
+    }
+
+    fn inserts(self) -> bool {
+        matches!(self, Letter::D | Letter::E)
+    }
+}
+
+/// Does the thread's part of a workload.
+pub(super) fn run(part: &mut Part<'_>, letter: Letter) -> Result<u64> {
+    let data = part.data;
+    let keys = data.keys();
+    let zipf = Zipf::new(keys, SKEW);
+    let mut laps = Laps::start();
+    for _ in 0..part.ops {
+        let rank = zipf.draw(&mut part.rng);
+        let number = match letter {
+            Letter::D => data.keys().saturating_sub(rank + 1),
+            _ => shuffle(rank, keys),
+        };
+        let write = part.rng.below(100) < letter.writes();
+        if letter == Letter::E && !write {
+            scan(part, number)?;
+        } else if !write || letter == Letter::F {
+            let found = data.store.get(&data.order.key(number), &mut |value| {
+                black_box(value.len());
+            })?;
+            // The latest key may have been given out to another thread that has not put it yet.
+            ensure!(found || letter == Letter::D, "a key that is there was not found");
+        }
+        if write {
+            let number = match letter.inserts() {
+                true => data.keys.fetch_add(1, Ordering::Relaxed),
+                false => number,
+            };
+            data.store.put(&data.order.key(number), data.values.draw(&mut part.rng), false)?;
+            part.tally.user_bytes += (KEY_BYTES + data.values.bytes()) as u64;
+        }
+        part.tally.note(laps.lap(), 1);
+    }
+    Ok(part.ops)
+}
+
+/// Reads up to 100 entries from a key on.
+fn scan(part: &mut Part<'_>, number: u64) -> Result<()> {
+    let data = part.data;
+    let limit = 1 + part.rng.below(SCAN_MAX);
+    let mut seen = 0;
+    data.store.scan(Some(&data.order.key(number)), &mut |_, value| {
+        black_box(value.len());
+        seen += 1;
+        seen < limit
+    })?;
+    ensure!(seen > 0, "a scan from a key that is there found nothing");
+    Ok(())
+}

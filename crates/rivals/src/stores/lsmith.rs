@@ -1,0 +1,100 @@
+//! lsmith, as it is by default.
+
+use super::{Kind, Look, Settings, Store, Visit, Write};
+use crate::data::Key;
+use anyhow::Result;
+use lsmith::{Batch, DEFAULT_KEYSPACE, Iter, Keyspace, PersistMode};
+use std::path::Path;
+
+pub(super) const KIND: Kind = Kind {
+    name: "lsmith",
+    version: concat!("lsmith ", env!("CARGO_PKG_VERSION")),
+    differences: &[],
+    open: |dir, settings| Ok(Box::new(Lsmith::open(dir, settings)?)),
+};
+
+struct Lsmith {
+    store: lsmith::Store,
+    keyspace: Keyspace,
+}
+
+impl Lsmith {
+    /// Nothing is set but the policy, where one is asked for: the defaults are on trial, and their
+    /// buffers, cache and filters are those that the other stores are given.
+    fn open(dir: &Path, settings: &Settings) -> Result<Lsmith> {
+        let mut builder = lsmith::Store::builder(dir);
+        if let Some(policy) = &settings.policy {
+            builder = builder.policy(policy);
+        }
+        let store = builder.open()?;
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
+        Ok(Lsmith { store, keyspace })
+    }
+}
+
+impl Store for Lsmith {
+    fn put(&self, key: &Key, value: &[u8], sync: bool) -> Result<()> {
+        if !sync {
+            return Ok(self.keyspace.put(key, value)?);
+        }
+        let mut batch = Batch::new();
+        batch.put(&self.keyspace, key, value);
+        Ok(self.store.write(batch, PersistMode::SyncData)?)
+    }
+
+    fn delete(&self, key: &Key) -> Result<()> {
+        Ok(self.keyspace.delete(key)?)
+    }
+
+    fn write(&self, writes: &[Write<'_>]) -> Result<()> {
+        let mut batch = Batch::new();
+        for (key, value) in writes {
+            match value {
+                Some(value) => batch.put(&self.keyspace, key, value),
+                None => batch.delete(&self.keyspace, key),
+            }
+        }
+        Ok(self.store.write(batch, PersistMode::Buffer)?)
+    }
+
+    fn get(&self, key: &Key, look: Look<'_>) -> Result<bool> {
+        let value = self.keyspace.get(key)?;
+        if let Some(value) = &value {
+            look(value);
+        }
+        Ok(value.is_some())
+    }
+
+    fn scan(&self, from: Option<&Key>, visit: Visit<'_>) -> Result<()> {
+        let entries: Iter = match from {
+            Some(from) => self.keyspace.range::<&Key>(from..),
+            None => self.keyspace.iter(),
+        };
+        for entry in entries {
+            let (key, value) = entry?;
+            if !visit(&key, &value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn scan_reverse(&self, visit: Visit<'_>) -> Result<()> {
+        for entry in self.keyspace.iter().rev() {
+            let (key, value) = entry?;
+            if !visit(&key, &value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<bool> {
+        self.store.settle()?;
+        Ok(true)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(self.store.flush()?)
+    }
+}

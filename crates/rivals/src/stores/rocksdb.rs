@@ -1,0 +1,124 @@
+//! RocksDB through its C interface.
+
+use super::{Kind, Look, Settings, Store, Visit, Write};
+use crate::data::Key;
+use anyhow::Result;
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRawIterator,
+    Options, WaitForCompactOptions, WriteBatch, WriteOptions,
+};
+use std::path::Path;
+
+pub(super) const KIND: Kind = Kind {
+    name: "rocksdb",
+    version: "RocksDB 11.8.1 (crate rocksdb 0.25)",
+    differences: &[],
+    open: |dir, settings| Ok(Box::new(RocksDb { db: open(dir, settings)? })),
+};
+
+/// The column family that holds everything.
+const FAMILY: &str = "default";
+
+struct RocksDb {
+    db: DB,
+}
+
+fn open(dir: &Path, settings: &Settings) -> Result<DB> {
+    let mut blocks = BlockBasedOptions::default();
+    blocks.set_block_cache(&Cache::new_lru_cache(settings.cache_bytes));
+    blocks.set_bloom_filter(f64::from(settings.filter_bits), false);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_block_based_table_factory(&blocks);
+    options.set_compression_type(DBCompressionType::None);
+    options.set_write_buffer_size(settings.buffer_bytes / 2);
+    options.set_max_write_buffer_number(2);
+    // Opened by its name, so that `multi_get` can name it too.
+    let family = ColumnFamilyDescriptor::new(FAMILY, options.clone());
+    Ok(DB::open_cf_descriptors(&options, dir, [family])?)
+}
+
+/// Visits entries from where `iterator` stands.
+fn walk<'a>(
+    iterator: &mut DBRawIterator<'a>,
+    step: fn(&mut DBRawIterator<'a>),
+    visit: Visit<'_>,
+) -> Result<()> {
+    while let Some((key, value)) = iterator.item() {
+        if !visit(key, value) {
+            break;
+        }
+        step(iterator);
+    }
+    Ok(iterator.status()?)
+}
+
+impl Store for RocksDb {
+    fn put(&self, key: &Key, value: &[u8], sync: bool) -> Result<()> {
+        if !sync {
+            return Ok(self.db.put(key, value)?);
+        }
+        let mut options = WriteOptions::default();
+        options.set_sync(true);
+        Ok(self.db.put_opt(key, value, &options)?)
+    }
+
+    fn delete(&self, key: &Key) -> Result<()> {
+        Ok(self.db.delete(key)?)
+    }
+
+    fn write(&self, writes: &[Write<'_>]) -> Result<()> {
+        let mut batch = WriteBatch::default();
+        for (key, value) in writes {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        Ok(self.db.write(batch)?)
+    }
+
+    fn get(&self, key: &Key, look: Look<'_>) -> Result<bool> {
+        let value = self.db.get_pinned(key)?;
+        if let Some(value) = &value {
+            look(value);
+        }
+        Ok(value.is_some())
+    }
+
+    fn multi_get(&self, keys: &[Key], look: Look<'_>) -> Result<usize> {
+        let family = self.db.cf_handle(FAMILY).expect("it was opened by its name");
+        let mut found = 0;
+        for value in self.db.batched_multi_get_cf(&family, keys, false) {
+            if let Some(value) = value? {
+                look(&value);
+                found += 1;
+            }
+        }
+        Ok(found)
+    }
+
+    fn scan(&self, from: Option<&Key>, visit: Visit<'_>) -> Result<()> {
+        let mut iterator = self.db.raw_iterator();
+        match from {
+            Some(from) => iterator.seek(from),
+            None => iterator.seek_to_first(),
+        }
+        walk(&mut iterator, DBRawIterator::next, visit)
+    }
+
+    fn scan_reverse(&self, visit: Visit<'_>) -> Result<()> {
+        let mut iterator = self.db.raw_iterator();
+        iterator.seek_to_last();
+        walk(&mut iterator, DBRawIterator::prev, visit)
+    }
+
+    fn settle(&self) -> Result<bool> {
+        self.db.wait_for_compact(&WaitForCompactOptions::default())?;
+        Ok(true)
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(self.db.flush()?)
+    }
+}
