@@ -151,7 +151,7 @@ fn the_costs_of_figure_2a_at_20_megabytes() {
 #[test]
 fn mixed_learns_to_empty_the_level_above_a_small_bottom() {
     let (_, requests) =
-        requests("uniform(keys=192k, ops=700k, deletes=0.5, value=100B, weigh=records)");
+        requests("uniform(keys=192k, ops=1M, deletes=0.5, value=100B, weigh=records)");
     let sizes = BlockSizes { memory_blocks: 250, per_block: 39, record_bytes: 104 };
     let policy = Registry::builtin().build("mixed(rate=0.05)").expect("a policy");
     let mut sim = BlockSim::new(&policy, sizes);

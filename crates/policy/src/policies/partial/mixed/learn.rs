@@ -220,7 +220,7 @@ impl<'a> Lesson<'a> {
         if height != bottom {
             return notes;
         }
-        if moved - since < above_blocks * self.view.block_bytes {
+        if moved.saturating_sub(since) < above_blocks * self.view.block_bytes {
             return Vec::new();
         }
         if blocks.abs_diff(before) * 20 < before {
