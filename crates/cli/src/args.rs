@@ -38,8 +38,9 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// Policies separated by `;`, such as 'tiered(ratio=4);leveled', or `all`
-    #[arg(long, default_value = "all", value_name = "SPECS")]
+    /// Policies separated by `;`, such as 'tiered(ratio=4);leveled', or `classic`, or `all`, which
+    /// has partial merges and reuse of blocks as well and takes several times as long
+    #[arg(long, default_value = "classic", value_name = "SPECS")]
     pub(crate) policies: String,
     /// A workload, such as 'ycsb(a, records=100k, ops=200k)' or 'trace(FILE)'; can be repeated
     #[arg(long, value_name = "SPEC")]

@@ -14,11 +14,18 @@ pub(crate) fn policy(spec: &str) -> anyhow::Result<Arc<dyn MergePolicy>> {
     Registry::builtin().build(spec).map_err(|error| bad_spec("policy", spec, &error))
 }
 
-/// The policies that `specs` spells, separated by `;`, or all with their defaults.
+/// The policies that `specs` spells, separated by `;`, or all with their defaults, or of these the
+/// classic ones, which do not count in blocks.
 pub(crate) fn policies(specs: &str) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>> {
     let registry = Registry::builtin();
     let specs = match specs.trim() {
-        "all" => registry.infos().iter().map(|info| Spec::bare(info.name)).collect(),
+        word @ ("all" | "classic") => {
+            let names = registry.infos().iter().map(|info| Spec::bare(info.name));
+            let all = names.map(|spec| registry.build_spec(&spec));
+            let mut all = all.collect::<Result<Vec<_>, _>>()?;
+            all.retain(|policy| word == "all" || !policy.wants_blocks());
+            return Ok(all);
+        }
         specs => Spec::parse_list(specs).map_err(|error| bad_spec("policies", specs, &error))?,
     };
     let build =

@@ -1,5 +1,7 @@
 //! Policies side by side: on the real store, and as simulations predict them.
 
+use crate::growth::Formula;
+use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::{Costs, EngineReport, Optimum, SimulationReport};
 use crate::run::{Options, run};
@@ -22,12 +24,13 @@ pub struct Row {
     pub engine: EngineReport,
     /// Key by key, the same operations.
     pub keyed: SimulationReport,
-    /// By size alone, as many flushes as the store has made.
-    pub unit: SimulationReport,
+    /// By size alone, as many flushes as the store has made. `None` for policies that count in
+    /// blocks.
+    pub unit: Option<SimulationReport>,
     /// By expected sizes. `None` for workloads of which they are not known.
     pub fluid: Option<SimulationReport>,
-    /// By formula. Always `None`: nothing computes it.
-    pub model: Option<SimulationReport>,
+    /// By formula. `None` for policies of which formulas give a bound only, or nothing.
+    pub model: Option<Formula>,
     /// The least that any policy could cost with as many runs as this one, for the same flushes.
     /// `None` for policies that leave a part of memory where it is.
     pub optimum: Option<Optimum>,
@@ -41,9 +44,11 @@ pub struct Errors {
     /// Those of the keyed simulation.
     pub keyed: PredictionErrors,
     /// Those of the unit simulation.
-    pub unit: PredictionErrors,
+    pub unit: Option<PredictionErrors>,
     /// Those of the fluid simulation.
     pub fluid: Option<PredictionErrors>,
+    /// That of the formula's `write_cost_system`.
+    pub model: Option<f64>,
 }
 
 /// For each figure (predicted - measured) / measured; `None` where the store measured 0 or
@@ -128,24 +133,30 @@ impl Comparison<'_> {
             anyhow::Ok(simulate(policy, content, memtable_bytes, &mut on_rest)?)
         };
         let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
-        let unit = predict(&Content::Unit { flushes })?.report;
+        let unit = match policy.wants_blocks() {
+            true => None,
+            false => Some(predict(&Content::Unit { flushes })?.report),
+        };
         let fluid = FluidWorkload::new(workload).ok();
         let fluid = fluid.map(|fluid| predict(&Content::Fluid(&fluid))).transpose()?;
         let fluid = fluid.map(|simulated| simulated.report);
         let write_cost = engine.costs.write_cost_system;
+        let profile = Profile::of(workload)?;
+        let model = Formula::of(&policy.spec(), &profile, self.options.memtable_bytes);
         Ok(Row {
             workload: workload.spec().to_string(),
             errors: Errors {
                 keyed: PredictionErrors::of(&keyed.costs, &engine.costs),
-                unit: PredictionErrors::of(&unit.costs, &engine.costs),
+                unit: unit.map(|unit| PredictionErrors::of(&unit.costs, &engine.costs)),
                 fluid: fluid.map(|fluid| PredictionErrors::of(&fluid.costs, &engine.costs)),
+                model: model.map(|model| model.write_cost_system / write_cost - 1.0),
             },
             policy: spec,
             engine,
             keyed,
             unit,
             fluid,
-            model: None,
+            model,
             optimum: optimum.map(|optimum| optimum.against(write_cost)),
         })
     }

@@ -26,10 +26,12 @@
 
 mod clock;
 mod compare;
+mod growth;
 mod inputs;
 mod meter;
 mod model;
 mod play;
+mod profile;
 mod progress;
 mod report;
 pub mod reproduce;
@@ -38,6 +40,7 @@ mod simulate;
 pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
+pub use growth::Formula;
 pub use inputs::FileInputs;
 pub use meter::Mode;
 pub use model::{FormulaInfo, ModelSettings, ModelStage, Modelled, PointRead, formulas, model};

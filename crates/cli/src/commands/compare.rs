@@ -52,7 +52,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-const HEADER: [&str; 16] = [
+const HEADER: [&str; 18] = [
     "\npolicy",
     "write\neager",
     "write\nsystem",
@@ -61,6 +61,8 @@ const HEADER: [&str; 16] = [
     "keyed\nsays",
     "error\n%",
     "fluid\nsays",
+    "error\n%",
+    "model\nsays",
     "error\n%",
     "above\nleast %",
     "write\nuser",
@@ -75,7 +77,8 @@ const LEGEND: &str = "\
 write: bytes written over bytes flushed. eager: only runs that are there after a flush and were
   not before. system: every flush and every merge output. user: all bytes really written, log and
   metadata included, over keys and values of the user.
-unit, keyed, fluid: what these simulations say that system will be, and how far they are off.
+unit, keyed, fluid: what these simulations say that system will be, and how far they are off;
+  model: what a formula says, of minlatency the least there is for so many flushes.
 above least: system over the least that any policy could have had with as many runs, if no key
   were written twice; where keys are, a policy may be below.
 read: runs that a lookup must consider, mean over flushes, and how far the keyed simulation is off.
@@ -90,12 +93,14 @@ fn shown(rows: &[Row]) -> String {
             row.policy.clone(),
             cost(engine.costs.write_cost_eager),
             cost(engine.costs.write_cost_system),
-            cost(row.unit.costs.write_cost_system),
-            percent(errors.unit.write_cost_system),
+            cost_if_known(row.unit.map(|unit| unit.costs.write_cost_system)),
+            percent(errors.unit.and_then(|unit| unit.write_cost_system)),
             cost(row.keyed.costs.write_cost_system),
             percent(errors.keyed.write_cost_system),
             cost_if_known(row.fluid.map(|fluid| fluid.costs.write_cost_system)),
             percent(errors.fluid.and_then(|fluid| fluid.write_cost_system)),
+            cost_if_known(row.model.map(|model| model.write_cost_system)),
+            percent(errors.model),
             percent(row.optimum.map(|optimum| optimum.above)),
             cost_if_known(engine.write_cost_user),
             cost(engine.costs.read_cost_mean),

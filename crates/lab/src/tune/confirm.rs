@@ -2,7 +2,7 @@
 
 use super::Choice;
 use super::candidates::on_store;
-use super::profile::Profile;
+use crate::profile::Profile;
 use crate::simulate::{Content, simulate};
 use anyhow::Result;
 use lsmith_policy::Registry;
@@ -66,7 +66,7 @@ pub(super) fn confirm(mut finalists: Vec<Choice>, profile: &Profile) -> Result<V
         let costs = simulated.report.costs;
         choice.confirmed = Some(Confirmed {
             memtable_bytes,
-            model_write_cost_system: model.costs.system,
+            model_write_cost_system: model.costs.write_cost_system,
             fluid_write_cost_system: costs.write_cost_system,
             fluid_read_cost_mean: costs.read_cost_mean,
             fluid_space_cost_mean: costs.space_cost_mean,

@@ -3,15 +3,14 @@
 
 mod candidates;
 mod confirm;
-mod profile;
 
 pub use confirm::Confirmed;
 
 use crate::clock::Clock;
+use crate::profile::Profile;
 use anyhow::{Result, bail};
 use candidates::{Candidate, candidates};
 use lsmith_workload::Workload;
-use profile::Profile;
 use serde::Serialize;
 
 /// Bits of filter per key, as long as memory suffices for them.
@@ -195,11 +194,11 @@ impl Memory {
             memtable_bytes: self.memtable_bytes,
             filter_bits: self.filter_bits,
             memory_bytes: self.bytes,
-            write_cost_user: candidate.costs.user,
-            write_cost_system: candidate.costs.system,
-            read_cost_mean: candidate.costs.runs,
-            point_read_miss: p * candidate.costs.runs,
-            space_cost_mean: candidate.costs.space,
+            write_cost_user: candidate.costs.write_cost_user,
+            write_cost_system: candidate.costs.write_cost_system,
+            read_cost_mean: candidate.costs.read_cost_mean,
+            point_read_miss: p * candidate.costs.read_cost_mean,
+            space_cost_mean: candidate.costs.space_cost_mean,
             confirmed: None,
         }
     }

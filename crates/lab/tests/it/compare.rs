@@ -41,7 +41,7 @@ fn the_keyed_simulation_is_right_about_the_store() {
             assert_eq!(row.errors.keyed.write_cost_system, Some(0.0), "{row:?}");
             let space = row.errors.keyed.space_cost_peak.unwrap();
             assert!(space.abs() < 0.03, "{row:?}");
-            assert_eq!(row.unit.costs.flushes, engine.flushes);
+            assert_eq!(row.unit.unwrap().costs.flushes, engine.flushes);
         }
     }
     let left = std::fs::read_dir(dir.path()).unwrap().count();
@@ -53,7 +53,7 @@ fn without_updates_sizes_alone_say_as_much() {
     let dir = tempfile::tempdir().unwrap();
     for row in compare(&["constant(k=3)", "minlatency(k=3)"], "load(keys=3k)", dir.path()).unwrap()
     {
-        let error = row.errors.unit.write_cost_system.unwrap();
+        let error = row.errors.unit.unwrap().write_cost_system.unwrap();
         assert!(error.abs() < 0.01, "{}: {error}", row.policy);
     }
 }

@@ -16,15 +16,15 @@ const LOAD_SKEW: f64 = 0.99;
 
 /// Which keys are written, how often, and how large they are.
 #[derive(Clone, Debug)]
-pub(super) struct Profile {
-    pub(super) popularity: Popularity,
-    pub(super) writes: f64,
-    pub(super) entry_bytes: f64,
+pub(crate) struct Profile {
+    pub(crate) popularity: Popularity,
+    pub(crate) writes: f64,
+    pub(crate) entry_bytes: f64,
 }
 
 impl Profile {
     /// Loads and `churn` by formula, others by counting up to two million operations.
-    pub(super) fn of(workload: &Workload) -> Result<Profile> {
+    pub(crate) fn of(workload: &Workload) -> Result<Profile> {
         let spec = workload.spec();
         let entry_bytes = entry_bytes(workload)?;
         let (items, all) = (workload.items(), workload.ops_max());
@@ -69,18 +69,18 @@ impl Profile {
     }
 
     /// Keys there are in the end.
-    pub(super) fn keys(&self) -> f64 {
+    pub(crate) fn keys(&self) -> f64 {
         self.popularity.unique(self.writes).max(1.0)
     }
 
     /// As it is when a share of all writes was made.
-    pub(super) fn at(&self, share: f64) -> Profile {
+    pub(crate) fn at(&self, share: f64) -> Profile {
         let writes = (self.writes * share).max(1.0);
         let live = self.popularity.unique(writes);
         Profile { popularity: self.popularity.clone().with_live(live), writes, ..*self }
     }
 
-    pub(super) fn setting(&self, memtable_bytes: u64) -> Setting<'_> {
+    pub(crate) fn setting(&self, memtable_bytes: u64) -> Setting<'_> {
         Setting {
             popularity: &self.popularity,
             memtable: memtable_bytes as f64 / self.entry_bytes,
