@@ -8,7 +8,9 @@
 //! two neighbouring blocks never fit into one, and the empty room of a level stays within an
 //! allowance that every merge into it raises.
 
+use crate::plan::{MergePlan, Place, Reuse};
 use crate::slice::Size;
+use crate::tree::{LevelId, Tree};
 
 /// Whether an entry, or a whole block, of `bytes` joins a block that holds `open_bytes`. An entry
 /// larger than a block is a block by itself.
@@ -63,6 +65,27 @@ pub struct BlockRules {
     pub empty_bytes: i64,
     /// Empty room that they may have added, with this one; `i64::MAX` for no limit.
     pub allowed_bytes: i64,
+}
+
+impl BlockRules {
+    /// Those of `plan` on `tree`, with the account of empty room of the level that it merges into.
+    /// Nothing is known yet of a block before the output.
+    pub fn of(tree: &Tree, plan: &MergePlan, reuse: Reuse, block_bytes: u64) -> BlockRules {
+        let level = match plan.place {
+            Place::Into(target) => tree.run(target).map(|(level, _)| level),
+            _ => None,
+        };
+        let (empty_bytes, allowed_bytes) = match (reuse.slack_bytes, level) {
+            (Some(slack), Some(LevelId::Disk(level))) => {
+                let counters = tree.levels()[level].counters();
+                let empty = counters.room_added as i64 - counters.room_taken as i64;
+                (empty, (counters.slack + slack) as i64)
+            }
+            _ => (0, i64::MAX),
+        };
+        let full_bytes = reuse.full_bytes;
+        BlockRules { block_bytes, full_bytes, before: None, empty_bytes, allowed_bytes }
+    }
 }
 
 /// A block to be written: the entries of the open block, and of others that join it.

@@ -17,7 +17,7 @@ use crate::table::ReadTally;
 use crate::version::{OpenRun, TableHandle, Version, filled};
 use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, fits, is_piece, room};
 use lsmith_tree::{
-    EntryKind, Input, Key, KeyRange, LevelId, MergePlan, Outcome, Place, Reuse, SeqNo, Size, Slice,
+    EntryKind, Input, Key, KeyRange, MergePlan, Outcome, Place, Reuse, SeqNo, Size, Slice,
     key_after,
 };
 use std::sync::Arc;
@@ -67,13 +67,10 @@ impl Shared {
         let hull = job.plan.hull();
         let before = target.as_ref().and_then(|run| Part::block_below(run, &hull.start));
         let after = hull.end.as_ref().and_then(|end| Part::block_from(target.as_ref()?, end));
-        let (empty_bytes, allowed_bytes) = account(version, target.as_deref(), reuse);
+        let block_bytes = self.options.table.block_bytes as u64;
         let rules = BlockRules {
-            block_bytes: self.options.table.block_bytes as u64,
-            full_bytes: reuse.full_bytes,
             before: before.as_ref().map(|block| block.size.bytes),
-            empty_bytes,
-            allowed_bytes,
+            ..BlockRules::of(&version.tree, &job.plan, reuse, block_bytes)
         };
         Orders { rules, reuse, bottom: job.bottom, target, before, after }
     }
@@ -119,19 +116,6 @@ fn sides(
             Sides::new(Side::Folded(Box::new(FoldedSide::new(fold))), one(older))
         }
     })
-}
-
-/// The account of empty room of the level of `target`: what has been added, and what is allowed.
-fn account(version: &Version, target: Option<&OpenRun>, reuse: Reuse) -> (i64, i64) {
-    let level = target.and_then(|run| version.tree.run(run.run().id())).map(|(level, _)| level);
-    match (reuse.slack_bytes, level) {
-        (Some(slack), Some(LevelId::Disk(level))) => {
-            let counters = version.tree.levels()[level].counters();
-            let empty = counters.room_added as i64 - counters.room_taken as i64;
-            (empty, (counters.slack + slack) as i64)
-        }
-        _ => (0, i64::MAX),
-    }
 }
 
 /// What a merge that minds blocks is told.

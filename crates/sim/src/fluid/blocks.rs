@@ -11,7 +11,7 @@ use super::table::{Points, amount};
 use super::workload::FluidWorkload;
 use crate::SimError;
 use lsmith_tree::blocks::{BlockRules, room};
-use lsmith_tree::{Cell, LevelId, MergePlan, Outcome, Place, Reuse, Size, Slice, Tree};
+use lsmith_tree::{Cell, LevelId, MergePlan, Outcome, Reuse, Size, Slice, Tree};
 use lsmith_workload::Rng;
 
 /// Full blocks of entries of one size.
@@ -58,7 +58,8 @@ impl FluidContent {
         let merged = merge(&segments, is_bottom, &self.workload);
         let output = amount(&merged, &self.workload);
         let entry_bytes = (output.bytes / output.entries.max(f64::MIN_POSITIVE)).max(1.0);
-        let made = Merger::new(self.rules(tree, plan, reuse), reuse, entry_bytes).run(&blocks);
+        let rules = BlockRules::of(tree, plan, reuse, self.block_bytes);
+        let made = Merger::new(rules, reuse, entry_bytes).run(&blocks);
         self.tell(tree, made, merged, reuse, &mut outcome);
         balance(&mut outcome);
         Ok(outcome)
@@ -115,28 +116,6 @@ impl FluidContent {
             let end = behind(start, width(start, end) * before_last, end);
             let is_target = side.is_target;
             blocks.push(Block { start, end, is_newer, is_target, size: cell.size, visit });
-        }
-    }
-
-    fn rules(&self, tree: &Tree, plan: &MergePlan, reuse: Reuse) -> BlockRules {
-        let level = match plan.place {
-            Place::Into(target) => tree.run(target).map(|(level, _)| level),
-            _ => None,
-        };
-        let (empty_bytes, allowed_bytes) = match (reuse.slack_bytes, level) {
-            (Some(slack), Some(LevelId::Disk(level))) => {
-                let counters = tree.levels()[level].counters();
-                let empty = counters.room_added as i64 - counters.room_taken as i64;
-                (empty, (counters.slack + slack) as i64)
-            }
-            _ => (0, i64::MAX),
-        };
-        BlockRules {
-            block_bytes: self.block_bytes,
-            full_bytes: reuse.full_bytes,
-            before: None,
-            empty_bytes,
-            allowed_bytes,
         }
     }
 

@@ -65,7 +65,10 @@ impl<R: Record> KeyedContent<R> {
         let (before, after) = (beside(Beside::Before), beside(Beside::After));
         let entries_in = outcome.from_memory.entries + outcome.read.entries;
         let orders = Orders {
-            rules: self.rules(tree, reuse, target, before),
+            rules: BlockRules {
+                before: before.map(|part| part.size().bytes),
+                ..BlockRules::of(tree, plan, reuse, self.layout.block_bytes)
+            },
             piece_bytes: reuse.piece_bytes,
             bottom,
             before,
@@ -101,31 +104,6 @@ impl<R: Record> KeyedContent<R> {
         let mut builder = Builder::new(self.layout, sides.iter().map(Pieces::len).sum());
         let dropped = merge(sides, false, |entry| builder.push(entry));
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
-    }
-
-    fn rules(
-        &self,
-        tree: &Tree,
-        reuse: Reuse,
-        target: Option<&Arc<Run>>,
-        before: Option<Part<'_, R>>,
-    ) -> BlockRules {
-        let level = target.and_then(|run| tree.run(run.id())).map(|(level, _)| level);
-        let (empty_bytes, allowed_bytes) = match (reuse.slack_bytes, level) {
-            (Some(slack), Some(LevelId::Disk(level))) => {
-                let counters = tree.levels()[level].counters();
-                let empty = counters.room_added as i64 - counters.room_taken as i64;
-                (empty, (counters.slack + slack) as i64)
-            }
-            _ => (0, i64::MAX),
-        };
-        BlockRules {
-            block_bytes: self.layout.block_bytes,
-            full_bytes: reuse.full_bytes,
-            before: before.map(|part| part.size().bytes),
-            empty_bytes,
-            allowed_bytes,
-        }
     }
 
     /// The block of `run` next to `range`, before or after it.

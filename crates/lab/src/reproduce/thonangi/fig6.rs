@@ -93,6 +93,19 @@ fn claim_mixed_wins(figure: &mut Figure, sweep: &Sweep) {
     }));
 }
 
+/// That costs drop when the fourth level appears.
+fn claim_fourth_level_helps(figure: &mut Figure, sweep: &Sweep) {
+    for policy in ["full", "mixed"] {
+        let drop = sweep.cost("", policy, 1700.0).zip(sweep.cost("", policy, 1500.0));
+        figure.claim(drop.map(|(four, three)| {
+            let claim = format!(
+                "{policy} costs less with a fourth level (1700 MB) than before (1500 MB): by, %"
+            );
+            Claim::at_most(claim, (four / three - 1.0) * 100.0, 0.0)
+        }));
+    }
+}
+
 /// The largest difference, either way, that keeping blocks makes within `range`, in percent.
 fn reuse_matters(sweep: &Sweep, range: RangeInclusive<f64>) -> Option<f64> {
     let excesses = |(keeps, plain)| sweep.excesses("", keeps, plain, range.clone());

@@ -2,7 +2,7 @@
 
 use super::{
     Claim, Effort, FOUR_LEVELS, Figure, FigureInfo, Keys, Plan, SharedProgress, Sweep,
-    THREE_LEVELS, claim_mixed_wins, first_tie,
+    THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins, first_tie,
 };
 use crate::reproduce::thonangi::fit::fit;
 use crate::reproduce::thonangi::sweep::{ALL, KEEPING, farthest, least, most};
@@ -34,15 +34,7 @@ fn claims(figure: &mut Figure, sweep: &Sweep) {
     figure.claim(farthest(sweep.excesses("", "rr", "choose_best", ALL)).map(|percent| {
         Claim::at_most("rr works almost as well as choose_best: within, %", percent, 5.0)
     }));
-    for policy in ["full", "mixed"] {
-        let drop = sweep.cost("", policy, 1700.0).zip(sweep.cost("", policy, 1500.0));
-        figure.claim(drop.map(|(four, three)| {
-            let claim = format!(
-                "{policy} costs less with a fourth level (1700 MB) than before (1500 MB): by, %"
-            );
-            Claim::at_most(claim, (four / three - 1.0) * 100.0, 0.0)
-        }));
-    }
+    claim_fourth_level_helps(figure, sweep);
     figure.claim(sweep.excess("", "mixed", "choose_best", 1700.0).map(|percent| {
         let claim = "mixed has a big lead over choose_best where the bottom is nearly empty (1700 \
                      MB): by, %";

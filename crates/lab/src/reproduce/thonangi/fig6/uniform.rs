@@ -2,7 +2,7 @@
 
 use super::{
     Claim, EQUAL, Effort, FOUR_LEVELS, Figure, FigureInfo, Keys, Plan, SharedProgress, Sweep,
-    THREE_LEVELS, claim_mixed_wins, reuse_matters,
+    THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins, reuse_matters,
 };
 use crate::reproduce::thonangi::POINTS;
 use crate::reproduce::thonangi::sweep::{farthest, most};
@@ -58,15 +58,7 @@ fn claims_of_mixed(figure: &mut Figure, sweep: &Sweep) {
 }
 
 fn claims_of_others(figure: &mut Figure, sweep: &Sweep) {
-    for policy in ["full", "mixed"] {
-        let drop = sweep.cost("", policy, 1700.0).zip(sweep.cost("", policy, 1500.0));
-        figure.claim(drop.map(|(four, three)| {
-            let claim = format!(
-                "{policy} costs less with a fourth level (1700 MB) than before (1500 MB): by, %"
-            );
-            Claim::at_most(claim, (four / three - 1.0) * 100.0, 0.0)
-        }));
-    }
+    claim_fourth_level_helps(figure, sweep);
     figure.claim(sweep.excess("", "rr", "choose_best", 200.0).map(|percent| {
         Claim::at_least("200 MB: rr starts out worse than choose_best, by %", percent, 0.0)
     }));
