@@ -2,7 +2,7 @@
 //!
 //! Sizes only, in logical bytes, so that the store and simulations decide alike. An entry joins the
 //! open block if it [`fits`], else that block is closed first. A merge that may keep blocks
-//! ([`Reuse`](crate::Reuse)) asks a [`BlockMerge`] at every step.
+//! ([`Reuse`]) asks a [`BlockMerge`] at every step.
 //!
 //! Two constraints bound what partly full blocks waste (Thonangi & Yang, ICDE 2017, section II-B):
 //! two neighbouring blocks never fit into one, and the empty room of a level stays within an
