@@ -8,7 +8,7 @@ use crate::run::{Options, run};
 use crate::simulate::{Content, Simulated, simulate};
 use anyhow::Context;
 use lsmith_policy::MergePolicy;
-use lsmith_sim::{FluidWorkload, KeyedWorkload};
+use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ pub struct Row {
     /// By size alone, as many flushes as the store has made. `None` for policies that count in
     /// blocks.
     pub unit: Option<SimulationReport>,
-    /// By expected sizes. `None` for workloads of which they are not known.
+    /// By expected sizes. `None` for workloads of which they are not known, and where it is not
+    /// known which blocks a policy could keep.
     pub fluid: Option<SimulationReport>,
     /// By formula. `None` for policies of which formulas give a bound only, or nothing.
     pub model: Option<Formula>,
@@ -106,14 +107,25 @@ impl Comparison<'_> {
     /// # Errors
     /// Any that a run or a simulation ends with: there is no row without all its parts.
     pub fn run(&self, progress: &dyn Progress, on_row: &mut dyn FnMut(Row)) -> anyhow::Result<()> {
+        let fluid = match FluidWorkload::new(self.workload.workload()) {
+            Ok(fluid) => Some(fluid),
+            Err(SimError::NotFluid { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
         for policy in self.policies {
             let spec = policy.spec();
-            on_row(self.row(policy, progress).with_context(|| format!("policy {spec}"))?);
+            let row = self.row(policy, fluid.as_ref(), progress);
+            on_row(row.with_context(|| format!("policy {spec}"))?);
         }
         Ok(())
     }
 
-    fn row(&self, policy: &Arc<dyn MergePolicy>, progress: &dyn Progress) -> anyhow::Result<Row> {
+    fn row(
+        &self,
+        policy: &Arc<dyn MergePolicy>,
+        fluid: Option<&FluidWorkload>,
+        progress: &dyn Progress,
+    ) -> anyhow::Result<Row> {
         let (spec, workload) = (policy.spec().to_string(), self.workload.workload());
         let engine = {
             let dir = tempfile::Builder::new().prefix("lsmith-compare-").tempdir_in(self.dir);
@@ -130,16 +142,17 @@ impl Comparison<'_> {
                 progress.advance(done);
             };
             let memtable_bytes = self.options.memtable_bytes;
-            anyhow::Ok(simulate(policy, content, memtable_bytes, &mut on_rest)?)
+            simulate(policy, content, memtable_bytes, &mut on_rest)
         };
         let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
         let unit = match policy.wants_blocks() {
             true => None,
             false => Some(predict(&Content::Unit { flushes })?.report),
         };
-        let fluid = FluidWorkload::new(workload).ok();
-        let fluid = fluid.map(|fluid| predict(&Content::Fluid(&fluid))).transpose()?;
-        let fluid = fluid.map(|simulated| simulated.report);
+        let fluid = match fluid.map(|fluid| predict(&Content::Fluid(fluid))) {
+            None | Some(Err(SimError::NotFluid { .. })) => None,
+            Some(simulated) => Some(simulated?.report),
+        };
         let write_cost = engine.costs.write_cost_system;
         let profile = Profile::of(workload)?;
         let model = Formula::of(&policy.spec(), &profile, self.options.memtable_bytes);

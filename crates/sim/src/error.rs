@@ -39,7 +39,7 @@ pub enum SimError {
         rule: PlanError,
     },
     /// Fluid content needs to know how many keys any stretch of writes comes to, and of this
-    /// workload it does not.
+    /// workload, or of its blocks, it does not.
     NotFluid {
         /// The workload.
         workload: Spec,

@@ -56,7 +56,7 @@ impl FluidContent {
         outcome.room_taken = targets.map(|block| room(reuse.full_bytes, block.size.bytes)).sum();
         let segments: Vec<Vec<Segment>> = sides.into_iter().map(|side| side.segments).collect();
         let merged = merge(&segments, is_bottom, &self.workload);
-        let output = amount(&merged, &self.workload);
+        let output = amount(&merged);
         let entry_bytes = (output.bytes / output.entries.max(f64::MIN_POSITIVE)).max(1.0);
         let rules = BlockRules::of(tree, plan, reuse, self.block_bytes);
         let made = Merger::new(rules, reuse, entry_bytes).run(&blocks);
@@ -109,7 +109,7 @@ impl FluidContent {
             };
             let drops = is_bottom && cell.size.tombstones > 0;
             let keeps = side.level != LevelId::Memory && !drops;
-            let visit = prospect.is_host(is_newer).then(|| {
+            let visit = (prospect.hosts > 0.0).then(|| {
                 let visit = draw_visit(prospect, before_last, entries, &mut self.draws);
                 Visit { is_alone: visit.is_alone && keeps, ..visit }
             });
@@ -144,7 +144,7 @@ impl FluidContent {
         if size.entries == 0 {
             return;
         }
-        size.tombstones = amount(&merged, &self.workload).rounded().tombstones;
+        size.tombstones = amount(&merged).rounded().tombstones;
         let points = Points::Blocks(made);
         outcome.slices = vec![self.hold_with(tree.next_table(), merged, size, &points)];
     }
@@ -166,9 +166,14 @@ fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell<'_>, Option<u64>)> {
 
 /// What comes to a block of `entries` entries, which lie in a part of what is theirs.
 fn draw_visit(prospect: Prospect, before_last: f64, entries: u64, draws: &mut Rng) -> Visit {
-    let Prospect { new, hit, goes_on, .. } = prospect;
+    let Prospect { hosts, new, hit, goes_on } = prospect;
     let inside = draw::count(draws, new * before_last);
     let behind = draw::count(draws, new * (1.0 - before_last));
     let is_hit = hit > 0.0 && draws.unit() >= (1.0 - hit).powf(entries as f64);
-    Visit { inside, behind, is_alone: inside == 0 && !is_hit, goes_on }
+    if hosts < 1.0 {
+        // The other entries are guests, which is to meet something.
+        let own = (entries as f64 * hosts + draws.unit()) as u64;
+        return Visit { own, inside, behind, is_alone: false, goes_on };
+    }
+    Visit { own: entries, inside, behind, is_alone: inside == 0 && !is_hit, goes_on }
 }

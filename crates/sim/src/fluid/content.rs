@@ -48,21 +48,16 @@ impl FluidContent {
 
     /// The memtable with all writes from one up to another.
     pub(super) fn memtable(&mut self, id: TableId, from: f64, upto: f64) -> Slice {
-        let segment = self.memory_segment(from, upto);
-        self.hold_all(id, vec![segment])
+        let segments = self.workload.memory_segments(from, upto);
+        self.hold_all(id, segments)
     }
 
     /// The same over all of `runs`, newest first, as one.
     pub(super) fn fold(&mut self, id: TableId, from: f64, upto: f64, runs: &[Arc<Run>]) -> Slice {
-        let mut sides = vec![vec![self.memory_segment(from, upto)]];
+        let mut sides = vec![self.workload.memory_segments(from, upto)];
         sides.extend(runs.iter().map(|run| self.segments(run.slices())));
         let merged = merge(&sides, false, &self.workload);
         self.hold_all(id, merged)
-    }
-
-    fn memory_segment(&self, from: f64, upto: f64) -> Segment {
-        let density = self.workload.density(from, upto, false);
-        Segment { start: 0, end: super::place::PLACES, from, upto, is_clean: false, density }
     }
 
     pub(super) fn segments(&self, slices: &[Slice]) -> Vec<Segment> {
@@ -70,7 +65,7 @@ impl FluidContent {
     }
 
     fn hold_all(&mut self, id: TableId, segments: Vec<Segment>) -> Slice {
-        let size = amount(&segments, &self.workload).rounded();
+        let size = amount(&segments).rounded();
         self.hold(id, segments, size).0
     }
 
@@ -131,12 +126,12 @@ impl FluidContent {
         let sides: Vec<Vec<Segment>> = sides.into_iter().map(|side| side.segments).collect();
         let merged = merge(&sides, is_bottom, &self.workload);
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
-        let tables = cut(&merged, cut_bytes, &self.workload);
+        let tables = cut(&merged, cut_bytes);
         let ids = (tree.next_table().0..).map(TableId);
         let mut sum = super::workload::Amount::default();
         let mut before = Size::default();
         for (id, segments) in ids.zip(tables) {
-            sum += amount(&segments, &self.workload);
+            sum += amount(&segments);
             // What is rounded is what is below a border, so that nothing adds up.
             let size = sum.rounded() - before;
             before = sum.rounded();

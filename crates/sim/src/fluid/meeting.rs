@@ -49,16 +49,20 @@ pub(super) fn meetings(
         let (up, down) = (at(newer, pair[0]), at(older, pair[0]));
         let side = |segment: Option<Segment>| Side::of(segment, workload);
         let (newer, older) = (side(up), side(down));
-        let both = match (up, down) {
+        let (both, merged) = match (up, down) {
             (Some(up), Some(down)) => {
                 let (from, upto) = (up.from.min(down.from), up.upto.max(down.upto));
-                (newer.keys + older.keys - workload.density(from, upto, false)).max(0.0)
+                let keys = workload.keys(pair[0], from, upto);
+                let is_clean = is_bottom || down.is_clean;
+                let merged = workload.density(pair[0], from, upto, is_clean);
+                ((newer.keys + older.keys - keys).max(0.0), merged.entries)
             }
-            _ => 0.0,
+            (Some(one), None) | (None, Some(one)) => {
+                let is_clean = is_bottom || one.is_clean;
+                (0.0, workload.density(pair[0], one.from, one.upto, is_clean).entries)
+            }
+            (None, None) => (0.0, 0.0),
         };
-        let is_clean = is_bottom || down.or(up).is_some_and(|oldest| oldest.is_clean);
-        let kept = if is_clean { 1.0 - workload.delete_share() } else { 1.0 };
-        let merged = (newer.keys + older.keys - both) * kept;
         Meeting { start: pair[0], end: pair[1], newer, older, both, merged }
     };
     borders.windows(2).map(meeting).collect()
@@ -67,8 +71,8 @@ pub(super) fn meetings(
 impl Side {
     fn of(segment: Option<Segment>, workload: &FluidWorkload) -> Side {
         let Some(segment) = segment else { return Side { keys: 0.0, kept: 1.0 } };
-        let kept = if segment.is_clean { 1.0 - workload.delete_share() } else { 1.0 };
-        Side { keys: workload.density(segment.from, segment.upto, false), kept }
+        let keys = workload.keys(segment.start, segment.from, segment.upto);
+        Side { keys, kept: (segment.density.entries / keys).min(1.0) }
     }
 
     fn entries(self) -> f64 {
@@ -76,50 +80,58 @@ impl Side {
     }
 }
 
+impl Meeting {
+    /// Whether the newer side is the host.
+    fn newer_is_host(&self) -> bool {
+        self.newer.entries() > self.older.entries()
+    }
+}
+
 /// What a block can expect, put together from the meetings that it spans.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prospect {
-    /// New keys of the other side within the block's part of the key space.
+    /// The part of its entries that lies where its side is the host. What comes to the others is
+    /// told by blocks of the other side.
+    pub(super) hosts: f64,
+    /// New keys of the other side where its own is the host.
     pub(super) new: f64,
     /// The chance of each of its keys to be one of the other side too.
     pub(super) hit: f64,
     /// What goes on of all entries that come together there, where tombstones may be dropped or
     /// not have been there.
     pub(super) goes_on: f64,
-    own: f64,
-    other: f64,
 }
 
 impl Prospect {
     /// Of a block of the newer or the older side in a part of the key space, of which `meetings`
     /// hold all.
     pub(super) fn of(start: u64, end: u64, is_newer: bool, meetings: &[Meeting]) -> Prospect {
-        let mut prospect = Prospect::default();
-        let whole = width(start, end);
+        let (mut all, mut hosted, mut hits, mut merged) = (0.0, 0.0, 0.0, 0.0);
+        let (mut new, mut is_guest) = (0.0, false);
         for meeting in meetings.iter().take_while(|meeting| meeting.start < end) {
             let met = width(meeting.start.max(start), meeting.end.min(end));
-            prospect.meet(meeting, is_newer, met, met / whole);
+            let (own, other) = match is_newer {
+                true => (meeting.newer, meeting.older),
+                false => (meeting.older, meeting.newer),
+            };
+            let entries = own.entries() * met;
+            all += entries;
+            if meeting.newer_is_host() != is_newer {
+                is_guest |= entries > 0.0;
+                continue;
+            }
+            hosted += entries;
+            new += (other.keys - meeting.both).max(0.0) * other.kept * met;
+            merged += meeting.merged * met;
+            if own.keys > 0.0 {
+                hits += (meeting.both / own.keys * other.kept).min(1.0) * entries;
+            }
         }
-        prospect
-    }
-
-    fn meet(&mut self, meeting: &Meeting, is_newer: bool, met: f64, share: f64) {
-        let (own, other) = match is_newer {
-            true => (meeting.newer, meeting.older),
-            false => (meeting.older, meeting.newer),
-        };
-        let new = (other.keys - meeting.both).max(0.0) * other.kept;
-        self.new += new * met;
-        self.own += own.entries() * share;
-        self.other += other.entries() * share;
-        if own.keys > 0.0 {
-            self.hit += (meeting.both / own.keys * other.kept).min(1.0) * share;
-            self.goes_on += meeting.merged / (own.entries() + new) * share;
+        Prospect {
+            hosts: if is_guest { hosted / all } else { 1.0 },
+            new,
+            hit: if hosted > 0.0 { hits / hosted } else { 0.0 },
+            goes_on: if hosted + new > 0.0 { merged / (hosted + new) } else { 1.0 },
         }
-    }
-
-    /// Whether the other side comes to blocks of this one, not the other way round.
-    pub(super) fn is_host(&self, is_newer: bool) -> bool {
-        self.own > self.other || self.own == self.other && !is_newer
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct Block {
 /// What the other side brings to a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
+    /// Entries of the block itself that don't go to blocks of the other side.
+    pub(super) own: u64,
     /// Entries that come between its first key and its last.
     pub(super) inside: u64,
     /// Entries that come behind its last key.
@@ -86,7 +88,7 @@ impl Merger {
                 let kept_at = Some((block.start, block.end));
                 self.made.push(Made { entries, bytes, kept_at });
             } else {
-                self.pass(block.size.entries + visit.inside, visit.goes_on);
+                self.pass(visit.own + visit.inside, visit.goes_on);
             }
             if visit.behind > 0 {
                 self.pass(visit.behind, visit.goes_on);

@@ -17,13 +17,16 @@ pub(super) const SEED: u64 = 1;
 ///
 /// # Errors
 /// The policy proposes an illegal plan, or one that fluid content can't carry out, or never comes
-/// to rest.
+/// to rest; or it keeps blocks, and of those of this workload nothing is known.
 pub fn simulate_fluid(
     policy: &Arc<dyn MergePolicy>,
     workload: &FluidWorkload,
     memtable_bytes: u64,
     observe: &mut Observer<'_>,
 ) -> Result<Simulation, SimError> {
+    if policy.wants_blocks() {
+        workload.check_blocks()?;
+    }
     let content = FluidContent::new(workload.clone(), policy.wants_blocks());
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
     let mut counter = FigureCounter::new();

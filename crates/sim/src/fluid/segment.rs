@@ -2,6 +2,7 @@
 
 use super::FluidWorkload;
 use super::place::{behind, width};
+use super::workload::Amount;
 
 /// A stretch of the key space that holds what was written in a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,13 +17,28 @@ pub(super) struct Segment {
     pub(super) upto: f64,
     /// Whether tombstones are gone.
     pub(super) is_clean: bool,
-    /// Entries that the whole key space would have.
-    pub(super) density: f64,
+    /// What the whole key space would have, if it were like this.
+    pub(super) density: Amount,
 }
 
 impl Segment {
     pub(super) fn entries(&self) -> f64 {
-        self.density * width(self.start, self.end)
+        self.density.entries * width(self.start, self.end)
+    }
+
+    /// What all of it comes to.
+    pub(super) fn amount(&self) -> Amount {
+        self.density.times(width(self.start, self.end))
+    }
+
+    /// What so many of its entries come to.
+    pub(super) fn amount_of(&self, entries: f64) -> Amount {
+        self.density.times(entries / self.density.entries)
+    }
+
+    /// Mean bytes of an entry.
+    pub(super) fn entry_bytes(&self) -> f64 {
+        self.density.bytes / self.density.entries
     }
 
     /// The part within `start` and `end`.
@@ -33,13 +49,15 @@ impl Segment {
 
     /// The place below which so many entries of the segment lie.
     pub(super) fn place_of(&self, entries: f64) -> u64 {
-        behind(self.start, (entries / self.density).max(0.0), self.end)
+        behind(self.start, (entries / self.density.entries).max(0.0), self.end)
     }
 
-    fn continues(&self, last: &Segment) -> bool {
+    /// Whether the segment is no other than `last`, which ends where it begins.
+    fn continues(&self, last: &Segment, workload: &FluidWorkload) -> bool {
+        let is_same = (last.from, last.upto) == (self.from, self.upto);
         last.end == self.start
-            && (last.from, last.upto) == (self.from, self.upto)
             && last.is_clean == self.is_clean
+            && (workload.is_swept() || is_same && !workload.is_border(self.start))
     }
 }
 
@@ -81,10 +99,17 @@ pub(super) fn merge(
         let Some(segment) = both else { continue };
         let segment = Segment { start, end, is_clean: is_bottom || segment.is_clean, ..segment };
         match merged.last_mut() {
-            Some(last) if segment.continues(last) => last.end = end,
+            Some(last) if segment.continues(last, workload) => {
+                last.end = end;
+                last.from = last.from.min(segment.from);
+                last.upto = last.upto.max(segment.upto);
+            }
             _ => {
-                let density = workload.density(segment.from, segment.upto, segment.is_clean);
-                merged.push(Segment { density, ..segment });
+                let density = workload.density(start, segment.from, segment.upto, segment.is_clean);
+                // All of it may have cancelled.
+                if density.entries > 0.0 {
+                    merged.push(Segment { density, ..segment });
+                }
             }
         }
     }

@@ -56,15 +56,14 @@ struct Point {
 
 /// Walks along segments and adds up what it has passed.
 struct Walk<'a> {
-    workload: &'a FluidWorkload,
     segments: &'a [Segment],
     /// Before the current segment.
     passed: Amount,
 }
 
 impl<'a> Walk<'a> {
-    fn new(workload: &'a FluidWorkload, segments: &'a [Segment]) -> Walk<'a> {
-        Walk { workload, segments, passed: Amount::default() }
+    fn new(segments: &'a [Segment]) -> Walk<'a> {
+        Walk { segments, passed: Amount::default() }
     }
 
     /// The point below which `target` lies in the unit of `unit`, which never falls; `None` behind
@@ -72,12 +71,12 @@ impl<'a> Walk<'a> {
     fn point(&mut self, target: f64, unit: fn(Amount) -> f64) -> Option<Point> {
         loop {
             let segment = self.segments.first()?;
-            let all = self.workload.size(segment.entries(), segment.is_clean);
+            let all = segment.amount();
             let missing = target - unit(self.passed);
             if missing < unit(all) {
                 let entries = all.entries * (missing / unit(all)).max(0.0);
                 let mut below = self.passed;
-                below += self.workload.size(entries, segment.is_clean);
+                below += segment.amount_of(entries);
                 return Some(Point {
                     place: segment.place_of(entries),
                     after: None,
@@ -106,27 +105,23 @@ impl Walk<'_> {
 }
 
 /// What `segments` come to.
-pub(super) fn amount(segments: &[Segment], workload: &FluidWorkload) -> Amount {
+pub(super) fn amount(segments: &[Segment]) -> Amount {
     let mut sum = Amount::default();
     for segment in segments {
-        sum += workload.size(segment.entries(), segment.is_clean);
+        sum += segment.amount();
     }
     sum
 }
 
 /// Cuts `segments` into tables' worth of whole entries that reach `cut_bytes`. What is left, less
 /// than that, is the last; less than half an entry joins the one before.
-pub(super) fn cut(
-    segments: &[Segment],
-    cut_bytes: u64,
-    workload: &FluidWorkload,
-) -> Vec<Vec<Segment>> {
+pub(super) fn cut(segments: &[Segment], cut_bytes: u64) -> Vec<Vec<Segment>> {
     let mut tables: Vec<Vec<Segment>> = Vec::new();
     let mut open: Vec<Segment> = Vec::new();
     let mut open_bytes = 0.0;
     for segment in segments {
         let mut rest = *segment;
-        let entry_bytes = workload.entry_bytes(segment.is_clean);
+        let entry_bytes = segment.entry_bytes();
         let full_bytes = (cut_bytes as f64 / entry_bytes).ceil() * entry_bytes;
         loop {
             let bytes = rest.entries() * entry_bytes;
@@ -168,7 +163,10 @@ impl NewTable<'_> {
         let from = self.segments.iter().map(|segment| segment.from).fold(f64::INFINITY, f64::min);
         let upto = self.segments.iter().map(|segment| segment.upto).fold(0.0, f64::max);
         // The last of all writes went somewhere else, unless the table is all there is.
-        let last = upto + (1.0 - draws.unit()).ln() * (1.0 / width(start, end) - 1.0);
+        let last = match workload.is_swept() {
+            true => upto,
+            false => upto + (1.0 - draws.unit()).ln() * (1.0 / width(start, end) - 1.0),
+        };
         let mut table = Table {
             id: self.id,
             range: KeyRange::new(key(start), key(end)),
@@ -178,17 +176,15 @@ impl NewTable<'_> {
             ..Table::default()
         };
         table.profile = match self.points {
-            Points::Steps => steps(&self.segments, &table, workload),
-            Points::Blocks(blocks) => {
-                block_borders(&self.segments, &table, blocks, (workload, draws))
-            }
+            Points::Steps => steps(&self.segments, &table),
+            Points::Blocks(blocks) => block_borders(&self.segments, &table, blocks, draws),
         };
         Held { table: Arc::new(table), segments: self.segments }
     }
 }
 
-fn steps(segments: &[Segment], table: &Table, workload: &FluidWorkload) -> Vec<ProfilePoint> {
-    let mut walk = Walk::new(workload, segments);
+fn steps(segments: &[Segment], table: &Table) -> Vec<ProfilePoint> {
+    let mut walk = Walk::new(segments);
     // A step ends with a whole entry, and another one follows: else a memtable that holds a part of
     // an entry more than a table would have that part cut off.
     let entry_bytes = table.size.bytes as f64 / table.size.entries.max(1) as f64;
@@ -205,9 +201,9 @@ fn block_borders(
     segments: &[Segment],
     table: &Table,
     blocks: &[Made],
-    (workload, draws): (&FluidWorkload, &mut Rng),
+    draws: &mut Rng,
 ) -> Vec<ProfilePoint> {
-    let (mut walk, mut ahead) = (Walk::new(workload, segments), Walk::new(workload, segments));
+    let (mut walk, mut ahead) = (Walk::new(segments), Walk::new(segments));
     let mut start = place(&table.range.start);
     let end = table.range.end.as_ref().map_or(PLACES, |end| place(end));
     // The first place of each block, and the first behind its last key.

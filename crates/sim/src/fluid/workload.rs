@@ -1,11 +1,15 @@
 //! A stream of writes of which only counts are known.
 
+use super::measured::{Counted, Found};
+use super::place::{PLACES, behind};
+use super::segment::Segment;
 use crate::SimError;
 use lsmith_model::Popularity;
 use lsmith_policy::written_bytes_max;
 use lsmith_spec::{Spec, parse_bytes};
 use lsmith_tree::{Size, logical_bytes};
 use lsmith_workload::{OpKind, Workload};
+use std::sync::Arc;
 
 /// Keys looked at to find the mean length of all.
 const KEYS_SAMPLED: u64 = 10_000;
@@ -15,9 +19,34 @@ const KEYS_SAMPLED: u64 = 10_000;
 #[derive(Clone, Debug)]
 pub struct FluidWorkload {
     spec: Option<Spec>,
-    writes: f64,
     flushes_max: u64,
     keys: Keys,
+}
+
+/// Which keys are written.
+#[derive(Clone, Debug)]
+enum Keys {
+    /// By a formula, with entries that are all alike but for tombstones.
+    Formula(Formula, Entries),
+    /// As counted from the writes themselves.
+    Counted(Arc<Counted>),
+}
+
+/// How many different keys a stretch of writes comes to.
+#[derive(Clone, Debug)]
+enum Formula {
+    /// No key twice.
+    New,
+    /// So many keys in key order, no key twice.
+    Swept(f64),
+    /// Any key at any time with the same chance, independent of all writes before.
+    Drawn(Popularity),
+}
+
+/// Writes that are all alike.
+#[derive(Clone, Copy, Debug)]
+struct Entries {
+    writes: f64,
     put_bytes: f64,
     tombstone_bytes: f64,
     delete_share: f64,
@@ -25,73 +54,48 @@ pub struct FluidWorkload {
     spread: f64,
 }
 
-/// Which keys are written.
-#[derive(Clone, Debug)]
-enum Keys {
-    /// No key twice.
-    New,
-    /// Any key at any time with the same chance, independent of all writes before.
-    Drawn(Popularity),
-}
-
 impl FluidWorkload {
     /// Puts of `entry_bytes` logical bytes each, to keys drawn by `popularity`.
     #[must_use]
     pub fn drawn(popularity: Popularity, writes: u64, entry_bytes: u64) -> FluidWorkload {
-        FluidWorkload {
-            spec: None,
+        let entries = Entries {
             writes: writes as f64,
-            flushes_max: u64::MAX,
-            keys: Keys::Drawn(popularity),
             put_bytes: entry_bytes.max(1) as f64,
             tombstone_bytes: 0.0,
             delete_share: 0.0,
             spread: 0.0,
-        }
+        };
+        let keys = Keys::Formula(Formula::Drawn(popularity), entries);
+        FluidWorkload { spec: None, flushes_max: u64::MAX, keys }
     }
 
-    /// What is known of `workload` without drawing its operations: of `load` with `order=hashed` or
-    /// `order=zipf`, and of `churn`.
+    /// What is known of `workload`: of `load` and `churn` by formula, however many keys they have;
+    /// of all others by drawing their operations once and counting.
     ///
     /// # Errors
-    /// [`SimError::NotFluid`] for all others.
+    /// [`SimError::NotFluid`] for workloads that write nothing, or more than can be counted;
+    /// [`SimError::Workload`] for those with a damaged line.
     pub fn new(workload: &Workload) -> Result<FluidWorkload, SimError> {
         let spec = workload.spec();
-        let not_fluid = |what| SimError::NotFluid { workload: spec.clone(), what };
-        let popularity = match (spec.name.as_str(), spec.param("order")) {
-            ("load", Some("hashed")) => None,
-            ("load", Some("zipf")) => Some(Popularity::zipf(workload.items(), LOAD_SKEW)),
-            ("churn", _) => Some(Popularity::uniform(workload.items())),
+        let items = workload.items();
+        let formula = match (spec.name.as_str(), spec.param("order")) {
+            ("load", Some("hashed")) => Ok(Formula::New),
+            ("load", Some("sequential")) => Ok(Formula::Swept(items.max(1) as f64)),
+            ("load", _) => Popularity::zipf(items, LOAD_SKEW).map(Formula::Drawn),
+            ("churn", _) => Popularity::uniform(items).map(Formula::Drawn),
             _ => {
-                return Err(not_fluid("when and where a key is written must not depend on others"));
+                let keys = Keys::Counted(Arc::new(Counted::of(workload)?));
+                return Ok(FluidWorkload::of(workload, keys));
             }
         };
-        let keys = match popularity {
-            None => Keys::New,
-            Some(Ok(popularity)) => Keys::Drawn(popularity),
-            Some(Err(_)) => return Err(not_fluid("it has no keys")),
-        };
-        let delete_share = spec.param("deletes").and_then(|share| share.parse().ok());
-        let delete_share = delete_share.unwrap_or(0.0);
-        let (key_bytes, key_variance) = key_bytes(workload);
-        let mut ops = workload.ops().filter_map(Result::ok);
-        let put = ops.find(|op| op.kind == OpKind::Put);
-        let value_bytes = put.map_or(0.0, |put| f64::from(put.value_bytes));
-        let head_bytes = key_bytes + logical_bytes(0, 0) as f64;
-        let limit = spec.param("bytes").and_then(|bytes| parse_bytes(bytes).ok());
-        let user_bytes = key_bytes + (1.0 - delete_share) * value_bytes;
-        let limit = limit.map_or(f64::INFINITY, |bytes| (bytes as f64 / user_bytes).ceil());
-        let variance = key_variance + delete_share * (1.0 - delete_share) * value_bytes.powi(2);
-        Ok(FluidWorkload {
-            spec: Some(spec.clone()),
-            writes: (workload.ops_max() as f64).min(limit),
-            flushes_max: workload.limit_flushes().unwrap_or(u64::MAX),
-            keys,
-            put_bytes: head_bytes + value_bytes,
-            tombstone_bytes: head_bytes,
-            delete_share,
-            spread: variance.sqrt() / (user_bytes + logical_bytes(0, 0) as f64),
-        })
+        let not_fluid = |_| SimError::NotFluid { workload: spec.clone(), what: "it has no keys" };
+        let formula = formula.map_err(not_fluid)?;
+        Ok(FluidWorkload::of(workload, Keys::Formula(formula, Entries::of(workload))))
+    }
+
+    fn of(workload: &Workload, keys: Keys) -> FluidWorkload {
+        let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
+        FluidWorkload { spec: Some(workload.spec().clone()), flushes_max, keys }
     }
 
     /// The spelling of the workload, if it has one.
@@ -105,58 +109,168 @@ impl FluidWorkload {
         self.flushes_max
     }
 
-    /// Expected number of different keys among the writes from one up to another, without the
-    /// keys deleted last if tombstones are gone.
-    pub(super) fn density(&self, from: f64, upto: f64, is_clean: bool) -> f64 {
-        let keys = match &self.keys {
-            Keys::New => upto - from,
-            Keys::Drawn(popularity) => popularity.unique(upto - from),
+    /// Expected number of different keys among the writes from one up to another, if all of the key
+    /// space were as it is at `place`.
+    pub(super) fn keys(&self, place: u64, from: f64, upto: f64) -> f64 {
+        match &self.keys {
+            Keys::Formula(formula, _) => formula.keys(from, upto),
+            Keys::Counted(counted) => counted.found(place, from, upto).keys,
+        }
+    }
+
+    /// What a run holds of the writes from one up to another, if all of the key space were as it is
+    /// at `place`, with tombstones or without.
+    pub(super) fn density(&self, place: u64, from: f64, upto: f64, is_clean: bool) -> Amount {
+        match &self.keys {
+            Keys::Formula(formula, entries) => {
+                Amount::of(entries.found(formula.keys(from, upto)), is_clean)
+            }
+            Keys::Counted(counted) => Amount::of(counted.found(place, from, upto), is_clean),
+        }
+    }
+
+    /// A memtable with the writes from one up to another, in key order.
+    pub(super) fn memory_segments(&self, from: f64, upto: f64) -> Vec<Segment> {
+        let (mut start, end) = match &self.keys {
+            Keys::Formula(Formula::Swept(keys), _) => {
+                let place = |writes: f64| behind(0, writes / keys, PLACES);
+                (place(from), place(upto))
+            }
+            _ => (0, PLACES),
         };
-        if is_clean { keys * (1.0 - self.delete_share) } else { keys }
+        let mut segments = Vec::new();
+        while start < end {
+            let border = self.border_after(start).min(end);
+            let density = self.density(start, from, upto, false);
+            if density.entries > 0.0 {
+                segments.push(Segment { start, end: border, from, upto, is_clean: false, density });
+            }
+            start = border;
+        }
+        segments
     }
 
-    /// The share of writes that delete.
-    pub(super) fn delete_share(&self) -> f64 {
-        self.delete_share
+    /// Whether keys are written in their order.
+    pub(super) fn is_swept(&self) -> bool {
+        matches!(self.keys, Keys::Formula(Formula::Swept(_), _))
     }
 
-    /// Mean logical bytes of an entry.
-    pub(super) fn entry_bytes(&self, is_clean: bool) -> f64 {
-        let share = if is_clean { 0.0 } else { self.delete_share };
-        (1.0 - share) * self.put_bytes + share * self.tombstone_bytes
+    /// That of blocks it can be said how many meet nothing.
+    ///
+    /// # Errors
+    /// [`SimError::NotFluid`] where keys that are written together lie next to each other.
+    pub(super) fn check_blocks(&self) -> Result<(), SimError> {
+        match (&self.keys, &self.spec) {
+            (Keys::Counted(counted), Some(spec)) if !counted.is_even() => {
+                let what = "keys that are written together lie next to each other, so that which \
+                            blocks meet nothing cannot be told from how many keys there are";
+                Err(SimError::NotFluid { workload: spec.clone(), what })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the key space is another behind `place`.
+    pub(super) fn is_border(&self, place: u64) -> bool {
+        place > 0 && self.border_after(place - 1) == place
+    }
+
+    fn border_after(&self, place: u64) -> u64 {
+        match &self.keys {
+            Keys::Formula(..) => PLACES,
+            Keys::Counted(counted) => counted.border_after(place),
+        }
     }
 
     /// Logical bytes of the newest versions of all keys that are not deleted, after so many writes.
     pub(super) fn live_bytes(&self, upto: f64) -> f64 {
-        self.density(0.0, upto, true) * self.put_bytes
+        match &self.keys {
+            Keys::Formula(Formula::Swept(_), entries) => entries.found(upto).put_bytes,
+            Keys::Formula(..) => self.density(0, 0.0, upto, true).bytes,
+            Keys::Counted(counted) => counted.all(0.0, upto).put_bytes,
+        }
     }
 
     /// Logical bytes of so many writes.
     pub(super) fn requested_bytes(&self, writes: f64) -> f64 {
-        writes * self.entry_bytes(false)
+        match &self.keys {
+            Keys::Formula(_, entries) => writes * entries.entry_bytes(),
+            Keys::Counted(counted) => counted.requested_bytes(writes),
+        }
     }
 
     /// How many writes there are when a memtable is full that took its first after `from` of them;
     /// `None` if the writes end before. Entries that differ in size make memtables differ, which
     /// decides what is the larger of two: `draw`, with mean 0 and variance 1, says by how much.
     pub(super) fn memtable_end(&self, from: f64, seal_bytes: u64, draw: f64) -> Option<f64> {
-        let entry_bytes = self.entry_bytes(false);
+        let (formula, all) = match &self.keys {
+            Keys::Formula(formula, entries) => (formula, entries),
+            Keys::Counted(counted) => return counted.memtable_end(from, seal_bytes),
+        };
+        let entry_bytes = all.entry_bytes();
         let entries = seal_bytes as f64 / entry_bytes;
-        let more = draw * self.spread * entries.sqrt();
+        let more = draw * all.spread * entries.sqrt();
         // So many small entries, which come to less than as many of mean size.
         let entries = (entries + more).ceil().max(1.0) - more;
-        let unique = match &self.keys {
-            Keys::New => entries,
-            Keys::Drawn(popularity) => popularity.inverse(entries),
+        let unique = match formula {
+            Formula::New | Formula::Swept(_) => entries,
+            Formula::Drawn(popularity) => popularity.inverse(entries),
         };
         let end = from + unique.min((written_bytes_max(seal_bytes) as f64 / entry_bytes).ceil());
-        (end <= self.writes).then_some(end)
+        (end <= all.writes).then_some(end)
+    }
+}
+
+impl Formula {
+    fn keys(&self, from: f64, upto: f64) -> f64 {
+        match self {
+            Formula::New => upto - from,
+            Formula::Swept(keys) => *keys,
+            Formula::Drawn(popularity) => popularity.unique(upto - from),
+        }
+    }
+}
+
+impl Entries {
+    /// Those of a workload whose puts are all alike.
+    fn of(workload: &Workload) -> Entries {
+        let spec = workload.spec();
+        let delete_share = spec.param("deletes").and_then(|share| share.parse().ok());
+        let delete_share = delete_share.unwrap_or(0.0);
+        let (key_bytes, key_variance) = key_bytes(workload);
+        let mut ops = workload.ops().filter_map(Result::ok);
+        let put = ops.find(|op| op.kind == OpKind::Put);
+        let value_bytes = put.map_or(0.0, |put| f64::from(put.value_bytes));
+        let head_bytes = key_bytes + logical_bytes(0, 0) as f64;
+        let limit = spec.param("bytes").and_then(|bytes| parse_bytes(bytes).ok());
+        let user_bytes = key_bytes + (1.0 - delete_share) * value_bytes;
+        let limit = limit.map_or(f64::INFINITY, |bytes| (bytes as f64 / user_bytes).ceil());
+        let variance = key_variance + delete_share * (1.0 - delete_share) * value_bytes.powi(2);
+        Entries {
+            writes: (workload.ops_max() as f64).min(limit),
+            put_bytes: head_bytes + value_bytes,
+            tombstone_bytes: head_bytes,
+            delete_share,
+            spread: variance.sqrt() / (user_bytes + logical_bytes(0, 0) as f64),
+        }
     }
 
-    /// What entries, of which tombstones may be gone, come to.
-    pub(super) fn size(&self, entries: f64, is_clean: bool) -> Amount {
-        let share = if is_clean { 0.0 } else { self.delete_share };
-        Amount { entries, bytes: entries * self.entry_bytes(is_clean), tombstones: entries * share }
+    /// What the newest writes to so many keys come to.
+    fn found(&self, keys: f64) -> Found {
+        let (puts, tombstones) = (keys * (1.0 - self.delete_share), keys * self.delete_share);
+        Found {
+            keys,
+            puts,
+            put_bytes: puts * self.put_bytes,
+            tombstones,
+            tombstone_bytes: tombstones * self.tombstone_bytes,
+        }
+    }
+
+    /// Mean logical bytes of a write.
+    fn entry_bytes(&self) -> f64 {
+        let share = self.delete_share;
+        (1.0 - share) * self.put_bytes + share * self.tombstone_bytes
     }
 }
 
@@ -182,6 +296,25 @@ pub(super) struct Amount {
 }
 
 impl Amount {
+    fn of(found: Found, is_clean: bool) -> Amount {
+        if is_clean {
+            return Amount { entries: found.puts, bytes: found.put_bytes, tombstones: 0.0 };
+        }
+        Amount {
+            entries: found.puts + found.tombstones,
+            bytes: found.put_bytes + found.tombstone_bytes,
+            tombstones: found.tombstones,
+        }
+    }
+
+    pub(super) fn times(self, factor: f64) -> Amount {
+        Amount {
+            entries: self.entries * factor,
+            bytes: self.bytes * factor,
+            tombstones: self.tombstones * factor,
+        }
+    }
+
     pub(super) fn rounded(self) -> Size {
         Size {
             bytes: self.bytes.round() as u64,

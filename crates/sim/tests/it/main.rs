@@ -6,6 +6,7 @@ mod common;
 mod drive;
 mod figures;
 mod fluid;
+mod fluid_counted;
 mod keyed;
 mod learning;
 mod optimum;

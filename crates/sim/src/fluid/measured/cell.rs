@@ -1,0 +1,167 @@
+//! The writes to a part of the key space.
+
+use super::points::Points;
+
+/// One write, as far as counts go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write {
+    /// The moment: how many writes to the cell there were before.
+    pub(super) at: u32,
+    /// That of the write to its key before, and what that was.
+    pub(super) before: Option<(u32, Kind)>,
+    /// That of the next write to its key; [`NEVER`] if there is none.
+    pub(super) next: u32,
+    pub(super) kind: Kind,
+    /// Logical bytes.
+    pub(super) bytes: u32,
+}
+
+/// Behind every moment.
+pub(super) const NEVER: u32 = u32::MAX;
+
+/// What a write does to its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Put,
+    Insert,
+    Delete,
+    Remove,
+}
+
+impl Kind {
+    fn is_tombstone(self) -> bool {
+        matches!(self, Kind::Delete | Kind::Remove)
+    }
+}
+
+/// What is known of the writes to a part of the key space.
+///
+/// # Derivation
+/// Of a stretch of moments from `a` up to `b`, a run holds the last write to each key. A write at
+/// `t` within is the last one if the next write to its key is at `b` or later. So the entries
+/// of the run are the points `(t, next)` in a corner, counted apart for tombstones and for entries
+/// of unlike size. Of a key that was inserted and removed within nothing is left: removes
+/// whose insert is at `a` or later, less those keys that were inserted again afterwards, which are
+/// the inserts within that follow a remove within.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    /// The number of each write among those of all cells, rising; `None` where it is all.
+    numbers: Option<Vec<u32>>,
+    classes: Vec<Class>,
+    /// Removes, with the moment of the insert before.
+    cancelled: Points,
+    /// Inserts, with the moment of the remove before.
+    returned: Points,
+}
+
+/// Writes of like size that are all tombstones or none.
+#[derive(Clone, Debug)]
+struct Class {
+    is_tombstone: bool,
+    /// Mean logical bytes.
+    bytes: f64,
+    /// Each with the moment of the next write to its key.
+    last: Points,
+}
+
+/// What the last writes to each key come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::fluid) struct Found {
+    /// Keys written.
+    pub(in crate::fluid) keys: f64,
+    /// Those that have a value in the end, and its logical bytes.
+    pub(in crate::fluid) puts: f64,
+    pub(in crate::fluid) put_bytes: f64,
+    /// Tombstones that are left where none is dropped, and their logical bytes.
+    pub(in crate::fluid) tombstones: f64,
+    pub(in crate::fluid) tombstone_bytes: f64,
+}
+
+impl Cell {
+    /// Of writes in the order in which they were made, with their numbers.
+    pub(super) fn new(numbers: Option<Vec<u32>>, writes: &[Write]) -> Cell {
+        let mut by_class: Vec<(u32, Vec<&Write>)> = Vec::new();
+        for write in writes {
+            let key = class_of(write);
+            match by_class.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, members)) => members.push(write),
+                None => by_class.push((key, vec![write])),
+            }
+        }
+        let class = |members: Vec<&Write>| {
+            let bytes: f64 = members.iter().map(|write| f64::from(write.bytes)).sum();
+            let at = members.iter().map(|write| write.at).collect();
+            // Never is put right behind the last moment, so that it takes no more bits.
+            let never = writes.len() as u32;
+            let next = members.iter().map(|write| write.next.min(never)).collect();
+            Class {
+                is_tombstone: members[0].kind.is_tombstone(),
+                bytes: bytes / members.len() as f64,
+                last: Points::new(at, next),
+            }
+        };
+        let following = |before: Kind, kind: Kind| {
+            let pairs = writes.iter().filter(|write| write.kind == kind).filter_map(|write| {
+                let (at, _) = write.before.filter(|(_, was)| *was == before)?;
+                Some((write.at, at))
+            });
+            let (at, values) = pairs.unzip();
+            Points::new(at, values)
+        };
+        Cell {
+            numbers,
+            classes: by_class.into_iter().map(|(_, members)| class(members)).collect(),
+            cancelled: following(Kind::Insert, Kind::Remove),
+            returned: following(Kind::Remove, Kind::Insert),
+        }
+    }
+
+    /// What the writes from one number up to another come to.
+    pub(super) fn found(&self, from: u32, upto: u32) -> Found {
+        let moment = |number: u32| match &self.numbers {
+            Some(numbers) => numbers.partition_point(|at| *at < number) as u32,
+            None => number,
+        };
+        let (from, upto) = (moment(from), moment(upto));
+        let mut found = Found::default();
+        for class in &self.classes {
+            let count = class.last.count(from, upto, upto) as f64;
+            found.keys += count;
+            if class.is_tombstone {
+                found.tombstones += count;
+                found.tombstone_bytes += count * class.bytes;
+            } else {
+                found.puts += count;
+                found.put_bytes += count * class.bytes;
+            }
+        }
+        let gone = self.cancelled.count(from, upto, from) as f64;
+        let gone = gone - self.returned.count(from, upto, from) as f64;
+        if gone > 0.0 && found.tombstones > 0.0 {
+            let left = (1.0 - gone / found.tombstones).max(0.0);
+            found.tombstones *= left;
+            found.tombstone_bytes *= left;
+        }
+        found
+    }
+}
+
+/// Entries within a quarter of each other's size, apart from tombstones.
+fn class_of(write: &Write) -> u32 {
+    let log = 31 - write.bytes.max(1).leading_zeros();
+    let quarter = if log < 2 { 0 } else { write.bytes >> (log - 2) & 3 };
+    (log << 2 | quarter) << 1 | u32::from(write.kind.is_tombstone())
+}
+
+impl Found {
+    /// The same of a key space so many times as large.
+    pub(super) fn times(self, factor: f64) -> Found {
+        Found {
+            keys: self.keys * factor,
+            puts: self.puts * factor,
+            put_bytes: self.put_bytes * factor,
+            tombstones: self.tombstones * factor,
+            tombstone_bytes: self.tombstone_bytes * factor,
+        }
+    }
+}

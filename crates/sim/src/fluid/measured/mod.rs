@@ -1,0 +1,11 @@
+//! What a stream of writes comes to, counted from its operations.
+
+mod cell;
+mod count;
+mod points;
+
+pub(super) use cell::Found;
+pub(super) use count::Counted;
+
+#[cfg(test)]
+mod tests;
