@@ -57,7 +57,7 @@ pub type Observer<'a> = dyn FnMut(Event<'_>) + 'a;
 
 /// A tree, its policy and its content, in lockstep: each sealed memtable is followed by all plans
 /// that the policy has, until the tree is at rest.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Drive<C> {
     view: TreeView,
     policy: Arc<dyn MergePolicy>,

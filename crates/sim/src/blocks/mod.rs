@@ -6,6 +6,7 @@
 //! or keeps old ones where no other input has keys, and the figures count blocks written. The
 //! content is keyed content with small records, so merges are the same as there.
 
+mod memory;
 mod record;
 mod run;
 

@@ -1,6 +1,7 @@
 //! Requests in, blocks out.
 
 use super::BlockRecord;
+use super::memory::Memory;
 use crate::keyed::{KeyedContent, Record, rank_from};
 use crate::{Drive, Event, SimError};
 use lsmith_policy::MergePolicy;
@@ -38,12 +39,13 @@ pub struct BlockFigures {
 /// Records of every table.
 pub type BlockContent = KeyedContent<BlockRecord>;
 
-/// A tree under a policy that counts in blocks, with memory as its sorted top level.
-#[derive(Debug)]
+/// A tree under a policy that counts in blocks, with memory as its sorted top level. A copy goes on
+/// alone.
+#[derive(Clone, Debug)]
 pub struct BlockSim {
     drive: Drive<BlockContent>,
     sizes: BlockSizes,
-    memory: BTreeMap<u32, EntryKind>,
+    memory: Memory,
     requests: u64,
     start: (u64, u64, u64),
 }
@@ -56,7 +58,7 @@ impl BlockSim {
         let memtable_bytes = sizes.memory_blocks * block_bytes;
         let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
         drive.set_block_bytes(block_bytes);
-        BlockSim { drive, sizes, memory: BTreeMap::new(), requests: 0, start: (0, 0, 0) }
+        BlockSim { drive, sizes, memory: Memory::new(), requests: 0, start: (0, 0, 0) }
     }
 
     /// One request: an entry for the key with this number. When memory is full, merges follow.
@@ -65,24 +67,17 @@ impl BlockSim {
     /// The policy proposes an illegal plan or never comes to rest.
     pub fn write(&mut self, kind: EntryKind, key: u32) -> Result<(), SimError> {
         self.requests += 1;
-        let net = match self.memory.get(&key) {
-            Some(older) => kind.over(*older),
-            None => Some(kind),
-        };
-        match net {
-            Some(net) => self.memory.insert(key, net),
-            None => self.memory.remove(&key),
-        };
+        let bytes = u32::try_from(self.sizes.record_bytes).expect("a block is far below 4 GiB");
+        self.memory.write(BlockRecord::new(key, bytes, kind));
         let capacity = self.sizes.memory_blocks as usize * self.sizes.per_block;
         if self.memory.len() >= capacity { self.merge() } else { Ok(()) }
     }
 
     /// Shows the policy all of memory, packed into blocks from the smallest key, and settles.
     fn merge(&mut self) -> Result<(), SimError> {
-        let bytes = u32::try_from(self.sizes.record_bytes).expect("a block is far below 4 GiB");
-        let record = |(&key, &kind): (&u32, &EntryKind)| BlockRecord::new(key, bytes, kind);
         let id = self.drive.tree().next_table();
-        let slice = self.drive.content_mut().add(id, self.memory.iter().map(record));
+        let (count, records) = (self.memory.len(), self.memory.records());
+        let slice = self.drive.content_mut().add(id, count, records);
         let taken = &mut Vec::new();
         self.drive.replace_memory(Some(slice), &mut |event| {
             if let Event::Merge { tree, plan, .. } = event {
@@ -93,17 +88,10 @@ impl BlockSim {
             }
         })?;
         for range in taken {
-            let (from, upto) = numbers(range);
-            let keys: Vec<u32> = self.memory.range(from..=upto).map(|(&key, _)| key).collect();
-            self.forget(&keys);
+            let (first, last) = numbers(range);
+            self.memory.forget(first, last);
         }
         Ok(())
-    }
-
-    fn forget(&mut self, keys: &[u32]) {
-        for key in keys {
-            self.memory.remove(key);
-        }
     }
 
     /// The keys that are present, ascending: what a scan of everything would find.
@@ -113,7 +101,7 @@ impl BlockSim {
         for run in self.tree().disk_runs().rev() {
             net.extend(content.entries(run).map(|record| (record.rank(), record.kind())));
         }
-        net.extend(&self.memory);
+        net.extend(self.memory.records().map(|record| (record.rank(), record.kind())));
         net.into_iter().filter(|(_, kind)| !kind.is_tombstone()).map(|(key, _)| key).collect()
     }
 

@@ -40,9 +40,14 @@ impl<R: Record> KeyedContent<R> {
         self.layout.by_block = by_block;
     }
 
-    /// A new table of `entries`, at least one, in key order.
-    pub(crate) fn add(&mut self, id: TableId, entries: impl ExactSizeIterator<Item = R>) -> Slice {
-        let mut builder = Builder::new(self.layout, entries.len());
+    /// A new table of `count` entries, at least one, in key order.
+    pub(crate) fn add(
+        &mut self,
+        id: TableId,
+        count: usize,
+        entries: impl Iterator<Item = R>,
+    ) -> Slice {
+        let mut builder = Builder::new(self.layout, count);
         entries.for_each(|entry| builder.push(entry));
         self.hold(builder.finish(id))
     }

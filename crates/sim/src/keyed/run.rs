@@ -78,7 +78,8 @@ impl KeyedSim {
             let folded = self.drive.content_mut().fold(id, &entries, &memory);
             self.drive.replace_memory(folded, observe)?;
         } else {
-            let memtable = self.drive.content_mut().add(id, entries.into_iter());
+            let (count, entries) = (entries.len(), entries.into_iter());
+            let memtable = self.drive.content_mut().add(id, count, entries);
             self.drive.flush(memtable, observe)?;
         }
         self.seal_bytes = self.drive.policy().seal_bytes(self.drive.view());

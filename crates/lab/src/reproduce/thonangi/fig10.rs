@@ -2,7 +2,7 @@
 
 use super::steady::{Bench, Course, Keys, Steady};
 use super::sweep::{KEEPING, PAIRS, SEVEN, Spot, Sweep, least, most};
-use super::{cost_axis, scale, told_scale};
+use super::{cost_axis, told_scale};
 use crate::reproduce::{
     Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
 };
@@ -26,7 +26,8 @@ pub(in crate::reproduce) fn measure(
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
     let end_mb = 2000;
-    let shrink = scale(effort, end_mb);
+    // Growing takes no longer than its requests.
+    let shrink = if effort.is_quick { effort.shrink * 2 } else { effort.shrink };
     let steady = steady_states(effort, progress)?;
     let schedule = schedule(&steady)?;
     let step_mb = if effort.is_quick { 200 } else { 100 };

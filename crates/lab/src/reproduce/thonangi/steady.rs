@@ -1,10 +1,10 @@
 //! The protocol of section V: an index grows by inserts, comes into a steady state, is measured.
 
 use super::index::{Cpu, Index};
-use crate::reproduce::{Job, Ticker};
+use crate::reproduce::Ticker;
 use anyhow::{Context, bail};
 use lsmith_policy::{MergePolicy, Registry};
-use lsmith_sim::{BlockSim, BlockSizes};
+use lsmith_sim::BlockSizes;
 use lsmith_spec::Spec;
 use lsmith_tree::{LevelId, Tree};
 use lsmith_workload::{NoInputs, Ops, Workload};
@@ -19,7 +19,7 @@ const RATIO: u64 = 10;
 /// Requests between two looks at the tree: far fewer than memory takes between merges.
 const STRIDE: u64 = 64;
 /// Requests in a steady state that a workload can give: more than any measurement takes.
-const REQUESTS_MAX: u64 = 3_000_000_000;
+pub(super) const REQUESTS_MAX: u64 = 3_000_000_000;
 /// Second-to-last levels' worth of requests after which a tree that is still not steady never
 /// will be.
 const PATIENCE: u64 = 100;
@@ -45,7 +45,7 @@ impl Keys {
 }
 
 /// An index and what runs against it, in the paper's sizes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bench {
     /// The policy without its rate.
     pub(super) policy: String,
@@ -113,6 +113,12 @@ impl Bench {
 
     pub(super) fn records(&self) -> u64 {
         (self.dataset_mb * 1_000_000 / self.record_bytes() / self.shrink).max(1)
+    }
+
+    /// About how many requests it takes: growing, and after it a few times the level above the
+    /// bottom, which grows with the whole but in steps.
+    pub(super) fn work(&self) -> u64 {
+        self.records() * 4
     }
 
     /// A load to the full size, then `requests` of which a part `deletes` removes.
@@ -288,21 +294,6 @@ impl<I: Index> Settling<'_, I> {
     }
 }
 
-impl Job for Bench {
-    type Found = Steady;
-
-    fn work(&self) -> u64 {
-        // Growing, and after it a few times the level above the bottom, which grows with the whole
-        // but in steps.
-        self.records() * 4
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Steady> {
-        let policy = self.build_policy()?;
-        self.steady(BlockSim::new(&policy, self.sizes()), self.sizes(), ticker)
-    }
-}
-
 impl Bench {
     /// Lets `index`, which is empty, grow and come into a steady state, and measures it. `sizes`
     /// are those of its entries as its counters count them.
@@ -313,17 +304,31 @@ impl Bench {
         ticker: &Ticker<'_>,
     ) -> anyhow::Result<Steady> {
         let workload = self.workload(0.5, REQUESTS_MAX)?;
+        let mut course = Course { index, ops: workload.ops(), ticker };
+        course.run(workload.load_ops())?;
+        self.steady_when_grown(course, sizes)
+    }
+
+    /// The same from where the load has ended.
+    pub(super) fn steady_when_grown<I: Index>(
+        &self,
+        course: Course<'_, I>,
+        sizes: BlockSizes,
+    ) -> anyhow::Result<Steady> {
         let spec = self.build_policy()?.spec();
         let learns =
             spec.name == "mixed" && (spec.param("tau").is_none() || spec.param("beta").is_none());
-        let course = Course { index, ops: workload.ops(), ticker };
         let request_bytes = self.record_bytes();
         let mut settling = Settling { course, sizes, learns, request_bytes, requests: 0 };
-        settling.course.run(workload.load_ops())?;
         settling.settle()?;
         let start = settling.now();
         let cycle = settling.records_above_bottom();
         settling.until_moved(if settling.bottom() < 3 { cycle * CYCLES } else { cycle })?;
         settling.found(&start, &settling.now())
+    }
+
+    /// Whether this and `other` are the same while they grow.
+    pub(super) fn grows_as(&self, other: &Bench) -> bool {
+        Bench { dataset_mb: self.dataset_mb, ..other.clone() } == *self
     }
 }

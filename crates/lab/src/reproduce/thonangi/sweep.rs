@@ -1,7 +1,8 @@
 //! Steady states side by side: curves over something that varies.
 
+use super::chain::Chain;
 use super::steady::{Bench, Steady};
-use crate::reproduce::{Figure, Job, SharedProgress, Ticker, measure_all};
+use crate::reproduce::{Figure, SharedProgress, measure_all};
 
 /// The policies whose merges keep blocks.
 pub(super) const KEEPING: [&str; 4] = ["full", "rr", "choose_best", "mixed"];
@@ -34,18 +35,6 @@ pub(super) struct Spot {
     pub(super) bench: Bench,
 }
 
-impl Job for Spot {
-    type Found = Steady;
-
-    fn work(&self) -> u64 {
-        self.bench.work()
-    }
-
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Steady> {
-        self.bench.measure(ticker)
-    }
-}
-
 /// What was found at each spot.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep(Vec<(Spot, Steady)>);
@@ -57,8 +46,10 @@ impl Sweep {
         spots: Vec<Spot>,
         progress: &SharedProgress,
     ) -> anyhow::Result<Sweep> {
-        let found = measure_all(step, &spots, progress)?;
-        Ok(Sweep(spots.into_iter().zip(found).collect()))
+        let (chains, places) = Chain::of(spots.iter().map(|spot| &spot.bench));
+        let found = measure_all(step, &chains, progress)?;
+        let found = places.into_iter().map(|(chain, place)| found[chain][place].clone());
+        Ok(Sweep(spots.iter().cloned().zip(found).collect()))
     }
 
     /// What was found elsewhere.

@@ -1,0 +1,143 @@
+//! Memory: one sorted run that takes writes.
+
+use super::BlockRecord;
+use crate::keyed::Record;
+
+/// Records of a chunk, beyond which it is split.
+const CHUNK_MAX: usize = 256;
+
+/// The net effect of what was written for each key, in key order.
+///
+/// Records are in chunks: a write moves part of one chunk, and all together can be read at the
+/// speed at which memory is copied, which happens for each window that leaves.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    /// For each chunk the least key that it may hold, ascending from 0.
+    starts: Vec<u32>,
+    /// At least one; any can be empty.
+    chunks: Vec<Vec<BlockRecord>>,
+    len: usize,
+}
+
+impl Memory {
+    pub(super) fn new() -> Memory {
+        Memory { starts: vec![0], chunks: vec![Vec::new()], len: 0 }
+    }
+
+    /// How many records there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All records, in key order.
+    pub(super) fn records(&self) -> impl Iterator<Item = BlockRecord> {
+        self.chunks.iter().flatten().copied()
+    }
+
+    /// The chunk that `key` belongs into.
+    #[inline]
+    fn chunk_of(&self, key: u32) -> usize {
+        self.starts.partition_point(|start| *start <= key) - 1
+    }
+
+    /// Takes a write.
+    #[inline]
+    pub(super) fn write(&mut self, record: BlockRecord) {
+        let index = self.chunk_of(record.rank());
+        let chunk = &mut self.chunks[index];
+        let at = chunk.partition_point(|older| older.rank() < record.rank());
+        match chunk.get_mut(at) {
+            Some(older) if older.rank() == record.rank() => {
+                if let Some(net) = record.over(*older) {
+                    *older = net;
+                } else {
+                    chunk.remove(at);
+                    self.len -= 1;
+                }
+            }
+            _ => {
+                chunk.insert(at, record);
+                self.len += 1;
+                if chunk.len() > CHUNK_MAX {
+                    self.split(index);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn split(&mut self, index: usize) {
+        let chunk = &mut self.chunks[index];
+        let mut upper = Vec::with_capacity(CHUNK_MAX + 1);
+        upper.extend(chunk.drain(CHUNK_MAX / 2..));
+        self.starts.insert(index + 1, upper[0].rank());
+        self.chunks.insert(index + 1, upper);
+    }
+
+    /// Forgets the records with keys from `first` to `last`.
+    pub(super) fn forget(&mut self, first: u32, last: u32) {
+        let (from, upto) = (self.chunk_of(first), self.chunk_of(last));
+        for chunk in &mut self.chunks[from..=upto] {
+            let start = chunk.partition_point(|record| record.rank() < first);
+            let end = chunk.partition_point(|record| record.rank() <= last);
+            chunk.drain(start..end);
+            self.len -= end - start;
+        }
+        // The keys of chunks that have become empty go to the one before them.
+        let mut end = from.max(1);
+        for index in end..=upto {
+            if !self.chunks[index].is_empty() {
+                self.chunks.swap(end, index);
+                self.starts.swap(end, index);
+                end += 1;
+            }
+        }
+        if end <= upto {
+            self.chunks.drain(end..=upto);
+            self.starts.drain(end..=upto);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lsmith_tree::EntryKind;
+    use std::collections::BTreeMap;
+
+    /// Writes and windows that leave come to what they do on a plain map.
+    #[test]
+    fn it_is_a_sorted_map_of_net_effects() {
+        let (mut memory, mut map) = (Memory::new(), BTreeMap::new());
+        let mut state = 1_u64;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((state >> 33) % bound) as u32
+        };
+        for step in 0..60_000 {
+            let key = match step / 20_000 {
+                0 => below(100_000),
+                1 => u32::MAX - below(5_000),
+                _ => below(1 << 31) * 2,
+            };
+            let kind = if below(3) > 0 { EntryKind::Insert } else { EntryKind::Remove };
+            memory.write(BlockRecord::new(key, 104, kind));
+            let net = map.get(&key).map_or(Some(kind), |older| kind.over(*older));
+            match net {
+                Some(net) => map.insert(key, net),
+                None => map.remove(&key),
+            };
+            if step % 1_000 == 999 {
+                let (first, last) = (below(50_000), [key, 60_000, u32::MAX][step / 1_000 % 3]);
+                let (first, last) = (first.min(last), last);
+                memory.forget(first, last);
+                map.retain(|key, _| !(first..=last).contains(key));
+            }
+            assert_eq!(memory.len(), map.len());
+        }
+        assert!(map.len() > 10_000);
+        assert!(memory.chunks.len() > 10);
+        let records: Vec<_> = memory.records().map(|r| (r.rank(), r.kind())).collect();
+        assert_eq!(records, map.into_iter().collect::<Vec<_>>());
+    }
+}
