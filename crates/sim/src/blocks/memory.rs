@@ -84,17 +84,14 @@ impl Memory {
             self.len -= end - start;
         }
         // The keys of chunks that have become empty go to the one before them.
-        let mut end = from.max(1);
-        for index in end..=upto {
-            if !self.chunks[index].is_empty() {
-                self.chunks.swap(end, index);
-                self.starts.swap(end, index);
-                end += 1;
+        let mut index = from.max(1);
+        for _ in from.max(1)..=upto {
+            if self.chunks[index].is_empty() {
+                self.chunks.remove(index);
+                self.starts.remove(index);
+            } else {
+                index += 1;
             }
-        }
-        if end <= upto {
-            self.chunks.drain(end..=upto);
-            self.starts.drain(end..=upto);
         }
     }
 }
@@ -128,14 +125,14 @@ mod tests {
                 None => map.remove(&key),
             };
             if step % 1_000 == 999 {
-                let (first, last) = (below(50_000), [key, 60_000, u32::MAX][step / 1_000 % 3]);
-                let (first, last) = (first.min(last), last);
+                let first = below(u32::MAX as u64 - 100_000_000) / [1, 50_000][step / 1_000 % 2];
+                let last = first + [500, 100_000_000][step / 1_000 % 2];
                 memory.forget(first, last);
                 map.retain(|key, _| !(first..=last).contains(key));
             }
             assert_eq!(memory.len(), map.len());
         }
-        assert!(map.len() > 10_000);
+        assert!(map.len() > 2_000, "{}", map.len());
         assert!(memory.chunks.len() > 10);
         let records: Vec<_> = memory.records().map(|r| (r.rank(), r.kind())).collect();
         assert_eq!(records, map.into_iter().collect::<Vec<_>>());
