@@ -9,12 +9,13 @@
 //! 3. Unless the store is opened for reading only, a new manifest and a new log are begun, and
 //!    files that nothing names any more are removed.
 
+use crate::cursor::EntryRef;
 use crate::db::{KeyspaceOptions, Options, Snapshots, bad_policy, decode_batch};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{self, Account, Manifest, SpaceState};
 use crate::memory::{Spilled, read_spill};
-use crate::memtable::{KeepFrom, Memtable, Version as Entry};
+use crate::memtable::{KeepFrom, Memtable};
 use crate::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK, numbered};
 use crate::shared::{Log, Shared, Work, Writer};
 use crate::stats::Counts;
@@ -22,7 +23,6 @@ use crate::table::BlockCache;
 use crate::version::{Core, Space, TableHandle};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader};
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use lsmith_tree::{SeqNo, TableId, Tree, TreeView};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -255,7 +255,8 @@ impl Recovery {
             entries.sort_unstable_by_key(|entry| entry.seq);
             let core = self.spaces[id].core.lock();
             for Spilled { seq, kind, key, value } in entries {
-                core.active.insert(key, Entry { seq, kind, value }, keep_newest(seq));
+                let entry = EntryRef { key: &key, seq, kind, value: &value };
+                core.active.insert(entry, keep_newest(seq));
             }
         }
         Ok(())
@@ -344,9 +345,8 @@ impl Recovery {
             if self.logs.last().is_none_or(|last| last.number != log.number) {
                 self.logs.push(log);
             }
-            let value = Bytes::copy_from_slice(op.value);
-            let entry = Entry { seq, kind: op.kind, value };
-            core.active.insert(op.key, entry, keep_newest(seq));
+            let entry = EntryRef { key: op.key, seq, kind: op.kind, value: op.value };
+            core.active.insert(entry, keep_newest(seq));
         }
         Ok(())
     }

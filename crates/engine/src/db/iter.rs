@@ -3,7 +3,7 @@
 use crate::db::{SnapshotGuard, Store};
 use crate::error::Result;
 use crate::read::{MergingCursor, VisibleIter};
-use crate::version::Version;
+use crate::version::{Source, Version};
 use bytes::Bytes;
 use std::fmt;
 use std::ops::Bound;
@@ -15,8 +15,27 @@ use std::sync::Arc;
 /// An iterator holds the tables that it reads: files of tables that are merged away meanwhile
 /// stay until it is dropped, and so does the space of dead blocks. It keeps its store open too, or
 /// whoever opened the store next could give that space back. After an error it ends.
+///
+/// As an [`Iterator`] it gives handles that can be kept: a copy of each key, and values that share
+/// the memory of the block that holds them, or of up to 64 KiB of neighbouring blocks. Who only
+/// looks at the entries spares that with [`next_ref`](Iter::next_ref).
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let store = lsmith::Store::builder(dir.path()).open()?;
+/// # let fruit = store.keyspace("fruit")?;
+/// fruit.put("apple", "red")?;
+/// fruit.put("pear", "green")?;
+/// let (mut entries, mut bytes) = (fruit.iter(), 0);
+/// while let Some(entry) = entries.next_ref() {
+///     let (key, value) = entry?;
+///     bytes += key.len() + value.len();
+/// }
+/// assert_eq!(bytes, 17);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Iter {
-    entries: VisibleIter<MergingCursor>,
+    entries: VisibleIter<MergingCursor<Source>>,
     // Dropped after the cursors: the snapshot first, then the tables, then the store.
     snapshot: Arc<SnapshotGuard>,
     _version: Arc<Version>,
@@ -32,6 +51,22 @@ impl Iter {
     ) -> Iter {
         let entries = VisibleIter::new(version.cursor(), snapshot.seq(), lower, upper);
         Iter { entries, snapshot, _version: version, _store: store }
+    }
+
+    /// The following entry from the front, lent until the next step.
+    ///
+    /// # Errors
+    /// `Io`, `Corruption`.
+    pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
+        self.entries.next_ref()
+    }
+
+    /// The following entry from the back, lent until the next step.
+    ///
+    /// # Errors
+    /// `Io`, `Corruption`.
+    pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
+        self.entries.next_back_ref()
     }
 }
 

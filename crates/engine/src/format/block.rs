@@ -70,6 +70,38 @@ impl Slot {
     }
 }
 
+/// Entries that were met on the way to one, so that a walk back meets them again without decoding
+/// anything.
+#[derive(Debug, Default)]
+pub(crate) struct Trail {
+    slots: Vec<(Slot, usize)>,
+    /// Their keys, one behind the other; with each slot is noted where its key starts.
+    keys: Vec<u8>,
+}
+
+impl Trail {
+    /// Forgets all.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.slots.clear();
+        self.keys.clear();
+    }
+
+    fn push(&mut self, slot: Slot, key: &[u8]) {
+        self.slots.push((slot, self.keys.len()));
+        self.keys.extend_from_slice(key);
+    }
+
+    /// The last entry, which is forgotten, and its key in `key`.
+    pub(crate) fn pop(&mut self, key: &mut Vec<u8>) -> Option<Slot> {
+        let (slot, key_start) = self.slots.pop()?;
+        key.clear();
+        key.extend_from_slice(&self.keys[key_start..]);
+        self.keys.truncate(key_start);
+        Some(slot)
+    }
+}
+
 /// What a block knows about a key.
 #[derive(Debug)]
 pub(crate) enum Search {
@@ -179,13 +211,21 @@ impl Block {
         Ok(())
     }
 
-    /// The entry that ends at `end`, which is not 0, and its key in `key`.
-    pub(crate) fn slot_ending(&self, end: usize, key: &mut Vec<u8>) -> Result<Slot, Damage> {
+    /// The entry that ends at `end`, which is not 0, and its key in `key`. Those in front of it,
+    /// from a restart point on, are in `trail`.
+    pub(crate) fn slot_ending(
+        &self,
+        end: usize,
+        key: &mut Vec<u8>,
+        trail: &mut Trail,
+    ) -> Result<Slot, Damage> {
         key.clear();
+        trail.clear();
         let after = self.partition_restarts(|restart| Ok(restart < end))?;
         let mut slot = self.slot(self.restart(after.saturating_sub(1))?)?;
         self.step(&slot, key)?;
         while slot.end() < end {
+            trail.push(slot, key);
             slot = self.slot(slot.end())?;
             self.step(&slot, key)?;
         }

@@ -81,6 +81,18 @@ pub(crate) fn common_prefix_bytes(left: &[u8], right: &[u8]) -> usize {
     whole + rest(left).iter().zip(rest(right)).take_while(|(l, r)| l == r).count()
 }
 
+/// The first eight bytes of `key` as a number, zeros behind a shorter one: numbers are ordered as
+/// the keys are, up to ties.
+#[inline]
+pub(crate) fn key_prefix(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut padded = [0; 8];
+    padded[..key.len()].copy_from_slice(key);
+    u64::from_be_bytes(padded)
+}
+
 /// The varint at offset `at` of `bytes`, and where it ends.
 #[inline(always)]
 fn varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
@@ -222,6 +234,15 @@ mod tests {
             prop_assert_eq!(reader.varint(), Ok(number));
             prop_assert_eq!(reader.varint().map(unzigzag), Ok(signed));
             prop_assert!(reader.finish().is_ok());
+        }
+
+        #[test]
+        fn prefixes_are_ordered_as_keys_are(
+            left in prop::collection::vec(0..3u8, 0..12),
+            right in prop::collection::vec(0..3u8, 0..12),
+        ) {
+            let prefixes = key_prefix(&left).cmp(&key_prefix(&right));
+            prop_assert!(prefixes.is_eq() || prefixes == left.cmp(&right));
         }
 
         #[test]

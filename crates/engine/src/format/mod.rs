@@ -15,9 +15,9 @@ mod seal;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use block::{Block, Search, Slot};
+pub(crate) use block::{Block, Search, Slot, Trail};
 pub(crate) use block_builder::BlockBuilder;
-pub(crate) use codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
+pub(crate) use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_varint};
 pub(crate) use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts};
 pub(crate) use fences::{Fence, Fences, FencesBuilder};
 pub(crate) use filter::{Filter, FilterBuilder, key_hash};

@@ -47,14 +47,14 @@ fn touch(block: &Block, key: &[u8]) {
         assert!(slot.end() > at && slot.end() <= block.entries_end());
         let _ = block.step(&slot, &mut walked);
         let _ = block.shared_value(&slot);
-        let _ = block.slot_ending(slot.end(), &mut Vec::new());
+        let _ = block.slot_ending(slot.end(), &mut Vec::new(), &mut Trail::default());
         at = slot.end();
     }
     if let Ok(Some((slot, _))) = block.lower_bound(key) {
         assert!(slot.shared() <= key.len());
     }
     let _ = block.find(key, SeqNo(7));
-    let _ = block.slot_ending(block.entries_end(), &mut walked);
+    let _ = block.slot_ending(block.entries_end(), &mut walked, &mut Trail::default());
 }
 
 proptest! {
@@ -62,6 +62,7 @@ proptest! {
     fn a_block_gives_back_its_entries(entries in entries()) {
         let block = Block::parse(payload(&entries).into()).expect("whole");
         let (mut at, mut key) = (0, Vec::new());
+        let mut walked: Vec<(usize, Vec<u8>)> = Vec::new();
         for (expected, seq) in &entries {
             let slot = block.slot(at).expect("whole");
             block.step(&slot, &mut key).expect("whole");
@@ -70,9 +71,15 @@ proptest! {
             prop_assert_eq!(slot.kind, EntryKind::Insert);
             let value = seq.to_string();
             prop_assert_eq!(block.value(&slot), value.as_bytes());
-            let mut back = Vec::new();
-            let same = block.slot_ending(slot.end(), &mut back).expect("whole");
+            let (mut back, mut trail) = (Vec::new(), Trail::default());
+            let same = block.slot_ending(slot.end(), &mut back, &mut trail).expect("whole");
             prop_assert_eq!((same.start(), &back), (at, &key));
+            for (start, key) in walked.iter().rev() {
+                let Some(before) = trail.pop(&mut back) else { break };
+                prop_assert_eq!((before.start(), &back), (*start, key));
+            }
+            prop_assert!(trail.pop(&mut back).is_none());
+            walked.push((at, key.clone()));
             at = slot.end();
         }
         prop_assert_eq!(at, block.entries_end());

@@ -11,34 +11,39 @@
 //! another way a remove can outlive its insert as a tombstone. `Fold` therefore folds in the order
 //! of writing too, and what it makes of a chain, pruned early, late or never, is always `net`.
 
-use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
 use std::collections::VecDeque;
 
 use super::KeepFrom;
 
 /// One write of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stored {
     /// When it was written.
-    pub(crate) seq: SeqNo,
+    pub(super) seq: SeqNo,
     /// What it says.
-    pub(crate) kind: EntryKind,
-    /// The value; empty for tombstones.
-    pub(crate) value: Bytes,
+    pub(super) kind: EntryKind,
+    /// Where its value is.
+    pub(super) place: Place,
 }
 
-impl Version {
-    /// Bytes of memory, roughly.
-    pub(super) fn allocated_bytes(&self) -> usize {
-        size_of::<Version>() + self.value.len()
+impl Default for Stored {
+    fn default() -> Stored {
+        Stored { seq: SeqNo(0), kind: EntryKind::Put, place: Place::default() }
     }
 }
 
+/// Where in a leaf a value is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) at: u32,
+    pub(super) bytes: u32,
+}
+
 /// All versions of one key that somebody may read; at least one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Chain {
-    newest: Version,
+    newest: Stored,
     /// Most keys are written once: a pointer is all that their history costs.
     older: Option<Box<History>>,
     /// What all writes of the key come to, pruned ones included: the kind that a flush without
@@ -48,24 +53,37 @@ pub(super) struct Chain {
 
 /// Versions under the newest one, oldest first.
 #[derive(Debug, Default)]
-struct History(VecDeque<Version>);
+struct History(VecDeque<Stored>);
 
 impl Chain {
-    pub(super) fn new(first: Version) -> Chain {
+    pub(super) fn new(first: Stored) -> Chain {
         Chain { net: Some(first.kind), newest: first, older: None }
     }
 
-    /// Adds the newest version and prunes; the rough bytes of memory that pruning gave back.
-    pub(super) fn push(&mut self, version: Version, keep: KeepFrom) -> usize {
+    /// Adds the newest version and prunes; the places of what pruning dropped go into `free`.
+    pub(super) fn push(&mut self, version: Stored, keep: KeepFrom, free: &mut Vec<Place>) {
         self.net = on_top(version.kind, self.net);
         let older = std::mem::replace(&mut self.newest, version);
         let history = self.older.get_or_insert_default();
         history.0.push_back(older);
-        history.prune(keep)
+        history.prune(keep, free);
+    }
+
+    /// Says where the newest value is.
+    pub(super) fn place_newest(&mut self, place: Place) {
+        self.newest.place = place;
+    }
+
+    /// Says where all values are now, by where they were.
+    pub(super) fn move_values(&mut self, mut moved: impl FnMut(Place) -> Place) {
+        let older = self.older.iter_mut().flat_map(|history| &mut history.0);
+        for version in std::iter::once(&mut self.newest).chain(older) {
+            version.place = moved(version.place);
+        }
     }
 
     /// The newest version that `snapshot` sees.
-    pub(super) fn at(&self, snapshot: SeqNo) -> Option<&Version> {
+    pub(super) fn at(&self, snapshot: SeqNo) -> Option<&Stored> {
         if self.newest.seq <= snapshot {
             return Some(&self.newest);
         }
@@ -74,7 +92,7 @@ impl Chain {
     }
 
     /// Every version, newest first.
-    pub(super) fn versions(&self) -> impl DoubleEndedIterator<Item = &Version> {
+    pub(super) fn versions(&self) -> impl Iterator<Item = &Stored> {
         let older = self.older.iter().flat_map(|history| history.0.iter().rev());
         std::iter::once(&self.newest).chain(older)
     }
@@ -82,27 +100,25 @@ impl Chain {
     /// Logical bytes that a flush without snapshots writes for the key; `None` where it writes
     /// nothing.
     pub(super) fn live_bytes(&self, key_bytes: usize) -> Option<u64> {
-        self.net.map(|_| logical_bytes(key_bytes, self.newest.value.len()))
+        self.net.map(|_| logical_bytes(key_bytes, self.newest.place.bytes as usize))
     }
 }
 
 impl History {
-    /// Forgets what lies under the newest version at or below `keep`; the bytes given back.
-    fn prune(&mut self, keep: KeepFrom) -> usize {
+    /// Forgets what lies under the newest version at or below `keep`.
+    fn prune(&mut self, keep: KeepFrom, free: &mut Vec<Place>) {
         let readable_by_oldest = self.0.partition_point(|version| version.seq <= keep.0);
-        let mut freed = 0;
         let mut net = None;
         for version in self.0.drain(..readable_by_oldest.saturating_sub(1)) {
-            freed += version.allocated_bytes();
+            free.push(version.place);
             net = on_top(version.kind, net);
         }
         if let (Some(net), Some(oldest)) = (net, self.0.front_mut()) {
             match oldest.kind.over(net) {
                 Some(kind) => oldest.kind = kind,
-                None => freed += self.0.pop_front().map_or(0, |pair| pair.allocated_bytes()),
+                None => free.extend(self.0.pop_front().map(|pair| pair.place)),
             }
         }
-        freed
     }
 }
 
@@ -118,10 +134,10 @@ mod tests {
 
     fn chain(kinds: &[EntryKind], keep: KeepFrom) -> Chain {
         let version =
-            |i: usize| Version { seq: SeqNo(i as u64 + 1), kind: kinds[i], value: Bytes::new() };
+            |i: usize| Stored { seq: SeqNo(i as u64 + 1), kind: kinds[i], place: Place::default() };
         let mut chain = Chain::new(version(0));
         for i in 1..kinds.len() {
-            chain.push(version(i), KeepFrom(keep.0.min(SeqNo(i as u64))));
+            chain.push(version(i), KeepFrom(keep.0.min(SeqNo(i as u64))), &mut Vec::new());
         }
         chain
     }
@@ -140,7 +156,7 @@ mod tests {
         let chain = chain(&[Put, Put, Delete, Put], KeepFrom(SeqNo(2)));
         assert_eq!(kept(&chain), [(4, Put), (3, Delete), (2, Put)]);
         assert_eq!(chain.at(SeqNo(3)).map(|version| version.kind), Some(Delete));
-        assert_eq!(chain.at(SeqNo(1)), None);
+        assert!(chain.at(SeqNo(1)).is_none());
     }
 
     /// Were the insert still an insert, its remove would cancel it and uncover whatever the
@@ -156,7 +172,7 @@ mod tests {
     fn a_pruned_pair_leaves_nothing_behind() {
         let chain = chain(&[Insert, Remove, Insert], KeepFrom(SeqNo::MAX));
         assert_eq!(kept(&chain), [(3, Insert)]);
-        assert_eq!(chain.at(SeqNo(2)), None);
+        assert!(chain.at(SeqNo(2)).is_none());
         assert_eq!(chain.live_bytes(1), Some(9));
     }
 

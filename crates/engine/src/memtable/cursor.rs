@@ -1,8 +1,7 @@
 //! A cursor over a memtable that writers go on changing.
 
 use super::buffer::Memtable;
-use super::chain::Version;
-use super::key::MemKey;
+use super::leaf::{Leaf, Value};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use bytes::Bytes;
@@ -12,15 +11,12 @@ use std::sync::Arc;
 
 /// Keys copied by the first fill after a seek: many seeks are followed by few steps.
 const FILL_KEYS_MIN: usize = 4;
-/// Keys copied at once at most. Writers wait for the copying, some microseconds.
+/// Keys copied at once at most. Writers to these keys wait for the copying, a microsecond.
 const FILL_KEYS_MAX: usize = 64;
-/// Values up to this many bytes are copied, longer ones held by handle. To count a handle costs a
-/// cache miss that nothing overlaps with, and the consumer mostly copies the bytes anyway.
-const COPIED_BYTES_MAX: usize = 512;
 
-/// Walks all versions of all keys. It stands on copies of a stretch of keys, taken under the lock,
-/// and takes the following stretch where it leaves this one; each is twice as long as the one
-/// before.
+/// Walks all versions of all keys. It stands on copies of a stretch of keys, taken under the lock
+/// of their leaf, and takes the following stretch where it leaves this one; each is twice as long
+/// as the one before, up to a whole leaf.
 #[derive(Debug)]
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
@@ -34,20 +30,20 @@ pub(crate) struct MemtableCursor {
 #[derive(Debug, Default)]
 struct Stretch {
     entries: Vec<Entry>,
-    /// The bytes of the copied values.
+    /// The bytes of keys and values.
     copied: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    key: MemKey,
+    key: Range<usize>,
     seq: SeqNo,
     kind: EntryKind,
-    value: Value,
+    value: Held,
 }
 
 #[derive(Debug)]
-enum Value {
+enum Held {
     Copied(Range<usize>),
     Shared(Bytes),
 }
@@ -58,16 +54,29 @@ impl Stretch {
         self.copied.clear();
     }
 
-    fn push(&mut self, key: &MemKey, version: &Version) {
-        let value = if version.value.len() <= COPIED_BYTES_MAX {
-            let start = self.copied.len();
-            self.copied.extend_from_slice(&version.value);
-            Value::Copied(start..self.copied.len())
-        } else {
-            Value::Shared(version.value.clone())
-        };
-        let Version { seq, kind, .. } = *version;
-        self.entries.push(Entry { key: key.clone(), seq, kind, value });
+    fn copy(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.copied.len();
+        self.copied.extend_from_slice(bytes);
+        start..self.copied.len()
+    }
+
+    /// Adds the keys at `positions` of `leaf` with all their versions.
+    fn take(&mut self, leaf: &Leaf, positions: Range<usize>) {
+        for position in positions {
+            let key = self.copy(leaf.key(position));
+            for (version, value) in leaf.versions(position) {
+                let value = match value {
+                    Value::Short(bytes) => Held::Copied(self.copy(bytes)),
+                    Value::Long(value) => Held::Shared(value.clone()),
+                };
+                let (seq, kind) = (version.seq, version.kind);
+                self.entries.push(Entry { key: key.clone(), seq, kind, value });
+            }
+        }
+    }
+
+    fn key(&self, entry: &Entry) -> &[u8] {
+        &self.copied[entry.key.clone()]
     }
 }
 
@@ -76,31 +85,68 @@ impl MemtableCursor {
         MemtableCursor { memtable, stretch: Stretch::default(), at: 0, fill_keys: FILL_KEYS_MIN }
     }
 
-    /// Copies the keys from `start` on and stands on the first entry.
+    /// Copies keys from `start` on and stands on the first entry.
     fn fill_forward(&mut self, start: Bound<&[u8]>) {
         self.stretch.clear();
-        let state = self.memtable.read();
-        let keys = state.chains.range::<[u8], _>((start, Bound::Unbounded));
-        for (key, chain) in keys.take(self.fill_keys) {
-            chain.versions().for_each(|version| self.stretch.push(key, version));
-        }
-        drop(state);
         self.at = 0;
+        let mut start: Bound<&[u8]> = start;
+        let index = self.memtable.index();
+        loop {
+            let (key, excluded) = match start {
+                Bound::Included(key) => (key, false),
+                Bound::Excluded(key) => (key, true),
+                Bound::Unbounded => (&[][..], false),
+            };
+            let found = index.find(key);
+            let leaf = found.leaf.read();
+            let (below, equal) = leaf.find(key);
+            let from = below + usize::from(equal && excluded);
+            if from < leaf.len() {
+                self.stretch.take(&leaf, from..leaf.len().min(from + self.fill_keys));
+                break;
+            }
+            let Some(upper) = found.upper else { break };
+            start = Bound::Included(upper);
+        }
+        drop(index);
+        self.grow();
+    }
+
+    /// Copies keys below `end` and stands on the last entry.
+    fn fill_backward(&mut self, end: Bound<&[u8]>) {
+        self.stretch.clear();
+        let index = self.memtable.index();
+        let (mut found, mut end) = match end {
+            Bound::Included(end) | Bound::Excluded(end) => (index.find_below(end), Some(end)),
+            Bound::Unbounded => (index.last(), None),
+        };
+        loop {
+            let leaf = found.leaf.read();
+            let upto = end.map_or(leaf.len(), |end| leaf.find(end).0);
+            if upto > 0 {
+                self.stretch.take(&leaf, upto.saturating_sub(self.fill_keys)..upto);
+                break;
+            }
+            let lower = found.lower;
+            if lower.is_empty() {
+                break;
+            }
+            drop(leaf);
+            found = index.find_below(lower);
+            end = Some(lower);
+        }
+        drop(index);
+        self.at = self.stretch.entries.len().saturating_sub(1);
+        self.grow();
+    }
+
+    fn grow(&mut self) {
         self.fill_keys = (self.fill_keys * 2).min(FILL_KEYS_MAX);
     }
 
-    /// Copies the keys up to `end` and stands on the last entry.
-    fn fill_backward(&mut self, end: Bound<&[u8]>) {
-        self.stretch.clear();
-        let state = self.memtable.read();
-        let keys = state.chains.range::<[u8], _>((Bound::Unbounded, end)).rev();
-        for (key, chain) in keys.take(self.fill_keys) {
-            chain.versions().rev().for_each(|version| self.stretch.push(key, version));
-        }
-        drop(state);
-        self.stretch.entries.reverse();
-        self.at = self.stretch.entries.len().saturating_sub(1);
-        self.fill_keys = (self.fill_keys * 2).min(FILL_KEYS_MAX);
+    /// The key of the first or the last entry of the stretch.
+    fn border(&self, entry: Option<&Entry>) -> Option<Vec<u8>> {
+        entry.map(|entry| self.stretch.key(entry).to_vec())
     }
 
     fn here(&self) -> Option<&Entry> {
@@ -134,9 +180,9 @@ impl Cursor for MemtableCursor {
     fn next(&mut self) -> Result<()> {
         self.at += 1;
         if self.at == self.stretch.entries.len()
-            && let Some(last) = self.stretch.entries.last().map(|last| last.key.clone())
+            && let Some(last) = self.border(self.stretch.entries.last())
         {
-            self.fill_forward(Bound::Excluded(last.as_bytes()));
+            self.fill_forward(Bound::Excluded(&last));
         }
         Ok(())
     }
@@ -144,8 +190,8 @@ impl Cursor for MemtableCursor {
     fn prev(&mut self) -> Result<()> {
         if let Some(at) = self.at.checked_sub(1) {
             self.at = at;
-        } else if let Some(first) = self.stretch.entries.first().map(|first| first.key.clone()) {
-            self.fill_backward(Bound::Excluded(first.as_bytes()));
+        } else if let Some(first) = self.border(self.stretch.entries.first()) {
+            self.fill_backward(Bound::Excluded(&first));
         }
         Ok(())
     }
@@ -153,18 +199,18 @@ impl Cursor for MemtableCursor {
     fn entry(&self) -> Option<EntryRef<'_>> {
         let entry = self.here()?;
         let value = match &entry.value {
-            Value::Copied(range) => &self.stretch.copied[range.clone()],
-            Value::Shared(value) => value,
+            Held::Copied(range) => &self.stretch.copied[range.clone()],
+            Held::Shared(value) => value,
         };
-        Some(EntryRef { key: entry.key.as_bytes(), seq: entry.seq, kind: entry.kind, value })
+        Some(EntryRef { key: self.stretch.key(entry), seq: entry.seq, kind: entry.kind, value })
     }
 
     fn value(&self) -> Bytes {
         match self.here().map(|entry| &entry.value) {
-            Some(Value::Copied(range)) => {
+            Some(Held::Copied(range)) => {
                 Bytes::copy_from_slice(&self.stretch.copied[range.clone()])
             }
-            Some(Value::Shared(value)) => value.clone(),
+            Some(Held::Shared(value)) => value.clone(),
             None => Bytes::new(),
         }
     }

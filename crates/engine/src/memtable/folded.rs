@@ -3,10 +3,10 @@
 //! The entries lie one after the other in chunks; a list of places, in the store's order, says
 //! where. Building it copies every byte once, and asks for memory a chunk at a time.
 
-use super::chain::Version;
+use super::Version;
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::format::{EntryPlace, FactsBuilder, ProfileGrain};
+use crate::format::{EntryPlace, FactsBuilder, ProfileGrain, key_prefix};
 use bytes::Bytes;
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{EntryKind, SeqNo, Table, logical_bytes};
@@ -39,13 +39,6 @@ struct Place {
     kind: EntryKind,
 }
 
-fn prefix(key: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    let length = key.len().min(8);
-    bytes[..length].copy_from_slice(&key[..length]);
-    u64::from_be_bytes(bytes)
-}
-
 impl Folded {
     fn key(&self, place: &Place) -> &[u8] {
         let start = place.offset as usize;
@@ -69,13 +62,13 @@ impl Folded {
 
     /// How many entries have keys below `key`.
     fn below(&self, key: &[u8]) -> usize {
-        let prefix = prefix(key);
+        let prefix = key_prefix(key);
         self.places.partition_point(|place| self.cmp_key(place, prefix, key).is_lt())
     }
 
     /// The newest version of `key` that `snapshot` sees.
     pub(crate) fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<Version> {
-        let prefix = prefix(key);
+        let prefix = key_prefix(key);
         let before = |place: &Place| match self.cmp_key(place, prefix, key) {
             Ordering::Less => true,
             Ordering::Equal => place.seq > snapshot,
@@ -147,7 +140,7 @@ impl FoldedBuilder {
             self.chunk = Vec::with_capacity(needed.max(CHUNK_BYTES));
         }
         self.folded.places.push(Place {
-            prefix: prefix(entry.key),
+            prefix: key_prefix(entry.key),
             seq: entry.seq,
             chunk: self.folded.chunks.len() as u32,
             offset: self.chunk.len() as u32,

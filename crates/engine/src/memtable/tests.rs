@@ -14,8 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const KEEP_ALL: KeepFrom = KeepFrom(SeqNo(0));
 
 fn insert(memtable: &Memtable, entry: Owned, keep: KeepFrom) {
-    let Owned { key, seq, kind, value } = entry;
-    memtable.insert(&key, Version { seq, kind, value }, keep);
+    memtable.insert(entry.as_ref(), keep);
 }
 
 proptest! {
@@ -144,4 +143,108 @@ fn the_latest_visible_version_is_never_pruned_under_a_reader() {
             visible.store(seq, Ordering::Release);
         }
     });
+}
+
+/// Keys of many kinds, enough for an index of some levels, each written in an order of its own and
+/// many of them twice.
+fn many_keys() -> Vec<Vec<Vec<u8>>> {
+    let scattered = |n: u64| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let count = 0..9000_u64;
+    vec![
+        count.clone().map(|n| scattered(n).to_be_bytes().to_vec()).collect(),
+        count.clone().map(|n| format!("a common beginning/{n:010}").into_bytes()).collect(),
+        count.clone().rev().map(|n| format!("user{n}").into_bytes()).collect(),
+        // Few different ones, of all lengths, many the beginning of others.
+        count.clone().map(|n| vec![(scattered(n) >> 62) as u8; n as usize % 300]).collect(),
+        // All alike but for one bit somewhere.
+        count.map(|n| (0..40).map(|bit| u8::from(bit == scattered(n) >> 59)).collect()).collect(),
+    ]
+}
+
+#[test]
+fn many_keys_are_found_and_walked_in_order() {
+    for keys in many_keys() {
+        let memtable = Arc::new(Memtable::new());
+        let mut model = std::collections::BTreeMap::new();
+        for (index, key) in keys.iter().chain(keys.iter().step_by(3)).enumerate() {
+            let mut entry = Owned::put(key, index as u64 + 1);
+            // Some values are long, and most are not of the length of what they overwrite.
+            entry.value = Bytes::from(vec![index as u8; [0, 1, 20, 600][index % 4]]);
+            memtable.insert(entry.as_ref(), KeepFrom(SeqNo(index as u64)));
+            model.insert(key.clone(), entry);
+        }
+        let live: usize = model.iter().map(|(key, entry)| key.len() + entry.value.len() + 8).sum();
+        assert_eq!((memtable.live_bytes(), memtable.entries()), (live as u64, model.len() as u64));
+        let (first, last) = (model.keys().next().unwrap(), model.keys().next_back().unwrap());
+        assert_eq!(memtable.key_range(), Some((first.clone(), last.clone())));
+        for (key, entry) in &model {
+            let found = memtable.get(key, SeqNo::MAX).unwrap();
+            assert_eq!((found.seq, &found.value), (entry.seq, &entry.value));
+            let beside = [key, &b"\0"[..]].concat();
+            assert_eq!(memtable.get(&beside, SeqNo::MAX).is_some(), model.contains_key(&beside));
+        }
+        let newest = |cursor: &MemtableCursor| cursor.entry().map(|entry| Owned::from(entry));
+        let mut cursor = memtable.cursor();
+        cursor.seek_first().unwrap();
+        for entry in model.values() {
+            assert_eq!(newest(&cursor).as_ref(), Some(entry));
+            while cursor.entry().is_some_and(|here| here.key == entry.key) {
+                cursor.next().unwrap();
+            }
+        }
+        assert_eq!(cursor.entry(), None);
+        cursor.seek_last().unwrap();
+        for entry in model.values().rev() {
+            let mut last = None;
+            while cursor.entry().is_some_and(|here| here.key == entry.key) {
+                last = newest(&cursor);
+                cursor.prev().unwrap();
+            }
+            assert_eq!(last.as_ref(), Some(entry));
+        }
+        assert_eq!(cursor.entry(), None);
+    }
+}
+
+/// Readers and a walker, while a writer splits what they stand on.
+#[test]
+fn readers_go_on_while_the_index_grows() {
+    let keys = &many_keys()[0];
+    let (old, new) = keys.split_at(1000);
+    let memtable = Arc::new(Memtable::new());
+    for (index, key) in old.iter().enumerate() {
+        insert(&memtable, Owned::put(key, index as u64 + 1), KEEP_ALL);
+    }
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while done.load(Ordering::Acquire) == 0 {
+                for (index, key) in old.iter().enumerate() {
+                    let found = memtable.get(key, SeqNo(1000)).expect("was written before");
+                    assert_eq!(found.seq, SeqNo(index as u64 + 1));
+                }
+            }
+        });
+        scope.spawn(|| {
+            let mut sorted = old.to_vec();
+            sorted.sort();
+            while done.load(Ordering::Acquire) == 0 {
+                let mut cursor = memtable.cursor();
+                cursor.seek_first().unwrap();
+                let mut seen = Vec::new();
+                while let Some(entry) = cursor.entry() {
+                    if entry.seq <= SeqNo(1000) {
+                        seen.push(entry.key.to_vec());
+                    }
+                    cursor.next().unwrap();
+                }
+                assert_eq!(seen, sorted);
+            }
+        });
+        for (index, key) in new.iter().enumerate() {
+            insert(&memtable, Owned::put(key, index as u64 + 1001), KeepFrom(SeqNo(1000)));
+        }
+        done.store(1, Ordering::Release);
+    });
+    assert_eq!(memtable.entries(), keys.len() as u64);
 }

@@ -18,6 +18,11 @@ pub(crate) trait Parts: Send {
     /// The smallest key above all that may show through part `index`; `None` for no limit.
     fn end(&self, index: usize) -> Option<&[u8]>;
 
+    /// Whether what holds part `index` may have entries behind the part's end.
+    fn is_cut(&self, _index: usize) -> bool {
+        true
+    }
+
     /// A name for what holds part `index`. Parts of one name can be walked with one cursor.
     fn source(&self, index: usize) -> usize;
 
@@ -43,15 +48,18 @@ pub(crate) struct ConcatCursor<P: Parts> {
     index: Option<usize>,
     /// Whether that cursor stands on an entry within its part.
     live: bool,
+    /// Whether that cursor may leave its part through the end without coming to its own.
+    cut: bool,
 }
 
 impl<P: Parts> ConcatCursor<P> {
     /// A cursor over `parts`; it stands nowhere yet and has opened nothing.
     pub(crate) fn new(parts: P) -> ConcatCursor<P> {
-        ConcatCursor { parts, cursors: Vec::new(), index: None, live: false }
+        ConcatCursor { parts, cursors: Vec::new(), index: None, live: false, cut: true }
     }
 
     /// The cursor in use, and the part that it is in.
+    #[inline]
     fn current(&self) -> Option<(usize, &P::Cursor)> {
         Some((self.index?, &self.cursors.first()?.1))
     }
@@ -82,6 +90,7 @@ impl<P: Parts> ConcatCursor<P> {
             self.bring_first(index)?;
             self.parts.enter(index, &mut self.cursors[0].1);
             self.index = Some(index);
+            self.cut = self.parts.is_cut(index);
         }
         go(&mut self.cursors[0].1, self.parts.start(index), self.parts.end(index))
     }
@@ -104,7 +113,7 @@ impl<P: Parts> ConcatCursor<P> {
     /// where it left the part through its end, to the first entry of the parts behind it.
     fn settle_forward(&mut self) -> Result<()> {
         while let Some((index, cursor)) = self.current() {
-            let end = self.parts.end(index);
+            let end = self.parts.end(index).filter(|_| self.cut);
             self.live = cursor.entry().is_some_and(|entry| end.is_none_or(|end| entry.key < end));
             let behind = index + 1;
             if self.live || behind == self.parts.count() {
@@ -177,7 +186,15 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
     }
 
     fn next(&mut self) -> Result<()> {
-        if self.step(|cursor| cursor.next())? { self.settle_forward() } else { Ok(()) }
+        if !self.step(|cursor| cursor.next())? {
+            return Ok(());
+        }
+        // Mostly the cursor is still in its part.
+        if !self.cut && self.cursors[0].1.entry().is_some() {
+            self.live = true;
+            return Ok(());
+        }
+        self.settle_forward()
     }
 
     fn prev(&mut self) -> Result<()> {

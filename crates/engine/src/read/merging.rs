@@ -13,6 +13,7 @@
 
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
+use crate::format::key_prefix;
 use bytes::Bytes;
 use lsmith_tree::SeqNo;
 use std::cmp::Ordering;
@@ -25,9 +26,9 @@ enum Direction {
 
 /// Walks the entries of all its sources in the store's order. Of two entries with equal key and
 /// sequence number the one of the newer source comes first.
-pub(crate) struct MergingCursor {
+pub(crate) struct MergingCursor<C = Box<dyn Cursor>> {
     /// Newest first.
-    sources: Vec<Source>,
+    sources: Vec<Source<C>>,
     /// The winner, then the loser of each match.
     tree: Vec<usize>,
     /// Forward: every other source stands on its first entry after the winner's (or beyond its
@@ -35,88 +36,83 @@ pub(crate) struct MergingCursor {
     direction: Direction,
 }
 
-struct Source {
-    cursor: Box<dyn Cursor>,
+struct Source<C> {
+    cursor: C,
     head: Head,
 }
 
-/// What a source stands on, copied to where comparisons are cheap. A dead head is that of a
-/// source that stands nowhere.
+/// What a source stands on, but for what can be asked of its cursor if need be: most comparisons
+/// are over after the first bytes of the keys. A dead head is that of a source that stands nowhere.
 #[derive(Default)]
 struct Head {
     live: bool,
-    /// The first bytes of the key, zeros behind a shorter one: as a number it is ordered as the
-    /// keys are, up to ties.
+    /// Of the key: see [`key_prefix`].
     prefix: u64,
     seq: SeqNo,
+}
+
+/// A copy of where a source stands.
+struct Here {
     key: Vec<u8>,
+    seq: SeqNo,
 }
 
-impl Head {
-    fn load(&mut self, entry: Option<EntryRef<'_>>) {
-        self.live = entry.is_some();
-        if let Some(entry) = entry {
-            self.prefix = prefix(entry.key);
-            self.seq = entry.seq;
-            self.key.clear();
-            self.key.extend_from_slice(entry.key);
-        }
-    }
-
-    /// The store's order of two live heads.
-    fn order(&self, other: &Head) -> Ordering {
-        self.prefix
-            .cmp(&other.prefix)
-            .then_with(|| self.key.cmp(&other.key))
-            .then_with(|| other.seq.cmp(&self.seq))
-    }
-}
-
-fn prefix(key: &[u8]) -> u64 {
-    if let Some(first) = key.first_chunk() {
-        return u64::from_be_bytes(*first);
-    }
-    let mut padded = [0; 8];
-    padded[..key.len()].copy_from_slice(key);
-    u64::from_be_bytes(padded)
-}
-
-impl Source {
+impl<C: Cursor> Source<C> {
     /// Calls `go` on the cursor and looks where that led.
-    fn go(&mut self, go: impl FnOnce(&mut dyn Cursor) -> Result<()>) -> Result<()> {
-        go(&mut *self.cursor)?;
-        self.head.load(self.cursor.entry());
+    #[inline]
+    fn go(&mut self, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
+        go(&mut self.cursor)?;
+        self.head = match self.cursor.entry() {
+            Some(entry) => Head { live: true, prefix: key_prefix(entry.key), seq: entry.seq },
+            None => Head::default(),
+        };
         Ok(())
+    }
+
+    fn key(&self) -> &[u8] {
+        self.cursor.entry().map(|entry| entry.key).unwrap_or_default()
+    }
+
+    /// The store's order of what two sources stand on, which is something.
+    #[inline]
+    fn order(&self, other: &Source<C>) -> Ordering {
+        let prefixes = self.head.prefix.cmp(&other.head.prefix);
+        prefixes.then_with(|| self.key().cmp(other.key()).then(other.head.seq.cmp(&self.head.seq)))
+    }
+
+    /// The same of what this source stands on, and `here`.
+    fn order_to(&self, here: &Here) -> Ordering {
+        self.key().cmp(&here.key).then(here.seq.cmp(&self.head.seq))
     }
 
     /// From its first entry after `here` (or beyond its end) to its last one before `here`.
     ///
     /// Mostly that is one step. More are taken over entries that a writer has added in between.
-    fn turn_backward(&mut self, here: &Head) -> Result<()> {
+    fn turn_backward(&mut self, here: &Here) -> Result<()> {
         let live = self.head.live;
         self.go(|cursor| if live { cursor.prev() } else { cursor.seek_last() })?;
-        while self.head.live && self.head.order(here).is_gt() {
-            self.go(|cursor| cursor.prev())?;
+        while self.head.live && self.order_to(here).is_gt() {
+            self.go(C::prev)?;
         }
         Ok(())
     }
 
     /// The reverse of [`Source::turn_backward`].
-    fn turn_forward(&mut self, here: &Head) -> Result<()> {
+    fn turn_forward(&mut self, here: &Here) -> Result<()> {
         let live = self.head.live;
         self.go(|cursor| if live { cursor.next() } else { cursor.seek_first() })?;
-        while self.head.live && self.head.order(here).is_lt() {
-            self.go(|cursor| cursor.next())?;
+        while self.head.live && self.order_to(here).is_lt() {
+            self.go(C::next)?;
         }
         Ok(())
     }
 }
 
-impl MergingCursor {
+impl<C: Cursor> MergingCursor<C> {
     /// A cursor over `sources`, newest first; it stands nowhere yet.
-    pub(crate) fn new(sources: Vec<Box<dyn Cursor>>) -> MergingCursor {
+    pub(crate) fn new(sources: Vec<C>) -> MergingCursor<C> {
         let source = |cursor| Source { cursor, head: Head::default() };
-        let sources: Vec<Source> = sources.into_iter().map(source).collect();
+        let sources: Vec<Source<C>> = sources.into_iter().map(source).collect();
         let tree = vec![0; sources.len()];
         MergingCursor { sources, tree, direction: Direction::Forward }
     }
@@ -134,9 +130,9 @@ impl MergingCursor {
 
     /// Whether source `a` comes before source `b` in the direction of travel.
     fn beats(&self, a: usize, b: usize) -> bool {
-        let (left, right) = (&self.sources[a].head, &self.sources[b].head);
-        if !left.live || !right.live {
-            return left.live;
+        let (left, right) = (&self.sources[a], &self.sources[b]);
+        if !left.head.live || !right.head.live {
+            return left.head.live;
         }
         let order = left.order(right).then(a.cmp(&b));
         match self.direction {
@@ -180,11 +176,7 @@ impl MergingCursor {
     }
 
     /// Places every source by `go`, then finds the winner for `direction`.
-    fn seek_all(
-        &mut self,
-        direction: Direction,
-        go: impl Fn(&mut dyn Cursor) -> Result<()>,
-    ) -> Result<()> {
+    fn seek_all(&mut self, direction: Direction, go: impl Fn(&mut C) -> Result<()>) -> Result<()> {
         self.direction = direction;
         let placed = self.sources.iter_mut().try_for_each(|source| source.go(&go));
         self.settle(placed)
@@ -193,13 +185,14 @@ impl MergingCursor {
     /// Makes the other sources stand on the other side of the winner.
     fn turn(&mut self, winner: usize, direction: Direction) -> Result<()> {
         self.direction = direction;
-        let here = std::mem::take(&mut self.sources[winner].head);
+        let Source { cursor, head } = &self.sources[winner];
+        let key = cursor.entry().map(|entry| entry.key.to_vec()).unwrap_or_default();
+        let here = Here { key, seq: head.seq };
         let mut others = self.sources.iter_mut().enumerate().filter(|(i, _)| *i != winner);
         let turned = others.try_for_each(|(_, source)| match direction {
             Direction::Forward => source.turn_forward(&here),
             Direction::Backward => source.turn_backward(&here),
         });
-        self.sources[winner].head = here;
         self.settle(turned)
     }
 
@@ -212,11 +205,7 @@ impl MergingCursor {
         result
     }
 
-    fn step(
-        &mut self,
-        direction: Direction,
-        go: impl FnOnce(&mut dyn Cursor) -> Result<()>,
-    ) -> Result<()> {
+    fn step(&mut self, direction: Direction, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
         let Some(winner) = self.winner() else { return Ok(()) };
         if self.direction != direction {
             self.turn(winner, direction)?;
@@ -230,13 +219,13 @@ impl MergingCursor {
     }
 }
 
-impl Cursor for MergingCursor {
+impl<C: Cursor> Cursor for MergingCursor<C> {
     fn seek_first(&mut self) -> Result<()> {
-        self.seek_all(Direction::Forward, |cursor| cursor.seek_first())
+        self.seek_all(Direction::Forward, C::seek_first)
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        self.seek_all(Direction::Backward, |cursor| cursor.seek_last())
+        self.seek_all(Direction::Backward, C::seek_last)
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
@@ -248,11 +237,11 @@ impl Cursor for MergingCursor {
     }
 
     fn next(&mut self) -> Result<()> {
-        self.step(Direction::Forward, |cursor| cursor.next())
+        self.step(Direction::Forward, C::next)
     }
 
     fn prev(&mut self) -> Result<()> {
-        self.step(Direction::Backward, |cursor| cursor.prev())
+        self.step(Direction::Backward, C::prev)
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {

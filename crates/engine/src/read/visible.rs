@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use crate::error::Result;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::SeqNo;
 use std::ops::Bound;
 
 /// A key and its value.
@@ -27,7 +27,42 @@ pub(crate) struct VisibleIter<C> {
     left: (Limit, Limit),
     /// The side on which the cursor stands, if it stands.
     side: Option<Side>,
+    /// Whether the cursor stands on the entry that was given last.
+    given: bool,
+    /// The value of the entry given last from the back.
+    passed: Passed,
     ended: bool,
+}
+
+/// Values up to this many bytes are copied when the cursor passes them, longer ones held by handle.
+const COPIED_BYTES_MAX: usize = 1024;
+
+/// A value that the cursor has passed.
+#[derive(Debug, Default)]
+struct Passed {
+    copied: Vec<u8>,
+    shared: Option<Bytes>,
+}
+
+impl Passed {
+    /// Holds the value under `cursor`.
+    fn hold(&mut self, cursor: &impl Cursor, value_bytes: usize) {
+        self.copied.clear();
+        self.shared = None;
+        if value_bytes > COPIED_BYTES_MAX {
+            self.shared = Some(cursor.value());
+        } else if let Some(entry) = cursor.entry() {
+            self.copied.extend_from_slice(entry.value);
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.shared.as_deref().unwrap_or(&self.copied)
+    }
+
+    fn handle(&mut self) -> Bytes {
+        self.shared.take().unwrap_or_else(|| Bytes::copy_from_slice(&self.copied))
+    }
 }
 
 /// One end of a range of keys.
@@ -95,17 +130,22 @@ impl<C: Cursor> VisibleIter<C> {
         upper: Bound<Bytes>,
     ) -> VisibleIter<C> {
         let left = (lower.into(), upper.into());
-        VisibleIter { cursor, snapshot, left, side: None, ended: false }
+        let (side, passed) = (None, Passed::default());
+        VisibleIter { cursor, snapshot, left, side, given: false, passed, ended: false }
     }
 
     /// Stands on the first entry within the lower limit, or beyond.
     fn enter_front(&mut self) -> Result<()> {
         if self.side != Some(Side::Front) {
             self.side = Some(Side::Front);
+            self.given = false;
             match self.left.0.reach {
                 Reach::Endless => self.cursor.seek_first()?,
                 Reach::Including | Reach::Excluding => self.cursor.seek(&self.left.0.key)?,
             }
+        }
+        if std::mem::take(&mut self.given) {
+            self.cursor.next()?;
         }
         while self.cursor.entry().is_some_and(|entry| !self.left.0.is_below(entry.key)) {
             self.cursor.next()?;
@@ -133,7 +173,9 @@ impl<C: Cursor> VisibleIter<C> {
         Ok(())
     }
 
-    fn step_front(&mut self) -> Result<Option<KeyValue>> {
+    /// Goes to the following key from the front: it is the lower limit then, and its entry is under
+    /// the cursor. Whether there is one.
+    fn step_front(&mut self) -> Result<bool> {
         self.enter_front()?;
         while let Some(entry) = self.cursor.entry()
             && self.left.1.is_above(entry.key)
@@ -143,51 +185,78 @@ impl<C: Cursor> VisibleIter<C> {
                 continue;
             }
             self.left.0.pass(entry.key);
+            // The older versions of the key are stepped over when the next key is asked for.
+            self.given = true;
             if !entry.kind.is_tombstone() {
-                let key = Bytes::copy_from_slice(entry.key);
-                // The older versions of the key are stepped over when the next key is asked for.
-                return Ok(Some((key, self.cursor.value())));
+                return Ok(true);
             }
             self.enter_front()?;
         }
-        Ok(None)
+        Ok(false)
     }
 
-    fn step_back(&mut self) -> Result<Option<KeyValue>> {
+    /// Goes to the following key from the back: it is the upper limit then, and its value is held.
+    /// Whether there is one.
+    fn step_back(&mut self) -> Result<bool> {
         self.enter_back()?;
         while let Some(entry) = self.cursor.entry()
             && self.left.0.is_below(entry.key)
         {
             self.left.1.pass(entry.key);
-            if let Some(value) = self.newest_visible_backward()? {
-                return Ok(Some((Bytes::copy_from_slice(&self.left.1.key), value)));
+            if self.newest_visible_backward()? {
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// Steps backward over all versions of the key that the cursor stands on, which the upper
-    /// limit has just passed; the value of the newest that the snapshot sees.
-    fn newest_visible_backward(&mut self) -> Result<Option<Bytes>> {
-        let mut value = None;
+    /// limit has just passed, and holds the value of the newest that the snapshot sees. Whether
+    /// that has one.
+    fn newest_visible_backward(&mut self) -> Result<bool> {
+        let mut present = false;
         while let Some(entry) = self.cursor.entry()
             && entry.key == self.left.1.key
         {
             if entry.seq <= self.snapshot {
-                value = match entry.kind {
-                    EntryKind::Put | EntryKind::Insert => Some(self.cursor.value()),
-                    EntryKind::Delete | EntryKind::Remove => None,
-                };
+                present = !entry.kind.is_tombstone();
+                let value_bytes = entry.value.len();
+                self.passed.hold(&self.cursor, value_bytes);
             }
             self.cursor.prev()?;
         }
-        Ok(value)
+        Ok(present)
     }
 
-    /// The outcome of a step as an iterator gives it.
-    fn give(&mut self, step: Result<Option<KeyValue>>) -> Option<Result<KeyValue>> {
-        self.ended = !matches!(step, Ok(Some(_)));
-        step.transpose()
+    /// Takes a step, unless the iterator has ended; whether there is an entry to give.
+    fn step(&mut self, side: Side) -> Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        let step = match side {
+            Side::Front => self.step_front(),
+            Side::Back => self.step_back(),
+        };
+        self.ended = !matches!(step, Ok(true));
+        step
+    }
+
+    /// As [`next`](Iterator::next), without a copy of anything but the key.
+    pub(crate) fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
+        let step = self.step(Side::Front);
+        let entry = || {
+            let value = self.cursor.entry().map(|entry| entry.value).unwrap_or_default();
+            (&self.left.0.key[..], value)
+        };
+        step.map(|present| present.then(entry)).transpose()
+    }
+
+    /// As [`next_back`](DoubleEndedIterator::next_back), with copies that are given up by the next
+    /// step.
+    pub(crate) fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
+        let step = self.step(Side::Back);
+        let entry = || (&self.left.1.key[..], self.passed.bytes());
+        step.map(|present| present.then(entry)).transpose()
     }
 }
 
@@ -195,21 +264,17 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
     type Item = Result<KeyValue>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let step = self.step_front();
-        self.give(step)
+        let step = self.step(Side::Front);
+        let entry = || (Bytes::copy_from_slice(&self.left.0.key), self.cursor.value());
+        step.map(|present| present.then(entry)).transpose()
     }
 }
 
 impl<C: Cursor> DoubleEndedIterator for VisibleIter<C> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        if self.ended {
-            return None;
-        }
-        let step = self.step_back();
-        self.give(step)
+        let step = self.step(Side::Back);
+        let entry = || (Bytes::copy_from_slice(&self.left.1.key), self.passed.handle());
+        step.map(|present| present.then(entry)).transpose()
     }
 }
 

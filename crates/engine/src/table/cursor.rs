@@ -1,10 +1,10 @@
 //! Walks the entries of a table in both directions.
 
 use super::reader::{ReadCount, ReadTally, Table};
-use super::table_file::{Loaded, ReadAhead};
+use super::table_file::{CHUNK_BYTES, Loaded, ReadAhead, Wanted};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::format::{Block, Damage, Slot};
+use crate::format::{Block, Damage, Slot, Trail};
 use bytes::Bytes;
 use lsmith_tree::KeyRange;
 use std::cmp::Ordering;
@@ -13,12 +13,24 @@ use std::sync::Arc;
 /// Whether the blocks that a cursor reads go through the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CacheFill {
-    /// Blocks are looked up in the cache and kept in it: for readers.
+    /// Blocks are looked up in the cache and kept in it: for readers. Where one goes on from block
+    /// to block, those that the cache has not got are read many at once and past it: they are not
+    /// more likely to be needed again than what they would drive out.
     Yes,
     /// The cache is neither asked nor changed, and many blocks are read at once: for merges,
     /// which read everything once.
     No,
 }
+
+/// Blocks that a reader goes through one after the other before it is taken to go on.
+const STREAK_BLOCKS: u32 = 4;
+
+/// Bytes that the first read ahead for a reader takes; each takes twice as many as the one before.
+const READER_BYTES_MIN: u64 = 16 * 1024;
+
+/// Bytes that a read ahead for a reader takes at most: values that somebody holds on to keep all of
+/// them in memory.
+const READER_BYTES_MAX: u64 = 64 * 1024;
 
 /// A cursor over one table.
 ///
@@ -28,14 +40,21 @@ pub(crate) enum CacheFill {
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<Table>,
+    fill: CacheFill,
     /// Where blocks come from, if not through the cache.
-    ahead: Option<ReadAhead>,
+    ahead: ReadAhead,
+    /// Blocks entered one after the other, forward.
+    streak: u32,
+    /// Bytes that the next read ahead for a reader takes.
+    reader_bytes: u64,
     place: Option<Place>,
     range: KeyRange,
     /// The block where the next search may well end: that behind the last one left forward.
     likely: usize,
     /// The key of the entry at `place`.
     key: Vec<u8>,
+    /// The entries in front of it, or the last of them, if they are known.
+    trail: Trail,
     reads: ReadCount,
     tally: Option<Arc<ReadTally>>,
 }
@@ -58,10 +77,20 @@ struct Place {
 
 impl TableCursor {
     pub(super) fn new(table: Arc<Table>, fill: CacheFill) -> TableCursor {
-        let ahead = (fill == CacheFill::No).then(ReadAhead::default);
-        let (range, reads) = (KeyRange::ALL, ReadCount::default());
-        let (key, tally) = (Vec::new(), None);
-        TableCursor { table, ahead, place: None, range, likely: 0, key, reads, tally }
+        TableCursor {
+            table,
+            fill,
+            ahead: ReadAhead::default(),
+            streak: 0,
+            reader_bytes: READER_BYTES_MIN,
+            place: None,
+            range: KeyRange::ALL,
+            likely: 0,
+            key: Vec::new(),
+            trail: Trail::default(),
+            reads: ReadCount::default(),
+            tally: None,
+        }
     }
 
     /// What the cursor has read is added to `tally` when it goes.
@@ -84,19 +113,37 @@ impl TableCursor {
     }
 
     fn block(&mut self, index: usize) -> Result<Block> {
-        let Some(ahead) = &mut self.ahead else {
-            return self.table.block(index, &mut self.reads);
-        };
+        let mut chunk_bytes = CHUNK_BYTES;
+        if self.fill == CacheFill::Yes {
+            if let Some(block) = self.table.cached_block(index, &mut self.reads) {
+                return Ok(block);
+            }
+            if self.streak < STREAK_BLOCKS {
+                return self.table.load_block(index, &mut self.reads);
+            }
+            chunk_bytes = self.reader_bytes;
+        }
+        let wanted = Wanted { index, end: self.range.end.as_deref(), chunk_bytes };
         let Loaded { block, bytes_read } =
-            ahead.block(&self.table.file, &self.table.fences, index, self.range.end.as_deref())?;
+            self.ahead.block(&self.table.file, &self.table.fences, wanted)?;
         self.reads.blocks_read += 1;
         self.reads.bytes_read += bytes_read;
+        if bytes_read > 0 {
+            self.reader_bytes = (self.reader_bytes * 2).min(READER_BYTES_MAX);
+        }
         Ok(block)
+    }
+
+    /// Forgets that blocks were entered one after the other.
+    fn end_streak(&mut self) {
+        self.streak = 0;
+        self.reader_bytes = READER_BYTES_MIN;
     }
 
     /// Stands on the first entry of block `index`, or past the end where there is no such block.
     fn enter_start(&mut self, index: usize) -> Result<()> {
         self.place = None;
+        self.trail.clear();
         self.likely = index;
         if index >= self.table.fences.len() || !self.reaches_up_to(index) {
             return Ok(());
@@ -112,8 +159,9 @@ impl TableCursor {
     /// entry of the block before, or before the start.
     fn enter_ending(&mut self, index: usize, block: Block, end: usize) -> Result<()> {
         self.place = None;
+        self.end_streak();
         if end > 0 {
-            let slot = block.slot_ending(end, &mut self.key);
+            let slot = block.slot_ending(end, &mut self.key, &mut self.trail);
             return self.stand(index, block, slot);
         }
         if !self.reaches_below(index) {
@@ -123,7 +171,7 @@ impl TableCursor {
             return Ok(());
         };
         let block = self.block(index)?;
-        let slot = block.slot_ending(block.entries_end(), &mut self.key);
+        let slot = block.slot_ending(block.entries_end(), &mut self.key, &mut self.trail);
         self.stand(index, block, slot)
     }
 
@@ -192,6 +240,8 @@ impl Cursor for TableCursor {
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.place = None;
+        self.trail.clear();
+        self.end_streak();
         let index = self.block_for(key);
         let block = self.block(index)?;
         let found = block.lower_bound(key).map_err(|damage| self.table.damaged(damage, index))?;
@@ -221,8 +271,10 @@ impl Cursor for TableCursor {
         let end = place.slot.end();
         if end >= place.block.entries_end() {
             let following = place.index + 1;
+            self.streak += 1;
             return self.enter_start(following);
         }
+        self.trail.clear();
         let slot = place.block.slot(end);
         match slot.and_then(|slot| place.block.step(&slot, &mut self.key).map(|()| slot)) {
             Ok(slot) => place.slot = slot,
@@ -236,6 +288,10 @@ impl Cursor for TableCursor {
     }
 
     fn prev(&mut self) -> Result<()> {
+        if let Some(slot) = self.trail.pop(&mut self.key) {
+            self.place.as_mut().expect(STANDS).slot = slot;
+            return Ok(());
+        }
         let Place { index, block, slot } = self.place.take().expect(STANDS);
         self.enter_ending(index, block, slot.start())
     }

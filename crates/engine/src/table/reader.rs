@@ -143,16 +143,27 @@ impl Table {
 
     /// Block `index`, from the cache or from the file and then into the cache.
     pub(super) fn block(&self, index: usize, reads: &mut ReadCount) -> Result<Block> {
-        let place = self.fences.place(index);
-        let (table, offset) = (self.file.table, place.start);
-        if let Some(block) = self.cache.block(table, offset) {
-            reads.blocks_cached += 1;
-            return Ok(block);
+        match self.cached_block(index, reads) {
+            Some(block) => Ok(block),
+            None => self.load_block(index, reads),
         }
+    }
+
+    /// Block `index`, if it is in the cache.
+    pub(super) fn cached_block(&self, index: usize, reads: &mut ReadCount) -> Option<Block> {
+        let block = self.cache.block(self.file.table, self.fences.place(index).start)?;
+        reads.blocks_cached += 1;
+        Some(block)
+    }
+
+    /// Block `index` from the file, and then into the cache.
+    pub(super) fn load_block(&self, index: usize, reads: &mut ReadCount) -> Result<Block> {
+        let place = self.fences.place(index);
         reads.blocks_read += 1;
         reads.bytes_read += place.end - place.start;
+        let offset = place.start;
         let block = self.file.block(place)?;
-        self.cache.insert(table, offset, block.clone());
+        self.cache.insert(self.file.table, offset, block.clone());
         Ok(block)
     }
 

@@ -6,7 +6,7 @@ use crate::format::{
     Block, Damage, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer, FooterFault, Place,
     Section, TableFacts, unseal,
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -49,13 +49,18 @@ impl TableFile {
     /// The bytes of the file at `place`.
     pub(super) fn read(&self, place: Range<u64>) -> Result<Bytes> {
         let mut buffer = vec![0; (place.end - place.start) as usize];
-        self.file.read_exact_at(&mut buffer, place.start).map_err(|error| match error.kind() {
+        self.read_to(&mut buffer, place.start)?;
+        Ok(Bytes::from(buffer))
+    }
+
+    /// Fills `buffer` with the bytes of the file from `offset` on.
+    fn read_to(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {
-                self.damaged(Damage::whole("the file ends too early"), place.start)
+                self.damaged(Damage::whole("the file ends too early"), offset)
             }
             _ => Error::io("read", &self.path, error),
-        })?;
-        Ok(Bytes::from(buffer))
+        })
     }
 
     /// The data block at `place`.
@@ -137,6 +142,17 @@ pub(super) struct ReadAhead {
     chunk_start: u64,
 }
 
+/// What is wanted of a [`ReadAhead`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    /// The block.
+    pub(super) index: usize,
+    /// Of the blocks behind it, those are of interest that can have keys below this.
+    pub(super) end: Option<&'a [u8]>,
+    /// Bytes that one read takes at most, unless the block is longer.
+    pub(super) chunk_bytes: u64,
+}
+
 /// A block, and how many bytes were read from the file to have it.
 pub(super) struct Loaded {
     pub(super) block: Block,
@@ -144,30 +160,47 @@ pub(super) struct Loaded {
 }
 
 impl ReadAhead {
-    /// Block `index` of `file`, which has these `fences`; of the blocks behind it, those are of
-    /// interest that can have keys below `end`.
+    /// The wanted block of `file`, which has these `fences`.
     pub(super) fn block(
         &mut self,
         file: &TableFile,
         fences: &Fences,
-        index: usize,
-        end: Option<&[u8]>,
+        wanted: Wanted<'_>,
     ) -> Result<Loaded> {
+        let Wanted { index, end, chunk_bytes } = wanted;
         let place = fences.place(index);
-        let chunk_end = self.chunk_start + self.chunk.len() as u64;
         let mut bytes_read = 0;
-        if place.start < self.chunk_start || place.end > chunk_end {
-            let count = end.map_or(fences.len(), |end| fences.blocks_below(end).max(index + 1));
-            let end = fences.place(count - 1).end.min(place.start + CHUNK_BYTES);
-            let chunk = place.start..end.max(place.end);
+        if !self.holds(&place) {
+            let wanted = end.map_or(fences.len(), |end| fences.blocks_below(end));
+            let within = fences.blocks_within(place.start + chunk_bytes);
+            let last = wanted.min(within).max(index + 1) - 1;
+            let chunk = place.start..fences.place(last).end;
             bytes_read = chunk.end - chunk.start;
-            // Given back first, so that its memory can serve the next chunk.
-            self.chunk = Bytes::new();
-            self.chunk = file.read(chunk)?;
-            self.chunk_start = place.start;
+            self.read(file, chunk)?;
         }
         let within = (place.start - self.chunk_start) as usize;
         let sealed = self.chunk.slice(within..within + (place.end - place.start) as usize);
         Ok(Loaded { block: file.unsealed_block(sealed, place.start)?, bytes_read })
+    }
+
+    /// Whether the bytes at `place` are here already.
+    pub(super) fn holds(&self, place: &Range<u64>) -> bool {
+        let chunk_end = self.chunk_start + self.chunk.len() as u64;
+        place.start >= self.chunk_start && place.end <= chunk_end
+    }
+
+    /// Reads `chunk`, into the memory of the chunk before where nobody holds on to that.
+    fn read(&mut self, file: &TableFile, chunk: Range<u64>) -> Result<()> {
+        let mut buffer = std::mem::take(&mut self.chunk).try_into_mut().unwrap_or_default();
+        let bytes = (chunk.end - chunk.start) as usize;
+        if buffer.capacity() < bytes {
+            buffer = BytesMut::zeroed(bytes);
+        } else {
+            buffer.resize(bytes, 0);
+        }
+        file.read_to(&mut buffer, chunk.start)?;
+        self.chunk = buffer.freeze();
+        self.chunk_start = chunk.start;
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Reads what of a table is needed and checks that everything in it agrees.
 
 use super::reader::Table;
-use super::table_file::{Parts, ReadAhead};
+use super::table_file::{CHUNK_BYTES, Parts, ReadAhead, Wanted};
 use super::writer::KEY_BYTES_MAX;
 use crate::cursor::EntryRef;
 use crate::error::Result;
@@ -80,7 +80,8 @@ impl Table {
         let end = (blocks.end < parts.fences.len()).then(|| parts.fences.key(blocks.end));
         walk.begin(blocks.start);
         for index in blocks.clone() {
-            let block = ahead.block(&self.file, &parts.fences, index, end)?.block;
+            let wanted = Wanted { index, end, chunk_bytes: CHUNK_BYTES };
+            let block = ahead.block(&self.file, &parts.fences, wanted)?.block;
             walk.block(index, &block).map_err(|fault| damaged(fault, index))?;
         }
         walk.check_size(blocks.end).map_err(|fault| damaged(fault, blocks.end - 1))

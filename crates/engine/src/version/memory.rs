@@ -113,9 +113,9 @@ mod tests {
         let mut builder = FoldedBuilder::new(1, 4096);
         for (number, key) in ["a", "c", "e", "g", "i"].iter().enumerate() {
             let (seq, kind, value) = (SeqNo(number as u64 + 1), EntryKind::Put, b"v");
-            let version = Version { seq, kind, value: value[..].into() };
-            memtable.insert(key, version, KeepFrom(SeqNo(0)));
-            builder.add(EntryRef { key: key.as_bytes(), seq, kind, value });
+            let entry = EntryRef { key: key.as_bytes(), seq, kind, value };
+            memtable.insert(entry, KeepFrom(SeqNo(0)));
+            builder.add(entry);
         }
         let (folded, table) = builder.finish().unwrap();
         assert_eq!(table.id, TableId(1));

@@ -1,9 +1,9 @@
 //! A tree with everything open that is needed to read it.
 
 use super::{MemoryRun, TableHandle, Ticket};
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, MemtableCursor};
 use crate::read::{ConcatCursor, MergingCursor, Parts};
 use crate::table::{CacheFill, ReadCount, ReadTally, TableCursor};
 use bytes::Bytes;
@@ -25,6 +25,8 @@ pub(crate) struct OpenSlice {
     /// The keys that show, where nothing is known to lie at the ends of the slice without them:
     /// blocks outside of it are not needed.
     range: KeyRange,
+    /// Whether the table may have entries outside of it.
+    cut: bool,
     table: Arc<TableHandle>,
 }
 
@@ -33,6 +35,7 @@ impl OpenRun {
     pub(crate) fn new(run: &Arc<Run>, find: impl Fn(&Slice) -> Arc<TableHandle>) -> OpenRun {
         let open = |slice: &Slice| OpenSlice {
             range: filled(slice.table(), slice.range().clone()),
+            cut: !slice.is_whole(),
             table: find(slice),
         };
         let parts = run.slices().iter().map(open).filter(|part| !part.range.is_empty());
@@ -131,6 +134,11 @@ impl RunParts {
         Box::new(ConcatCursor::new(self))
     }
 
+    /// Whether the part at `index` is the first or the last, which what is wanted may cut.
+    fn is_outer(&self, index: usize) -> bool {
+        index == 0 || index + 1 == self.parts.len()
+    }
+
     /// What is read is added to `tally`.
     pub(crate) fn tallied(mut self, tally: &Arc<ReadTally>) -> RunParts {
         self.tally = Some(Arc::clone(tally));
@@ -166,6 +174,10 @@ impl Parts for RunParts {
         }
     }
 
+    fn is_cut(&self, index: usize) -> bool {
+        self.part(index).cut || (self.is_outer(index) && self.range.end.is_some())
+    }
+
     fn source(&self, index: usize) -> usize {
         Arc::as_ptr(&self.part(index).table) as usize
     }
@@ -176,9 +188,12 @@ impl Parts for RunParts {
     }
 
     fn enter(&self, index: usize, cursor: &mut TableCursor) {
-        let last = index == 0 || index + 1 == self.parts.len();
         let range = &self.part(index).range;
-        cursor.keep_within(if last { range.intersection(&self.range) } else { range.clone() });
+        cursor.keep_within(if self.is_outer(index) {
+            range.intersection(&self.range)
+        } else {
+            range.clone()
+        });
     }
 }
 
@@ -191,6 +206,65 @@ pub(crate) struct Version {
     pub(crate) tree: Tree,
     /// The last to go: until then nothing that the runs show is given back.
     pub(super) _ticket: Ticket,
+}
+
+/// One of the places where a reader finds entries. All calls end here, so they are told apart
+/// by a comparison, not by a call through a table of functions.
+pub(crate) enum Source {
+    /// The memtable that is being written.
+    Active(MemtableCursor),
+    /// A run in memory.
+    Memory(Box<dyn Cursor>),
+    /// A run on storage.
+    Run(ConcatCursor<RunParts>),
+}
+
+/// Calls `$call` on whatever cursor `$source` is.
+macro_rules! on_cursor {
+    ($source:expr, $cursor:ident => $call:expr) => {
+        match $source {
+            Source::Active($cursor) => $call,
+            Source::Memory($cursor) => $call,
+            Source::Run($cursor) => $call,
+        }
+    };
+}
+
+impl Cursor for Source {
+    fn seek_first(&mut self) -> Result<()> {
+        on_cursor!(self, cursor => cursor.seek_first())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        on_cursor!(self, cursor => cursor.seek_last())
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        on_cursor!(self, cursor => cursor.seek(key))
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        on_cursor!(self, cursor => cursor.seek_before(key))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        on_cursor!(self, cursor => cursor.next())
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        on_cursor!(self, cursor => cursor.prev())
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<EntryRef<'_>> {
+        on_cursor!(self, cursor => cursor.entry())
+    }
+
+    fn value(&self) -> Bytes {
+        on_cursor!(self, cursor => cursor.value())
+    }
 }
 
 /// The moment that a read asks about.
@@ -234,12 +308,13 @@ impl Version {
     }
 
     /// A cursor over all entries, newest source first.
-    pub(crate) fn cursor(&self) -> MergingCursor {
-        let mut sources: Vec<Box<dyn Cursor>> = vec![Box::new(self.active.cursor())];
-        sources.extend(self.memory.iter().map(|memory| memory.cursor(&KeyRange::ALL)));
-        let runs = self.runs.iter();
-        sources.extend(runs.map(|run| run.parts(&KeyRange::ALL, CacheFill::Yes).cursor()));
-        MergingCursor::new(sources)
+    pub(crate) fn cursor(&self) -> MergingCursor<Source> {
+        let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
+        let memory = self.memory.iter();
+        let memory = memory.map(|memory| Source::Memory(memory.cursor(&KeyRange::ALL)));
+        let parts = self.runs.iter().map(|run| run.parts(&KeyRange::ALL, CacheFill::Yes));
+        let runs = parts.map(|parts| Source::Run(ConcatCursor::new(parts)));
+        MergingCursor::new(active.into_iter().chain(memory).chain(runs).collect())
     }
 
     /// The run in memory called `run`.

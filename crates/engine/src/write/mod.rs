@@ -11,12 +11,13 @@
 mod gate;
 mod log;
 
+use crate::cursor::EntryRef;
 use crate::db::{Batch, PersistMode, encode_batch};
 use crate::env::SyncReach;
 use crate::error::Result;
 use crate::event::Event;
 use crate::memory::Replacement;
-use crate::memtable::{KeepFrom, Memtable, Sealed, Version as Entry};
+use crate::memtable::{KeepFrom, Memtable, Sealed};
 use crate::shared::{Shared, Writer, read_only};
 use crate::stats::add;
 use crate::version::{Core, Held, Space, Writes};
@@ -95,8 +96,8 @@ impl Shared {
             core.active_log.get_or_insert(writer.wal_number);
             let memtable = Arc::clone(&core.active);
             drop(core);
-            let entry = Entry { seq, kind: op.kind, value: op.value.clone() };
-            memtable.insert(&op.key, entry, keep);
+            let entry = EntryRef { key: &op.key, seq, kind: op.kind, value: &op.value };
+            memtable.insert(entry, keep);
             seq.0 += 1;
         }
     }

@@ -66,13 +66,13 @@ impl Store for Lsmith {
     }
 
     fn scan(&self, from: Option<&Key>, visit: Visit<'_>) -> Result<()> {
-        let entries: Iter = match from {
+        let mut entries: Iter = match from {
             Some(from) => self.keyspace.range::<&Key>(from..),
             None => self.keyspace.iter(),
         };
-        for entry in entries {
+        while let Some(entry) = entries.next_ref() {
             let (key, value) = entry?;
-            if !visit(&key, &value) {
+            if !visit(key, value) {
                 break;
             }
         }
@@ -80,9 +80,10 @@ impl Store for Lsmith {
     }
 
     fn scan_reverse(&self, visit: Visit<'_>) -> Result<()> {
-        for entry in self.keyspace.iter().rev() {
+        let mut entries = self.keyspace.iter();
+        while let Some(entry) = entries.next_back_ref() {
             let (key, value) = entry?;
-            if !visit(&key, &value) {
+            if !visit(key, value) {
                 break;
             }
         }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::cursor::Cursor;
-use crate::memtable::{KeepFrom, Memtable, Version};
+use crate::memtable::{KeepFrom, Memtable};
 use crate::read::vec_cursor::{Owned, VecCursor};
 use crate::read::{MergingCursor, VisibleIter};
 use bytes::Bytes;
@@ -83,10 +83,9 @@ impl Miniature {
             Some(_) => [Remove, Remove, Remove, Put, Put, Delete, Delete][choice],
         };
         let write = Owned::put(key.as_bytes(), self.history.len() as u64 + 1).with(kind);
-        let Owned { key, seq, kind, value } = write.clone();
         let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
         let keep = KeepFrom(oldest.min(self.visible_seq()));
-        self.memtable.insert(&key, Version { seq, kind, value }, keep);
+        self.memtable.insert(write.as_ref(), keep);
         self.history.push(write);
     }
 

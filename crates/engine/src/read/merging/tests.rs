@@ -50,7 +50,7 @@ proptest! {
 
 #[test]
 fn no_sources_are_an_empty_source() {
-    let mut merging = MergingCursor::new(Vec::new());
+    let mut merging = MergingCursor::new(boxed(Vec::new()));
     merging.seek_first().unwrap();
     assert_eq!(merging.entry(), None);
     merging.seek_before(b"z").unwrap();
@@ -138,7 +138,8 @@ fn turning_over_entries_that_were_added_meanwhile_keeps_the_order() {
     let merging = || {
         let growing = Growing(VecCursor::new(vec![Owned::put(b"a", 9), Owned::put(b"e", 9)]));
         let still = VecCursor::new(vec![Owned::put(b"c", 1)]);
-        MergingCursor::new(vec![Box::new(growing), Box::new(still)])
+        let sources: Vec<Box<dyn Cursor>> = vec![Box::new(growing), Box::new(still)];
+        MergingCursor::new(sources)
     };
     let key = |merging: &MergingCursor| merging.entry().map(|entry| entry.key.to_vec());
 

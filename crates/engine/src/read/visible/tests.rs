@@ -1,6 +1,7 @@
 use super::*;
 use crate::error::ErrorKind;
 use crate::read::vec_cursor::{Owned, VecCursor, key};
+use lsmith_tree::EntryKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ proptest! {
         writes in vec((key(), any::<bool>()), 0..40),
         snapshot in 0u64..42,
         (lower, upper) in (bound(), bound()),
-        from_back in vec(any::<bool>(), 45),
+        steps in vec((any::<bool>(), any::<bool>()), 45),
     ) {
         let entries = entries(&writes);
         let mut model = BTreeMap::new();
@@ -53,9 +54,17 @@ proptest! {
 
         let cursor = VecCursor::new(entries);
         let mut iter = VisibleIter::new(cursor, SeqNo(snapshot), lower, upper);
-        for back in from_back {
+        for (back, lent) in steps {
             let expected = if back { model.pop_last() } else { model.pop_first() };
-            let found = if back { iter.next_back() } else { iter.next() };
+            let found = if lent {
+                let found = if back { iter.next_back_ref() } else { iter.next_ref() };
+                let copy = Bytes::copy_from_slice;
+                found.map(|found| found.map(|(key, value)| (copy(key), copy(value))))
+            } else if back {
+                iter.next_back()
+            } else {
+                iter.next()
+            };
             let found = found.map(|found| found.unwrap());
             prop_assert_eq!(found, expected.map(|(key, entry)| (key, entry.value)));
         }

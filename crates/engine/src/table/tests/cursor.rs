@@ -106,3 +106,28 @@ fn a_cache_keeps_to_its_capacity() {
         assert_eq!(cache.misses() > 0, capacity_bytes > 0);
     }
 }
+
+/// A long walk does not drive out of the cache what others need: only its first blocks stay, the
+/// others are read many at once.
+#[test]
+fn a_reader_that_goes_on_reads_ahead_past_the_cache() {
+    let entries: Vec<Entry> =
+        (0..4000u64).map(|n| Entry::put(n.to_be_bytes(), n, [7; 99])).collect();
+    let (disk, facts) = write(&entries, &TableOptions::default());
+    let cache = Arc::new(BlockCache::new(1 << 20));
+    let table = open(&disk, &cache).unwrap();
+    let mut cursor = table.cursor(CacheFill::Yes);
+    cursor.seek_first().unwrap();
+    let mut values = Vec::new();
+    while cursor.entry().is_some() {
+        values.push(cursor.value());
+        cursor.next().unwrap();
+    }
+    assert_eq!(
+        (cursor.reads().blocks_read, cursor.reads().bytes_read),
+        (facts.data_blocks, facts.data_bytes)
+    );
+    assert!((1..40_000).contains(&cache.bytes()), "{}", cache.bytes());
+    assert!(values.iter().all(|value| value[..] == [7; 99]), "memory in use is not read over");
+    assert_eq!(values.len(), entries.len());
+}

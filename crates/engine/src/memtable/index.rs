@@ -1,0 +1,177 @@
+//! The way to the leaf that holds a key: a tree of nodes with separators.
+
+use super::leaf::Leaf;
+use super::numbers::{KEYS_MAX, Numbers};
+use crate::format::common_prefix_bytes;
+use parking_lot::RwLock;
+
+/// Leaves in key order. The lock of one is taken only by who holds the index.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    root: Node,
+}
+
+#[derive(Debug)]
+enum Node {
+    Inner(Box<Inner>),
+    Leaf(Box<RwLock<Leaf>>),
+}
+
+impl Default for Node {
+    fn default() -> Node {
+        Node::Leaf(Box::default())
+    }
+}
+
+/// A node above others.
+#[derive(Debug, Default)]
+struct Inner {
+    /// Of the separators.
+    numbers: Numbers,
+    /// Child `i` has the keys from separator `i - 1` up to, not including, separator `i`.
+    separators: Vec<Box<[u8]>>,
+    children: Vec<Node>,
+}
+
+/// A leaf, and between which keys all of its own lie.
+pub(super) struct Found<'a> {
+    pub(super) leaf: &'a RwLock<Leaf>,
+    /// At most all of its keys; empty for the first leaf.
+    pub(super) lower: &'a [u8],
+    /// Above all of its keys; `None` for the last leaf.
+    pub(super) upper: Option<&'a [u8]>,
+}
+
+/// What the higher half of a node begins with, and that half.
+type Half = (Box<[u8]>, Node);
+
+impl Index {
+    /// The leaf that holds `key`, if it is there.
+    #[inline]
+    pub(super) fn leaf(&self, key: &[u8]) -> &RwLock<Leaf> {
+        let mut node = &self.root;
+        loop {
+            match node {
+                Node::Leaf(leaf) => return leaf,
+                Node::Inner(inner) => node = &inner.children[inner.child(key)],
+            }
+        }
+    }
+
+    /// The leaf that holds `key`, if it is there.
+    pub(super) fn find(&self, key: &[u8]) -> Found<'_> {
+        self.descend(|inner| inner.child(key))
+    }
+
+    /// The last leaf that can hold keys below `key`.
+    pub(super) fn find_below(&self, key: &[u8]) -> Found<'_> {
+        self.descend(|inner| inner.child_below(key))
+    }
+
+    /// The last leaf.
+    pub(super) fn last(&self) -> Found<'_> {
+        self.descend(|inner| inner.separators.len())
+    }
+
+    fn descend(&self, choose: impl Fn(&Inner) -> usize) -> Found<'_> {
+        let (mut node, mut lower, mut upper) = (&self.root, &[][..], None);
+        loop {
+            match node {
+                Node::Leaf(leaf) => return Found { leaf, lower, upper },
+                Node::Inner(inner) => {
+                    let child = choose(inner);
+                    let separator = |index: usize| inner.separators.get(index).map(|key| &**key);
+                    lower = child.checked_sub(1).and_then(separator).unwrap_or(lower);
+                    upper = separator(child).or(upper);
+                    node = &inner.children[child];
+                }
+            }
+        }
+    }
+
+    /// Splits the leaf that `key` belongs to, if it is full.
+    pub(super) fn split(&mut self, key: &[u8]) {
+        if let Some((separator, above)) = self.root.split(key, true) {
+            let below = std::mem::take(&mut self.root);
+            let mut inner = Inner::default();
+            inner.children.push(below);
+            inner.add(0, (separator, above));
+            self.root = Node::Inner(Box::new(inner));
+        }
+    }
+}
+
+impl Node {
+    /// Splits the leaf that `key` belongs to, if it is full, and all nodes above it that are. What
+    /// must stand behind this node then. `last` says that there is no node behind it.
+    fn split(&mut self, key: &[u8], last: bool) -> Option<Half> {
+        match self {
+            Node::Leaf(leaf) => split_leaf(leaf.get_mut(), key, last),
+            Node::Inner(inner) => {
+                let child = inner.child(key);
+                let last = last && child == inner.separators.len();
+                let half = inner.children[child].split(key, last)?;
+                inner.add(child, half);
+                (inner.separators.len() == KEYS_MAX).then(|| inner.split())
+            }
+        }
+    }
+}
+
+fn split_leaf(leaf: &mut Leaf, key: &[u8], last: bool) -> Option<Half> {
+    if !leaf.is_full() {
+        return None;
+    }
+    // Keys that come in ascending order leave full leaves behind.
+    let ascends = last && leaf.find(key).0 == leaf.len();
+    let position = if ascends { leaf.len() - 1 } else { leaf.len() / 2 };
+    let above = leaf.split_off(position);
+    let (before, first) = (leaf.key(position - 1), above.key(0));
+    let separator = &first[..common_prefix_bytes(before, first) + 1];
+    Some((separator.into(), Node::Leaf(Box::new(RwLock::new(above)))))
+}
+
+impl Inner {
+    /// The child that has `key`.
+    #[inline]
+    fn child(&self, key: &[u8]) -> usize {
+        let ties = self.numbers.ties(key);
+        let start = ties.start;
+        start + self.separators[ties].partition_point(|separator| **separator <= *key)
+    }
+
+    /// The last child that can have keys below `key`.
+    fn child_below(&self, key: &[u8]) -> usize {
+        let ties = self.numbers.ties(key);
+        let start = ties.start;
+        start + self.separators[ties].partition_point(|separator| **separator < *key)
+    }
+
+    /// Puts `above` behind child `child`.
+    fn add(&mut self, child: usize, (separator, above): Half) {
+        let numbered = self.numbers.insert(child, &separator);
+        self.separators.insert(child, separator);
+        self.children.insert(child + 1, above);
+        if !numbered {
+            self.renumber();
+        }
+    }
+
+    /// Splits off the higher half.
+    fn split(&mut self) -> Half {
+        let middle = self.separators.len() / 2;
+        let mut above = Inner {
+            numbers: Numbers::default(),
+            separators: self.separators.split_off(middle + 1),
+            children: self.children.split_off(middle + 1),
+        };
+        let separator = self.separators.pop().expect("the middle one is the last now");
+        self.renumber();
+        above.renumber();
+        (separator, Node::Inner(Box::new(above)))
+    }
+
+    fn renumber(&mut self) {
+        self.numbers.renumber(self.separators.iter().map(|separator| &**separator));
+    }
+}
