@@ -183,7 +183,7 @@ fn many_keys_are_found_and_walked_in_order() {
             let beside = [key, &b"\0"[..]].concat();
             assert_eq!(memtable.get(&beside, SeqNo::MAX).is_some(), model.contains_key(&beside));
         }
-        let newest = |cursor: &MemtableCursor| cursor.entry().map(|entry| Owned::from(entry));
+        let newest = |cursor: &MemtableCursor| cursor.entry().map(Owned::from);
         let mut cursor = memtable.cursor();
         cursor.seek_first().unwrap();
         for entry in model.values() {
