@@ -96,8 +96,7 @@ impl Trail {
     pub(crate) fn pop(&mut self, key: &mut Vec<u8>) -> Option<Slot> {
         let (slot, key_start) = self.slots.pop()?;
         key.clear();
-        key.extend_from_slice(&self.keys[key_start..]);
-        self.keys.truncate(key_start);
+        key.extend(self.keys.drain(key_start..));
         Some(slot)
     }
 }

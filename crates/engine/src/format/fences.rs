@@ -124,11 +124,12 @@ impl Fences {
     fn note_prefixes(&mut self) {
         let first = self.key(1);
         let shared_bytes = (2..self.len()).fold(first.len(), |bytes, index| {
-            common_prefix_bytes(&first[..bytes], self.key(index))
+            common_prefix_bytes(first, self.key(index)).min(bytes)
         });
         let rest = |index| self.key(index).get(shared_bytes..).unwrap_or_default();
-        self.prefixes = (1..self.len()).map(|index| key_prefix(rest(index))).collect();
-        self.shared = self.key(1)[..shared_bytes].into();
+        let prefixes = (1..self.len()).map(|index| key_prefix(rest(index))).collect();
+        let shared = first.get(..shared_bytes).unwrap_or_default().into();
+        (self.prefixes, self.shared) = (prefixes, shared);
     }
 
     /// How many blocks there are: at least one.
@@ -184,10 +185,11 @@ impl Fences {
             let above = self.shared.get(common) > key.get(common);
             return if above { usize::from(!key.is_empty()) } else { self.len() };
         }
-        let number = key_prefix(&key[common..]);
+        let number = key_prefix(key.get(common..).unwrap_or_default());
         // Fence `i` has the number at `i - 1`.
-        let from = 1 + self.prefixes.partition_point(|prefix| *prefix < number);
-        let rest = &self.prefixes[from - 1..];
+        let below = self.prefixes.partition_point(|prefix| *prefix < number);
+        let from = 1 + below;
+        let rest = self.prefixes.get(below..).unwrap_or_default();
         let ties = match rest.first() {
             Some(prefix) if *prefix == number => rest.partition_point(|prefix| *prefix == number),
             _ => 0,
