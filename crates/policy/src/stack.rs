@@ -3,6 +3,7 @@
 use crate::{Load, ParamInfo};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{Level, MergePlan, Place, Reason, ReservationState, Run, RunId, TreeView};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// What becomes of a memtable that a stack policy wants to merge with older runs.
@@ -82,7 +83,8 @@ impl StackRun {
 /// are being merged count as the one run that they are about to become.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
-    runs: Vec<StackRun>,
+    /// Off the heap while there are few: a stack is read for each flush.
+    runs: SmallVec<[StackRun; 12]>,
     has_memtable: bool,
     flushes: u64,
     flushed_bytes: u64,
@@ -93,7 +95,7 @@ impl Stack {
     pub fn of(view: &TreeView) -> Stack {
         let tree = &view.tree;
         let (arriving, leaving) = arriving(view);
-        let mut runs = Vec::with_capacity(tree.disk_run_count() + arriving.len());
+        let mut runs = SmallVec::new();
         for level in std::iter::once(arriving).chain(tree.levels().iter().map(Level::runs)) {
             match view.reservations.is_empty() {
                 true => runs.extend(level.iter().map(|run| StackRun::of(run, false))),
@@ -186,7 +188,7 @@ fn arriving(view: &TreeView) -> (&[Arc<Run>], usize) {
 }
 
 /// Adds the runs of a level, those that are being merged with their newer neighbour to that.
-fn push_in_groups(view: &TreeView, level: &[Arc<Run>], runs: &mut Vec<StackRun>) {
+fn push_in_groups(view: &TreeView, level: &[Arc<Run>], runs: &mut SmallVec<[StackRun; 12]>) {
     for run in level {
         let merging = under_way(view, run.id());
         match runs.last_mut() {

@@ -6,6 +6,48 @@ const KEPT: usize = 65;
 /// `DIAGONALS[k][m]` is `pascal(m, k)`.
 static DIAGONALS: [[u64; KEPT]; KEPT] = diagonals();
 
+/// `CENTRAL_SUMS[m]` is the sum of `pascal(j - 1, j)` over j = 1..m, or `u64::MAX` where that is too
+/// large.
+pub(crate) static CENTRAL_SUMS: [u64; KEPT] = central_sums();
+
+const fn central_sums() -> [u64; KEPT] {
+    let diagonals = diagonals();
+    let mut sums = [0u64; KEPT];
+    let mut m = 1;
+    while m < KEPT {
+        sums[m] = sums[m - 1].saturating_add(diagonals[m][m - 1]);
+        m += 1;
+    }
+    sums
+}
+
+/// Nodes of which the depth is kept, for each `k`: most sums end among them.
+const DEPTHS: usize = 256;
+
+/// `SMALL_DEPTHS[k][t]` is `stack_depth(k, t)`.
+static SMALL_DEPTHS: [[u8; DEPTHS]; KEPT] = small_depths();
+
+const fn small_depths() -> [[u8; DEPTHS]; KEPT] {
+    let diagonals = diagonals();
+    let mut depths = [[0; DEPTHS]; KEPT];
+    let mut k = 1;
+    while k < KEPT {
+        let mut m = 0;
+        let mut t = 1;
+        while t < DEPTHS {
+            while m + 1 < KEPT && diagonals[k][m + 1] <= t as u64 {
+                m += 1;
+            }
+            // For k = 1 the triangle that is kept ends too early, but there all is one summand.
+            let rest = if k == 1 { 0 } else { t - diagonals[k][m] as usize };
+            depths[k][t] = 1 + depths[k - 1][rest];
+            t += 1;
+        }
+        k += 1;
+    }
+    depths
+}
+
 const fn diagonals() -> [[u64; KEPT]; KEPT] {
     let mut diagonals = [[1u64; KEPT]; KEPT];
     let mut k = 1;
@@ -48,6 +90,19 @@ fn pascal_anew(m: u64, k: u64) -> u64 {
     product
 }
 
+/// The least m with `pascal(m, k)` above `limit`. It falls with k.
+pub(crate) fn least_above(k: u64, limit: u64) -> u64 {
+    let kept = match DIAGONALS.get(k as usize) {
+        // With k as they mostly are it lies near the start: nearer than halving would take.
+        Some(diagonal) => diagonal.iter().take_while(|n| **n <= limit).count() as u64,
+        None => 0,
+    };
+    if k < KEPT as u64 && kept < KEPT as u64 {
+        return kept;
+    }
+    least(kept, |m| pascal(m, k) > limit)
+}
+
 /// The least number from `from` on with `is_enough`, which holds for all numbers above it too.
 pub(crate) fn least(from: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high, mut step) = (from, from, 1);
@@ -78,10 +133,8 @@ pub(crate) fn stack_depth(mut k: u64, mut t: u64) -> u64 {
     if k == 0 {
         return 0;
     }
-    // The least m with pascal(m, k) > t, which is at least 1 while t is. It falls with k.
-    let kept =
-        DIAGONALS.get(k as usize).map_or(0, |diagonal| diagonal.partition_point(|n| *n <= t));
-    let mut m = least(kept as u64, |m| pascal(m, k) > t);
+    // At least 1 while t is.
+    let mut m = least_above(k, t);
     let mut depth = 0;
     while t > 0 && (m >= KEPT as u64 || k >= KEPT as u64) {
         m = m + 1 - least(1, |fall| pascal(m.saturating_sub(fall), k) <= t);
@@ -90,9 +143,10 @@ pub(crate) fn stack_depth(mut k: u64, mut t: u64) -> u64 {
         depth += 1;
     }
     // What is left lies in the part of the triangle that is kept; there m falls by 1 or 2 mostly.
-    for diagonal in DIAGONALS[1..KEPT.min(k as usize + 1)].iter().rev() {
-        if t == 0 {
-            break;
+    let kept = KEPT.min(k as usize + 1);
+    for (diagonal, small) in DIAGONALS[..kept].iter().zip(&SMALL_DEPTHS[..kept]).rev() {
+        if let Some(rest) = small.get(t as usize) {
+            return depth + u64::from(*rest);
         }
         while diagonal[m as usize - 1] > t {
             m -= 1;

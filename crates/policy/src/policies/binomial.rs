@@ -3,7 +3,7 @@
 use super::K;
 use super::minlatency::Static;
 use crate::stack::pressure_of_runs;
-use crate::tables::{least, pascal, stack_depth};
+use crate::tables::{CENTRAL_SUMS, least_above, pascal, stack_depth};
 use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
@@ -32,19 +32,16 @@ impl Binomial {
     /// T(m) = sum over j = 1..m of C(j + min(j, k) - 1, j) and m' = min { m : T(m) >= t },
     /// 1 + B(m', min(m', k) - 1, t - T(m' - 1) - 1).
     pub fn runs_after(k: u64, t: u64) -> u64 {
-        let mut upto: u64 = 0;
-        for m in 1..k {
-            let before = upto;
-            upto = before.saturating_add(pascal(m - 1, m));
-            if upto >= t {
-                return 1 + stack_depth(m - 1, t - before - 1);
-            }
+        let sums = &CENTRAL_SUMS[..k as usize];
+        let m = sums.partition_point(|sum| *sum < t);
+        if m < sums.len() {
+            return 1 + stack_depth(m as u64 - 1, t - sums[m - 1] - 1);
         }
         // From j = k on the summands lie on a diagonal of Pascal's triangle, and those of all that
         // diagonal up to j = m come to C(m + k, k).
-        let sum = |m: u64| upto + (pascal(m, k) - pascal(k - 1, k));
-        let m = least(k, |m| sum(m) >= t);
-        1 + stack_depth(k - 1, t - sum(m - 1) - 1)
+        let base = pascal(k - 1, k) - sums[m - 1];
+        let m = least_above(k, t + base - 1);
+        1 + stack_depth(k - 1, t + base - pascal(m - 1, k) - 1)
     }
 }
 

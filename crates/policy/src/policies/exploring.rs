@@ -83,66 +83,61 @@ impl Exploring {
         },
     };
 
-    /// All windows of `min` to `max` runs whose oldest is the one at this index, each with its
-    /// largest run, shortest first.
-    fn windows(&self, runs: &[StackRun], oldest: usize) -> impl Iterator<Item = (Window, u64)> {
-        let mut window = Window { from: oldest + 1, upto: oldest + 1, bytes: 0 };
-        let mut largest = 0;
-        let windows = (0..=oldest).rev().take(self.max).map(move |from| {
-            window.from = from;
-            window.bytes += runs[from].bytes;
-            largest = largest.max(runs[from].bytes);
-            (window, largest)
-        });
-        windows.skip(self.min - 1)
-    }
-
     fn is_balanced(&self, largest_bytes: u64, other_bytes: u64) -> bool {
         largest_bytes as f64 <= self.lambda * other_bytes as f64
     }
 
-    /// All windows of similar sizes, oldest start first, shortest first.
-    fn balanced(&self, runs: &[StackRun]) -> impl Iterator<Item = Window> {
+    /// The best of all windows of similar sizes; of several the first, oldest start first, shortest
+    /// first.
+    fn best(
+        &self,
+        runs: &[StackRun],
+        is_better: impl Fn(&Window, &Window) -> bool,
+    ) -> Option<Window> {
+        let mut best: Option<Window> = None;
         let mut newer_bytes = bytes(runs);
-        // In a window with this oldest run the largest is no smaller, and the others are no more
-        // than all that is newer: most starts are out at a glance.
-        let can_be = move |oldest: &usize| {
-            newer_bytes -= runs[*oldest].bytes;
-            self.is_balanced(runs[*oldest].bytes, newer_bytes)
-        };
-        let windows = (0..runs.len()).rev().filter(can_be).flat_map(|i| self.windows(runs, i));
-        let windows = windows.filter(|(window, largest)| {
-            let largest = *largest;
-            self.is_balanced(largest, window.bytes - largest)
-        });
-        windows.map(|(window, _)| window)
+        for (oldest, run) in runs.iter().enumerate().skip(self.min - 1).rev() {
+            // In a window with this oldest run the largest is no smaller, and the others are no
+            // more than all that is newer: most starts are out at a glance.
+            newer_bytes -= run.bytes;
+            if !self.is_balanced(run.bytes, newer_bytes) {
+                continue;
+            }
+            let mut window = Window { from: oldest + 1, upto: oldest + 1, bytes: 0 };
+            let mut largest = 0;
+            for run in runs[..=oldest].iter().rev().take(self.max) {
+                window.from -= 1;
+                window.bytes += run.bytes;
+                largest = largest.max(run.bytes);
+                if window.len() >= self.min
+                    && self.is_balanced(largest, window.bytes - largest)
+                    && best.is_none_or(|best| is_better(&window, &best))
+                {
+                    best = Some(window);
+                }
+            }
+        }
+        best
     }
 
     fn choose(&self, stack: &Stack) -> Option<(Window, &'static str)> {
-        let crowded = stack.len() as u64 > self.k;
         let runs = stack.runs();
-        let best = self.balanced(runs).reduce(|best, next| {
-            let better = match crowded {
-                true => next.has_less_mean_than(&best),
-                false => next.is_longer_than(&best),
-            };
-            if better { next } else { best }
-        });
-        match best {
-            Some(window) if crowded => Some((window, "{} runs, {} allowed; {} of least mean size")),
-            Some(window) => Some((window, "{} runs, {} allowed; {} of similar size")),
-            None if crowded => {
-                let starts = (0..runs.len()).rev();
-                let shortest = starts.filter_map(|oldest| self.windows(runs, oldest).next());
-                let shortest = shortest.map(|(window, _)| window);
-                let least =
-                    shortest.reduce(|best, next| if next.bytes < best.bytes { next } else { best });
-                // Fewer runs than `min` and yet too many: take them all.
-                let all = || Window { from: 0, upto: runs.len(), bytes: bytes(runs) };
-                Some((least.unwrap_or_else(all), "{} runs, {} allowed; the {} smallest neighbours"))
-            }
-            None => None,
+        if stack.len() as u64 <= self.k {
+            let best = self.best(runs, Window::is_longer_than);
+            return best.map(|window| (window, "{} runs, {} allowed; {} of similar size"));
         }
+        if let Some(window) = self.best(runs, Window::has_less_mean_than) {
+            return Some((window, "{} runs, {} allowed; {} of least mean size"));
+        }
+        let shortest = runs.windows(self.min).enumerate().rev();
+        let shortest = shortest.map(|(from, window)| {
+            let upto = from + window.len();
+            Window { from, upto, bytes: bytes(window) }
+        });
+        let least = shortest.reduce(|best, next| if next.bytes < best.bytes { next } else { best });
+        // Fewer runs than `min` and yet too many: take them all.
+        let all = || Window { from: 0, upto: runs.len(), bytes: bytes(runs) };
+        Some((least.unwrap_or_else(all), "{} runs, {} allowed; the {} smallest neighbours"))
     }
 }
 
