@@ -53,7 +53,7 @@ impl UnitContent {
 fn table(id: TableId, bytes: u64, piece_bytes: Option<u64>) -> Slice {
     let cut = piece_bytes.filter(|piece| *piece < bytes);
     let point = |piece: u64| ProfilePoint {
-        key: Key::from_static(FIRST_CUT),
+        key: Key::from(FIRST_CUT),
         below: Size::of_bytes(piece),
         after: None,
     };

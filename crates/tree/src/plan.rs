@@ -1,7 +1,8 @@
 //! Merge plans: what a policy says.
 
+use crate::key::Key;
 use crate::memo::MemoChange;
-use crate::range::{Key, KeyRange};
+use crate::range::KeyRange;
 use crate::run::RunId;
 use crate::tree::Tree;
 use std::fmt;

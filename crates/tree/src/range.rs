@@ -1,18 +1,7 @@
-//! Keys and half-open ranges of keys.
+//! Half-open ranges of keys.
 
-use bytes::Bytes;
+use crate::key::{Key, key_after};
 use std::cmp::Ordering;
-
-/// A user's key: at least one byte; keys are ordered byte by byte.
-pub type Key = Bytes;
-
-/// The least key above `key`: the key with a zero byte behind it.
-pub fn key_after(key: &[u8]) -> Key {
-    let mut after = Vec::with_capacity(key.len() + 1);
-    after.extend_from_slice(key);
-    after.push(0);
-    Key::from(after)
-}
 
 /// The keys from `start` up to, not including, `end`.
 ///
@@ -51,7 +40,7 @@ impl KeyRange {
 
     /// Whether `key` lies in the range.
     pub fn contains(&self, key: &[u8]) -> bool {
-        cmp_keys(&self.start, key).is_le() && !self.lies_below(key)
+        *self.start <= *key && self.end.as_ref().is_none_or(|end| *key < **end)
     }
 
     /// Whether some key can lie in both ranges.
@@ -65,8 +54,7 @@ impl KeyRange {
     /// Whether every key of `other` lies in this range.
     pub fn covers(&self, other: &KeyRange) -> bool {
         self.is_all()
-            || cmp_keys(&self.start, &other.start).is_le()
-                && cmp_ends(&other.end, &self.end).is_le()
+            || self.start <= other.start && cmp_ends(&other.end, &self.end).is_le()
             || other.is_empty()
     }
 
@@ -74,7 +62,7 @@ impl KeyRange {
     #[must_use]
     pub fn intersection(&self, other: &KeyRange) -> KeyRange {
         KeyRange {
-            start: match cmp_keys(&self.start, &other.start) {
+            start: match self.start.cmp(&other.start) {
                 Ordering::Greater => self.start.clone(),
                 _ => other.start.clone(),
             },
@@ -95,7 +83,7 @@ impl KeyRange {
             return self.clone();
         }
         KeyRange {
-            start: match cmp_keys(&self.start, &other.start) {
+            start: match self.start.cmp(&other.start) {
                 Ordering::Less => self.start.clone(),
                 _ => other.start.clone(),
             },
@@ -118,20 +106,9 @@ impl KeyRange {
     }
 
     /// Whether every key of the range is below `key`.
-    pub fn lies_below(&self, key: &[u8]) -> bool {
-        self.end.as_ref().is_some_and(|end| cmp_keys(end, key).is_le())
+    pub fn lies_below(&self, key: &Key) -> bool {
+        self.end.as_ref().is_some_and(|end| end <= key)
     }
-}
-
-/// Compares two keys byte by byte.
-///
-/// Bounds that are empty are common, and comparing them as bytes is slow out of all proportion:
-/// they point nowhere, and a vector load from nowhere, though masked, traps into microcode.
-pub(crate) fn cmp_keys(left: &[u8], right: &[u8]) -> Ordering {
-    if left.is_empty() || right.is_empty() {
-        return left.len().cmp(&right.len());
-    }
-    left.cmp(right)
 }
 
 /// Compares two range ends, where `None` lies above every key.
@@ -140,7 +117,7 @@ pub(crate) fn cmp_ends(left: &Option<Key>, right: &Option<Key>) -> Ordering {
         (None, None) => Ordering::Equal,
         (None, Some(_)) => Ordering::Greater,
         (Some(_), None) => Ordering::Less,
-        (Some(left), Some(right)) => cmp_keys(left, right),
+        (Some(left), Some(right)) => left.cmp(right),
     }
 }
 

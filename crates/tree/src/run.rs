@@ -1,6 +1,7 @@
 //! Runs: slices in key order that share no key.
 
-use crate::range::{Key, KeyRange, cmp_ends, cmp_keys, key_after};
+use crate::key::{Key, key_after};
+use crate::range::{KeyRange, cmp_ends};
 use crate::slice::{Cell, Size, Slice};
 use std::fmt;
 
@@ -103,7 +104,7 @@ impl Run {
             return true;
         };
         range.is_all()
-            || (cmp_keys(&range.start, &first.range().start).is_le()
+            || (range.start <= first.range().start
                 && cmp_ends(&last.range().end, &range.end).is_le())
     }
 
@@ -122,9 +123,7 @@ impl Run {
         }
         let from = self.slices.partition_point(|slice| slice.range().lies_below(&range.start));
         let upto = match &range.end {
-            Some(end) => {
-                self.slices.partition_point(|slice| cmp_keys(&slice.range().start, end).is_lt())
-            }
+            Some(end) => self.slices.partition_point(|slice| slice.range().start < *end),
             None => self.slices.len(),
         };
         from..upto.max(from)
@@ -191,7 +190,7 @@ impl Run {
             return;
         }
         let start = &first.range().start;
-        let at = self.slices.partition_point(|s| cmp_keys(&s.range().start, start).is_lt());
+        let at = self.slices.partition_point(|s| s.range().start < *start);
         self.size += slices.iter().map(Slice::size).sum::<Size>();
         self.cells += slices.iter().map(Slice::cell_count).sum::<u64>();
         self.slices.splice(at..at, slices);

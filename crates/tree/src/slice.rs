@@ -10,7 +10,8 @@
 //! | tombstones | as size |
 
 use crate::entry::SeqNo;
-use crate::range::{Key, KeyRange, cmp_ends, cmp_keys};
+use crate::key::Key;
+use crate::range::{KeyRange, cmp_ends};
 use std::cmp::Ordering;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
@@ -132,29 +133,29 @@ pub struct Table {
 impl Table {
     /// What the table holds below `key`: exact at a profile point and at the ends, between two
     /// points the middle of them.
-    pub fn below(&self, key: &[u8]) -> Size {
-        if cmp_keys(key, &self.range.start).is_le() {
+    pub fn below(&self, key: &Key) -> Size {
+        if *key <= self.range.start {
             return Size::default();
         }
         if self.range.lies_below(key) {
             return self.size;
         }
-        let index = match self.profile.binary_search_by(|point| cmp_keys(&point.key, key)) {
+        let index = match self.profile.binary_search_by(|point| point.key.cmp(key)) {
             Ok(index) => return self.profile[index].below,
             Err(index) => index,
         };
         let lower = index.checked_sub(1).map_or(Size::default(), |last| self.profile[last].below);
         match self.profile.get(index) {
-            Some(next) if next.after.as_ref().is_some_and(|after| **after <= *key) => next.below,
+            Some(next) if next.after.as_ref().is_some_and(|after| after <= key) => next.below,
             next => lower.middle(next.map_or(self.size, |point| point.below)),
         }
     }
 
     /// The indexes of the profile points that lie inside `range`, not on its start.
     fn points_inside(&self, range: &KeyRange) -> std::ops::Range<usize> {
-        let from = self.profile.partition_point(|point| cmp_keys(&point.key, &range.start).is_le());
+        let from = self.profile.partition_point(|point| point.key <= range.start);
         let upto = match &range.end {
-            Some(end) => self.profile.partition_point(|point| cmp_keys(&point.key, end).is_lt()),
+            Some(end) => self.profile.partition_point(|point| point.key < *end),
             None => self.profile.len(),
         };
         from..upto.max(from)
@@ -162,7 +163,7 @@ impl Table {
 
     /// What the table holds from `start` up to, not including, `end`.
     fn between(&self, start: &Key, end: Option<&Key>) -> Size {
-        if end.is_some_and(|end| cmp_keys(end, start).is_le()) {
+        if end.is_some_and(|end| end <= start) {
             return Size::default();
         }
         end.map_or(self.size, |end| self.below(end)) - self.below(start)
@@ -202,7 +203,7 @@ impl Slice {
     /// All of `table`.
     pub fn whole(table: impl Into<Arc<Table>>) -> Slice {
         let table = table.into();
-        let on_start = |point: &ProfilePoint| cmp_keys(&point.key, &table.range.start).is_le();
+        let on_start = |point: &ProfilePoint| point.key <= table.range.start;
         let first_point = table.profile.iter().take_while(|point| on_start(point)).count() as u32;
         let cells = table.profile.len() as u32 + 1 - first_point;
         Slice { range: table.range.clone(), size: table.size, cells, first_point, table }
@@ -271,9 +272,9 @@ impl Slice {
     }
 
     /// Where the cell begins that holds `key`; the start of the slice for keys below it.
-    pub fn cell_start(&self, key: &[u8]) -> Key {
+    pub fn cell_start(&self, key: &Key) -> Key {
         let points = self.points();
-        match points.partition_point(|point| *point.key <= *key).checked_sub(1) {
+        match points.partition_point(|point| point.key <= *key).checked_sub(1) {
             Some(index) => points[index].key.clone(),
             None => self.range.start.clone(),
         }
@@ -281,9 +282,9 @@ impl Slice {
 
     /// Where the cell ends that holds the greatest keys below `key`; the end of the slice for keys
     /// above it.
-    pub fn cell_end(&self, key: &[u8]) -> Option<Key> {
+    pub fn cell_end(&self, key: &Key) -> Option<Key> {
         let points = self.points();
-        let index = points.partition_point(|point| *point.key < *key);
+        let index = points.partition_point(|point| point.key < *key);
         points.get(index).map_or(self.range.end.clone(), |point| Some(point.key.clone()))
     }
 
@@ -312,7 +313,7 @@ impl Slice {
         if range.covers(&self.range) {
             return self.size;
         }
-        let start = match cmp_keys(&self.range.start, &range.start) {
+        let start = match self.range.start.cmp(&range.start) {
             Ordering::Less => &range.start,
             _ => &self.range.start,
         };
@@ -332,7 +333,7 @@ impl Slice {
         let profile = &self.table.profile;
         let base = self.table.below(&self.range.start).bytes;
         let cut = profile.partition_point(|point| {
-            point.below.bytes < base + bytes || cmp_keys(&point.key, &self.range.start).is_le()
+            point.below.bytes < base + bytes || point.key <= self.range.start
         });
         match profile.get(cut) {
             Some(point) if self.range.contains(&point.key) => {
@@ -399,11 +400,11 @@ mod tests {
         let part = whole.clip(&KeyRange::new("g", "q")).expect("not empty");
         assert_eq!(part.cell_count(), 2);
         assert_eq!(
-            (part.cell_start(b"h"), part.cell_start(b"p")),
+            (part.cell_start(&"h".into()), part.cell_start(&"p".into())),
             (Key::from("g"), Key::from("p"))
         );
         assert_eq!(
-            (part.cell_end(b"p"), part.cell_end(b"pa")),
+            (part.cell_end(&"p".into()), part.cell_end(&"pa".into())),
             (Some("p".into()), Some("q".into()))
         );
         assert_eq!(cells(&part), [("g..p".to_string(), 400), ("p..q".to_string(), 150)]);

@@ -6,9 +6,7 @@ use super::merger::Made;
 use super::place::{PLACES, key, place, width};
 use super::segment::{Segment, entries};
 use super::workload::Amount;
-use lsmith_tree::{
-    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Slice, Table, TableId,
-};
+use lsmith_tree::{KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Slice, Table, TableId};
 use lsmith_workload::Rng;
 use std::sync::Arc;
 
@@ -272,18 +270,10 @@ fn profile(points: impl Iterator<Item = Point>, table: &Table) -> Vec<ProfilePoi
         last = point.place;
         found.push(point);
     }
-    // All keys in one buffer: a table can have hundreds of thousands of points.
-    let places = |point: &Point| [point.place, point.after.unwrap_or(0)];
-    let text: Vec<u8> =
-        found.iter().flat_map(places).flat_map(|place| place.to_be_bytes()).collect();
-    let text = Key::from(text);
-    let point = |(index, point): (usize, &Point)| {
-        let key = |at: usize| text.slice(at * 8..at * 8 + 8);
-        ProfilePoint {
-            key: key(2 * index),
-            below: point.below,
-            after: point.after.map(|_| key(2 * index + 1)),
-        }
+    let point = |point: &Point| ProfilePoint {
+        key: key(point.place),
+        below: point.below,
+        after: point.after.map(key),
     };
-    found.iter().enumerate().map(point).collect()
+    found.iter().map(point).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::entry::Record;
 use lsmith_tree::{
-    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId, blocks,
+    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId, blocks, key_after,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -303,27 +303,13 @@ impl<R: Record> Builder<R> {
     }
 
     fn profile(&self) -> Vec<ProfilePoint> {
-        /// Bytes of the key of a rank, and of the least key above it.
-        const KEY: usize = size_of::<u64>();
-        const AFTER: usize = KEY + 1;
-        // All keys in one buffer: a table can have hundreds of thousands of points.
-        let width = if self.layout.by_block { KEY + AFTER } else { KEY };
-        let mut text = Vec::with_capacity(self.points.len() * width);
-        for point in &self.points {
-            let at = point.entries as usize;
-            text.extend_from_slice(&u64::from(self.entries[at].rank()).to_be_bytes());
-            if self.layout.by_block {
-                text.extend_from_slice(&u64::from(self.entries[at - 1].rank()).to_be_bytes());
-                text.push(0);
-            }
-        }
-        let text = Key::from(text);
-        let point = |(index, below): (usize, &Size)| {
-            let at = index * width;
-            let after = self.layout.by_block.then(|| text.slice(at + KEY..at + width));
-            ProfilePoint { key: text.slice(at..at + KEY), below: *below, after }
+        let rank = |at: usize| u64::from(self.entries[at].rank());
+        let point = |below: &Size| {
+            let at = below.entries as usize;
+            let after = self.layout.by_block.then(|| key_after(&rank(at - 1).to_be_bytes()));
+            ProfilePoint { key: rank_key(rank(at)), below: *below, after }
         };
-        self.points.iter().enumerate().map(point).collect()
+        self.points.iter().map(point).collect()
     }
 }
 

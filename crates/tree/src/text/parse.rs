@@ -3,10 +3,11 @@
 use super::scan::{Result, Scanner, TextError};
 use crate::edit::{AddPlace, Addition, TreeEdit};
 use crate::entry::SeqNo;
+use crate::key::Key;
 use crate::level::Counters;
 use crate::memo::MemoChange;
 use crate::plan::{Input, MergePlan, Mode, Place, Reason, Reuse};
-use crate::range::{Key, KeyRange};
+use crate::range::KeyRange;
 use crate::run::{KnotId, Run, RunId};
 use crate::slice::{ProfilePoint, Size, Slice, Table, TableId};
 use crate::tree::{LEVELS_MAX, Tree};

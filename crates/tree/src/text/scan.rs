@@ -1,6 +1,7 @@
 //! Reads words, numbers and keys off one line of text.
 
-use crate::range::{Key, KeyRange, key_after};
+use crate::key::{Key, key_after};
+use crate::range::KeyRange;
 use std::fmt;
 
 /// Why a text is not what it should be.

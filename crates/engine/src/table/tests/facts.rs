@@ -14,8 +14,8 @@ fn facts_are_those_of_the_entries_and_survive_reopening() {
         assert_eq!(facts.size.entries, entries.len() as u64);
         assert_eq!(facts.size.tombstones, sum(|entry| u64::from(entry.kind.is_tombstone())));
         assert_eq!(facts.size.bytes, sum(|e| logical_bytes(e.key.len(), e.value.len())));
-        assert_eq!(facts.first_key, entries[0].key);
-        assert_eq!(facts.last_key, entries[entries.len() - 1].key);
+        assert_eq!(*facts.first_key, entries[0].key);
+        assert_eq!(*facts.last_key, entries[entries.len() - 1].key);
         assert_eq!(Some(facts.seq_min.0), entries.iter().map(|entry| entry.seq).min());
         assert_eq!(Some(facts.seq_max.0), entries.iter().map(|entry| entry.seq).max());
         let table = open(&disk, &Arc::new(BlockCache::new(0))).unwrap();

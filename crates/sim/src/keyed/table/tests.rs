@@ -23,9 +23,9 @@ fn any_bound_finds_its_place_among_the_ranks() {
     assert_eq!(range(Key::new(), Some(rank_key(5))), 0..1);
     assert_eq!(range(Key::new(), Some(key_after(&rank_key(5)))), 0..2);
     // Keys that are no rank's: shorter ones lie below the ranks that they begin.
-    assert_eq!(range(Key::from_static(&[0, 0, 0]), None), 0..3);
-    assert_eq!(range(Key::from_static(&[1]), None), 3..3);
-    assert_eq!(range(Key::from_static(&[255; 9]), None), 3..3);
+    assert_eq!(range(Key::from(&[0, 0, 0]), None), 0..3);
+    assert_eq!(range(Key::from(&[1]), None), 3..3);
+    assert_eq!(range(Key::from(&[255; 9]), None), 3..3);
 }
 
 #[test]
