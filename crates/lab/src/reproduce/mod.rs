@@ -13,7 +13,10 @@
 mod effort;
 mod figure;
 mod jobs;
+mod jungle;
 mod mao;
+mod msls;
+mod optimum;
 mod registry;
 mod svg;
 mod thonangi;

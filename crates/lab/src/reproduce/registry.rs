@@ -1,7 +1,7 @@
 //! All figures by name.
 
 use super::{Effort, Figure, SharedProgress};
-use super::{mao, thonangi};
+use super::{jungle, mao, msls, optimum, thonangi};
 use lsmith_spec::SpecError;
 
 /// A figure that can be measured.
@@ -17,6 +17,11 @@ pub struct FigureInfo {
 
 /// All figures, by paper and number.
 pub const FIGURES: &[FigureInfo] = &[
+    FigureInfo {
+        name: "jungle-costs",
+        title: "writes, space and lookups of leveling, tiering and Jungle by their table of costs",
+        measure: jungle::measure,
+    },
     FigureInfo {
         name: "mao-fig3",
         title: "write cost over flushes, policies with at most k runs",
@@ -57,6 +62,36 @@ pub const FIGURES: &[FigureInfo] = &[
         name: "mao-fig12",
         title: "write cost over 100,000 and a million flushes",
         measure: mao::fig12,
+    },
+    FigureInfo {
+        name: "msls-wa",
+        title: "write cost of LevelDB's design over the number of keys",
+        measure: msls::wa,
+    },
+    FigureInfo {
+        name: "msls-skew",
+        title: "write cost of LevelDB's design over the skew of requests",
+        measure: msls::skew,
+    },
+    FigureInfo {
+        name: "msls-buffer",
+        title: "write cost over the write buffer, level sizes fixed and optimized",
+        measure: msls::buffer,
+    },
+    FigureInfo {
+        name: "msls-density",
+        title: "density of a level that is swept in turn, over the key space",
+        measure: msls::density,
+    },
+    FigureInfo {
+        name: "msls-rocksdb",
+        title: "write cost with random choice of the table that goes down, and in turn",
+        measure: msls::rocksdb,
+    },
+    FigureInfo {
+        name: "optimum",
+        title: "write cost of every policy above the least at its mean number of runs",
+        measure: optimum::measure,
     },
     FigureInfo {
         name: "thonangi-fig2",

@@ -1,0 +1,129 @@
+//! Write cost over the size of the write buffer, with level sizes as they come and as they cost
+//! least.
+
+use super::design::{Design, ITEM_BYTES, Levels, SKEWS};
+use super::steady::{Found, Steady};
+use super::{cost_axis, percent_off};
+use crate::clock::Clock;
+use crate::reproduce::{
+    Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress, measure_all,
+};
+
+const PANELS: [&str; 2] = ["a", "b"];
+
+const KEYS: u64 = 10_000_000;
+
+/// Write buffers of the paper in MB, from LevelDB's 4 MiB to a tenth of the keys, and some between.
+const BUFFERS_MB: [f64; 8] = [4.194304, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
+const SMALLEST_MB: f64 = BUFFERS_MB[0];
+const LARGE_MB: f64 = 100.0;
+
+/// Keys of simulations, and requests per key. Buffers are the same share of the keys.
+const KEYS_SIMULATED: u64 = 1_000_000;
+const KEYS_SIMULATED_QUICK: u64 = 330_000;
+const ROUNDS: u64 = 10;
+const ROUNDS_QUICK: u64 = 4;
+/// The buffers that are simulated, as shares of the keys.
+const SHARES_SIMULATED: [f64; 3] = [0.005, 0.02, 0.1];
+const SHARES_SIMULATED_QUICK: [f64; 2] = [0.02, 0.1];
+
+const FIXED: &str = "fixed sizes";
+const AS_MANY: &str = "optimized, as many levels";
+const ANY: &str = "optimized, any number of levels";
+
+/// Least and most that the paper gains over both skews and its write buffers, in percent.
+const GAINS: [f64; 2] = [9.4, 26.2];
+
+/// Measures the figure.
+pub(in crate::reproduce) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    let panels = PANELS.iter().zip(SKEWS).map(|(name, (title, _))| Panel {
+        name: (*name).to_owned(),
+        title: format!("{title}, {KEYS} unique keys of 1000 bytes"),
+        x: Axis::log("write buffer", "MB"),
+        y: cost_axis(),
+    });
+    let mut figure = Figure::empty(info.name, info.title, panels.collect());
+    let mut seconds_max: f64 = 0.0;
+    for (panel, (_, skew)) in PANELS.iter().zip(SKEWS) {
+        for megabytes in BUFFERS_MB {
+            let design = with_buffer(KEYS, skew, megabytes * 1e6 / ITEM_BYTES);
+            figure.point(panel, FIXED, megabytes, design.write_cost()?);
+            for (curve, levels) in [(AS_MANY, Levels::AsMany), (ANY, Levels::Any)] {
+                let clock = Clock::start();
+                let optimized = design.optimized(levels)?;
+                seconds_max = seconds_max.max(clock.seconds());
+                figure.point(panel, curve, megabytes, optimized.write_cost()?);
+            }
+        }
+    }
+    claims(&mut figure);
+    let claim = "milliseconds to optimize level sizes, at most (the paper: two minutes)";
+    figure.claim(Claim::at_most(claim, seconds_max * 1e3, 100.0));
+    simulate(&mut figure, effort, progress)?;
+    figure.note(
+        "By the model, of LevelDB's design as in msls-wa. Fixed: levels of 10 MiB, 100 MiB and so \
+         on, whatever the write buffer. Optimized: sizes as they cost least; as many levels cost \
+         reads as much as before.",
+    );
+    Ok(figure)
+}
+
+/// The memtable becomes `entries`; level sizes stay.
+fn with_buffer(keys: u64, skew: f64, entries: f64) -> Design {
+    Design { memtable: entries, ..Design::leveldb(keys, skew) }
+}
+
+/// By how many percent optimized sizes of as many levels cost less.
+fn gain(figure: &Figure, panel: &str, megabytes: f64) -> Option<f64> {
+    let [fixed, optimized] = [FIXED, AS_MANY].map(|curve| figure.y(panel, curve, megabytes));
+    Some(-percent_off(optimized?, fixed?))
+}
+
+fn claims(figure: &mut Figure) {
+    let gains = |panel: &str| BUFFERS_MB.map(|buffer| gain(figure, panel, buffer));
+    let gains: Vec<f64> = PANELS.iter().flat_map(|panel| gains(panel)).flatten().collect();
+    let ends = [f64::min, f64::max].map(|end| gains.iter().copied().reduce(end));
+    for ((name, paper), end) in ["least", "most"].iter().zip(GAINS).zip(ends) {
+        let claim = format!("the {name} that optimized sizes gain, %");
+        figure.claim(end.map(|end| Claim::near(claim, paper, end, 1.5)));
+    }
+    for (buffer, told, expected) in [(SMALLEST_MB, "4 MiB", 9.3), (LARGE_MB, "100 MB", 27.0)] {
+        let claim = format!("uniform, {told}: gain by the paper's definitions, %");
+        let found = gain(figure, PANELS[0], buffer);
+        figure.claim(found.map(|found| Claim::near(claim, expected, found, 0.5)));
+    }
+}
+
+/// Whether the gain is there key by key.
+fn simulate(figure: &mut Figure, effort: Effort, progress: &SharedProgress) -> anyhow::Result<()> {
+    let (keys, rounds, shares) = match effort.is_quick {
+        true => (KEYS_SIMULATED_QUICK, ROUNDS_QUICK, &SHARES_SIMULATED_QUICK[..]),
+        false => (KEYS_SIMULATED, ROUNDS, &SHARES_SIMULATED[..]),
+    };
+    let mut jobs = Vec::new();
+    for (_, skew) in SKEWS {
+        for share in shares {
+            let fixed = with_buffer(keys, skew, keys as f64 * share);
+            let optimized = fixed.optimized(Levels::AsMany)?;
+            jobs.extend([fixed, optimized].map(|design| Steady { rounds, ..Steady::new(design) }));
+        }
+    }
+    let found: Vec<Found> = measure_all("keyed simulation", &jobs, progress)?;
+    for (jobs, found) in jobs.chunks(2).zip(found.chunks(2)) {
+        let design = &jobs[0].design;
+        let predicted = -percent_off(jobs[1].design.write_cost()?, design.write_cost()?);
+        let measured = -percent_off(found[1].write_cost(), found[0].write_cost());
+        let share = design.memtable / keys as f64 * 100.0;
+        let claim = format!(
+            "{keys} keys, skew {}, buffer of {share} %: gain in keyed simulation, %, against the \
+             model's",
+            design.skew
+        );
+        figure.claim(Claim::near(claim, predicted, measured, 3.0));
+    }
+    Ok(())
+}

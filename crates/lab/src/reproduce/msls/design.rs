@@ -1,0 +1,105 @@
+//! The design under test, with its sizes.
+
+use super::policy::{Pick, registry, spec};
+use lsmith_model::formulas::{LeveledModel, Sweep};
+use lsmith_model::{Model, Popularity, Setting, optimal_sizes};
+use lsmith_policy::MergePolicy;
+use std::sync::Arc;
+
+/// Logical bytes of an entry, of LevelDB's write buffer, table and level 1.
+pub(super) const ITEM_BYTES: f64 = 1000.0;
+const BUFFER_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
+const TABLE_BYTES: f64 = BUFFER_BYTES / 2.0;
+const LEVEL1_BYTES: f64 = 10.0 * 1024.0 * 1024.0;
+const RATIO: f64 = 10.0;
+const LEVEL0_RUNS: u64 = 4;
+
+/// The skews of the paper.
+pub(super) const SKEWS: [(&str, f64); 2] = [("uniform", 0.0), ("zipf 0.99", 0.99)];
+
+/// LevelDB's design for a workload.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Design {
+    pub(super) keys: u64,
+    pub(super) skew: f64,
+    /// Requests that a memtable takes.
+    pub(super) memtable: f64,
+    /// Entries of the levels from 1 to the one before the last.
+    pub(super) sizes: Vec<f64>,
+    pub(super) pick: Pick,
+}
+
+/// How many levels optimized sizes may come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Levels {
+    AsMany,
+    Any,
+}
+
+impl Design {
+    /// As LevelDB comes, with items of 1000 bytes.
+    pub(super) fn leveldb(keys: u64, skew: f64) -> Design {
+        Design {
+            keys,
+            skew,
+            memtable: BUFFER_BYTES / ITEM_BYTES,
+            sizes: LeveledModel::geometric(LEVEL1_BYTES / ITEM_BYTES, RATIO, keys as f64),
+            pick: Pick::RoundRobin,
+        }
+    }
+
+    /// The same with the level sizes that cost least: of as many levels as it has, or of any
+    /// number.
+    pub(super) fn optimized(&self, levels: Levels) -> anyhow::Result<Design> {
+        let count = match levels {
+            Levels::AsMany => Some(self.sizes.len()),
+            Levels::Any => None,
+        };
+        let sizes = optimal_sizes(&self.leveled(), &self.popularity()?, count);
+        Ok(Design { sizes, ..self.clone() })
+    }
+
+    fn popularity(&self) -> anyhow::Result<Popularity> {
+        Ok(Popularity::zipf(self.keys, self.skew)?)
+    }
+
+    fn leveled(&self) -> LeveledModel {
+        LeveledModel {
+            memtable: self.memtable,
+            level0_merged: LEVEL0_RUNS as f64,
+            level0_kept: (LEVEL0_RUNS - 1) as f64 / 2.0,
+            sizes: self.sizes.clone(),
+            sweep: match self.pick {
+                Pick::RoundRobin => Sweep::RoundRobin,
+                Pick::Random => Sweep::Random,
+            },
+            false_overlap: 1.0,
+        }
+    }
+
+    /// What the formula says.
+    pub(super) fn model(&self) -> anyhow::Result<Model> {
+        let popularity = self.popularity()?;
+        let setting = Setting {
+            popularity: &popularity,
+            memtable: self.memtable,
+            item_bytes: ITEM_BYTES,
+            requests: self.keys as f64,
+            false_positives: 1.0,
+        };
+        Ok(self.leveled().evaluate(&setting))
+    }
+
+    /// Bytes written per byte of requests by the formula.
+    pub(super) fn write_cost(&self) -> anyhow::Result<f64> {
+        Ok(self.model()?.write_cost_user())
+    }
+
+    /// The same design for simulation and store, of entries of `item_bytes`.
+    pub(super) fn policy(&self, item_bytes: u32) -> anyhow::Result<Arc<dyn MergePolicy>> {
+        let bytes = |entries: f64| (entries * f64::from(item_bytes)).round() as u64;
+        let sizes: Vec<u64> = self.sizes.iter().map(|size| bytes(*size)).collect();
+        let spec = spec(LEVEL0_RUNS, bytes(TABLE_BYTES / ITEM_BYTES), &sizes, self.pick);
+        Ok(registry().build_spec(&spec)?)
+    }
+}

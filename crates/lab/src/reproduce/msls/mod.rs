@@ -1,0 +1,34 @@
+//! Lim, Andersen, Kaminsky, "Towards accurate and fast evaluation of multi-stage log-structured
+//! designs", FAST 2016.
+//!
+//! LevelDB's design ([`policy`]) as a formula, key by key, and on the real store. Write costs are
+//! the paper's: bytes written, the log included, per byte of requests, in the steady state that
+//! follows a load of all keys in order.
+
+mod buffer;
+mod density;
+mod design;
+mod policy;
+mod requests;
+mod rocksdb;
+mod skew;
+mod steady;
+mod wa;
+
+pub(super) use buffer::measure as buffer;
+pub(super) use density::measure as density;
+pub(super) use rocksdb::measure as rocksdb;
+pub(super) use skew::measure as skew;
+pub(super) use wa::measure as wa;
+
+use super::Axis;
+
+/// The y axis of figures of write costs.
+fn cost_axis() -> Axis {
+    Axis::linear("write cost", "bytes written per byte of requests")
+}
+
+/// How far something is from what it should be, in percent of that.
+fn percent_off(found: f64, expected: f64) -> f64 {
+    (found / expected - 1.0) * 100.0
+}

@@ -1,0 +1,226 @@
+//! What a design costs when all keys are there.
+
+use super::design::{Design, ITEM_BYTES};
+use super::policy::registry;
+use super::requests::Requests;
+use crate::reproduce::unsynced::Unsynced;
+use crate::reproduce::{Job, Ticker};
+use anyhow::{Context, bail};
+use lsmith::{DEFAULT_KEYSPACE, Store};
+use lsmith_sim::{Event, KeyedSim};
+use lsmith_tree::{EntryKind, Tree, logical_bytes};
+use lsmith_workload::fill_value;
+use std::sync::Arc;
+
+/// A measurement by the paper's protocol: all keys are loaded in order, counters set to zero, then
+/// so many requests are made.
+#[derive(Clone, Debug)]
+pub(super) struct Steady {
+    pub(super) design: Design,
+    /// Requests per key.
+    pub(super) rounds: u64,
+    /// Logical bytes of an entry. Memtables, tables and levels hold as many entries whatever it
+    /// is.
+    pub(super) item_bytes: u32,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// Bytes written per byte of requests: the log, the flushes, merges into level 1, 2 and so on.
+    pub(super) stages: Vec<f64>,
+}
+
+impl Found {
+    pub(super) fn write_cost(&self) -> f64 {
+        self.stages.iter().sum()
+    }
+}
+
+/// Bytes of a log of so many requests, over those of the requests: the paper has it so.
+const LOG: f64 = 1.0;
+
+impl Steady {
+    /// With the paper's items, and ten requests per key as there.
+    pub(super) fn new(design: Design) -> Steady {
+        Steady { design, rounds: 10, item_bytes: ITEM_BYTES as u32 }
+    }
+
+    fn keys(&self) -> u32 {
+        self.design.keys as u32
+    }
+
+    fn requests(&self) -> u64 {
+        self.design.keys * self.rounds
+    }
+
+    /// Every place in key order once, then what is asked for. `make_request` is told of each, and
+    /// whether a memtable ends with it.
+    fn play(
+        &self,
+        mut make: impl FnMut(Step, u32, bool) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let per_memtable = (self.design.memtable.round() as u64).max(1);
+        let mut requests = Requests::new(self.keys(), self.design.skew);
+        let ends = |index: u64| (index + 1).is_multiple_of(per_memtable);
+        for place in 0..self.keys() {
+            let index = u64::from(place);
+            make(Step::Load, place, ends(index) || index + 1 == self.design.keys)?;
+        }
+        for index in 0..self.requests() {
+            make(Step::Request, requests.next_place(), ends(index))?;
+        }
+        Ok(())
+    }
+
+    /// Key by key; `look` sees everything of the second phase.
+    pub(super) fn simulate(
+        &self,
+        ticker: &Ticker<'_>,
+        look: &mut dyn FnMut(Event<'_>),
+    ) -> anyhow::Result<Found> {
+        let item_bytes = self.item_bytes;
+        let policy = self.design.policy(item_bytes)?;
+        // Memtables end where the protocol says so, never by their size.
+        let mut sim = KeyedSim::new(&policy, u64::MAX / 8);
+        let live_bytes = self.design.keys * u64::from(item_bytes);
+        let mut before = None;
+        self.play(|step, place, ends| {
+            if step == Step::Request && before.is_none() {
+                before = Some(written(sim.tree()));
+            }
+            sim.write(EntryKind::Put, place, item_bytes);
+            if ends {
+                ticker.tick(self.design.memtable as u64);
+                sim.flush(live_bytes, &mut |event| {
+                    if step == Step::Request {
+                        look(event);
+                    }
+                })?;
+            }
+            Ok(())
+        })?;
+        let requested = self.requests() * u64::from(item_bytes);
+        let before = before.context("no request was made")?;
+        Ok(since(sim.tree(), &before, requested))
+    }
+
+    /// On the real store; also the bytes of all files of tables written per byte of requests, and
+    /// of the log.
+    pub(super) fn run(&self, ticker: &Ticker<'_>) -> anyhow::Result<(Found, f64)> {
+        let item_bytes = self.item_bytes;
+        let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
+        let dir = dir.context("cannot make a directory for the store")?;
+        let store = Store::builder(dir.path())
+            .env(Arc::new(Unsynced::default()))
+            .registry(registry())
+            .policy(self.design.policy(item_bytes)?.spec().to_string())
+            .memtable_bytes(1 << 40)
+            .lockstep(true)
+            .open()?;
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
+        let value_bytes =
+            u64::from(item_bytes).saturating_sub(logical_bytes(KEY_BYTES, 0)) as usize;
+        let (mut value, mut seed, mut before) = (vec![0; value_bytes], 0, None);
+        let in_files = |store: &Store| {
+            let stats = store.stats();
+            stats.flush_bytes + stats.merge_bytes_written
+        };
+        self.play(|step, place, ends| {
+            if step == Step::Request && before.is_none() {
+                before = Some((written(&keyspace.tree()), in_files(&store)));
+            }
+            seed += 1;
+            fill_value(seed, &mut value);
+            keyspace.put(place.to_be_bytes(), &value)?;
+            if ends {
+                ticker.tick(self.design.memtable as u64);
+                keyspace.flush()?;
+                store.settle()?;
+            }
+            Ok(())
+        })?;
+        if store.stats().plans_refused > 0 {
+            bail!("plans broke a rule and were refused");
+        }
+        let (before, files_before) = before.context("no request was made")?;
+        let requested = self.requests() * u64::from(item_bytes);
+        let found = since(&keyspace.tree(), &before, requested);
+        let physical = (in_files(&store) - files_before) as f64 / requested as f64;
+        Ok((found, LOG + physical))
+    }
+}
+
+/// Bytes of a key on the store: its place.
+const KEY_BYTES: usize = size_of::<u32>();
+
+/// Which phase of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Load,
+    Request,
+}
+
+/// Bytes written so far to each level on storage, level 0 first.
+fn written(tree: &Tree) -> Vec<u64> {
+    tree.levels().iter().map(|level| level.counters().bytes_written).collect()
+}
+
+/// What was written since `before`, per byte requested.
+fn since(tree: &Tree, before: &[u64], requested: u64) -> Found {
+    let before = before.iter().copied().chain(std::iter::repeat(0));
+    let grown = written(tree).into_iter().zip(before);
+    let grown = grown.map(|(now, then)| (now - then) as f64 / requested as f64);
+    Found { stages: std::iter::once(LOG).chain(grown).collect() }
+}
+
+/// A measurement by simulation, for [`measure_all`](crate::reproduce::measure_all).
+impl Job for Steady {
+    type Found = Found;
+
+    fn work(&self) -> u64 {
+        self.design.keys + self.requests()
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
+        self.simulate(ticker, &mut |_| {})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::NoProgress;
+    use crate::reproduce::measure_in_turn;
+
+    struct Both(Steady);
+
+    impl Job for Both {
+        type Found = [Found; 2];
+
+        fn work(&self) -> u64 {
+            self.0.work()
+        }
+
+        fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<[Found; 2]> {
+            let (stored, physical) = self.0.run(ticker)?;
+            assert!((physical / stored.write_cost() - 1.0).abs() < 0.05, "{physical}");
+            Ok([self.0.simulate(ticker, &mut |_| {})?, stored])
+        }
+    }
+
+    #[test]
+    fn store_and_simulation_write_the_same() {
+        for skew in [0.0, 0.99] {
+            let design =
+                Design { memtable: 500.0, sizes: vec![1500.0], ..Design::leveldb(4000, skew) };
+            let steady = Steady { design, rounds: 2, item_bytes: 200 };
+            let found = measure_in_turn("test", &[Both(steady)], &NoProgress);
+            let [simulated, stored] = &found.unwrap()[0];
+            assert_eq!(simulated.stages.len(), 4, "log, and three levels");
+            for (simulated, stored) in simulated.stages.iter().zip(&stored.stages) {
+                assert!((simulated / stored - 1.0).abs() < 1e-9, "{simulated} and {stored}");
+            }
+        }
+    }
+}
