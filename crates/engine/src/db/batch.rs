@@ -2,9 +2,8 @@
 
 use crate::db::Keyspace;
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Damage, Reader, put_bytes, put_varint};
+use crate::format::{Damage, Reader, put_varint};
 use crate::version::Space;
-use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 use std::sync::Arc;
 
@@ -37,17 +36,24 @@ const OP_OVERHEAD_BYTES: usize = 24;
 /// ```
 #[derive(Debug, Default)]
 pub struct Batch {
-    pub(crate) ops: Vec<BatchOp>,
-    pub(crate) bytes: usize,
+    /// The keyspaces written to, each once.
+    spaces: Vec<Arc<Space>>,
+    /// The writes as the log will hold them.
+    record: Vec<u8>,
+    ops: Vec<Placed>,
+    bytes: usize,
 }
 
-/// One write.
-#[derive(Clone, Debug)]
-pub(crate) struct BatchOp {
-    pub(crate) space: Arc<Space>,
-    pub(crate) kind: EntryKind,
-    pub(crate) key: Bytes,
-    pub(crate) value: Bytes,
+/// Where in its batch's record a write is.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    /// The keyspace, among those of the batch.
+    space: u32,
+    kind: EntryKind,
+    key_start: u32,
+    key_bytes: u32,
+    value_start: u32,
+    value_bytes: u32,
 }
 
 impl Batch {
@@ -86,56 +92,167 @@ impl Batch {
 
     /// Whether there are no writes.
     pub fn is_empty(&self) -> bool {
-        self.ops.is_empty()
+        self.ops.is_empty() && self.bytes == 0
     }
 
     fn push(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
-        self.bytes += key.len() + value.len();
-        self.ops.push(BatchOp {
-            space: Arc::clone(keyspace.space()),
-            kind,
-            key: Bytes::copy_from_slice(key),
-            value: Bytes::copy_from_slice(value),
-        });
+        self.bytes = self.bytes.saturating_add(key.len() + value.len());
+        if self.bytes > BATCH_BYTES_MAX {
+            // It will be refused: there is no need to hold it.
+            (self.record, self.ops) = (Vec::new(), Vec::new());
+            return;
+        }
+        let op = Op { space: keyspace.space(), kind, key, value };
+        self.record.reserve(OP_OVERHEAD_BYTES + key.len() + value.len());
+        op.put_head(&mut self.record);
+        let key_start = self.record.len() as u32;
+        self.record.extend_from_slice(key);
+        op.put_value_bytes(&mut self.record);
+        let value_start = self.record.len() as u32;
+        self.record.extend_from_slice(value);
+        let (key_bytes, value_bytes) = (key.len() as u32, value.len() as u32);
+        let space = self.place_space(keyspace.space());
+        self.ops.push(Placed { space, kind, key_start, key_bytes, value_start, value_bytes });
     }
 
-    /// Checks the limits.
-    pub(crate) fn check(&self) -> Result<()> {
-        let refuse = |told: String| Err(Error::new(ErrorKind::InvalidArgument, told));
-        for op in &self.ops {
-            match (op.key.len(), op.value.len()) {
-                (0, _) => return refuse("a key has at least one byte".into()),
-                (key, _) if key > KEY_BYTES_MAX => {
-                    return refuse(format!("a key of {key} bytes: at most {KEY_BYTES_MAX}"));
-                }
-                (_, value) if value > VALUE_BYTES_MAX => {
-                    return refuse(format!("a value of {value} bytes: at most {VALUE_BYTES_MAX}"));
-                }
-                _ => {}
-            }
+    /// The place of `space` among the batch's own.
+    fn place_space(&mut self, space: &Arc<Space>) -> u32 {
+        let known = self.spaces.iter().rposition(|known| Arc::ptr_eq(known, space));
+        known.unwrap_or_else(|| {
+            self.spaces.push(Arc::clone(space));
+            self.spaces.len() - 1
+        }) as u32
+    }
+
+    fn op(&self, placed: &Placed) -> Op<'_> {
+        let part = |start: u32, bytes: u32| &self.record[start as usize..][..bytes as usize];
+        Op {
+            space: &self.spaces[placed.space as usize],
+            kind: placed.kind,
+            key: part(placed.key_start, placed.key_bytes),
+            value: part(placed.value_start, placed.value_bytes),
         }
-        match self.bytes + OP_OVERHEAD_BYTES * self.ops.len() {
-            bytes if bytes > BATCH_BYTES_MAX => {
-                refuse(format!("a batch of {bytes} bytes: at most {BATCH_BYTES_MAX}"))
+    }
+}
+
+/// One write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op<'a> {
+    pub(crate) space: &'a Arc<Space>,
+    pub(crate) kind: EntryKind,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+impl Op<'_> {
+    /// Appends what stands before the key in the log.
+    fn put_head(&self, out: &mut Vec<u8>) {
+        out.push(self.kind as u8);
+        put_varint(out, u64::from(self.space.id));
+        put_varint(out, self.key.len() as u64);
+    }
+
+    /// Appends what stands between key and value.
+    fn put_value_bytes(&self, out: &mut Vec<u8>) {
+        if !self.kind.is_tombstone() {
+            put_varint(out, self.value.len() as u64);
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        match (self.key.len(), self.value.len()) {
+            (0, _) => refuse("a key has at least one byte".into()),
+            (key, _) if key > KEY_BYTES_MAX => {
+                refuse(format!("a key of {key} bytes: at most {KEY_BYTES_MAX}"))
+            }
+            (_, value) if value > VALUE_BYTES_MAX => {
+                refuse(format!("a value of {value} bytes: at most {VALUE_BYTES_MAX}"))
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Writes the log record of a batch whose first write has number `first`: that number, how many
-/// writes there are, and for each its kind, its keyspace, and key and value behind their lengths;
-/// all numbers as varints.
-pub(crate) fn encode_batch(out: &mut Vec<u8>, first: SeqNo, ops: &[BatchOp]) {
-    out.clear();
-    put_varint(out, first.0);
-    put_varint(out, ops.len() as u64);
-    for op in ops {
-        out.push(op.kind as u8);
-        put_varint(out, u64::from(op.space.id));
-        put_bytes(out, &op.key);
-        if !op.kind.is_tombstone() {
-            put_bytes(out, &op.value);
+fn refuse(told: String) -> Result<()> {
+    Err(Error::new(ErrorKind::InvalidArgument, told))
+}
+
+/// What one call writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ops<'a> {
+    One(Op<'a>),
+    Batch(&'a Batch),
+}
+
+impl<'a> Ops<'a> {
+    /// How many writes there are.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Ops::One(_) => 1,
+            Ops::Batch(batch) => batch.len(),
+        }
+    }
+
+    /// Bytes of all keys and values.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Ops::One(op) => op.key.len() + op.value.len(),
+            Ops::Batch(batch) => batch.bytes,
+        }
+    }
+
+    /// The keyspaces written to, each once.
+    pub(crate) fn spaces(&self) -> &'a [Arc<Space>] {
+        match self {
+            Ops::One(op) => std::slice::from_ref(op.space),
+            Ops::Batch(batch) => &batch.spaces,
+        }
+    }
+
+    /// The writes, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'a>> {
+        let (one, many) = match *self {
+            Ops::One(op) => (Some(op), None),
+            Ops::Batch(batch) => (None, Some(batch)),
+        };
+        let of = |batch: &'a Batch| batch.ops.iter().map(|placed| batch.op(placed));
+        one.into_iter().chain(many.into_iter().flat_map(of))
+    }
+
+    /// Checks the limits.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.bytes() <= BATCH_BYTES_MAX {
+            self.iter().try_for_each(|op| op.check())?;
+        }
+        match self.bytes().saturating_add(OP_OVERHEAD_BYTES * self.len()) {
+            bytes if bytes > BATCH_BYTES_MAX => {
+                refuse(format!("a batch of {bytes} bytes: at most {BATCH_BYTES_MAX}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives `take` the log record, in parts, of these writes, of which the first has number
+    /// `first`: that number, how many writes there are, and for each its kind, its keyspace, and
+    /// key and value behind their lengths; all numbers as varints. `buffer` is room for parts.
+    pub(crate) fn with_record<T>(
+        &self,
+        first: SeqNo,
+        buffer: &mut Vec<u8>,
+        take: impl FnOnce(&[&[u8]]) -> T,
+    ) -> T {
+        buffer.clear();
+        put_varint(buffer, first.0);
+        put_varint(buffer, self.len() as u64);
+        match self {
+            Ops::One(op) => {
+                op.put_head(buffer);
+                let head_bytes = buffer.len();
+                op.put_value_bytes(buffer);
+                let (head, value_bytes) = buffer.split_at(head_bytes);
+                take(&[head, op.key, value_bytes, op.value])
+            }
+            Ops::Batch(batch) => take(&[buffer, &batch.record]),
         }
     }
 }

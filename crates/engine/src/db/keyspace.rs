@@ -1,13 +1,13 @@
 //! The handle of a keyspace.
 
 use super::iter::prefix_bounds;
-use super::{Batch, Iter, SnapshotGuard, Store};
+use super::{Iter, Op, Ops, SnapshotGuard, Store};
 use crate::error::Result;
 use crate::table::ReadCount;
 use crate::version::{Moment, Space};
 use bytes::Bytes;
 use lsmith_policy::{Explanation, MergePolicy};
-use lsmith_tree::{Tree, TreeView};
+use lsmith_tree::{EntryKind, Tree, TreeView};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -105,12 +105,12 @@ impl Keyspace {
     }
 
     /// Gives `key` this `value`, whatever was there before. How far the write must have got is
-    /// chosen by [`Builder::persist`](crate::Builder::persist); use a [`Batch`] to choose per call.
+    /// chosen by [`Builder::persist`](crate::Builder::persist); use a [`Batch`](crate::Batch) to choose per call.
     ///
     /// # Errors
     /// As [`Store::write`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(|batch| batch.put(self, key, value))
+        self.write_one(EntryKind::Put, key.as_ref(), value.as_ref())
     }
 
     /// Removes `key`, whether it was there or not.
@@ -118,32 +118,31 @@ impl Keyspace {
     /// # Errors
     /// As [`Store::write`].
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(|batch| batch.delete(self, key))
+        self.write_one(EntryKind::Delete, key.as_ref(), &[])
     }
 
     /// Gives `key` this `value`; the caller promises that the key is absent. See
-    /// [`Batch::insert`].
+    /// [`Batch::insert`](crate::Batch::insert).
     ///
     /// # Errors
     /// As [`Store::write`].
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(|batch| batch.insert(self, key, value))
+        self.write_one(EntryKind::Insert, key.as_ref(), value.as_ref())
     }
 
     /// Removes `key`; the caller promises that it is present and was inserted once. See
-    /// [`Batch::insert`].
+    /// [`Batch::insert`](crate::Batch::insert).
     ///
     /// # Errors
     /// As [`Store::write`].
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.write_one(|batch| batch.remove(self, key))
+        self.write_one(EntryKind::Remove, key.as_ref(), &[])
     }
 
-    fn write_one(&self, fill: impl FnOnce(&mut Batch)) -> Result<()> {
-        let mut batch = Batch::new();
-        fill(&mut batch);
+    fn write_one(&self, kind: EntryKind, key: &[u8], value: &[u8]) -> Result<()> {
+        let op = Op { space: &self.space, kind, key, value };
         let shared = self.store.shared();
-        shared.write(&batch, shared.options.persist)
+        shared.write(Ops::One(op), shared.options.persist)
     }
 
     /// All entries, from both ends.

@@ -8,7 +8,7 @@ mod snapshot;
 mod store;
 
 pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-pub(crate) use batch::{BatchOp, LoggedOp, decode_batch, encode_batch};
+pub(crate) use batch::{LoggedOp, Op, Ops, decode_batch};
 pub use builder::{Builder, DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode};
 pub(crate) use builder::{Options, bad_policy, check_memtable, check_name};
 pub use iter::Iter;

@@ -1,11 +1,12 @@
 //! The handle of an open store.
 
-use super::{Batch, Builder, Keyspace, KeyspaceOptions, Options, PersistMode, Snapshot};
+use super::{Batch, Builder, Keyspace, KeyspaceOptions, Ops, Options, PersistMode, Snapshot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::recovery;
 use crate::scheduler::Duty;
 use crate::shared::Shared;
 use crate::stats::StoreStats;
+use crate::version::Space;
 use parking_lot::Mutex;
 use std::fmt;
 use std::path::Path;
@@ -151,15 +152,16 @@ impl Store {
     /// `ReadOnly`, `Io`.
     pub fn write(&self, batch: Batch, mode: PersistMode) -> Result<()> {
         let spaces = self.shared().spaces.read();
-        let known = |op: &super::BatchOp| {
-            spaces.get(&op.space.name).is_some_and(|space| Arc::ptr_eq(space, &op.space))
+        let known = |space: &Arc<Space>| {
+            spaces.get(&space.name).is_some_and(|known| Arc::ptr_eq(known, space))
         };
-        if !batch.ops.iter().all(known) {
+        let ops = Ops::Batch(&batch);
+        if !ops.spaces().iter().all(known) {
             let told = "the batch writes to a keyspace of another store";
             return Err(Error::new(ErrorKind::InvalidArgument, told));
         }
         drop(spaces);
-        self.shared().write(&batch, mode)
+        self.shared().write(ops, mode)
     }
 
     /// Makes everything written so far survive as far as `mode` says.

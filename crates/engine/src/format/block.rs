@@ -21,6 +21,9 @@ use std::ops::Range;
 const TAIL_BYTES: usize = 12;
 const RESTART_BYTES: usize = 4;
 
+/// Restart points that a search touches first, at most.
+const RESTARTS_TOUCHED: usize = 8;
+
 /// A data block that passed its checksum. Cheap to clone: the bytes are shared.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
@@ -96,7 +99,8 @@ impl Trail {
     pub(crate) fn pop(&mut self, key: &mut Vec<u8>) -> Option<Slot> {
         let (slot, key_start) = self.slots.pop()?;
         key.clear();
-        key.extend(self.keys.drain(key_start..));
+        key.extend_from_slice(self.keys.get(key_start..).unwrap_or_default());
+        self.keys.truncate(key_start);
         Some(slot)
     }
 }
@@ -304,6 +308,7 @@ impl Block {
     /// The last restart point whose key is below `target`, or the first of all. Not the last with
     /// the target itself: versions of it may lie in front of that one.
     fn restart_below(&self, target: &[u8]) -> Result<usize, Damage> {
+        self.touch_restarts();
         let after = self.partition_restarts(|restart| {
             let slot = self.slot(restart)?;
             if slot.shared() != 0 {
@@ -312,6 +317,20 @@ impl Block {
             Ok(self.suffix(&slot) < target)
         })?;
         self.restart(after.saturating_sub(1))
+    }
+
+    /// Loads a byte of each restart point, if they are few. A block that is searched lies in main
+    /// memory as a rule: these loads go on side by side, those of the search one after the other.
+    fn touch_restarts(&self) {
+        if self.restarts > RESTARTS_TOUCHED {
+            return;
+        }
+        let offsets = self.payload.get(self.entries_end..).unwrap_or_default();
+        let offsets = offsets.as_chunks::<RESTART_BYTES>().0.iter().take(self.restarts);
+        let byte = |offset: &[u8; RESTART_BYTES]| {
+            self.payload.get(u32::from_le_bytes(*offset) as usize).copied().unwrap_or_default()
+        };
+        std::hint::black_box(offsets.fold(0, |all, offset| all ^ byte(offset)));
     }
 
     /// How many restart points, from the first on, are `low`.

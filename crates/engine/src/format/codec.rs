@@ -89,7 +89,7 @@ pub(crate) fn key_prefix(key: &[u8]) -> u64 {
         return u64::from_be_bytes(*first);
     }
     let mut padded = [0; 8];
-    padded.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    padded.iter_mut().zip(key).for_each(|(place, byte)| *place = *byte);
     u64::from_be_bytes(padded)
 }
 

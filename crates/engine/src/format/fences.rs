@@ -52,6 +52,9 @@ impl FencesBuilder {
     }
 }
 
+/// From one of the numbers that are searched first to the next.
+const TOP_STEP: usize = 16;
+
 /// The fences of a table in memory: searched where they lie, without decoding or allocation.
 ///
 /// A search goes by numbers first: eight bytes of each fence behind those that all of them begin
@@ -63,6 +66,8 @@ pub(crate) struct Fences {
     shared: Box<[u8]>,
     /// The number of each fence but the first.
     prefixes: Box<[u64]>,
+    /// Every sixteenth of them, from the first on: few enough to stay in a near cache.
+    tops: Box<[u64]>,
     /// All fence keys, one behind the other.
     keys: Box<[u8]>,
     /// Where in `keys` each starts, and the end of the last.
@@ -112,6 +117,7 @@ impl Fences {
         let mut fences = Fences {
             shared: Box::default(),
             prefixes: Box::default(),
+            tops: Box::default(),
             keys: keys.into(),
             key_starts: key_starts.into(),
             block_starts: block_starts.into(),
@@ -127,9 +133,9 @@ impl Fences {
             common_prefix_bytes(first, self.key(index)).min(bytes)
         });
         let rest = |index| self.key(index).get(shared_bytes..).unwrap_or_default();
-        let prefixes = (1..self.len()).map(|index| key_prefix(rest(index))).collect();
-        let shared = first.get(..shared_bytes).unwrap_or_default().into();
-        (self.prefixes, self.shared) = (prefixes, shared);
+        self.prefixes = (1..self.len()).map(|index| key_prefix(rest(index))).collect();
+        self.tops = self.prefixes.iter().copied().step_by(TOP_STEP).collect();
+        self.shared = self.key(1).get(..shared_bytes).unwrap_or_default().into();
     }
 
     /// How many blocks there are: at least one.
@@ -187,9 +193,8 @@ impl Fences {
         }
         let number = key_prefix(key.get(common..).unwrap_or_default());
         // Fence `i` has the number at `i - 1`.
-        let below = self.prefixes.partition_point(|prefix| *prefix < number);
-        let from = 1 + below;
-        let rest = self.prefixes.get(below..).unwrap_or_default();
+        let from = 1 + self.prefixes_below(number);
+        let rest = self.prefixes.get(from - 1..).unwrap_or_default();
         let ties = match rest.first() {
             Some(prefix) if *prefix == number => rest.partition_point(|prefix| *prefix == number),
             _ => 0,
@@ -205,5 +210,14 @@ impl Fences {
         }
         // Nothing is below the empty key, not even the first fence.
         if key.is_empty() { 0 } else { range.start }
+    }
+
+    /// How many numbers are below `number`.
+    fn prefixes_below(&self, number: u64) -> usize {
+        let tops = self.tops.partition_point(|top| *top < number);
+        let from = tops.saturating_sub(1) * TOP_STEP;
+        let upto = self.prefixes.len().min(from + TOP_STEP);
+        let stretch = self.prefixes.get(from..upto).unwrap_or_default();
+        from + stretch.partition_point(|prefix| *prefix < number)
     }
 }

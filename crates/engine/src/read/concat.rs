@@ -103,6 +103,8 @@ impl<P: Parts> ConcatCursor<P> {
             None => {
                 self.cursors.truncate(CURSORS_MAX - 1);
                 let cursor = self.parts.open(index)?;
+                // Most walks need one.
+                self.cursors.reserve_exact(1);
                 self.cursors.insert(0, (source, cursor));
             }
         }

@@ -188,6 +188,9 @@ impl Parts for RunParts {
     }
 
     fn enter(&self, index: usize, cursor: &mut TableCursor) {
+        if !self.part(index).cut && self.range.is_all() {
+            return cursor.keep_within(KeyRange::ALL);
+        }
         let range = &self.part(index).range;
         cursor.keep_within(if self.is_outer(index) {
             range.intersection(&self.range)

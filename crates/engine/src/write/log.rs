@@ -11,17 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Shared {
-    /// Appends `record`, to a new log file where the current one is full.
+    /// Appends the record that consists of `parts`, to a new log file where the current one is full.
     ///
     /// # Errors
     /// `Full` or `Io` where no new file could be made: nothing has been written. After any other
     /// error the store is poisoned.
-    pub(super) fn append_record(&self, writer: &mut Writer, record: &[u8]) -> Result<()> {
-        if !writer.wal.room(record.len()) {
-            self.next_log(writer, record.len())?;
+    pub(super) fn append_record(&self, writer: &mut Writer, parts: &[&[u8]]) -> Result<()> {
+        let record_bytes = parts.iter().map(|part| part.len()).sum();
+        if !writer.wal.room(record_bytes) {
+            self.next_log(writer, record_bytes)?;
         }
         let before = writer.wal.bytes();
-        if let Err(error) = writer.wal.append(&[record]) {
+        if let Err(error) = writer.wal.append(parts) {
             self.poison();
             return Err(error);
         }

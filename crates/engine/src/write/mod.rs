@@ -12,7 +12,7 @@ mod gate;
 mod log;
 
 use crate::cursor::EntryRef;
-use crate::db::{Batch, PersistMode, encode_batch};
+use crate::db::{Op, Ops, PersistMode};
 use crate::env::SyncReach;
 use crate::error::Result;
 use crate::event::Event;
@@ -26,25 +26,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Shared {
-    /// Writes `batch`.
-    pub(crate) fn write(&self, batch: &Batch, mode: PersistMode) -> Result<()> {
+    /// Writes `ops`.
+    pub(crate) fn write(&self, ops: Ops<'_>, mode: PersistMode) -> Result<()> {
         self.check_writable()?;
-        batch.check()?;
-        if batch.is_empty() {
+        ops.check()?;
+        if ops.len() == 0 {
             return Ok(());
         }
-        for space in touched(batch) {
-            self.hold_back(space, batch.bytes as u64)?;
+        for space in ops.spaces() {
+            self.hold_back(space, ops.bytes() as u64)?;
         }
         let mut guard = self.writer.lock();
         let writer = guard.as_mut().ok_or_else(read_only)?;
         self.check_writable()?;
         let first = SeqNo(writer.next_seq);
-        self.log_batch(writer, first, batch)?;
-        self.insert(writer, first, batch);
-        writer.next_seq += batch.len() as u64;
+        self.log(writer, first, ops)?;
+        self.insert(writer, first, ops);
+        writer.next_seq += ops.len() as u64;
         self.visible.store(writer.next_seq - 1, Ordering::SeqCst);
-        self.seal_full(writer, batch);
+        self.seal_full(writer, ops.spaces());
         let logs = if mode == PersistMode::Buffer { Vec::new() } else { writer.logs_to_sync() };
         drop(guard);
         self.sync_for(mode, &logs)
@@ -73,39 +73,40 @@ impl Shared {
         Ok(())
     }
 
-    /// Appends the record of `batch` to the log.
-    fn log_batch(&self, writer: &mut Writer, first: SeqNo, batch: &Batch) -> Result<()> {
-        let mut record = std::mem::take(&mut writer.buffer);
-        encode_batch(&mut record, first, &batch.ops);
-        let appended = self.append_record(writer, &record);
-        if record.capacity() <= 1 << 20 {
-            writer.buffer = record;
-        }
+    /// Appends the record of `ops` to the log.
+    fn log(&self, writer: &mut Writer, first: SeqNo, ops: Ops<'_>) -> Result<()> {
+        let mut buffer = std::mem::take(&mut writer.buffer);
+        let appended =
+            ops.with_record(first, &mut buffer, |parts| self.append_record(writer, parts));
+        writer.buffer = buffer;
         appended?;
         add(&self.counts.batches, 1);
-        add(&self.counts.entries_written, batch.len() as u64);
-        add(&self.counts.user_bytes, batch.bytes as u64);
+        add(&self.counts.entries_written, ops.len() as u64);
+        add(&self.counts.user_bytes, ops.bytes() as u64);
         Ok(())
     }
 
-    fn insert(&self, writer: &Writer, first: SeqNo, batch: &Batch) {
+    fn insert(&self, writer: &Writer, first: SeqNo, ops: Ops<'_>) {
         let keep = KeepFrom(self.snapshots.keep_from(&self.visible));
-        let mut seq = first;
-        for op in &batch.ops {
-            let mut core = op.space.core.lock();
-            core.active_log.get_or_insert(writer.wal_number);
-            let memtable = Arc::clone(&core.active);
-            drop(core);
-            let entry = EntryRef { key: &op.key, seq, kind: op.kind, value: &op.value };
-            memtable.insert(entry, keep);
-            seq.0 += 1;
+        let mut active: Option<(&Arc<Space>, Arc<Memtable>)> = None;
+        for (seq, op) in (first.0..).zip(ops.iter()) {
+            let (_, memtable) = match &active {
+                Some(known) if Arc::ptr_eq(known.0, op.space) => known,
+                _ => {
+                    let mut core = op.space.core.lock();
+                    core.active_log.get_or_insert(writer.wal_number);
+                    active.insert((op.space, Arc::clone(&core.active)))
+                }
+            };
+            let Op { kind, key, value, .. } = op;
+            memtable.insert(EntryRef { key, seq: SeqNo(seq), kind, value }, keep);
         }
     }
 
-    /// Seals the memtables that `batch` has filled, and has them flushed.
-    fn seal_full(&self, writer: &mut Writer, batch: &Batch) {
+    /// Seals those memtables of `spaces` that are full, and has them flushed.
+    fn seal_full(&self, writer: &mut Writer, spaces: &[Arc<Space>]) {
         let mut sealed = false;
-        for space in touched(batch) {
+        for space in spaces {
             let mut core = space.core.lock();
             if core.active.is_full(core.policy.seal_bytes(&core.view)) {
                 self.seal(space, &mut core);
@@ -172,15 +173,4 @@ impl Shared {
         let writes = core.writes_of(&old).map_or(writes, |older| writes.with(older));
         core.replace_memory(&old, Replacement { folded, writes, place: AddPlace::Memory });
     }
-}
-
-/// The keyspaces that `batch` writes to, each once.
-fn touched(batch: &Batch) -> impl Iterator<Item = &Arc<Space>> {
-    batch.ops.iter().enumerate().filter_map(|(index, op)| {
-        let earlier = &batch.ops[..index];
-        // Most batches are of one keyspace: the neighbour is enough to tell.
-        let seen = earlier.last().is_some_and(|last| Arc::ptr_eq(&last.space, &op.space))
-            || earlier.iter().any(|other| Arc::ptr_eq(&other.space, &op.space));
-        (!seen).then_some(&op.space)
-    })
 }
