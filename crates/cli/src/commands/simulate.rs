@@ -8,7 +8,7 @@ use crate::output::{Output, print_json};
 use crate::specs;
 use crate::table::{cost, percent, short, table};
 use lsmith_lab::{Content, Progress, Simulated, simulate as simulate_in_lab};
-use lsmith_sim::{FluidWorkload, KeyedWorkload};
+use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::SpecError;
 use lsmith_tree::Tree;
 use lsmith_workload::Workload;
@@ -38,7 +38,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             Content::Keyed(&keyed)
         }
         "fluid" => {
-            fluid = FluidWorkload::new(&workload(args)?).map_err(bad_argument)?;
+            fluid = FluidWorkload::new(&workload(args)?).map_err(refusal)?;
             Content::Fluid(&fluid)
         }
         other => {
@@ -63,7 +63,8 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             bars.advance(done);
         }
     };
-    let simulated = simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_rest)?;
+    let simulated =
+        simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_rest).map_err(refusal)?;
     drop(bars);
     printed?;
     let sealed = simulated.report.costs.sealed;
@@ -75,6 +76,14 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     }
     output.line(shown(&simulated))?;
     Ok(output.finish()?)
+}
+
+/// A workload of which there are no expected sizes is a bad argument; all else is a failure.
+fn refusal(error: SimError) -> anyhow::Error {
+    match error {
+        SimError::NotFluid { .. } => bad_argument(error),
+        _ => error.into(),
+    }
 }
 
 fn workload(args: &SimulateArgs) -> anyhow::Result<Workload> {

@@ -21,11 +21,10 @@ fn unknown_names_are_told_with_the_nearest_known() {
     bad(&["compare", "--workload", "load(kys=5)"], "did you mean `keys`?");
     bad(&["compare", "--workload", "load(order=hash)"], "did you mean `hashed`?");
     bad(&["simulate", "--policy", "none", "--flushes", "1", "--content", "kyed"], "`keyed`?");
-    let sorted = "load(keys=1k, order=sequential)";
-    let fluid = ["--content", "fluid", "--workload", sorted];
+    let near = ["--content", "fluid", "--workload", "trace(../workload/data/small-trace.csv)"];
     bad(
-        &[&["simulate", "--policy", "none", "--flushes", "1"], &fluid[..]].concat(),
-        "expected sizes",
+        &[&["simulate", "--policy", "choose_best", "--flushes", "1"], &near[..]].concat(),
+        "no expected sizes",
     );
     bad(&["db", "somewhere", "gett", "key"], "did you mean `get`?");
     bad(&["db", "somewhere", "policy", "binomal"], "did you mean `binomial`?");
