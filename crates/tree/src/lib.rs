@@ -41,7 +41,7 @@ pub use edit::{AddPlace, Addition, BlockCounts, EditError, Outcome, TreeEdit, ap
 pub use entry::{EntryKind, SeqNo, logical_bytes};
 pub use key::{Key, key_after};
 pub use level::{Counters, Level};
-pub use memo::{Memo, MemoChange};
+pub use memo::{Memo, MemoChange, MemoName};
 pub use plan::{Input, MergePlan, Mode, Place, Reason, Reuse};
 pub use range::KeyRange;
 pub use run::{KnotId, Run, RunId};

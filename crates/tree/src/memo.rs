@@ -1,24 +1,29 @@
 //! The memo: a small map of text to text, the only memory of a policy.
 
+use std::borrow::Cow;
+
 /// What a policy has noted, kept in the tree and so in the manifest. Sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memo {
-    entries: Vec<(String, String)>,
+    entries: Vec<(MemoName, String)>,
 }
 
+/// The name of a note. Most policies have fixed ones, which cost nothing to hand on.
+pub type MemoName = Cow<'static, str>;
+
 /// One change of a memo: the name, and its new text or `None` to forget it.
-pub type MemoChange = (String, Option<String>);
+pub type MemoChange = (MemoName, Option<String>);
 
 impl Memo {
     /// The text noted under `name`.
     pub fn text(&self, name: &str) -> Option<&str> {
-        let index = self.entries.binary_search_by(|(key, _)| key.as_str().cmp(name)).ok()?;
+        let index = self.entries.binary_search_by(|(key, _)| key.as_ref().cmp(name)).ok()?;
         Some(&self.entries[index].1)
     }
 
     /// All notes, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.entries.iter().map(|(name, text)| (name.as_str(), text.as_str()))
+        self.entries.iter().map(|(name, text)| (name.as_ref(), text.as_str()))
     }
 
     /// Whether nothing is noted.

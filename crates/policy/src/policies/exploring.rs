@@ -169,7 +169,7 @@ impl MergePolicy for Exploring {
         let numbers = [stack.len() as u64, self.k, window.len() as u64];
         let mut plan =
             stack.merge(window.from, window.upto, self.eager, Reason::new(text, numbers))?;
-        plan.memo.push((MERGED_AT.to_string(), Some(stack.flushes().to_string())));
+        plan.memo.push((MERGED_AT.into(), Some(stack.flushes().to_string())));
         Some(plan)
     }
 

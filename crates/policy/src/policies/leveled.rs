@@ -29,6 +29,8 @@ pub struct Leveled {
     level0_runs: u64,
     pick: Pick,
     table_bytes: Option<u64>,
+    /// Tables that each level may hold, level 0 first; capacities are asked for at every step.
+    tables: [f64; LEVELS_MAX],
 }
 
 /// A source of pieces and the run below that takes them.
@@ -75,6 +77,7 @@ impl Leveled {
             }
             Ok(Arc::new(Leveled {
                 ratio,
+                tables: std::array::from_fn(|level| ratio.powi(level as i32)),
                 level0_runs: params.count("l0", 2, 1..=1000)?,
                 pick: Pick::read(params)?,
                 table_bytes: match auto {
@@ -91,7 +94,7 @@ impl Leveled {
 
     /// Bytes that level `level` may hold, 1 and below.
     fn capacity(&self, view: &TreeView, level: usize) -> f64 {
-        self.table(view) as f64 * self.ratio.powi(level as i32)
+        self.table(view) as f64 * self.tables[level]
     }
 
     /// The level's bytes less those that are on their way down.
@@ -182,7 +185,7 @@ impl Leveled {
         let mut memo = Vec::new();
         if self.pick == Pick::RoundRobin {
             let end = piece.end.clone().unwrap_or_default();
-            memo.push((cursor_name(descent.from), Some(display_key(&end).to_string())));
+            memo.push((cursor_name(descent.from).into(), Some(display_key(&end).to_string())));
         }
         MergePlan {
             mode: if overlap.is_empty() { Mode::Move } else { Mode::Merge },

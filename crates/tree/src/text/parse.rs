@@ -203,7 +203,7 @@ fn counters(line: &mut Scanner<'_>) -> Result<(usize, Counters)> {
 fn note(line: &mut Scanner<'_>) -> Result<MemoChange> {
     let name = line.text("the name of a note")?;
     line.want("=")?;
-    Ok((name, Some(line.text("the text of a note")?)))
+    Ok((name.into(), Some(line.text("the text of a note")?)))
 }
 
 impl FromStr for MergePlan {
@@ -263,7 +263,7 @@ fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
         } else if line.eat_word("note") {
             plan.memo.push(note(line)?);
         } else if line.eat_word("forget") {
-            plan.memo.push((line.text("the name of a note")?, None));
+            plan.memo.push((line.text("the name of a note")?.into(), None));
         } else {
             return Err(line.expected("`cut`, `reuse`, `note` or `forget`"));
         }
@@ -376,7 +376,7 @@ fn edit_line(line: &mut Scanner<'_>, edit: &mut TreeEdit) -> Result<()> {
     } else if line.eat_word("note") {
         edit.memo.push(note(line)?);
     } else if line.eat_word("forget") {
-        edit.memo.push((line.text("the name of a note")?, None));
+        edit.memo.push((line.text("the name of a note")?.into(), None));
     } else {
         return Err(line.expected("`take`, `add`, `count`, `note` or `forget`"));
     }

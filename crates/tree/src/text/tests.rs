@@ -69,7 +69,7 @@ fn tree() -> impl Strategy<Value = Tree> {
             let run = tree.next_run();
             let add = vec![Addition { run, place, knot, slices: renamed.collect() }];
             let counters = vec![(levels, Counters { merges: 1, slack: 9, ..Counters::default() })];
-            let memo = vec![("note".to_string(), Some(note.clone()))];
+            let memo = vec![("note".into(), Some(note.clone()))];
             let edit = TreeEdit { add, counters, memo, flushes: 1, flushed, ..TreeEdit::default() };
             assert_eq!(edit.to_string().parse(), Ok(edit.clone()), "{edit}");
             apply(&mut tree, &edit).unwrap();

@@ -123,7 +123,7 @@ impl LevelDb {
             mode: if overlap.is_empty() { Mode::Move } else { Mode::Merge },
             cut_bytes: Some(self.table_bytes),
             reuse: None,
-            memo: vec![(cursor_name(level), Some(display_key(&end).to_string()))],
+            memo: vec![(cursor_name(level).into(), Some(display_key(&end).to_string()))],
             reason: Reason::new(
                 "level {} holds {} bytes of {}",
                 [level as u64, run.bytes(), allowed],

@@ -204,7 +204,7 @@ impl Partial {
         if view.memo(name) == Some(&stamp) {
             return None;
         }
-        Some(MergePlan { memo: vec![(name.to_string(), Some(stamp))], ..plan })
+        Some(MergePlan { memo: vec![(name.into(), Some(stamp))], ..plan })
     }
 
     /// How a merge of `rate` of a level into the run `target` minds blocks.
@@ -264,7 +264,7 @@ impl Partial {
         let from = if from < blocks.len() { from } else { 0 };
         let window = blocks.window(from, self.window_blocks(view, overflow.level()));
         let last = window.range.end.clone().unwrap_or_default();
-        let memo = (name, Some(display_key(&last).to_string()));
+        let memo = (name.into(), Some(display_key(&last).to_string()));
         self.merge_window(view, overflow, &window.range, Some(memo))
     }
 

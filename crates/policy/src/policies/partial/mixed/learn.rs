@@ -42,7 +42,7 @@ mod tests;
 pub(super) use search::Search;
 
 use explain::per_megabyte;
-use lsmith_tree::{LevelId, MemoChange, MergePlan, Place, TreeView};
+use lsmith_tree::{LevelId, MemoChange, MemoName, MergePlan, Place, TreeView};
 use search::{GRID, Trial};
 use std::cmp::Ordering;
 use step::Step;
@@ -195,7 +195,7 @@ impl<'a> Lesson<'a> {
     fn begin_again(&self, why: String) -> Vec<MemoChange> {
         let mut notes = self.enter(Step::Watch, None);
         let why = note("relearn", why);
-        notes.extend([watched(self.bottom_now()), why, ("last_cycle".to_string(), None)]);
+        notes.extend([watched(self.bottom_now()), why, ("last_cycle".into(), None)]);
         notes
     }
 
@@ -250,7 +250,7 @@ impl<'a> Lesson<'a> {
     }
 
     fn enter(&self, step: Step, meter: Option<Meter>) -> Vec<MemoChange> {
-        vec![note("learn", step.to_string()), ("learn_at".to_string(), meter.map(Meter::text))]
+        vec![note("learn", step.to_string()), ("learn_at".into(), meter.map(Meter::text))]
     }
 
     fn learned_now(&self, cost: Option<u64>) -> MemoChange {
@@ -279,7 +279,7 @@ impl<'a> Lesson<'a> {
             trial.setting = setting;
             return self.enter(Step::Tau { level, trial }, Some(now));
         }
-        let mut notes = vec![note(&format!("tau_{level}"), trial.best().to_string())];
+        let mut notes = vec![note(format!("tau_{level}"), trial.best().to_string())];
         notes.extend(self.begin(level + 1));
         notes
     }
@@ -380,8 +380,8 @@ fn strays(cost: u64, known: u64) -> Ordering {
     }
 }
 
-fn note(name: &str, text: String) -> MemoChange {
-    (name.to_string(), Some(text))
+fn note(name: impl Into<MemoName>, text: String) -> MemoChange {
+    (name.into(), Some(text))
 }
 
 fn watched([height, moved, blocks]: [u64; 3]) -> MemoChange {
