@@ -92,6 +92,7 @@ pub struct Stack {
 
 impl Stack {
     /// Reads the tree of `view`.
+    #[inline]
     pub fn of(view: &TreeView) -> Stack {
         let tree = &view.tree;
         let (arriving, leaving) = arriving(view);

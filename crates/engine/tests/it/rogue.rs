@@ -100,7 +100,7 @@ fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
     };
     let mode = if dice.chance(20) { Mode::Move } else { Mode::Merge };
     let cut_bytes = dice.chance(70).then(|| dice.below(3000) as u64);
-    let memo = vec![("throw".to_string(), dice.chance(50).then(|| dice.number().to_string()))];
+    let memo = vec![("throw".into(), dice.chance(50).then(|| dice.number().to_string()))];
     let reason = Reason::new("thrown", [0; 3]);
     MergePlan { inputs, place, mode, cut_bytes, reuse: None, memo, reason }
 }

@@ -115,9 +115,14 @@ impl Leveled {
     /// Where pieces must go down now, deepest level first, so that there is room when the levels
     /// above need it.
     fn descents<'a>(&'a self, view: &'a TreeView) -> impl Iterator<Item = Descent<'a>> {
-        let levels = view.tree.levels().len();
-        (0..levels).rev().filter_map(move |level| {
-            let runs = view.tree.levels()[level].runs();
+        let levels = view.tree.levels().iter().enumerate();
+        levels.rev().filter_map(move |(level, here)| {
+            let runs = here.runs();
+            // Asked of each level at each step, so the mostly only answer comes first.
+            let is_settled = runs.len() <= 1 && level > 0;
+            if is_settled && here.bytes() as f64 <= self.capacity(view, level) {
+                return None;
+            }
             let (last, newer) = runs.split_last()?;
             if level > 0
                 && let Some(source) = newer.last()
