@@ -79,6 +79,13 @@ pub struct Addition {
     pub slices: Vec<Slice>,
 }
 
+impl Addition {
+    /// The slices, for their last user.
+    fn take(&mut self) -> Vec<Slice> {
+        std::mem::take(&mut self.slices)
+    }
+}
+
 /// One atomic change of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeEdit {
@@ -309,7 +316,7 @@ impl TreeEdit {
         replace(tree, self);
         for addition in self.add.iter_mut().filter(|addition| !addition.slices.is_empty()) {
             let (level, index) = tree.find_mut(addition.run).expect("checked by fits");
-            level.change(index, |run| run.insert(std::mem::take(&mut addition.slices)));
+            level.change(index, |run| run.insert(addition.take()));
         }
         self.clear();
         debug_assert_eq!(crate::check_tree(tree), Ok(()));
@@ -342,9 +349,12 @@ fn replace(tree: &mut Tree, edit: &mut TreeEdit) {
         }
         let is_last = !edit.remove[at + 1..].iter().any(|later| later.run == input.run);
         level.change(index, |run| {
-            run.remove(&input.range);
+            let is_inside =
+                |addition: &&mut Addition| is_last && input.range.covers(&hull(&addition.slices));
+            let inside = added.next_if(is_inside);
+            run.replace(&input.range, inside.map(Addition::take).unwrap_or_default());
             if is_last {
-                added.for_each(|addition| run.insert(std::mem::take(&mut addition.slices)));
+                added.for_each(|addition| run.insert(addition.take()));
             }
         });
         if !is_target && level.runs()[index].slices().is_empty() {
@@ -407,8 +417,7 @@ fn keeps(tree: &Tree, edit: &TreeEdit, run: RunId, range: &KeyRange) -> Result<b
 }
 
 fn add_run(tree: &mut Tree, addition: &mut Addition) {
-    let slices = std::mem::take(&mut addition.slices);
-    let run = Run::new(addition.run, slices).in_knot(addition.knot);
+    let run = Run::new(addition.run, addition.take()).in_knot(addition.knot);
     let (level, index): (&mut Level, usize) = match addition.place {
         AddPlace::Memory => (&mut tree.memory, 0),
         AddPlace::Top(level) => (tree.level_mut(level), 0),

@@ -137,6 +137,7 @@ impl Level {
         let run = Arc::make_mut(&mut self.runs[index]);
         self.bytes -= run.bytes();
         change(run);
+        debug_assert!(run.adds_up(), "{run}");
         self.bytes += run.bytes();
     }
 

@@ -4,6 +4,7 @@ use crate::key::{Key, key_after};
 use crate::range::{KeyRange, cmp_ends};
 use crate::slice::{Cell, Size, Slice};
 use std::fmt;
+use std::ops::Range;
 
 /// Names a run. Never used twice in the life of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +35,8 @@ pub struct Run {
     slices: Vec<Slice>,
     size: Size,
     cells: u64,
+    /// Cells up to the end of each slice; empty where each slice is one cell, or is the only one.
+    cells_upto: Vec<usize>,
 }
 
 impl Run {
@@ -42,7 +45,67 @@ impl Run {
     pub fn new(id: RunId, slices: Vec<Slice>) -> Run {
         let size = slices.iter().map(Slice::size).sum();
         let cells = slices.iter().map(Slice::cell_count).sum();
-        Run { id, knot: None, slices, size, cells }
+        let mut run = Run { id, knot: None, slices, size, cells, cells_upto: Vec::new() };
+        run.count_cells();
+        run
+    }
+
+    /// Counts cells anew.
+    fn count_cells(&mut self) {
+        self.cells_upto.clear();
+        if self.has_counts() {
+            let mut sum = 0;
+            self.cells_upto.extend(self.slices.iter().map(|slice| {
+                sum += slice.cell_count() as usize;
+                sum
+            }));
+        }
+    }
+
+    /// Whether all that is kept about the slices is so.
+    pub(crate) fn adds_up(&self) -> bool {
+        let size: Size = self.slices.iter().map(Slice::size).sum();
+        let cells: u64 = self.slices.iter().map(Slice::cell_count).sum();
+        let mut sum = 0;
+        let mut counts = self.slices.iter().map(|slice| {
+            sum += slice.cell_count() as usize;
+            sum
+        });
+        let counted = match self.has_counts() {
+            true => counts.eq(self.cells_upto.iter().copied()),
+            false => self.cells_upto.is_empty(),
+        };
+        size == self.size && cells == self.cells && counted
+    }
+
+    /// Whether cells are counted slice by slice.
+    fn has_counts(&self) -> bool {
+        self.slices.len() > 1 && self.cells != self.slices.len() as u64
+    }
+
+    /// Puts `slices` in the place of those with these indexes; sizes are for the caller to bring
+    /// up to date before.
+    fn splice(&mut self, indexes: Range<usize>, slices: impl IntoIterator<Item = Slice>) {
+        let counted = self.cells_upto.len() == self.slices.len() && self.slices.len() > 1;
+        let (from, before) = (indexes.start, self.slices.len());
+        let gone = indexes.len();
+        self.slices.splice(indexes.clone(), slices);
+        if !counted || !self.has_counts() {
+            return self.count_cells();
+        }
+        let new = from..self.slices.len() + gone - before + from;
+        let mut sum = from.checked_sub(1).map_or(0, |last| self.cells_upto[last]);
+        let old = indexes.end.checked_sub(1).map_or(0, |last| self.cells_upto[last]);
+        let counts = self.slices[new.clone()].iter().map(|slice| {
+            sum += slice.cell_count() as usize;
+            sum
+        });
+        let counts: Vec<usize> = counts.collect();
+        self.cells_upto.splice(indexes, counts);
+        // What it was at the end of the last of them before is `sum` now.
+        for upto in &mut self.cells_upto[new.end..] {
+            *upto = *upto + sum - old;
+        }
     }
 
     /// The same run as a member of `knot`.
@@ -76,6 +139,26 @@ impl Run {
     /// each.
     pub fn cell_count(&self) -> u64 {
         self.cells
+    }
+
+    /// How many cells lie in the slices before the one with this index.
+    pub fn cells_before(&self, slice: usize) -> usize {
+        match self.cells_upto.is_empty() {
+            true => slice,
+            false => slice.checked_sub(1).map_or(0, |last| self.cells_upto[last]),
+        }
+    }
+
+    /// The index of the slice that a cell is in, and the index of the cell there.
+    pub fn slice_of_cell(&self, cell: usize) -> (usize, usize) {
+        if self.slices.len() == 1 {
+            return (0, cell);
+        }
+        let slice = match self.cells_upto.is_empty() {
+            true => cell,
+            false => self.cells_upto.partition_point(|upto| *upto <= cell),
+        };
+        (slice, cell - self.cells_before(slice))
     }
 
     /// The cells of all slices, in key order.
@@ -114,7 +197,7 @@ impl Run {
     }
 
     /// The indexes of the slices that share a key with `range`.
-    fn overlap(&self, range: &KeyRange) -> std::ops::Range<usize> {
+    fn overlap(&self, range: &KeyRange) -> Range<usize> {
         if range.is_all() {
             return 0..self.slices.len();
         }
@@ -157,27 +240,28 @@ impl Run {
         }
     }
 
-    /// Cuts `range` out of the run: whole slices go, edge slices become smaller.
-    pub(crate) fn remove(&mut self, range: &KeyRange) {
+    /// Cuts `range` out of the run, so that whole slices go and edge slices become smaller, and
+    /// puts `slices`, which lie within it in key order, into the gap: both at once, since all that
+    /// lies behind moves.
+    pub(crate) fn replace(&mut self, range: &KeyRange, slices: Vec<Slice>) {
         if self.lies_within(range) {
-            self.slices.clear();
-            self.size = Size::default();
-            self.cells = 0;
+            *self = Run::new(self.id, slices).in_knot(self.knot);
             return;
         }
         let overlap = self.overlap(range);
         let (from, upto) = (overlap.start, overlap.end);
         if overlap.is_empty() {
-            return;
+            return self.insert(slices);
         }
         let left = self.slices[from].range().without(range)[0].clone();
         let right = self.slices[upto - 1].range().without(range)[1].clone();
         let edges = [self.slices[from].clip(&left), self.slices[upto - 1].clip(&right)];
         let gone: Size = self.slices[from..upto].iter().map(Slice::size).sum();
-        let kept: Size = edges.iter().flatten().map(Slice::size).sum();
+        let kept: Size = edges.iter().flatten().chain(&slices).map(Slice::size).sum();
         self.cells -= self.slices[from..upto].iter().map(Slice::cell_count).sum::<u64>();
-        self.cells += edges.iter().flatten().map(Slice::cell_count).sum::<u64>();
-        self.slices.splice(from..upto, edges.into_iter().flatten());
+        self.cells += edges.iter().flatten().chain(&slices).map(Slice::cell_count).sum::<u64>();
+        let [left, right] = edges;
+        self.splice(from..upto, left.into_iter().chain(slices).chain(right));
         self.size -= gone;
         self.size += kept;
     }
@@ -193,6 +277,34 @@ impl Run {
         let at = self.slices.partition_point(|s| s.range().start < *start);
         self.size += slices.iter().map(Slice::size).sum::<Size>();
         self.cells += slices.iter().map(Slice::cell_count).sum::<u64>();
-        self.slices.splice(at..at, slices);
+        self.splice(at..at, slices);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Tree;
+
+    #[test]
+    fn cells_are_found_in_their_slices() {
+        let text = "tree\nL0 r1[t1:a..c 9B {b 4B}, t2:c..d 9B, t3:e..z 9B {f 1B, g 2B}]";
+        for (text, cells) in [
+            (text, vec![(0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (2, 2)]),
+            ("tree\nL0 r1[t1:a..c 9B, t2:c..d 9B]", vec![(0, 0), (1, 0)]),
+            ("tree\nL0 r1[t3:e..z 9B {f 1B, g 2B}]", vec![(0, 0), (0, 1), (0, 2)]),
+        ] {
+            let tree: Tree = text.parse().expect(text);
+            let run = &tree.levels()[0].runs()[0];
+            let found: Vec<_> = (0..run.cell_count() as usize)
+                .map(|cell| run.slice_of_cell(cell))
+                .inspect(|(slice, _)| assert!(run.slices().len() > *slice))
+                .collect();
+            assert_eq!(found, cells);
+            let starts = cells.iter().enumerate().filter(|(_, (_, cell))| *cell == 0);
+            for (index, (slice, _)) in starts {
+                assert_eq!(run.cells_before(*slice), index, "{text}");
+            }
+        }
     }
 }

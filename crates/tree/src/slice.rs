@@ -14,7 +14,7 @@ use crate::key::Key;
 use crate::range::{KeyRange, cmp_ends};
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Range, Sub, SubAssign};
 use std::sync::Arc;
 
 /// Names a table, on disk or in memory. Never used twice in the life of a tree.
@@ -152,7 +152,7 @@ impl Table {
     }
 
     /// The indexes of the profile points that lie inside `range`, not on its start.
-    fn points_inside(&self, range: &KeyRange) -> std::ops::Range<usize> {
+    fn points_inside(&self, range: &KeyRange) -> Range<usize> {
         let from = self.profile.partition_point(|point| point.key <= range.start);
         let upto = match &range.end {
             Some(end) => self.profile.partition_point(|point| point.key < *end),
@@ -209,6 +209,31 @@ impl Slice {
         Slice { range: table.range.clone(), size: table.size, cells, first_point, table }
     }
 
+    /// The part of `table` that is these of its cells, at least one: what [`clip`](Slice::clip)
+    /// gives for their keys, without a search. A part that ends at a profile point ends where the
+    /// table is known to hold nothing up to it.
+    ///
+    /// # Panics
+    /// There are fewer cells, or a profile point lies on the start of the table.
+    pub fn of_cells(table: Arc<Table>, cells: Range<usize>) -> Slice {
+        let first = cells.start.checked_sub(1).map(|point| &table.profile[point]);
+        let last = table.profile.get(cells.end - 1);
+        let start = first.map_or(&table.range.start, |point| &point.key).clone();
+        let end = match last {
+            Some(point) => Some(point.after.as_ref().unwrap_or(&point.key).clone()),
+            None => table.range.end.clone(),
+        };
+        let below = first.map_or(Size::default(), |point| point.below);
+        let upto = last.map_or(table.size, |point| point.below);
+        Slice {
+            range: KeyRange { start, end },
+            size: upto - below,
+            cells: cells.len() as u32,
+            first_point: cells.start as u32,
+            table,
+        }
+    }
+
     /// The part of this slice within `range`; `None` where nothing of it can lie there.
     ///
     /// Every partial merge and every block-preserving merge comes down to this one operation.
@@ -235,8 +260,15 @@ impl Slice {
         u64::from(self.cells)
     }
 
+    /// The cells of its table that the slice shows, all or a part of each: cell `i` lies between
+    /// the profile points `i - 1` and `i`.
+    pub fn cell_indexes(&self) -> Range<usize> {
+        let first = self.first_point as usize;
+        first..first + self.cells as usize
+    }
+
     /// The indexes of the profile points inside the slice: those between its cells.
-    pub(crate) fn point_indexes(&self) -> std::ops::Range<usize> {
+    pub(crate) fn point_indexes(&self) -> Range<usize> {
         let first = self.first_point as usize;
         first..first + self.cells as usize - 1
     }
@@ -253,6 +285,22 @@ impl Slice {
         match index.checked_sub(1) {
             None => &self.range.start,
             Some(point) => &self.points()[point].key,
+        }
+    }
+
+    /// The index of the cell that holds the greatest keys below `key`; 0 for keys below all.
+    pub fn cells_begun(&self, key: &Key) -> usize {
+        self.points().partition_point(|point| point.key < *key)
+    }
+
+    /// The key at which the cell with this index ends; `None` for no bound.
+    ///
+    /// # Panics
+    /// There are fewer cells.
+    pub fn cell_end_at(&self, index: usize) -> Option<&Key> {
+        match index + 1 == self.cells as usize {
+            true => self.range.end.as_ref(),
+            false => Some(&self.points()[index].key),
         }
     }
 
@@ -371,6 +419,20 @@ mod tests {
         assert_eq!(size("a", "h"), Some(500));
         assert_eq!(size("0", "zz"), Some(1000));
         assert_eq!(size("z", "zz"), None);
+    }
+
+    #[test]
+    fn cells_are_parts_as_their_keys_are() {
+        let mut known = Table::clone(&table());
+        known.profile[0].after = Some(Key::from("e"));
+        let whole = Slice::whole(known);
+        let cells = |from, upto| Slice::of_cells(Arc::clone(whole.table()), from..upto);
+        let clip = |start, end| whole.clip(&KeyRange::new(start, end)).expect("not empty");
+        assert_eq!(cells(0, 3), whole);
+        assert_eq!(cells(0, 1), clip("a", "e"));
+        assert_eq!(cells(1, 2), clip("g", "p"));
+        assert_eq!(cells(1, 3), clip("g", "z"));
+        assert_eq!(clip("h", "zz").cell_indexes(), 1..3);
     }
 
     #[test]

@@ -216,11 +216,14 @@ fn room_of<R: Record>(parts: &[Part<'_, R>], full_bytes: u64) -> u64 {
 
 /// The slice that shows a stretch of the output.
 fn slice_of<R: Record>(stretch: &Stretch<'_, R>, new: Option<&Held<R>>) -> Option<Slice> {
-    let (held, from, upto) = match stretch {
-        Stretch::New(from, upto) => (new?, *from, *upto),
-        Stretch::Old(part, _) => (part.held, part.from, part.upto),
-    };
-    let whole = Slice::whole(Arc::clone(&held.table));
-    let range = super::table::range_of(held.entries[from], held.entries[upto - 1]);
-    whole.clip(&range)
+    match stretch {
+        Stretch::New(from, upto) => Some(Slice::of_cells(Arc::clone(&new?.table), *from..*upto)),
+        Stretch::Old(part) => {
+            let table = Arc::clone(&part.held.table);
+            match part.is_of_cells() {
+                true => Some(Slice::of_cells(table, part.point..part.last + 1)),
+                false => Slice::whole(table).clip(&part.range()),
+            }
+        }
+    }
 }

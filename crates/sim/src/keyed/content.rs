@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub struct KeyedContent<R = Entry> {
     pub(super) tables: BTreeMap<TableId, Held<R>>,
     pub(super) layout: Layout,
+    /// How many tables there are when those that no tree knows any more are let go.
+    sweep_at: usize,
 }
 
 impl<R: Record> Default for KeyedContent<R> {
@@ -32,7 +34,8 @@ impl<R: Record> Default for KeyedContent<R> {
 impl<R: Record> KeyedContent<R> {
     /// No tables yet. `by_block` is whether profiles have a point at every border of a block.
     pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<R> {
-        KeyedContent { tables: BTreeMap::new(), layout: Layout { block_bytes, by_block } }
+        let layout = Layout { block_bytes, by_block };
+        KeyedContent { tables: BTreeMap::new(), layout, sweep_at: 0 }
     }
 
     /// From now on, whether profiles have a point at every border of a block.
@@ -70,8 +73,19 @@ impl<R: Record> KeyedContent<R> {
 
     /// What is visible of `run` within `range`.
     pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
-        let slices = run.clip(range);
-        let parts = slices.map(|slice| self.tables[&slice.table().id].part(slice.range()));
+        let mut last: Option<&Held<R>> = None;
+        let parts = run.overlapping(range).iter().filter_map(|slice| {
+            // Neighbours are often of one table.
+            let held = match last {
+                Some(held) if Arc::ptr_eq(&held.table, slice.table()) => held,
+                _ => &self.tables[&slice.table().id],
+            };
+            last = Some(held);
+            match range.covers(slice.range()) {
+                true => Some(held.shown(slice)),
+                false => Some(held.shown(&slice.clip(range)?)),
+            }
+        });
         parts.collect()
     }
 
@@ -182,6 +196,10 @@ impl<R: Record> Content for KeyedContent<R> {
 
     fn rest(&mut self, _: &Tree) {
         // The tree, or whoever copied it, holds a reference to each table that it knows.
-        self.tables.retain(|_, held| Arc::strong_count(&held.table) > 1);
+        if self.tables.len() >= self.sweep_at {
+            self.tables.retain(|_, held| Arc::strong_count(&held.table) > 1);
+            // Where there are thousands of tables, not after each merge.
+            self.sweep_at = self.tables.len() + self.tables.len() / 16 + 1;
+        }
     }
 }

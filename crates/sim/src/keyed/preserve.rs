@@ -84,7 +84,7 @@ impl<'a, R: Record> Side<'a, R> {
     /// The block that begins here.
     fn block(&self) -> Option<Part<'a, R>> {
         let part = self.part.filter(|_| self.begins)?;
-        Some(Part { upto: self.block_end, ..part })
+        Some(Part { upto: self.block_end, last: part.point, ..part })
     }
 }
 
@@ -106,10 +106,10 @@ pub(super) struct Orders<'a, R> {
 /// A stretch of the output.
 #[derive(Debug)]
 pub(super) enum Stretch<'a, R> {
-    /// Entries of the new table, from an index up to another.
+    /// Blocks of the new table, from an index up to another.
     New(usize, usize),
-    /// Blocks of an old one that were kept, and where the last of them begins.
-    Old(Part<'a, R>, usize),
+    /// Blocks of an old one that were kept.
+    Old(Part<'a, R>),
 }
 
 /// What came out of a merge.
@@ -244,7 +244,7 @@ impl<'a, R: Record> Merger<'a, R> {
 
     /// Whether `block`, the first of `rest`, makes a piece with what could be kept behind it.
     fn is_piece(&self, block: &Part<'a, R>, rest: Part<'a, R>, other: u64) -> bool {
-        let continues = matches!(self.out.stretches.last(), Some(Stretch::Old(part, _))
+        let continues = matches!(self.out.stretches.last(), Some(Stretch::Old(part))
             if !self.is_open && follows(part, block));
         let alone = rest.blocks().take_while(|block| self.is_alone(block, other));
         is_piece(self.orders.piece_bytes, continues, alone.map(|block| block.block_size().bytes))
@@ -252,21 +252,17 @@ impl<'a, R: Record> Merger<'a, R> {
 
     fn note_kept(&mut self, block: Part<'a, R>) {
         match self.out.stretches.last_mut() {
-            Some(Stretch::Old(part, last)) if follows(part, &block) => {
-                (part.upto, *last) = (block.upto, block.from);
-            }
-            _ => self.out.stretches.push(Stretch::Old(block, block.from)),
+            Some(Stretch::Old(part)) if follows(part, &block) => *part = part.with(block),
+            _ => self.out.stretches.push(Stretch::Old(block)),
         }
     }
 
     /// Takes back the block that was kept last.
     fn take_back(&mut self) -> Option<Part<'a, R>> {
-        let Some(Stretch::Old(part, last)) = self.out.stretches.pop() else { return None };
-        let point = part.held.table.profile.partition_point(|p| p.below.entries <= last as u64);
-        let block = Part { from: last, point, ..part };
-        if part.from < last {
-            // It is never the last again, so where its last block begins does not matter.
-            self.out.stretches.push(Stretch::Old(Part { upto: last, ..part }, part.from));
+        let Some(Stretch::Old(part)) = self.out.stretches.pop() else { return None };
+        let block = part.last_block();
+        if part.from < block.from {
+            self.out.stretches.push(Stretch::Old(part.without_last_block()));
         }
         let size = block.block_size();
         self.out.kept -= size;
@@ -287,10 +283,10 @@ impl<'a, R: Record> Merger<'a, R> {
         let behind = self.orders.after.filter(|_| write.takes_after);
         self.out.took_after = write.takes_after;
         let new = &mut self.out.new;
-        let from = new.entries_closed();
+        let from = new.blocks() as usize;
         let entries = |part: Option<Part<'a, R>>| part.map_or(&[][..], |part| part.entries());
         new.close(entries(front), entries(behind));
-        let upto = new.entries_closed();
+        let upto = new.blocks() as usize;
         self.is_open = false;
         self.out.room += room(self.orders.rules.full_bytes, write.bytes);
         match self.out.stretches.last_mut() {

@@ -2,7 +2,8 @@
 
 use super::entry::Record;
 use lsmith_tree::{
-    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId, blocks, key_after,
+    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Slice, Table, TableId, blocks,
+    key_after,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,13 +45,33 @@ pub(super) struct Held<R> {
 }
 
 impl<R: Record> Held<R> {
+    /// The entries that are visible through `slice`: with a look at the borders of cells only,
+    /// where the slice begins and ends at such.
+    pub(super) fn shown(&self, slice: &Slice) -> Part<'_, R> {
+        let (points, cells, range) = (&self.table.profile, slice.cell_indexes(), slice.range());
+        let before = cells.start.checked_sub(1).map(|point| &points[point]);
+        let begins = before.map_or(&self.table.range.start, |point| &point.key);
+        let ends = match points.get(cells.end - 1) {
+            Some(point) => point.after.as_ref(),
+            None => self.table.range.end.as_ref(),
+        };
+        if *begins != range.start || ends.is_none() || ends != range.end.as_ref() {
+            return self.part(range);
+        }
+        let upto = points.get(cells.end - 1).map_or(self.table.size, |point| point.below);
+        let from = before.map_or(0, |point| point.below.entries as usize);
+        let last = cells.end - 1;
+        Part { held: self, from, upto: upto.entries as usize, point: cells.start, last }
+    }
+
     /// The entries that are visible through `range`.
     pub(super) fn part(&self, range: &KeyRange) -> Part<'_, R> {
         let all = range.covers(&self.table.range);
         let found = if all { 0..self.entries.len() } else { within(&self.entries, range) };
         let points = &self.table.profile;
         let point = points.partition_point(|point| point.below.entries <= found.start as u64);
-        Part { held: self, from: found.start, upto: found.end, point }
+        let last = points.partition_point(|point| point.below.entries < found.end as u64);
+        Part { held: self, from: found.start, upto: found.end, point, last: last.max(point) }
     }
 }
 
@@ -60,8 +81,11 @@ pub(super) struct Part<'a, R> {
     pub(super) held: &'a Held<R>,
     pub(super) from: usize,
     pub(super) upto: usize,
-    /// The first profile point of the table that lies behind `from`.
+    /// The first profile point of the table that lies behind `from`: the index of the cell that the
+    /// part begins in.
     pub(super) point: usize,
+    /// The index of the cell that it ends in.
+    pub(super) last: usize,
 }
 
 impl<'a, R: Record> Part<'a, R> {
@@ -75,58 +99,77 @@ impl<'a, R: Record> Part<'a, R> {
         point.map_or(self.upto, |point| self.upto.min(point.below.entries as usize))
     }
 
+    /// Whether the part begins where a cell of the table does, and ends with the last key that
+    /// another can hold.
+    pub(super) fn is_of_cells(&self) -> bool {
+        let points = &self.held.table.profile;
+        let before = self.point.checked_sub(1).map(|point| &points[point]);
+        let ends = match points.get(self.last) {
+            Some(point) => point.below.entries == self.upto as u64 && point.after.is_some(),
+            None => self.upto == self.held.entries.len(),
+        };
+        ends && before.map_or(0, |point| point.below.entries) == self.from as u64
+    }
+
     /// The part behind the first block.
     pub(super) fn behind_block(self) -> Part<'a, R> {
         Part { from: self.block_end(), point: self.point + 1, ..self }
     }
 
+    /// The first block.
+    pub(super) fn first_block(self) -> Part<'a, R> {
+        Part { upto: self.block_end(), last: self.point, ..self }
+    }
+
     /// The last block.
     pub(super) fn last_block(self) -> Part<'a, R> {
-        let points = &self.held.table.profile;
-        let point = points.partition_point(|point| point.below.entries < self.upto as u64);
-        match points[..point].last() {
-            Some(last) if last.below.entries as usize > self.from => {
-                Part { from: last.below.entries as usize, point, ..self }
-            }
-            _ => self,
+        if self.last == self.point {
+            return self;
         }
+        let before = &self.held.table.profile[self.last - 1];
+        Part { from: before.below.entries as usize, point: self.last, ..self }
+    }
+
+    /// The part with `next`, which is the one behind it in its table.
+    pub(super) fn with(self, next: Part<'a, R>) -> Part<'a, R> {
+        Part { upto: next.upto, last: next.last, ..self }
+    }
+
+    /// The part without its last block.
+    pub(super) fn without_last_block(self) -> Part<'a, R> {
+        Part { upto: self.last_block().from, last: self.last.max(1) - 1, ..self }
     }
 
     /// What the first block comes to.
     pub(super) fn block_size(&self) -> Size {
-        let table = &*self.held.table;
-        let from = match self.point.checked_sub(1) {
-            Some(point) => table.profile[point].below,
-            None => Size::default(),
-        };
-        let upto = table.profile.get(self.point).map_or(table.size, |point| point.below);
-        let end = self.block_end();
-        if from.entries == self.from as u64 && upto.entries == end as u64 {
-            return upto - from;
-        }
-        self.held.entries[self.from..end].iter().map(|entry| entry.size()).sum()
+        self.first_block().size()
     }
 
     /// What all of it comes to.
     pub(super) fn size(&self) -> Size {
         let table = &*self.held.table;
-        if self.upto - self.from == self.held.entries.len() {
-            return table.size;
+        let from = match self.point.checked_sub(1) {
+            Some(point) => table.profile[point].below,
+            None => Size::default(),
+        };
+        let upto = table.profile.get(self.last).map_or(table.size, |point| point.below);
+        if from.entries == self.from as u64 && upto.entries == self.upto as u64 {
+            return upto - from;
         }
+        if self.point == self.last {
+            return self.entries().iter().map(|entry| entry.size()).sum();
+        }
+        let first = self.first_block();
         let last = self.last_block();
-        if last.from <= self.from {
-            return self.block_size();
-        }
-        let first = self.block_size();
-        let between = table.profile[last.point - 1].below - table.profile[self.point].below;
-        first + between + last.block_size()
+        let between = table.profile[self.last - 1].below - table.profile[self.point].below;
+        first.size() + between + last.size()
     }
 
     /// The blocks, each a part.
     pub(super) fn blocks(self) -> impl Iterator<Item = Part<'a, R>> {
         let mut rest = self;
         std::iter::from_fn(move || {
-            let block = Part { upto: rest.block_end(), ..rest };
+            let block = rest.first_block();
             rest = rest.behind_block();
             (block.from < block.upto).then_some(block)
         })
@@ -137,7 +180,7 @@ impl<'a, R: Record> Part<'a, R> {
         if self.from == self.upto {
             return 0;
         }
-        (self.last_block().point - self.point) as u64 + 1
+        (self.last - self.point) as u64 + 1
     }
 
     /// The keys.
@@ -261,11 +304,6 @@ impl<R: Record> Builder<R> {
         self.entries.extend_from_slice(behind);
         self.bytes += self.entries[from..].iter().map(|entry| entry.bytes()).sum::<u64>();
         self.add_up();
-    }
-
-    /// What there is up to the last block that was begun.
-    pub(super) fn entries_closed(&self) -> usize {
-        self.size.entries as usize
     }
 
     /// Logical bytes so far.

@@ -99,7 +99,7 @@ impl Search<'_> {
     /// Halves the stretch of windows that promises most, until that is a single window.
     fn best(&self) -> Site {
         let last = self.blocks.len() - self.count;
-        let [none, all] = [0, self.below.len].map(|reached| Reach { reached, passed: reached });
+        let [none, all] = self.below.ends();
         let first = Site { from: 0, start: none, end: none };
         let last = Site { from: last, start: all, end: all };
         let [first, last] = [0, last.from].map(|from| self.site(from, &first, &last));
@@ -128,14 +128,15 @@ impl Search<'_> {
     /// The window that starts at block `from`, between two others.
     fn site(&self, from: usize, left: &Site, right: &Site) -> Site {
         let (part, whole) = (from - left.from, (right.from - left.from).max(1));
-        let reach = |border: usize, reached: Range<usize>| {
-            let guess = reached.start + reached.len() * part / whole;
-            self.below.reach(self.blocks.border(border), reached, guess)
+        let reach = |border: usize, left: &Reach, right: &Reach| {
+            let slices = left.slices..right.slices;
+            let guess = slices.start + slices.len() * part / whole;
+            self.below.reach(self.blocks.border(border), slices, guess)
         };
         Site {
             from,
-            start: reach(from, left.start.reached..right.start.reached),
-            end: reach(from + self.count, left.end.reached..right.end.reached),
+            start: reach(from, &left.start, &right.start),
+            end: reach(from + self.count, &left.end, &right.end),
         }
     }
 }
@@ -174,6 +175,8 @@ struct Reach {
     reached: usize,
     /// Blocks that end there or below.
     passed: usize,
+    /// Slices that start below the border.
+    slices: usize,
 }
 
 /// The starts of the blocks that the cells of `runs` fill.
@@ -195,55 +198,40 @@ fn pack<'a>(runs: &[&'a Arc<Run>], block_bytes: u64) -> Vec<&'a Key> {
 
 /// The cells of a run, by index.
 struct Cells<'a> {
+    run: &'a Run,
     slices: &'a [Slice],
-    /// How many cells there are up to the end of each slice; empty where each slice is one cell.
-    upto: Vec<usize>,
     len: usize,
 }
 
 impl<'a> Cells<'a> {
     fn of(run: &'a Run) -> Cells<'a> {
-        let (slices, len) = (run.slices(), run.cell_count() as usize);
-        let mut sum = 0;
-        let upto = slices.iter().map(|slice| {
-            sum += slice.cell_count() as usize;
-            sum
-        });
-        let upto = if len == slices.len() { Vec::new() } else { upto.collect() };
-        Cells { slices, upto, len }
-    }
-
-    /// The index of the slice that the cell is in, and its index there.
-    fn find(&self, index: usize) -> (usize, usize) {
-        if self.upto.is_empty() {
-            return (index, 0);
-        }
-        let slice = self.upto.partition_point(|upto| *upto <= index);
-        (slice, index - slice.checked_sub(1).map_or(0, |before| self.upto[before]))
+        Cells { run, slices: run.slices(), len: run.cell_count() as usize }
     }
 
     fn start(&self, index: usize) -> &'a Key {
-        let (slice, cell) = self.find(index);
+        let (slice, cell) = self.run.slice_of_cell(index);
         self.slices[slice].cell_start_at(cell)
     }
 
-    /// How far `border` reaches, where that is known within bounds, both included, and guessed.
-    fn reach(&self, border: Option<&Key>, reached: Range<usize>, guess: usize) -> Reach {
-        let Some(border) = border else { return Reach { reached: self.len, passed: self.len } };
-        let reached = first(reached, guess, |index| self.start(index) >= border);
-        // Only the last of them can reach over the border.
-        let is_over = |last: usize| self.end(last).is_none_or(|end| end > border);
-        let passed = reached - usize::from(reached.checked_sub(1).is_some_and(is_over));
-        Reach { reached, passed }
+    /// A border below all cells, and one above.
+    fn ends(&self) -> [Reach; 2] {
+        let reach = |reached, slices| Reach { reached, passed: reached, slices };
+        [reach(0, 0), reach(self.len, self.slices.len())]
     }
 
-    fn end(&self, index: usize) -> Option<&'a Key> {
-        let (slice, cell) = self.find(index);
-        let slice = &self.slices[slice];
-        match cell + 1 < slice.cell_count() as usize {
-            true => Some(slice.cell_start_at(cell + 1)),
-            false => slice.range().end.as_ref(),
-        }
+    /// How far `border` reaches, where so many slices are known to begin below it, both bounds
+    /// included, and so many guessed.
+    fn reach(&self, border: Option<&Key>, within: Range<usize>, guess: usize) -> Reach {
+        let [_, all] = self.ends();
+        let Some(border) = border else { return all };
+        let slices = first(within, guess, |index| self.slices[index].range().start >= *border);
+        // Of what it reaches only the last slice can go on beyond it, and of that a single cell.
+        let Some(last) = slices.checked_sub(1) else { return self.ends()[0] };
+        let slice = &self.slices[last];
+        let cell = slice.cells_begun(border);
+        let is_over = slice.cell_end_at(cell).is_none_or(|end| end > border);
+        let reached = self.run.cells_before(last) + cell + 1;
+        Reach { reached, passed: reached - usize::from(is_over), slices }
     }
 }
 
