@@ -26,7 +26,7 @@ pub use mathieu::{bounded_runs, least_with_runs, write_cost_bound};
 pub use memory_buffer::MemoryBufferModel;
 pub use partial::{Take, partial};
 pub use registry::{FormulaInfo, FormulaParam, evaluate, formulas};
-pub use schedule::scheduled;
+pub use schedule::{RunMerge, carried_out, scheduled};
 pub use stack::{constant, tiered, unmerged};
 pub use textbook::Textbook;
 pub use triangular::{triangular, triangular_levels};

@@ -11,6 +11,7 @@
 //! are per request unless said otherwise; sizes are numbers of entries of mean size.
 
 mod cost;
+mod ends;
 mod error;
 pub mod formulas;
 pub mod optimum;

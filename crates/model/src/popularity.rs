@@ -1,5 +1,6 @@
 //! How often each key is asked for.
 
+use crate::ends::Ends;
 use crate::{ModelError, zipf};
 
 /// Keys of which requests never meet the same twice.
@@ -57,6 +58,8 @@ pub struct Popularity {
     /// `1/2` less the integral from 0 to 1 of the sum over classes: what makes up for a part of a
     /// request counting linearly.
     pub(crate) first_request: f64,
+    /// What stands in for the terms at both ends of a long row.
+    pub(crate) ends: Ends,
 }
 
 impl Popularity {
@@ -168,7 +171,10 @@ impl Popularity {
             .map(|(class, &weight)| Term { weight, ln_miss: ln_miss(class) })
             .collect();
         let size_max = weights.iter().sum();
-        let mut popularity = Popularity { classes, terms, size_max, live, first_request: 0.0 };
+        let mut popularity = {
+            let ends = Ends::of(&terms);
+            Popularity { classes, terms, size_max, live, first_request: 0.0, ends }
+        };
         popularity.first_request = 0.5 - popularity.integral_of_sum(1.0);
         popularity
     }

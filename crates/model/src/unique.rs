@@ -31,7 +31,9 @@ impl Popularity {
         if requests == f64::INFINITY {
             return self.size_max;
         }
-        let size: f64 = self.terms.iter().map(|term| term.unique(requests)).sum();
+        let between = self.ends.between(&self.terms, requests);
+        let ends = self.ends.sums(&between, requests).unique;
+        let size = self.terms[between].iter().map(|term| term.unique(requests)).sum::<f64>() + ends;
         // Rounding must not break what holds exactly.
         size.min(requests).min(self.size_max)
     }
@@ -116,14 +118,18 @@ impl Popularity {
 
     /// The integral from 0 to `requests` of the sum over classes.
     pub(crate) fn integral_of_sum(&self, requests: f64) -> f64 {
-        self.terms.iter().map(|term| term.integral(requests)).sum()
+        let between = self.ends.between(&self.terms, requests);
+        let ends = self.ends.sums(&between, requests).integral;
+        self.terms[between].iter().map(|term| term.integral(requests)).sum::<f64>() + ends
     }
 
     /// [`mean_unique`](Popularity::mean_unique) and [`unique`](Popularity::unique) in one pass;
     /// from one request on.
     fn mean_and_unique(&self, requests: f64) -> (f64, f64) {
-        let (mut integral, mut size) = (self.first_request, 0.0);
-        for term in &self.terms {
+        let between = self.ends.between(&self.terms, requests);
+        let ends = self.ends.sums(&between, requests);
+        let (mut integral, mut size) = (self.first_request + ends.integral, ends.unique);
+        for term in &self.terms[between] {
             let exponent = requests * term.ln_miss;
             let missing = exponent.exp_m1();
             size -= term.weight * missing;
@@ -134,9 +140,10 @@ impl Popularity {
 
     /// [`unique`](Popularity::unique) and its derivative; from one request on.
     pub(crate) fn unique_and_slope(&self, requests: f64) -> (f64, f64) {
-        let mut size = 0.0;
-        let mut slope = 0.0;
-        for term in &self.terms {
+        let between = self.ends.between(&self.terms, requests);
+        let ends = self.ends.sums(&between, requests);
+        let (mut size, mut slope) = (ends.unique, ends.slope);
+        for term in &self.terms[between] {
             let missing = (requests * term.ln_miss).exp_m1();
             size -= term.weight * missing;
             slope -= term.weight * term.ln_miss * (missing + 1.0);

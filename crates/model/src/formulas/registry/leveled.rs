@@ -62,8 +62,8 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
             FormulaParam {
                 name: "pick",
                 default: "min_overlap",
-                meaning: "as of the policy; whole_level is a formula of its own, all others are \
-                          taken for round_robin",
+                meaning: "as of the policy; round_robin skips tables whose borders have moved, \
+                          whole_level is a formula of its own, all others sweep strictly",
             },
             FormulaParam {
                 name: "table",
@@ -191,18 +191,36 @@ fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecEr
         None | Some("auto") => setting.memtable,
         Some(_) => entries(params, "table", 1, setting)?,
     };
-    let sizes = LeveledModel::geometric(table * ratio, ratio, setting.popularity.live());
+    let mut sizes = LeveledModel::geometric(table * ratio, ratio, setting.popularity.live());
+    let rest = rest(setting, table);
+    sizes.iter_mut().for_each(|size| *size -= rest);
     let memtable = setting.memtable_requests();
-    Ok(match params.choice("pick", "min_overlap", &PICKS)? {
-        "whole_level" => WholeLevelModel { memtable, level0_merged: 1.0, sizes }.evaluate(setting),
-        _ => LeveledModel {
-            memtable,
-            level0_merged: 1.0,
-            level0_kept,
-            sizes,
-            sweep: Sweep::RoundRobin,
-            false_overlap: 1.0,
-        }
-        .evaluate(setting),
-    })
+    let pick = params.choice("pick", "min_overlap", &PICKS)?;
+    if pick == "whole_level" {
+        return Ok(WholeLevelModel { memtable, level0_merged: 1.0, sizes }.evaluate(setting));
+    }
+    let model = LeveledModel {
+        memtable,
+        level0_merged: 1.0,
+        level0_kept,
+        sizes,
+        sweep: Sweep::RoundRobin,
+        false_overlap: 1.0,
+    };
+    let skipped = if pick == "round_robin" { 0.5 } else { 0.0 };
+    Ok(model.evaluate_grown(setting, skipped))
+}
+
+/// How much less than its capacity a level holds at rest, in the mean.
+///
+/// # Derivation
+/// Tables go down until a level is not above its capacity, so where tables differ in size it
+/// comes to rest anywhere up to a table below: half of one. Where no key is shared all tables are
+/// alike, each with the part of an entry more that it takes to reach what it is cut at; so the last
+/// one that would just fit does not, and the level is a whole table below.
+fn rest(setting: &Setting<'_>, table: f64) -> f64 {
+    let requests = setting.memtable_requests();
+    let shared =
+        2.0 * setting.popularity.unique(requests) - setting.popularity.unique(2.0 * requests);
+    if shared < 1.0 { table } else { table / 2.0 }
 }
