@@ -149,26 +149,28 @@ impl Comparison<'_> {
             true => None,
             false => Some(predict(&Content::Unit { flushes })?.report),
         };
-        let fluid = match fluid.map(|fluid| predict(&Content::Fluid(fluid))) {
+        let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid))) {
             None | Some(Err(SimError::NotFluid { .. })) => None,
             Some(simulated) => Some(simulated?.report),
         };
         let write_cost = engine.costs.write_cost_system;
         let profile = Profile::of(workload)?;
-        let model = Formula::of(&policy.spec(), &profile, self.options.memtable_bytes);
+        let memtable_bytes = self.options.memtable_bytes;
+        let profile = profile.up_to_flushes(workload.limit_flushes(), memtable_bytes);
+        let model = Formula::of_policy(policy, fluid, &profile, memtable_bytes)?;
         Ok(Row {
             workload: workload.spec().to_string(),
             errors: Errors {
                 keyed: PredictionErrors::of(&keyed.costs, &engine.costs),
                 unit: unit.map(|unit| PredictionErrors::of(&unit.costs, &engine.costs)),
-                fluid: fluid.map(|fluid| PredictionErrors::of(&fluid.costs, &engine.costs)),
+                fluid: expected.map(|fluid| PredictionErrors::of(&fluid.costs, &engine.costs)),
                 model: model.map(|model| model.write_cost_system / write_cost - 1.0),
             },
             policy: spec,
             engine,
             keyed,
             unit,
-            fluid,
+            fluid: expected,
             model,
             optimum: optimum.map(|optimum| optimum.against(write_cost)),
         })

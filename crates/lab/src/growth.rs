@@ -1,14 +1,18 @@
 //! What formulas say of policies of the store while data grow from nothing.
 
 use crate::profile::Profile;
-use lsmith_model::formulas::{constant, evaluate, scheduled, tiered, unmerged};
+use crate::schedule::schedule;
+use lsmith_model::formulas::{carried_out, constant, evaluate, scheduled, tiered, unmerged};
 use lsmith_model::{Model, Setting, optimum};
+use lsmith_policy::{MergePolicy, Shape};
+use lsmith_sim::{FluidWorkload, SimError};
 use lsmith_spec::{Params, Spec, SpecError};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Moments at which a tree of levels is looked at while the data grow, each standing for as many
 /// writes.
-const MOMENTS: u32 = 6;
+const MOMENTS: u32 = 24;
 
 /// What a formula says of a policy, mean over all writes of a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -30,7 +34,7 @@ impl Formula {
     /// Stacks of runs are followed from flush to flush, trees of levels taken as steady at each of
     /// a few moments. That of `minlatency` is the least with as many runs, which the policy comes
     /// within a few percent of, since it does not know which flush is the last. `None` for policies
-    /// of which formulas give no more than a bound, or nothing.
+    /// of which formulas give no more than a bound, or nothing. No policy is run for it.
     pub(crate) fn of(spec: &Spec, profile: &Profile, memtable_bytes: u64) -> Option<Formula> {
         let all = profile.at(1.0);
         let setting = all.setting(memtable_bytes);
@@ -42,6 +46,35 @@ impl Formula {
             return None;
         }
         Formula::over_moments(profile, memtable_bytes, |setting| evaluate(spec, setting)).ok()
+    }
+
+    /// Of `policy`, where its merges may be looked up: a policy that merges whole runs is asked
+    /// when it would merge which of them, on the expected sizes of `workload`, and the formula does
+    /// the sizes of what comes out. `None` for policies that merge parts of runs and are not
+    /// `leveled`, and for those that keep blocks: of them formulas give no more than bounds.
+    ///
+    /// # Errors
+    /// The policy breaks a rule.
+    pub(crate) fn of_policy(
+        policy: &Arc<dyn MergePolicy>,
+        workload: Option<&FluidWorkload>,
+        profile: &Profile,
+        memtable_bytes: u64,
+    ) -> Result<Option<Formula>, SimError> {
+        if policy.wants_blocks() {
+            return Ok(None);
+        }
+        let workload = match (policy.shape(), workload) {
+            (Shape::Leveled { .. }, _) | (_, None) => {
+                return Ok(Formula::of(&policy.spec(), profile, memtable_bytes));
+            }
+            (_, Some(workload)) => workload,
+        };
+        let all = profile.at(1.0);
+        let setting = all.setting(memtable_bytes);
+        let schedule = schedule(policy, workload, memtable_bytes)?;
+        let model = schedule.map(|schedule| carried_out(&setting, schedule.into_iter()));
+        Ok(model.map(|model| Formula::at(&model, &setting)))
     }
 
     /// The mean of what `model` says at each moment.
@@ -91,4 +124,59 @@ fn stack(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecError>>
         _ => return None,
     };
     Some(model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lsmith_policy::Registry;
+    use lsmith_sim::{KeyedWorkload, simulate_keyed};
+    use lsmith_workload::{NoInputs, Workload};
+
+    const MEMTABLE_BYTES: u64 = 200_000;
+
+    const WORKLOADS: [&str; 3] = [
+        "churn(keys=150k, ops=300k, value=100B)",
+        "load(keys=300k, value=100B, order=zipf)",
+        "load(keys=150k, value=100B)",
+    ];
+
+    /// How far the formula's write cost is off that of a simulation with every key.
+    fn errors(policy: &str) -> [f64; 3] {
+        let policy = Registry::builtin().build(policy).unwrap();
+        WORKLOADS.map(|spec| {
+            let workload = Workload::from_spec(&spec.parse().unwrap(), &NoInputs).unwrap();
+            let fluid = FluidWorkload::new(&workload).unwrap();
+            let profile = Profile::of(&workload).unwrap();
+            let formula = Formula::of_policy(&policy, Some(&fluid), &profile, MEMTABLE_BYTES);
+            let formula = formula.unwrap().expect("a policy with a formula").write_cost_system;
+            let keyed = KeyedWorkload::new(workload);
+            let keyed = simulate_keyed(&policy, &keyed, MEMTABLE_BYTES, &mut |_| {}).unwrap();
+            formula / keyed.figures.write_cost_system - 1.0
+        })
+    }
+
+    #[test]
+    fn stacks_are_within_one_percent_of_every_key() {
+        for policy in ["none", "constant", "tiered", "minlatency", "binomial", "minlatency(k=3)"] {
+            let errors = errors(policy);
+            assert!(errors.iter().all(|error| error.abs() <= 0.01), "{policy}: {errors:?}");
+        }
+    }
+
+    #[test]
+    fn leveled_is_within_five_percent_of_every_key() {
+        for policy in ["leveled", "leveled(ratio=4)", "leveled(pick=round_robin)"] {
+            let errors = errors(policy);
+            assert!(errors.iter().all(|error| error.abs() <= 0.055), "{policy}: {errors:?}");
+        }
+    }
+
+    #[test]
+    fn there_is_none_of_policies_that_keep_blocks() {
+        let policy = Registry::builtin().build("choose_best").unwrap();
+        let workload = Workload::from_spec(&WORKLOADS[2].parse().unwrap(), &NoInputs).unwrap();
+        let profile = Profile::of(&workload).unwrap();
+        assert_eq!(Formula::of_policy(&policy, None, &profile, MEMTABLE_BYTES), Ok(None));
+    }
 }

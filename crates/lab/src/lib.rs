@@ -36,6 +36,7 @@ mod progress;
 mod report;
 pub mod reproduce;
 mod run;
+mod schedule;
 mod simulate;
 pub mod tune;
 

@@ -75,9 +75,17 @@ impl Profile {
 
     /// As it is when a share of all writes was made.
     pub(crate) fn at(&self, share: f64) -> Profile {
-        let writes = (self.writes * share).max(1.0);
+        let writes = (self.writes * share.min(1.0)).max(1.0);
         let live = self.popularity.unique(writes);
         Profile { popularity: self.popularity.clone().with_live(live), writes, ..*self }
+    }
+
+    /// As it is when so many memtables have been filled, if the writes don't end before.
+    pub(crate) fn up_to_flushes(self, flushes: Option<u64>, memtable_bytes: u64) -> Profile {
+        let Some(flushes) = flushes else { return self };
+        let requests = flushes as f64 * self.setting(memtable_bytes).memtable_requests();
+        // A part of a request more, lest rounding take the last flush away.
+        self.at((requests + 0.5) / self.writes)
     }
 
     pub(crate) fn setting(&self, memtable_bytes: u64) -> Setting<'_> {

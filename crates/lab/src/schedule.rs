@@ -1,0 +1,44 @@
+//! Which runs a policy merges, and when.
+
+use lsmith_model::formulas::RunMerge;
+use lsmith_policy::MergePolicy;
+use lsmith_sim::{Event, FluidWorkload, SimError, simulate_fluid};
+use lsmith_tree::{MergePlan, Mode, Tree};
+use std::sync::Arc;
+
+/// For each flush the merges that follow it, when `policy` is asked with runs of expected sizes;
+/// `None` of policies that merge parts of runs.
+///
+/// A formula may not run a policy. It is given this, and does the sizes by itself.
+pub(crate) fn schedule(
+    policy: &Arc<dyn MergePolicy>,
+    workload: &FluidWorkload,
+    memtable_bytes: u64,
+) -> Result<Option<Vec<Vec<RunMerge>>>, SimError> {
+    let mut flushes: Vec<Vec<RunMerge>> = Vec::new();
+    let mut is_whole = true;
+    let mut observe = |event: Event<'_>| match event {
+        Event::Sealed { .. } => flushes.push(Vec::new()),
+        Event::Merge { tree, plan, .. } => match (neighbours(tree, plan), flushes.last_mut()) {
+            (Some(merge), Some(merges)) if plan.mode == Mode::Merge => merges.push(merge),
+            (Some(_), _) => {}
+            (None, _) => is_whole = false,
+        },
+        Event::Rest { .. } => {}
+    };
+    simulate_fluid(policy, workload, memtable_bytes, &mut observe)?;
+    Ok(is_whole.then_some(flushes))
+}
+
+/// What a plan takes, if that is whole runs that follow each other in age.
+fn neighbours(tree: &Tree, plan: &MergePlan) -> Option<RunMerge> {
+    let stack = || tree.memory().runs().iter().chain(tree.disk_runs());
+    let is_whole = plan.inputs.iter().all(|input| input.range.is_all());
+    let place = |input: &lsmith_tree::Input| stack().position(|run| run.id() == input.run);
+    let mut places: Vec<usize> = plan.inputs.iter().filter_map(place).collect();
+    places.sort_unstable();
+    let (first, last) = (*places.first()?, *places.last()?);
+    let runs = places.len();
+    let follow = last - first + 1 == runs && runs == plan.inputs.len();
+    (is_whole && follow).then_some(RunMerge { newer: first, runs })
+}
