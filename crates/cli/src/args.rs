@@ -71,10 +71,11 @@ pub(crate) struct SimulateArgs {
     /// How many memtables are flushed
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) flushes: u64,
-    /// What tables hold: `unit` (a size and nothing else) or `keyed` (the keys of a workload)
+    /// What tables hold: `unit` (a size and nothing else), `keyed` (the keys of a workload) or
+    /// `fluid` (expected sizes of a workload)
     #[arg(long, default_value = "unit", value_name = "CONTENT")]
     pub(crate) content: String,
-    /// The workload of keyed content [default: a load of 1 kB records in random order]
+    /// The workload of keyed and fluid content [default: a load of 1 kB records in random order]
     #[arg(long, value_name = "SPEC")]
     pub(crate) workload: Option<String>,
     #[command(flatten)]

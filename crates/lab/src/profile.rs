@@ -100,7 +100,7 @@ impl Profile {
 }
 
 fn is_write(kind: OpKind) -> bool {
-    matches!(kind, OpKind::Put | OpKind::Delete | OpKind::Insert | OpKind::Remove)
+    !matches!(kind, OpKind::Read | OpKind::Scan)
 }
 
 /// Mean logical bytes of an entry among the first writes.

@@ -3,8 +3,8 @@
 //! With `x = r ln(1 - p)` for `r` requests, a class contributes `1 - e^x` of its keys, and its part
 //! in the integral and the slope. Of keys so unpopular that `x` is near 0 that is a short series in
 //! `x`, so what all of them contribute is a series in `r` with sums of powers for coefficients. Of
-//! keys so popular that `e^x` is below the rounding of `f64`, it is a sum that does not depend
-//! on `r`, or a line. Classes grow by a tenth in popularity, so no more than some sixty lie between,
+//! keys so popular that `e^x` is below the rounding of `f64`, it is a sum that does not depend on
+//! `r`, or a line. Classes grow by a tenth in popularity, so no more than some sixty lie between,
 //! however many keys there are and however skewed they are requested.
 
 use crate::popularity::Term;

@@ -78,7 +78,7 @@ write: bytes written over bytes flushed. eager: only runs that are there after a
   not before. system: every flush and every merge output. user: all bytes really written, log and
   metadata included, over keys and values of the user.
 unit, keyed, fluid: what these simulations say that system will be, and how far they are off;
-  model: what a formula says, of minlatency the least there is for so many flushes.
+  model: what a formula says; of stacks, for the merges that the policy asks for on expected sizes.
 above least: system over the least that any policy could have had with as many runs, if no key
   were written twice; where keys are, a policy may be below.
 read: runs that a lookup must consider, mean over flushes, and how far the keyed simulation is off.

@@ -69,30 +69,31 @@ impl LeveledModel {
     /// is older than another.
     ///
     /// *Moves.* While a full level is swept for the first time, there is nothing below what it
-    /// gives, which is moved down. A place that the sweep comes to after `r` requests stands for the
-    /// `f` that filled the level and these, so the share `1 / (p (f + r))` of the key space is passed
-    /// per request, with `p` as below: all of it in `f (exp(p) - 1)` requests.
+    /// gives, which is moved down. A place that the sweep comes to after `r` requests stands for
+    /// the `f` that filled the level and these, so the share `1 / (p (f + r))` of the key space is
+    /// passed per request, with `p` as below: all of it in `f (exp(p) - 1)` requests.
     ///
-    /// *Skipped tables.* A round-robin sweep goes on with the first table that begins behind the last
-    /// one that went down. As often as the level was written there since, the borders of tables have
-    /// moved, and what is left of the table across is skipped: half a table's worth in the mean
-    /// (`skipped`, 0.5). Level 1 is written all over by each flush; a piece that comes down to a
-    /// deeper level stands for one memtable of the `i` requests between two pieces at a place, so it
-    /// is that share of the key space wide. With `s`, `skipped` times that share, skipped for each
-    /// table, a sweep takes the share `p = 1 / (1 + s)` of what it passes. Then a place goes down after `k` sweeps of `P` requests with
-    /// probability `p (1-p)^(k-1)`; the mean `T` of that is `P / p`, the mean square
-    /// `P^2 (2 - p) / p^2`, so, no key shared, what the level stands for, half the mean square
-    /// over the mean, is `T (2 - p) / 2`. So `T` is a sweep's [`interval`](crate::Popularity::interval)
-    /// over `2 - p`: between a strict sweep, `p = 1`, and a random choice.
+    /// *Skipped tables.* A round-robin sweep goes on with the first table that begins behind the
+    /// last one that went down. As often as the level was written there since, the borders of
+    /// tables have moved, and what is left of the table across is skipped: half a table's worth in
+    /// the mean (`skipped`, 0.5). Level 1 is written all over by each flush; a piece that comes
+    /// down to a deeper level stands for one memtable of the `i` requests between two pieces at a
+    /// place, so it is that share of the key space wide. With `s`, `skipped` times that share,
+    /// skipped for each table, a sweep takes the share `p = 1 / (1 + s)` of what it passes. Then a
+    /// place goes down after `k` sweeps of `P` requests with probability `p (1-p)^(k-1)`; the mean
+    /// `T` of that is `P / p`, the mean square `P^2 (2 - p) / p^2`, so, no key shared, what the
+    /// level stands for, half the mean square over the mean, is `T (2 - p) / 2`. So `T` is a
+    /// sweep's [`interval`](crate::Popularity::interval) over `2 - p`: between a strict sweep, `p =
+    /// 1`, and a random choice.
     ///
     /// That takes sweeps to be independent. In level 1 they are not: how much is skipped follows
-    /// from where the sweep is, and sweeps settle in patterns that hang on how many tables the level
-    /// has. Its interval is then anywhere between that of a random choice and that of a strict
-    /// sweep, and the cost up to a twentieth off.
+    /// from where the sweep is, and sweeps settle in patterns that hang on how many tables the
+    /// level has. Its interval is then anywhere between that of a random choice and that of a
+    /// strict sweep, and the cost up to a twentieth off.
     ///
-    /// A choice by least overlap skips nothing (`skipped` 0): tables have equally many bytes, so the
-    /// one with least below is the narrowest, which is where the level is densest, which is where it
-    /// was longest not taken from. So it is a strict sweep in another order.
+    /// A choice by least overlap skips nothing (`skipped` 0): tables have equally many bytes, so
+    /// the one with least below is the narrowest, which is where the level is densest, which is
+    /// where it was longest not taken from. So it is a strict sweep in another order.
     pub fn evaluate_grown(&self, setting: &Setting<'_>, skipped: f64) -> Model {
         let popularity = setting.popularity;
         let last = |index: usize, above: &Above| {
@@ -105,7 +106,8 @@ impl LeveledModel {
     }
 
     /// `last` says of a level, by its number from 0, whether it is the last one; `skipped` how much
-    /// of a table is skipped for each that goes down, by the requests between two pieces from above.
+    /// of a table is skipped for each that goes down, by the requests between two pieces from
+    /// above.
     fn with_last(
         &self,
         setting: &Setting<'_>,

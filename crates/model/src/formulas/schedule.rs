@@ -34,8 +34,8 @@ pub fn scheduled(setting: &Setting<'_>, schedule: impl Iterator<Item = u64>) -> 
 ///
 /// # Derivation
 /// Runs cover neighbouring stretches of requests, so a run of `m` memtables of `r` requests each
-/// has the expected size `unique(m r)`, whatever merges it came from: which merges there are decides
-/// all costs.
+/// has the expected size `unique(m r)`, whatever merges it came from: which merges there are
+/// decides all costs.
 pub fn carried_out<M: IntoIterator<Item = RunMerge>>(
     setting: &Setting<'_>,
     schedule: impl Iterator<Item = M>,

@@ -50,6 +50,16 @@ fn picks_and_partial_merges_are_within_their_limits() {
     agree(GATHERED[1], &["full(ratio=4)", "rr(ratio=4)"], 0.03);
 }
 
+/// Blocks of three entries, of which many meet nothing; no key twice, and in no order. (Keys that
+/// are hashes of numbers in a row, as those of `load`, lie more evenly than by chance.)
+#[test]
+fn blocks_of_new_keys_are_within_their_limits() {
+    let workload = "uniform(keys=50k, ops=0, value=1000B)";
+    agree(workload, &["full", "full(ratio=4)", "rr", "rr(ratio=4)"], 0.03);
+    // Windows with least below: as many blocks, but less in them.
+    agree(workload, &["choose_best", "choose_best(ratio=4)", "test_mixed(ratio=4)"], 0.12);
+}
+
 /// Nothing ever meets.
 #[test]
 fn keys_in_order_are_only_moved() {
