@@ -1,6 +1,8 @@
-//! Chores of the workspace: `cargo xtask tidy`, `cargo xtask bless`, `cargo xtask ci`.
+//! Chores of the workspace: `cargo xtask tidy`, `cargo xtask bless`, `cargo xtask ci`,
+//! `cargo xtask instructions`.
 
 mod chores;
+mod instructions;
 mod tidy;
 
 use std::process::ExitCode;
@@ -8,7 +10,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask tidy     sizes, layers, dead files
 cargo xtask bless    write down anew what the golden scripts print
-cargo xtask ci       everything that CI runs, in the same order";
+cargo xtask ci       everything that CI runs, in the same order
+cargo xtask instructions [--bless]
+                     what the store's hot paths take, against the record (needs valgrind)";
 
 fn main() -> ExitCode {
     let root = chores::root();
@@ -17,6 +21,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::report(&root),
         ["bless"] => chores::bless(&root),
         ["ci"] => chores::ci(&root),
+        ["instructions"] => instructions::instructions(&root, false),
+        ["instructions", "--bless"] => instructions::instructions(&root, true),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

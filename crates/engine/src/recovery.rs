@@ -197,6 +197,7 @@ impl Recovery {
         let writer = Writer {
             wal: Arc::new(wal),
             wal_number,
+            spare: None,
             unsynced: Vec::new(),
             logs,
             next_seq: self.last_seq + 1,

@@ -53,6 +53,7 @@ impl Shared {
         while !self.closing.load(Ordering::Acquire) {
             let turn = *self.work.turn.lock();
             let mut worked = false;
+            self.make_log_ahead();
             for space in self.all_spaces() {
                 while !self.closing.load(Ordering::Acquire)
                     && let Some(task) = self.next_task(&space, duty)

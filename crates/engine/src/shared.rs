@@ -62,6 +62,8 @@ impl Work {
 pub(crate) struct Writer {
     pub(crate) wal: Arc<LogWriter>,
     pub(crate) wal_number: u64,
+    /// The log that comes next, if it was made ahead, and its number.
+    pub(crate) spare: Option<(u64, LogWriter)>,
     /// Logs that came before, whose ends may not be synced.
     pub(crate) unsynced: Vec<Arc<LogWriter>>,
     /// All logs that are still there, the current one included.

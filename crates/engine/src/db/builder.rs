@@ -61,7 +61,13 @@ pub(crate) struct Options {
 impl Options {
     /// Capacity of a log file.
     pub(crate) fn log_bytes(&self, memtable_bytes: u64) -> u64 {
-        self.log_bytes.unwrap_or(2 * memtable_bytes).clamp(64 * 1024, 1 << 30)
+        self.log_bytes.unwrap_or(memtable_bytes / 2).clamp(64 * 1024, 1 << 30)
+    }
+
+    /// Bytes of log that may be written behind the first entry of a memtable before it is sealed
+    /// however little it holds.
+    pub(crate) fn quiet_bytes(&self, memtable_bytes: u64) -> u64 {
+        3 * self.log_bytes.unwrap_or(2 * memtable_bytes).max(64 * 1024)
     }
 }
 
@@ -117,7 +123,7 @@ impl Builder {
         self
     }
 
-    /// Bytes of a log file, allocated ahead. Default: twice the memtable's.
+    /// Bytes of a log file, allocated ahead. Default: half of the memtable's.
     pub fn log_bytes(mut self, bytes: u64) -> Builder {
         self.options.log_bytes = Some(bytes);
         self

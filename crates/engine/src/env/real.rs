@@ -6,11 +6,12 @@ use super::common::{Buffered, LOCK_FILE, Sink, check_capacity};
 use super::{Env, LogFile, ReadFile, WriteFile};
 use log::RealLog;
 use rustix::fs::{FlockOperation, flock, statvfs};
+use rustix::io::{pread, retry_on_intr};
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -155,7 +156,15 @@ struct RealRead(File);
 
 impl ReadFile for RealRead {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_exact_at(buffer, offset)
+        let mut read = 0;
+        while read < buffer.len() {
+            // Not the C library's call: threads can be cancelled in that, which it must prepare for.
+            match retry_on_intr(|| pread(&self.0, &mut buffer[read..], offset + read as u64))? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                bytes => read += bytes,
+            }
+        }
+        Ok(())
     }
 
     fn bytes(&self) -> io::Result<u64> {

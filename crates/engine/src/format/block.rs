@@ -12,7 +12,7 @@
 use super::block_builder::KIND_BITS;
 use super::codec::{Damage, Reader, common_prefix_bytes, unzigzag};
 use super::seal::{Place, unseal};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -21,16 +21,27 @@ use std::ops::Range;
 const TAIL_BYTES: usize = 12;
 const RESTART_BYTES: usize = 4;
 
-/// Restart points that a search touches first, at most.
-const RESTARTS_TOUCHED: usize = 8;
+/// Bytes of a line of the processor's caches.
+const LINE_BYTES: usize = 64;
+
+/// Lines behind a restart point that are loaded side by side: about as many as a processor can wait
+/// for at once, and half of what lies between two restart points of usual entries.
+const LINES_AHEAD: usize = 12;
+
+/// Restart points that are kept beside the payload, at most.
+const RESTARTS_NEAR: usize = 4;
 
 /// A data block that passed its checksum. Cheap to clone: the bytes are shared.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     payload: Bytes,
-    entries_end: usize,
-    restarts: usize,
     seq_base: u64,
+    /// Payloads are shorter than 4 GiB.
+    entries_end: u32,
+    restarts: u32,
+    /// The restart points, if they are few and near: else they are in the payload only, far from
+    /// everything else that a search looks at.
+    near: Option<[u16; RESTARTS_NEAR]>,
 }
 
 /// An entry of a block, decoded but for its key: offsets are into the block's payload. Searches
@@ -138,7 +149,10 @@ impl Block {
         if u32::try_from(payload.len()).is_err() {
             return Err(Damage::whole("a data block is too long"));
         }
-        Ok(Block { payload, entries_end, restarts, seq_base })
+        let near = near_restarts(payload.get(entries_end..tail_start).unwrap_or_default());
+        let near = near.filter(|_| u16::try_from(entries_end).is_ok());
+        let (entries_end, restarts) = (entries_end as u32, restarts as u32);
+        Ok(Block { payload, seq_base, entries_end, restarts, near })
     }
 
     /// Bytes that the block keeps in memory, but for a small constant.
@@ -146,20 +160,25 @@ impl Block {
         self.payload.len()
     }
 
+    /// The memory of the block, with anything in it, where nobody else needs it.
+    pub(crate) fn into_buffer(self) -> Option<BytesMut> {
+        self.payload.try_into_mut().ok()
+    }
+
     /// Where the last entry ends.
     pub(crate) fn entries_end(&self) -> usize {
-        self.entries_end
+        self.entries_end as usize
     }
 
     /// How many restart points there are.
     pub(crate) fn restarts(&self) -> usize {
-        self.restarts
+        self.restarts as usize
     }
 
     /// The entry that starts at `start`.
     #[inline(always)]
     pub(crate) fn slot(&self, start: usize) -> Result<Slot, Damage> {
-        let entries = self.payload.get(..self.entries_end).unwrap_or_default();
+        let entries = self.payload.get(..self.entries_end()).unwrap_or_default();
         let mut reader = Reader::new(entries, start);
         let shared = reader.varint()?;
         let suffix_bytes = reader.varint()?;
@@ -171,7 +190,7 @@ impl Block {
         let suffix_start = reader.at() as u64;
         let value_start = suffix_start.saturating_add(suffix_bytes);
         let end = value_start.saturating_add(tagged >> KIND_BITS);
-        if end > self.entries_end as u64 || shared > u64::from(u32::MAX) {
+        if end > u64::from(self.entries_end) || shared > u64::from(u32::MAX) {
             return Err(reader.damage("an entry reaches beyond its block"));
         }
         // Nothing is cut off here: a block has fewer than 4 GiB.
@@ -246,7 +265,9 @@ impl Block {
     /// fewer is above it, and only a key that shares exactly these must be compared from there.
     /// It follows that the bytes that the found entry shares are bytes of the target.
     pub(crate) fn lower_bound(&self, target: &[u8]) -> Result<Option<(Slot, bool)>, Damage> {
-        let mut slot = self.slot(self.restart_below(target)?)?;
+        let start = self.restart_below(target)?;
+        self.touch_behind(start);
+        let mut slot = self.slot(start)?;
         let mut matched = 0;
         loop {
             let shared = slot.shared();
@@ -264,7 +285,7 @@ impl Block {
             if ordering != Ordering::Less {
                 return Ok(Some((slot, ordering == Ordering::Equal)));
             }
-            if slot.end() >= self.entries_end {
+            if slot.end() >= self.entries_end() {
                 return Ok(None);
             }
             slot = self.slot(slot.end())?;
@@ -279,7 +300,7 @@ impl Block {
             Some((slot, true)) => slot,
         };
         while slot.seq > snapshot {
-            if slot.end() >= self.entries_end {
+            if slot.end() >= self.entries_end() {
                 return Ok(Search::Beyond);
             }
             slot = self.slot(slot.end())?;
@@ -297,9 +318,12 @@ impl Block {
 
     /// Where restart point `index` is.
     pub(crate) fn restart(&self, index: usize) -> Result<usize, Damage> {
-        let at = self.entries_end.saturating_add(index.saturating_mul(RESTART_BYTES));
-        let start = Reader::new(&self.payload, at).u32()? as usize;
-        if start >= self.entries_end {
+        let at = self.entries_end().saturating_add(index.saturating_mul(RESTART_BYTES));
+        let start = match &self.near {
+            Some(near) => near.get(index).copied().map_or(usize::MAX, usize::from),
+            None => Reader::new(&self.payload, at).u32()? as usize,
+        };
+        if start >= self.entries_end() {
             return Err(Damage { what: "a restart point lies beyond the entries", at });
         }
         Ok(start)
@@ -319,18 +343,22 @@ impl Block {
         self.restart(after.saturating_sub(1))
     }
 
-    /// Loads a byte of each restart point, if they are few. A block that is searched lies in main
-    /// memory as a rule: these loads go on side by side, those of the search one after the other.
+    /// Loads a byte of each near restart point. A block that is searched lies in main memory as a
+    /// rule: these loads go on side by side, those of the search one after the other.
+    #[inline]
     fn touch_restarts(&self) {
-        if self.restarts > RESTARTS_TOUCHED {
-            return;
+        if let Some(near) = &self.near {
+            let byte = |at: &u16| self.payload.get(usize::from(*at)).copied().unwrap_or_default();
+            std::hint::black_box(near.iter().fold(0, |all, at| all ^ byte(at)));
         }
-        let offsets = self.payload.get(self.entries_end..).unwrap_or_default();
-        let offsets = offsets.as_chunks::<RESTART_BYTES>().0.iter().take(self.restarts);
-        let byte = |offset: &[u8; RESTART_BYTES]| {
-            self.payload.get(u32::from_le_bytes(*offset) as usize).copied().unwrap_or_default()
-        };
-        std::hint::black_box(offsets.fold(0, |all, offset| all ^ byte(offset)));
+    }
+
+    /// Loads what a walk from `start` on will meet, for the same reason.
+    #[inline]
+    fn touch_behind(&self, start: usize) {
+        let line = |index| self.payload.get(start + index * LINE_BYTES).copied();
+        let bytes = (1..=LINES_AHEAD).map_while(line);
+        std::hint::black_box(bytes.fold(0, |all, byte| all ^ byte));
     }
 
     /// How many restart points, from the first on, are `low`.
@@ -338,7 +366,7 @@ impl Block {
         &self,
         low: impl Fn(usize) -> Result<bool, Damage>,
     ) -> Result<usize, Damage> {
-        let mut range = 0..self.restarts;
+        let mut range = 0..self.restarts();
         while !range.is_empty() {
             let middle = usize::midpoint(range.start, range.end);
             if low(self.restart(middle)?)? {
@@ -349,4 +377,18 @@ impl Block {
         }
         Ok(range.start)
     }
+}
+
+/// The restart points whose offsets these are, if they are few. What does not fit is made an
+/// offset beyond all entries of a block with near ones.
+fn near_restarts(offsets: &[u8]) -> Option<[u16; RESTARTS_NEAR]> {
+    let offsets = offsets.as_chunks::<RESTART_BYTES>().0;
+    let mut near = [0; RESTARTS_NEAR];
+    if offsets.len() > near.len() {
+        return None;
+    }
+    for (place, offset) in near.iter_mut().zip(offsets) {
+        *place = u16::try_from(u32::from_le_bytes(*offset)).unwrap_or(u16::MAX);
+    }
+    Some(near)
 }

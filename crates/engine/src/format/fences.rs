@@ -179,17 +179,23 @@ impl Fences {
     /// The block in which the first entry with `key` or above lies, unless all of that block is
     /// below `key`: then the next block starts with it.
     pub(crate) fn block_for(&self, key: &[u8]) -> usize {
-        let after = self.blocks_below(key);
-        let starts_here = after < self.len() && self.key(after) == key && !self.continued(after);
+        let (after, tied) = self.search(key);
+        let starts_here =
+            tied && after < self.len() && self.key(after) == key && !self.continued(after);
         if starts_here { after } else { after.saturating_sub(1) }
     }
 
     /// How many blocks, from the first on, have a fence below `key`.
     pub(crate) fn blocks_below(&self, key: &[u8]) -> usize {
+        self.search(key).0
+    }
+
+    /// The same, and whether the fence that follows may be `key`.
+    fn search(&self, key: &[u8]) -> (usize, bool) {
         let common = common_prefix_bytes(&self.shared, key);
         if common < self.shared.len() {
             let above = self.shared.get(common) > key.get(common);
-            return if above { usize::from(!key.is_empty()) } else { self.len() };
+            return (if above { usize::from(!key.is_empty()) } else { self.len() }, false);
         }
         let number = key_prefix(key.get(common..).unwrap_or_default());
         // Fence `i` has the number at `i - 1`.
@@ -209,7 +215,7 @@ impl Fences {
             }
         }
         // Nothing is below the empty key, not even the first fence.
-        if key.is_empty() { 0 } else { range.start }
+        if key.is_empty() { (0, false) } else { (range.start, ties > 0) }
     }
 
     /// How many numbers are below `number`.

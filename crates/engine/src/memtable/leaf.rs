@@ -187,6 +187,7 @@ impl Leaf {
     /// How many keys are below `key`, and whether the following one is it.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> (usize, bool) {
+        self.numbers.touch();
         let ties = self.numbers.ties(key);
         let order = &self.order.0[ties.clone()];
         let own = |slot: &u8| self.heap.key(&self.slots[usize::from(*slot)]);

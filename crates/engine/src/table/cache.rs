@@ -1,8 +1,11 @@
 //! The cache of data blocks that all tables of a store share.
 
 use crate::format::Block;
-use quick_cache::Weighter;
+use bytes::BytesMut;
+use parking_lot::Mutex;
 use quick_cache::sync::Cache;
+use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that a block costs in the cache besides its payload.
@@ -26,6 +29,48 @@ impl Weighter<BlockKey, Block> for BlockWeight {
     }
 }
 
+/// Buffers kept for later blocks at most.
+const BUFFERS_MAX: usize = 32;
+
+/// Bytes of a buffer that is kept at most: a huge block is rare.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+/// Buffers are made this much too long at most, so that they fit blocks of about one size.
+const BUFFER_STEP_BYTES: usize = 128;
+
+/// The memory of blocks that have left the cache and that nobody reads any more: where blocks come
+/// and go all the time, the next one is read into it.
+#[derive(Clone, Debug, Default)]
+struct Buffers(Arc<Mutex<Vec<BytesMut>>>);
+
+impl Buffers {
+    /// A buffer of `bytes` bytes with anything in it.
+    fn take(&self, bytes: usize) -> BytesMut {
+        let kept = self.0.lock().pop();
+        let mut buffer = match kept.filter(|buffer| buffer.capacity() >= bytes) {
+            Some(buffer) => buffer,
+            None => BytesMut::with_capacity(bytes.next_multiple_of(BUFFER_STEP_BYTES)),
+        };
+        buffer.resize(bytes, 0);
+        buffer
+    }
+}
+
+impl Lifecycle<BlockKey, Block> for Buffers {
+    type RequestState = ();
+
+    fn on_evict(&self, _: &mut (), _: BlockKey, block: Block) {
+        if let Some(buffer) = block.into_buffer()
+            && buffer.capacity() <= BUFFER_BYTES_MAX
+        {
+            let mut kept = self.0.lock();
+            if kept.len() < BUFFERS_MAX {
+                kept.push(buffer);
+            }
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Counter {
@@ -37,7 +82,8 @@ struct Counter {
 /// the capacity is not kept.
 #[derive(Debug)]
 pub(crate) struct BlockCache {
-    blocks: Option<Cache<BlockKey, Block, BlockWeight>>,
+    blocks: Option<Cache<BlockKey, Block, BlockWeight, DefaultHashBuilder, Buffers>>,
+    buffers: Buffers,
     counters: [Counter; COUNTERS],
 }
 
@@ -45,9 +91,19 @@ impl BlockCache {
     /// A cache of up to `capacity_bytes`; 0 keeps nothing.
     pub(crate) fn new(capacity_bytes: u64) -> BlockCache {
         let blocks_usual = (capacity_bytes / BLOCK_BYTES_USUAL) as usize;
-        let cache = || Cache::with_weighter(blocks_usual, capacity_bytes, BlockWeight);
+        let buffers = Buffers::default();
+        let cache = || {
+            let hasher = DefaultHashBuilder::default();
+            Cache::with(blocks_usual, capacity_bytes, BlockWeight, hasher, buffers.clone())
+        };
+        let blocks = (capacity_bytes > 0).then(cache);
         let counters = std::array::from_fn(|_| Counter::default());
-        BlockCache { blocks: (capacity_bytes > 0).then(cache), counters }
+        BlockCache { blocks, buffers, counters }
+    }
+
+    /// A buffer of `bytes` bytes with anything in it, to read a block into.
+    pub(super) fn buffer(&self, bytes: usize) -> BytesMut {
+        self.buffers.take(bytes)
     }
 
     /// The block of `table` that starts at `offset`, if it is here.

@@ -162,7 +162,8 @@ impl Table {
         reads.blocks_read += 1;
         reads.bytes_read += place.end - place.start;
         let offset = place.start;
-        let block = self.file.block(place)?;
+        let buffer = self.cache.buffer((place.end - place.start) as usize);
+        let block = self.file.unsealed_block(self.file.fill(buffer, offset)?, offset)?;
         self.cache.insert(self.file.table, offset, block.clone());
         Ok(block)
     }

@@ -48,25 +48,19 @@ impl TableFile {
 
     /// The bytes of the file at `place`.
     pub(super) fn read(&self, place: Range<u64>) -> Result<Bytes> {
-        let mut buffer = vec![0; (place.end - place.start) as usize];
-        self.read_to(&mut buffer, place.start)?;
-        Ok(Bytes::from(buffer))
+        self.fill(BytesMut::zeroed((place.end - place.start) as usize), place.start)
     }
 
-    /// Fills `buffer` with the bytes of the file from `offset` on.
-    fn read_to(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
-        self.file.read_exact_at(buffer, offset).map_err(|error| match error.kind() {
+    /// `buffer`, filled with the bytes of the file from `offset` on.
+    pub(super) fn fill(&self, mut buffer: BytesMut, offset: u64) -> Result<Bytes> {
+        let filled = self.file.read_exact_at(&mut buffer, offset);
+        filled.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {
                 self.damaged(Damage::whole("the file ends too early"), offset)
             }
             _ => Error::io("read", &self.path, error),
-        })
-    }
-
-    /// The data block at `place`.
-    pub(super) fn block(&self, place: Range<u64>) -> Result<Block> {
-        let offset = place.start;
-        self.unsealed_block(self.read(place)?, offset)
+        })?;
+        Ok(buffer.freeze())
     }
 
     /// The data block that was read as `sealed` from `offset`.
@@ -198,8 +192,7 @@ impl ReadAhead {
         } else {
             buffer.resize(bytes, 0);
         }
-        file.read_to(&mut buffer, chunk.start)?;
-        self.chunk = buffer.freeze();
+        self.chunk = file.fill(buffer, chunk.start)?;
         self.chunk_start = chunk.start;
         Ok(())
     }

@@ -10,6 +10,9 @@ use crate::wal::{LogId, LogKind, LogWriter};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Logs shorter than this are made when they are needed: it takes a writer no time to speak of.
+const AHEAD_BYTES_MIN: u64 = 1 << 20;
+
 impl Shared {
     /// Appends the record that consists of `parts`, to a new log file where the current one is full.
     ///
@@ -26,13 +29,59 @@ impl Shared {
             self.poison();
             return Err(error);
         }
-        add(&self.counts.wal_bytes, writer.wal.bytes() - before);
+        let after = writer.wal.bytes();
+        add(&self.counts.wal_bytes, after - before);
+        let half = writer.wal.capacity() / 2;
+        if before < half && after >= half {
+            // Somebody makes the next one.
+            self.work.notify();
+        }
         Ok(())
+    }
+
+    /// Makes the log file that follows the current one when that is half full, so that no writer
+    /// has to wait for it. Where it cannot be made the writer who needs it tries again, and tells.
+    pub(crate) fn make_log_ahead(&self) {
+        let due = |writer: &Writer| {
+            let capacity = writer.wal.capacity();
+            let half_full = writer.wal.bytes() >= capacity / 2;
+            writer.spare.is_none() && capacity >= AHEAD_BYTES_MIN && half_full
+        };
+        if !self.writer.lock().as_ref().is_some_and(due) || self.check_writable().is_err() {
+            return;
+        }
+        if let Ok(spare) = self.create_log(0)
+            && let Some(writer) = self.writer.lock().as_mut()
+        {
+            // Another thread may have been quicker, or a writer: the files of logs are used in the
+            // order of their numbers.
+            if writer.spare.is_none() && writer.wal_number < spare.0 {
+                writer.spare = Some(spare);
+            } else {
+                self.remove_log(spare.0);
+            }
+        }
+    }
+
+    fn remove_log(&self, number: u64) {
+        let path = numbered(&self.options.dir, FileKind::Wal, number);
+        // A log that stays is removed at the next opening: its batches are known as flushed.
+        if let Err(error) = self.options.env.remove_file(&path) {
+            tracing::warn!(path = %path.display(), %error, "cannot remove an old log");
+        }
     }
 
     /// Begins a new log file with room for a record of `record_bytes` at least.
     fn next_log(&self, writer: &mut Writer, record_bytes: usize) -> Result<()> {
-        let (number, log) = self.create_log(record_bytes)?;
+        let (number, log) = match writer.spare.take() {
+            Some((number, log)) if log.room(record_bytes) => (number, log),
+            too_small => {
+                if let Some((number, _)) = too_small {
+                    self.remove_log(number);
+                }
+                self.create_log(record_bytes)?
+            }
+        };
         let old = std::mem::replace(&mut writer.wal, Arc::new(log));
         writer.unsynced.push(old);
         writer.wal_number = number;
@@ -66,13 +115,17 @@ impl Shared {
         largest.unwrap_or(self.options.memtable_bytes)
     }
 
-    /// Seals memtables that have not been written to for so long that they hold on to a log older
-    /// than the four last: a quiet keyspace must not keep the log of a busy one from going.
+    /// Seals memtables that have not been written to for so long that they hold on to a log with
+    /// more behind it than the options allow: a quiet keyspace must not keep the log of a busy one from going.
     fn seal_holders(&self, writer: &Writer) {
-        let Some(limit) = writer.logs.len().checked_sub(5).map(|index| writer.logs[index].number)
-        else {
-            return;
-        };
+        let quiet_bytes = self.options.quiet_bytes(self.memtable_bytes_max());
+        let mut bytes = 0;
+        // The newest log has just been begun.
+        let mut old = writer.logs.iter().rev().skip(1).skip_while(|log| {
+            bytes += log.bytes;
+            bytes <= quiet_bytes
+        });
+        let Some(limit) = old.next().map(|log| log.number) else { return };
         for space in self.all_spaces() {
             let mut core = space.core.lock();
             if core.active_log.is_some_and(|log| log <= limit) {
@@ -119,11 +172,7 @@ impl Shared {
         // What was in them is in synced tables, or in a synced copy of memory.
         writer.unsynced.retain(|log| log.number() >= needed);
         for Log { number, .. } in gone {
-            let path = numbered(&self.options.dir, FileKind::Wal, number);
-            // A log that stays is removed at the next opening: its batches are known as flushed.
-            if let Err(error) = self.options.env.remove_file(&path) {
-                tracing::warn!(path = %path.display(), %error, "cannot remove an old log");
-            }
+            self.remove_log(number);
         }
     }
 
@@ -131,5 +180,49 @@ impl Shared {
     /// another keyspace shares the log, or a batch of both could be torn.
     pub(crate) fn sync_all_logs(&self, logs: &[Arc<LogWriter>]) -> Result<()> {
         self.sync_logs(logs, SyncReach::Data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::env::{Env, MemEnv};
+    use crate::{DEFAULT_KEYSPACE, Store};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_log_made_ahead_is_the_next_one_used() {
+        let env = MemEnv::new();
+        let open = || {
+            let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+            builder.log_bytes(1 << 20).memtable_bytes(64 << 20).open().unwrap()
+        };
+        let logs = || {
+            let names = env.list(Path::new("/store")).unwrap();
+            names.into_iter().filter(|name| name.ends_with(".wal")).collect::<Vec<_>>()
+        };
+        let store = open();
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+        let put = |numbers: std::ops::Range<u32>| {
+            for number in numbers {
+                keyspace.put(number.to_be_bytes(), [7; 1000]).unwrap();
+            }
+        };
+        put(0..400);
+        store.shared().make_log_ahead();
+        assert_eq!(logs().len(), 1, "the log is not half full");
+        put(400..700);
+        store.shared().make_log_ahead();
+        store.shared().make_log_ahead();
+        let ahead = logs();
+        assert_eq!(ahead.len(), 2);
+        put(700..1500);
+        assert_eq!(logs(), ahead, "no writer had to make one");
+        put(1500..2500);
+        assert_eq!(logs().len(), 3);
+        store.shared().make_log_ahead();
+        drop((keyspace, store));
+        let keyspace = open().keyspace(DEFAULT_KEYSPACE).unwrap();
+        assert_eq!(keyspace.iter().count(), 2500);
     }
 }

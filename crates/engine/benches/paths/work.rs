@@ -1,0 +1,103 @@
+//! The hot paths of the store, on files in memory and without threads, so that the same work always
+//! takes the same steps.
+
+use lsmith::env::MemEnv;
+use lsmith::{DEFAULT_KEYSPACE, Keyspace, Result, Store};
+use std::sync::Arc;
+
+/// Keys of 16 bytes in random order.
+fn key(number: u64) -> [u8; 16] {
+    let scattered = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&scattered.to_be_bytes());
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+/// The names of the paths.
+pub(crate) const PATHS: [&str; 6] = ["put", "batch", "get", "absent", "next", "merge"];
+
+/// Keys in a store that is read.
+pub(crate) const KEYS: u64 = 40_000;
+
+/// Runs of such a store.
+const RUNS: u64 = 4;
+
+/// A store, and what is done to it.
+pub(crate) struct Work {
+    path: String,
+    keyspace: Keyspace,
+}
+
+impl Work {
+    /// Makes ready what `path` needs.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn new(path: &str) -> Result<Work> {
+        let env = Arc::new(MemEnv::new());
+        let builder = Store::builder("/store").env(env).lockstep(true).policy("none");
+        let store = builder.memtable_bytes(64 << 20).log_bytes(16 << 20).open()?;
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
+        let work = Work { path: path.to_string(), keyspace };
+        if !matches!(path, "put" | "batch") {
+            work.fill()?;
+        }
+        Ok(work)
+    }
+
+    fn fill(&self) -> Result<()> {
+        for run in 0..RUNS {
+            for number in (run..KEYS).step_by(RUNS as usize) {
+                self.keyspace.put(key(number), [7; 100])?;
+            }
+            self.keyspace.flush()?;
+        }
+        // So that blocks are in the cache.
+        for number in 0..KEYS {
+            self.keyspace.get(key(number))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the path `ops` times, at most [`KEYS`]; a merge takes as many entries as there are.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn run(&self, ops: u64) -> Result<u64> {
+        let Work { path, keyspace } = self;
+        match path.as_str() {
+            "put" => (0..ops).try_for_each(|number| keyspace.put(key(number), [7; 100]))?,
+            "batch" => {
+                for first in (0..ops).step_by(100) {
+                    let mut batch = lsmith::Batch::new();
+                    for number in first..ops.min(first + 100) {
+                        batch.put(keyspace, key(number), [7; 100]);
+                    }
+                    keyspace.store().write(batch, lsmith::PersistMode::Buffer)?;
+                }
+            }
+            "get" => {
+                for number in 0..ops {
+                    assert!(keyspace.get(key(number))?.is_some());
+                }
+            }
+            "absent" => {
+                for number in KEYS..KEYS + ops {
+                    assert!(keyspace.get(key(number))?.is_none());
+                }
+            }
+            "next" => {
+                let mut entries = keyspace.iter();
+                for _ in 0..ops {
+                    entries.next_ref().expect("so many keys")?;
+                }
+            }
+            _ => {
+                keyspace.merge()?;
+                return Ok(KEYS);
+            }
+        }
+        Ok(ops)
+    }
+}

@@ -1,0 +1,104 @@
+//! Instructions that the store's hot paths take, against recorded figures.
+//!
+//! A program takes a path so often, once with and once without the path itself, under valgrind's
+//! callgrind; the difference over the count is what one operation takes. Unlike time it is the same
+//! on a busy machine, up to a per cent.
+
+use crate::chores::cargo;
+use anyhow::{Context, Result, bail, ensure};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+/// The paths, and how often each is taken.
+const PATHS: [(&str, u64); 6] = [
+    ("put", 20_000),
+    ("batch", 20_000),
+    ("get", 20_000),
+    ("absent", 20_000),
+    ("next", 40_000),
+    ("merge", 40_000),
+];
+
+/// The record: a line per path, with instructions for each operation.
+const RECORD: &str = "crates/engine/benches/paths/instructions.txt";
+
+/// A path may take this part more than recorded.
+const RISE_MAX: f64 = 0.05;
+
+/// Counts, and compares with the record, or with `bless` writes it.
+pub(crate) fn instructions(root: &Path, bless: bool) -> Result<()> {
+    let build =
+        ["build", "--release", "-p", "lsmith", "--example", "path", "--message-format=json"];
+    let built = cargo(root).args(build).stderr(std::process::Stdio::inherit()).output()?;
+    ensure!(built.status.success(), "the example `path` does not build");
+    let program = program(&built.stdout).context("cargo did not name the example it built")?;
+    let mut counted = Vec::new();
+    for (path, ops) in PATHS {
+        let with = count(&program, path, ops)?;
+        let without = count(&program, path, 0)?;
+        counted.push((path, with.saturating_sub(without) / ops));
+    }
+    let file = root.join(RECORD);
+    if bless {
+        let mut record = String::new();
+        for (path, each) in &counted {
+            writeln!(record, "{path} {each}")?;
+        }
+        return std::fs::write(&file, record).with_context(|| RECORD);
+    }
+    let record = std::fs::read_to_string(&file).with_context(|| RECORD)?;
+    judge(&counted, &record)
+}
+
+/// The executable that cargo's messages name.
+fn program(messages: &[u8]) -> Option<String> {
+    let messages = std::str::from_utf8(messages).ok()?.lines();
+    let messages = messages.filter_map(|line| serde_json::from_str(line).ok());
+    let named = |message: serde_json::Value| Some(message["executable"].as_str()?.to_string());
+    messages.filter_map(named).next_back()
+}
+
+fn count(program: &str, path: &str, ops: u64) -> Result<u64> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", program, path]);
+    let output = command.arg(ops.to_string()).output().context("valgrind did not start")?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{path} failed under valgrind: {told}");
+    let collected = told.lines().find_map(|line| line.split("Collected :").nth(1));
+    let collected = collected.with_context(|| format!("valgrind counted nothing: {told}"))?;
+    Ok(collected.trim().parse()?)
+}
+
+fn judge(counted: &[(&str, u64)], record: &str) -> Result<()> {
+    let mut risen = 0;
+    for (path, now) in counted {
+        let line = record.lines().find_map(|line| line.strip_prefix(path)?.strip_prefix(' '));
+        let Some(before) = line.and_then(|before| before.trim().parse::<u64>().ok()) else {
+            bail!("{RECORD} has no line for {path}");
+        };
+        let change = *now as f64 / before as f64 - 1.0;
+        eprintln!("{path:8} {now:6} instructions, recorded {before:6}: {:+.1} %", 100.0 * change);
+        risen += usize::from(change > RISE_MAX);
+    }
+    ensure!(
+        risen == 0,
+        "{risen} paths take over {:.0} % more than recorded; if it must be so: \
+         cargo xtask instructions --bless",
+        100.0 * RISE_MAX
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rise_of_more_than_a_twentieth_fails() {
+        let record = "put 1000\nget 200\n";
+        assert!(judge(&[("put", 1050), ("get", 150)], record).is_ok());
+        assert!(judge(&[("put", 1051), ("get", 150)], record).is_err());
+        assert!(judge(&[("next", 1)], record).is_err());
+    }
+}
