@@ -67,7 +67,7 @@ impl Run {
         let size: Size = self.slices.iter().map(Slice::size).sum();
         let cells: u64 = self.slices.iter().map(Slice::cell_count).sum();
         let mut sum = 0;
-        let mut counts = self.slices.iter().map(|slice| {
+        let counts = self.slices.iter().map(|slice| {
             sum += slice.cell_count() as usize;
             sum
         });
