@@ -283,7 +283,6 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::tree::Tree;
 
     #[test]
