@@ -29,10 +29,10 @@ const RISE_MAX: f64 = 0.05;
 /// Counts, and compares with the record, or with `bless` writes it.
 pub(crate) fn instructions(root: &Path, bless: bool) -> Result<()> {
     let build =
-        ["build", "--release", "-p", "lsmith", "--example", "path", "--message-format=json"];
+        ["bench", "-p", "lsmith", "--bench", "paths", "--no-run", "--message-format=json"];
     let built = cargo(root).args(build).stderr(std::process::Stdio::inherit()).output()?;
-    ensure!(built.status.success(), "the example `path` does not build");
-    let program = program(&built.stdout).context("cargo did not name the example it built")?;
+    ensure!(built.status.success(), "the bench `paths` does not build");
+    let program = program(&built.stdout).context("cargo did not name what it built")?;
     let mut counted = Vec::new();
     for (path, ops) in PATHS {
         let with = count(&program, path, ops)?;
@@ -61,7 +61,7 @@ fn program(messages: &[u8]) -> Option<String> {
 
 fn count(program: &str, path: &str, ops: u64) -> Result<u64> {
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", program, path]);
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", program, "once", path]);
     let output = command.arg(ops.to_string()).output().context("valgrind did not start")?;
     let told = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{path} failed under valgrind: {told}");

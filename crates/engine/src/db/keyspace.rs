@@ -105,7 +105,8 @@ impl Keyspace {
     }
 
     /// Gives `key` this `value`, whatever was there before. How far the write must have got is
-    /// chosen by [`Builder::persist`](crate::Builder::persist); use a [`Batch`](crate::Batch) to choose per call.
+    /// chosen by [`Builder::persist`](crate::Builder::persist); use a [`Batch`](crate::Batch) to
+    /// choose per call.
     ///
     /// # Errors
     /// As [`Store::write`].

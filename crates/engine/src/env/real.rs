@@ -158,7 +158,7 @@ impl ReadFile for RealRead {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut read = 0;
         while read < buffer.len() {
-            // Not the C library's call: threads can be cancelled in that, which it must prepare for.
+            // Not the C library's call: that must prepare for threads being cancelled in it.
             match retry_on_intr(|| pread(&self.0, &mut buffer[read..], offset + read as u64))? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 bytes => read += bytes,

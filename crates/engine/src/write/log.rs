@@ -14,7 +14,8 @@ use std::sync::atomic::Ordering;
 const AHEAD_BYTES_MIN: u64 = 1 << 20;
 
 impl Shared {
-    /// Appends the record that consists of `parts`, to a new log file where the current one is full.
+    /// Appends the record that consists of `parts`, to a new log file where the current one is
+    /// full.
     ///
     /// # Errors
     /// `Full` or `Io` where no new file could be made: nothing has been written. After any other
@@ -116,7 +117,8 @@ impl Shared {
     }
 
     /// Seals memtables that have not been written to for so long that they hold on to a log with
-    /// more behind it than the options allow: a quiet keyspace must not keep the log of a busy one from going.
+    /// more behind it than the options allow: a quiet keyspace must not keep the log of a busy one
+    /// from going.
     fn seal_holders(&self, writer: &Writer) {
         let quiet_bytes = self.options.quiet_bytes(self.memtable_bytes_max());
         let mut bytes = 0;
