@@ -28,8 +28,7 @@ const RISE_MAX: f64 = 0.05;
 
 /// Counts, and compares with the record, or with `bless` writes it.
 pub(crate) fn instructions(root: &Path, bless: bool) -> Result<()> {
-    let build =
-        ["bench", "-p", "lsmith", "--bench", "paths", "--no-run", "--message-format=json"];
+    let build = ["bench", "-p", "lsmith", "--bench", "paths", "--no-run", "--message-format=json"];
     let built = cargo(root).args(build).stderr(std::process::Stdio::inherit()).output()?;
     ensure!(built.status.success(), "the bench `paths` does not build");
     let program = program(&built.stdout).context("cargo did not name what it built")?;

@@ -6,8 +6,8 @@ const KEPT: usize = 65;
 /// `DIAGONALS[k][m]` is `pascal(m, k)`.
 static DIAGONALS: [[u64; KEPT]; KEPT] = diagonals();
 
-/// `CENTRAL_SUMS[m]` is the sum of `pascal(j - 1, j)` over j = 1..m, or `u64::MAX` where that is too
-/// large.
+/// `CENTRAL_SUMS[m]` is the sum of `pascal(j - 1, j)` over j = 1..m, or `u64::MAX` where that is
+/// too large.
 pub(crate) static CENTRAL_SUMS: [u64; KEPT] = central_sums();
 
 const fn central_sums() -> [u64; KEPT] {

@@ -40,8 +40,8 @@ const BELOW_LAB: [&str; 6] =
 /// Packages that do no I/O, with all that they may use of others.
 const PURE: [(&str, &[&str]); 6] = [
     ("lsmith-spec", &[]),
-    ("lsmith-tree", &["bytes", "smallvec"]),
-    ("lsmith-policy", &[]),
+    ("lsmith-tree", &["smallvec"]),
+    ("lsmith-policy", &["smallvec"]),
     ("lsmith-workload", &[]),
     ("lsmith-model", &[]),
     ("lsmith-sim", &[]),

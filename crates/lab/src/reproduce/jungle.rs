@@ -203,9 +203,9 @@ fn measured_claims(figure: &mut Figure, [leveled, tiered]: &[Figures; 2]) {
     );
     figure.explain(
         "leveling over that of tiering, in fluid simulation",
-        "the paper's tiering keeps a stack of runs for each range of keys. Stacks fill unevenly and \
-         are merged before they hold T full runs, as it says itself, so it writes more than here, \
-         where all runs of a level are merged at once.",
+        "the paper's tiering keeps a stack of runs for each range of keys. Stacks fill unevenly \
+         and are merged before they hold T full runs, as it says itself, so it writes more than \
+         here, where all runs of a level are merged at once.",
     );
     figure.explain(
         "mean space of tiering, by the table",
