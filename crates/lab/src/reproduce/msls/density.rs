@@ -56,10 +56,10 @@ pub(in crate::reproduce) fn measure(
         claims(&mut figure, name, swept, &model);
     }
     figure.note(
-        "LevelDB's design, as in msls-wa. A sweep goes up through the keys and begins anew, so \
-         what lies right above its last place was swept longest ago, and what lies right below it just \
-         now: the level is seen from its last place down, around the end of the key space. \
-         Simulated densities are means over flushes.",
+        "LevelDB's design, as in msls-wa. A sweep goes up through the keys and begins anew, \
+         so what lies right above its last place was swept longest ago, and what lies right \
+         below it just now: the level is seen from its last place down, around the end of the \
+         key space. Simulated densities are means over flushes.",
     );
     Ok(figure)
 }
