@@ -120,9 +120,17 @@ pub(crate) struct TuneArgs {
     /// Most bytes held per live byte, mean over time
     #[arg(long, value_name = "RATIO", value_parser = cost_max)]
     pub(crate) space_cost_max: Option<f64>,
-    /// Memory for memtables and filters [default: what `--memtable` and 10 bits per key take]
+    /// Memory for memtables, filters and fence pointers [default: what `--memtable` and 10 bits per
+    /// entry take]
     #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "bytes")]
     pub(crate) memory: Option<u64>,
+    /// Choose what costs least in the worst case over workloads within this distance in nats, of
+    /// the mix of operations and of the popularity of keys together
+    #[arg(long, value_name = "NATS", value_parser = distance)]
+    pub(crate) drift: Option<f64>,
+    /// Run the best and the default on the real store, smaller, and say how far predictions are off
+    #[arg(long)]
+    pub(crate) verify: bool,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
 }
@@ -251,6 +259,12 @@ fn bits(text: &str) -> Result<f64, String> {
 fn cost_max(text: &str) -> Result<f64, String> {
     let cost = text.parse().ok().filter(|cost: &f64| cost.is_finite() && *cost > 0.0);
     cost.ok_or_else(|| "expected a number above 0".to_owned())
+}
+
+/// How far a workload may drift.
+fn distance(text: &str) -> Result<f64, String> {
+    let distance = text.parse().ok().filter(|distance| (0.0..=100.0).contains(distance));
+    distance.ok_or_else(|| "expected a number from 0 to 100".to_owned())
 }
 
 /// A count that is not 0.

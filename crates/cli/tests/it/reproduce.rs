@@ -18,6 +18,10 @@ fn figures_are_listed() {
         assert!(names.contains(&name.as_str()), "{names:?}");
         assert!(text.lines().any(|line| line.starts_with(&name)), "{text}");
     }
+    for name in ["wa", "skew", "buffer", "density", "rocksdb"] {
+        assert!(names.contains(&format!("msls-{name}").as_str()), "{names:?}");
+    }
+    assert!(["jungle-costs", "optimum"].iter().all(|name| names.contains(name)), "{names:?}");
     assert!(figures.iter().all(|figure| !figure["title"].as_str().unwrap().is_empty()));
 }
 
@@ -51,6 +55,19 @@ fn a_figure_in_json_has_claims_and_points() {
         assert!(point["policy"].is_string(), "{point}");
         assert!(point["x"].is_number() && point["y"].is_number(), "{point}");
     }
+}
+
+/// A figure of formulas, with a reason for each claim that differs.
+#[test]
+fn costs_by_formula_are_judged() {
+    let figure = json(&["reproduce", "jungle-costs", "--quick"]);
+    let claims = figure["claims"].as_array().unwrap();
+    let differs: Vec<_> = claims.iter().filter(|claim| claim["verdict"] == "differs").collect();
+    assert!(!differs.is_empty() && differs.len() < claims.len() / 2, "{figure}");
+    assert!(differs.iter().all(|claim| claim["why"].is_string()), "{differs:?}");
+    let panels: Vec<&str> =
+        figure["panels"].as_array().unwrap().iter().filter_map(|p| p["name"].as_str()).collect();
+    assert_eq!(panels, ["a", "b", "c"]);
 }
 
 #[test]

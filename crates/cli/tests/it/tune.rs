@@ -70,3 +70,105 @@ fn what_cannot_be_is_told() {
     let both = ["--memory", "1MiB", "--memtable", "1MiB"];
     assert!(refused(2, &[&["tune", "--workload", WORKLOAD], &both[..]].concat()).contains("--mem"));
 }
+
+#[test]
+fn every_choice_says_what_memory_it_needs() {
+    let found = json(&["tune", "--workload", WORKLOAD, "--memtable", "1MiB"]);
+    let frontier = found["frontier"].as_array().unwrap();
+    for one in frontier {
+        let parts = ["memtables", "filters", "fences"].map(|part| figure(&one["memory"], part));
+        assert_eq!(parts[0], f64::from(2 << 20), "{one}");
+        assert_eq!(parts.iter().sum::<f64>(), figure(one, "memory_bytes"), "{one}");
+    }
+    // What holds more has more to filter.
+    let most = |name: &str| {
+        let space = |one: &&Value| (figure(one, "space_cost_mean") * 1e9) as u64;
+        figure(&frontier.iter().max_by_key(space).unwrap()["memory"], name)
+    };
+    assert!(frontier.iter().all(|one| figure(&one["memory"], "filters") <= most("filters")));
+    let within = json(&["tune", "--workload", WORKLOAD, "--memory", "4MiB"]);
+    for one in within["frontier"].as_array().unwrap() {
+        let fences = figure(&one["memory"], "fences");
+        let free = figure(one, "memory_bytes") - fences;
+        assert!(free <= f64::from(4 << 20), "{one}");
+    }
+}
+
+/// All of what formulas, or merges of unit flushes, can say.
+#[test]
+fn every_kind_of_policy_is_considered() {
+    let found = json(&["tune", "--workload", "churn(keys=200k, ops=2M, value=100B)"]);
+    let names: Vec<&str> = found["frontier"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["policy"].as_str()?.split('(').next())
+        .collect();
+    for name in ["none", "tiered", "minlatency", "constant", "full", "rr"] {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+    assert!(figure(&found, "considered") > 120.0, "{}", found["considered"]);
+}
+
+#[test]
+fn drift_trades_the_expected_for_the_worst() {
+    const MIXED: &str = "ycsb(a, records=20k, ops=60k, value=1000B)";
+    let tune = |distance: &str| {
+        json(&["tune", "--workload", MIXED, "--memtable", "64KiB", "--drift", distance])
+    };
+    let found = tune("0.5");
+    let (drift, best) = (&found["drift"], &found["best"]);
+    let (nominal, robust) = (&drift["nominal"], &drift["robust"]);
+    assert_eq!(best["policy"], robust["policy"]);
+    assert!(figure(nominal, "cost_expected") <= figure(robust, "cost_expected"));
+    assert!(figure(robust, "cost_worst") <= figure(nominal, "cost_worst"));
+    for stand in [nominal, robust] {
+        assert!(figure(stand, "cost_expected") < figure(stand, "cost_worst"), "{stand}");
+        let mix =
+            ["writes", "hits", "misses", "scans"].map(|part| figure(&stand["worst_mix"], part));
+        assert!((mix.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{stand}");
+    }
+    // Half of the operations of this workload read what is there.
+    let expected = ["writes", "hits"].map(|part| figure(&drift["mix"], part));
+    assert!(expected.iter().all(|share| (0.45..0.51).contains(share)), "{drift}");
+    let still = &tune("0")["drift"];
+    assert_eq!(still["nominal"]["policy"], still["robust"]["policy"]);
+    let cost = |name: &str| figure(&still["robust"], name);
+    assert!((cost("cost_worst") / cost("cost_expected") - 1.0).abs() < 1e-6, "{still}");
+}
+
+#[test]
+fn what_was_predicted_is_verified_on_the_store() {
+    let arguments = ["tune", "--workload", "churn(keys=8k, ops=40k, value=100B)", "--verify"];
+    let more = ["--memtable", "64KiB", "--read-cost-max", "4"];
+    let arguments = [&arguments[..], &more[..]].concat();
+    let found = json(&arguments);
+    let verified = &found["verified"];
+    let rows = verified["rows"].as_array().unwrap();
+    assert_eq!(figure(verified, "shrink"), 1.0);
+    // The winner as the policy spells itself out, and the default.
+    assert_eq!(rows.len(), 2, "{verified}");
+    let name = |text: &Value| text.as_str().unwrap().split('(').next().unwrap().to_owned();
+    assert_eq!(name(&rows[0]["policy"]), name(&found["best"]["policy"]));
+    assert_eq!(rows[1]["policy"], "minlatency(k=5)");
+    for row in rows {
+        let error = |by: &str| figure(&row["errors"][by], "write_cost_system").abs();
+        assert!(error("keyed") < 1e-9, "{row}");
+        assert!(error("fluid") < 0.1, "{row}");
+        assert!(figure(&row["engine"]["bytes"]["physical"], "user") > 0.0);
+    }
+    let text = fine(&arguments);
+    for part in ["On the store, churn(keys=8k", "write_cost_system", "error %", "memory bytes"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn drift_is_told_as_text() {
+    let text = fine(&["tune", "--workload", WORKLOAD, "--memtable", "1MiB", "--drift", "0.2"]);
+    for part in ["nominal", "robust", "at worst within 0.2 nats", "to the power"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let line = refused(2, &["tune", "--workload", WORKLOAD, "--drift", "-1"]);
+    assert!(line.contains("0 to 100"), "{line}");
+}

@@ -1,4 +1,4 @@
-//! Ahn, Seo, Muthukumar, Tao, Chang, "Jungle: towards dynamically adjustable key-value store by
+//! Ahn et al., "Jungle: towards dynamically adjustable key-value store by
 //! combining LSM-tree and copy-on-write B+-tree", HotStorage 2019: its table of costs, for the
 //! store that it was measured on.
 

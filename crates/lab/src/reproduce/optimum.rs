@@ -40,7 +40,10 @@ pub(super) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let flushes = if effort.is_quick { FLUSHES_QUICK } else { FLUSHES };
+    let flushes = match effort.is_quick {
+        true => FLUSHES_QUICK * Effort::QUICK.shrink / effort.shrink,
+        false => FLUSHES,
+    };
     let runs_axis = || Axis::log("runs after a flush, mean", "");
     let panels = vec![
         Panel {
@@ -60,16 +63,12 @@ pub(super) fn measure(
     let jobs = jobs(flushes);
     let found = measure_all("unit simulation", &jobs, progress)?;
     let hull = Hull::new(flushes);
-    let mut excesses = Vec::new();
-    for (job, figures) in jobs.iter().zip(&found) {
-        let (runs, cost) = (figures.read_cost_mean, figures.write_cost_system);
-        let above = (cost / hull.write_cost(runs) - 1.0) * 100.0;
-        if cost <= COST_SHOWN && runs <= RUNS_SHOWN {
-            figure.point("a", job.curve, runs, cost);
-            figure.point("b", job.curve, runs, above);
-        }
-        excesses.push(above);
-    }
+    let excess = |figures: &Figures| {
+        let least = hull.write_cost(figures.read_cost_mean);
+        (figures.write_cost_system / least - 1.0) * 100.0
+    };
+    let excesses: Vec<f64> = found.iter().map(excess).collect();
+    draw(&mut figure, &jobs, &found, &excesses);
     for point in hull.points(HULL_POINTS) {
         if point.runs_mean <= RUNS_SHOWN && point.write_cost <= COST_SHOWN {
             figure.point("a", HULL, point.runs_mean, point.write_cost);
@@ -78,6 +77,23 @@ pub(super) fn measure(
     claims(&mut figure, flushes, &jobs, &found, &excesses);
     notes(&mut figure, flushes);
     Ok(figure)
+}
+
+/// Adds the points that are shown, each curve from few runs to many.
+fn draw(figure: &mut Figure, jobs: &[Run], found: &[Figures], excesses: &[f64]) {
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    let runs = |index: &usize| found[*index].read_cost_mean;
+    order.sort_by(|left, right| runs(left).total_cmp(&runs(right)));
+    let curves = BOUNDED.iter().chain(LEVELED.iter().map(|(curve, _)| curve));
+    for curve in curves {
+        for &index in order.iter().filter(|index| jobs[**index].curve == *curve) {
+            let (runs, cost) = (found[index].read_cost_mean, found[index].write_cost_system);
+            if cost <= COST_SHOWN && runs <= RUNS_SHOWN {
+                figure.point("a", curve, runs, cost);
+                figure.point("b", curve, runs, excesses[index]);
+            }
+        }
+    }
 }
 
 /// A simulation.

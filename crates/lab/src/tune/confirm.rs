@@ -1,7 +1,8 @@
 //! Finalists in fluid simulation.
 
 use super::Choice;
-use super::candidates::on_store;
+use super::candidates::costs_of;
+use super::stacks::Stack;
 use crate::profile::Profile;
 use crate::simulate::{Content, simulate};
 use anyhow::Result;
@@ -12,12 +13,22 @@ use serde::Serialize;
 /// How many choices are simulated.
 pub(super) const FINALISTS: usize = 3;
 
-/// Flushes of a simulation: enough for every level of most trees, and a part of a second.
-const FLUSHES_MAX: f64 = 800.0;
+/// How large a simulation is. Only ratios matter: an entry is made smaller where that takes less.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    /// Memtables of all writes.
+    flushes_max: f64,
+    /// Bytes of all writes, about: what lies below a key is noted every so many bytes.
+    bytes_max: f64,
+    /// The first writes that are made, if there are more.
+    writes_max: f64,
+}
 
-/// Bytes of all writes in a simulation, about. Only their ratio to a memtable matters, and what
-/// lies below a key is noted every so many bytes.
-const BYTES_MAX: f64 = 256e6;
+/// Enough for every level of most trees, and a part of a second.
+const SCALE: Scale = Scale { flushes_max: 800.0, bytes_max: 256e6, writes_max: f64::INFINITY };
+
+/// The same of policies that count in blocks, which take longer.
+const SCALE_BLOCKS: Scale = Scale { flushes_max: 60.0, bytes_max: 16e6, writes_max: 16e6 };
 
 /// What a fluid simulation says beside the formula, both with the same memtable. That is larger
 /// than the one that was chosen where there would be too many flushes. Reads and space go by the
@@ -44,29 +55,34 @@ impl Confirmed {
 }
 
 /// The same choices with what simulations say.
-pub(super) fn confirm(mut finalists: Vec<Choice>, profile: &Profile) -> Result<Vec<Choice>> {
+pub(super) fn confirm(
+    mut finalists: Vec<Choice>,
+    profile: &Profile,
+    stacks: &[Stack],
+) -> Result<Vec<Choice>> {
     let Some(memtable_bytes) = finalists.first().map(|choice| choice.memtable_bytes) else {
         return Ok(finalists);
     };
-    let flushes = profile.writes * profile.entry_bytes / memtable_bytes as f64;
-    let memtable_bytes = (memtable_bytes as f64 * (flushes / FLUSHES_MAX).max(1.0)) as u64;
-    let models = on_store(profile, memtable_bytes);
-    let all_bytes = profile.writes * profile.entry_bytes;
-    let entry_bytes = (profile.entry_bytes * (BYTES_MAX / all_bytes).min(1.0)).round().max(1.0);
-    let simulated_bytes = memtable_bytes as f64 * entry_bytes / profile.entry_bytes;
-    let (writes, entry_bytes) = (profile.writes as u64, entry_bytes as u64);
     for choice in &mut finalists {
-        let Some(model) = models.iter().find(|model| model.policy == choice.policy) else {
-            continue;
-        };
         let policy = Registry::builtin().build(&choice.policy)?;
+        let scale = if policy.wants_blocks() { SCALE_BLOCKS } else { SCALE };
+        let profile = &profile.at((scale.writes_max / profile.writes).min(1.0));
+        let all_bytes = profile.writes * profile.entry_bytes;
+        let larger = (all_bytes / memtable_bytes as f64 / scale.flushes_max).max(1.0);
+        let memtable_bytes = (memtable_bytes as f64 * larger) as u64;
+        let smaller = (scale.bytes_max / all_bytes).min(1.0);
+        let entry_bytes = (profile.entry_bytes * smaller).round().max(1.0);
+        let simulated_bytes = memtable_bytes as f64 * entry_bytes / profile.entry_bytes;
+        let spec = choice.policy.parse()?;
+        let Some(model) = costs_of(&spec, profile, memtable_bytes, stacks) else { continue };
+        let (writes, entry_bytes) = (profile.writes as u64, entry_bytes as u64);
         let workload = FluidWorkload::drawn(profile.popularity.clone(), writes, entry_bytes);
         let content = Content::Fluid(&workload);
         let simulated = simulate(&policy, &content, simulated_bytes as u64, &mut |_| {})?;
         let costs = simulated.report.costs;
         choice.confirmed = Some(Confirmed {
             memtable_bytes,
-            model_write_cost_system: model.costs.write_cost_system,
+            model_write_cost_system: model.write_cost_system,
             fluid_write_cost_system: costs.write_cost_system,
             fluid_read_cost_mean: costs.read_cost_mean,
             fluid_space_cost_mean: costs.space_cost_mean,

@@ -1,26 +1,36 @@
 //! The best policy and parameters for a workload, under limits: formulas first, then fluid
-//! simulations of those that are left.
+//! simulations of those that are left, then the real store.
+//!
+//! * [`tune`]: the best choice and the frontier.
+//! * [`Limits`]: what is asked of a choice; [`Choice`]: what it costs and needs.
+//! * [`Drifted`]: what is best in the worst case over workloads nearby.
+//! * [`Verified`]: the choice and the default on the real store.
 
 mod candidates;
 mod confirm;
+mod drift;
+mod memory;
+mod scale;
+mod stacks;
+mod verify;
 
 pub use confirm::Confirmed;
+pub use drift::{Drifted, Mix, Stand};
+pub use memory::MemoryNeed;
+pub use verify::Verified;
 
 use crate::clock::Clock;
 use crate::profile::Profile;
+use crate::progress::Progress;
 use anyhow::{Result, bail};
-use candidates::{Candidate, candidates};
+use candidates::candidates;
+use drift::{Prices, Variant, variants};
+use lsmith::DEFAULT_POLICY;
 use lsmith_workload::Workload;
+use memory::Memory;
 use serde::Serialize;
-
-/// Bits of filter per key, as long as memory suffices for them.
-const FILTER_BITS: f64 = 10.0;
-
-/// Memtables that memory must hold: the active one and a sealed one.
-const MEMTABLES: f64 = 2.0;
-
-/// The smallest memtable that is considered.
-const MEMTABLE_BYTES_MIN: f64 = 65_536.0;
+use stacks::{Stack, stacks};
+use std::path::Path;
 
 /// What is asked of a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,11 +39,13 @@ pub struct Limits {
     pub read_cost_max: Option<f64>,
     /// Most bytes held per live byte, mean over time.
     pub space_cost_max: Option<f64>,
-    /// Bytes of memory for memtables and filters. If not given, memtables are of `memtable_bytes`
-    /// and filters take what they need.
+    /// Bytes of memory for memtables, filters and fence pointers. If not given, memtables are of
+    /// `memtable_bytes` and the others take what they need.
     pub memory_bytes: Option<u64>,
     /// Logical bytes at which a memtable is sealed, where memory is not given.
     pub memtable_bytes: u64,
+    /// How far the workload may drift, in nats: the best in the worst case is then chosen.
+    pub drift: Option<f64>,
 }
 
 /// A policy with what it costs, by formula.
@@ -45,10 +57,12 @@ pub struct Choice {
     pub runs_on_store: bool,
     /// Logical bytes at which a memtable is sealed.
     pub memtable_bytes: u64,
-    /// Bits of filter per key.
+    /// Bits of filter per entry.
     pub filter_bits: f64,
-    /// Bytes of memory that memtables and filters take.
+    /// Bytes of memory that it needs, and what for.
     pub memory_bytes: u64,
+    /// What the memory is for.
+    pub memory: MemoryNeed,
     /// Bytes written, the log included, per byte of requests.
     pub write_cost_user: f64,
     /// Flushes and outputs of merges per byte flushed.
@@ -69,14 +83,21 @@ pub struct Choice {
 pub struct Tuned {
     /// The workload, spelled out.
     pub workload: String,
-    /// The least write cost within the limits, of policies that the store has.
+    /// Of policies that the store has and that keep the limits: the least write cost; with drift,
+    /// the least cost per operation in the worst case.
     pub best: Choice,
     /// All choices that no other beats in write, read and space cost at once, whatever the limits;
     /// least write cost first.
     pub frontier: Vec<Choice>,
     /// How many choices were looked at.
     pub considered: usize,
-    /// Seconds that it took.
+    /// With drift: what is best as expected, what in the worst case, and what each costs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drifted>,
+    /// What the store did, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
+    /// Seconds that it took, without the store.
     pub seconds: f64,
 }
 
@@ -87,42 +108,142 @@ pub struct Tuned {
 pub fn tune(workload: &Workload, limits: &Limits) -> Result<Tuned> {
     let clock = Clock::start();
     let profile = Profile::of(workload)?;
-    let memory = Memory::of(limits, &profile)?;
-    let mut choices: Vec<Choice> = candidates(&profile, memory.memtable_bytes)
-        .iter()
-        .map(|candidate| memory.choice(candidate))
-        .collect();
-    choices.sort_by(|left, right| left.write_cost_user.total_cmp(&right.write_cost_user));
-    let considered = choices.len();
-    let within = |choice: &Choice| {
-        choice.runs_on_store
-            && limits.read_cost_max.is_none_or(|max| choice.read_cost_mean <= max)
-            && limits.space_cost_max.is_none_or(|max| choice.space_cost_mean <= max)
+    let memory = Memory::of(limits, &profile, workload)?;
+    let stacks = stacks(&profile, memory.memtable_bytes);
+    let variants = variants(&profile, limits.drift.unwrap_or(0.0));
+    let all: Vec<Vec<Choice>> =
+        variants.iter().map(|variant| choices(&variant.profile, &memory, &stacks)).collect();
+    let search = Search { limits, profile: &profile, stacks: &stacks, variants: &variants, all };
+    let (finalists, drift) = match limits.drift {
+        None => (search.least_writes()?, None),
+        Some(distance) => {
+            let (best, drifted) = search.robust(distance, &Prices::of(workload, &profile)?)?;
+            (vec![best], Some(drifted))
+        }
     };
-    let finalists: Vec<Choice> =
-        choices.iter().filter(|choice| within(choice)).take(confirm::FINALISTS).cloned().collect();
-    if finalists.is_empty() {
-        bail!("{}", nothing_within(&choices));
-    }
-    let finalists = confirm::confirm(finalists, &profile)?;
-    let Some(best) = finalists.iter().min_by(|left, right| order(left).total_cmp(&order(right)))
-    else {
+    let Some(best) = finalists.first().cloned() else {
         bail!("no choice is within the limits");
     };
-    let best = best.clone();
-    let mut frontier = frontier(&choices);
+    let choices = search.expected();
+    let mut frontier = frontier(choices);
     for choice in &mut frontier {
         let confirmed = finalists.iter().find(|finalist| finalist.policy == choice.policy);
         choice.confirmed = confirmed.and_then(|finalist| finalist.confirmed);
     }
-    let seconds = clock.seconds();
-    Ok(Tuned { workload: workload.spec().to_string(), best, frontier, considered, seconds })
+    Ok(Tuned {
+        workload: workload.spec().to_string(),
+        best,
+        frontier,
+        considered: choices.len(),
+        drift,
+        verified: None,
+        seconds: clock.seconds(),
+    })
 }
 
-/// The write cost with what the simulation adds to it or takes away.
-fn order(choice: &Choice) -> f64 {
-    let correction = choice.confirmed.map_or(1.0, |confirmed| confirmed.correction());
-    choice.write_cost_user * correction
+impl Tuned {
+    /// Runs the best and the default on the real store, in lockstep, in fresh directories within
+    /// `dir`, at a scale that takes seconds.
+    ///
+    /// # Errors
+    /// What the store or a simulation refuses.
+    pub fn verify(
+        &mut self,
+        workload: &Workload,
+        dir: &Path,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let policies = [self.best.policy.as_str(), DEFAULT_POLICY];
+        let memtable_bytes = self.best.memtable_bytes;
+        self.verified = Some(verify::verify(&policies, workload, memtable_bytes, dir, progress)?);
+        Ok(())
+    }
+}
+
+impl Choice {
+    /// The write cost with what the simulation adds to it or takes away.
+    fn write_cost_corrected(&self) -> f64 {
+        let correction = self.confirmed.map_or(1.0, |confirmed| confirmed.correction());
+        self.write_cost_user * correction
+    }
+}
+
+/// All choices for a popularity, least write cost first.
+fn choices(profile: &Profile, memory: &Memory, stacks: &[Stack]) -> Vec<Choice> {
+    let found = candidates(profile, memory.memtable_bytes, stacks);
+    let mut choices: Vec<Choice> =
+        found.into_iter().map(|candidate| candidate.into_choice(memory)).collect();
+    choices.sort_by(|left, right| left.write_cost_user.total_cmp(&right.write_cost_user));
+    choices
+}
+
+struct Search<'a> {
+    limits: &'a Limits,
+    profile: &'a Profile,
+    stacks: &'a [Stack],
+    /// The expected popularity first.
+    variants: &'a [Variant],
+    /// The choices of each variant.
+    all: Vec<Vec<Choice>>,
+}
+
+impl Search<'_> {
+    /// The choices for the popularity that is expected.
+    fn expected(&self) -> &[Choice] {
+        &self.all[0]
+    }
+
+    fn is_within(&self, choice: &Choice) -> bool {
+        let (read_max, space_max) = (self.limits.read_cost_max, self.limits.space_cost_max);
+        choice.runs_on_store
+            && read_max.is_none_or(|max| choice.read_cost_mean <= max)
+            && space_max.is_none_or(|max| choice.space_cost_mean <= max)
+    }
+
+    fn confirm(&self, finalists: Vec<Choice>) -> Result<Vec<Choice>> {
+        if finalists.is_empty() {
+            bail!("{}", nothing_within(self.expected()));
+        }
+        confirm::confirm(finalists, self.profile, self.stacks)
+    }
+
+    /// The finalists of least write cost, confirmed, best first.
+    fn least_writes(&self) -> Result<Vec<Choice>> {
+        let within = self.expected().iter().filter(|choice| self.is_within(choice));
+        let mut finalists = self.confirm(within.take(confirm::FINALISTS).cloned().collect())?;
+        let cost = Choice::write_cost_corrected;
+        finalists.sort_by(|left, right| cost(left).total_cmp(&cost(right)));
+        Ok(finalists)
+    }
+
+    /// The best in the worst case, and beside it the best for the workload as expected. The limits
+    /// hold for every popularity that is considered.
+    fn robust(&self, distance: f64, prices: &Prices) -> Result<(Choice, Drifted)> {
+        let mut stands: Vec<(Stand, Vec<&Choice>)> = Vec::new();
+        for choice in self.expected() {
+            let same = self
+                .all
+                .iter()
+                .filter_map(|choices| choices.iter().find(|other| other.policy == choice.policy));
+            let same: Vec<&Choice> = same.collect();
+            let is_within = same.len() == self.all.len() && same.iter().all(|c| self.is_within(c));
+            if let (true, Some(stand)) = (is_within, prices.stand(self.variants, &same)) {
+                stands.push((stand, same));
+            }
+        }
+        let least = |cost: fn(&Stand) -> f64| {
+            let order =
+                |left: &&(Stand, _), right: &&(Stand, _)| cost(&left.0).total_cmp(&cost(&right.0));
+            stands.iter().min_by(order).map(|(stand, same)| (stand.clone(), same[0].clone()))
+        };
+        let (nominal, robust) =
+            (least(|stand| stand.cost_expected), least(|stand| stand.cost_worst));
+        let (Some((nominal, _)), Some((robust, choice))) = (nominal, robust) else {
+            bail!("{}", nothing_within(self.expected()));
+        };
+        let choice = self.confirm(vec![choice])?.remove(0);
+        Ok((choice, Drifted { distance, mix: prices.mix, nominal, robust }))
+    }
 }
 
 /// Choices of which no other is at least as good in all three and better in one. `choices` are
@@ -151,55 +272,4 @@ fn nothing_within(choices: &[Choice]) -> String {
         least(|choice| choice.read_cost_mean),
         least(|choice| choice.space_cost_mean)
     )
-}
-
-/// How memory is shared out.
-#[derive(Clone, Copy, Debug)]
-struct Memory {
-    memtable_bytes: u64,
-    filter_bits: f64,
-    bytes: u64,
-}
-
-impl Memory {
-    /// Filters get what they need, but at most half where memory is given; memtables the rest.
-    fn of(limits: &Limits, profile: &Profile) -> Result<Memory> {
-        let keys = profile.keys();
-        let wanted = keys * FILTER_BITS / 8.0;
-        let Some(memory) = limits.memory_bytes else {
-            let bytes = wanted + MEMTABLES * limits.memtable_bytes as f64;
-            return Ok(Memory {
-                memtable_bytes: limits.memtable_bytes,
-                filter_bits: FILTER_BITS,
-                bytes: bytes as u64,
-            });
-        };
-        let filters = wanted.min(memory as f64 / 2.0);
-        let memtable = (memory as f64 - filters) / MEMTABLES;
-        if memtable < MEMTABLE_BYTES_MIN {
-            bail!("memory of {memory} bytes is too little: memtables take at least 64 KiB, twice");
-        }
-        Ok(Memory {
-            memtable_bytes: memtable as u64,
-            filter_bits: filters * 8.0 / keys,
-            bytes: memory,
-        })
-    }
-
-    fn choice(&self, candidate: &Candidate) -> Choice {
-        let p = crate::model::false_positives(self.filter_bits);
-        Choice {
-            policy: candidate.policy.clone(),
-            runs_on_store: candidate.runs_on_store,
-            memtable_bytes: self.memtable_bytes,
-            filter_bits: self.filter_bits,
-            memory_bytes: self.bytes,
-            write_cost_user: candidate.costs.write_cost_user,
-            write_cost_system: candidate.costs.write_cost_system,
-            read_cost_mean: candidate.costs.read_cost_mean,
-            point_read_miss: p * candidate.costs.read_cost_mean,
-            space_cost_mean: candidate.costs.space_cost_mean,
-            confirmed: None,
-        }
-    }
 }

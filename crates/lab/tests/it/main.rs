@@ -6,4 +6,5 @@ mod compare;
 mod lockstep;
 mod reproduce;
 mod reproduce_mao;
+mod reproduce_msls;
 mod run;

@@ -1,6 +1,7 @@
 //! How dense a level that is swept in turn lies along the key space.
 
 use super::design::{Design, ITEM_BYTES};
+use super::in_a_hurry;
 use super::steady::Steady;
 use crate::reproduce::{
     Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
@@ -12,9 +13,6 @@ use lsmith_tree::{KeyRange, LevelId, Place, Tree};
 
 const KEYS: u64 = 3_300_000;
 const KEYS_QUICK: u64 = 330_000;
-
-/// Requests per key; the second half is looked at.
-const ROUNDS: u64 = 4;
 
 /// Parts of the key space that are looked at.
 const BINS: usize = 50;
@@ -34,7 +32,7 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let keys = if effort.is_quick { KEYS_QUICK } else { KEYS };
+    let keys = if effort.is_quick { in_a_hurry(KEYS_QUICK, effort) } else { KEYS };
     let designs = PANELS.map(|(_, _, skew)| Design::leveldb(keys, skew));
     let panels = PANELS.iter().zip(&designs).map(|((name, title, _), design)| Panel {
         name: (*name).to_owned(),
@@ -43,7 +41,7 @@ pub(in crate::reproduce) fn measure(
         y: Axis::linear("density", "entries per key"),
     });
     let mut figure = Figure::empty(info.name, info.title, panels.collect());
-    let jobs = designs.map(|design| Sweep(Steady { rounds: ROUNDS, ..Steady::new(design) }));
+    let jobs = designs.map(|design| Sweep(Steady::new(design)));
     let found = measure_all(KEYED, &jobs, progress)?;
     for (((panel, name, _), job), swept) in PANELS.iter().zip(&jobs).zip(&found) {
         let model = densities(&job.0.design)?;
@@ -96,6 +94,7 @@ impl Job for Sweep {
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Swept> {
         let design = &self.0.design;
         let (level, keys) = (level(design), design.keys);
+        // The first half of the requests goes into coming to a steady state.
         let skipped = self.0.work() / design.memtable as u64 / 2;
         let (mut sums, mut looks, mut rests) = (vec![0.0; BINS], 0.0, 0);
         let (mut down, mut met) = (0, 0);

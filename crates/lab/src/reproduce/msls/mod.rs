@@ -21,7 +21,7 @@ pub(super) use rocksdb::measure as rocksdb;
 pub(super) use skew::measure as skew;
 pub(super) use wa::measure as wa;
 
-use super::Axis;
+use super::{Axis, Effort};
 
 /// The y axis of figures of write costs.
 fn cost_axis() -> Axis {
@@ -31,4 +31,9 @@ fn cost_axis() -> Axis {
 /// How far something is from what it should be, in percent of that.
 fn percent_off(found: f64, expected: f64) -> f64 {
     (found / expected - 1.0) * 100.0
+}
+
+/// Keys to be simulated in a hurry, where usually `keys` are: fewer where less is asked for.
+fn in_a_hurry(keys: u64, effort: Effort) -> u64 {
+    keys * Effort::QUICK.shrink / effort.shrink.max(Effort::QUICK.shrink)
 }

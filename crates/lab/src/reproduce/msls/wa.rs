@@ -2,7 +2,7 @@
 
 use super::design::{Design, SKEWS};
 use super::steady::{Found, Steady};
-use super::{cost_axis, percent_off};
+use super::{cost_axis, in_a_hurry, percent_off};
 use crate::clock::Clock;
 use crate::reproduce::{
     Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
@@ -53,11 +53,12 @@ pub(in crate::reproduce) fn measure(
         y: cost_axis(),
     });
     let mut figure = Figure::empty(info.name, info.title, panels.collect());
+    let hurried = |keys: u64| in_a_hurry(keys, effort);
     let (simulated, on_store) = match effort.is_quick {
-        true => (&KEYS_SIMULATED_QUICK[..], KEYS_ON_STORE_QUICK),
-        false => (&KEYS_SIMULATED[..], KEYS_ON_STORE),
+        true => (KEYS_SIMULATED_QUICK.map(hurried).to_vec(), hurried(KEYS_ON_STORE_QUICK)),
+        false => (KEYS_SIMULATED.to_vec(), KEYS_ON_STORE),
     };
-    let mut model_keys = [simulated, &KEYS[..]].concat();
+    let mut model_keys = [&simulated[..], &KEYS[..]].concat();
     model_keys.sort_unstable();
     model_keys.dedup();
     for (panel, (_, skew)) in PANELS.iter().zip(SKEWS) {
@@ -66,9 +67,24 @@ pub(in crate::reproduce) fn measure(
             figure.point(panel, MODEL, *keys as f64, cost);
         }
     }
-    simulate(&mut figure, simulated, progress)?;
+    simulate(&mut figure, &simulated, progress)?;
     run(&mut figure, on_store, progress)?;
     claims(&mut figure, on_store);
+    figure.explain(
+        "33000 keys",
+        "so few keys are eight memtables, and a dozen tables in all: merges come in steps where \
+         the model has a steady flow.",
+    );
+    figure.explain(
+        "330000 keys: model off from the store",
+        "most of it the model is off from simulation as well, where so few keys are not many tables; \
+         the rest is that files take less than logical bytes count for entries of 200 bytes.",
+    );
+    figure.explain(
+        "the authors' simulator against",
+        "the authors draw keys from an approximation of the Zipf distribution (Gray et al.), here \
+         draws are exact.",
+    );
     time(&mut figure)?;
     notes(&mut figure);
     Ok(figure)
@@ -146,8 +162,8 @@ fn time(figure: &mut Figure) -> anyhow::Result<()> {
     for (_, skew) in SKEWS {
         Design::leveldb(100_000_000, skew).write_cost()?;
     }
-    let claim = "100 M keys: milliseconds for one evaluation of the model, at most";
-    figure.claim(Claim::at_most(claim, clock.seconds() * 1e3 / SKEWS.len() as f64, 5.0));
+    let claim = "100 M keys: milliseconds of CPU for one evaluation of the model, at most";
+    figure.claim(Claim::at_most(claim, clock.cpu_seconds() * 1e3 / SKEWS.len() as f64, 5.0));
     Ok(())
 }
 

@@ -1,0 +1,114 @@
+//! The figures of Lim et al., of Jungle's costs and of the optimum at a scale at which they take a
+//! moment.
+
+use lsmith_lab::NoProgress;
+use lsmith_lab::reproduce::{Effort, Figure, Verdict, figure_named};
+
+/// Simulations of some ten thousand keys, stores of a thousand.
+const TINY: Effort = Effort { is_quick: true, shrink: 480 };
+
+fn measure(name: &str) -> Figure {
+    let info = figure_named(name).unwrap();
+    let figure = (info.measure)(info, TINY, &NoProgress).unwrap();
+    assert_eq!((figure.name.as_str(), figure.title.as_str()), (info.name, info.title));
+    assert!(!figure.notes.is_empty());
+    for panel in &figure.panels {
+        for policy in figure.policies(&panel.name) {
+            let curve: Vec<(f64, f64)> = figure.curve(&panel.name, policy).collect();
+            assert!(curve.is_sorted_by(|one, other| one.0 <= other.0), "{name} {policy}");
+            assert!(curve.iter().all(|(x, y)| x.is_finite() && y.is_finite()), "{name} {policy}");
+        }
+    }
+    figure
+}
+
+/// The numbers found for claims that have all of `words`, at least one, with what was decided.
+fn claims(figure: &Figure, words: &[&str]) -> Vec<(f64, Verdict)> {
+    let fits = |claim: &str| words.iter().all(|word| claim.contains(word));
+    let claims = figure.claims.iter().filter(|claim| fits(&claim.claim));
+    let claims: Vec<_> = claims.map(|claim| (claim.measured, claim.verdict)).collect();
+    assert!(!claims.is_empty(), "no claim of {} has {words:?}", figure.name);
+    claims
+}
+
+fn hold(figure: &Figure, words: &[&str]) {
+    let found = claims(figure, words);
+    assert!(found.iter().all(|(_, verdict)| *verdict == Verdict::Holds), "{words:?}: {found:?}");
+}
+
+#[test]
+fn write_cost_over_keys() {
+    let figure = measure("msls-wa");
+    hold(&figure, &["by the paper's definitions"]);
+    for panel in ["a", "b"] {
+        let model: Vec<f64> = figure.curve(panel, "model").map(|(_, y)| y).collect();
+        assert!(model.is_sorted(), "{model:?}");
+        let store: Vec<(f64, f64)> = figure.curve(panel, "store").collect();
+        let simulated = figure.y(panel, "keyed simulation", store[0].0).unwrap();
+        assert!((store[0].1 / simulated - 1.0).abs() < 0.05, "{store:?} {simulated}");
+    }
+}
+
+#[test]
+fn write_cost_over_skew() {
+    let figure = measure("msls-skew");
+    hold(&figure, &["by the paper's definitions"]);
+    hold(&figure, &["it falls"]);
+    let simulated: Vec<f64> = figure.curve("b", "keyed simulation").map(|(_, y)| y).collect();
+    assert!(simulated.is_sorted_by(|one, other| one > other), "{simulated:?}");
+}
+
+#[test]
+fn write_cost_over_the_buffer() {
+    let figure = measure("msls-buffer");
+    hold(&figure, &["gain by the paper's definitions"]);
+    for panel in ["a", "b"] {
+        for x in figure.xs(panel) {
+            let y = |curve: &str| figure.y(panel, curve, x).unwrap();
+            let as_many = y("optimized, as many levels");
+            assert!(as_many < y("fixed sizes"), "{panel} {x}");
+            assert!(y("optimized, any number of levels") < 1.001 * as_many, "{panel} {x}");
+        }
+    }
+    assert!(figure.claims.iter().any(|claim| claim.claim.contains("in keyed simulation")));
+}
+
+#[test]
+fn a_swept_level_is_thin_where_it_was_swept_last() {
+    let figure = measure("msls-density");
+    hold(&figure, &["not uniform"]);
+    hold(&figure, &["below 10"]);
+    for panel in ["a", "b"] {
+        let model: Vec<f64> = figure.curve(panel, "model").map(|(_, y)| y).collect();
+        assert!(model.is_sorted() && model.len() == 50, "{model:?}");
+    }
+}
+
+#[test]
+fn a_choice_in_turn_costs_less_than_a_random_one() {
+    let figure = measure("msls-rocksdb");
+    hold(&figure, &["choice in turn costs less"]);
+    hold(&figure, &["by the paper's definitions"]);
+    assert!(claims(&figure, &["saved in keyed simulation"]).iter().all(|(saved, _)| *saved > 0.0));
+}
+
+#[test]
+fn costs_of_jungle() {
+    let figure = measure("jungle-costs");
+    hold(&figure, &["as expected"]);
+    hold(&figure, &["C = T"]);
+    hold(&figure, &["in fluid simulation", "mean space"]);
+    // What differs is explained.
+    let differs = figure.claims.iter().filter(|claim| claim.verdict == Verdict::Differs);
+    assert!(differs.into_iter().all(|claim| claim.why.is_some()));
+}
+
+#[test]
+fn no_policy_is_below_the_hull() {
+    let figure = measure("optimum");
+    hold(&figure, &["none is below"]);
+    hold(&figure, &["by the recursion"]);
+    hold(&figure, &["over the optimum with k runs"]);
+    let least: Vec<f64> = figure.curve("a", "least").map(|(_, y)| y).collect();
+    assert!(least.is_sorted_by(|one, other| one > other), "{least:?}");
+}
