@@ -78,8 +78,8 @@ fn told_scale(scales: impl IntoIterator<Item = (u64, u64)>) -> String {
     });
     let parts: Vec<String> = parts.collect();
     format!(
-        "Measured: {}. A smaller scale divides memory, data and omega alike, which leaves costs \
-         per megabyte as they are but for whole blocks; x is as at the paper's scale.",
+        "Measured: {}. A smaller scale divides memory, data, omega and warehouses alike, which \
+         leaves costs per megabyte as they are but for whole blocks; x is as at the paper's scale.",
         parts.join("; ")
     )
 }

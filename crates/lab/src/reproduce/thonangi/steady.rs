@@ -57,7 +57,7 @@ pub(super) struct Bench {
     pub(super) memory_blocks: u64,
     /// The part of a level that a partial merge takes.
     pub(super) rate: f64,
-    /// How many times smaller data, memory and `omega` are than that.
+    /// How many times smaller data, memory, `omega` and the number of warehouses are than that.
     pub(super) shrink: u64,
 }
 
@@ -129,7 +129,8 @@ impl Bench {
                 let omega = (omega / self.shrink).max(1);
                 Spec::bare("normal").with("sigma", sigma).with("omega", omega)
             }
-            Keys::Tpc => Spec::bare("tpc"),
+            // As many orders of a district in memory as at the paper's scale: it has 100 warehouses.
+            Keys::Tpc => Spec::bare("tpc").with("warehouses", (100 / self.shrink).max(1)),
         };
         let spec = spec
             .with("keys", self.records())
