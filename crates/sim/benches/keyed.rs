@@ -19,8 +19,13 @@ use std::sync::Arc;
 const MEMTABLE_BYTES: u64 = 4 << 20;
 
 /// Workloads with so many operations.
-const WORKLOADS: [&str; 3] =
-    ["uniform(keys={half}, ops={half})", "update(keys={all}, ops={all})", "load(keys={all})"];
+const WORKLOADS: [&str; 4] = [
+    "uniform(keys={half}, ops={half})",
+    "update(keys={all}, ops={all})",
+    "load(keys={all}, value=100B)",
+    // Four to a block: what blocks cost shows.
+    "load(keys={all}, value=1000B)",
+];
 
 fn cpu_seconds() -> f64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
