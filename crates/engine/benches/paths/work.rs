@@ -18,7 +18,7 @@ fn key(number: u64) -> [u8; 16] {
 pub(crate) const PATHS: [&str; 6] = ["put", "batch", "get", "absent", "next", "merge"];
 
 /// Keys in a store that is read.
-pub(crate) const KEYS: u64 = 40_000;
+pub(crate) const KEYS: u64 = 10_000;
 
 /// Runs of such a store.
 const RUNS: u64 = 4;
