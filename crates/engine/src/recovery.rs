@@ -210,7 +210,7 @@ impl Recovery {
                 shared.seal(&space, &mut core);
             }
             // Not before there is a manifest that is synced and does not need the space.
-            core.reclaim_after(None, &space.version.load());
+            core.reclaim(&space.version.load());
         }
         Ok(())
     }
@@ -393,7 +393,7 @@ fn open_space(
         merge_all: false,
         flush_all: false,
     };
-    let version = core.version(None);
+    let version = core.version(None, None);
     Ok(Arc::new(Space {
         id,
         name: state.name.clone(),

@@ -14,10 +14,9 @@ use crate::memory::{FoldJob, SpillJob};
 use crate::merge::{Done, Job};
 use crate::shared::Shared;
 use crate::stats::{add, thread_cpu_nanos};
-use crate::version::{Core, Failure, Space, Version};
+use crate::version::{Change, Core, Failure, Space, Version};
 use crate::wal::LogWriter;
 use lsmith_tree::{LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, apply, check_plan};
-use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -119,7 +118,7 @@ impl Shared {
         let core = space.core.lock();
         let waits = core.flushes_memory() && !core.sealed.is_empty();
         if !core.is_busy() && !waits && self.propose(&core).is_none() {
-            let table_bytes = space.version.load().table_bytes();
+            let table_bytes = core.table_bytes();
             self.tell(space, &Event::Rest { tree: &core.view.tree, table_bytes });
         }
     }
@@ -255,23 +254,23 @@ impl Shared {
                 tables.iter().for_each(|table| table.retire());
             }
         })?;
-        let bytes_at_peak = job.space.version.load().table_bytes() + bytes_written;
+        let bytes_at_peak = core.table_bytes() + bytes_written;
         core.tables.extend(tables.into_iter().map(|table| (TableId(table.number()), table)));
         let before = std::mem::replace(&mut core.view.tree, after);
         let spill = core.spill;
         core.forget_taken(&job.plan, flushed_seq);
         let old = job.space.version.load_full();
         core.failed_in_row = 0;
-        job.space.publish(&core);
-        retire_unnamed(&mut core);
-        core.reclaim_after(Some(&old), &job.space.version.load());
+        let change = Change { before: &before, edit: &edit };
+        job.space.publish_change(&core, change);
+        core.let_go(&old, change, &job.space.version.load());
         drop(old);
         if core.spill.is_none() {
             self.remove_spill(spill);
         }
         self.note_pressure(&mut core);
         self.count_plan(job, bytes_read, bytes_written);
-        let table_bytes = job.space.version.load().table_bytes();
+        let table_bytes = core.table_bytes();
         let (plan, tree) = (&job.plan, &core.view.tree);
         let event = Event::Committed {
             plan,
@@ -381,17 +380,4 @@ fn merge_all(core: &Core) -> Option<MergePlan> {
     let mut plan = MergePlan::merge(runs.into_iter().map(|(_, run)| run), place, reason);
     plan.cut_bytes = Some(MANUAL_TABLE_BYTES.max(core.view.memtable_bytes));
     check_plan(&core.view, &plan).is_ok().then_some(plan)
-}
-
-/// Lets the tables go that the tree does not name any more.
-fn retire_unnamed(core: &mut Core) {
-    let slices = core.view.tree.disk_runs().flat_map(|run| run.slices());
-    let named: FxHashSet<TableId> = slices.map(|slice| slice.table().id).collect();
-    core.tables.retain(|id, table| {
-        let stays = named.contains(id);
-        if !stays {
-            table.retire();
-        }
-        stays
-    });
 }

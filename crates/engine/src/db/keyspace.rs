@@ -234,15 +234,14 @@ impl Keyspace {
 
     /// What the keyspace looks like now.
     pub fn stats(&self) -> KeyspaceStats {
-        let version = self.space.version.load_full();
         let core = self.space.core.lock();
         let tree = &core.view.tree;
         let sealed = core.sealed.iter().map(|held| held.sealed.allocated_bytes());
         let memory_bytes = tree.memory().bytes() + core.active.live_bytes();
         let memory_allocated_bytes = (sealed.sum::<usize>() + core.active.allocated_bytes()) as u64;
-        let table_bytes = version.table_bytes();
+        let table_bytes = core.table_bytes();
         let (mut dead_bytes, mut punched_bytes) = (0, 0);
-        for table in version.tables() {
+        for table in core.tables.values() {
             let (dead, punched) = table.dead_and_punched_bytes();
             dead_bytes += dead;
             punched_bytes += punched;

@@ -47,20 +47,20 @@ impl Part {
 
     /// All parts of `run` within `range`, in key order.
     pub(super) fn all(run: &OpenRun, range: &KeyRange) -> Vec<Part> {
-        run.overlapping(range).iter().filter_map(|slice| Part::new(slice, range)).collect()
+        run.overlapping(range).filter_map(|slice| Part::new(slice, range)).collect()
     }
 
     /// The last block of `run` below `key`.
     pub(super) fn block_below(run: &OpenRun, key: &Key) -> Option<Block> {
         let range = KeyRange { start: Key::new(), end: Some(key.clone()) };
-        let part = Part::new(run.overlapping(&range).last()?, &range)?;
+        let part = Part::new(run.overlapping(&range).next_back()?, &range)?;
         Some(part.block(part.len() - 1))
     }
 
     /// The first block of `run` from `key` on.
     pub(super) fn block_from(run: &OpenRun, key: &Key) -> Option<Block> {
         let range = KeyRange { start: key.clone(), end: None };
-        Some(Part::new(run.overlapping(&range).first()?, &range)?.block(0))
+        Some(Part::new(run.overlapping(&range).next()?, &range)?.block(0))
     }
 
     pub(super) fn handle(&self) -> &Arc<TableHandle> {

@@ -1,8 +1,8 @@
 //! What slices show of tables.
 
-use super::{Core, OpenRun, TableHandle, Version};
+use super::{Change, Core, TableHandle, Version};
 use lsmith_tree::{KeyRange, MergePlan, Place, Reason, TableId, check_plan};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Parts of tables that slices show, in key order.
@@ -13,35 +13,62 @@ impl Version {
     pub(crate) fn shown(&self, wanted: impl Fn(TableId) -> bool) -> Shown {
         let mut shown = Shown::default();
         for slice in self.runs.iter().flat_map(|run| run.slices()) {
-            let id = TableId(slice.table().number());
-            if wanted(id) {
+            if wanted(slice.id()) {
                 let new = || (Arc::clone(slice.table()), Vec::new());
-                shown.entry(id).or_insert_with(new).1.push(slice.range().clone());
+                shown.entry(slice.id()).or_insert_with(new).1.push(slice.range().clone());
             }
         }
         // Slices of one run are in order; those of several are not.
         for (_, ranges) in shown.values_mut() {
-            ranges.sort_unstable_by(|left, right| left.start.cmp(&right.start));
+            if !ranges.is_sorted_by(|left, right| left.start <= right.start) {
+                ranges.sort_unstable_by(|left, right| left.start.cmp(&right.start));
+            }
         }
         shown
+    }
+
+    /// The tables of slices that `change`, the next thing to happen, takes away or cuts.
+    fn touched(&self, change: Change<'_>) -> FxHashSet<TableId> {
+        let mut tables = FxHashSet::default();
+        for run in &self.runs {
+            let removed = change.edit.remove.iter().filter(|input| input.run == run.run().id());
+            for range in removed.map(|input| &input.range) {
+                tables.extend(run.run().overlapping(range).iter().map(|slice| slice.table().id));
+            }
+        }
+        tables
     }
 }
 
 impl Core {
-    /// Gives back what `now`, the newest version, does not need of tables that `before` needed
-    /// more of; all tables where there is no version before.
-    pub(crate) fn reclaim_after(&self, before: Option<&Version>, now: &Version) {
-        let unchanged = |run: &Arc<OpenRun>| now.runs.iter().any(|same| Arc::ptr_eq(same, run));
-        let changed = before.into_iter().flat_map(|version| &version.runs);
-        let changed: FxHashMap<TableId, ()> = changed
-            .filter(|run| !unchanged(run))
-            .flat_map(|run| run.tables().map(|table| (TableId(table.number()), ())))
-            .collect();
-        let all = before.is_none();
-        for (table, ranges) in now.shown(|id| all || changed.contains_key(&id)).values() {
+    /// Gives back what `now`, the newest version, does not need of all tables.
+    pub(crate) fn reclaim(&self, now: &Version) {
+        self.reclaim_of(now.shown(|_| true));
+    }
+
+    fn reclaim_of(&self, shown: Shown) {
+        for (table, ranges) in shown.values() {
             self.reclaim.add(table, table.show_only(ranges));
         }
         self.reclaim.collect();
+    }
+
+    /// Lets go of tables that `change` has left without any slice, and gives back what it has left
+    /// unneeded of others. `before` was the newest version, `now` is.
+    pub(crate) fn let_go(&mut self, before: &Version, change: Change<'_>, now: &Version) {
+        let touched = before.touched(change);
+        let shown = now.shown(|id| touched.contains(&id));
+        // A slice that shows nothing keeps its table, as the tree names it.
+        let named = |id: TableId| {
+            let mut runs = now.runs.iter().filter(|run| !run.shows_all());
+            runs.any(|run| run.run().slices().iter().any(|slice| slice.table().id == id))
+        };
+        for id in touched.iter().filter(|id| !shown.contains_key(id) && !named(**id)) {
+            if let Some(table) = self.tables.remove(id) {
+                table.retire();
+            }
+        }
+        self.reclaim_of(shown);
     }
 
     /// A plan that rewrites what is left of a table that is needed for less than `share`, where

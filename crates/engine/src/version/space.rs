@@ -1,13 +1,13 @@
 //! The state of one keyspace.
 
-use super::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
+use super::{Change, MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use crate::error::{Error, ErrorKind};
 use crate::manifest::{Mark, Spill};
 use crate::memtable::{Memtable, Sealed};
 use arc_swap::ArcSwap;
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{
-    MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, TableId, Tree, TreeView,
+    MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, Slice, TableId, Tree, TreeView,
 };
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -207,6 +207,12 @@ impl Core {
         self.spill = self.spill.filter(|spill| spill.upto > flushed_seq);
     }
 
+    /// Bytes that the files of all tables take, parts that no slice shows included as long as they
+    /// are not given back.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.tables.values().map(|table| table.held_bytes()).sum()
+    }
+
     /// The oldest log that is still needed.
     pub(crate) fn oldest_log(&self) -> Option<u64> {
         let writes = self.sealed.iter().map(|held| &held.writes).chain(&self.vanished);
@@ -235,15 +241,20 @@ impl Core {
         self.sealed.iter().filter(|held| !stays(held)).count()
     }
 
-    /// A version of what is here now; runs that `before` has open stay open.
-    pub(crate) fn version(&self, before: Option<&Version>) -> Version {
-        let open = |run| {
-            let known = before.into_iter().flat_map(|version| &version.runs);
-            match known.into_iter().find(|known| Arc::ptr_eq(known.run(), run)) {
-                Some(known) => Arc::clone(known),
-                None => {
-                    Arc::new(OpenRun::new(run, |slice| Arc::clone(&self.tables[&slice.table().id])))
-                }
+    /// A version of what is here now. What `before` has open stays open; `change` is what has
+    /// happened since to runs on storage, if that is known.
+    pub(crate) fn version(&self, before: Option<&Version>, change: Option<Change<'_>>) -> Version {
+        let find = |slice: &Slice| Arc::clone(&self.tables[&slice.table().id]);
+        let open = |run: &Arc<Run>| {
+            let mut known = before.into_iter().flat_map(|version| &version.runs);
+            let known = known.find(|known| known.run().id() == run.id());
+            match (known, change) {
+                (Some(known), _) if Arc::ptr_eq(known.run(), run) => Arc::clone(known),
+                (Some(known), Some(change)) => Arc::new(match change.of(known.run()) {
+                    Some(range) => OpenRun::changed(known, run, &range, find),
+                    None => OpenRun::new(run, find),
+                }),
+                _ => Arc::new(OpenRun::new(run, find)),
             }
         };
         let memory = |run: &Arc<Run>| {
@@ -267,9 +278,16 @@ impl Core {
 }
 
 impl Space {
-    /// Shows readers what `core`, the state of this keyspace, holds now.
+    /// Shows readers what `core`, the state of this keyspace, holds now. No run on storage has
+    /// changed since that was last done.
     pub(crate) fn publish(&self, core: &Core) {
         let before = self.version.load();
-        self.version.store(Arc::new(core.version(Some(&before))));
+        self.version.store(Arc::new(core.version(Some(&before), None)));
+    }
+
+    /// The same after `change`.
+    pub(crate) fn publish_change(&self, core: &Core, change: Change<'_>) {
+        let before = self.version.load();
+        self.version.store(Arc::new(core.version(Some(&before), Some(change))));
     }
 }

@@ -1,100 +1,22 @@
 //! A tree with everything open that is needed to read it.
 
-use super::{MemoryRun, TableHandle, Ticket};
+use super::{MemoryRun, OpenRun, OpenSlice, Ticket};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::read::{ConcatCursor, MergingCursor, Parts};
 use crate::table::{CacheFill, ReadCount, ReadTally, TableCursor};
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, KeyRange, Run, RunId, SeqNo, Slice, Table, Tree};
+use lsmith_tree::{EntryKind, KeyRange, RunId, SeqNo, Table, Tree};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// A run whose tables are open.
-#[derive(Debug)]
-pub(crate) struct OpenRun {
-    run: Arc<Run>,
-    parts: Vec<OpenSlice>,
-}
-
-/// A slice whose table is open.
-#[derive(Debug)]
-pub(crate) struct OpenSlice {
-    /// The keys that show, where nothing is known to lie at the ends of the slice without them:
-    /// blocks outside of it are not needed.
-    range: KeyRange,
-    /// Whether the table may have entries outside of it.
-    cut: bool,
-    table: Arc<TableHandle>,
-}
-
 impl OpenRun {
-    /// Opens `run`, whose tables `find` knows.
-    pub(crate) fn new(run: &Arc<Run>, find: impl Fn(&Slice) -> Arc<TableHandle>) -> OpenRun {
-        let open = |slice: &Slice| OpenSlice {
-            range: filled(slice.table(), slice.range().clone()),
-            cut: !slice.is_whole(),
-            table: find(slice),
-        };
-        let parts = run.slices().iter().map(open).filter(|part| !part.range.is_empty());
-        OpenRun { run: Arc::clone(run), parts: parts.collect() }
-    }
-
-    /// The run.
-    pub(crate) fn run(&self) -> &Arc<Run> {
-        &self.run
-    }
-
-    /// The table through which `key` is visible, if there is one.
-    fn table_of(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
-        let after = self.parts.partition_point(|part| *part.range.start <= *key);
-        let part = &self.parts[after.checked_sub(1)?];
-        part.range.contains(key).then_some(&part.table)
-    }
-
     /// The parts of the run within `range`.
     pub(crate) fn parts(self: &Arc<Self>, range: &KeyRange, fill: CacheFill) -> RunParts {
         let parts = self.overlap(range);
         RunParts { run: Arc::clone(self), parts, range: range.clone(), fill, tally: None }
-    }
-
-    /// The slices that share a key with `range`.
-    pub(crate) fn overlapping(&self, range: &KeyRange) -> &[OpenSlice] {
-        &self.parts[self.overlap(range)]
-    }
-
-    fn overlap(&self, range: &KeyRange) -> Range<usize> {
-        let below = |part: &OpenSlice| part.range.end.as_ref().is_some_and(|e| *e <= range.start);
-        let from = self.parts.partition_point(below);
-        let upto = match &range.end {
-            Some(end) => self.parts.partition_point(|part| part.range.start < *end),
-            None => self.parts.len(),
-        };
-        from..upto.max(from)
-    }
-
-    /// The slices with keys to show, in key order.
-    pub(crate) fn slices(&self) -> &[OpenSlice] {
-        &self.parts
-    }
-
-    /// The tables of the slices, in key order, some of them perhaps many times.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableHandle>> {
-        self.parts.iter().map(|part| &part.table)
-    }
-}
-
-impl OpenSlice {
-    /// The keys that show.
-    pub(crate) fn range(&self) -> &KeyRange {
-        &self.range
-    }
-
-    /// The table.
-    pub(crate) fn table(&self) -> &Arc<TableHandle> {
-        &self.table
     }
 }
 
@@ -146,7 +68,7 @@ impl RunParts {
     }
 
     fn part(&self, index: usize) -> &OpenSlice {
-        &self.run.parts[self.parts.start + index]
+        self.run.part(self.parts.start + index)
     }
 }
 
@@ -158,7 +80,7 @@ impl Parts for RunParts {
     }
 
     fn start(&self, index: usize) -> &[u8] {
-        let start = &self.part(index).range.start;
+        let start = &self.part(index).range().start;
         if index == 0 && !self.range.start.is_empty() {
             start.max(&self.range.start)
         } else {
@@ -167,7 +89,7 @@ impl Parts for RunParts {
     }
 
     fn end(&self, index: usize) -> Option<&[u8]> {
-        let end = self.part(index).range.end.as_deref();
+        let end = self.part(index).range().end.as_deref();
         match self.range.end.as_deref().filter(|_| index + 1 == self.parts.len()) {
             Some(limit) => Some(end.map_or(limit, |end| end.min(limit))),
             None => end,
@@ -175,23 +97,23 @@ impl Parts for RunParts {
     }
 
     fn is_cut(&self, index: usize) -> bool {
-        self.part(index).cut || (self.is_outer(index) && self.range.end.is_some())
+        self.part(index).is_cut() || (self.is_outer(index) && self.range.end.is_some())
     }
 
     fn source(&self, index: usize) -> usize {
-        Arc::as_ptr(&self.part(index).table) as usize
+        Arc::as_ptr(self.part(index).table()) as usize
     }
 
     fn open(&self, index: usize) -> Result<TableCursor> {
-        let cursor = self.part(index).table.table().cursor(self.fill);
+        let cursor = self.part(index).table().table().cursor(self.fill);
         Ok(self.tally.iter().fold(cursor, TableCursor::tallied))
     }
 
     fn enter(&self, index: usize, cursor: &mut TableCursor) {
-        if !self.part(index).cut && self.range.is_all() {
+        if !self.part(index).is_cut() && self.range.is_all() {
             return cursor.keep_within(KeyRange::ALL);
         }
-        let range = &self.part(index).range;
+        let range = self.part(index).range();
         cursor.keep_within(if self.is_outer(index) {
             range.intersection(&self.range)
         } else {
@@ -328,20 +250,6 @@ impl Version {
     /// The run on storage called `run`.
     pub(crate) fn disk_run(&self, run: RunId) -> Option<&Arc<OpenRun>> {
         self.runs.iter().find(|open| open.run().id() == run)
-    }
-
-    /// Bytes that the files of all tables of the tree take, parts that no slice shows included as
-    /// long as they are not given back.
-    pub(crate) fn table_bytes(&self) -> u64 {
-        self.tables().iter().map(|table| table.held_bytes()).sum()
-    }
-
-    /// All open tables.
-    pub(crate) fn tables(&self) -> Vec<&Arc<TableHandle>> {
-        let mut tables: Vec<_> = self.runs.iter().flat_map(|run| run.tables()).collect();
-        tables.sort_unstable_by_key(|table| table.number());
-        tables.dedup_by_key(|table| table.number());
-        tables
     }
 }
 

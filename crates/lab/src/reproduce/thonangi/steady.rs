@@ -129,7 +129,8 @@ impl Bench {
                 let omega = (omega / self.shrink).max(1);
                 Spec::bare("normal").with("sigma", sigma).with("omega", omega)
             }
-            // As many orders of a district in memory as at the paper's scale: it has 100 warehouses.
+            // As many orders of a district in memory as at the paper's scale: it has 100
+            // warehouses.
             Keys::Tpc => Spec::bare("tpc").with("warehouses", (100 / self.shrink).max(1)),
         };
         let spec = spec

@@ -1,0 +1,219 @@
+//! A run whose tables are open.
+//!
+//! Where merges keep blocks, a run has tens of thousands of slices, and a plan changes those within
+//! a short stretch of keys. Slices are therefore held in chunks, and the versions before and after
+//! a plan share the chunks that it did not touch.
+
+use super::{TableHandle, filled};
+use lsmith_tree::{Key, KeyRange, Run, Slice, TableId};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Slices of a chunk, at most. One that a change leaves with less than half of them is put together
+/// with the next that changes.
+const CHUNK_MAX: usize = 128;
+
+/// A run whose tables are open.
+#[derive(Debug)]
+pub(crate) struct OpenRun {
+    run: Arc<Run>,
+    chunks: Vec<Arc<Chunk>>,
+    /// For each chunk how many parts those before it have.
+    starts: Vec<usize>,
+    /// How many parts there are.
+    len: usize,
+}
+
+/// Neighbouring slices of a run.
+#[derive(Debug)]
+struct Chunk {
+    /// How many there are.
+    slices: usize,
+    /// From the first to the last.
+    hull: KeyRange,
+    /// Those with keys to show.
+    parts: Vec<OpenSlice>,
+}
+
+/// A slice whose table is open.
+#[derive(Debug)]
+pub(crate) struct OpenSlice {
+    /// The keys that show, where nothing is known to lie at the ends of the slice without them:
+    /// blocks outside of it are not needed.
+    range: KeyRange,
+    /// Whether the table may have entries outside of it.
+    cut: bool,
+    id: TableId,
+    table: Arc<TableHandle>,
+}
+
+impl Chunk {
+    /// A chunk of `slices`, at least one.
+    fn new(slices: &[Slice], find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Chunk {
+        let open = |slice: &Slice| OpenSlice {
+            range: filled(slice.table(), slice.range().clone()),
+            cut: !slice.is_whole(),
+            id: slice.table().id,
+            table: find(slice),
+        };
+        let (first, last) = (slices[0].range(), slices[slices.len() - 1].range());
+        Chunk {
+            slices: slices.len(),
+            hull: KeyRange { start: first.start.clone(), end: last.end.clone() },
+            parts: slices.iter().map(open).filter(|part| !part.range.is_empty()).collect(),
+        }
+    }
+
+    fn all(slices: &[Slice], find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Vec<Arc<Chunk>> {
+        // Chunks of equal size, so that none is small.
+        let count = slices.len().div_ceil(CHUNK_MAX).max(1);
+        let size = slices.len().div_ceil(count).max(1);
+        slices.chunks(size).map(|slices| Arc::new(Chunk::new(slices, find))).collect()
+    }
+
+    fn is_small(&self) -> bool {
+        self.slices < CHUNK_MAX / 2
+    }
+}
+
+impl OpenRun {
+    /// Opens `run`, whose tables `find` knows.
+    pub(crate) fn new(run: &Arc<Run>, find: impl Fn(&Slice) -> Arc<TableHandle>) -> OpenRun {
+        OpenRun::of(run, Chunk::all(run.slices(), &find))
+    }
+
+    /// Opens `run`, which differs from that of `before` only in what it shows within `changed`.
+    pub(crate) fn changed(
+        before: &OpenRun,
+        run: &Arc<Run>,
+        changed: &KeyRange,
+        find: impl Fn(&Slice) -> Arc<TableHandle>,
+    ) -> OpenRun {
+        let old = &before.chunks;
+        // A slice that is cut at the border of what has changed is within a chunk that goes.
+        let mut from = old.partition_point(|chunk| chunk.hull.lies_below(&changed.start));
+        let touched = |chunk: &Arc<Chunk>| is_below(&chunk.hull.start, changed.end.as_ref());
+        let mut upto = old.partition_point(touched).max(from);
+        while from > 0 && old[from - 1].is_small() {
+            from -= 1;
+        }
+        while upto < old.len() && old[upto].is_small() {
+            upto += 1;
+        }
+        let count = |chunks: &[Arc<Chunk>]| chunks.iter().map(|chunk| chunk.slices).sum::<usize>();
+        let (below, above) = (count(&old[..from]), count(&old[upto..]));
+        let slices = run.slices();
+        let middle = Chunk::all(&slices[below..slices.len() - above], &find);
+        let sides = (old[..from].iter(), old[upto..].iter());
+        OpenRun::of(run, sides.0.cloned().chain(middle).chain(sides.1.cloned()).collect())
+    }
+
+    fn of(run: &Arc<Run>, chunks: Vec<Arc<Chunk>>) -> OpenRun {
+        let mut len = 0;
+        let starts = chunks.iter().map(|chunk| {
+            let start = len;
+            len += chunk.parts.len();
+            start
+        });
+        let starts = starts.collect();
+        let open = OpenRun { run: Arc::clone(run), chunks, starts, len };
+        debug_assert!(open.shows_its_run(), "what has changed lies within what was said");
+        open
+    }
+
+    /// Whether the parts are those of the slices of the run.
+    fn shows_its_run(&self) -> bool {
+        let of = |slice: &Slice| (filled(slice.table(), slice.range().clone()), slice.table().id);
+        let slices = self.run.slices().iter().map(of).filter(|(range, _)| !range.is_empty());
+        slices.eq(self.slices().map(|part| (part.range.clone(), part.id)))
+    }
+
+    /// Whether every slice has keys to show.
+    pub(super) fn shows_all(&self) -> bool {
+        self.len == self.run.slices().len()
+    }
+
+    /// The run.
+    pub(crate) fn run(&self) -> &Arc<Run> {
+        &self.run
+    }
+
+    /// The table through which `key` is visible, if there is one.
+    pub(super) fn table_of(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
+        let chunk = match &self.chunks[..] {
+            [chunk] => chunk,
+            chunks => {
+                let after = chunks.partition_point(|chunk| *chunk.hull.start <= *key);
+                &chunks[after.checked_sub(1)?]
+            }
+        };
+        let after = chunk.parts.partition_point(|part| *part.range.start <= *key);
+        let part = &chunk.parts[after.checked_sub(1)?];
+        part.range.contains(key).then_some(&part.table)
+    }
+
+    /// The slices with keys to show that share a key with `range`, as places among all of them.
+    pub(super) fn overlap(&self, range: &KeyRange) -> Range<usize> {
+        let chunk = self.chunks.partition_point(|chunk| chunk.hull.lies_below(&range.start));
+        let from = self.chunks.get(chunk).map_or(self.len, |found| {
+            let below = |part: &OpenSlice| part.range.lies_below(&range.start);
+            self.starts[chunk] + found.parts.partition_point(below)
+        });
+        let end = range.end.as_ref();
+        let chunks = self.chunks.partition_point(|chunk| is_below(&chunk.hull.start, end));
+        let upto = chunks.checked_sub(1).map_or(0, |chunk| {
+            let begins = |part: &OpenSlice| is_below(&part.range.start, end);
+            self.starts[chunk] + self.chunks[chunk].parts.partition_point(begins)
+        });
+        from..upto.max(from)
+    }
+
+    /// The slice at place `index` among those with keys to show.
+    pub(super) fn part(&self, index: usize) -> &OpenSlice {
+        if let [chunk] = &self.chunks[..] {
+            return &chunk.parts[index];
+        }
+        let chunk = self.starts.partition_point(|start| *start <= index) - 1;
+        &self.chunks[chunk].parts[index - self.starts[chunk]]
+    }
+
+    /// The slices with keys to show that share a key with `range`, in key order.
+    pub(crate) fn overlapping(
+        &self,
+        range: &KeyRange,
+    ) -> impl DoubleEndedIterator<Item = &OpenSlice> {
+        self.overlap(range).map(|index| self.part(index))
+    }
+
+    /// The slices with keys to show, in key order.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = &OpenSlice> {
+        self.chunks.iter().flat_map(|chunk| &chunk.parts)
+    }
+}
+
+/// Whether `key` is below `end`, the end of a range.
+fn is_below(key: &Key, end: Option<&Key>) -> bool {
+    end.is_none_or(|end| key < end)
+}
+
+impl OpenSlice {
+    /// The keys that show.
+    pub(crate) fn range(&self) -> &KeyRange {
+        &self.range
+    }
+
+    /// Whether the table may have entries outside of the range.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// The name of the table.
+    pub(super) fn id(&self) -> TableId {
+        self.id
+    }
+
+    /// The table.
+    pub(crate) fn table(&self) -> &Arc<TableHandle> {
+        &self.table
+    }
+}
