@@ -89,7 +89,7 @@ impl LeveledModel {
     /// That takes sweeps to be independent. In level 1 they are not: how much is skipped follows
     /// from where the sweep is, and sweeps settle in patterns that hang on how many tables the
     /// level has. Its interval is then anywhere between that of a random choice and that of a
-    /// strict sweep, and the cost up to a twentieth off.
+    /// strict sweep, and the cost up to a fifteenth off.
     ///
     /// A choice by least overlap skips nothing (`skipped` 0): tables have equally many bytes, so
     /// the one with least below is the narrowest, which is where the level is densest, which is
