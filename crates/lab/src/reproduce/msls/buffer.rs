@@ -74,7 +74,8 @@ pub(in crate::reproduce) fn measure(
     figure.explain(
         "least that optimized",
         "it is found with Zipf 0.99 and 4 MiB, where the paper's definitions, worked out apart, \
-         give 7.6 % as well (9.50 and 8.78); under uniform the least is 9.3 %, which is the paper's.",
+         give 7.6 % as well (9.50 and 8.78); under uniform the least is 9.3 %, which is the \
+         paper's.",
     );
     figure.note(
         "By the model, of LevelDB's design as in msls-wa. Fixed: levels of 10 MiB, 100 MiB and so \

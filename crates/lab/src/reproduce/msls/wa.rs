@@ -77,8 +77,9 @@ pub(in crate::reproduce) fn measure(
     );
     figure.explain(
         "330000 keys: model off from the store",
-        "most of it the model is off from simulation as well, where so few keys are not many tables; \
-         the rest is that files take less than logical bytes count for entries of 200 bytes.",
+        "most of it the model is off from simulation as well, where so few keys are not many \
+         tables; the rest is that files take less than logical bytes count for entries of 200 \
+         bytes.",
     );
     figure.explain(
         "the authors' simulator against",
