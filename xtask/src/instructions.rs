@@ -74,7 +74,7 @@ fn judge(counted: &[(&str, u64)], record: &str) -> Result<()> {
         };
         let change = *now as f64 / before as f64 - 1.0;
         eprintln!("{path:8} {now:6} instructions, recorded {before:6}: {:+.1} %", 100.0 * change);
-        risen += usize::from(change > RISE_MAX);
+        risen += usize::from(*now as f64 > before as f64 * (1.0 + RISE_MAX));
     }
     ensure!(
         risen == 0,
