@@ -3,13 +3,9 @@
 
 use super::design::{Design, ITEM_BYTES, Levels, SKEWS};
 use super::steady::{Found, Steady};
-use super::{cost_axis, in_a_hurry, percent_off};
+use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::clock::Clock;
-use crate::reproduce::{
-    Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress, measure_all,
-};
-
-const PANELS: [&str; 2] = ["a", "b"];
+use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, SharedProgress, measure_all};
 
 const KEYS: u64 = 10_000_000;
 
@@ -40,13 +36,10 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let panels = PANELS.iter().zip(SKEWS).map(|(name, (title, _))| Panel {
-        name: (*name).to_owned(),
-        title: format!("{title}, {KEYS} unique keys of 1000 bytes"),
-        x: Axis::log("write buffer", "MB"),
-        y: cost_axis(),
+    let panels = panels(&Axis::log("write buffer", "MB"), |title| {
+        format!("{title}, {KEYS} unique keys of 1000 bytes")
     });
-    let mut figure = Figure::empty(info.name, info.title, panels.collect());
+    let mut figure = Figure::empty(info.name, info.title, panels);
     let mut seconds_max: f64 = 0.0;
     for (panel, (_, skew)) in PANELS.iter().zip(SKEWS) {
         for megabytes in BUFFERS_MB {

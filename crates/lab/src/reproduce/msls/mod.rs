@@ -21,11 +21,26 @@ pub(super) use rocksdb::measure as rocksdb;
 pub(super) use skew::measure as skew;
 pub(super) use wa::measure as wa;
 
-use super::{Axis, Effort};
+use super::{Axis, Effort, Panel};
+use design::SKEWS;
 
 /// The y axis of figures of write costs.
 fn cost_axis() -> Axis {
     Axis::linear("write cost", "bytes written per byte of requests")
+}
+
+/// Names of the panels of a figure that has one for each popularity of keys.
+const PANELS: [&str; 2] = ["a", "b"];
+
+/// These panels: cost over `x`, with a title made of what the popularity is called.
+fn panels(x: &Axis, title: impl Fn(&str) -> String) -> Vec<Panel> {
+    let panel = |(name, (popularity, _)): (&&str, (&str, f64))| Panel {
+        name: (*name).to_owned(),
+        title: title(popularity),
+        x: x.clone(),
+        y: cost_axis(),
+    };
+    PANELS.iter().zip(SKEWS).map(panel).collect()
 }
 
 /// How far something is from what it should be, in percent of that.

@@ -3,12 +3,8 @@
 use super::design::{Design, SKEWS};
 use super::policy::Pick;
 use super::steady::{Found, Steady};
-use super::{cost_axis, in_a_hurry, percent_off};
-use crate::reproduce::{
-    Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress, measure_all,
-};
-
-const PANELS: [&str; 2] = ["a", "b"];
+use super::{PANELS, in_a_hurry, panels, percent_off};
+use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, SharedProgress, measure_all};
 
 /// Keys of the formula.
 const KEYS: [u64; 5] = [1_000_000, 3_300_000, 10_000_000, 33_000_000, 100_000_000];
@@ -40,13 +36,8 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let panels = PANELS.iter().zip(SKEWS).map(|(name, (title, _))| Panel {
-        name: (*name).to_owned(),
-        title: title.to_owned(),
-        x: Axis::log("unique keys", ""),
-        y: cost_axis(),
-    });
-    let mut figure = Figure::empty(info.name, info.title, panels.collect());
+    let panels = panels(&Axis::log("unique keys", ""), str::to_owned);
+    let mut figure = Figure::empty(info.name, info.title, panels);
     let simulated = match effort.is_quick {
         true => KEYS_SIMULATED_QUICK.map(|keys| in_a_hurry(keys, effort)).to_vec(),
         false => KEYS_SIMULATED.to_vec(),

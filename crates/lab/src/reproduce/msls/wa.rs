@@ -2,14 +2,12 @@
 
 use super::design::{Design, SKEWS};
 use super::steady::{Found, Steady};
-use super::{cost_axis, in_a_hurry, percent_off};
+use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::clock::Clock;
 use crate::reproduce::{
-    Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
+    Axis, Claim, Effort, Figure, FigureInfo, Job, SharedProgress, Ticker, measure_all,
     measure_in_turn,
 };
-
-const PANELS: [&str; 2] = ["a", "b"];
 
 /// Keys of the paper.
 const KEYS: [u64; 7] =
@@ -46,13 +44,8 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let panels = PANELS.iter().zip(SKEWS).map(|(name, (title, _))| Panel {
-        name: (*name).to_owned(),
-        title: title.to_owned(),
-        x: Axis::log("unique keys", ""),
-        y: cost_axis(),
-    });
-    let mut figure = Figure::empty(info.name, info.title, panels.collect());
+    let panels = panels(&Axis::log("unique keys", ""), str::to_owned);
+    let mut figure = Figure::empty(info.name, info.title, panels);
     let hurried = |keys: u64| in_a_hurry(keys, effort);
     let (simulated, on_store) = match effort.is_quick {
         true => (KEYS_SIMULATED_QUICK.map(hurried).to_vec(), hurried(KEYS_ON_STORE_QUICK)),
