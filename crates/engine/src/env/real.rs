@@ -38,6 +38,18 @@ impl Default for RealEnv {
     }
 }
 
+/// The lock on a directory, given back when it is dropped.
+#[derive(Debug)]
+struct DirLock(fs::File);
+
+impl Drop for DirLock {
+    fn drop(&mut self) {
+        // Said aloud: a process that is just being started from this one has the file open too,
+        // and until it runs its own program, closing it here alone gives nothing back.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 impl Env for RealEnv {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         fs::create_dir_all(dir)
@@ -122,7 +134,7 @@ impl Env for RealEnv {
         // Such a lock belongs to this opening of the file: it excludes other handles of this
         // process too, and the system gives it back however the process ends.
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Box::new(file))
+        Ok(Box::new(DirLock(file)))
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
