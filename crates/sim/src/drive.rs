@@ -16,12 +16,17 @@ pub trait Content {
     /// Whether a move is carried out and counted as a merge.
     const MOVES_ARE_MERGES: bool;
 
-    /// What comes out of `plan`, which has been checked against `tree`. New tables are named from
-    /// the tree's next name on, in key order.
+    /// Puts what comes out of `plan`, which has been checked against `tree`, into `outcome`, which
+    /// is empty. New tables are named from the tree's next name on, in key order.
     ///
     /// # Errors
     /// [`SimError::Unsupported`] for plans of a kind that this content can't carry out.
-    fn carry_out(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError>;
+    fn carry_out(
+        &mut self,
+        tree: &Tree,
+        plan: &MergePlan,
+        outcome: &mut Outcome,
+    ) -> Result<(), SimError>;
 
     /// The tree is at rest: whatever belongs to tables that it no longer has can go.
     fn rest(&mut self, tree: &Tree);
@@ -62,7 +67,8 @@ pub struct Drive<C> {
     view: TreeView,
     policy: Arc<dyn MergePolicy>,
     content: C,
-    /// Room for the edits, one after the other.
+    /// Room for what comes out of plans, and for the edits, one after the other.
+    outcome: Outcome,
     edit: TreeEdit,
 }
 
@@ -70,7 +76,7 @@ impl<C: Content> Drive<C> {
     /// Drives an empty tree.
     pub fn new(policy: Arc<dyn MergePolicy>, content: C, memtable_bytes: u64) -> Drive<C> {
         let view = TreeView::new(Tree::new(), memtable_bytes);
-        Drive { view, policy, content, edit: TreeEdit::default() }
+        Drive { view, policy, content, outcome: Outcome::default(), edit: TreeEdit::default() }
     }
 
     /// What the policy sees.
@@ -178,8 +184,9 @@ impl<C: Content> Drive<C> {
             plan.mode = Mode::Merge;
         }
         let tree = &self.view.tree;
-        let outcome = self.content.carry_out(tree, plan)?;
-        let made = self.edit.set_to_plan(tree, plan, outcome);
+        self.outcome.clear();
+        self.content.carry_out(tree, plan, &mut self.outcome)?;
+        let made = self.edit.set_to_plan(tree, plan, &mut self.outcome);
         made.map_err(|rule| self.illegal(plan, rule))?;
         observe(Event::Merge { tree, plan, edit: &self.edit });
         self.edit.apply_to(&mut self.view.tree)?;

@@ -3,8 +3,8 @@
 use crate::{Content, SimError};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_tree::{
-    Input, Key, KeyRange, LevelId, MergePlan, Outcome, Place, ProfilePoint, SeqNo, Size, Slice,
-    Table, TableId, Tree,
+    Input, Key, KeyRange, LevelId, MergePlan, Outcome, Place, Profile, ProfilePoint, SeqNo, Size,
+    Slice, Table, TableId, Tree,
 };
 
 /// Bytes that stand for a flush of size one.
@@ -21,43 +21,50 @@ const FIRST_CUT: &[u8] = &1u64.to_be_bytes();
 /// and each run is one table. A table that a plan with a cut rule wrote has a profile point where
 /// the first piece of that size ends, so that a policy can cut one piece off; what remains is
 /// then a new table that covers all keys again.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct UnitContent {
     ratio: f64,
+    /// Where the first piece ends of the tables that were cut last, and its bytes.
+    piece: (u64, Profile),
 }
 
 impl UnitContent {
     /// The content of trees that `policy` shapes.
     pub fn of(policy: &dyn MergePolicy) -> UnitContent {
-        match policy.shape() {
-            Shape::Leveled { ratio, .. } => UnitContent { ratio },
-            Shape::Unmerged | Shape::Stack { .. } | Shape::Tiered { .. } => {
-                UnitContent { ratio: f64::INFINITY }
-            }
-        }
+        let ratio = match policy.shape() {
+            Shape::Leveled { ratio, .. } => ratio,
+            Shape::Unmerged | Shape::Stack { .. } | Shape::Tiered { .. } => f64::INFINITY,
+        };
+        UnitContent { ratio, piece: (0, Profile::default()) }
     }
 
     /// The memtable that is sealed next: `bytes` of anything.
     pub fn memtable(tree: &Tree, bytes: u64) -> Slice {
-        table(tree.next_table(), bytes, None)
+        table(tree.next_table(), bytes, Profile::default())
     }
 
     /// What of `bytes` in the target is rewritten when a piece of `piece_bytes` joins it.
-    fn overlap(self, piece_bytes: u64, bytes: u64) -> u64 {
+    fn overlap(&self, piece_bytes: u64, bytes: u64) -> u64 {
         // The cast saturates, so an infinite ratio takes all.
         bytes.min((self.ratio * piece_bytes as f64) as u64)
     }
+
+    /// The profile of a table of `bytes` that a plan cuts at `piece_bytes`: policies ask for the
+    /// same pieces all the time, so that tables share one.
+    fn profile(&mut self, bytes: u64, piece_bytes: Option<u64>) -> Profile {
+        let Some(piece) = piece_bytes.filter(|piece| *piece < bytes) else {
+            return Profile::default();
+        };
+        if self.piece.0 != piece {
+            let (key, below) = (Key::from(FIRST_CUT), Size::of_bytes(piece));
+            self.piece = (piece, vec![ProfilePoint { key, below, after: None }].into());
+        }
+        self.piece.1.clone()
+    }
 }
 
-/// A table that covers all keys, and where a first piece of it ends.
-fn table(id: TableId, bytes: u64, piece_bytes: Option<u64>) -> Slice {
-    let cut = piece_bytes.filter(|piece| *piece < bytes);
-    let point = |piece: u64| ProfilePoint {
-        key: Key::from(FIRST_CUT),
-        below: Size::of_bytes(piece),
-        after: None,
-    };
-    let profile = cut.map(point).into_iter().collect();
+/// A table that covers all keys.
+fn table(id: TableId, bytes: u64, profile: Profile) -> Slice {
     Slice::whole(Table {
         id,
         root: 0,
@@ -72,16 +79,20 @@ fn table(id: TableId, bytes: u64, piece_bytes: Option<u64>) -> Slice {
 impl Content for UnitContent {
     const MOVES_ARE_MERGES: bool = true;
 
-    fn carry_out(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
+    fn carry_out(
+        &mut self,
+        tree: &Tree,
+        plan: &MergePlan,
+        outcome: &mut Outcome,
+    ) -> Result<(), SimError> {
         let target = match plan.place {
             Place::Into(target) => Some(target),
             Place::Append(_) | Place::Nowhere => return Err(unsupported(plan)),
             Place::Oldest | Place::NewRun(_) | Place::Above(_) => None,
         };
-        let mut outcome = Outcome::default();
         let mut next_table = tree.next_table();
-        let mut new = |bytes| {
-            let slice = table(next_table, bytes, plan.cut_bytes);
+        let mut new = |content: &mut UnitContent, bytes| {
+            let slice = table(next_table, bytes, content.profile(bytes, plan.cut_bytes));
             next_table.0 += 1;
             slice
         };
@@ -94,7 +105,8 @@ impl Content for UnitContent {
                 LevelId::Disk(_) => outcome.read += size,
             }
             if size.bytes < run.bytes() {
-                outcome.rewritten.push((Input::all(run.id()), vec![new(run.bytes() - size.bytes)]));
+                let rest = new(self, run.bytes() - size.bytes);
+                outcome.rewritten.push((Input::all(run.id()), vec![rest]));
             }
         }
         let pieces = outcome.from_memory.bytes + outcome.read.bytes;
@@ -102,8 +114,8 @@ impl Content for UnitContent {
         let overlap = self.overlap(pieces, old);
         outcome.read += Size::of_bytes(overlap);
         outcome.written = Size::of_bytes(pieces + overlap);
-        outcome.slices = vec![new(pieces + old)];
-        Ok(outcome)
+        outcome.slices = vec![new(self, pieces + old)];
+        Ok(())
     }
 
     fn rest(&mut self, _: &Tree) {}

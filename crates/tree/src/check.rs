@@ -5,9 +5,10 @@
 
 use crate::extent::{Extent, Spot, holds_more};
 use crate::plan::{Input, MergePlan, Mode, Place, Reuse};
+use crate::profile::ProfilePoint;
 use crate::range::{KeyRange, cmp_ends};
 use crate::run::{Run, RunId};
-use crate::slice::{ProfilePoint, Slice, TableId};
+use crate::slice::{Slice, TableId};
 use crate::tree::{LEVELS_MAX, LevelId, Tree};
 use crate::view::TreeView;
 use std::fmt;

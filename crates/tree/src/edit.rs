@@ -42,6 +42,15 @@ pub struct Outcome {
     pub room_taken: u64,
 }
 
+impl Outcome {
+    /// Makes this the outcome of nothing; its lists keep their room.
+    pub fn clear(&mut self) {
+        let mut rewritten = std::mem::take(&mut self.rewritten);
+        rewritten.clear();
+        *self = Outcome { rewritten, ..Outcome::default() };
+    }
+}
+
 /// Data blocks that a merge touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockCounts {
@@ -126,14 +135,18 @@ impl TreeEdit {
     /// # Errors
     /// The plan names runs that are not there, or entries are missing: those read and those
     /// written, taken over and dropped must be equally many.
-    pub fn of_plan(tree: &Tree, plan: &MergePlan, outcome: Outcome) -> Result<TreeEdit, PlanError> {
+    pub fn of_plan(
+        tree: &Tree,
+        plan: &MergePlan,
+        mut outcome: Outcome,
+    ) -> Result<TreeEdit, PlanError> {
         let mut edit = TreeEdit::default();
-        edit.set_to_plan(tree, plan, outcome)?;
+        edit.set_to_plan(tree, plan, &mut outcome)?;
         Ok(edit)
     }
 
-    /// Makes this edit, whatever it was, the one [`of_plan`](TreeEdit::of_plan): its lists keep
-    /// their room.
+    /// Makes this edit, whatever it was, the one [`of_plan`](TreeEdit::of_plan), with the slices
+    /// of `outcome`, which is of no more use then: the lists of both keep their room.
     ///
     /// # Errors
     /// As [`of_plan`](TreeEdit::of_plan).
@@ -141,7 +154,7 @@ impl TreeEdit {
         &mut self,
         tree: &Tree,
         plan: &MergePlan,
-        outcome: Outcome,
+        outcome: &mut Outcome,
     ) -> Result<(), PlanError> {
         self.clear();
         let entries_in = outcome.from_memory.entries + outcome.read.entries;
@@ -153,7 +166,7 @@ impl TreeEdit {
         let extent = Extent::new(tree, plan)?;
         let level = extent.place_level()?;
         self.remove.extend_from_slice(&plan.inputs);
-        self.counters.push((level, count(plan, &outcome)));
+        self.counters.push((level, count(plan, outcome)));
         self.dropped_below = outcome.dropped_below;
         self.memo.extend_from_slice(&plan.memo);
         for (input, spot) in plan.inputs.iter().zip(&extent.inputs) {
@@ -163,9 +176,9 @@ impl TreeEdit {
             }
         }
         if !outcome.slices.is_empty() {
-            self.add.push(addition(tree, plan, outcome.slices)?);
+            self.add.push(addition(tree, plan, std::mem::take(&mut outcome.slices))?);
         }
-        for (mut part, slices) in outcome.rewritten {
+        for (mut part, slices) in outcome.rewritten.drain(..) {
             let run = part.run;
             if let Some(end) = &mut part.range.end
                 && let Some((_, run)) = tree.run(run)

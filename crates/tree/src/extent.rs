@@ -90,7 +90,7 @@ pub(crate) struct Extent<'a> {
     pub(crate) plan: &'a MergePlan,
     /// A spot for each input, in the order of the plan. On the stack while they are as few as
     /// they mostly are: this is asked for several times for each plan.
-    pub(crate) inputs: SmallVec<[Spot<'a>; 8]>,
+    pub(crate) inputs: SmallVec<[Spot<'a>; 4]>,
     /// The run that the plan names as its place, or the oldest input where it stands for that.
     pub(crate) anchor: Option<Spot<'a>>,
 }

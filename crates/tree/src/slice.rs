@@ -11,6 +11,7 @@
 
 use crate::entry::SeqNo;
 use crate::key::Key;
+use crate::profile::{Profile, ProfilePoint};
 use crate::range::{KeyRange, cmp_ends};
 use std::cmp::Ordering;
 use std::fmt;
@@ -95,21 +96,6 @@ impl std::iter::Sum for Size {
     }
 }
 
-/// A point of a profile: how much of the table lies below `key`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ProfilePoint {
-    /// The first key that is not counted.
-    pub key: Key,
-    /// What the table holds below that key.
-    pub below: Size,
-    /// The least key above all that is counted, where that is known: from it up to `key` the table
-    /// holds nothing.
-    pub after: Option<Key>,
-}
-
-/// Logical bytes between two neighbouring profile points, unless a policy asks for more of them.
-pub const PROFILE_STEP_BYTES: u64 = 64 * 1024;
-
 /// Facts about a table: an immutable sorted file, one root of an append-only file, or a sealed
 /// memtable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -127,7 +113,7 @@ pub struct Table {
     /// The greatest sequence number in it.
     pub seq_max: SeqNo,
     /// Points inside the range, ascending. A policy cuts at these.
-    pub profile: Vec<ProfilePoint>,
+    pub profile: Profile,
 }
 
 impl Table {
@@ -406,7 +392,7 @@ mod tests {
             id: TableId(1),
             range: KeyRange::new("a", "z"),
             size: Size { bytes: 1000, entries: 100, tombstones: 0 },
-            profile: vec![point("g", 300), point("p", 700)],
+            profile: vec![point("g", 300), point("p", 700)].into(),
             ..Table::default()
         })
     }
@@ -424,7 +410,9 @@ mod tests {
     #[test]
     fn cells_are_parts_as_their_keys_are() {
         let mut known = Table::clone(&table());
-        known.profile[0].after = Some(Key::from("e"));
+        let mut points = known.profile.to_vec();
+        points[0].after = Some(Key::from("e"));
+        known.profile = points.into();
         let whole = Slice::whole(known);
         let cells = |from, upto| Slice::of_cells(Arc::clone(whole.table()), from..upto);
         let clip = |start, end| whole.clip(&KeyRange::new(start, end)).expect("not empty");

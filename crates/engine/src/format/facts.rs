@@ -106,7 +106,7 @@ impl TableFacts {
             size: self.size,
             seq_min: self.seq_min,
             seq_max: self.seq_max,
-            profile: std::mem::take(&mut self.profile),
+            profile: std::mem::take(&mut self.profile).into(),
         }
     }
 

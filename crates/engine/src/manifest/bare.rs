@@ -4,7 +4,7 @@
 //! block that is much more than the manifest has to say about the table, so the manifest names
 //! tables, and whoever opens them puts their profiles back into the tree.
 
-use lsmith_tree::{Slice, Table, TableId, TreeEdit};
+use lsmith_tree::{Profile, Slice, Table, TableId, TreeEdit};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) fn bare(mut edit: TreeEdit) -> TreeEdit {
 fn bare_slice(slice: &Slice, known: &mut FxHashMap<TableId, Arc<Table>>) -> Slice {
     let table = known.entry(slice.table().id).or_insert_with(|| {
         let Table { id, root, ref range, size, seq_min, seq_max, profile: _ } = **slice.table();
-        let (range, profile) = (range.clone(), Vec::new());
+        let (range, profile) = (range.clone(), Profile::default());
         Arc::new(Table { id, root, range, size, seq_min, seq_max, profile })
     });
     let whole = Slice::whole(Arc::clone(table));

@@ -21,7 +21,9 @@ use crate::memtable::{KeepFrom, Memtable, Sealed};
 use crate::shared::{Shared, Writer, read_only};
 use crate::stats::add;
 use crate::version::{Core, Held, Space, Writes};
-use lsmith_tree::{AddPlace, KeyRange, RunId, SeqNo, Size, Slice, Table, TableId, TreeEdit, apply};
+use lsmith_tree::{
+    AddPlace, KeyRange, Profile, RunId, SeqNo, Size, Slice, Table, TableId, TreeEdit, apply,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -154,7 +156,7 @@ impl Shared {
             size: Size { bytes: memtable.live_bytes(), entries: memtable.entries(), tombstones: 0 },
             seq_min: writes.oldest,
             seq_max: writes.newest,
-            profile: Vec::new(),
+            profile: Profile::default(),
         };
         let run = core.view.tree.next_run();
         let edit = TreeEdit::seal(run, Slice::whole(table));

@@ -134,7 +134,15 @@ fn table(id: TableId, pieces: &[Piece], seqs: (SeqNo, SeqNo), per_mille: u64) ->
     }
     let range = pieces.iter().fold(KeyRange::new("", ""), |hull, piece| hull.hull(&piece.range));
     let (seq_min, seq_max) = seqs;
-    Table { id, range, size: scale(size), seq_min, seq_max, profile, ..Table::default() }
+    Table {
+        id,
+        range,
+        size: scale(size),
+        seq_min,
+        seq_max,
+        profile: profile.into(),
+        ..Table::default()
+    }
 }
 
 fn seq_bounds(taken: &[Taken<'_>]) -> (SeqNo, SeqNo) {

@@ -9,8 +9,8 @@ use crate::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, untie}
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
-    Input, KeyRange, LEVELS_MAX, LevelId, MergePlan, Mode, Place, Reason, ReservationState, Run,
-    TreeView,
+    Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, ReservationState,
+    Run, TreeView,
 };
 use pick::{Candidate, Choice};
 use std::sync::Arc;
@@ -115,14 +115,16 @@ impl Leveled {
     /// Where pieces must go down now, deepest level first, so that there is room when the levels
     /// above need it.
     fn descents<'a>(&'a self, view: &'a TreeView) -> impl Iterator<Item = Descent<'a>> {
-        let levels = view.tree.levels().iter().enumerate();
-        levels.rev().filter_map(move |(level, here)| {
+        // Asked of each level at each step, so the mostly only answer comes first.
+        let table_bytes = self.table(view) as f64;
+        let is_settled = move |level: usize, here: &Level| {
+            let allowed = table_bytes * self.tables[level];
+            level > 0 && here.runs().len() <= 1 && here.bytes() as f64 <= allowed
+        };
+        let levels = view.tree.levels().iter().enumerate().rev();
+        let levels = levels.filter(move |(level, here)| !is_settled(*level, here));
+        levels.filter_map(move |(level, here)| {
             let runs = here.runs();
-            // Asked of each level at each step, so the mostly only answer comes first.
-            let is_settled = runs.len() <= 1 && level > 0;
-            if is_settled && here.bytes() as f64 <= self.capacity(view, level) {
-                return None;
-            }
             let (last, newer) = runs.split_last()?;
             if level > 0
                 && let Some(source) = newer.last()

@@ -160,14 +160,19 @@ pub(super) fn balance(outcome: &mut Outcome) {
 impl Content for FluidContent {
     const MOVES_ARE_MERGES: bool = false;
 
-    fn carry_out(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
+    fn carry_out(
+        &mut self,
+        tree: &Tree,
+        plan: &MergePlan,
+        outcome: &mut Outcome,
+    ) -> Result<(), SimError> {
         if matches!(plan.place, Place::Append(_)) {
             let what = "fluid content knows no append tables";
             return Err(SimError::Unsupported { plan: Box::new(plan.clone()), what });
         }
-        match (plan.mode, plan.reuse) {
-            (Mode::Merge, None) => self.merge(tree, plan),
-            (Mode::Merge, Some(reuse)) => self.merge_blocks(tree, plan, reuse),
+        *outcome = match (plan.mode, plan.reuse) {
+            (Mode::Merge, None) => self.merge(tree, plan)?,
+            (Mode::Merge, Some(reuse)) => self.merge_blocks(tree, plan, reuse)?,
             (Mode::Move, _) => {
                 let inputs = plan.inputs.iter();
                 let clip = |input: &lsmith_tree::Input| -> Vec<Slice> {
@@ -176,9 +181,10 @@ impl Content for FluidContent {
                 };
                 let mut slices: Vec<Slice> = inputs.flat_map(clip).collect();
                 slices.sort_by(|left, right| left.range().start.cmp(&right.range().start));
-                Ok(Outcome { slices, ..Outcome::default() })
+                Outcome { slices, ..Outcome::default() }
             }
-        }
+        };
+        Ok(())
     }
 
     fn rest(&mut self, _: &Tree) {

@@ -174,8 +174,8 @@ impl NewTable<'_> {
             ..Table::default()
         };
         table.profile = match self.points {
-            Points::Steps => steps(&self.segments, &table),
-            Points::Blocks(blocks) => block_borders(&self.segments, &table, blocks, draws),
+            Points::Steps => steps(&self.segments, &table).into(),
+            Points::Blocks(blocks) => block_borders(&self.segments, &table, blocks, draws).into(),
         };
         Held { table: Arc::new(table), segments: self.segments }
     }

@@ -177,21 +177,27 @@ pub(super) fn inputs<'a>(
 impl<R: Record> Content for KeyedContent<R> {
     const MOVES_ARE_MERGES: bool = false;
 
-    fn carry_out(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
+    fn carry_out(
+        &mut self,
+        tree: &Tree,
+        plan: &MergePlan,
+        outcome: &mut Outcome,
+    ) -> Result<(), SimError> {
         if matches!(plan.place, Place::Append(_)) {
             let what = "keyed content knows no append tables";
             return Err(SimError::Unsupported { plan: Box::new(plan.clone()), what });
         }
-        match (plan.mode, plan.reuse) {
-            (Mode::Merge, None) => self.merge(tree, plan),
-            (Mode::Merge, Some(reuse)) => self.merge_blocks(tree, plan, reuse),
+        *outcome = match (plan.mode, plan.reuse) {
+            (Mode::Merge, None) => self.merge(tree, plan)?,
+            (Mode::Merge, Some(reuse)) => self.merge_blocks(tree, plan, reuse)?,
             (Mode::Move, _) => {
                 let clips = inputs(tree, plan).flat_map(|(_, run, range)| run.clip(range));
                 let mut slices: Vec<Slice> = clips.collect();
                 slices.sort_by(|left, right| left.range().start.cmp(&right.range().start));
-                Ok(Outcome { slices, ..Outcome::default() })
+                Outcome { slices, ..Outcome::default() }
             }
-        }
+        };
+        Ok(())
     }
 
     fn rest(&mut self, _: &Tree) {

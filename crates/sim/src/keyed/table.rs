@@ -2,8 +2,8 @@
 
 use super::entry::Record;
 use lsmith_tree::{
-    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Slice, Table, TableId, blocks,
-    key_after,
+    Key, KeyRange, PROFILE_STEP_BYTES, Profile, ProfilePoint, SeqNo, Size, Slice, Table, TableId,
+    blocks, key_after,
 };
 use std::ops::Range;
 use std::sync::Arc;
@@ -340,7 +340,7 @@ impl<R: Record> Builder<R> {
         Held { table: Arc::new(table), entries: self.entries }
     }
 
-    fn profile(&self) -> Vec<ProfilePoint> {
+    fn profile(&self) -> Profile {
         let rank = |at: usize| u64::from(self.entries[at].rank());
         let point = |below: &Size| {
             let at = below.entries as usize;

@@ -408,7 +408,7 @@ fn parts_of_a_table_add_up() {
     let size = Size { bytes: 900, entries: 128, tombstones: 42 };
     let profile = vec![point("g", 300), point("p", 301)];
     let range = KeyRange::new("a", "z");
-    let whole = Slice::whole(Table { range, size, profile, ..Table::default() });
+    let whole = Slice::whole(Table { range, size, profile: profile.into(), ..Table::default() });
     for cut in ["a", "b", "g", "h", "p", "q", "y"] {
         let parts = whole.range().without(&KeyRange::new(cut, cut));
         let sizes = parts.iter().filter_map(|part| whole.clip(part)).map(|part| part.size());

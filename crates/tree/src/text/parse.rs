@@ -7,9 +7,10 @@ use crate::key::Key;
 use crate::level::Counters;
 use crate::memo::MemoChange;
 use crate::plan::{Input, MergePlan, Mode, Place, Reason, Reuse};
+use crate::profile::ProfilePoint;
 use crate::range::KeyRange;
 use crate::run::{KnotId, Run, RunId};
-use crate::slice::{ProfilePoint, Size, Slice, Table, TableId};
+use crate::slice::{Size, Slice, Table, TableId};
 use crate::tree::{LEVELS_MAX, Tree};
 use crate::view::{Reservation, ReservationState, TreeView};
 use std::str::FromStr;
@@ -159,7 +160,7 @@ fn slice(line: &mut Scanner<'_>) -> Result<Slice> {
         table.root = line.number("the number of a root")?;
     }
     if line.eat("{") {
-        table.profile = profile(line)?;
+        table.profile = profile(line)?.into();
     }
     let whole = Slice::whole(table);
     whole.clip(&visible).ok_or_else(|| line.expected("a slice that is not empty before this"))

@@ -40,7 +40,7 @@ fn slices(first_table: u64) -> impl Strategy<Value = Vec<Slice>> {
                     size,
                     seq_min: SeqNo(u64::from(seqs)),
                     seq_max: SeqNo(7 * u64::from(seqs)),
-                    profile: vec![point],
+                    profile: vec![point].into(),
                 };
                 let part = KeyRange { start: keys[1].clone(), end: None };
                 let whole = Slice::whole(table);

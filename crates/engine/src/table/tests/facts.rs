@@ -25,7 +25,7 @@ fn facts_are_those_of_the_entries_and_survive_reopening() {
 
 /// The facts of an open table, with the profile where it was.
 fn opened(table: &Table) -> TableFacts {
-    TableFacts { profile: table.tree_table().profile.clone(), ..table.facts().clone() }
+    TableFacts { profile: table.tree_table().profile.to_vec(), ..table.facts().clone() }
 }
 
 /// The profile by its definition: what lies below each key that is the first to start at or

@@ -1,0 +1,47 @@
+//! Profiles: how much of a table lies below which key.
+
+use crate::key::Key;
+use crate::slice::Size;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Logical bytes between two neighbouring profile points, unless a policy asks for more of them.
+pub const PROFILE_STEP_BYTES: u64 = 64 * 1024;
+
+/// A point of a profile: how much of the table lies below `key`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProfilePoint {
+    /// The first key that is not counted.
+    pub key: Key,
+    /// What the table holds below that key.
+    pub below: Size,
+    /// The least key above all that is counted, where that is known: from it up to `key` the table
+    /// holds nothing.
+    pub after: Option<Key>,
+}
+
+/// The profile points of a table, ascending; shared between clones, and nowhere when there are
+/// none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Profile(Option<Arc<[ProfilePoint]>>);
+
+impl Deref for Profile {
+    type Target = [ProfilePoint];
+
+    #[inline]
+    fn deref(&self) -> &[ProfilePoint] {
+        self.0.as_deref().unwrap_or(&[])
+    }
+}
+
+impl From<Vec<ProfilePoint>> for Profile {
+    fn from(points: Vec<ProfilePoint>) -> Profile {
+        Profile((!points.is_empty()).then(|| points.into()))
+    }
+}
+
+impl FromIterator<ProfilePoint> for Profile {
+    fn from_iter<I: IntoIterator<Item = ProfilePoint>>(points: I) -> Profile {
+        points.into_iter().collect::<Vec<_>>().into()
+    }
+}
