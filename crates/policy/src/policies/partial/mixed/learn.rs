@@ -11,7 +11,10 @@
 //!    its cost is the blocks written into levels 1 to i over the bytes that came from memory. Costs
 //!    are a parabola over the setting (Theorem 5), so the search can stop when they rise.
 //! 3. *Beta*: the cost of all levels over a cycle with full merges into the bottom level, then that
-//!    of the same volume with the best windows, once the level above has filled again.
+//!    of the same volume with the best windows. Between the two as much goes down unmeasured, from
+//!    when the level above has filled again: such a level is equally dense everywhere, and only
+//!    where windows have gone over it does it have the sparse and dense places that a choice gains
+//!    by. Measured at once, windows look dearer than they are in the long run.
 //! 4. *Done*. Cycles go on being measured: each ends with a full merge into the bottom level or,
 //!    where merges into it are partial, when as much as the level above it holds has come from
 //!    memory.
@@ -129,7 +132,7 @@ impl<'a> Lesson<'a> {
             // The level above the bottom is the one whose threshold is tried: out of it all goes.
             Step::Tau { level, .. } => level + 1 == self.bottom,
             Step::Full => true,
-            Step::Part { .. } => false,
+            Step::Settle { .. } | Step::Part { .. } => false,
             Step::Watch | Step::Done => self.view.memo("beta") == Some("true"),
         }
     }
@@ -155,6 +158,7 @@ impl<'a> Lesson<'a> {
                 self.end_of_cycle(*level, trial)
             }
             Step::Full if into_bottom => self.end_of_full_cycle(),
+            Step::Settle { cost, volume } if into_bottom => self.settle(*cost, *volume),
             Step::Part { cost, volume } if into_bottom => self.part(*cost, *volume),
             Step::Done if into_bottom => self.go_on(is_full, capacity(above_bottom)),
             _ => Vec::new(),
@@ -289,9 +293,19 @@ impl<'a> Lesson<'a> {
         let (Some(cost), Some(start)) = (self.cost_since(now), self.start()) else {
             return self.enter(Step::Full, Some(now));
         };
-        // The full merge that ended the cycle has emptied the level above the bottom: measuring
-        // begins when it overflows again.
-        self.enter(Step::Part { cost, volume: now.bytes - start.bytes }, None)
+        // The full merge that ended the cycle has emptied the level above the bottom: windows begin
+        // when it overflows again.
+        self.enter(Step::Settle { cost, volume: now.bytes - start.bytes }, None)
+    }
+
+    /// Lets windows go over the level above the bottom before they are measured.
+    fn settle(&self, cost: u64, volume: u64) -> Vec<MemoChange> {
+        let now = self.meter(self.bottom);
+        match self.start() {
+            None => self.enter(Step::Settle { cost, volume }, Some(now)),
+            Some(start) if now.bytes - start.bytes < volume => Vec::new(),
+            Some(_) => self.enter(Step::Part { cost, volume }, Some(now)),
+        }
     }
 
     fn part(&self, full_cost: u64, volume: u64) -> Vec<MemoChange> {

@@ -31,6 +31,10 @@ impl fmt::Display for Lesson<'_> {
                 f.write_str(if trial.known.is_empty() { "" } else { " blocks/MB" })?;
             }
             Step::Full => f.write_str("; learning beta: measuring full merges")?,
+            Step::Settle { cost, .. } => {
+                let cost = per_megabyte(*cost);
+                write!(f, "; learning beta: full cost {cost} blocks/MB, partial to be measured")?;
+            }
             Step::Part { cost, .. } => {
                 let cost = per_megabyte(*cost);
                 write!(f, "; learning beta: full cost {cost} blocks/MB, measuring partial")?;

@@ -15,7 +15,13 @@ pub(super) enum Step {
     },
     /// Full merges into the bottom level are being measured.
     Full,
-    /// Partial merges into the bottom level are to be measured over `volume` bytes from memory, to
+    /// Full merges cost `cost` over `volume` bytes from memory; as many go down by partial merges
+    /// before those are measured.
+    Settle {
+        cost: u64,
+        volume: u64,
+    },
+    /// Partial merges into the bottom level are being measured over `volume` bytes from memory, to
     /// be compared with `cost`.
     Part {
         cost: u64,
@@ -30,6 +36,7 @@ impl fmt::Display for Step {
             Step::Watch => f.write_str("watch"),
             Step::Done => f.write_str("done"),
             Step::Full => f.write_str("full"),
+            Step::Settle { cost, volume } => write!(f, "settle {cost} {volume}"),
             Step::Part { cost, volume } => write!(f, "part {cost} {volume}"),
             Step::Tau { level, trial } => {
                 write!(f, "tau {level} {}", trial.setting)?;
@@ -49,6 +56,7 @@ impl Step {
             ("watch", []) => Some(Step::Watch),
             ("done", []) => Some(Step::Done),
             ("full", []) => Some(Step::Full),
+            ("settle", &[cost, volume]) => Some(Step::Settle { cost, volume }),
             ("part", &[cost, volume]) => Some(Step::Part { cost, volume }),
             ("tau", &[level, setting, ref known @ ..]) if known.len().is_multiple_of(2) => {
                 let known = known.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();

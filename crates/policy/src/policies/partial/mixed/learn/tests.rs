@@ -43,13 +43,14 @@ fn steps_are_read_as_they_were_printed() {
         Step::Watch,
         Step::Tau { level: 2, trial },
         Step::Full,
+        Step::Settle { cost: 12, volume: 34 },
         Step::Part { cost: 12, volume: 34 },
         Step::Done,
     ];
     for step in steps {
         assert_eq!(Step::read(&step.to_string()), Some(step));
     }
-    for text in ["", "tau", "tau 2", "tau 2 3 4", "part 1", "done 1", "full x"] {
+    for text in ["", "tau", "tau 2", "tau 2 3 4", "part 1", "settle 1", "done 1", "full x"] {
         assert_eq!(Step::read(text), None, "{text}");
     }
 }
