@@ -79,7 +79,7 @@ mod tests {
             bench("mixed", Keys::Uniform, 600),
             bench("rr", Keys::Uniform, 300),
             bench("mixed", Keys::Uniform, 200),
-            bench("mixed", Keys::Tpc, 200),
+            bench("mixed", Keys::TPC, 200),
         ];
         let measured = |benches: &[Bench]| -> Vec<Steady> {
             let (chains, places) = Chain::of(benches.iter());

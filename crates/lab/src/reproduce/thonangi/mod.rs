@@ -78,7 +78,7 @@ fn told_scale(scales: impl IntoIterator<Item = (u64, u64)>) -> String {
     });
     let parts: Vec<String> = parts.collect();
     format!(
-        "Measured: {}. A smaller scale divides memory, data, omega and warehouses alike, which \
+        "Measured: {}. A smaller scale divides memory, data, omega and districts alike, which \
          leaves costs per megabyte as they are but for whole blocks; x is as at the paper's scale.",
         parts.join("; ")
     )

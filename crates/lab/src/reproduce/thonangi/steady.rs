@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 /// Bytes of a key.
 const KEY_BYTES: u64 = 4;
+/// Bytes of a payload where nothing else is said.
+const PAYLOAD_BYTES: u64 = 100;
 /// Bytes of a data block.
 const BLOCK_BYTES: u64 = 4096;
 /// The paper's ratio of neighbouring levels, which is the default of its policies.
@@ -27,6 +29,9 @@ const PATIENCE: u64 = 100;
 /// more is measured over a single one, which is ten times as large.
 const CYCLES: u64 = 2;
 
+/// More slices than any run of these figures has.
+const SLICES_MAX: u64 = 1 << 20;
+
 /// Which keys come and go.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Keys {
@@ -36,12 +41,23 @@ pub(super) enum Keys {
         sigma: f64,
         omega: u64,
     },
-    Tpc,
+    /// So many districts of all warehouses together.
+    Tpc {
+        districts: u64,
+    },
 }
 
 impl Keys {
     /// The paper's standard `normal`.
     pub(super) const NORMAL: Keys = Keys::Normal { sigma: 0.005, omega: 10_000 };
+
+    /// `tpc` of a hundred warehouses.
+    pub(super) const TPC: Keys = Keys::Tpc { districts: 1000 };
+}
+
+/// Orders of the standard size in so many megabytes.
+pub(super) fn orders(size_mb: u64) -> u64 {
+    size_mb * 1_000_000 / (KEY_BYTES + PAYLOAD_BYTES)
 }
 
 /// An index and what runs against it, in the paper's sizes.
@@ -57,7 +73,7 @@ pub(super) struct Bench {
     pub(super) memory_blocks: u64,
     /// The part of a level that a partial merge takes.
     pub(super) rate: f64,
-    /// How many times smaller data, memory, `omega` and the number of warehouses are than that.
+    /// How many times smaller data, memory, `omega` and the number of districts are than that.
     pub(super) shrink: u64,
 }
 
@@ -86,7 +102,7 @@ impl Bench {
     /// The setting of section V, for one policy.
     pub(super) fn standard(policy: &str, keys: Keys, dataset_mb: u64, shrink: u64) -> Bench {
         let policy = policy.to_owned();
-        let (payload_bytes, memory_blocks, rate) = (100, 4000, 0.07);
+        let (payload_bytes, memory_blocks, rate) = (PAYLOAD_BYTES, 4000, 0.07);
         Bench { policy, keys, dataset_mb, payload_bytes, memory_blocks, rate, shrink }
     }
 
@@ -129,9 +145,14 @@ impl Bench {
                 let omega = (omega / self.shrink).max(1);
                 Spec::bare("normal").with("sigma", sigma).with("omega", omega)
             }
-            // As many orders of a district in memory as at the paper's scale: it has 100
-            // warehouses.
-            Keys::Tpc => Spec::bare("tpc").with("warehouses", (100 / self.shrink).max(1)),
+            // As many orders of a district in memory as at the paper's scale.
+            Keys::Tpc { districts } => {
+                let districts = districts / self.shrink;
+                // Keys depend on all districts together, and there are at most 10,000 warehouses.
+                let of_each = if districts > 100_000 { 100 } else { 10 };
+                let warehouses = (districts / of_each).max(1);
+                Spec::bare("tpc").with("warehouses", warehouses).with("districts", of_each)
+            }
         };
         let spec = spec
             .with("keys", self.records())
@@ -145,6 +166,8 @@ impl Bench {
     pub(super) fn build_policy(&self) -> anyhow::Result<Arc<dyn MergePolicy>> {
         let spec: Spec = self.policy.parse()?;
         let spec = if spec.name == "full" { spec } else { spec.with("rate", self.rate) };
+        // The paper knows no bound on the pieces of a level.
+        let spec = spec.with("slices_max", SLICES_MAX);
         Ok(Registry::builtin().build_spec(&spec)?)
     }
 }

@@ -16,7 +16,7 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let keys = Keys::NORMAL;
+    let keys = |_| Keys::NORMAL;
     let plan = match effort.is_quick {
         true => Plan { keys, sizes_mb: &[200], more_mb: &[400, 800, 1500, 1700] },
         false => Plan { keys, sizes_mb: &[200, 800, 1500, 1700], more_mb: &[400, 600, 1100, 2000] },

@@ -13,7 +13,7 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let keys = Keys::Uniform;
+    let keys = |_| Keys::Uniform;
     let plan = match effort.is_quick {
         true => Plan { keys, sizes_mb: &[200, 800], more_mb: &[500, 1500, 1700] },
         false => Plan { keys, sizes_mb: &[200, 800, 1500, 1700], more_mb: &[400, 600, 1100, 2000] },
@@ -59,7 +59,7 @@ fn claims_of_mixed(figure: &mut Figure, sweep: &Sweep) {
 }
 
 fn claims_of_others(figure: &mut Figure, sweep: &Sweep) {
-    claim_fourth_level_helps(figure, sweep);
+    claim_fourth_level_helps(figure, sweep, 1500.0);
     figure.claim(sweep.excess("", "rr", "choose_best", 200.0).map(|percent| {
         Claim::at_least("200 MB: rr starts out worse than choose_best, by %", percent, 0.0)
     }));
