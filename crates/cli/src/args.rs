@@ -177,6 +177,10 @@ pub(crate) struct DbArgs {
     /// The keyspace
     #[arg(long, global = true, default_value = lsmith::DEFAULT_KEYSPACE, value_name = "NAME")]
     pub(crate) keyspace: String,
+    /// How tables are compressed of a keyspace that is made: `none`, `lz4`, `zstd`, or a list of
+    /// these for its levels [default: none]
+    #[arg(long, global = true, value_name = "CODECS")]
+    pub(crate) compression: Option<String>,
     #[command(subcommand)]
     pub(crate) command: DbCommand,
 }
@@ -217,6 +221,11 @@ pub(crate) enum DbCommand {
     Policy {
         /// The policy to set
         spec: Option<String>,
+    },
+    /// Print how tables are compressed, or have new ones compressed otherwise
+    Compression {
+        /// A codec, or a list of codecs for the levels, such as `none,lz4,zstd(level=9)`
+        codecs: Option<String>,
     },
 }
 

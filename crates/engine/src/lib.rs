@@ -50,6 +50,7 @@ mod write;
 pub use db::{
     BATCH_BYTES_MAX, Batch, Builder, DEFAULT_KEYSPACE, DEFAULT_POLICY, Iter, KEY_BYTES_MAX,
     Keyspace, KeyspaceOptions, KeyspaceStats, PersistMode, Snapshot, Store, VALUE_BYTES_MAX,
+    check_compression,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Observer};

@@ -10,7 +10,7 @@
 //!    files that nothing names any more are removed.
 
 use crate::cursor::EntryRef;
-use crate::db::{KeyspaceOptions, Options, Snapshots, bad_policy, decode_batch};
+use crate::db::{Compression, KeyspaceOptions, Options, Snapshots, bad_policy, decode_batch};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{self, Account, Manifest, SpaceState};
@@ -370,6 +370,10 @@ fn open_space(
             format!("the keyspace {} has a policy that cannot be built: {error}", state.name);
         Error::new(ErrorKind::Unsupported, told).at(&options.dir)
     })?;
+    let compression = Compression::parse(&state.compression).map_err(|error| {
+        let told = format!("the keyspace {}: {error}", state.name);
+        Error::new(ErrorKind::Unsupported, told).at(&options.dir)
+    })?;
     let tables = open_tables(options, cache, &state.tree)?;
     let tree = state.tree.clone();
     let tree = tree.with_tables(|table| Arc::clone(tables[&table.id].table().tree_table()));
@@ -377,6 +381,7 @@ fn open_space(
     view.block_bytes = options.table.block_bytes as u64;
     let core = Core {
         policy,
+        compression,
         view,
         active: Arc::new(Memtable::new()),
         active_log: None,
@@ -445,12 +450,28 @@ impl Shared {
         }
         let id = spaces.values().map(|space| space.id + 1).max().unwrap_or(0);
         let policy = policy.spec().to_string();
-        let record = manifest::SpaceRecord { id, name: name.into(), policy, memtable_bytes };
-        let state = self
-            .write_record(manifest::Record::Space(record), |account| account.spaces[&id].clone())?;
+        let space = manifest::SpaceRecord { id, name: name.into(), policy, memtable_bytes };
+        let compression = Compression::parse(&self.options.compression)?;
+        let record = match compression.is_none() {
+            true => manifest::Record::Space(space),
+            false => manifest::Record::CompressedSpace(space, compression.to_string()),
+        };
+        let state = self.write_record(record, |account| account.spaces[&id].clone())?;
         let space = open_space(&self.options, &self.cache, id, &state)?;
         spaces.insert(name.to_string(), Arc::clone(&space));
         Ok(space)
+    }
+
+    /// Has tables of `space` compressed otherwise from now on.
+    pub(crate) fn set_compression(&self, space: &Space, codecs: &str) -> Result<()> {
+        self.check_writable()?;
+        let compression = Compression::parse(codecs)?;
+        let told = compression.to_string();
+        let record = manifest::Record::Compression { space: space.id, compression: told };
+        let mut core = space.core.lock();
+        self.write_record(record, |_| ())?;
+        core.compression = compression;
+        Ok(())
     }
 
     /// Gives `space` another policy from now on.

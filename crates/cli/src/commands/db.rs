@@ -20,6 +20,11 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
             specs::policy(spec)?;
             work::set_policy(&to_change(args)?, spec, json)
         }
+        DbCommand::Compression { codecs: None } => look::compression(&to_read(args)?, json),
+        DbCommand::Compression { codecs: Some(codecs) } => {
+            check_codecs(codecs)?;
+            work::set_compression(&to_change(args)?, codecs, json)
+        }
         DbCommand::Put { key, value } => {
             let (key, value) = (key.as_encoded_bytes(), value.as_encoded_bytes());
             work::put(&to_fill(args)?, key, value, json)
@@ -49,7 +54,13 @@ fn to_change(args: &DbArgs) -> anyhow::Result<Keyspace> {
 
 /// The keyspace, made with its store where there is none.
 fn to_fill(args: &DbArgs) -> anyhow::Result<Keyspace> {
-    Ok(Store::builder(&args.dir).open()?.keyspace(&args.keyspace)?)
+    let codecs = args.compression.as_deref().unwrap_or("none");
+    check_codecs(codecs)?;
+    Ok(Store::builder(&args.dir).compression(codecs).open()?.keyspace(&args.keyspace)?)
+}
+
+fn check_codecs(codecs: &str) -> anyhow::Result<()> {
+    lsmith::check_compression(codecs).map_err(bad_argument)
 }
 
 /// A keyspace that is there, or the nearest name of one that is.

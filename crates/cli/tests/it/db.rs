@@ -175,3 +175,18 @@ fn a_reader_who_leaves_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
 }
+
+#[test]
+fn tables_are_compressed_as_was_said() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "--compression", "none,zstd(level=9)", "put", "apple", "red"]);
+    assert_eq!(fine(&["db", db, "compression"]), "compression none,zstd(level=9)\n");
+    assert_eq!(fine(&["db", db, "compression", "lz4"]), "compression lz4\n");
+    assert_eq!(json(&["db", db, "compression"]), json!({ "compression": "lz4" }));
+    assert_eq!(json(&["db", db, "stats"])["compression"], "lz4");
+    let line = refused(2, &["db", db, "compression", "zst"]);
+    assert!(line.contains("did you mean `zstd`?"), "{line}");
+    let line = refused(2, &["db", db, "--compression", "gzip", "put", "a", "b"]);
+    assert!(line.contains("there is no `gzip`"), "{line}");
+}

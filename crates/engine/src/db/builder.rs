@@ -46,6 +46,7 @@ pub(crate) struct Options {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) policy: String,
     pub(crate) memtable_bytes: u64,
+    pub(crate) compression: String,
     pub(crate) cache_bytes: u64,
     pub(crate) log_bytes: Option<u64>,
     pub(crate) log_bytes_max: Option<u64>,
@@ -88,6 +89,7 @@ impl Builder {
                 observer: None,
                 policy: DEFAULT_POLICY.to_string(),
                 memtable_bytes: 32 << 20,
+                compression: "none".to_string(),
                 cache_bytes: 64 << 20,
                 log_bytes: None,
                 log_bytes_max: None,
@@ -113,6 +115,16 @@ impl Builder {
     /// on is sealed. Default: 32 MiB.
     pub fn memtable_bytes(mut self, bytes: u64) -> Builder {
         self.options.memtable_bytes = bytes;
+        self
+    }
+
+    /// How tables of keyspaces made from now on are compressed: `none`, `lz4` or `zstd`, or a list
+    /// of these for the levels of the tree, the youngest first, whose last goes on below, such as
+    /// `none,none,zstd(level=6)`. Policies that read the tree as one stack keep all runs in
+    /// level 0. Logical bytes, and so all that policies decide, stay the same. Default: `none`.
+    /// [`Keyspace::set_compression`](crate::Keyspace::set_compression) changes it.
+    pub fn compression(mut self, codecs: impl Into<String>) -> Builder {
+        self.options.compression = codecs.into();
         self
     }
 
@@ -220,6 +232,7 @@ impl Builder {
         let options = self.options;
         check_memtable(options.memtable_bytes)?;
         options.registry.build(&options.policy).map_err(bad_policy)?;
+        super::Compression::parse(&options.compression)?;
         Store::open(options)
     }
 }

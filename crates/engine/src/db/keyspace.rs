@@ -27,6 +27,8 @@ pub struct KeyspaceStats {
     pub name: String,
     /// The merge policy.
     pub policy: String,
+    /// How tables are compressed, level by level.
+    pub compression: String,
     /// Logical bytes at which a memtable is sealed.
     pub memtable_bytes: u64,
     /// Logical bytes in the memtables, active and sealed.
@@ -198,6 +200,21 @@ impl Keyspace {
         Ok(())
     }
 
+    /// How tables are compressed, level by level.
+    pub fn compression(&self) -> String {
+        self.space.core.lock().compression.to_string()
+    }
+
+    /// Has tables compressed like this from now on, see
+    /// [`Builder::compression`](crate::Builder::compression). Tables that are there stay as they
+    /// are until they are merged.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a list that cannot be read; those of a write.
+    pub fn set_compression(&self, codecs: &str) -> Result<()> {
+        self.store.shared().set_compression(&self.space, codecs)
+    }
+
     /// Merges everything into one run, by hand, and waits for it.
     ///
     /// # Errors
@@ -250,6 +267,7 @@ impl Keyspace {
         KeyspaceStats {
             name: self.space.name.clone(),
             policy: core.policy.spec().to_string(),
+            compression: core.compression.to_string(),
             memtable_bytes: self.space.memtable_bytes,
             memory_bytes,
             memory_allocated_bytes,

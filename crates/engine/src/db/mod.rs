@@ -2,6 +2,7 @@
 
 mod batch;
 mod builder;
+mod compression;
 mod iter;
 mod keyspace;
 mod snapshot;
@@ -11,6 +12,8 @@ pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub(crate) use batch::{LoggedOp, Op, Ops, decode_batch};
 pub use builder::{Builder, DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode};
 pub(crate) use builder::{Options, bad_policy, check_memtable, check_name};
+pub(crate) use compression::Compression;
+pub use compression::check_compression;
 pub use iter::Iter;
 pub use keyspace::{Keyspace, KeyspaceStats};
 pub use snapshot::Snapshot;

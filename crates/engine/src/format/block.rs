@@ -5,13 +5,16 @@
 //! entry = shared | suffix bytes | value bytes << 3 + kind | sequence delta | suffix | value
 //! ```
 //!
+//! Everything in front of the seal may be [compressed](super::compress).
+//!
 //! The four numbers of an entry are varints. A key is the first `shared` bytes of the key before
 //! it and the suffix; what is shared is the longest possible, except at a restart point, where it
 //! is nothing. The sequence delta is zigzag against the base, the number of the first entry.
 
 use super::block_builder::KIND_BITS;
 use super::codec::{Damage, Reader, common_prefix_bytes, unzigzag};
-use super::seal::{Place, unseal};
+use super::compress::expand;
+use super::seal::{Place, TAG_PLAIN, unseal_tagged};
 use bytes::{Bytes, BytesMut};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
@@ -130,8 +133,11 @@ pub(crate) enum Search {
 impl Block {
     /// The block stored as `sealed` at `place`.
     pub(crate) fn open(sealed: Bytes, place: Place) -> Result<Block, Damage> {
-        let payload_bytes = unseal(&sealed, place)?.len();
-        Block::parse(sealed.slice(..payload_bytes))
+        let (tag, stored) = unseal_tagged(&sealed, place)?;
+        match (tag, stored.len()) {
+            (TAG_PLAIN, bytes) => Block::parse(sealed.slice(..bytes)),
+            _ => Block::parse(expand(tag, stored)?),
+        }
     }
 
     /// The block with this payload.

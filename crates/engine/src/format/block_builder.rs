@@ -1,7 +1,8 @@
 //! Writes data blocks. [`Block`](super::Block) says what they look like.
 
 use super::codec::{put_varint, zigzag};
-use super::seal::{Place, seal};
+use super::compress::Compressor;
+use super::seal::{Place, seal_tagged};
 use crate::cursor::EntryRef;
 
 /// Entries from one restart point to the next. At a restart point the key is stored in full; a
@@ -53,20 +54,32 @@ impl BlockBuilder {
         self.entries += 1;
     }
 
-    /// Ends the block, which shall lie at `place`, and gets ready for the next. The bytes of the
-    /// whole block.
+    /// Ends the block without compressing it.
+    #[cfg(test)]
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>, place: Place) -> usize {
+        self.finish_with(out, place, &mut Compressor::new(super::Codec::None))
+    }
+
+    /// Ends the block, which shall lie at `place`, compressed by `compressor`, and gets ready for
+    /// the next. The bytes of the whole block.
     ///
     /// # Panics
     ///
     /// If the block is empty.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>, place: Place) -> usize {
+    pub(crate) fn finish_with(
+        &mut self,
+        out: &mut Vec<u8>,
+        place: Place,
+        compressor: &mut Compressor,
+    ) -> usize {
         assert!(!self.is_empty(), "a block has at least one entry");
         for offset in &self.restarts {
             out.extend_from_slice(&offset.to_le_bytes());
         }
         out.extend_from_slice(&self.seq_base.to_le_bytes());
         out.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
-        seal(out, self.start, place);
+        let tag = compressor.shrink(out, self.start);
+        seal_tagged(out, self.start, place, tag);
         self.entries = 0;
         self.restarts.clear();
         out.len() - self.start

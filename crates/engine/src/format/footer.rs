@@ -1,12 +1,13 @@
 //! The footer: the last bytes of a table file, from which everything else is found.
 //!
 //! ```text
-//! version: u32 | 0: u32 | table: u64
+//! version: u32 | features: u32 | table: u64
 //! | filter start, end | index start, end | properties start, end: u64 each | checksum: u64 | magic
 //! ```
 //!
 //! All versions of the format end in the same three things at the same place: version, checksum
-//! and magic. So another version is told from damage.
+//! and magic. So another version is told from damage. Features are what not every table of a
+//! version has: each a bit, and a table with a bit that is not known here is not read.
 
 use super::FORMAT_VERSION;
 use super::codec::{Damage, Reader};
@@ -20,6 +21,12 @@ pub(crate) const FOOTER_BYTES: usize = CHECKED_BYTES + 8 + MAGIC.len();
 const CHECKED_BYTES: usize = 64;
 
 const MAGIC: [u8; 8] = *b"lsmtable";
+
+/// Data blocks of the table are compressed.
+pub(crate) const FEATURE_COMPRESSED: u32 = 1;
+
+/// All features that are known.
+const FEATURES: u32 = FEATURE_COMPRESSED;
 
 /// Where a part of the file lies, in bytes from its start.
 pub(crate) type Section = Range<u64>;
@@ -45,6 +52,8 @@ pub(crate) enum FooterFault {
     Damage(Damage),
     /// It was written by a program of another format: this version of it.
     Other(u32),
+    /// The table has these features, which are not known.
+    Features(u32),
 }
 
 impl From<Damage> for FooterFault {
@@ -54,16 +63,23 @@ impl From<Damage> for FooterFault {
 }
 
 impl Footer {
-    /// The bytes of the footer.
+    /// The bytes of the footer of a table without features.
+    #[cfg(test)]
     pub(crate) fn encode(&self) -> Vec<u8> {
         self.encode_as(FORMAT_VERSION)
     }
 
-    /// The bytes of the footer, said to be of format `version`.
+    /// The same, said to be of format `version`.
+    #[cfg(test)]
     pub(crate) fn encode_as(&self, version: u32) -> Vec<u8> {
+        self.encode_with(version, 0)
+    }
+
+    /// The bytes of the footer of a table of format `version` that has `features`.
+    pub(crate) fn encode_with(&self, version: u32, features: u32) -> Vec<u8> {
         let mut out = Vec::with_capacity(FOOTER_BYTES);
         out.extend_from_slice(&version.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&features.to_le_bytes());
         out.extend_from_slice(&self.table.to_le_bytes());
         for section in [&self.filter, &self.index, &self.properties] {
             out.extend_from_slice(&section.start.to_le_bytes());
@@ -91,7 +107,10 @@ impl Footer {
         if version > 0 && version != FORMAT_VERSION {
             return Err(FooterFault::Other(version));
         }
-        reader.u32()?;
+        let unknown = reader.u32()? & !FEATURES;
+        if version > 0 && unknown > 0 {
+            return Err(FooterFault::Features(unknown));
+        }
         let table = reader.u64()?;
         let mut section = || Ok::<_, Damage>(reader.u64()?..reader.u64()?);
         let footer =

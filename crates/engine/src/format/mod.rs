@@ -7,6 +7,7 @@
 mod block;
 mod block_builder;
 mod codec;
+mod compress;
 mod facts;
 mod fences;
 mod filter;
@@ -18,10 +19,11 @@ mod tests;
 pub(crate) use block::{Block, Search, Slot, Trail};
 pub(crate) use block_builder::BlockBuilder;
 pub(crate) use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_varint};
+pub(crate) use compress::{Codec, Compressor};
 pub(crate) use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts};
 pub(crate) use fences::{Fence, Fences, FencesBuilder};
 pub(crate) use filter::{Filter, FilterBuilder, key_hash};
-pub(crate) use footer::{FOOTER_BYTES, Footer, FooterFault, Section};
+pub(crate) use footer::{FEATURE_COMPRESSED, FOOTER_BYTES, Footer, FooterFault, Section};
 #[cfg(test)]
 pub(crate) use seal::SEAL_BYTES;
 pub(crate) use seal::{Place, seal, unseal};

@@ -13,8 +13,14 @@ pub(crate) const SEAL_BYTES: usize = 1 + CHECKSUM_BYTES;
 
 const CHECKSUM_BYTES: usize = 8;
 
-/// The payload is stored as it is. 1 and 2 are reserved.
-const TAG_PLAIN: u8 = 0;
+/// The payload is stored as it is.
+pub(super) const TAG_PLAIN: u8 = 0;
+
+/// It is compressed with LZ4. Data blocks only.
+pub(super) const TAG_LZ4: u8 = 1;
+
+/// It is compressed with Zstandard. Data blocks only.
+pub(super) const TAG_ZSTD: u8 = 2;
 
 /// Where a block belongs. A block that turns up elsewhere does not pass its checksum.
 #[derive(Clone, Copy, Debug)]
@@ -38,23 +44,35 @@ impl Place {
 
 /// Puts a seal behind the block that begins at `start` of `out` and shall lie at `place`.
 pub(crate) fn seal(out: &mut Vec<u8>, start: usize, place: Place) {
-    out.push(TAG_PLAIN);
+    seal_tagged(out, start, place, TAG_PLAIN);
+}
+
+/// The same for a payload that is stored as `tag` says.
+pub(super) fn seal_tagged(out: &mut Vec<u8>, start: usize, place: Place, tag: u8) {
+    out.push(tag);
     let checksum = place.checksum(out.get(start..).unwrap_or_default());
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// The payload of the sealed block `bytes`, read from `place`.
+/// The payload of the sealed block `bytes`, read from `place`, which is none that can be
+/// compressed.
 pub(crate) fn unseal(bytes: &[u8], place: Place) -> Result<&[u8], Damage> {
+    match unseal_tagged(bytes, place)? {
+        (TAG_PLAIN, payload) => Ok(payload),
+        _ => Err(Damage::whole("a block is compressed in an unknown way")),
+    }
+}
+
+/// What the sealed block `bytes`, read from `place`, holds, and the tag that says how.
+pub(super) fn unseal_tagged(bytes: &[u8], place: Place) -> Result<(u8, &[u8]), Damage> {
     let Some((sealed, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err(Damage::whole("a block is too short"));
     };
     if place.checksum(sealed) != u64::from_le_bytes(*checksum) {
         return Err(Damage::whole("a checksum does not match"));
     }
-    match sealed.split_last() {
-        Some((&TAG_PLAIN, payload)) => Ok(payload),
-        _ => Err(Damage::whole("a block is compressed in an unknown way")),
-    }
+    let (tag, stored) = sealed.split_last().ok_or(Damage::whole("a block is too short"))?;
+    Ok((*tag, stored))
 }
 
 #[cfg(test)]

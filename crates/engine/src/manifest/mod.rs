@@ -27,6 +27,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The version of the directory's format: the first line of `CURRENT`.
 const FORMAT: u32 = 2;
 
+/// How keyspaces are compressed of which nothing else is said.
+const NOT_COMPRESSED: &str = "none";
+
 /// Room for changes in a new manifest file, besides twice what it begins with.
 const ROOM_BYTES: usize = 256 * 1024;
 
@@ -35,6 +38,8 @@ const ROOM_BYTES: usize = 256 * 1024;
 pub(crate) struct SpaceState {
     pub(crate) name: String,
     pub(crate) policy: String,
+    /// How tables are compressed: a list that `Compression` reads.
+    pub(crate) compression: String,
     pub(crate) memtable_bytes: u64,
     /// Without memory: the write-ahead log remembers that. Without profiles: tables know them.
     pub(crate) tree: Tree,
@@ -98,14 +103,10 @@ impl Account {
     fn take(&mut self, record: Record) -> std::result::Result<(), String> {
         match record {
             Record::NextFile(number) => self.next_file = self.next_file.max(number),
-            Record::Space(SpaceRecord { id, name, policy, memtable_bytes }) => {
-                let (tree, flushed_seq) = (Tree::new(), SeqNo::default());
-                let (taken, spill) = (Taken::default(), None);
-                let state =
-                    SpaceState { name, policy, memtable_bytes, tree, flushed_seq, taken, spill };
-                if self.spaces.insert(id, state).is_some() {
-                    return Err(format!("keyspace {id} is made twice"));
-                }
+            Record::Space(space) => self.make_space(space, NOT_COMPRESSED.to_string())?,
+            Record::CompressedSpace(space, compression) => self.make_space(space, compression)?,
+            Record::Compression { space, compression } => {
+                self.space(space)?.compression = compression;
             }
             Record::Tree { space, flushed_seq, taken, tree } => {
                 check_tree(&tree).map_err(|error| error.to_string())?;
@@ -134,6 +135,28 @@ impl Account {
         Ok(())
     }
 
+    fn make_space(
+        &mut self,
+        space: SpaceRecord,
+        compression: String,
+    ) -> std::result::Result<(), String> {
+        let SpaceRecord { id, name, policy, memtable_bytes } = space;
+        let state = SpaceState {
+            name,
+            policy,
+            compression,
+            memtable_bytes,
+            tree: Tree::new(),
+            flushed_seq: SeqNo::default(),
+            taken: Taken::default(),
+            spill: None,
+        };
+        match self.spaces.insert(id, state) {
+            Some(_) => Err(format!("keyspace {id} is made twice")),
+            None => Ok(()),
+        }
+    }
+
     fn space(&mut self, id: u32) -> std::result::Result<&mut SpaceState, String> {
         self.spaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
     }
@@ -145,7 +168,11 @@ impl Account {
             let memtable_bytes = state.memtable_bytes;
             let (flushed_seq, tree) = (state.flushed_seq, Box::new(state.tree.clone()));
             let taken = state.taken.marks().collect();
-            let space = Record::Space(SpaceRecord { id, name, policy, memtable_bytes });
+            let space = SpaceRecord { id, name, policy, memtable_bytes };
+            let space = match &*state.compression {
+                NOT_COMPRESSED => Record::Space(space),
+                compression => Record::CompressedSpace(space, compression.to_string()),
+            };
             let spill = state.spill.map(|spill| Record::Spill { space: id, spill });
             let tree = Record::Tree { space: id, flushed_seq, taken, tree };
             std::iter::once(space).chain(spill).chain([tree])

@@ -3,7 +3,9 @@
 //! ```text
 //! next_file 12
 //! keyspace 0 default memtable 4MiB policy tiered(ratio=4)
+//! compressed_keyspace none,zstd 1 logs memtable 4MiB policy tiered(ratio=4)
 //! policy 0 leveled(ratio=10)
+//! compression 0 lz4
 //! spill 0 file 15 upto 4800 entries 977
 //! tree 0 flushed 5123
 //! taken 5400 k..m
@@ -49,10 +51,14 @@ pub(crate) enum Record {
     NextFile(u64),
     /// A keyspace was made.
     Space(SpaceRecord),
+    /// A keyspace was made whose tables are compressed like this.
+    CompressedSpace(SpaceRecord, String),
     /// All of a keyspace's tree.
     Tree { space: u32, flushed_seq: SeqNo, taken: Vec<Mark>, tree: Box<Tree> },
     /// A keyspace changed its policy.
     Policy { space: u32, policy: String },
+    /// Tables of a keyspace are compressed otherwise from now on.
+    Compression { space: u32, compression: String },
     /// A change of a tree.
     Edit { space: u32, flushed_seq: SeqNo, taken: Vec<Mark>, edit: TreeEdit },
     /// Memory was copied to a file, in the place of any such file before.
@@ -84,9 +90,12 @@ impl Record {
     pub(crate) fn encode(&self) -> String {
         match self {
             Record::NextFile(number) => format!("next_file {number}\n"),
-            Record::Space(SpaceRecord { id, name, policy, memtable_bytes }) => {
-                let memtable = format_bytes(*memtable_bytes);
-                format!("keyspace {id} {name} memtable {memtable} policy {policy}\n")
+            Record::Space(space) => format!("keyspace {}\n", space.encode()),
+            Record::CompressedSpace(space, compression) => {
+                format!("compressed_keyspace {compression} {}\n", space.encode())
+            }
+            Record::Compression { space, compression } => {
+                format!("compression {space} {compression}\n")
             }
             Record::Policy { space, policy } => format!("policy {space} {policy}\n"),
             Record::Tree { space, flushed_seq, taken, tree } => {
@@ -108,6 +117,16 @@ impl Record {
         match kind {
             "next_file" => number(rest).map(Record::NextFile),
             "keyspace" => space(rest).ok_or_else(|| bad("a keyspace", rest)).map(Record::Space),
+            "compressed_keyspace" => {
+                let named = rest.split_once(' ');
+                let named = named.and_then(|(codecs, rest)| Some((space(rest)?, codecs)));
+                let (space, codecs) = named.ok_or_else(|| bad("a keyspace", rest))?;
+                Ok(Record::CompressedSpace(space, codecs.to_string()))
+            }
+            "compression" => {
+                let (id, codecs) = rest.split_once(' ').ok_or_else(|| bad("codecs", rest))?;
+                Ok(Record::Compression { space: number(id)?, compression: codecs.to_string() })
+            }
             "policy" => {
                 let (id, policy) = rest.split_once(' ').ok_or_else(|| bad("a policy", rest))?;
                 Ok(Record::Policy { space: number(id)?, policy: policy.to_string() })
@@ -127,6 +146,13 @@ impl Record {
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             _ => Err(Fault::Unknown(kind.chars().take(24).collect())),
         }
+    }
+}
+
+impl SpaceRecord {
+    fn encode(&self) -> String {
+        let SpaceRecord { id, name, policy, memtable_bytes } = self;
+        format!("{id} {name} memtable {} policy {policy}", format_bytes(*memtable_bytes))
     }
 }
 
@@ -204,7 +230,9 @@ mod tests {
         let spill = Spill { file: 15, upto: SeqNo(70), entries: 3 };
         for record in [
             Record::NextFile(12),
-            Record::Space(space),
+            Record::Space(space.clone()),
+            Record::CompressedSpace(space, "none,zstd(level=9)".into()),
+            Record::Compression { space: 3, compression: "lz4".into() },
             Record::Policy { space: 3, policy: "leveled(ratio=4, l0=2)".into() },
             Record::Tree {
                 space: 3,
@@ -230,6 +258,9 @@ mod tests {
             b"edit 0\nedit",
             b"tree 0 flushed 1\nL0",
             b"policy 1",
+            b"compressed_keyspace lz4",
+            b"compressed_keyspace lz4 1 a memtable 1MiB",
+            b"compression 1",
             b"spill 0 file 7 upto 3",
             b"edit 0 flushed 1\ntaken a..b\nedit",
             b"edit 0 flushed 1\ntaken 7 a\nedit",

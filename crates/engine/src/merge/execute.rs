@@ -5,9 +5,9 @@ use crate::merge::input::{InputCursor, Passed};
 use crate::merge::output::Output;
 use crate::merge::{Fold, FoldCounts};
 use crate::shared::Shared;
-use crate::table::{ProfileGrain, ReadTally};
+use crate::table::{ProfileGrain, ReadTally, TableOptions};
 use crate::version::{Space, TableHandle, Version};
-use lsmith_tree::{Input, MergePlan, Mode, Outcome, Slice, TableId, Tree};
+use lsmith_tree::{Input, LevelId, MergePlan, Mode, Outcome, Place, RunId, Slice, TableId, Tree};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -69,9 +69,7 @@ impl Shared {
         if job.plan.mode == Mode::Move {
             return Ok(Done::new(relabel(&job.plan, version), job, version));
         }
-        let by_block = job.plan.reuse.is_some() || job.space.core.lock().policy.wants_blocks();
-        let grain = if by_block { ProfileGrain::Blocks } else { ProfileGrain::Steps };
-        let mut output = Output::new(self, job.plan.cut_bytes, grain);
+        let mut output = Output::new(self, job.plan.cut_bytes, self.table_options(job, version));
         let executed = match (job.rewrites, job.plan.reuse) {
             (Some(table), _) => self.rewrite(job, table, version, &mut output),
             (None, Some(reuse)) => self.preserve(job, reuse, version, &mut output),
@@ -88,6 +86,15 @@ impl Shared {
                 Err(error)
             }
         }
+    }
+
+    /// How the tables of the output are written.
+    fn table_options(&self, job: &Job, version: &Version) -> TableOptions {
+        let core = job.space.core.lock();
+        let by_block = job.plan.reuse.is_some() || core.policy.wants_blocks();
+        let grain = if by_block { ProfileGrain::Blocks } else { ProfileGrain::Steps };
+        let codec = core.compression.of_level(output_level(&job.plan, &version.tree));
+        TableOptions { grain, codec, ..self.options.table.clone() }
     }
 
     /// An error where the store is closing, looked for now and then.
@@ -139,6 +146,20 @@ pub(super) fn outcome_of(counts: FoldCounts, passed: Passed) -> Outcome {
         entries_dropped: counts.entries_in - counts.entries_out,
         dropped_below: counts.dropped_below,
         ..Outcome::default()
+    }
+}
+
+/// The level that the output of `plan` goes to.
+fn output_level(plan: &MergePlan, tree: &Tree) -> usize {
+    let of = |run: RunId| match tree.run(run) {
+        Some((LevelId::Disk(level), _)) => level,
+        Some((LevelId::Memory, _)) | None => 0,
+    };
+    match plan.place {
+        Place::NewRun(level) => level,
+        Place::Above(run) | Place::Into(run) | Place::Append(run) => of(run),
+        Place::Oldest => plan.inputs.last().map_or(0, |input| of(input.run)),
+        Place::Nowhere => 0,
     }
 }
 

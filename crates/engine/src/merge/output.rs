@@ -5,7 +5,7 @@ use crate::db::Options;
 use crate::error::{Error, Result};
 use crate::names::{FileKind, numbered};
 use crate::shared::Shared;
-use crate::table::{ProfileGrain, TableFacts, TableOptions, TableWriter};
+use crate::table::{TableFacts, TableOptions, TableWriter};
 use crate::version::TableHandle;
 use lsmith_tree::TableId;
 use std::path::{Path, PathBuf};
@@ -29,16 +29,16 @@ pub(super) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// Nothing yet. Tables are cut when they have reached `cut_bytes` logical bytes, and have
-    /// profiles of this `grain`.
+    /// Nothing yet. Tables are cut when they have reached `cut_bytes` logical bytes, and written as
+    /// `table` says.
     pub(super) fn new(
         shared: &'a Shared,
         cut_bytes: Option<u64>,
-        grain: ProfileGrain,
+        table: TableOptions,
     ) -> Output<'a> {
         Output {
             shared,
-            table: TableOptions { grain, ..shared.options.table.clone() },
+            table,
             cut_bytes,
             writer: None,
             last_key: Vec::new(),

@@ -14,7 +14,7 @@ mod verify;
 mod visible;
 mod writer;
 
-pub(crate) use crate::format::{ProfileGrain, TableFacts};
+pub(crate) use crate::format::{Codec, ProfileGrain, TableFacts};
 pub(crate) use cache::BlockCache;
 pub(crate) use cursor::{CacheFill, TableCursor};
 pub(crate) use reader::{ReadCount, ReadTally, Table};

@@ -125,6 +125,10 @@ impl TableFile {
                 );
                 Err(Error::new(ErrorKind::Unsupported, what).at(&self.path))
             }
+            Err(FooterFault::Features(bits)) => {
+                let what = format!("the table has features {bits:#x}, unknown to this program");
+                Err(Error::new(ErrorKind::Unsupported, what).at(&self.path))
+            }
         }
     }
 }

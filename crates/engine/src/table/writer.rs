@@ -4,8 +4,9 @@ use crate::cursor::EntryRef;
 use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
 use crate::format::{
-    BlockBuilder, EntryPlace, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder,
-    Footer, Place, ProfileGrain, Section, TableFacts, common_prefix_bytes, key_hash, seal,
+    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FOOTER_BYTES, FORMAT_VERSION,
+    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place, ProfileGrain, Section,
+    TableFacts, common_prefix_bytes, key_hash, seal,
 };
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{SeqNo, logical_bytes};
@@ -31,11 +32,18 @@ pub(crate) struct TableOptions {
     pub(crate) filter_bits_per_key: u8,
     /// Where the profile has its points.
     pub(crate) grain: ProfileGrain,
+    /// How data blocks are compressed.
+    pub(crate) codec: Codec,
 }
 
 impl Default for TableOptions {
     fn default() -> TableOptions {
-        TableOptions { block_bytes: 4096, filter_bits_per_key: 10, grain: ProfileGrain::Steps }
+        TableOptions {
+            block_bytes: 4096,
+            filter_bits_per_key: 10,
+            grain: ProfileGrain::Steps,
+            codec: Codec::None,
+        }
     }
 }
 
@@ -52,6 +60,7 @@ pub(crate) struct TableWriter {
     /// Where in the file `out` starts.
     written: u64,
     block: BlockBuilder,
+    compressor: Compressor,
     /// Logical bytes of the block under construction.
     open_bytes: u64,
     /// The fence of the block under construction, and whether the block is continued.
@@ -86,6 +95,7 @@ impl TableWriter {
             out: Vec::with_capacity(WRITE_BYTES + options.block_bytes),
             written: 0,
             block: BlockBuilder::default(),
+            compressor: Compressor::new(options.codec),
             open_bytes: 0,
             fence: Vec::new(),
             continued: false,
@@ -176,7 +186,8 @@ impl TableWriter {
         let properties = self.write_part(Some(facts.encode()))?;
         facts.file_bytes = properties.end + FOOTER_BYTES as u64;
         let footer = Footer { table: self.table, filter, index, properties };
-        self.out.extend_from_slice(&footer.encode());
+        let features = if self.compressor.used() { FEATURE_COMPRESSED } else { 0 };
+        self.out.extend_from_slice(&footer.encode_with(FORMAT_VERSION, features));
         self.write_out()?;
         self.file.sync().map_err(|error| Error::io("sync", &self.path, error))?;
         Ok(facts)
@@ -212,7 +223,7 @@ impl TableWriter {
     fn cut_block(&mut self) -> Result<()> {
         let before = self.out.len() - self.block.bytes(&self.out);
         let place = Place { table: self.table, offset: self.written + before as u64 };
-        let block_bytes = self.block.finish(&mut self.out, place);
+        let block_bytes = self.block.finish_with(&mut self.out, place, &mut self.compressor);
         self.fences.add(Fence { key: &self.fence, continued: self.continued, block_bytes });
         self.facts.add_block(block_bytes);
         self.open_bytes = 0;

@@ -1,6 +1,7 @@
 //! The state of one keyspace.
 
 use super::{Change, MemoryRun, OpenRun, Reclaim, TableHandle, Version};
+use crate::db::Compression;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::{Mark, Spill};
 use crate::memtable::{Memtable, Sealed};
@@ -29,6 +30,7 @@ pub(crate) struct Space {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) policy: Arc<dyn MergePolicy>,
+    pub(crate) compression: Compression,
     pub(crate) view: TreeView,
     pub(crate) active: Arc<Memtable>,
     /// The log that holds the oldest entry of the active memtable; `None` while it is empty.

@@ -66,6 +66,7 @@ pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     for (name, value) in [
         ("keyspace", json!(stats.name)),
         ("policy", json!(stats.policy)),
+        ("compression", json!(stats.compression)),
         ("memtable_bytes", json!(stats.memtable_bytes)),
         ("memory_bytes", json!(stats.memory_bytes)),
         ("runs", json!(stats.runs)),
@@ -149,4 +150,12 @@ pub(super) fn policy(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
         output.line(format_args!("not {plan}: {why}"))?;
     }
     Ok(output.finish()?)
+}
+
+pub(super) fn compression(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
+    let codecs = keyspace.compression();
+    match json {
+        true => print_json(&json!({ "compression": codecs })),
+        false => Ok(print(format_args!("compression {codecs}"))?),
+    }
 }

@@ -1,5 +1,6 @@
 //! What changes a store.
 
+use super::look;
 use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{json_text, print, print_json};
@@ -114,4 +115,9 @@ pub(super) fn set_policy(keyspace: &Keyspace, spec: &str, json: bool) -> anyhow:
         true => print_json(&json!({ "policy": spec })),
         false => Ok(print(format_args!("policy {spec}"))?),
     }
+}
+
+pub(super) fn set_compression(keyspace: &Keyspace, codecs: &str, json: bool) -> anyhow::Result<()> {
+    keyspace.set_compression(codecs)?;
+    look::compression(keyspace, json)
 }

@@ -1,0 +1,127 @@
+//! How the tables of a keyspace are compressed, level by level.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::table::Codec;
+use lsmith_spec::{Params, Spec, SpecError, nearest};
+use std::fmt;
+
+/// What can be named.
+const NAMES: [&str; 3] = ["none", "lz4", "zstd"];
+
+/// The level of Zstandard if none is chosen.
+const ZSTD_LEVEL: u8 = 3;
+
+/// A codec for each level, the youngest first; the last one for all levels below, too.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Compression(Vec<Codec>);
+
+impl Default for Compression {
+    fn default() -> Compression {
+        Compression(vec![Codec::None])
+    }
+}
+
+impl Compression {
+    /// Reads a list such as `none,lz4,zstd(level=9)`.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, with the nearest name that there is.
+    pub(crate) fn parse(text: &str) -> Result<Compression> {
+        let codecs = text.split(',').map(|name| codec(name.trim()));
+        let codecs: std::result::Result<Vec<Codec>, String> = codecs.collect();
+        let codecs = codecs.map_err(|told| {
+            Error::new(ErrorKind::InvalidArgument, format!("compression `{text}`: {told}"))
+        })?;
+        Ok(Compression(codecs))
+    }
+
+    /// The codec of tables that are written to `level`.
+    pub(crate) fn of_level(&self, level: usize) -> Codec {
+        self.0.get(level).or(self.0.last()).copied().unwrap_or_default()
+    }
+
+    /// Whether nothing is compressed.
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.iter().all(|codec| *codec == Codec::None)
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, codec) in self.0.iter().enumerate() {
+            f.write_str(if index > 0 { "," } else { "" })?;
+            match codec {
+                Codec::None => f.write_str("none")?,
+                Codec::Lz4 => f.write_str("lz4")?,
+                Codec::Zstd { level: ZSTD_LEVEL } => f.write_str("zstd")?,
+                Codec::Zstd { level } => write!(f, "zstd(level={level})")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether `codecs` is what [`Builder::compression`](crate::Builder::compression) takes.
+///
+/// # Errors
+/// `InvalidArgument`, with the nearest name that there is.
+pub fn check_compression(codecs: &str) -> Result<()> {
+    Compression::parse(codecs).map(drop)
+}
+
+fn codec(text: &str) -> std::result::Result<Codec, String> {
+    let told = |error: SpecError| error.to_string();
+    let spec: Spec = text.parse().map_err(told)?;
+    let known: &[&str] = if spec.name == "zstd" { &["level"] } else { &[] };
+    let params = || Params::new(&spec, known, 0).map_err(told);
+    match &*spec.name {
+        "none" => params().map(|_| Codec::None),
+        "lz4" => params().map(|_| Codec::Lz4),
+        "zstd" => {
+            let level = params()?.count("level", u64::from(ZSTD_LEVEL), 1..=19).map_err(told)?;
+            Ok(Codec::Zstd { level: level as u8 })
+        }
+        other => Err(match nearest(other, &NAMES) {
+            Some(near) => format!("there is no `{other}`; did you mean `{near}`?"),
+            None => format!("there is no `{other}`, only none, lz4 and zstd(level=1..19)"),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_codec_goes_on_below() {
+        let list = Compression::parse("none, lz4,zstd( level=9 )").unwrap();
+        assert_eq!(list.to_string(), "none,lz4,zstd(level=9)");
+        let levels = [0, 1, 2, 3, 60].map(|level| list.of_level(level));
+        let zstd = Codec::Zstd { level: 9 };
+        assert_eq!(levels, [Codec::None, Codec::Lz4, zstd, zstd, zstd]);
+        assert_eq!(Compression::parse("zstd(level=3)").unwrap().to_string(), "zstd");
+        assert!(Compression::parse("none,none").unwrap().is_none() && !list.is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, told) in [
+            ("zst", "compression `zst`: there is no `zst`; did you mean `zstd`?"),
+            (
+                "none,snappy",
+                "compression `none,snappy`: there is no `snappy`, only none, lz4 and \
+                 zstd(level=1..19)",
+            ),
+            (
+                "zstd(level=99)",
+                "compression `zstd(level=99)`: level = 99 is out of range: expected 1 to 19",
+            ),
+        ] {
+            let error = Compression::parse(text).unwrap_err();
+            assert_eq!((error.kind(), &*error.to_string()), (ErrorKind::InvalidArgument, told));
+        }
+        for text in ["", "none,", "lz4(level=3)", "zstd(9)"] {
+            assert!(Compression::parse(text).is_err(), "{text}");
+        }
+    }
+}
