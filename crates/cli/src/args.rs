@@ -209,6 +209,10 @@ pub(crate) enum DbCommand {
     /// Put the lines `key<TAB>value` of a file, or of standard input for `-`; makes the store and
     /// the keyspace where they are missing
     Ingest { file: PathBuf },
+    /// Load the lines `key<TAB>value` of a file, or of standard input for `-`, in ascending order of
+    /// keys, straight into tables: all or nothing; makes the store and the keyspace where they
+    /// are missing
+    Load { file: PathBuf },
     /// Merge everything into one run
     Compact,
     /// Print what the keyspace looks like

@@ -48,9 +48,9 @@ mod wal;
 mod write;
 
 pub use db::{
-    BATCH_BYTES_MAX, Batch, Builder, DEFAULT_KEYSPACE, DEFAULT_POLICY, Iter, KEY_BYTES_MAX,
-    Keyspace, KeyspaceOptions, KeyspaceStats, PersistMode, Snapshot, Store, VALUE_BYTES_MAX,
-    check_compression,
+    BATCH_BYTES_MAX, Batch, Builder, BulkLoad, DEFAULT_KEYSPACE, DEFAULT_POLICY, Iter,
+    KEY_BYTES_MAX, Keyspace, KeyspaceOptions, KeyspaceStats, Loaded, PersistMode, Snapshot, Store,
+    VALUE_BYTES_MAX, check_compression,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Observer};

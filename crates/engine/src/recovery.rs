@@ -295,7 +295,8 @@ impl Recovery {
                         return Err(damaged(told));
                     }
                 }
-                last = Some(first.0 + ops.len() as u64 - 1);
+                // An empty batch stands for a bulk load, whose entries have one number together.
+                last = Some(first.0 + ops.len().max(1) as u64 - 1);
                 self.insert(Log { number, bytes }, first, &ops).map_err(damaged)?;
             }
             if let Some(LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
@@ -418,7 +419,10 @@ fn open_tables(
     for slice in tree.disk_runs().flat_map(|run| run.slices()) {
         let named = slice.table();
         let hash_map::Entry::Vacant(place) = tables.entry(named.id) else { continue };
-        let handle = TableHandle::open(&options.env, &options.dir, named.id, cache)?;
+        let mut handle = TableHandle::open(&options.env, &options.dir, named.id, cache)?;
+        if handle.is_undated() && named.seq_min == named.seq_max {
+            Arc::get_mut(&mut handle).expect("nobody else has it yet").date(named.seq_max);
+        }
         let found = handle.table().tree_table();
         let agrees = (found.size, &found.range) == (named.size, &named.range)
             && (found.seq_min, found.seq_max) == (named.seq_min, named.seq_max);

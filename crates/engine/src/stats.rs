@@ -50,6 +50,8 @@ stats! {
     manifest_bytes,
     /// Tables written by plans whose only input was a memtable.
     flush_bytes,
+    /// Tables written by bulk loads.
+    load_bytes,
     /// Tables written by all other plans.
     merge_bytes_written,
     /// Table bytes that those plans read.

@@ -34,6 +34,10 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
             let input = work::open_input(file)?;
             work::ingest(&to_fill(args)?, file, input, json)
         }
+        DbCommand::Load { file } => {
+            let input = work::open_input(file)?;
+            work::load(&to_fill(args)?, file, input, json)
+        }
         DbCommand::Compact => work::compact(&to_change(args)?, json),
     }
 }

@@ -190,3 +190,22 @@ fn tables_are_compressed_as_was_said() {
     let line = refused(2, &["db", db, "--compression", "gzip", "put", "a", "b"]);
     assert!(line.contains("there is no `gzip`"), "{line}");
 }
+
+#[test]
+fn sorted_lines_are_loaded_all_or_nothing() {
+    let (dir, db) = place();
+    let db = db.as_str();
+    let file = dir.path().join("entries");
+    let path = file.to_str().unwrap();
+    fs::write(&file, "a\t1\nb\t2\nb\t3\n").unwrap();
+    let line = refused(1, &["db", db, "load", path]);
+    assert!(line.contains("line 3") && line.contains("found `b` after `b`"), "{line}");
+    assert_eq!(fine(&["db", db, "scan"]), "");
+    fs::write(&file, "a\t1\nb\t2\nc\t3\n").unwrap();
+    fine(&["db", db, "put", "b", "old"]);
+    let loaded = json(&["db", db, "load", path]);
+    assert_eq!((&loaded["loaded"], &loaded["tables"]), (&json!(3), &json!(1)));
+    assert_eq!(fine(&["db", db, "scan"]), "a\t1\nb\t2\nc\t3\n");
+    assert!(fine(&["db", db, "load", path]).starts_with("loaded 3 entries"));
+    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [] }));
+}

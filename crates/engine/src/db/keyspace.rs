@@ -1,7 +1,7 @@
 //! The handle of a keyspace.
 
 use super::iter::prefix_bounds;
-use super::{Iter, Op, Ops, SnapshotGuard, Store};
+use super::{BulkLoad, Iter, Op, Ops, SnapshotGuard, Store};
 use crate::error::Result;
 use crate::table::ReadCount;
 use crate::version::{Moment, Space};
@@ -213,6 +213,27 @@ impl Keyspace {
     /// `InvalidArgument` for a list that cannot be read; those of a write.
     pub fn set_compression(&self, codecs: &str) -> Result<()> {
         self.store.shared().set_compression(&self.space, codecs)
+    }
+
+    /// Begins a bulk load: entries in ascending order of keys go straight into tables, past log
+    /// and memtables, and become the newest run on storage at once.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// let store = lsmith::Store::builder(dir.path()).open()?;
+    /// let keyspace = store.keyspace("default")?;
+    /// let mut load = keyspace.bulk_load()?;
+    /// for number in 0..1000u32 {
+    ///     load.put(number.to_be_bytes(), "value")?;
+    /// }
+    /// assert_eq!(load.finish()?.entries, 1000);
+    /// # Ok::<(), lsmith::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ReadOnly`, `Poisoned`.
+    pub fn bulk_load(&self) -> Result<BulkLoad> {
+        BulkLoad::new(self)
     }
 
     /// Merges everything into one run, by hand, and waits for it.

@@ -5,6 +5,7 @@ mod builder;
 mod compression;
 mod iter;
 mod keyspace;
+mod load;
 mod snapshot;
 mod store;
 
@@ -16,6 +17,7 @@ pub(crate) use compression::Compression;
 pub use compression::check_compression;
 pub use iter::Iter;
 pub use keyspace::{Keyspace, KeyspaceStats};
+pub use load::{BulkLoad, Loaded};
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::{SnapshotGuard, Snapshots};
 pub use store::Store;

@@ -161,6 +161,12 @@ impl Block {
         Ok(Block { payload, seq_base, entries_end, restarts, near })
     }
 
+    /// The block with `base` added to the numbers of its entries.
+    pub(crate) fn dated(mut self, base: u64) -> Block {
+        self.seq_base = self.seq_base.wrapping_add(base);
+        self
+    }
+
     /// Bytes that the block keeps in memory, but for a small constant.
     pub(crate) fn bytes(&self) -> usize {
         self.payload.len()

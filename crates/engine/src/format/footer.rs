@@ -25,8 +25,11 @@ const MAGIC: [u8; 8] = *b"lsmtable";
 /// Data blocks of the table are compressed.
 pub(crate) const FEATURE_COMPRESSED: u32 = 1;
 
+/// The number of all entries is 0 in the file; the tree says what it is.
+pub(crate) const FEATURE_UNDATED: u32 = 2;
+
 /// All features that are known.
-const FEATURES: u32 = FEATURE_COMPRESSED;
+const FEATURES: u32 = FEATURE_COMPRESSED | FEATURE_UNDATED;
 
 /// Where a part of the file lies, in bytes from its start.
 pub(crate) type Section = Range<u64>;

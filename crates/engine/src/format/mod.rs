@@ -23,7 +23,9 @@ pub(crate) use compress::{Codec, Compressor};
 pub(crate) use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts};
 pub(crate) use fences::{Fence, Fences, FencesBuilder};
 pub(crate) use filter::{Filter, FilterBuilder, key_hash};
-pub(crate) use footer::{FEATURE_COMPRESSED, FOOTER_BYTES, Footer, FooterFault, Section};
+pub(crate) use footer::{
+    FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES, Footer, FooterFault, Section,
+};
 #[cfg(test)]
 pub(crate) use seal::SEAL_BYTES;
 pub(crate) use seal::{Place, seal, unseal};

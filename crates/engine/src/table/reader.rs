@@ -91,6 +91,14 @@ impl Table {
         Ok(Arc::new(Table { file, fences, filter, facts, tree_table, cache }))
     }
 
+    /// Gives all entries, which have number 0 in the file, the number `seq`.
+    pub(crate) fn date(&mut self, seq: SeqNo) {
+        self.file.seq_base = seq.0;
+        (self.facts.seq_min, self.facts.seq_max) = (seq, seq);
+        let table = lsmith_tree::Table { seq_min: seq, seq_max: seq, ..(*self.tree_table).clone() };
+        self.tree_table = Arc::new(table);
+    }
+
     /// What the table holds as a whole; the profile is in [`tree_table`](Table::tree_table).
     pub(crate) fn facts(&self) -> &TableFacts {
         &self.facts

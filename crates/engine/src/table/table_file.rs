@@ -22,6 +22,8 @@ pub(super) struct TableFile {
     path: PathBuf,
     /// The number of the table.
     pub(super) table: u64,
+    /// What is to be added to the numbers of all entries: 0 but for tables of bulk loads.
+    pub(super) seq_base: u64,
 }
 
 /// Everything in a table file but its data blocks.
@@ -37,7 +39,7 @@ impl TableFile {
     /// Opens the file of `table` at `path`. Nothing is read yet.
     pub(super) fn open(env: &dyn Env, path: &Path, table: u64) -> Result<TableFile> {
         let file = env.open(path).map_err(|error| Error::io("open", path, error))?;
-        Ok(TableFile { file, path: path.to_path_buf(), table })
+        Ok(TableFile { file, path: path.to_path_buf(), table, seq_base: 0 })
     }
 
     /// Damage in something that starts at `offset`, as an error.
@@ -66,7 +68,8 @@ impl TableFile {
     /// The data block that was read as `sealed` from `offset`.
     pub(super) fn unsealed_block(&self, sealed: Bytes, offset: u64) -> Result<Block> {
         let block = Block::open(sealed, Place { table: self.table, offset });
-        block.map_err(|damage| self.damaged(damage, offset))
+        let block = block.map_err(|damage| self.damaged(damage, offset))?;
+        Ok(block.dated(self.seq_base))
     }
 
     /// Reads and checks everything but the data blocks.
@@ -81,7 +84,9 @@ impl TableFile {
         let parse = |payload: &[u8]| Fences::parse(payload, data_bytes);
         let fences = self.part(&tail, &footer, &footer.index, parse)?;
         let parse = |payload: &[u8]| TableFacts::parse(payload, &footer);
-        let facts = self.part(&tail, &footer, &footer.properties, parse)?;
+        let mut facts = self.part(&tail, &footer, &footer.properties, parse)?;
+        facts.seq_min.0 = facts.seq_min.0.wrapping_add(self.seq_base);
+        facts.seq_max.0 = facts.seq_max.0.wrapping_add(self.seq_base);
         if facts.data_blocks != fences.len() as u64 {
             let damage = Damage::whole("properties and index count different blocks");
             return Err(self.damaged(damage, footer.properties.start));

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::names::{FileKind, numbered};
 use crate::spans::Spans;
 use crate::table::{BlockCache, Table};
-use lsmith_tree::{KeyRange, TableId};
+use lsmith_tree::{KeyRange, SeqNo, TableId};
 use parking_lot::Mutex;
 use std::io;
 use std::ops::Range;
@@ -54,6 +54,16 @@ impl TableHandle {
             obsolete: AtomicBool::new(false),
             space: Mutex::default(),
         }))
+    }
+
+    /// Whether the entries have no number yet, see [`date`](TableHandle::date).
+    pub(crate) fn is_undated(&self) -> bool {
+        self.table.facts().seq_max == SeqNo(0)
+    }
+
+    /// Gives all entries the number `seq`: those of a bulk load have none in their file.
+    pub(crate) fn date(&mut self, seq: SeqNo) {
+        Arc::get_mut(&mut self.table).expect("cursors come later").date(seq);
     }
 
     /// The table.

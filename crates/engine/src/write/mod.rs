@@ -9,6 +9,7 @@
 //! 5. Outside the lock, the log is synced if the caller asked for it.
 
 mod gate;
+mod load;
 mod log;
 
 use crate::cursor::EntryRef;

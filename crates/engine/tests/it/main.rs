@@ -10,6 +10,7 @@ mod dice;
 mod faults;
 mod full;
 mod gate;
+mod load;
 mod model;
 mod numbered;
 mod power;

@@ -55,7 +55,8 @@ pub(super) fn ingest(
     let bars = Bars::new();
     bars.begin(&format!("ingesting {}", file.display()), 0);
     let mut count = 0;
-    let ended = ingest_lines(keyspace, &mut *input, &mut count, &bars);
+    let put = |key: &[u8], value: &[u8]| Ok(keyspace.put(key, value)?);
+    let ended = each_line(&mut *input, &mut count, &bars, put);
     // What was taken before an error stays, and must stay.
     keyspace.store().persist(PersistMode::SyncAll)?;
     drop(bars);
@@ -66,12 +67,38 @@ pub(super) fn ingest(
     }
 }
 
-/// Puts line by line, and counts in `count` the lines done.
-fn ingest_lines(
+pub(super) fn load(
     keyspace: &Keyspace,
+    file: &Path,
+    mut input: Box<dyn BufRead>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let bars = Bars::new();
+    bars.begin(&format!("loading {}", file.display()), 0);
+    let mut load = keyspace.bulk_load()?;
+    let mut count = 0;
+    let put = |key: &[u8], value: &[u8]| Ok(load.put(key, value)?);
+    let ended = each_line(&mut *input, &mut count, &bars, put);
+    ended.with_context(|| format!("{}, line {}", file.display(), count + 1))?;
+    let loaded = load.finish()?;
+    drop(bars);
+    if json {
+        return print_json(&json!({
+            "loaded": loaded.entries,
+            "tables": loaded.tables,
+            "table_bytes": loaded.table_bytes,
+        }));
+    }
+    let told = format!("loaded {} entries, {} bytes in tables", loaded.entries, loaded.table_bytes);
+    Ok(print(told)?)
+}
+
+/// Gives `take` line by line, and counts in `count` the lines done.
+fn each_line(
     input: &mut dyn BufRead,
     count: &mut u64,
     progress: &dyn Progress,
+    mut take: impl FnMut(&[u8], &[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let mut line = Vec::new();
     while input.read_until(b'\n', &mut line)? > 0 {
@@ -80,7 +107,7 @@ fn ingest_lines(
             bail!("expected a key, a tab and a value, found no tab");
         };
         let (key, value) = (&text[..tab], &text[tab + 1..]);
-        keyspace.put(key, value)?;
+        take(key, value)?;
         *count += 1;
         if (*count).is_multiple_of(LINES_PER_NOTE) {
             progress.advance(*count);

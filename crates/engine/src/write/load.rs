@@ -1,0 +1,180 @@
+//! How a bulk load takes effect.
+//!
+//! The entries of its tables have no number yet. They get one as a write does, under the writer's
+//! lock: an empty batch in the log stands for it, so that numbers in the log go on without gaps.
+//! Then an edit makes the tables the newest run on storage. That is the right place if memory,
+//! which lies above, holds no key between the first and the last: it is flushed until that is so.
+
+use crate::cursor::Cursor;
+use crate::env::SyncReach;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::put_varint;
+use crate::manifest::{Mark, Record};
+use crate::shared::{Shared, Writer, read_only};
+use crate::version::{Change, Core, Space, TableHandle};
+use lsmith_tree::{AddPlace, Addition, KeyRange, SeqNo, Slice, TableId, TreeEdit, apply};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often memory is flushed for a load at most.
+const FLUSHES_MAX: usize = 16;
+
+/// How long to wait for a flush before looking again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The newest run of this level.
+const TOP_LEVEL: usize = 0;
+
+/// What memory holds within the hull of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InMemory {
+    Nothing,
+    /// Sealed memtables, which will be flushed.
+    Sealed,
+    /// The active one too.
+    Active,
+}
+
+impl Shared {
+    /// Makes `tables`, which lie within `hull`, the newest run of `space` on storage.
+    ///
+    /// # Errors
+    /// As [`BulkLoad::finish`](crate::BulkLoad::finish): nothing is left then of the tables.
+    pub(crate) fn load(
+        &self,
+        space: &Arc<Space>,
+        mut tables: Vec<Arc<TableHandle>>,
+        hull: &KeyRange,
+    ) -> Result<()> {
+        let mut flushes = 0;
+        let loaded = loop {
+            match self.try_load(space, &mut tables, hull) {
+                Ok(InMemory::Nothing) => break Ok(()),
+                Ok(InMemory::Active) if flushes == FLUSHES_MAX => {
+                    let told = "others write keys between the first and the last of a bulk load \
+                                all the time";
+                    break Err(Error::new(ErrorKind::InvalidArgument, told));
+                }
+                Ok(in_memory) => flushes += usize::from(in_memory == InMemory::Active),
+                Err(error) => break Err(error),
+            }
+            if let Err(error) = self.wait_for_flush(space) {
+                break Err(error);
+            }
+        };
+        // In a poisoned store nobody knows whether the manifest names them: they must stay.
+        if loaded.is_err() && self.check_writable().is_ok() {
+            tables.iter().for_each(|table| table.retire());
+        }
+        loaded
+    }
+
+    /// Waits until something has happened, or somebody should look again.
+    fn wait_for_flush(&self, space: &Space) -> Result<()> {
+        self.check_writable()?;
+        let turn = *self.work.turn.lock();
+        if let Some(failure) = space.core.lock().failures.first() {
+            return Err(failure.to_error());
+        }
+        let mut now = self.work.turn.lock();
+        if *now == turn && !self.options.lockstep {
+            self.work.changed.wait_for(&mut now, LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
+    /// Carries out the load if memory holds nothing within `hull`, else has it flushed.
+    fn try_load(
+        &self,
+        space: &Arc<Space>,
+        tables: &mut Vec<Arc<TableHandle>>,
+        hull: &KeyRange,
+    ) -> Result<InMemory> {
+        let mut guard = self.writer.lock();
+        let writer = guard.as_mut().ok_or_else(read_only)?;
+        self.check_writable()?;
+        let mut core = space.core.lock();
+        let in_memory = in_memory(space, &core, hull)?;
+        if in_memory != InMemory::Nothing {
+            if in_memory == InMemory::Active {
+                self.seal(space, &mut core);
+            }
+            core.flush_all = true;
+            drop(core);
+            self.after_seal(writer);
+            return Ok(in_memory);
+        }
+        drop(core);
+        // Nobody writes while the writer's lock is held: memory stays as it is, or shrinks.
+        let seq = self.next_number(writer)?;
+        self.commit_load(space, tables, hull, seq)?;
+        self.visible.store(seq.0, Ordering::SeqCst);
+        self.after_seal(writer);
+        Ok(InMemory::Nothing)
+    }
+
+    /// The next number, with a batch in the log that has nothing but it, on the device with all
+    /// before it.
+    fn next_number(&self, writer: &mut Writer) -> Result<SeqNo> {
+        let seq = SeqNo(writer.next_seq);
+        let mut record = Vec::new();
+        put_varint(&mut record, seq.0);
+        put_varint(&mut record, 0);
+        self.append_record(writer, &[&record])?;
+        writer.next_seq += 1;
+        self.sync_logs(&writer.logs_to_sync(), SyncReach::Data)?;
+        Ok(seq)
+    }
+
+    fn commit_load(
+        &self,
+        space: &Space,
+        tables: &mut Vec<Arc<TableHandle>>,
+        hull: &KeyRange,
+        seq: SeqNo,
+    ) -> Result<()> {
+        let mut core = space.core.lock();
+        for table in tables.iter_mut() {
+            Arc::get_mut(table).expect("nobody else has it yet").date(seq);
+        }
+        let whole = |table: &Arc<TableHandle>| Slice::whole(Arc::clone(table.table().tree_table()));
+        let addition = Addition {
+            run: core.view.tree.next_run(),
+            place: AddPlace::Top(TOP_LEVEL),
+            knot: None,
+            slices: tables.iter().map(whole).collect(),
+        };
+        let edit = TreeEdit { add: vec![addition], ..TreeEdit::default() };
+        let mut after = core.view.tree.clone();
+        apply(&mut after, &edit).expect("a new run fits any tree");
+        // What was written to these keys has left memory, so that the log is not read for them.
+        let taken = vec![Mark { range: hull.clone(), upto: seq }];
+        let (id, flushed_seq) = (space.id, SeqNo(0));
+        let record = Record::Edit { space: id, flushed_seq, taken, edit: edit.clone() };
+        self.write_record(record, |_| ())?;
+        let named = |table: Arc<TableHandle>| (TableId(table.number()), table);
+        core.tables.extend(std::mem::take(tables).into_iter().map(named));
+        let before = std::mem::replace(&mut core.view.tree, after);
+        space.publish_change(&core, Change { before: &before, edit: &edit });
+        self.note_pressure(&mut core);
+        Ok(())
+    }
+}
+
+/// What the memory of `space`, whose state is `core`, holds within `hull`.
+fn in_memory(space: &Space, core: &Core, hull: &KeyRange) -> Result<InMemory> {
+    let mut active = core.active.cursor();
+    active.seek(&hull.start)?;
+    if active.entry().is_some_and(|entry| hull.contains(entry.key)) {
+        return Ok(InMemory::Active);
+    }
+    for memory in &space.version.load().memory {
+        let mut cursor = memory.cursor(hull);
+        cursor.seek_first()?;
+        if cursor.entry().is_some() {
+            return Ok(InMemory::Sealed);
+        }
+    }
+    Ok(InMemory::Nothing)
+}
