@@ -97,9 +97,12 @@ fn reading(env: &dyn Env, dir: &Path) {
     assert_eq!(kind(file.read_exact_at(&mut buffer, 1 << 40)), Some(ErrorKind::UnexpectedEof));
     assert_eq!(kind(env.open(&dir.join("none"))), Some(ErrorKind::NotFound));
 
+    let map = file.map().expect("maps, or has no maps");
     env.remove_file(&path).expect("removes an open file");
     file.read_exact_at(&mut buffer, 3).expect("an open file outlives its name");
     assert_eq!(&buffer, b"3456");
+    drop(file);
+    assert!(map.is_none_or(|map| *map == b"0123456789"[..]), "a map outlives both");
 }
 
 fn names(env: &dyn Env, dir: &Path) {

@@ -16,6 +16,7 @@ pub use fault::{Fault, FaultEnv, Lasting, OpClass};
 pub use mem::MemEnv;
 pub use real::RealEnv;
 
+use bytes::Bytes;
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -107,6 +108,13 @@ pub trait ReadFile: Debug + Send + Sync {
 
     /// The length of the file in bytes.
     fn bytes(&self) -> io::Result<u64>;
+
+    /// The bytes of the file as memory that is loaded where it is touched; `None` where this
+    /// environment has no such thing. A device that fails later ends the process. What is punched
+    /// out of the file turns to zeros here too: nobody may look at those bytes any more.
+    fn map(&self) -> io::Result<Option<Bytes>> {
+        Ok(None)
+    }
 }
 
 /// How far a sync must reach.

@@ -4,7 +4,9 @@ mod log;
 
 use super::common::{Buffered, LOCK_FILE, Sink, check_capacity};
 use super::{Env, LogFile, ReadFile, WriteFile};
+use bytes::Bytes;
 use log::RealLog;
+use memmap2::Mmap;
 use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::{pread, retry_on_intr};
 use std::fmt::Debug;
@@ -19,16 +21,27 @@ use std::time::{Duration, Instant};
 /// Files on the disks of this machine.
 ///
 /// A store owns its directory: a stranger who shortens a log file while it is open kills the
-/// process, because logs are mapped into memory.
+/// process, because logs and tables are mapped into memory.
 #[derive(Clone, Copy, Debug)]
 pub struct RealEnv {
     start: Instant,
+    maps: bool,
 }
 
 impl RealEnv {
     /// The environment of this process.
     pub fn new() -> RealEnv {
-        RealEnv { start: Instant::now() }
+        RealEnv { start: Instant::now(), maps: true }
+    }
+
+    /// The same, but tables are read by calls and not mapped into memory. Then their blocks are
+    /// kept in the store's own cache, and a device that cannot be read is an error of the read;
+    /// with maps it ends the process. Reads of what the system has in memory take about twice as
+    /// long.
+    #[must_use]
+    pub fn unmapped(mut self) -> RealEnv {
+        self.maps = false;
+        self
     }
 }
 
@@ -105,7 +118,7 @@ impl Env for RealEnv {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        Ok(Arc::new(RealRead(File::open(path)?)))
+        Ok(Arc::new(RealRead { file: File::open(path)?, maps: self.maps }))
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
@@ -164,14 +177,17 @@ impl Sink for RealSink {
 }
 
 #[derive(Debug)]
-struct RealRead(File);
+struct RealRead {
+    file: File,
+    maps: bool,
+}
 
 impl ReadFile for RealRead {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut read = 0;
         while read < buffer.len() {
             // Not the C library's call: that must prepare for threads being cancelled in it.
-            match retry_on_intr(|| pread(&self.0, &mut buffer[read..], offset + read as u64))? {
+            match retry_on_intr(|| pread(&self.file, &mut buffer[read..], offset + read as u64))? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 bytes => read += bytes,
             }
@@ -180,6 +196,22 @@ impl ReadFile for RealRead {
     }
 
     fn bytes(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
+    }
+
+    #[allow(unsafe_code)]
+    fn map(&self) -> io::Result<Option<Bytes>> {
+        if !self.maps {
+            return Ok(None);
+        }
+        // SAFETY: The bytes of a map must not change while somebody looks at them. The files of a
+        // store's directory are its own, and the one who asks for maps writes a file before it
+        // opens it and never after; where it punches a hole into one, it has made sure that nobody
+        // looks there any more, as the trait demands.
+        let map = unsafe { Mmap::map(&self.file)? };
+        // What lies around a block that was asked for is no more likely to be asked for next.
+        #[cfg(target_os = "linux")]
+        map.advise(memmap2::Advice::Random)?;
+        Ok(Some(Bytes::from_owner(map)))
     }
 }

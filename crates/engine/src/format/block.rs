@@ -14,7 +14,7 @@
 use super::block_builder::KIND_BITS;
 use super::codec::{Damage, Reader, common_prefix_bytes, unzigzag};
 use super::compress::expand;
-use super::seal::{Place, TAG_PLAIN, unseal_tagged};
+use super::seal::{Place, TAG_PLAIN, plain, unseal_tagged};
 use bytes::{Bytes, BytesMut};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
@@ -45,6 +45,8 @@ pub(crate) struct Block {
     /// The restart points, if they are few and near: else they are in the payload only, far from
     /// everything else that a search looks at.
     near: Option<[u16; RESTARTS_NEAR]>,
+    /// Whether the bytes are those of a mapped file, see [`lent`](Block::lent).
+    is_lent: bool,
 }
 
 /// An entry of a block, decoded but for its key: offsets are into the block's payload. Searches
@@ -140,6 +142,15 @@ impl Block {
         }
     }
 
+    /// The block stored as `sealed`, which is a part of a mapped file and passed its checksum
+    /// before: nothing is copied and not all of it looked at. Its bytes may be used as long as the
+    /// version of the tree is held that shows them; values that outlive it are copies.
+    pub(crate) fn lent(sealed: &Bytes) -> Result<Block, Damage> {
+        let payload = plain(sealed).ok_or(Damage::whole("a block changed after it was read"))?;
+        let block = Block::parse(sealed.slice(..payload.len()))?;
+        Ok(Block { is_lent: true, ..block })
+    }
+
     /// The block with this payload.
     pub(super) fn parse(payload: Bytes) -> Result<Block, Damage> {
         let short = Damage::whole("a data block is too short");
@@ -158,7 +169,7 @@ impl Block {
         let near = near_restarts(payload.get(entries_end..tail_start).unwrap_or_default());
         let near = near.filter(|_| u16::try_from(entries_end).is_ok());
         let (entries_end, restarts) = (entries_end as u32, restarts as u32);
-        Ok(Block { payload, seq_base, entries_end, restarts, near })
+        Ok(Block { payload, seq_base, entries_end, restarts, near, is_lent: false })
     }
 
     /// The block with `base` added to the numbers of its entries.
@@ -229,9 +240,12 @@ impl Block {
         self.payload.get(slot.value()).unwrap_or_default()
     }
 
-    /// The value of `slot`, sharing the block's memory.
+    /// The value of `slot`, sharing the block's memory unless that is [lent](Block::lent).
     pub(crate) fn shared_value(&self, slot: &Slot) -> Bytes {
-        self.payload.slice(slot.value())
+        match self.is_lent {
+            true => Bytes::copy_from_slice(self.value(slot)),
+            false => self.payload.slice(slot.value()),
+        }
     }
 
     /// Turns `key`, the key of the entry before `slot`, into the key of `slot`.

@@ -46,6 +46,8 @@ pub(crate) struct Footer {
     pub(crate) index: Section,
     /// The properties block, which ends where the footer starts.
     pub(crate) properties: Section,
+    /// What the table has that not every table has, a bit for each.
+    pub(crate) features: u32,
 }
 
 /// Why a footer cannot be read.
@@ -66,23 +68,16 @@ impl From<Damage> for FooterFault {
 }
 
 impl Footer {
-    /// The bytes of the footer of a table without features.
-    #[cfg(test)]
+    /// The bytes of the footer.
     pub(crate) fn encode(&self) -> Vec<u8> {
         self.encode_as(FORMAT_VERSION)
     }
 
     /// The same, said to be of format `version`.
-    #[cfg(test)]
     pub(crate) fn encode_as(&self, version: u32) -> Vec<u8> {
-        self.encode_with(version, 0)
-    }
-
-    /// The bytes of the footer of a table of format `version` that has `features`.
-    pub(crate) fn encode_with(&self, version: u32, features: u32) -> Vec<u8> {
         let mut out = Vec::with_capacity(FOOTER_BYTES);
         out.extend_from_slice(&version.to_le_bytes());
-        out.extend_from_slice(&features.to_le_bytes());
+        out.extend_from_slice(&self.features.to_le_bytes());
         out.extend_from_slice(&self.table.to_le_bytes());
         for section in [&self.filter, &self.index, &self.properties] {
             out.extend_from_slice(&section.start.to_le_bytes());
@@ -110,14 +105,15 @@ impl Footer {
         if version > 0 && version != FORMAT_VERSION {
             return Err(FooterFault::Other(version));
         }
-        let unknown = reader.u32()? & !FEATURES;
+        let features = reader.u32()?;
+        let unknown = features & !FEATURES;
         if version > 0 && unknown > 0 {
             return Err(FooterFault::Features(unknown));
         }
         let table = reader.u64()?;
         let mut section = || Ok::<_, Damage>(reader.u64()?..reader.u64()?);
-        let footer =
-            Footer { table, filter: section()?, index: section()?, properties: section()? };
+        let (filter, index, properties) = (section()?, section()?, section()?);
+        let footer = Footer { table, filter, index, properties, features };
         if version == 0 || !footer.fits(offset) {
             return Err(Damage::whole("a footer contradicts itself").into());
         }

@@ -75,6 +75,14 @@ pub(super) fn unseal_tagged(bytes: &[u8], place: Place) -> Result<(u8, &[u8]), D
     Ok((*tag, stored))
 }
 
+/// The payload of the sealed block `bytes`, which passed its checksum before; `None` where it is
+/// compressed or no block at all.
+pub(super) fn plain(bytes: &[u8]) -> Option<&[u8]> {
+    let (sealed, _) = bytes.split_last_chunk::<CHECKSUM_BYTES>()?;
+    let (tag, payload) = sealed.split_last()?;
+    (*tag == TAG_PLAIN).then_some(payload)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -190,7 +190,7 @@ proptest! {
 }
 
 fn footer() -> Footer {
-    Footer { table: 9, filter: 1000..1100, index: 1100..1200, properties: 1200..1300 }
+    Footer { table: 9, filter: 1000..1100, index: 1100..1200, properties: 1200..1300, features: 0 }
 }
 
 #[test]

@@ -115,11 +115,13 @@ impl TableCursor {
     fn block(&mut self, index: usize) -> Result<Block> {
         let mut chunk_bytes = CHUNK_BYTES;
         if self.fill == CacheFill::Yes {
-            if let Some(block) = self.table.cached_block(index, &mut self.reads) {
-                return Ok(block);
-            }
             if self.streak < STREAK_BLOCKS {
-                return self.table.load_block(index, &mut self.reads);
+                return self.table.block(index, &mut self.reads);
+            }
+            if !self.table.is_mapped()
+                && let Some(block) = self.table.near_block(index, &mut self.reads)?
+            {
+                return Ok(block);
             }
             chunk_bytes = self.reader_bytes;
         }

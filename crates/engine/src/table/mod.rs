@@ -6,6 +6,7 @@
 
 mod cache;
 mod cursor;
+mod mapped;
 mod reader;
 mod table_file;
 #[cfg(test)]

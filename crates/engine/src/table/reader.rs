@@ -2,10 +2,13 @@
 
 use super::cache::BlockCache;
 use super::cursor::{CacheFill, TableCursor};
+use super::mapped::Mapped;
 use super::table_file::{Parts, TableFile};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::format::{Block, Damage, Fences, Filter, Search, TableFacts, key_hash};
+use crate::format::{
+    Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, TableFacts, key_hash,
+};
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 use std::path::Path;
@@ -70,6 +73,7 @@ pub(crate) struct Table {
     facts: TableFacts,
     tree_table: Arc<lsmith_tree::Table>,
     cache: Arc<BlockCache>,
+    mapped: Option<Mapped>,
 }
 
 impl Table {
@@ -86,9 +90,13 @@ impl Table {
         cache: Arc<BlockCache>,
     ) -> Result<Arc<Table>> {
         let file = TableFile::open(&**env, path, table)?;
-        let Parts { fences, filter, mut facts, .. } = file.parts()?;
+        let Parts { footer, fences, filter, mut facts } = file.parts()?;
         let tree_table = Arc::new(facts.take_tree_table());
-        Ok(Arc::new(Table { file, fences, filter, facts, tree_table, cache }))
+        // What is compressed is kept as what it comes to.
+        let plain = footer.features & FEATURE_COMPRESSED == 0;
+        let mapped = plain.then(|| file.map()).flatten();
+        let mapped = mapped.map(|bytes| Mapped::new(bytes, fences.len()));
+        Ok(Arc::new(Table { file, fences, filter, facts, tree_table, cache, mapped }))
     }
 
     /// Gives all entries, which have number 0 in the file, the number `seq`.
@@ -149,19 +157,30 @@ impl Table {
         TableCursor::new(self.clone(), fill)
     }
 
-    /// Block `index`, from the cache or from the file and then into the cache.
+    /// Whether the file is mapped.
+    pub(super) fn is_mapped(&self) -> bool {
+        self.mapped.is_some()
+    }
+
+    /// Block `index`, from the map or the cache, or else from the file and then into the cache.
     pub(super) fn block(&self, index: usize, reads: &mut ReadCount) -> Result<Block> {
-        match self.cached_block(index, reads) {
+        match self.near_block(index, reads)? {
             Some(block) => Ok(block),
             None => self.load_block(index, reads),
         }
     }
 
-    /// Block `index`, if it is in the cache.
-    pub(super) fn cached_block(&self, index: usize, reads: &mut ReadCount) -> Option<Block> {
-        let block = self.cache.block(self.file.table, self.fences.place(index).start)?;
-        reads.blocks_cached += 1;
-        Some(block)
+    /// Block `index`, if the file is mapped or the block in the cache.
+    pub(super) fn near_block(&self, index: usize, reads: &mut ReadCount) -> Result<Option<Block>> {
+        let place = self.fences.place(index);
+        if let Some(mapped) = &self.mapped {
+            reads.blocks_read += 1;
+            reads.bytes_read += place.end - place.start;
+            return mapped.block(&self.file, index, place).map(Some);
+        }
+        let block = self.cache.block(self.file.table, place.start);
+        reads.blocks_cached += u64::from(block.is_some());
+        Ok(block)
     }
 
     /// Block `index` from the file, and then into the cache.

@@ -65,6 +65,12 @@ impl TableFile {
         Ok(buffer.freeze())
     }
 
+    /// The file as memory, where its environment has such a thing.
+    pub(super) fn map(&self) -> Option<Bytes> {
+        // One that has run out of room for maps still reads.
+        self.file.map().ok().flatten()
+    }
+
     /// The data block that was read as `sealed` from `offset`.
     pub(super) fn unsealed_block(&self, sealed: Bytes, offset: u64) -> Result<Block> {
         let block = Block::open(sealed, Place { table: self.table, offset });

@@ -5,8 +5,8 @@ use crate::env::{Env, WriteFile};
 use crate::error::{Error, Result};
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES,
-    FORMAT_VERSION, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place, ProfileGrain,
-    Section, TableFacts, common_prefix_bytes, key_hash, seal,
+    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place, ProfileGrain, Section,
+    TableFacts, common_prefix_bytes, key_hash, seal,
 };
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{SeqNo, logical_bytes};
@@ -185,11 +185,11 @@ impl TableWriter {
         let mut facts = facts.finish(&self.last_key);
         let properties = self.write_part(Some(facts.encode()))?;
         facts.file_bytes = properties.end + FOOTER_BYTES as u64;
-        let footer = Footer { table: self.table, filter, index, properties };
         let compressed = if self.compressor.used() { FEATURE_COMPRESSED } else { 0 };
         let undated = if facts.seq_max == SeqNo(0) { FEATURE_UNDATED } else { 0 };
         let features = compressed | undated;
-        self.out.extend_from_slice(&footer.encode_with(FORMAT_VERSION, features));
+        let footer = Footer { table: self.table, filter, index, properties, features };
+        self.out.extend_from_slice(&footer.encode());
         self.write_out()?;
         self.file.sync().map_err(|error| Error::io("sync", &self.path, error))?;
         Ok(facts)
