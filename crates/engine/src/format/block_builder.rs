@@ -1,6 +1,6 @@
 //! Writes data blocks. [`Block`](super::Block) says what they look like.
 
-use super::codec::{put_varint, zigzag};
+use super::codec::{put_varint, varint_word, zigzag};
 use super::compress::Compressor;
 use super::seal::{Place, seal_tagged};
 use crate::cursor::EntryRef;
@@ -45,10 +45,10 @@ impl BlockBuilder {
         }
         let shared = if restart { 0 } else { shared };
         let suffix = entry.key.get(shared..).expect("shared is a part of the key");
-        put_varint(out, shared as u64);
-        put_varint(out, suffix.len() as u64);
-        put_varint(out, (entry.value.len() as u64) << KIND_BITS | entry.kind as u64);
-        put_varint(out, zigzag(entry.seq.0.wrapping_sub(self.seq_base) as i64));
+        let tagged = (entry.value.len() as u64) << KIND_BITS | entry.kind as u64;
+        let delta = zigzag(entry.seq.0.wrapping_sub(self.seq_base) as i64);
+        let (shared, suffix_bytes) = (shared as u64, suffix.len() as u64);
+        Head { shared, suffix_bytes, tagged, delta }.put(out);
         out.extend_from_slice(suffix);
         out.extend_from_slice(entry.value);
         self.entries += 1;
@@ -83,5 +83,36 @@ impl BlockBuilder {
         self.entries = 0;
         self.restarts.clear();
         out.len() - self.start
+    }
+}
+
+/// The numbers of an entry.
+struct Head {
+    shared: u64,
+    suffix_bytes: u64,
+    /// The length of the value, and the kind.
+    tagged: u64,
+    delta: u64,
+}
+
+impl Head {
+    /// Appends all of them as varints. Mostly they are at most eight bytes: these are put together
+    /// aside and copied in a length that is always the same, of which what is too much goes again.
+    #[inline]
+    fn put(self, out: &mut Vec<u8>) {
+        let Head { shared, suffix_bytes, tagged, delta } = self;
+        let short = (shared | suffix_bytes) < 0x80 && tagged < 1 << 14;
+        let Some((last, last_bytes)) = varint_word(delta).filter(|_| short) else {
+            let numbers = [shared, suffix_bytes, tagged, delta];
+            return numbers.into_iter().for_each(|number| put_varint(out, number));
+        };
+        let (third, third_bytes) = match tagged {
+            0..0x80 => (tagged, 1),
+            _ => ((tagged & 0x7f) | 0x80 | (tagged >> 7) << 8, 2),
+        };
+        let word = shared | suffix_bytes << 8 | third << 16 | last << (16 + 8 * third_bytes);
+        let start = out.len();
+        out.extend_from_slice(&word.to_le_bytes());
+        out.truncate(start + 2 + third_bytes + last_bytes as usize);
     }
 }

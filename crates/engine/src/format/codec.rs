@@ -38,6 +38,21 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
+/// What [`put_varint`] appends for `number`, as the low bytes of a word, and how many bytes that is;
+/// `None` where it is more than four. No branch depends on how many.
+#[inline]
+pub(crate) fn varint_word(number: u64) -> Option<(u64, u32)> {
+    if number >= 1 << 28 {
+        return None;
+    }
+    let twos = (number & 0x3fff) | (number & 0x0fff_c000) << 2;
+    let sevens = (twos & 0x007f_007f) | (twos & 0x3f80_3f80) << 1;
+    // A byte for every seven bits, and one for zero.
+    let bytes = (u64::BITS + 6 - (number | 1).leading_zeros()) / 7;
+    let more = 0x8080_8080 & ((1 << (8 * bytes - 8)) - 1);
+    Some((sevens | more, bytes))
+}
+
 /// The varint at the start of `word`, and its bytes; `None` where it has more than eight.
 ///
 /// Most numbers of an entry have one to four bytes, and which is hard to foretell: so no branch
@@ -234,6 +249,20 @@ mod tests {
             prop_assert_eq!(reader.varint(), Ok(number));
             prop_assert_eq!(reader.varint().map(unzigzag), Ok(signed));
             prop_assert!(reader.finish().is_ok());
+        }
+
+        #[test]
+        fn a_word_holds_what_is_appended(number: u64, shift in 0..64) {
+            let number = number >> shift;
+            let mut out = Vec::new();
+            put_varint(&mut out, number);
+            match varint_word(number) {
+                Some((word, bytes)) => {
+                    prop_assert_eq!(&word.to_le_bytes()[..bytes as usize], &out[..]);
+                    prop_assert_eq!(word >> (8 * bytes), 0);
+                }
+                None => prop_assert!(out.len() > 4),
+            }
         }
 
         #[test]

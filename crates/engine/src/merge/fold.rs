@@ -23,6 +23,7 @@
 use super::Walk;
 use crate::cursor::EntryRef;
 use crate::error::Result;
+use crate::format::common_prefix_bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 
 /// What became of the entries that went into a merge.
@@ -94,6 +95,12 @@ impl Held {
     }
 }
 
+/// Whether two keys are one, said without a call for short ones.
+#[inline]
+fn is_same(left: &[u8], right: &[u8]) -> bool {
+    left.len() == right.len() && common_prefix_bytes(left, right) == left.len()
+}
+
 impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     /// A fold of all that `cursor` walks, from its start. `snapshots` are the live ones, newest
     /// first.
@@ -131,7 +138,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             self.held.hold(entry);
             self.counts.entries_in += 1;
             self.cursor.advance()?;
-            let alone = self.cursor.here().is_none_or(|next| next.key != self.held.key);
+            let alone = self.cursor.here().is_none_or(|next| !is_same(next.key, &self.held.key));
             let net = if alone { Some(self.held.kind) } else { self.fold_stripe()? };
             let Some(kind) = net else { continue };
             self.held.kind = kind;

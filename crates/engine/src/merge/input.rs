@@ -3,20 +3,20 @@
 use super::Walk;
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::read::MergingCursor;
+use crate::read::{ConcatCursor, MergingCursor};
 use crate::table::{CacheFill, ReadTally};
-use crate::version::Version;
+use crate::version::{Source, Version};
 use lsmith_tree::{Input, LevelId, Size, logical_bytes};
 use std::sync::Arc;
 
 /// A cursor over what `input` takes of `version`; what it reads of files is added to `tally`.
-pub(super) fn source(version: &Version, input: &Input, tally: &Arc<ReadTally>) -> Box<dyn Cursor> {
+fn entries(version: &Version, input: &Input, tally: &Arc<ReadTally>) -> Source {
     if let Some(memory) = version.memory_run(input.run) {
-        return memory.cursor(&input.range);
+        return Source::Memory(memory.cursor(&input.range));
     }
-    let run = version.runs.iter().find(|open| open.run().id() == input.run);
-    let run = run.expect("check_plan found every input");
-    run.parts(&input.range, CacheFill::No).tallied(tally).cursor()
+    let run = version.disk_run(input.run).expect("check_plan found every input");
+    let parts = run.parts(&input.range, CacheFill::No).tallied(tally);
+    Source::Run(ConcatCursor::new(parts))
 }
 
 /// What the entry under `walk` takes.
@@ -46,12 +46,12 @@ impl Passed {
 
 /// Many inputs as one, in the store's order.
 pub(super) struct InputCursor {
-    merging: MergingCursor,
-    sources: Vec<Source>,
+    merging: MergingCursor<Source>,
+    takings: Vec<Taking>,
 }
 
 /// An input, and what was passed of it so far.
-struct Source {
+struct Taking {
     level: LevelId,
     passed: Size,
     /// The logical bytes of a memtable that is taken whole, as policies see them: how many versions
@@ -59,20 +59,20 @@ struct Source {
     whole_bytes: Option<u64>,
 }
 
-impl Source {
-    fn new(version: &Version, input: &Input) -> Source {
+impl Taking {
+    fn new(version: &Version, input: &Input) -> Taking {
         let (level, run) = version.tree.run(input.run).expect("check_plan found every input");
         let whole = level == LevelId::Memory && run.lies_within(&input.range);
-        Source { level, passed: Size::default(), whole_bytes: whole.then(|| run.bytes()) }
+        Taking { level, passed: Size::default(), whole_bytes: whole.then(|| run.bytes()) }
     }
 }
 
 impl InputCursor {
     /// All that `inputs`, newest first, take of `version`.
     pub(super) fn new(version: &Version, inputs: &[Input], tally: &Arc<ReadTally>) -> InputCursor {
-        let cursors = inputs.iter().map(|input| source(version, input, tally));
+        let cursors = inputs.iter().map(|input| entries(version, input, tally));
         InputCursor {
-            sources: inputs.iter().map(|input| Source::new(version, input)).collect(),
+            takings: inputs.iter().map(|input| Taking::new(version, input)).collect(),
             merging: MergingCursor::new(cursors.collect()),
         }
     }
@@ -80,7 +80,7 @@ impl InputCursor {
     /// What went into the merge, once all has been passed.
     pub(super) fn passed(&self) -> Passed {
         let mut all = Passed::default();
-        for Source { level, passed, whole_bytes } in &self.sources {
+        for Taking { level, passed, whole_bytes } in &self.takings {
             all.add(*level, Size { bytes: whole_bytes.unwrap_or(passed.bytes), ..*passed });
         }
         all
@@ -92,13 +92,15 @@ impl Walk for InputCursor {
         self.merging.seek_first()
     }
 
+    #[inline]
     fn advance(&mut self) -> Result<()> {
         if let (Some(source), Some(entry)) = (self.merging.source(), self.merging.entry()) {
-            self.sources[source].passed += entry_size(&entry);
+            self.takings[source].passed += entry_size(&entry);
         }
         self.merging.next()
     }
 
+    #[inline]
     fn here(&self) -> Option<EntryRef<'_>> {
         self.merging.entry()
     }

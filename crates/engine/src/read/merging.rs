@@ -129,6 +129,7 @@ impl<C: Cursor> MergingCursor<C> {
     }
 
     /// Whether source `a` comes before source `b` in the direction of travel.
+    #[inline]
     fn beats(&self, a: usize, b: usize) -> bool {
         let (left, right) = (&self.sources[a], &self.sources[b]);
         if !left.head.live || !right.head.live {
