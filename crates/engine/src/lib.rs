@@ -35,6 +35,7 @@ mod memory;
 mod memtable;
 mod merge;
 mod names;
+mod pool;
 mod read;
 mod recovery;
 mod scheduler;
@@ -55,4 +56,5 @@ pub use db::{
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Observer};
 pub use lsmith_tree::SeqNo;
+pub use pool::Threads;
 pub use stats::StoreStats;

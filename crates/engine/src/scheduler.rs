@@ -12,6 +12,7 @@ use crate::event::Event;
 use crate::manifest::Record;
 use crate::memory::{FoldJob, SpillJob};
 use crate::merge::{Done, Job};
+use crate::pool::LOOK_AGAIN;
 use crate::shared::Shared;
 use crate::stats::{add, thread_cpu_nanos};
 use crate::version::{Change, Core, Failure, Space, Version};
@@ -19,13 +20,12 @@ use crate::wal::LogWriter;
 use lsmith_tree::{LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, apply, check_plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// Logical bytes of a table that a merge by hand writes, at least.
 const MANUAL_TABLE_BYTES: u64 = 64 << 20;
 
-/// How long an idle thread sleeps before it looks whether failed plans can be tried again.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// Tasks that a thread carries out for one keyspace before it looks after the others.
+const TASKS_IN_ROW: usize = 4;
 
 /// Which plans a thread takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,28 +47,31 @@ pub(crate) enum Task {
 }
 
 impl Shared {
-    /// Carries out plans until the store closes.
-    pub(crate) fn work(self: &Arc<Self>, duty: Duty) {
-        while !self.closing.load(Ordering::Acquire) {
-            let turn = *self.work.turn.lock();
-            let mut worked = false;
-            self.make_log_ahead();
-            for space in self.all_spaces() {
-                while !self.closing.load(Ordering::Acquire)
-                    && let Some(task) = self.next_task(&space, duty)
-                {
-                    worked = true;
-                    self.run_in_background(task);
-                }
-                if worked {
-                    self.tell_rest(&space);
-                }
-            }
-            let mut now = self.work.turn.lock();
-            if *now == turn && !worked && !self.closing.load(Ordering::Acquire) {
-                self.work.changed.wait_for(&mut now, LOOK_AGAIN);
-            }
+    /// Carries out some of what there is to do for each keyspace; whether there was anything.
+    pub(crate) fn work_once(&self, duty: Duty) -> bool {
+        self.make_log_ahead();
+        let mut worked = false;
+        for space in self.all_spaces() {
+            worked |= self.work_in(&space, duty);
         }
+        worked
+    }
+
+    fn work_in(&self, space: &Arc<Space>, duty: Duty) -> bool {
+        for task in 0..TASKS_IN_ROW {
+            if self.closing.load(Ordering::Acquire) {
+                return false;
+            }
+            let Some(next) = self.next_task(space, duty) else {
+                if task > 0 {
+                    self.tell_rest(space);
+                }
+                return task > 0;
+            };
+            self.run_in_background(next);
+        }
+        self.tell_rest(space);
+        true
     }
 
     fn run_in_background(&self, task: Task) {

@@ -8,6 +8,7 @@ use crate::env::SyncReach;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::manifest::{Account, Manifest, Record};
+use crate::pool::Pool;
 use crate::stats::Counts;
 use crate::table::BlockCache;
 use crate::version::Space;
@@ -15,8 +16,8 @@ use crate::wal::LogWriter;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The state of an open store.
 #[derive(Debug)]
@@ -41,19 +42,29 @@ pub(crate) struct Shared {
     pub(crate) _lock: Box<dyn Debug + Send + Sync>,
 }
 
-/// Where merging threads and waiting writers meet.
+/// Where waiting writers meet those who merge.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     /// Changes whenever something happened that could give work or let somebody go on.
     pub(crate) turn: Mutex<u64>,
     pub(crate) changed: Condvar,
+    /// The threads that merge; empty where writers do.
+    pool: OnceLock<Arc<Pool>>,
 }
 
 impl Work {
+    /// From now on the threads of `pool` merge.
+    pub(crate) fn meet_in(&self, pool: &Arc<Pool>) {
+        self.pool.get_or_init(|| Arc::clone(pool));
+    }
+
     /// Something has changed.
     pub(crate) fn notify(&self) {
         *self.turn.lock() += 1;
         self.changed.notify_all();
+        if let Some(pool) = self.pool.get() {
+            pool.notify();
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::Store;
 use crate::env::{Env, RealEnv};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Observer;
+use crate::pool::Threads;
 use crate::table::TableOptions;
 use lsmith_policy::Registry;
 use std::path::{Path, PathBuf};
@@ -51,6 +52,7 @@ pub(crate) struct Options {
     pub(crate) log_bytes: Option<u64>,
     pub(crate) log_bytes_max: Option<u64>,
     pub(crate) threads: usize,
+    pub(crate) shared_threads: Option<Threads>,
     pub(crate) persist: PersistMode,
     pub(crate) table: TableOptions,
     pub(crate) rewrite_below: f64,
@@ -94,6 +96,7 @@ impl Builder {
                 log_bytes: None,
                 log_bytes_max: None,
                 threads: 2,
+                shared_threads: None,
                 persist: PersistMode::Buffer,
                 table: TableOptions::default(),
                 rewrite_below: 0.25,
@@ -153,6 +156,12 @@ impl Builder {
     /// memtable. Default: 2.
     pub fn threads(mut self, threads: usize) -> Builder {
         self.options.threads = threads.max(1);
+        self
+    }
+
+    /// Threads that merge for this store and for others, instead of threads of its own.
+    pub fn shared_threads(mut self, threads: &Threads) -> Builder {
+        self.options.shared_threads = Some(threads.clone());
         self
     }
 

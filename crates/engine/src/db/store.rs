@@ -2,17 +2,15 @@
 
 use super::{Batch, Builder, Keyspace, KeyspaceOptions, Ops, Options, PersistMode, Snapshot};
 use crate::error::{Error, ErrorKind, Result};
+use crate::pool::Threads;
 use crate::recovery;
-use crate::scheduler::Duty;
 use crate::shared::Shared;
 use crate::stats::StoreStats;
 use crate::version::Space;
-use parking_lot::Mutex;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
 
 /// An open store. Cheap to clone; the store closes when the last handle of it, of its keyspaces,
 /// of its snapshots and of its iterators is dropped.
@@ -39,17 +37,16 @@ pub struct Store {
 /// Closes the store when dropped.
 struct Inner {
     shared: Arc<Shared>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Those that merge; `None` where writers do, or nobody.
+    threads: Option<Threads>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Release);
         self.shared.work.notify();
-        for thread in self.threads.lock().drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a merging thread panicked");
-            }
+        if let Some(threads) = &self.threads {
+            threads.leave(&self.shared);
         }
         let logs = self.shared.writer.lock().as_ref().map(|writer| writer.logs_to_sync());
         if let Err(error) = self.shared.sync_for(PersistMode::SyncAll, &logs.unwrap_or_default()) {
@@ -70,24 +67,18 @@ impl Store {
         Builder::new(dir.as_ref())
     }
 
-    pub(super) fn open(options: Options) -> Result<Store> {
+    pub(super) fn open(mut options: Options) -> Result<Store> {
+        // Not kept with the other options: those are the threads' too, who cannot end themselves.
+        let threads = match options.shared_threads.take() {
+            _ if options.lockstep || options.read_only => None,
+            Some(threads) => Some(threads),
+            None => Some(Threads::new(options.threads)?),
+        };
         let shared = recovery::open(options)?;
-        let options = &shared.options;
-        let count = if options.lockstep || options.read_only { 0 } else { options.threads };
-        // Made first: if a thread cannot be started, dropping the store ends the others.
-        let inner = Inner { shared: Arc::clone(&shared), threads: Mutex::default() };
-        let store = Store { inner: Arc::new(inner) };
-        for index in 0..count {
-            let duty = if index > 0 { Duty::Memory } else { Duty::All };
-            // All but one thread of many take any plan; the last is kept for memory.
-            let duty = if index + 1 < count { Duty::All } else { duty };
-            let worker = Arc::clone(&shared);
-            let thread = std::thread::Builder::new().name(format!("lsmith-merge-{index}"));
-            let thread = thread.spawn(move || worker.work(duty));
-            let thread =
-                thread.map_err(|error| Error::io("start a thread for", &options.dir, error))?;
-            store.inner.threads.lock().push(thread);
+        if let Some(threads) = &threads {
+            threads.join(&shared);
         }
+        let store = Store { inner: Arc::new(Inner { shared, threads }) };
         store.settle_after_opening();
         Ok(store)
     }
