@@ -158,6 +158,7 @@ impl Recovery {
             poisoned: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             work: Work::default(),
+            splits: Mutex::default(),
             _lock: lock,
             options: self.options.clone(),
         });

@@ -8,6 +8,7 @@ use crate::env::SyncReach;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::manifest::{Account, Manifest, Record};
+use crate::merge::Split;
 use crate::pool::Pool;
 use crate::stats::Counts;
 use crate::table::BlockCache;
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) poisoned: AtomicBool,
     pub(crate) closing: AtomicBool,
     pub(crate) work: Work,
+    /// Merges of which parts may be left for other threads.
+    pub(crate) splits: Mutex<Vec<Arc<Split>>>,
     /// Held as long as the store is open.
     pub(crate) _lock: Box<dyn Debug + Send + Sync>,
 }
@@ -56,6 +59,11 @@ impl Work {
     /// From now on the threads of `pool` merge.
     pub(crate) fn meet_in(&self, pool: &Arc<Pool>) {
         self.pool.get_or_init(|| Arc::clone(pool));
+    }
+
+    /// Whether there are threads that merge.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.pool.get().is_some()
     }
 
     /// Something has changed.

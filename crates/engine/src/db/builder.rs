@@ -53,6 +53,7 @@ pub(crate) struct Options {
     pub(crate) log_bytes_max: Option<u64>,
     pub(crate) threads: usize,
     pub(crate) shared_threads: Option<Threads>,
+    pub(crate) split_bytes: u64,
     pub(crate) persist: PersistMode,
     pub(crate) table: TableOptions,
     pub(crate) rewrite_below: f64,
@@ -97,6 +98,7 @@ impl Builder {
                 log_bytes_max: None,
                 threads: 2,
                 shared_threads: None,
+                split_bytes: 32 << 20,
                 persist: PersistMode::Buffer,
                 table: TableOptions::default(),
                 rewrite_below: 0.25,
@@ -162,6 +164,13 @@ impl Builder {
     /// Threads that merge for this store and for others, instead of threads of its own.
     pub fn shared_threads(mut self, threads: &Threads) -> Builder {
         self.options.shared_threads = Some(threads.clone());
+        self
+    }
+
+    /// Logical bytes that each of several threads takes of one merge, at least: smaller merges are
+    /// carried out by one thread. Default: 32 MiB.
+    pub fn split_bytes(mut self, bytes: u64) -> Builder {
+        self.options.split_bytes = bytes.max(1);
         self
     }
 

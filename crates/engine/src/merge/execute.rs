@@ -1,11 +1,11 @@
 //! Carrying out a plan: read the inputs, write the output tables.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::merge::input::{InputCursor, Passed};
+use crate::merge::FoldCounts;
+use crate::merge::input::Passed;
 use crate::merge::output::Output;
-use crate::merge::{Fold, FoldCounts};
 use crate::shared::Shared;
-use crate::table::{ProfileGrain, ReadTally, TableOptions};
+use crate::table::{ProfileGrain, TableOptions};
 use crate::version::{Space, TableHandle, Version};
 use lsmith_tree::{Input, LevelId, MergePlan, Mode, Outcome, Place, RunId, Slice, TableId, Tree};
 use std::sync::Arc;
@@ -65,15 +65,16 @@ impl Done {
 impl Shared {
     /// Carries out the plan of `job`, whose inputs are in `version`. On an error nothing is left on
     /// the device.
-    pub(crate) fn execute(&self, job: &Job, version: &Version) -> Result<Done> {
+    pub(crate) fn execute(&self, job: &Job, version: &Arc<Version>) -> Result<Done> {
         if job.plan.mode == Mode::Move {
             return Ok(Done::new(relabel(&job.plan, version), job, version));
         }
-        let mut output = Output::new(self, job.plan.cut_bytes, self.table_options(job, version));
+        let options = self.table_options(job, version);
+        let mut output = Output::new(self, job.plan.cut_bytes, options.clone());
         let executed = match (job.rewrites, job.plan.reuse) {
             (Some(table), _) => self.rewrite(job, table, version, &mut output),
             (None, Some(reuse)) => self.preserve(job, reuse, version, &mut output),
-            (None, None) => self.merge(job, version, &mut output),
+            (None, None) => self.merge(job, version, &mut output, options),
         };
         match executed {
             Ok((outcome, bytes_read)) => {
@@ -103,38 +104,6 @@ impl Shared {
             return Err(Error::new(ErrorKind::Io, "the store is closing"));
         }
         Ok(())
-    }
-
-    /// Writes all that the plan takes anew.
-    fn merge(
-        &self,
-        job: &Job,
-        version: &Version,
-        output: &mut Output<'_>,
-    ) -> Result<(Outcome, u64)> {
-        let tally = Arc::new(ReadTally::default());
-        let inputs = InputCursor::new(version, &job.plan.inputs, &tally);
-        // Taken after the inputs were fixed: a later snapshot sees the newest of all of them.
-        let snapshots = self.snapshots.newest_first();
-        let mut fold = Fold::new(inputs, snapshots, |_| job.bottom)?;
-        let mut entries = 0;
-        while let Some(entry) = fold.next()? {
-            output.add(entry)?;
-            entries += 1;
-            self.check_open(entries)?;
-        }
-        output.finish_table()?;
-        output.open_tables()?;
-        let (counts, passed) = (fold.counts(), fold.walk().passed());
-        drop(fold);
-        let mut outcome = outcome_of(counts, passed);
-        outcome.blocks.read = tally.blocks();
-        for facts in &output.facts {
-            outcome.written += facts.size;
-            outcome.blocks.written += facts.data_blocks;
-        }
-        outcome.slices.extend(output.handles.iter().map(|handle| whole(handle)));
-        Ok((outcome, tally.bytes()))
     }
 }
 

@@ -25,6 +25,7 @@ use crate::cursor::EntryRef;
 use crate::error::Result;
 use crate::format::common_prefix_bytes;
 use lsmith_tree::{EntryKind, SeqNo};
+use std::ops::AddAssign;
 
 /// What became of the entries that went into a merge.
 ///
@@ -47,6 +48,17 @@ pub(crate) struct FoldCounts {
     pub(crate) pairs_cancelled: u64,
     /// At or above the sequence number of every tombstone that was dropped or cancelled.
     pub(crate) dropped_below: SeqNo,
+}
+
+impl AddAssign for FoldCounts {
+    fn add_assign(&mut self, other: FoldCounts) {
+        self.entries_in += other.entries_in;
+        self.entries_out += other.entries_out;
+        self.superseded += other.superseded;
+        self.tombstones_dropped += other.tombstones_dropped;
+        self.pairs_cancelled += other.pairs_cancelled;
+        self.dropped_below = self.dropped_below.max(other.dropped_below);
+    }
 }
 
 impl FoldCounts {

@@ -67,6 +67,22 @@ impl Taking {
     }
 }
 
+fn sum(takings: &[Taking]) -> Passed {
+    let mut all = Passed::default();
+    for Taking { level, passed, whole_bytes } in takings {
+        all.add(*level, Size { bytes: whole_bytes.unwrap_or(passed.bytes), ..*passed });
+    }
+    all
+}
+
+/// What went into a merge of `inputs`, of each of which `passed` was passed, in parts.
+pub(super) fn passed_of(version: &Version, inputs: &[Input], passed: &[Size]) -> Passed {
+    let takings = inputs.iter().zip(passed);
+    let takings =
+        takings.map(|(input, passed)| Taking { passed: *passed, ..Taking::new(version, input) });
+    sum(&takings.collect::<Vec<_>>())
+}
+
 impl InputCursor {
     /// All that `inputs`, newest first, take of `version`.
     pub(super) fn new(version: &Version, inputs: &[Input], tally: &Arc<ReadTally>) -> InputCursor {
@@ -79,11 +95,12 @@ impl InputCursor {
 
     /// What went into the merge, once all has been passed.
     pub(super) fn passed(&self) -> Passed {
-        let mut all = Passed::default();
-        for Taking { level, passed, whole_bytes } in &self.takings {
-            all.add(*level, Size { bytes: whole_bytes.unwrap_or(passed.bytes), ..*passed });
-        }
-        all
+        sum(&self.takings)
+    }
+
+    /// What was passed of each input so far.
+    pub(super) fn passed_each(&self) -> Vec<Size> {
+        self.takings.iter().map(|taking| taking.passed).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Merging: what goes on ([`Fold`]), and how a plan is carried out.
 //!
-//! A plan without [`Reuse`](lsmith_tree::Reuse) writes all that it takes anew (`execute`). One with
+//! A plan without [`Reuse`](lsmith_tree::Reuse) writes all that it takes anew, in parts where it is
+//! large (`split`). One with
 //! it keeps blocks that meet nothing, and joins small ones (`preserve`): two sides are walked block
 //! by block (`side`, `part`).
 
@@ -12,9 +13,11 @@ mod part;
 mod preserve;
 mod rewrite;
 mod side;
+mod split;
 mod walk;
 
 pub(crate) use execute::{Done, Job};
 pub(crate) use fold::{Fold, FoldCounts};
 use input::{InputCursor, entry_size};
+pub(crate) use split::Split;
 pub(crate) use walk::Walk;

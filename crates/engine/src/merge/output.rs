@@ -28,6 +28,12 @@ pub(super) struct Output<'a> {
     pub(super) handles: Vec<Arc<TableHandle>>,
 }
 
+/// Tables that were written, with no one's name for them yet.
+pub(super) struct Written {
+    created: Vec<u64>,
+    facts: Vec<TableFacts>,
+}
+
 impl<'a> Output<'a> {
     /// Nothing yet. Tables are cut when they have reached `cut_bytes` logical bytes, and written as
     /// `table` says.
@@ -112,6 +118,17 @@ impl<'a> Output<'a> {
             self.facts.push(writer.finish()?);
         }
         Ok(())
+    }
+
+    /// What was written, all tables finished, for another output to [append](Output::append).
+    pub(super) fn into_written(self) -> Written {
+        Written { created: self.created, facts: self.facts }
+    }
+
+    /// Puts `written` behind what is there.
+    pub(super) fn append(&mut self, written: Written) {
+        self.created.extend(written.created);
+        self.facts.extend(written.facts);
     }
 
     /// Makes the names of the tables survive power loss, and opens them.

@@ -13,6 +13,7 @@ mod gate;
 mod load;
 mod model;
 mod numbered;
+mod pool;
 mod power;
 mod reopen;
 mod rogue;

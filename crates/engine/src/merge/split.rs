@@ -1,0 +1,332 @@
+//! One merge carried out by several threads: each takes a part of the key space at a time.
+//!
+//! Parts are cut at keys that the profiles of the inputs name, so that each holds about as many
+//! bytes. The thread that carries out the plan offers the parts to the others of its pool, takes
+//! what they leave, and puts the outputs one behind the other. What comes out is what one thread
+//! would have written, but for where tables are cut. In lockstep nothing is split.
+
+use super::Job;
+use super::execute::{outcome_of, whole};
+use super::fold::{Fold, FoldCounts};
+use super::input::{InputCursor, passed_of};
+use super::output::{Output, Written};
+use crate::error::Result;
+use crate::shared::Shared;
+use crate::table::{ReadTally, TableOptions};
+use crate::version::Version;
+use lsmith_tree::{Input, Key, KeyRange, Outcome, SeqNo, Size};
+use parking_lot::{Condvar, Mutex};
+use std::fmt;
+use std::sync::Arc;
+
+/// Parts of a merge, at most.
+const PARTS_MAX: u64 = 16;
+
+/// What all parts of a merge have in common.
+pub(super) struct Task {
+    pub(super) inputs: Vec<Input>,
+    pub(super) bottom: bool,
+    pub(super) cut_bytes: Option<u64>,
+    pub(super) table: TableOptions,
+    /// Newest first.
+    pub(super) snapshots: Vec<SeqNo>,
+    pub(super) tally: Arc<ReadTally>,
+}
+
+impl Task {
+    /// What `job` writes anew. Its inputs are fixed already: a snapshot that is taken later sees
+    /// the newest of all of them.
+    pub(super) fn new(shared: &Shared, job: &Job, table: TableOptions) -> Task {
+        Task {
+            inputs: job.plan.inputs.clone(),
+            bottom: job.bottom,
+            cut_bytes: job.plan.cut_bytes,
+            table,
+            snapshots: shared.snapshots.newest_first(),
+            tally: Arc::default(),
+        }
+    }
+}
+
+/// What came out of a part.
+pub(super) struct PartDone {
+    written: Written,
+    counts: FoldCounts,
+    /// What was taken of each input.
+    passed: Vec<Size>,
+}
+
+/// A merge whose parts several threads carry out.
+pub(crate) struct Split {
+    task: Task,
+    parts: Vec<KeyRange>,
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+struct State {
+    /// The version that holds the inputs. It goes before the plan commits, so that whoever waits
+    /// for rest finds the files of obsolete tables gone.
+    version: Option<Arc<Version>>,
+    /// The first part that nobody has taken.
+    next: usize,
+    under_way: usize,
+    /// What came out of each part that is over.
+    results: Vec<Option<Result<PartDone>>>,
+}
+
+impl fmt::Debug for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Split").field("parts", &self.parts.len()).finish_non_exhaustive()
+    }
+}
+
+impl Split {
+    /// Takes the next part; `None` where all are taken, or one has failed.
+    fn take(&self) -> Option<(usize, Arc<Version>)> {
+        let mut state = self.state.lock();
+        let version = state.version.clone()?;
+        let failed = state.results.iter().flatten().any(|result| result.is_err());
+        if failed || state.next == self.parts.len() {
+            return None;
+        }
+        let part = state.next;
+        state.next += 1;
+        state.under_way += 1;
+        Some((part, version))
+    }
+
+    fn put(&self, part: usize, result: Result<PartDone>) {
+        let mut state = self.state.lock();
+        state.results[part] = Some(result);
+        state.under_way -= 1;
+        drop(state);
+        self.done.notify_all();
+    }
+
+    /// Waits for the parts that other threads carry out. What came out of all of them, in key
+    /// order; fewer where one failed.
+    fn finish(&self) -> Vec<Result<PartDone>> {
+        let mut state = self.state.lock();
+        self.done.wait_while(&mut state, |state| state.under_way > 0);
+        state.version = None;
+        std::mem::take(&mut state.results).into_iter().flatten().collect()
+    }
+}
+
+/// Counts a part as over also where its thread panics.
+struct Under<'a> {
+    split: &'a Split,
+    part: usize,
+    result: Option<Result<PartDone>>,
+}
+
+impl Drop for Under<'_> {
+    fn drop(&mut self) {
+        let panicked = || Err(crate::Error::new(crate::ErrorKind::Io, "a merging thread panicked"));
+        self.split.put(self.part, self.result.take().unwrap_or_else(panicked));
+    }
+}
+
+impl Shared {
+    /// Writes all that `job` takes anew, in parts where it is large and there are threads. What came
+    /// out, with its tables in `output`, and the bytes read from files.
+    pub(super) fn merge(
+        &self,
+        job: &Job,
+        version: &Arc<Version>,
+        output: &mut Output<'_>,
+        table: TableOptions,
+    ) -> Result<(Outcome, u64)> {
+        let task = Task::new(self, job, table);
+        let tally = Arc::clone(&task.tally);
+        let parts = self.parts_of(job, version);
+        let done = match parts.len() {
+            0 | 1 => vec![self.merge_part(&task, &task.inputs, version)],
+            _ => self.merge_split(task, parts, version),
+        };
+        let (mut counts, mut passed) = (FoldCounts::default(), Vec::new());
+        let mut failed = None;
+        for part in done {
+            match part {
+                Ok(part) => {
+                    output.append(part.written);
+                    counts += part.counts;
+                    passed.resize(part.passed.len(), Size::default());
+                    passed.iter_mut().zip(&part.passed).for_each(|(all, part)| *all += *part);
+                }
+                Err(error) => failed = Some(error),
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        output.open_tables()?;
+        let passed = passed_of(version, &job.plan.inputs, &passed);
+        let mut outcome = outcome_of(counts, passed);
+        outcome.blocks.read = tally.blocks();
+        for facts in &output.facts {
+            outcome.written += facts.size;
+            outcome.blocks.written += facts.data_blocks;
+        }
+        outcome.slices.extend(output.handles.iter().map(|handle| whole(handle)));
+        Ok((outcome, tally.bytes()))
+    }
+
+    /// Offers `parts` to all threads and works with them.
+    fn merge_split(
+        &self,
+        task: Task,
+        parts: Vec<KeyRange>,
+        version: &Arc<Version>,
+    ) -> Vec<Result<PartDone>> {
+        let results = parts.iter().map(|_| None).collect();
+        let version = Some(Arc::clone(version));
+        let state = Mutex::new(State { version, next: 0, under_way: 0, results });
+        let split = Arc::new(Split { task, parts, state, done: Condvar::new() });
+        self.splits.lock().push(Arc::clone(&split));
+        self.work.notify();
+        while self.carry_out_part(&split) {}
+        self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
+        split.finish()
+    }
+
+    /// Carries out a part of a merge that another thread has split; whether there was one.
+    pub(crate) fn help(&self) -> bool {
+        let splits = self.splits.lock().clone();
+        splits.iter().any(|split| self.carry_out_part(split))
+    }
+
+    fn carry_out_part(&self, split: &Split) -> bool {
+        let Some((part, version)) = split.take() else { return false };
+        let mut under = Under { split, part, result: None };
+        let range = &split.parts[part];
+        let clipped = split
+            .task
+            .inputs
+            .iter()
+            .map(|input| Input { run: input.run, range: input.range.intersection(range) });
+        let inputs: Vec<Input> = clipped.collect();
+        let result = self.merge_part(&split.task, &inputs, &version);
+        drop(version);
+        under.result = Some(result);
+        true
+    }
+
+    /// Writes what `inputs` hold. On an error nothing is left on the device.
+    fn merge_part(&self, task: &Task, inputs: &[Input], version: &Version) -> Result<PartDone> {
+        let mut output = Output::new(self, task.cut_bytes, task.table.clone());
+        let merged = self.write_merged(task, inputs, version, &mut output);
+        match merged {
+            Ok((counts, passed)) => Ok(PartDone { written: output.into_written(), counts, passed }),
+            Err(error) => {
+                output.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn write_merged(
+        &self,
+        task: &Task,
+        inputs: &[Input],
+        version: &Version,
+        output: &mut Output<'_>,
+    ) -> Result<(FoldCounts, Vec<Size>)> {
+        let cursor = InputCursor::new(version, inputs, &task.tally);
+        let mut fold = Fold::new(cursor, task.snapshots.clone(), |_| task.bottom)?;
+        let mut entries = 0;
+        while let Some(entry) = fold.next()? {
+            output.add(entry)?;
+            entries += 1;
+            self.check_open(entries)?;
+        }
+        output.finish_table()?;
+        Ok((fold.counts(), fold.walk().passed_each()))
+    }
+
+    /// The ranges in which `job` is carried out: one where it is small, or nobody could help.
+    fn parts_of(&self, job: &Job, version: &Version) -> Vec<KeyRange> {
+        if !self.work.has_threads() {
+            return Vec::new();
+        }
+        let steps = steps(version, &job.plan.inputs);
+        let bytes = steps.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        let count = (bytes / self.options.split_bytes).min(PARTS_MAX);
+        cut(&steps, bytes, count)
+    }
+}
+
+/// The points at which the profiles of `inputs` on storage say how much they hold: keys, ascending,
+/// and the logical bytes that one of the inputs holds from there to its next such point.
+fn steps(version: &Version, inputs: &[Input]) -> Vec<(Key, u64)> {
+    let mut steps = Vec::new();
+    for input in inputs {
+        // Memory has no profiles.
+        let Some(open) = version.disk_run(input.run) else { continue };
+        for slice in open.run().clip(&input.range) {
+            let (range, table) = (slice.range(), slice.table());
+            let points = table.profile.iter().filter(|point| range.contains(&point.key));
+            let keys = std::iter::once(&range.start).chain(points.map(|point| &point.key));
+            let keys: Vec<&Key> = keys.collect();
+            let ends = keys.iter().skip(1).map(|key| table.below(key).bytes);
+            let end = range.end.as_ref().map_or(table.size.bytes, |end| table.below(end).bytes);
+            let ends = ends.chain([end]);
+            steps.extend(
+                keys.iter()
+                    .zip(ends)
+                    .map(|(key, end)| ((*key).clone(), end.saturating_sub(table.below(key).bytes))),
+            );
+        }
+    }
+    steps.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+    steps
+}
+
+/// Cuts the key space into at most `count` ranges of about equal size. All of it where `count` is
+/// below 2.
+fn cut(steps: &[(Key, u64)], bytes: u64, count: u64) -> Vec<KeyRange> {
+    let mut parts = Vec::new();
+    let (mut start, mut passed) = (Key::new(), 0);
+    for (key, step_bytes) in steps {
+        let due = (parts.len() as u64 + 1) * bytes / count.max(1);
+        if passed >= due && *key > start {
+            parts.push(KeyRange { start, end: Some(key.clone()) });
+            start = key.clone();
+        }
+        passed += step_bytes;
+    }
+    parts.push(KeyRange { start, end: None });
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u64) -> Key {
+        Key::copy_from_slice(&number.to_be_bytes())
+    }
+
+    #[test]
+    fn parts_are_of_about_equal_size_and_cover_all_keys() {
+        let steps: Vec<(Key, u64)> = (1..=1000).map(|n| (key(n), 60 + n % 10)).collect();
+        let bytes: u64 = steps.iter().map(|(_, bytes)| bytes).sum();
+        let parts = cut(&steps, bytes, 7);
+        assert_eq!(parts.len(), 7);
+        assert_eq!((&parts[0].start, &parts[6].end), (&Key::new(), &None));
+        assert!(parts.windows(2).all(|pair| pair[0].end.as_ref() == Some(&pair[1].start)));
+        for part in &parts {
+            let held: u64 = steps.iter().filter(|(key, _)| part.contains(key)).map(|s| s.1).sum();
+            assert!(held.abs_diff(bytes / 7) <= 70, "{held} of {bytes}");
+        }
+    }
+
+    #[test]
+    fn one_key_is_never_cut() {
+        let steps = vec![(key(1), 1000), (key(1), 1000), (key(1), 1000)];
+        assert_eq!(cut(&steps, 3000, 3), [KeyRange::ALL]);
+        assert_eq!(cut(&[], 0, 0), [KeyRange::ALL]);
+        assert_eq!(cut(&[(key(1), 10), (key(2), 10)], 20, 1), [KeyRange::ALL]);
+    }
+}
