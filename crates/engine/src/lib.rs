@@ -24,6 +24,7 @@
 //! `memory` - `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`, `wal` -
 //! `format` - `env`, the only door to the operating system.
 
+mod budget;
 mod cursor;
 mod db;
 pub mod env;
@@ -57,4 +58,5 @@ pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Observer};
 pub use lsmith_tree::SeqNo;
 pub use pool::Threads;
-pub use stats::StoreStats;
+pub use stats::{MemoryUse, StoreStats};
+pub use table::Cache;

@@ -118,7 +118,10 @@ struct Recovery {
 
 impl Recovery {
     fn new(options: Options, account: Account) -> Result<Recovery> {
-        let cache = Arc::new(BlockCache::new(options.cache_bytes));
+        let cache = Arc::new(match &options.cache {
+            Some(cache) => BlockCache::within(cache),
+            None => BlockCache::new(options.memory_bytes.unwrap_or(options.cache_bytes)),
+        });
         let mut spaces = BTreeMap::new();
         let mut last_seq = 0;
         for (&id, state) in &account.spaces {
@@ -167,6 +170,7 @@ impl Recovery {
         } else {
             self.begin_writing(&shared)?;
         }
+        shared.balance_memory();
         Ok(shared)
     }
 

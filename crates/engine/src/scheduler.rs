@@ -212,6 +212,7 @@ impl Shared {
             Task::Fold(job) => self.run_fold(&job),
             Task::Spill(job) => self.run_spill(&job, logs),
         }
+        self.balance_memory();
         self.work.notify();
     }
 

@@ -82,6 +82,30 @@ stats! {
     held_back_micros,
 }
 
+/// Bytes that a store holds in memory, by part. Of tables, those that trees name now: what readers
+/// still hold of older versions is not in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// Memtables, active and sealed, as far as they have allocated anything.
+    pub memtables: u64,
+    /// Blocks in the cache; of all stores where it is shared.
+    pub cache: u64,
+    /// Fence pointers of open tables, with the places of their blocks.
+    pub fences: u64,
+    /// Filters of open tables.
+    pub filters: u64,
+    /// Profiles of open tables, which plans cut at.
+    pub profiles: u64,
+}
+
+impl MemoryUse {
+    /// All parts together.
+    pub fn total(&self) -> u64 {
+        self.memtables + self.cache + self.fences + self.filters + self.profiles
+    }
+}
+
 /// Nanoseconds of CPU that this thread has taken so far, user and system.
 pub(crate) fn thread_cpu_nanos() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);

@@ -5,7 +5,7 @@ use crate::env::{Env, RealEnv};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Observer;
 use crate::pool::Threads;
-use crate::table::TableOptions;
+use crate::table::{Cache, TableOptions};
 use lsmith_policy::Registry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +15,12 @@ pub const DEFAULT_KEYSPACE: &str = "default";
 
 /// The merge policy of a keyspace for which none is chosen.
 pub const DEFAULT_POLICY: &str = "minlatency(k=5)";
+
+/// The bound on memory must not be less.
+const MEMORY_BYTES_MIN: u64 = 1 << 20;
+
+/// Of a bound on memory, a memtable gets this part, and the cache keeps it at the least.
+pub(crate) const MEMORY_PARTS: u64 = 16;
 
 /// How far a write must have got when the call returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -49,6 +55,10 @@ pub(crate) struct Options {
     pub(crate) memtable_bytes: u64,
     pub(crate) compression: String,
     pub(crate) cache_bytes: u64,
+    /// A cache that other stores use too.
+    pub(crate) cache: Option<Cache>,
+    /// What all memory together may come to, if it is bounded as a whole.
+    pub(crate) memory_bytes: Option<u64>,
     pub(crate) log_bytes: Option<u64>,
     pub(crate) log_bytes_max: Option<u64>,
     pub(crate) threads: usize,
@@ -56,6 +66,7 @@ pub(crate) struct Options {
     pub(crate) split_bytes: u64,
     pub(crate) persist: PersistMode,
     pub(crate) table: TableOptions,
+    pub(crate) filters_by_size: bool,
     pub(crate) rewrite_below: f64,
     pub(crate) lockstep: bool,
     pub(crate) read_only: bool,
@@ -94,6 +105,8 @@ impl Builder {
                 memtable_bytes: 32 << 20,
                 compression: "none".to_string(),
                 cache_bytes: 64 << 20,
+                cache: None,
+                memory_bytes: None,
                 log_bytes: None,
                 log_bytes_max: None,
                 threads: 2,
@@ -101,6 +114,7 @@ impl Builder {
                 split_bytes: 32 << 20,
                 persist: PersistMode::Buffer,
                 table: TableOptions::default(),
+                filters_by_size: true,
                 rewrite_below: 0.25,
                 lockstep: false,
                 read_only: false,
@@ -137,6 +151,36 @@ impl Builder {
     /// 64 MiB.
     pub fn cache_bytes(mut self, bytes: u64) -> Builder {
         self.options.cache_bytes = bytes;
+        self
+    }
+
+    /// A cache that other stores use too, in the place of one of `cache_bytes`.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use lsmith::{Cache, Store};
+    ///
+    /// let cache = Cache::new(64 << 20);
+    /// let left = Store::builder(dir.path().join("left")).cache(&cache).open()?;
+    /// let right = Store::builder(dir.path().join("right")).cache(&cache).open()?;
+    /// # Ok::<(), lsmith::Error>(())
+    /// ```
+    pub fn cache(mut self, cache: &Cache) -> Builder {
+        self.options.cache = Some(cache.clone());
+        self
+    }
+
+    /// One bound on what the store holds in memory: memtables, blocks, and the fences, filters and
+    /// profiles of open tables. At least 1 MiB. Memtables of keyspaces made from now on get a
+    /// sixteenth each, of which a keyspace has up to five while merges are behind; call
+    /// [`memtable_bytes`](Builder::memtable_bytes) after this for another size. The cache has what
+    /// the others leave, and a sixteenth at the least: where memtables of many keyspaces, or
+    /// tables (about 12 bits for each entry and 60 bytes for each block), take more than the
+    /// rest, the bound does not hold. [`Store::memory`] says who has how much. In the place of
+    /// `cache_bytes`; not together with [`cache`](Builder::cache).
+    pub fn memory_bytes(mut self, bytes: u64) -> Builder {
+        self.options.memory_bytes = Some(bytes);
+        self.options.memtable_bytes = bytes / MEMORY_PARTS;
         self
     }
 
@@ -188,10 +232,17 @@ impl Builder {
         self
     }
 
-    /// Bits of each table's filter per key; 0 for no filter. Default: 10, for about 1 % of
-    /// needless reads.
+    /// Bits of filter per key, on average over all runs; 0 for no filter. Default: 10, for about
+    /// 1 % of needless reads of each run.
     pub fn filter_bits(mut self, bits: u8) -> Builder {
         self.options.table.filter_bits_per_key = bits;
+        self
+    }
+
+    /// Whether small runs get more bits of filter per key than large ones, so that lookups of
+    /// absent keys read less in vain with the same memory. Default: true.
+    pub fn filters_by_size(mut self, by_size: bool) -> Builder {
+        self.options.filters_by_size = by_size;
         self
     }
 
@@ -251,8 +302,23 @@ impl Builder {
         check_memtable(options.memtable_bytes)?;
         options.registry.build(&options.policy).map_err(bad_policy)?;
         super::Compression::parse(&options.compression)?;
+        check_memory(&options)?;
         Store::open(options)
     }
+}
+
+/// A bound on memory leaves room for all, and is the only one.
+fn check_memory(options: &Options) -> Result<()> {
+    let told = match options.memory_bytes {
+        Some(bytes) if bytes < MEMORY_BYTES_MIN => {
+            format!("memory of {bytes} bytes: expected at least {MEMORY_BYTES_MIN}")
+        }
+        Some(_) if options.cache.is_some() => {
+            "memory_bytes bounds a cache of the store's own, not one that others use".to_string()
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorKind::InvalidArgument, told))
 }
 
 /// A memtable takes something.

@@ -35,6 +35,12 @@ pub struct KeyspaceStats {
     pub memory_bytes: u64,
     /// Memory that the memtables take, roughly.
     pub memory_allocated_bytes: u64,
+    /// Memory that the fences of open tables take, and the places of their blocks.
+    pub fence_bytes: u64,
+    /// Memory that their filters take.
+    pub filter_bytes: u64,
+    /// Memory that their profiles take.
+    pub profile_bytes: u64,
     /// Runs on storage.
     pub runs: u64,
     /// Tables.
@@ -274,9 +280,8 @@ impl Keyspace {
     pub fn stats(&self) -> KeyspaceStats {
         let core = self.space.core.lock();
         let tree = &core.view.tree;
-        let sealed = core.sealed.iter().map(|held| held.sealed.allocated_bytes());
+        let held = core.memory();
         let memory_bytes = tree.memory().bytes() + core.active.live_bytes();
-        let memory_allocated_bytes = (sealed.sum::<usize>() + core.active.allocated_bytes()) as u64;
         let table_bytes = core.table_bytes();
         let (mut dead_bytes, mut punched_bytes) = (0, 0);
         for table in core.tables.values() {
@@ -291,7 +296,10 @@ impl Keyspace {
             compression: core.compression.to_string(),
             memtable_bytes: self.space.memtable_bytes,
             memory_bytes,
-            memory_allocated_bytes,
+            memory_allocated_bytes: held.memtables,
+            fence_bytes: held.fences,
+            filter_bytes: held.filters,
+            profile_bytes: held.profiles,
             runs: tree.disk_run_count() as u64,
             tables: core.tables.len() as u64,
             table_bytes,

@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Threads;
 use crate::recovery;
 use crate::shared::Shared;
-use crate::stats::StoreStats;
+use crate::stats::{MemoryUse, StoreStats};
 use crate::version::Space;
 use std::fmt;
 use std::path::Path;
@@ -213,7 +213,12 @@ impl Store {
         self.shared().counts.read()
     }
 
-    /// Bytes of blocks in the cache.
+    /// What is held in memory now, by part. Looks at every table.
+    pub fn memory(&self) -> MemoryUse {
+        self.shared().memory()
+    }
+
+    /// Bytes of blocks in the cache; of all stores where it is shared.
     pub fn cache_bytes(&self) -> u64 {
         self.shared().cache.bytes()
     }

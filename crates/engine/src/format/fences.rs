@@ -79,6 +79,17 @@ pub(crate) struct Fences {
 }
 
 impl Fences {
+    /// Bytes that they take in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.shared)
+            + size_of_val(&*self.prefixes)
+            + size_of_val(&*self.tops)
+            + size_of_val(&*self.keys)
+            + size_of_val(&*self.key_starts)
+            + size_of_val(&*self.block_starts)
+            + size_of_val(&*self.continued)
+    }
+
     /// Decodes the payload of the index block of a table with `data_bytes` bytes of data blocks.
     pub(crate) fn parse(payload: &[u8], data_bytes: u64) -> Result<Fences, Damage> {
         let mut reader = Reader::new(payload, 0);

@@ -65,13 +65,13 @@ fn line_index(hash: u64, lines: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct FilterBuilder {
     hashes: Vec<u64>,
-    bits_per_key: u8,
+    bits_per_key: f64,
 }
 
 impl FilterBuilder {
     /// A filter of about `bits_per_key` bits for each key, more than 0.
-    pub(crate) fn new(bits_per_key: u8) -> FilterBuilder {
-        FilterBuilder { hashes: Vec::new(), bits_per_key }
+    pub(crate) fn new(bits_per_key: impl Into<f64>) -> FilterBuilder {
+        FilterBuilder { hashes: Vec::new(), bits_per_key: bits_per_key.into() }
     }
 
     /// Adds a key by its [`key_hash`]. Add each key once, else the filter is larger than needed.
@@ -81,11 +81,10 @@ impl FilterBuilder {
 
     /// The payload of the filter block.
     pub(crate) fn finish(self) -> Vec<u8> {
-        let bits = self.hashes.len() as u64 * u64::from(self.bits_per_key);
+        let bits = (self.hashes.len() as f64 * self.bits_per_key) as u64;
         let lines = bits.div_ceil(LINE_BITS as u64).clamp(1, u64::from(u32::MAX)) as usize;
         // ln 2 times the bits per key is the best number of probes of a filter that is not blocked.
-        let probes =
-            (u32::from(self.bits_per_key) * 69 / 100).clamp(1, u32::from(PROBES_MAX)) as u8;
+        let probes = (self.bits_per_key * 0.69).clamp(1.0, f64::from(PROBES_MAX)) as u8;
         let mut filter = vec![Line::default(); lines];
         for hash in self.hashes {
             if let Some(line) = filter.get_mut(line_index(hash, lines)) {
@@ -126,6 +125,11 @@ impl Filter {
             *word = reader.u64()?;
         }
         Ok(Filter { lines: filter.into(), probes })
+    }
+
+    /// Bytes that it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.lines)
     }
 
     /// Whether the key with this [`key_hash`] may have been added. `false` is certain.

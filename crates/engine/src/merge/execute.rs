@@ -2,6 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge::FoldCounts;
+use crate::merge::filters;
 use crate::merge::input::Passed;
 use crate::merge::output::Output;
 use crate::shared::Shared;
@@ -95,7 +96,12 @@ impl Shared {
         let by_block = job.plan.reuse.is_some() || core.policy.wants_blocks();
         let grain = if by_block { ProfileGrain::Blocks } else { ProfileGrain::Steps };
         let codec = core.compression.of_level(output_level(&job.plan, &version.tree));
-        TableOptions { grain, codec, ..self.options.table.clone() }
+        let average = f64::from(self.options.table.filter_bits_per_key);
+        let filter_bits = match self.options.filters_by_size && average > 0.0 {
+            true => Some(filters::bits_by_size(average, &job.plan, &version.tree)),
+            false => None,
+        };
+        TableOptions { grain, codec, filter_bits, ..self.options.table.clone() }
     }
 
     /// An error where the store is closing, looked for now and then.

@@ -6,6 +6,7 @@
 //! by block (`side`, `part`).
 
 mod execute;
+mod filters;
 mod fold;
 mod input;
 mod output;

@@ -1,10 +1,9 @@
-//! The cache of data blocks that all tables of a store share.
+//! The cache of data blocks that all tables of a store share, and several stores if they want to.
 
 use crate::format::Block;
 use bytes::BytesMut;
 use parking_lot::Mutex;
-use quick_cache::sync::Cache;
-use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
+use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,8 +16,13 @@ const BLOCK_BYTES_USUAL: u64 = 4096;
 /// Counters are spread, so that threads that read different blocks do not fight for one of them.
 const COUNTERS: usize = 16;
 
-/// What names a block: the number of its table, and where in the file it starts.
+/// Bits of a table's name in the cache that are its number; those above tell stores apart.
+const TABLE_BITS: u32 = 40;
+
+/// What names a block: its table, and where in the file it starts.
 type BlockKey = (u64, u64);
+
+type Blocks = sync::Cache<BlockKey, Block, BlockWeight, DefaultHashBuilder, Buffers>;
 
 #[derive(Clone, Debug)]
 struct BlockWeight;
@@ -78,37 +82,95 @@ struct Counter {
     misses: AtomicU64,
 }
 
-/// Data blocks in memory, the ones that are read often first. A block that takes a large share of
-/// the capacity is not kept.
-#[derive(Debug)]
-pub(crate) struct BlockCache {
-    blocks: Option<Cache<BlockKey, Block, BlockWeight, DefaultHashBuilder, Buffers>>,
+/// A cache of table blocks for several stores: see [`Builder::cache`](crate::Builder::cache).
+/// Cheap to clone: clones are the same cache. What a store has in it is forgotten when the store
+/// closes.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    blocks: Option<Arc<Blocks>>,
     buffers: Buffers,
-    counters: [Counter; COUNTERS],
+    /// How many stores have used it.
+    stores: Arc<AtomicU64>,
 }
 
-impl BlockCache {
+impl Cache {
     /// A cache of up to `capacity_bytes`; 0 keeps nothing.
-    pub(crate) fn new(capacity_bytes: u64) -> BlockCache {
+    pub fn new(capacity_bytes: u64) -> Cache {
         let blocks_usual = (capacity_bytes / BLOCK_BYTES_USUAL) as usize;
         let buffers = Buffers::default();
         let cache = || {
-            let hasher = DefaultHashBuilder::default();
-            Cache::with(blocks_usual, capacity_bytes, BlockWeight, hasher, buffers.clone())
+            let (hasher, buffers) = (DefaultHashBuilder::default(), buffers.clone());
+            Arc::new(Blocks::with(blocks_usual, capacity_bytes, BlockWeight, hasher, buffers))
         };
         let blocks = (capacity_bytes > 0).then(cache);
+        Cache { blocks, buffers, stores: Arc::default() }
+    }
+
+    /// Bytes that the cache holds now, of all stores.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.as_ref().map_or(0, |blocks| blocks.weight())
+    }
+
+    /// Bytes that it holds at most.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.blocks.as_ref().map_or(0, |blocks| blocks.capacity())
+    }
+}
+
+/// Data blocks in memory, the ones that are read often first: what one store has of a [`Cache`]. A
+/// block that takes a large share of the capacity is not kept.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    cache: Cache,
+    /// What the names of this store's tables begin with.
+    store: u64,
+    counters: [Counter; COUNTERS],
+}
+
+impl Drop for BlockCache {
+    fn drop(&mut self) {
+        // Where no other store has a part in it, it goes as a whole.
+        if let Some(blocks) = &self.cache.blocks
+            && Arc::strong_count(blocks) > 1
+        {
+            blocks.retain(|(of, _), _| of >> TABLE_BITS != self.store);
+        }
+    }
+}
+
+impl BlockCache {
+    /// A cache of its own of up to `capacity_bytes`; 0 keeps nothing.
+    pub(crate) fn new(capacity_bytes: u64) -> BlockCache {
+        BlockCache::within(&Cache::new(capacity_bytes))
+    }
+
+    /// A part in `cache`.
+    pub(crate) fn within(cache: &Cache) -> BlockCache {
+        let store = cache.stores.fetch_add(1, Ordering::Relaxed);
         let counters = std::array::from_fn(|_| Counter::default());
-        BlockCache { blocks, buffers, counters }
+        BlockCache { cache: cache.clone(), store, counters }
+    }
+
+    /// The name of `table` in the cache.
+    fn name(&self, table: u64) -> u64 {
+        self.store << TABLE_BITS | table
+    }
+
+    /// Lets the cache hold up to `bytes` from now on. One made to keep nothing stays so.
+    pub(crate) fn set_capacity(&self, bytes: u64) {
+        if let Some(blocks) = &self.cache.blocks {
+            blocks.set_capacity(bytes);
+        }
     }
 
     /// A buffer of `bytes` bytes with anything in it, to read a block into.
     pub(super) fn buffer(&self, bytes: usize) -> BytesMut {
-        self.buffers.take(bytes)
+        self.cache.buffers.take(bytes)
     }
 
     /// The block of `table` that starts at `offset`, if it is here.
     pub(crate) fn block(&self, table: u64, offset: u64) -> Option<Block> {
-        let block = self.blocks.as_ref()?.get(&(table, offset));
+        let block = self.cache.blocks.as_ref()?.get(&(self.name(table), offset));
         // Blocks start anywhere: the low bits of their offsets are as good as random.
         let counter = &self.counters[(offset ^ table) as usize % COUNTERS];
         let count = if block.is_some() { &counter.hits } else { &counter.misses };
@@ -118,8 +180,8 @@ impl BlockCache {
 
     /// Keeps `block`.
     pub(crate) fn insert(&self, table: u64, offset: u64, block: Block) {
-        if let Some(blocks) = &self.blocks {
-            blocks.insert((table, offset), block);
+        if let Some(blocks) = &self.cache.blocks {
+            blocks.insert((self.name(table), offset), block);
         }
     }
 
@@ -128,14 +190,15 @@ impl BlockCache {
     /// may put blocks back: they are never asked for again and leave like any cold block, which
     /// is safe because no two tables have the same number.
     pub(crate) fn remove_table(&self, table: u64) {
-        if let Some(blocks) = &self.blocks {
-            blocks.retain(|(of, _), _| *of != table);
+        if let Some(blocks) = &self.cache.blocks {
+            let name = self.name(table);
+            blocks.retain(|(of, _), _| *of != name);
         }
     }
 
     /// Bytes that the cache holds now.
     pub(crate) fn bytes(&self) -> u64 {
-        self.blocks.as_ref().map_or(0, Cache::weight)
+        self.cache.bytes()
     }
 
     /// Questions that were answered from memory.

@@ -17,6 +17,7 @@ mod writer;
 
 pub(crate) use crate::format::{Codec, ProfileGrain, TableFacts};
 pub(crate) use cache::BlockCache;
+pub use cache::Cache;
 pub(crate) use cursor::{CacheFill, TableCursor};
 pub(crate) use reader::{ReadCount, ReadTally, Table};
 pub(crate) use writer::{TableOptions, TableWriter};

@@ -9,8 +9,9 @@ use crate::error::{Error, Result};
 use crate::format::{
     Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, TableFacts, key_hash,
 };
+use crate::stats::MemoryUse;
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, SeqNo};
+use lsmith_tree::{EntryKind, ProfilePoint, SeqNo};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,6 +75,16 @@ pub(crate) struct Table {
     tree_table: Arc<lsmith_tree::Table>,
     cache: Arc<BlockCache>,
     mapped: Option<Mapped>,
+    memory: MemoryUse,
+}
+
+/// What the profile of `table` holds in memory.
+fn profile_bytes(table: &lsmith_tree::Table) -> u64 {
+    let point = |point: &ProfilePoint| {
+        let after = point.after.as_ref().map_or(0, |after| after.len());
+        (size_of::<ProfilePoint>() + point.key.len() + after) as u64
+    };
+    table.profile.iter().map(point).sum()
 }
 
 impl Table {
@@ -92,11 +103,17 @@ impl Table {
         let file = TableFile::open(&**env, path, table)?;
         let Parts { footer, fences, filter, mut facts } = file.parts()?;
         let tree_table = Arc::new(facts.take_tree_table());
+        let memory = MemoryUse {
+            fences: fences.memory_bytes() as u64,
+            filters: filter.as_ref().map_or(0, Filter::memory_bytes) as u64,
+            profiles: profile_bytes(&tree_table),
+            ..MemoryUse::default()
+        };
         // What is compressed is kept as what it comes to.
         let plain = footer.features & FEATURE_COMPRESSED == 0;
         let mapped = plain.then(|| file.map()).flatten();
         let mapped = mapped.map(|bytes| Mapped::new(bytes, fences.len()));
-        Ok(Arc::new(Table { file, fences, filter, facts, tree_table, cache, mapped }))
+        Ok(Arc::new(Table { file, fences, filter, facts, tree_table, cache, memory, mapped }))
     }
 
     /// Gives all entries, which have number 0 in the file, the number `seq`.
@@ -110,6 +127,11 @@ impl Table {
     /// What the table holds as a whole; the profile is in [`tree_table`](Table::tree_table).
     pub(crate) fn facts(&self) -> &TableFacts {
         &self.facts
+    }
+
+    /// What the table holds in memory: fences, filter and profile.
+    pub(crate) fn memory(&self) -> MemoryUse {
+        self.memory
     }
 
     /// What trees know of the table.

@@ -23,13 +23,15 @@ pub(crate) const VALUE_BYTES_MAX: usize = 1 << 30;
 const WRITE_BYTES: usize = 256 * 1024;
 
 /// How a table is written. Reading needs none of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableOptions {
     /// Logical bytes of a data block: one is cut before the entry that it does not
     /// [fit](lsmith_tree::blocks::fits) into.
     pub(crate) block_bytes: usize,
     /// Bits of the filter for each key; 0 for no filter.
     pub(crate) filter_bits_per_key: u8,
+    /// The same, in the place of that, where the sizes of all runs have a say.
+    pub(crate) filter_bits: Option<f64>,
     /// Where the profile has its points.
     pub(crate) grain: ProfileGrain,
     /// How data blocks are compressed.
@@ -41,6 +43,7 @@ impl Default for TableOptions {
         TableOptions {
             block_bytes: 4096,
             filter_bits_per_key: 10,
+            filter_bits: None,
             grain: ProfileGrain::Steps,
             codec: Codec::None,
         }
@@ -86,7 +89,7 @@ impl TableWriter {
         options: &TableOptions,
     ) -> Result<TableWriter> {
         let file = env.create(path).map_err(|error| Error::io("create", path, error))?;
-        let bits_per_key = options.filter_bits_per_key;
+        let bits_per_key = options.filter_bits.unwrap_or(options.filter_bits_per_key.into());
         Ok(TableWriter {
             file,
             path: path.to_path_buf(),
@@ -100,7 +103,7 @@ impl TableWriter {
             fence: Vec::new(),
             continued: false,
             fences: FencesBuilder::default(),
-            filter: (bits_per_key > 0).then(|| FilterBuilder::new(bits_per_key)),
+            filter: (bits_per_key > 0.0).then(|| FilterBuilder::new(bits_per_key)),
             facts: FactsBuilder::new(table, options.grain),
             last_key: Vec::new(),
             last_seq: SeqNo::MAX,

@@ -127,6 +127,7 @@ impl Shared {
             self.settle_in_lockstep(&writer.logs_to_sync());
             self.retire_logs(writer);
         } else {
+            self.balance_memory();
             self.work.notify();
         }
     }

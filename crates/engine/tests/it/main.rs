@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 mod basic;
+mod budget;
 mod compression;
 mod crash;
 mod damage;
