@@ -58,5 +58,5 @@ pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Observer};
 pub use lsmith_tree::SeqNo;
 pub use pool::Threads;
-pub use stats::{MemoryUse, StoreStats};
+pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};
 pub use table::Cache;

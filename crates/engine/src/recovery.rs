@@ -18,7 +18,7 @@ use crate::memory::{Spilled, read_spill};
 use crate::memtable::{KeepFrom, Memtable};
 use crate::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK, numbered};
 use crate::shared::{Log, Shared, Work, Writer};
-use crate::stats::Counts;
+use crate::stats::{Counts, Recorders};
 use crate::table::BlockCache;
 use crate::version::{Core, Space, TableHandle};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader};
@@ -152,6 +152,7 @@ impl Recovery {
         let shared = Arc::new(Shared {
             cache: Arc::clone(&self.cache),
             counts,
+            recorders: self.options.histograms.then(Recorders::default),
             files,
             visible: AtomicU64::new(self.last_seq),
             snapshots: Arc::new(Snapshots::new()),

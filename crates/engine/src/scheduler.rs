@@ -218,6 +218,7 @@ impl Shared {
 
     /// Carries out `job` and commits it, or gives it up.
     fn run_merge(&self, job: &Job, version: Arc<Version>, logs: &[Arc<LogWriter>]) {
+        let timer = self.timer();
         let options = &self.options;
         let free_bytes = options.env.free_bytes(&options.dir).unwrap_or(0);
         let result = self.sync_all_logs(logs).and_then(|()| self.execute(job, &version));
@@ -228,8 +229,9 @@ impl Shared {
             Ok(done) => self.commit(job, done),
             Err(error) => Err(error),
         };
-        if let Err(error) = failed {
-            self.give_up(job, &error, free_bytes);
+        match failed {
+            Ok(()) => timer.end(|recorders| &recorders.merge_nanos),
+            Err(error) => self.give_up(job, &error, free_bytes),
         }
     }
 
@@ -293,6 +295,9 @@ impl Shared {
     fn count_plan(&self, job: &Job, bytes_read: u64, bytes_written: u64) {
         let counts = &self.counts;
         add(&counts.plans, 1);
+        if let Some(recorders) = &self.recorders {
+            recorders.merge_bytes.record(bytes_written);
+        }
         if job.takes_memory && job.plan.inputs.len() == 1 {
             add(&counts.flush_bytes, bytes_written);
         } else {

@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::manifest::{Account, Manifest, Record};
 use crate::merge::Split;
 use crate::pool::Pool;
-use crate::stats::Counts;
+use crate::stats::{Counts, Recorders, Timer};
 use crate::table::BlockCache;
 use crate::version::Space;
 use crate::wal::LogWriter;
@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) counts: Arc<Counts>,
+    /// What histograms are made of, if they are wanted.
+    pub(crate) recorders: Option<Recorders>,
     /// The next file number, which is also the next table's name.
     pub(crate) files: Arc<AtomicU64>,
     /// The number of the last write that readers see.
@@ -107,6 +109,12 @@ impl Writer {
 }
 
 impl Shared {
+    /// Begins to measure how long something takes, if somebody wants to know.
+    #[inline]
+    pub(crate) fn timer(&self) -> Timer<'_> {
+        Timer::begin(self.recorders.as_ref(), &*self.options.env)
+    }
+
     /// Tells the observer.
     pub(crate) fn tell(&self, space: &Space, event: &Event<'_>) {
         if let Some(observer) = &self.options.observer {

@@ -1,5 +1,10 @@
 //! What a store has counted since it was opened.
 
+mod histogram;
+
+pub use histogram::{Histogram, Histograms};
+pub(crate) use histogram::{Recorders, Timer};
+
 use crate::table::ReadCount;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

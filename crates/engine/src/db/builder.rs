@@ -68,6 +68,7 @@ pub(crate) struct Options {
     pub(crate) table: TableOptions,
     pub(crate) filters_by_size: bool,
     pub(crate) rewrite_below: f64,
+    pub(crate) histograms: bool,
     pub(crate) lockstep: bool,
     pub(crate) read_only: bool,
     pub(crate) create_if_missing: bool,
@@ -116,6 +117,7 @@ impl Builder {
                 table: TableOptions::default(),
                 filters_by_size: true,
                 rewrite_below: 0.25,
+                histograms: false,
                 lockstep: false,
                 read_only: false,
                 create_if_missing: true,
@@ -250,6 +252,13 @@ impl Builder {
     /// where the file system cannot give back the space of the other parts. Default: 0.25.
     pub fn rewrite_below(mut self, share: f64) -> Builder {
         self.options.rewrite_below = share;
+        self
+    }
+
+    /// Whether latencies and sizes are counted for [`Store::histograms`]: two looks at the clock
+    /// for each lookup and each write. Default: false.
+    pub fn histograms(mut self, histograms: bool) -> Builder {
+        self.options.histograms = histograms;
         self
     }
 

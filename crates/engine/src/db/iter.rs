@@ -36,10 +36,12 @@ use std::sync::Arc;
 /// ```
 pub struct Iter {
     entries: VisibleIter<MergingCursor<Source>>,
+    /// Whether it has made its first step, or nobody wants to know how long that takes.
+    moved: bool,
     // Dropped after the cursors: the snapshot first, then the tables, then the store.
     snapshot: Arc<SnapshotGuard>,
     _version: Arc<Version>,
-    _store: Store,
+    store: Store,
 }
 
 impl Iter {
@@ -50,7 +52,24 @@ impl Iter {
         (lower, upper): (Bound<Bytes>, Bound<Bytes>),
     ) -> Iter {
         let entries = VisibleIter::new(version.cursor(), snapshot.seq(), lower, upper);
-        Iter { entries, snapshot, _version: version, _store: store }
+        let moved = store.shared().recorders.is_none();
+        Iter { entries, moved, snapshot, _version: version, store }
+    }
+
+    /// Makes a step, and measures the first.
+    #[inline]
+    fn step<'a, T>(
+        &'a mut self,
+        step: impl FnOnce(&'a mut VisibleIter<MergingCursor<Source>>) -> T,
+    ) -> T {
+        if self.moved {
+            return step(&mut self.entries);
+        }
+        self.moved = true;
+        let timer = self.store.shared().timer();
+        let entry = step(&mut self.entries);
+        timer.end(|recorders| &recorders.seek_nanos);
+        entry
     }
 
     /// The following entry from the front, lent until the next step.
@@ -58,7 +77,7 @@ impl Iter {
     /// # Errors
     /// `Io`, `Corruption`.
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        self.entries.next_ref()
+        self.step(VisibleIter::next_ref)
     }
 
     /// The following entry from the back, lent until the next step.
@@ -66,7 +85,7 @@ impl Iter {
     /// # Errors
     /// `Io`, `Corruption`.
     pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        self.entries.next_back_ref()
+        self.step(VisibleIter::next_back_ref)
     }
 }
 
@@ -74,13 +93,13 @@ impl Iterator for Iter {
     type Item = Result<(Bytes, Bytes)>;
 
     fn next(&mut self) -> Option<Result<(Bytes, Bytes)>> {
-        self.entries.next()
+        self.step(VisibleIter::next)
     }
 }
 
 impl DoubleEndedIterator for Iter {
     fn next_back(&mut self) -> Option<Result<(Bytes, Bytes)>> {
-        self.entries.next_back()
+        self.step(VisibleIter::next_back)
     }
 }
 

@@ -104,11 +104,17 @@ impl Keyspace {
     }
 
     pub(crate) fn read(&self, key: &[u8], moment: Moment<'_>) -> Result<Option<Bytes>> {
+        let shared = self.store.shared();
+        let timer = shared.timer();
         let mut reads = ReadCount::default();
         let version = self.space.version.load();
         let found = version.get(key, moment, &mut reads);
         let present = matches!(found, Ok(Some(_)));
-        self.store.shared().counts.note_get(present, &reads);
+        shared.counts.note_get(present, &reads);
+        if let Some(recorders) = &shared.recorders {
+            recorders.get_blocks.record(reads.blocks_cached + reads.blocks_read);
+        }
+        timer.end(|recorders| &recorders.get_nanos);
         found
     }
 
@@ -151,7 +157,10 @@ impl Keyspace {
     fn write_one(&self, kind: EntryKind, key: &[u8], value: &[u8]) -> Result<()> {
         let op = Op { space: &self.space, kind, key, value };
         let shared = self.store.shared();
-        shared.write(Ops::One(op), shared.options.persist)
+        let timer = shared.timer();
+        shared.write(Ops::One(op), shared.options.persist)?;
+        timer.end(|recorders| &recorders.write_nanos);
+        Ok(())
     }
 
     /// All entries, from both ends.

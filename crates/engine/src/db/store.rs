@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Threads;
 use crate::recovery;
 use crate::shared::Shared;
-use crate::stats::{MemoryUse, StoreStats};
+use crate::stats::{Histograms, MemoryUse, StoreStats};
 use crate::version::Space;
 use std::fmt;
 use std::path::Path;
@@ -152,7 +152,10 @@ impl Store {
             return Err(Error::new(ErrorKind::InvalidArgument, told));
         }
         drop(spaces);
-        self.shared().write(ops, mode)
+        let timer = self.shared().timer();
+        self.shared().write(ops, mode)?;
+        timer.end(|recorders| &recorders.write_nanos);
+        Ok(())
     }
 
     /// Makes everything written so far survive as far as `mode` says.
@@ -211,6 +214,12 @@ impl Store {
     /// What has been counted since the store was opened.
     pub fn stats(&self) -> StoreStats {
         self.shared().counts.read()
+    }
+
+    /// Histograms of what has been done since the store was opened; `None` unless
+    /// [`Builder::histograms`] asked for them.
+    pub fn histograms(&self) -> Option<Histograms> {
+        self.shared().recorders.as_ref().map(|recorders| recorders.read())
     }
 
     /// What is held in memory now, by part. Looks at every table.

@@ -11,6 +11,7 @@ mod dice;
 mod faults;
 mod full;
 mod gate;
+mod histograms;
 mod load;
 mod model;
 mod numbered;
