@@ -153,6 +153,9 @@ pub(crate) struct RunArgs {
     /// tree has come to rest
     #[arg(long)]
     pub(crate) free: bool,
+    /// Print how long operations and merges took, and how much they touched, as percentiles
+    #[arg(long)]
+    pub(crate) histograms: bool,
 }
 
 #[derive(Debug, Args)]
@@ -209,8 +212,8 @@ pub(crate) enum DbCommand {
     /// Put the lines `key<TAB>value` of a file, or of standard input for `-`; makes the store and
     /// the keyspace where they are missing
     Ingest { file: PathBuf },
-    /// Load the lines `key<TAB>value` of a file, or of standard input for `-`, in ascending order of
-    /// keys, straight into tables: all or nothing; makes the store and the keyspace where they
+    /// Load the lines `key<TAB>value` of a file, or of standard input for `-`, in ascending order
+    /// of keys, straight into tables: all or nothing; makes the store and the keyspace where they
     /// are missing
     Load { file: PathBuf },
     /// Merge everything into one run

@@ -47,8 +47,8 @@ pub use meter::Mode;
 pub use model::{FormulaInfo, ModelSettings, ModelStage, Modelled, PointRead, formulas, model};
 pub use progress::{NoProgress, Progress};
 pub use report::{
-    Costs, EngineReport, LogicalBytes, Lookups, Optimum, Phase, PhysicalBytes, ReadCost, Settings,
-    SimulationReport, StoreBytes, Versions,
+    Costs, EngineReport, LogicalBytes, Lookups, Optimum, Percentiles, Phase, PhysicalBytes,
+    ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
 pub use simulate::{Amount, Content, Simulated, simulate};

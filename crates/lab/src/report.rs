@@ -3,10 +3,11 @@
 //! The names of the fields are a contract with whoever reads the output of the commands.
 
 use crate::meter::Measured;
-use lsmith::StoreStats;
+use lsmith::{Histogram, StoreStats};
 use lsmith_model::optimum::least_of_sizes;
 use lsmith_sim::{Figures, Parts};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The figures that store and simulations can both give. See [`Figures`] for what each means and
 /// where it comes from.
@@ -221,6 +222,36 @@ pub struct Phase {
     pub ops_per_second: f64,
 }
 
+/// What a histogram of the store comes to: nanoseconds where its name ends in `nanos`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Percentiles {
+    /// How many values.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The median, within one part in 32, as the others.
+    pub p50: u64,
+    /// The 99th percentile.
+    pub p99: u64,
+    /// The 999th of thousand.
+    pub p999: u64,
+    /// The greatest, exactly.
+    pub max: u64,
+}
+
+impl Percentiles {
+    pub(crate) fn of(histogram: &Histogram) -> Percentiles {
+        Percentiles {
+            count: histogram.count(),
+            mean: histogram.mean(),
+            p50: histogram.quantile(0.5),
+            p99: histogram.quantile(0.99),
+            p999: histogram.quantile(0.999),
+            max: histogram.max(),
+        }
+    }
+}
+
 /// What decides a run on the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Settings {
@@ -285,6 +316,9 @@ pub struct EngineReport {
     pub held_back_seconds: f64,
     /// The phases in order.
     pub phases: Vec<Phase>,
+    /// What the store has counted of each operation, by name, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histograms: Option<BTreeMap<&'static str, Percentiles>>,
     /// Bytes by part.
     pub bytes: StoreBytes,
     /// Lookups, counted.

@@ -5,13 +5,14 @@ use crate::meter::{Meter, Mode};
 use crate::play::Player;
 use crate::progress::Progress;
 use crate::report::{
-    Costs, EngineReport, LogicalBytes, Lookups, Phase, PhysicalBytes, Settings, StoreBytes,
-    Versions,
+    Costs, EngineReport, LogicalBytes, Lookups, Percentiles, Phase, PhysicalBytes, Settings,
+    StoreBytes, Versions,
 };
 use anyhow::{Context, bail};
-use lsmith::{DEFAULT_KEYSPACE, Keyspace, Observer, PersistMode, Store};
+use lsmith::{DEFAULT_KEYSPACE, Histograms, Keyspace, Observer, PersistMode, Store};
 use lsmith_policy::Registry;
 use lsmith_workload::{Ops, Workload};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,12 +31,19 @@ pub struct Options {
     pub memtable_bytes: u64,
     /// How the store takes its merges.
     pub mode: Mode,
+    /// Whether the report has histograms.
+    pub histograms: bool,
 }
 
 impl Default for Options {
     /// Built-in policies, memtables of 4 MiB, lockstep.
     fn default() -> Options {
-        Options { registry: Registry::builtin(), memtable_bytes: 4 << 20, mode: Mode::Lockstep }
+        Options {
+            registry: Registry::builtin(),
+            memtable_bytes: 4 << 20,
+            mode: Mode::Lockstep,
+            histograms: false,
+        }
     }
 }
 
@@ -59,6 +67,7 @@ impl Bench {
             .cache_bytes(CACHE_BYTES)
             .persist(PersistMode::Buffer)
             .lockstep(options.mode == Mode::Lockstep)
+            .histograms(options.histograms)
             .observer(observer)
             .open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
@@ -126,6 +135,7 @@ pub fn run(
         ops_per_second: per_second(ops, seconds),
         held_back_seconds: stats.held_back_micros as f64 * 1e-6,
         phases,
+        histograms: bench.store.histograms().map(|found| percentiles(&found)),
         bytes: StoreBytes { logical: LogicalBytes::of(&measured.figures.parts), physical },
         lookups,
         seed: workload.seed(),
@@ -139,6 +149,10 @@ pub fn run(
             persist: "buffer",
         },
     })
+}
+
+fn percentiles(histograms: &Histograms) -> BTreeMap<&'static str, Percentiles> {
+    histograms.fields().map(|(name, histogram)| (name, Percentiles::of(histogram))).collect()
 }
 
 /// Plays all phases.

@@ -5,7 +5,8 @@ use crate::bars::Bars;
 use crate::output::{print, print_json};
 use crate::specs;
 use crate::table::{cost, cost_if_known, short, table};
-use lsmith_lab::{Amount, Costs, EngineReport, Mode, Options, run as run_in_lab};
+use lsmith_lab::{Amount, Costs, EngineReport, Mode, Options, Percentiles, run as run_in_lab};
+use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let policy = specs::policy(&args.policy)?.spec().to_string();
@@ -13,6 +14,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let options = Options {
         memtable_bytes: args.memtable.bytes,
         mode: if args.free { Mode::Free } else { Mode::Lockstep },
+        histograms: args.histograms,
         ..Options::default()
     };
     let bars = Bars::new();
@@ -86,5 +88,20 @@ fn shown(report: &EngineReport) -> String {
     }
     let told = "All phases count, and all flushes completed; the memtable that is active at the \
                 end stays in memory and in the log.";
-    format!("{}\n{told}", table(&["figure", "value"], 2, rows))
+    let figures = format!("{}\n{told}", table(&["figure", "value"], 2, rows));
+    match &report.histograms {
+        Some(histograms) => format!("{figures}\n\n{}", shown_histograms(histograms)),
+        None => figures,
+    }
+}
+
+fn shown_histograms(histograms: &BTreeMap<&'static str, Percentiles>) -> String {
+    let row = |(name, found): (&&str, &Percentiles)| {
+        let numbers = [found.p50, found.p99, found.p999, found.max].map(|n| n.to_string());
+        let mut row = vec![(*name).to_owned(), found.count.to_string(), short(found.mean)];
+        row.extend(numbers);
+        row
+    };
+    let head = ["histogram", "count", "mean", "p50", "p99", "p999", "max"];
+    table(&head, 1, histograms.iter().map(row).collect())
 }

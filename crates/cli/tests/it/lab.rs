@@ -196,3 +196,16 @@ fn a_run_keeps_its_store_and_can_go_on() {
     let text = fine(&["run", "--policy", "none", "--workload", "load(keys=1k)", "--dir", path]);
     assert!(text.contains("write_cost_user"), "{text}");
 }
+
+#[test]
+fn a_run_shows_histograms_where_they_are_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store").to_str().unwrap().to_owned();
+    let workload = ["--policy", "none", "--workload", "load(keys=1k)", "--dir", &path];
+    let report = json(&[&["run"], &workload[..], &["--histograms"]].concat());
+    assert_eq!(report["histograms"]["write_nanos"]["count"], 1000);
+    assert!(report["histograms"]["write_nanos"]["p99"].as_u64().unwrap() > 0);
+    let text = fine(&[&["run"], &workload[..], &["--histograms"]].concat());
+    assert!(text.contains("write_nanos") && text.contains("p999"), "{text}");
+    assert!(json(&[&["run"], &workload[..]].concat()).get("histograms").is_none());
+}
