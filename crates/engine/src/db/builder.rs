@@ -165,7 +165,7 @@ impl Builder {
     /// let cache = Cache::new(64 << 20);
     /// let left = Store::builder(dir.path().join("left")).cache(&cache).open()?;
     /// let right = Store::builder(dir.path().join("right")).cache(&cache).open()?;
-    /// # Ok::<(), lsmith::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn cache(mut self, cache: &Cache) -> Builder {
         self.options.cache = Some(cache.clone());

@@ -242,7 +242,7 @@ impl Keyspace {
     ///     load.put(number.to_be_bytes(), "value")?;
     /// }
     /// assert_eq!(load.finish()?.entries, 1000);
-    /// # Ok::<(), lsmith::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
