@@ -147,10 +147,12 @@ fn has_order(slice: &Slice) -> bool {
     let ascending = |pair: &[ProfilePoint]| {
         pair[0].key < pair[1].key && pair[0].below.bytes <= pair[1].below.bytes
     };
+    // In order all lie between the first and the last.
     let inside = |point: &ProfilePoint| {
         table.range.contains(&point.key) && point.below.bytes <= table.size.bytes
     };
-    points.windows(2).all(ascending) && points.iter().all(inside)
+    let ends = points.first().into_iter().chain(points.last());
+    points.windows(2).all(ascending) && ends.into_iter().all(inside)
 }
 
 /// What is wrong with a plan.

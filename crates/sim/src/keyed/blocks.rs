@@ -56,7 +56,8 @@ impl<R: Record> KeyedContent<R> {
             let parts = self.parts(run, range);
             self.count_input(level, &parts, &mut outcome);
             let is_target = target.is_some_and(|target| target.id() == run.id());
-            if is_target {
+            // Where it is the older side, the merge comes by all of its blocks.
+            if is_target && (sides.is_empty() || sides.len() + 1 < plan.inputs.len()) {
                 outcome.room_taken += room_of(&parts, reuse.full_bytes);
             }
             sides.push((parts, level != LevelId::Memory, is_target));
@@ -118,7 +119,7 @@ impl<R: Record> KeyedContent<R> {
             Beside::After => slices.first(),
         }?;
         let visible = slice.range().intersection(&beyond);
-        let part = self.tables[&slice.table().id].part(&visible);
+        let part = self.tables.of(slice).part(&visible);
         if part.from == part.upto {
             return None;
         }
@@ -152,7 +153,8 @@ impl<R: Record> KeyedContent<R> {
             }
         }
         let mut tables = Vec::new();
-        let Output { new, stretches, kept, kept_blocks, room, dropped, .. } = output;
+        let Output { new, stretches, kept, kept_blocks, room, room_taken, dropped, .. } = output;
+        outcome.room_taken += room_taken;
         (outcome.reused, outcome.blocks.reused) = (kept, kept_blocks);
         (outcome.room_added, outcome.dropped_below) = (room, dropped.below);
         let entries_in = outcome.from_memory.entries + outcome.read.entries;
@@ -161,7 +163,8 @@ impl<R: Record> KeyedContent<R> {
         let mut next = tree.next_table();
         let new = (new.len() > 0).then(|| new.finish(next));
         outcome.written = new.as_ref().map_or(Size::default(), |held| held.table.size);
-        outcome.slices = stretches.iter().filter_map(|s| slice_of(s, new.as_ref())).collect();
+        outcome.slices.reserve(stretches.len());
+        outcome.slices.extend(stretches.iter().filter_map(|s| slice_of(s, new.as_ref())));
         if let Some(new) = new {
             tables.push(new);
             next.0 += 1;

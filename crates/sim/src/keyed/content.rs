@@ -3,12 +3,12 @@
 use super::entry::{Entry, Record};
 use super::merge::{Pieces, merge};
 use super::table::{Builder, Held, Layout, Part};
+use super::tables::Tables;
 use crate::{Content, SimError};
 use lsmith_tree::{
     BLOCK_BYTES_USUAL, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, Run, Slice, TableId,
     Tree,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Sorted entries of every table, memtables included.
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// plans are [ranks](super::rank_key).
 #[derive(Clone, Debug)]
 pub struct KeyedContent<R = Entry> {
-    pub(super) tables: BTreeMap<TableId, Held<R>>,
+    pub(super) tables: Tables<R>,
     pub(super) layout: Layout,
     /// How many tables there are when those that no tree knows any more are let go.
     sweep_at: usize,
@@ -35,7 +35,7 @@ impl<R: Record> KeyedContent<R> {
     /// No tables yet. `by_block` is whether profiles have a point at every border of a block.
     pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<R> {
         let layout = Layout { block_bytes, by_block };
-        KeyedContent { tables: BTreeMap::new(), layout, sweep_at: 0 }
+        KeyedContent { tables: Tables::default(), layout, sweep_at: 0 }
     }
 
     /// From now on, whether profiles have a point at every border of a block.
@@ -67,26 +67,25 @@ impl<R: Record> KeyedContent<R> {
 
     pub(super) fn hold(&mut self, held: Held<R>) -> Slice {
         let table = Arc::clone(&held.table);
-        self.tables.insert(table.id, held);
+        self.tables.insert(held);
         Slice::whole(table)
     }
 
     /// What is visible of `run` within `range`.
     pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
-        let mut last: Option<&Held<R>> = None;
-        let parts = run.overlapping(range).iter().filter_map(|slice| {
-            // Neighbours are often of one table.
-            let held = match last {
-                Some(held) if Arc::ptr_eq(&held.table, slice.table()) => held,
-                _ => &self.tables[&slice.table().id],
-            };
-            last = Some(held);
-            match range.covers(slice.range()) {
-                true => Some(held.shown(slice)),
-                false => Some(held.shown(&slice.clip(range)?)),
+        let slices = run.overlapping(range);
+        let mut parts = Vec::with_capacity(slices.len());
+        for (at, slice) in slices.iter().enumerate() {
+            let held = self.tables.of(slice);
+            // Only at the ends can a slice reach beyond the range.
+            let is_edge = at == 0 || at + 1 == slices.len();
+            if !is_edge || range.covers(slice.range()) {
+                parts.push(held.shown(slice));
+            } else if let Some(slice) = slice.clip(range) {
+                parts.push(held.shown(&slice));
             }
-        });
-        parts.collect()
+        }
+        parts
     }
 
     fn pieces(&self, run: &Run, range: &KeyRange) -> Pieces<'_, R> {
@@ -203,7 +202,7 @@ impl<R: Record> Content for KeyedContent<R> {
     fn rest(&mut self, _: &Tree) {
         // The tree, or whoever copied it, holds a reference to each table that it knows.
         if self.tables.len() >= self.sweep_at {
-            self.tables.retain(|_, held| Arc::strong_count(&held.table) > 1);
+            self.tables.retain(|held| Arc::strong_count(&held.table) > 1);
             // Where there are thousands of tables, not after each merge.
             self.sweep_at = self.tables.len() + self.tables.len() / 16 + 1;
         }

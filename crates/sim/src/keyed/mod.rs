@@ -8,6 +8,7 @@ mod merge;
 mod preserve;
 mod run;
 mod table;
+mod tables;
 
 pub use content::KeyedContent;
 pub use entry::Record;

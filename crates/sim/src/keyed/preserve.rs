@@ -81,10 +81,12 @@ impl<'a, R: Record> Side<'a, R> {
         }
     }
 
-    /// The block that begins here.
-    fn block(&self) -> Option<Part<'a, R>> {
+    /// The block that begins here, and what it comes to.
+    #[inline]
+    fn block(&self) -> Option<(Part<'a, R>, Size)> {
         let part = self.part.filter(|_| self.begins)?;
-        Some(Part { upto: self.block_end, last: part.point, ..part })
+        let block = Part { upto: self.block_end, last: part.point, ..part };
+        Some((block, block.size()))
     }
 }
 
@@ -125,6 +127,8 @@ pub(super) struct Output<'a, R> {
     pub(super) took_after: bool,
     /// Empty room in all blocks.
     pub(super) room: u64,
+    /// Empty room in the blocks of the target, where it was the older side.
+    pub(super) room_taken: u64,
     pub(super) dropped: Dropped,
 }
 
@@ -143,15 +147,18 @@ pub(super) fn merge<'a, R: Record>(
     orders: Orders<'a, R>,
 ) -> Output<'a, R> {
     let mut merger = Merger::new(orders);
+    // Kept pieces and new ones take turns.
+    merger.out.stretches.reserve(older.rest.len() + newer.rest.len() + 2);
     loop {
         let (up, down) = (newer.rank(), older.rank());
         if down < up {
-            merger.begin(&older);
-            if !merger.keep(&mut older, up) {
+            let block = merger.begin(&older);
+            if !merger.keep(&mut older, block, up) {
                 merger.pass(&mut older, up);
             }
         } else if up < down {
-            if !merger.keep(&mut newer, down) {
+            let block = if newer.keeps { newer.block() } else { None };
+            if !merger.keep(&mut newer, block, down) {
                 merger.pass(&mut newer, down);
             }
         } else if up == END {
@@ -177,18 +184,21 @@ impl<'a, R: Record> Merger<'a, R> {
             took_before: false,
             took_after: false,
             room: 0,
+            room_taken: 0,
             dropped: Dropped::default(),
         };
         Merger { blocks: BlockMerge::new(orders.rules), orders, is_open: false, out }
     }
 
-    /// Tells of a block of the target that begins here.
-    fn begin(&mut self, older: &Side<'a, R>) {
-        if older.is_target
-            && let Some(block) = older.block()
-        {
-            self.blocks.begin_target(block.block_size().bytes);
+    /// The block of the older side that begins here, of which is told where it is the target's.
+    #[inline]
+    fn begin(&mut self, older: &Side<'a, R>) -> Option<(Part<'a, R>, Size)> {
+        let block = older.block();
+        if let Some((_, size)) = block.filter(|_| older.is_target) {
+            self.blocks.begin_target(size.bytes);
+            self.out.room_taken += room(self.orders.rules.full_bytes, size.bytes);
         }
+        block
     }
 
     /// Passes on the entries of the block that `side` is in, up to the next of the other side.
@@ -212,16 +222,21 @@ impl<'a, R: Record> Merger<'a, R> {
         self.is_open = true;
     }
 
-    /// Keeps the block of `side` that begins here, if that is possible and allowed; the other side
+    /// Keeps `block`, which begins here on `side`, if that is possible and allowed; the other side
     /// goes on with the key of rank `other`.
-    fn keep(&mut self, side: &mut Side<'a, R>, other: u64) -> bool {
-        let Some(block) = side.block().filter(|_| side.keeps) else { return false };
-        if !self.is_alone(&block, other) {
+    #[inline]
+    fn keep(
+        &mut self,
+        side: &mut Side<'a, R>,
+        block: Option<(Part<'a, R>, Size)>,
+        other: u64,
+    ) -> bool {
+        let Some((block, size)) = block.filter(|_| side.keeps) else { return false };
+        if !self.is_alone(&block, size, other) || !self.blocks.may_keep(size) {
             return false;
         }
-        let size = block.block_size();
         let rest = side.part.map_or(block, |part| part);
-        if !self.blocks.may_keep(size) || !self.is_piece(&block, rest, other) {
+        if self.orders.piece_bytes > size.bytes && !self.is_piece(&block, rest, other) {
             return false;
         }
         if let Some(write) = self.blocks.keep(size) {
@@ -236,18 +251,19 @@ impl<'a, R: Record> Merger<'a, R> {
     }
 
     /// Whether nothing of the other side falls into `block`, and nothing in it is to be dropped.
-    fn is_alone(&self, block: &Part<'a, R>, other: u64) -> bool {
+    fn is_alone(&self, block: &Part<'a, R>, size: Size, other: u64) -> bool {
         let entries = block.entries();
         let below = entries.last().is_none_or(|last| u64::from(last.rank()) < other);
-        below && !(self.orders.bottom && block.block_size().tombstones > 0)
+        below && !(self.orders.bottom && size.tombstones > 0)
     }
 
     /// Whether `block`, the first of `rest`, makes a piece with what could be kept behind it.
     fn is_piece(&self, block: &Part<'a, R>, rest: Part<'a, R>, other: u64) -> bool {
         let continues = matches!(self.out.stretches.last(), Some(Stretch::Old(part))
             if !self.is_open && follows(part, block));
-        let alone = rest.blocks().take_while(|block| self.is_alone(block, other));
-        is_piece(self.orders.piece_bytes, continues, alone.map(|block| block.block_size().bytes))
+        let sized = rest.blocks().map(|block| (block, block.size()));
+        let alone = sized.take_while(|(block, size)| self.is_alone(block, *size, other));
+        is_piece(self.orders.piece_bytes, continues, alone.map(|(_, size)| size.bytes))
     }
 
     fn note_kept(&mut self, block: Part<'a, R>) {
@@ -264,7 +280,7 @@ impl<'a, R: Record> Merger<'a, R> {
         if part.from < block.from {
             self.out.stretches.push(Stretch::Old(part.without_last_block()));
         }
-        let size = block.block_size();
+        let size = block.size();
         self.out.kept -= size;
         self.out.kept_blocks -= 1;
         self.out.room -= room(self.orders.rules.full_bytes, size.bytes);

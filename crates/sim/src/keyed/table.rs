@@ -42,35 +42,46 @@ pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
 pub(super) struct Held<R> {
     pub(super) table: Arc<Table>,
     pub(super) entries: Vec<R>,
+    /// What lies below each point of the table's profile. Merges look at little else, and without
+    /// the keys it is close together.
+    points: Vec<Size>,
+}
+
+/// Whether `key` is that of `rank`.
+#[inline]
+fn is_rank(key: &[u8], rank: u32) -> bool {
+    *key == u64::from(rank).to_be_bytes()
+}
+
+/// Whether `key` is the least above that of `rank`.
+#[inline]
+fn is_after_rank(key: &[u8], rank: u32) -> bool {
+    key.split_last().is_some_and(|(last, rest)| *last == 0 && is_rank(rest, rank))
 }
 
 impl<R: Record> Held<R> {
     /// The entries that are visible through `slice`: with a look at the borders of cells only,
     /// where the slice begins and ends at such.
     pub(super) fn shown(&self, slice: &Slice) -> Part<'_, R> {
-        let (points, cells, range) = (&self.table.profile, slice.cell_indexes(), slice.range());
-        let before = cells.start.checked_sub(1).map(|point| &points[point]);
-        let begins = before.map_or(&self.table.range.start, |point| &point.key);
-        let ends = match points.get(cells.end - 1) {
-            Some(point) => point.after.as_ref(),
-            None => self.table.range.end.as_ref(),
-        };
-        if *begins != range.start || ends.is_none() || ends != range.end.as_ref() {
-            return self.part(range);
-        }
-        let upto = points.get(cells.end - 1).map_or(self.table.size, |point| point.below);
-        let from = before.map_or(0, |point| point.below.entries as usize);
+        let (points, cells, range) = (&self.points, slice.cell_indexes(), slice.range());
+        let from = cells.start.checked_sub(1).map_or(0, |point| points[point].entries as usize);
         let last = cells.end - 1;
-        Part { held: self, from, upto: upto.entries as usize, point: cells.start, last }
+        let upto = points.get(last).map_or(self.entries.len(), |point| point.entries as usize);
+        let begins = is_rank(&range.start, self.entries[from].rank());
+        let end = range.end.as_ref();
+        if begins && end.is_some_and(|end| is_after_rank(end, self.entries[upto - 1].rank())) {
+            return Part { held: self, from, upto, point: cells.start, last };
+        }
+        self.part(range)
     }
 
     /// The entries that are visible through `range`.
     pub(super) fn part(&self, range: &KeyRange) -> Part<'_, R> {
         let all = range.covers(&self.table.range);
         let found = if all { 0..self.entries.len() } else { within(&self.entries, range) };
-        let points = &self.table.profile;
-        let point = points.partition_point(|point| point.below.entries <= found.start as u64);
-        let last = points.partition_point(|point| point.below.entries < found.end as u64);
+        let points = &self.points;
+        let point = points.partition_point(|point| point.entries <= found.start as u64);
+        let last = points.partition_point(|point| point.entries < found.end as u64);
         Part { held: self, from: found.start, upto: found.end, point, last: last.max(point) }
     }
 }
@@ -95,8 +106,8 @@ impl<'a, R: Record> Part<'a, R> {
 
     /// Where the block ends that begins at `from`.
     pub(super) fn block_end(&self) -> usize {
-        let point = self.held.table.profile.get(self.point);
-        point.map_or(self.upto, |point| self.upto.min(point.below.entries as usize))
+        let point = self.held.points.get(self.point);
+        point.map_or(self.upto, |point| self.upto.min(point.entries as usize))
     }
 
     /// Whether the part begins where a cell of the table does, and ends with the last key that
@@ -126,8 +137,8 @@ impl<'a, R: Record> Part<'a, R> {
         if self.last == self.point {
             return self;
         }
-        let before = &self.held.table.profile[self.last - 1];
-        Part { from: before.below.entries as usize, point: self.last, ..self }
+        let before = self.held.points[self.last - 1];
+        Part { from: before.entries as usize, point: self.last, ..self }
     }
 
     /// The part with `next`, which is the one behind it in its table.
@@ -147,12 +158,9 @@ impl<'a, R: Record> Part<'a, R> {
 
     /// What all of it comes to.
     pub(super) fn size(&self) -> Size {
-        let table = &*self.held.table;
-        let from = match self.point.checked_sub(1) {
-            Some(point) => table.profile[point].below,
-            None => Size::default(),
-        };
-        let upto = table.profile.get(self.last).map_or(table.size, |point| point.below);
+        let points = &self.held.points;
+        let from = self.point.checked_sub(1).map_or(Size::default(), |point| points[point]);
+        let upto = points.get(self.last).copied().unwrap_or_else(|| self.held.table.size);
         if from.entries == self.from as u64 && upto.entries == self.upto as u64 {
             return upto - from;
         }
@@ -161,7 +169,7 @@ impl<'a, R: Record> Part<'a, R> {
         }
         let first = self.first_block();
         let last = self.last_block();
-        let between = table.profile[self.last - 1].below - table.profile[self.point].below;
+        let between = points[self.last - 1] - points[self.point];
         first.size() + between + last.size()
     }
 
@@ -272,6 +280,10 @@ impl<R: Record> Builder<R> {
         self.blocks += 1;
         self.block_start = self.bytes;
         if self.layout.by_block && self.size.entries > 0 {
+            if self.points.is_empty() {
+                // About as many as the first block says.
+                self.points.reserve(self.entries.capacity() / self.size.entries as usize + 1);
+            }
             self.points.push(self.size);
         }
     }
@@ -337,7 +349,7 @@ impl<R: Record> Builder<R> {
         if let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) {
             table.range = range_of(*first, *last);
         }
-        Held { table: Arc::new(table), entries: self.entries }
+        Held { table: Arc::new(table), entries: self.entries, points: self.points }
     }
 
     fn profile(&self) -> Profile {
