@@ -9,6 +9,7 @@ use crate::profile::ProfilePoint;
 use crate::range::{KeyRange, cmp_ends};
 use crate::run::{Run, RunId};
 use crate::slice::{Slice, TableId};
+use crate::slices::Slices;
 use crate::tree::{LEVELS_MAX, LevelId, Tree};
 use crate::view::TreeView;
 use std::fmt;
@@ -114,7 +115,7 @@ pub fn check_tree(tree: &Tree) -> Result<(), TreeError> {
 }
 
 /// Checks what a run can be made of.
-pub(crate) fn check_slices(run: RunId, slices: &[Slice]) -> Result<(), TreeError> {
+pub(crate) fn check_slices(run: RunId, slices: Slices<'_>) -> Result<(), TreeError> {
     if slices.is_empty() {
         return Err(TreeError::EmptyRun { run });
     }
@@ -127,11 +128,11 @@ pub(crate) fn check_slices(run: RunId, slices: &[Slice]) -> Result<(), TreeError
             return Err(TreeError::BadProfile { table: table.id });
         }
     }
-    let ordered = |pair: &[Slice]| {
-        let [left, right] = [pair[0].range(), pair[1].range()];
+    let ordered = |(left, right): (&Slice, &Slice)| {
+        let [left, right] = [left.range(), right.range()];
         left.lies_below(&right.start) && cmp_ends(&left.end, &right.end).is_lt()
     };
-    match slices.windows(2).position(|pair| !ordered(pair)) {
+    match slices.iter().zip(slices.iter().skip(1)).position(|pair| !ordered(pair)) {
         Some(left) => Err(TreeError::Disorder { run, slice: left + 1 }),
         None => Ok(()),
     }

@@ -384,7 +384,7 @@ fn fits(tree: &Tree, edit: &TreeEdit) -> Result<(), EditError> {
         return Err(EditError::TooDeep { level });
     }
     for (index, addition) in edit.add.iter().enumerate() {
-        check_slices(addition.run, &addition.slices).map_err(EditError::BadRun)?;
+        check_slices(addition.run, (&addition.slices[..]).into()).map_err(EditError::BadRun)?;
         let mut earlier = edit.add[..index].iter().filter(|other| other.run == addition.run);
         match addition.place {
             AddPlace::Into => {

@@ -3,6 +3,7 @@
 use crate::key::{Key, key_after};
 use crate::range::{KeyRange, cmp_ends};
 use crate::slice::{Cell, Size, Slice};
+use crate::slices::{SliceList, Slices};
 use std::fmt;
 use std::ops::Range;
 
@@ -28,16 +29,23 @@ impl fmt::Display for KnotId {
 }
 
 /// A sorted run: disjoint slices in key order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Run {
     id: RunId,
     knot: Option<KnotId>,
-    slices: Vec<Slice>,
+    slices: SliceList,
     size: Size,
     cells: u64,
-    /// Cells up to the end of each slice; empty where each slice is one cell, or is the only one.
-    cells_upto: Vec<usize>,
 }
+
+impl PartialEq for Run {
+    fn eq(&self, other: &Run) -> bool {
+        (self.id, self.knot, self.size) == (other.id, other.knot, other.size)
+            && self.slices().iter().eq(other.slices())
+    }
+}
+
+impl Eq for Run {}
 
 impl Run {
     /// A run of `slices`, which the caller gives in key order and disjoint
@@ -45,67 +53,14 @@ impl Run {
     pub fn new(id: RunId, slices: Vec<Slice>) -> Run {
         let size = slices.iter().map(Slice::size).sum();
         let cells = slices.iter().map(Slice::cell_count).sum();
-        let mut run = Run { id, knot: None, slices, size, cells, cells_upto: Vec::new() };
-        run.count_cells();
-        run
-    }
-
-    /// Counts cells anew.
-    fn count_cells(&mut self) {
-        self.cells_upto.clear();
-        if self.has_counts() {
-            let mut sum = 0;
-            self.cells_upto.extend(self.slices.iter().map(|slice| {
-                sum += slice.cell_count() as usize;
-                sum
-            }));
-        }
+        Run { id, knot: None, slices: SliceList::new(slices), size, cells }
     }
 
     /// Whether all that is kept about the slices is so.
     pub(crate) fn adds_up(&self) -> bool {
-        let size: Size = self.slices.iter().map(Slice::size).sum();
-        let cells: u64 = self.slices.iter().map(Slice::cell_count).sum();
-        let mut sum = 0;
-        let counts = self.slices.iter().map(|slice| {
-            sum += slice.cell_count() as usize;
-            sum
-        });
-        let counted = match self.has_counts() {
-            true => counts.eq(self.cells_upto.iter().copied()),
-            false => self.cells_upto.is_empty(),
-        };
-        size == self.size && cells == self.cells && counted
-    }
-
-    /// Whether cells are counted slice by slice.
-    fn has_counts(&self) -> bool {
-        self.slices.len() > 1 && self.cells != self.slices.len() as u64
-    }
-
-    /// Puts `slices` in the place of those with these indexes; sizes are for the caller to bring
-    /// up to date before.
-    fn splice(&mut self, indexes: Range<usize>, slices: impl IntoIterator<Item = Slice>) {
-        let counted = self.cells_upto.len() == self.slices.len() && self.slices.len() > 1;
-        let (from, before) = (indexes.start, self.slices.len());
-        let gone = indexes.len();
-        self.slices.splice(indexes.clone(), slices);
-        if !counted || !self.has_counts() {
-            return self.count_cells();
-        }
-        let new = from..self.slices.len() + gone - before + from;
-        let mut sum = from.checked_sub(1).map_or(0, |last| self.cells_upto[last]);
-        let old = indexes.end.checked_sub(1).map_or(0, |last| self.cells_upto[last]);
-        let counts = self.slices[new.clone()].iter().map(|slice| {
-            sum += slice.cell_count() as usize;
-            sum
-        });
-        let counts: Vec<usize> = counts.collect();
-        self.cells_upto.splice(indexes, counts);
-        // What it was at the end of the last of them before is `sum` now.
-        for upto in &mut self.cells_upto[new.end..] {
-            *upto = *upto + sum - old;
-        }
+        let size: Size = self.slices().iter().map(Slice::size).sum();
+        let cells: u64 = self.slices().iter().map(Slice::cell_count).sum();
+        size == self.size && cells == self.cells && self.slices.adds_up()
     }
 
     /// The same run as a member of `knot`.
@@ -126,8 +81,9 @@ impl Run {
     }
 
     /// All slices, in key order.
-    pub fn slices(&self) -> &[Slice] {
-        &self.slices
+    #[inline]
+    pub fn slices(&self) -> Slices<'_> {
+        self.slices.view()
     }
 
     /// What all slices hold together.
@@ -143,27 +99,17 @@ impl Run {
 
     /// How many cells lie in the slices before the one with this index.
     pub fn cells_before(&self, slice: usize) -> usize {
-        match self.cells_upto.is_empty() {
-            true => slice,
-            false => slice.checked_sub(1).map_or(0, |last| self.cells_upto[last]),
-        }
+        self.slices.cells_before(slice)
     }
 
     /// The index of the slice that a cell is in, and the index of the cell there.
     pub fn slice_of_cell(&self, cell: usize) -> (usize, usize) {
-        if self.slices.len() == 1 {
-            return (0, cell);
-        }
-        let slice = match self.cells_upto.is_empty() {
-            true => cell,
-            false => self.cells_upto.partition_point(|upto| *upto <= cell),
-        };
-        (slice, cell - self.cells_before(slice))
+        self.slices.slice_of_cell(cell)
     }
 
     /// The cells of all slices, in key order.
     pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
-        self.slices.iter().flat_map(Slice::cells)
+        self.slices().iter().flat_map(Slice::cells)
     }
 
     /// Logical bytes of all slices.
@@ -173,7 +119,7 @@ impl Run {
 
     /// The least range that covers all slices; empty for a run without slices.
     pub fn hull(&self) -> KeyRange {
-        match (self.slices.first(), self.slices.last()) {
+        match (self.slices().first(), self.slices().last()) {
             (Some(first), Some(last)) => {
                 KeyRange { start: first.range().start.clone(), end: last.range().end.clone() }
             }
@@ -183,7 +129,7 @@ impl Run {
 
     /// Whether every key of the run lies within `range`.
     pub fn lies_within(&self, range: &KeyRange) -> bool {
-        let (Some(first), Some(last)) = (self.slices.first(), self.slices.last()) else {
+        let (Some(first), Some(last)) = (self.slices().first(), self.slices().last()) else {
             return true;
         };
         range.is_all()
@@ -192,22 +138,23 @@ impl Run {
     }
 
     /// The slices that share a key with `range`, found by binary search.
-    pub fn overlapping(&self, range: &KeyRange) -> &[Slice] {
-        &self.slices[self.overlap(range)]
+    pub fn overlapping(&self, range: &KeyRange) -> Slices<'_> {
+        self.slices().range(self.overlap(range))
     }
 
     /// The indexes of the slices that share a key with `range`.
     fn overlap(&self, range: &KeyRange) -> Range<usize> {
+        let slices = self.slices();
         if range.is_all() {
-            return 0..self.slices.len();
+            return 0..slices.len();
         }
         if range.is_empty() {
             return 0..0;
         }
-        let from = self.slices.partition_point(|slice| slice.range().lies_below(&range.start));
+        let from = slices.partition_point(|slice| slice.range().lies_below(&range.start));
         let upto = match &range.end {
-            Some(end) => self.slices.partition_point(|slice| slice.range().start < *end),
-            None => self.slices.len(),
+            Some(end) => slices.partition_point(|slice| slice.range().start < *end),
+            None => slices.len(),
         };
         from..upto.max(from)
     }
@@ -253,15 +200,20 @@ impl Run {
         if overlap.is_empty() {
             return self.insert(slices);
         }
-        let left = self.slices[from].range().without(range)[0].clone();
-        let right = self.slices[upto - 1].range().without(range)[1].clone();
-        let edges = [self.slices[from].clip(&left), self.slices[upto - 1].clip(&right)];
-        let gone: Size = self.slices[from..upto].iter().map(Slice::size).sum();
+        let taken = self.slices().range(from..upto);
+        let left = taken[0].range().without(range)[0].clone();
+        let right = taken[taken.len() - 1].range().without(range)[1].clone();
+        let edges = [taken[0].clip(&left), taken[taken.len() - 1].clip(&right)];
+        let gone: Size = taken.iter().map(Slice::size).sum();
         let kept: Size = edges.iter().flatten().chain(&slices).map(Slice::size).sum();
-        self.cells -= self.slices[from..upto].iter().map(Slice::cell_count).sum::<u64>();
-        self.cells += edges.iter().flatten().chain(&slices).map(Slice::cell_count).sum::<u64>();
+        let cells = |slices: &mut dyn Iterator<Item = &Slice>| -> u64 {
+            slices.map(Slice::cell_count).sum()
+        };
+        self.cells -= cells(&mut taken.iter());
+        self.cells += cells(&mut edges.iter().flatten().chain(&slices));
         let [left, right] = edges;
-        self.splice(from..upto, left.into_iter().chain(slices).chain(right));
+        let slices = left.into_iter().chain(slices).chain(right);
+        self.slices.splice(from..upto, slices, self.cells);
         self.size -= gone;
         self.size += kept;
     }
@@ -269,15 +221,15 @@ impl Run {
     /// Puts `slices`, in key order, into the gap of the run where they belong.
     pub(crate) fn insert(&mut self, slices: Vec<Slice>) {
         let Some(first) = slices.first() else { return };
-        if self.slices.is_empty() {
+        if self.slices().is_empty() {
             *self = Run::new(self.id, slices).in_knot(self.knot);
             return;
         }
         let start = &first.range().start;
-        let at = self.slices.partition_point(|s| s.range().start < *start);
+        let at = self.slices().partition_point(|s| s.range().start < *start);
         self.size += slices.iter().map(Slice::size).sum::<Size>();
         self.cells += slices.iter().map(Slice::cell_count).sum::<u64>();
-        self.splice(at..at, slices);
+        self.slices.splice(at..at, slices, self.cells);
     }
 }
 

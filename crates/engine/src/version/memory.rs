@@ -20,7 +20,7 @@ pub(crate) struct MemoryRun {
 impl MemoryRun {
     /// `run`, whose entries `sealed` holds.
     pub(crate) fn new(run: &Arc<Run>, sealed: Sealed) -> MemoryRun {
-        let whole = matches!(run.slices(), [slice] if slice.is_whole());
+        let whole = run.slices().len() == 1 && run.slices()[0].is_whole();
         MemoryRun { run: Arc::clone(run), sealed, whole }
     }
 

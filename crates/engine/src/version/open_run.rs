@@ -5,7 +5,7 @@
 //! a plan share the chunks that it did not touch.
 
 use super::{TableHandle, filled};
-use lsmith_tree::{Key, KeyRange, Run, Slice, TableId};
+use lsmith_tree::{Key, KeyRange, Run, Slice, Slices, TableId};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(crate) struct OpenSlice {
 
 impl Chunk {
     /// A chunk of `slices`, at least one.
-    fn new(slices: &[Slice], find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Chunk {
+    fn new(slices: Slices<'_>, find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Chunk {
         let open = |slice: &Slice| OpenSlice {
             range: filled(slice.table(), slice.range().clone()),
             cut: !slice.is_whole(),
@@ -64,11 +64,13 @@ impl Chunk {
         }
     }
 
-    fn all(slices: &[Slice], find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Vec<Arc<Chunk>> {
+    fn all(slices: Slices<'_>, find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Vec<Arc<Chunk>> {
         // Chunks of equal size, so that none is small.
         let count = slices.len().div_ceil(CHUNK_MAX).max(1);
         let size = slices.len().div_ceil(count).max(1);
-        slices.chunks(size).map(|slices| Arc::new(Chunk::new(slices, find))).collect()
+        let starts = (0..slices.len()).step_by(size);
+        let chunk = |from| slices.range(from..slices.len().min(from + size));
+        starts.map(|from| Arc::new(Chunk::new(chunk(from), find))).collect()
     }
 
     fn is_small(&self) -> bool {
@@ -103,7 +105,7 @@ impl OpenRun {
         let count = |chunks: &[Arc<Chunk>]| chunks.iter().map(|chunk| chunk.slices).sum::<usize>();
         let (below, above) = (count(&old[..from]), count(&old[upto..]));
         let slices = run.slices();
-        let middle = Chunk::all(&slices[below..slices.len() - above], &find);
+        let middle = Chunk::all(slices.range(below..slices.len() - above), &find);
         let sides = (old[..from].iter(), old[upto..].iter());
         OpenRun::of(run, sides.0.cloned().chain(middle).chain(sides.1.cloned()).collect())
     }

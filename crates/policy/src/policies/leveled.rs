@@ -10,7 +10,7 @@ use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
     Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, ReservationState,
-    Run, TreeView,
+    Run, Slices, TreeView,
 };
 use pick::{Candidate, Choice};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl Leveled {
     fn plan(&self, view: &TreeView, descent: &Descent<'_>, piece: &KeyRange) -> MergePlan {
         let mut inputs = Vec::with_capacity(2);
         inputs.push(Input { run: descent.source.id(), range: piece.clone() });
-        let overlap = descent.target.map_or(&[][..], |run| run.overlapping(piece));
+        let overlap = descent.target.map_or(Slices::default(), |run| run.overlapping(piece));
         let place = match descent.target {
             Some(target) => Place::Into(target.id()),
             None => Place::NewRun(descent.to),

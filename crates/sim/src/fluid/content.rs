@@ -60,8 +60,8 @@ impl FluidContent {
         self.hold_all(id, merged)
     }
 
-    pub(super) fn segments(&self, slices: &[Slice]) -> Vec<Segment> {
-        slices.iter().flat_map(|slice| self.tables[&slice.table().id].within(slice)).collect()
+    pub(super) fn segments<'a>(&self, slices: impl IntoIterator<Item = &'a Slice>) -> Vec<Segment> {
+        slices.into_iter().flat_map(|slice| self.tables[&slice.table().id].within(slice)).collect()
     }
 
     fn hold_all(&mut self, id: TableId, segments: Vec<Segment>) -> Slice {

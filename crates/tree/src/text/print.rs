@@ -118,9 +118,9 @@ fn table_details(f: &mut Formatter<'_>, table: &Table) -> Result {
     if table.profile.is_empty() { Ok(()) } else { f.write_str("}") }
 }
 
-fn slices(f: &mut Formatter<'_>, slices: &[Slice]) -> Result {
+fn slices<'a>(f: &mut Formatter<'_>, slices: impl IntoIterator<Item = &'a Slice>) -> Result {
     f.write_str("[")?;
-    for (index, slice) in slices.iter().enumerate() {
+    for (index, slice) in slices.into_iter().enumerate() {
         if index > 0 {
             f.write_str(", ")?;
         }

@@ -3,7 +3,7 @@
 use lsmith_policy::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::{Params, Spec, SpecError, parse_bytes};
 use lsmith_tree::text::{display_key, parse_key};
-use lsmith_tree::{Input, KeyRange, LevelId, MergePlan, Mode, Place, Reason, Run, TreeView};
+use lsmith_tree::{Input, KeyRange, LevelId, MergePlan, Mode, Place, Reason, Run, Slices, TreeView};
 use std::sync::Arc;
 
 /// Level 0 goes down as a whole when it has `l0` runs, together with all of level 1. Of every other
@@ -112,7 +112,7 @@ impl LevelDb {
         let end = piece.end.clone().unwrap_or_default();
         let mut inputs = vec![Input { run: run.id(), range: piece.clone() }];
         let below = view.tree.runs_at(LevelId::Disk(level + 1)).first();
-        let overlap = below.map_or(&[][..], |below| below.overlapping(&piece));
+        let overlap = below.map_or(Slices::default(), |below| below.overlapping(&piece));
         if let (Some(below), Some(first), Some(last)) = (below, overlap.first(), overlap.last()) {
             let range = first.range().hull(last.range()).hull(&piece);
             inputs.push(Input { run: below.id(), range });

@@ -1,7 +1,7 @@
 //! Which piece of a run goes down.
 
 use lsmith_spec::{Params, SpecError};
-use lsmith_tree::{Key, KeyRange, Run, Slice};
+use lsmith_tree::{Key, KeyRange, Run, Slice, Slices};
 use std::sync::Arc;
 
 /// Which piece of an overfull level goes down. Ties go to the first in key order.
@@ -86,7 +86,7 @@ impl Pick {
 
     /// A piece of each slice with its rank, in key order.
     fn with_ranks(self, choice: &Choice<'_>) -> impl Iterator<Item = (f64, Candidate)> {
-        let mut below = choice.target.map_or(&[][..], |run| run.slices());
+        let mut below = choice.target.map_or(Slices::default(), |run| run.slices());
         choice.source.slices().iter().map(move |slice| {
             let candidate = choice.first_piece(slice, &mut below);
             (self.rank(choice, slice, &candidate), candidate)
@@ -122,13 +122,10 @@ impl Choice<'_> {
 
     /// The first piece of `slice`. The slices of the target that end below it are cut off `below`:
     /// slices are asked for in key order, so that all of them take one pass over the target.
-    fn first_piece(&self, slice: &Slice, below: &mut &[Slice]) -> Candidate {
+    fn first_piece(&self, slice: &Slice, below: &mut Slices<'_>) -> Candidate {
         let piece = slice.first_piece(self.piece_bytes);
-        while let Some((first, rest)) = below.split_first()
-            && first.range().lies_below(&piece.start)
-        {
-            *below = rest;
-        }
+        let passed = below.iter().take_while(|slice| slice.range().lies_below(&piece.start));
+        *below = below.range(passed.count()..below.len());
         let is_reached = |slice: &&Slice| !piece.lies_below(&slice.range().start);
         Candidate {
             overlap_bytes: below.iter().take_while(is_reached).map(|s| s.size().bytes).sum(),

@@ -3,7 +3,7 @@
 //! A level can have a million blocks, and the policy is asked on the path of every flush. So blocks
 //! are not listed but found by index or by key, and the best window is sought by branch and bound.
 
-use lsmith_tree::{Key, KeyRange, Run, Slice};
+use lsmith_tree::{Key, KeyRange, Run, Slices};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -199,7 +199,7 @@ fn pack<'a>(runs: &[&'a Arc<Run>], block_bytes: u64) -> Vec<&'a Key> {
 /// The cells of a run, by index.
 struct Cells<'a> {
     run: &'a Run,
-    slices: &'a [Slice],
+    slices: Slices<'a>,
     len: usize,
 }
 
@@ -210,7 +210,7 @@ impl<'a> Cells<'a> {
 
     fn start(&self, index: usize) -> &'a Key {
         let (slice, cell) = self.run.slice_of_cell(index);
-        self.slices[slice].cell_start_at(cell)
+        self.slices.at(slice).cell_start_at(cell)
     }
 
     /// A border below all cells, and one above.
