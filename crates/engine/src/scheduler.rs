@@ -188,7 +188,7 @@ impl Shared {
         add(&self.counts.planning_nanos, thread_cpu_nanos() - start);
         match proposed {
             Some(plan) => match check_plan(&core.view, &plan) {
-                Ok(()) => Some(plan),
+                Ok(_) => Some(plan),
                 Err(error) => {
                     add(&self.counts.plans_refused, 1);
                     let policy = core.policy.spec();

@@ -162,10 +162,11 @@ impl<C: Content> Drive<C> {
     pub fn settle(&mut self, observe: &mut Observer<'_>) -> Result<(), SimError> {
         for _ in 0..PLANS_MAX {
             if let Some(mut plan) = self.policy.next_merge(&self.view) {
-                check_plan(&self.view, &plan).map_err(|rule| self.illegal(&plan, rule))?;
-                self.carry_out(&mut plan, observe)?;
+                let level = check_plan(&self.view, &plan);
+                let level = level.map_err(|rule| self.illegal(&plan, rule))?;
+                self.carry_out(&mut plan, level, observe)?;
             } else if let Some(mut flush) = self.flush_left() {
-                self.carry_out(&mut flush, observe)?;
+                self.carry_out(&mut flush, 0, observe)?;
             } else {
                 self.content.rest(&self.view.tree);
                 observe(Event::Rest { tree: &self.view.tree });
@@ -178,6 +179,7 @@ impl<C: Content> Drive<C> {
     fn carry_out(
         &mut self,
         plan: &mut MergePlan,
+        level: usize,
         observe: &mut Observer<'_>,
     ) -> Result<(), SimError> {
         if C::MOVES_ARE_MERGES {
@@ -186,7 +188,7 @@ impl<C: Content> Drive<C> {
         let tree = &self.view.tree;
         self.outcome.clear();
         self.content.carry_out(tree, plan, &mut self.outcome)?;
-        let made = self.edit.set_to_plan(tree, plan, &mut self.outcome);
+        let made = self.edit.set_to_plan(tree, plan, level, &mut self.outcome);
         made.map_err(|rule| self.illegal(plan, rule))?;
         observe(Event::Merge { tree, plan, edit: &self.edit });
         self.edit.apply_to(&mut self.view.tree)?;

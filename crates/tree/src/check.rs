@@ -9,7 +9,6 @@ use crate::profile::ProfilePoint;
 use crate::range::{KeyRange, cmp_ends};
 use crate::run::{Run, RunId};
 use crate::slice::{Slice, TableId};
-use crate::slices::Slices;
 use crate::tree::{LEVELS_MAX, LevelId, Tree};
 use crate::view::TreeView;
 use std::fmt;
@@ -115,11 +114,15 @@ pub fn check_tree(tree: &Tree) -> Result<(), TreeError> {
 }
 
 /// Checks what a run can be made of.
-pub(crate) fn check_slices(run: RunId, slices: Slices<'_>) -> Result<(), TreeError> {
-    if slices.is_empty() {
-        return Err(TreeError::EmptyRun { run });
-    }
-    for (index, slice) in slices.iter().enumerate() {
+pub(crate) fn check_slices<'a>(
+    run: RunId,
+    slices: impl IntoIterator<Item = &'a Slice>,
+) -> Result<(), TreeError> {
+    let ordered = |left: &KeyRange, right: &KeyRange| {
+        left.lies_below(&right.start) && cmp_ends(&left.end, &right.end).is_lt()
+    };
+    let mut before: Option<&Slice> = None;
+    for (index, slice) in slices.into_iter().enumerate() {
         let table = slice.table();
         if slice.range().is_empty() || !table.range.covers(slice.range()) {
             return Err(TreeError::BadSlice { run, slice: index });
@@ -127,15 +130,12 @@ pub(crate) fn check_slices(run: RunId, slices: Slices<'_>) -> Result<(), TreeErr
         if !has_order(slice) {
             return Err(TreeError::BadProfile { table: table.id });
         }
+        if before.is_some_and(|before| !ordered(before.range(), slice.range())) {
+            return Err(TreeError::Disorder { run, slice: index });
+        }
+        before = Some(slice);
     }
-    let ordered = |(left, right): (&Slice, &Slice)| {
-        let [left, right] = [left.range(), right.range()];
-        left.lies_below(&right.start) && cmp_ends(&left.end, &right.end).is_lt()
-    };
-    match slices.iter().zip(slices.iter().skip(1)).position(|pair| !ordered(pair)) {
-        Some(left) => Err(TreeError::Disorder { run, slice: left + 1 }),
-        None => Ok(()),
-    }
+    before.map(drop).ok_or(TreeError::EmptyRun { run })
 }
 
 /// Whether the profile of a table is in order as far as the slice shows it, with a point more on
@@ -282,11 +282,12 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 /// Judges a plan: `Ok` means that carrying it out cannot change what any reader sees, nor meet a
-/// plan that is reserved. Asked when a plan is made and again when it commits.
+/// plan that is reserved. Asked when a plan is made and again when it commits. What is told is the
+/// level on storage that the output goes to.
 ///
 /// # Errors
 /// The first rule that the plan breaks.
-pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<(), PlanError> {
+pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<usize, PlanError> {
     let extent = Extent::new(&view.tree, plan)?;
     check_inputs(&extent)?;
     let level = extent.place_level()?;
@@ -302,7 +303,8 @@ pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<(), PlanError> {
     if plan.mode == Mode::Move {
         check_move(&extent)?;
     }
-    check_reservations(view, &extent)
+    check_reservations(view, &extent)?;
+    Ok(level)
 }
 
 impl TreeView {

@@ -9,7 +9,7 @@ use crate::plan::{Input, MergePlan, Mode, Place};
 use crate::range::KeyRange;
 use crate::run::{KnotId, Run, RunId};
 use crate::slice::{Size, Slice};
-use crate::tree::{LEVELS_MAX, LevelId, Tree};
+use crate::tree::{LEVELS_MAX, Tree};
 use std::fmt;
 
 /// What came out of a plan: the answer of an interpreter.
@@ -141,19 +141,22 @@ impl TreeEdit {
         mut outcome: Outcome,
     ) -> Result<TreeEdit, PlanError> {
         let mut edit = TreeEdit::default();
-        edit.set_to_plan(tree, plan, &mut outcome)?;
+        let level = Extent::new(tree, plan)?.place_level()?;
+        edit.set_to_plan(tree, plan, level, &mut outcome)?;
         Ok(edit)
     }
 
     /// Makes this edit, whatever it was, the one [`of_plan`](TreeEdit::of_plan), with the slices
-    /// of `outcome`, which is of no more use then: the lists of both keep their room.
+    /// of `outcome`, which is of no more use then: the lists of both keep their room. The plan has
+    /// been [checked](crate::check_plan), and its output goes to `level`.
     ///
     /// # Errors
-    /// As [`of_plan`](TreeEdit::of_plan).
+    /// As [`of_plan`](TreeEdit::of_plan), but for runs that are not there.
     pub fn set_to_plan(
         &mut self,
         tree: &Tree,
         plan: &MergePlan,
+        level: usize,
         outcome: &mut Outcome,
     ) -> Result<(), PlanError> {
         self.clear();
@@ -163,16 +166,15 @@ impl TreeEdit {
         if plan.mode == Mode::Merge && entries_in != entries_out {
             return Err(PlanError::NotConserved { entries_in, entries_out });
         }
-        let extent = Extent::new(tree, plan)?;
-        let level = extent.place_level()?;
         self.remove.extend_from_slice(&plan.inputs);
         self.counters.push((level, count(plan, outcome)));
         self.dropped_below = outcome.dropped_below;
         self.memo.extend_from_slice(&plan.memo);
-        for (input, spot) in plan.inputs.iter().zip(&extent.inputs) {
-            if spot.level() == LevelId::Memory {
-                self.flushes += u64::from(spot.run.lies_within(&input.range));
-                self.flushed += spot.run.size_within(&input.range);
+        let memory = tree.memory.runs();
+        for input in plan.inputs.iter().take_while(|_| !memory.is_empty()) {
+            if let Some(run) = memory.iter().find(|run| run.id() == input.run) {
+                self.flushes += u64::from(run.lies_within(&input.range));
+                self.flushed += run.size_within(&input.range);
             }
         }
         if !outcome.slices.is_empty() {
@@ -384,7 +386,7 @@ fn fits(tree: &Tree, edit: &TreeEdit) -> Result<(), EditError> {
         return Err(EditError::TooDeep { level });
     }
     for (index, addition) in edit.add.iter().enumerate() {
-        check_slices(addition.run, (&addition.slices[..]).into()).map_err(EditError::BadRun)?;
+        check_slices(addition.run, &addition.slices).map_err(EditError::BadRun)?;
         let mut earlier = edit.add[..index].iter().filter(|other| other.run == addition.run);
         match addition.place {
             AddPlace::Into => {

@@ -53,7 +53,7 @@ impl Run {
     pub fn new(id: RunId, slices: Vec<Slice>) -> Run {
         let size = slices.iter().map(Slice::size).sum();
         let cells = slices.iter().map(Slice::cell_count).sum();
-        Run { id, knot: None, slices: SliceList::new(slices), size, cells }
+        Run { id, knot: None, slices: SliceList::new(slices, cells), size, cells }
     }
 
     /// Whether all that is kept about the slices is so.

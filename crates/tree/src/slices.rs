@@ -47,7 +47,13 @@ struct Upto {
 
 impl Chunk {
     fn new(slices: Vec<Slice>) -> Chunk {
-        let cells = slices.iter().map(Slice::cell_count).sum::<u64>() as usize;
+        let cells = slices.iter().map(Slice::cell_count).sum::<u64>();
+        Chunk::counted(slices, cells)
+    }
+
+    /// A chunk of `slices`, which have so many cells together.
+    fn counted(slices: Vec<Slice>, cells: u64) -> Chunk {
+        let cells = cells as usize;
         let mut chunk = Chunk { slices, cells, cells_upto: Vec::new() };
         chunk.count_cells();
         chunk
@@ -118,6 +124,41 @@ impl Chunks {
         (chunk, index - self.before(chunk).slices)
     }
 
+    // Kept out of the way of runs of few slices, which are asked for far more often.
+    #[inline(never)]
+    fn partition_point(
+        &self,
+        indexes: Range<usize>,
+        mut is_before: impl FnMut(&Slice) -> bool,
+    ) -> usize {
+        // First the chunk in which the border is, by the last slice of each.
+        let Range { start: from, end: upto } = indexes;
+        let ((first, _), (last, _)) = (self.locate(from), self.locate(upto));
+        let inner = &self.chunks[first..last];
+        let is_passed = |chunk: &Arc<Chunk>| chunk.slices.last().is_some_and(&mut is_before);
+        let chunk = first + inner.partition_point(is_passed);
+        let before = self.before(chunk).slices;
+        let within = from.max(before)..upto.min(self.upto[chunk].slices);
+        let slices = &self.chunks[chunk].slices[within.start - before..within.end - before];
+        within.start - from + slices.partition_point(is_before)
+    }
+
+    #[inline(never)]
+    fn iter(&self, indexes: Range<usize>) -> SlicesIter<'_> {
+        let (first, head) = self.locate(indexes.start);
+        let (last, tail) = self.locate(indexes.end);
+        let slices = |chunk: usize| &self.chunks[chunk].slices[..];
+        if first == last {
+            let front = slices(first)[head..tail].iter();
+            return SlicesIter { front, inner: [].iter(), back: [].iter() };
+        }
+        SlicesIter {
+            front: slices(first)[head..].iter(),
+            inner: self.chunks[first + 1..last].iter(),
+            back: slices(last)[..tail].iter(),
+        }
+    }
+
     fn splice(&mut self, indexes: Range<usize>, slices: Vec<Slice>) {
         let (mut from, head) = self.locate(indexes.start);
         let (last, tail) = self.locate(indexes.end);
@@ -147,10 +188,11 @@ fn cut(slices: Vec<Slice>) -> impl Iterator<Item = Arc<Chunk>> {
 }
 
 impl SliceList {
-    pub(crate) fn new(slices: Vec<Slice>) -> SliceList {
+    /// These `slices`, which have so many cells together.
+    pub(crate) fn new(slices: Vec<Slice>, cells: u64) -> SliceList {
         match slices.len() > FLAT_MAX {
             true => SliceList::Chunked(Chunks::new(slices)),
-            false => SliceList::Flat(Chunk::new(slices)),
+            false => SliceList::Flat(Chunk::counted(slices, cells)),
         }
     }
 
@@ -200,7 +242,7 @@ impl SliceList {
                 chunk.slices.splice(indexes, slices);
                 chunk.cells = cells as usize;
                 if chunk.slices.len() > FLAT_MAX {
-                    *self = SliceList::new(std::mem::take(&mut chunk.slices));
+                    *self = SliceList::new(std::mem::take(&mut chunk.slices), cells);
                 } else {
                     chunk.count_cells();
                 }
@@ -208,7 +250,7 @@ impl SliceList {
             SliceList::Chunked(chunks) => {
                 chunks.splice(indexes, slices.into_iter().collect());
                 if chunks.len() <= FLAT_MAX / 2 {
-                    *self = SliceList::new(self.view().to_vec());
+                    *self = SliceList::new(self.view().to_vec(), cells);
                 }
             }
         }
@@ -241,12 +283,6 @@ enum View<'a> {
 impl Default for Slices<'_> {
     fn default() -> Self {
         Slices(View::Flat(&[]))
-    }
-}
-
-impl<'a> From<&'a [Slice]> for Slices<'a> {
-    fn from(slices: &'a [Slice]) -> Slices<'a> {
-        Slices(View::Flat(slices))
     }
 }
 
@@ -320,21 +356,10 @@ impl<'a> Slices<'a> {
     #[inline]
     pub fn partition_point(self, mut is_before: impl FnMut(&Slice) -> bool) -> usize {
         match self.0 {
+            View::Flat([]) => 0,
+            View::Flat([slice]) => usize::from(is_before(slice)),
             View::Flat(slices) => slices.partition_point(is_before),
-            View::Chunked { chunks, from, upto } => {
-                // First the chunk in which the border is, by the last slice of each.
-                let (first, _) = chunks.locate(from);
-                let (last, _) = chunks.locate(upto);
-                let inner = &chunks.chunks[first..last];
-                let passed =
-                    inner.partition_point(|chunk| chunk.slices.last().is_some_and(&mut is_before));
-                let chunk = first + passed;
-                let before = chunks.before(chunk).slices;
-                let within = from.max(before)..upto.min(chunks.upto[chunk].slices);
-                let slices =
-                    &chunks.chunks[chunk].slices[within.start - before..within.end - before];
-                within.start - from + slices.partition_point(is_before)
-            }
+            View::Chunked { chunks, from, upto } => chunks.partition_point(from..upto, is_before),
         }
     }
 
@@ -345,19 +370,7 @@ impl<'a> Slices<'a> {
             View::Flat(slices) => {
                 SlicesIter { front: slices.iter(), inner: [].iter(), back: [].iter() }
             }
-            View::Chunked { chunks, from, upto } => {
-                let ((first, head), (last, tail)) = (chunks.locate(from), chunks.locate(upto));
-                let slices = |chunk: usize| &chunks.chunks[chunk].slices[..];
-                if first == last {
-                    let front = slices(first)[head..tail].iter();
-                    return SlicesIter { front, inner: [].iter(), back: [].iter() };
-                }
-                SlicesIter {
-                    front: slices(first)[head..].iter(),
-                    inner: chunks.chunks[first + 1..last].iter(),
-                    back: slices(last)[..tail].iter(),
-                }
-            }
+            View::Chunked { chunks, from, upto } => chunks.iter(from..upto),
         }
     }
 

@@ -42,7 +42,7 @@ fn carried_out(before: &str, plan: &str, slices: Vec<Slice>) -> Tree {
     let mut tree = tree(before);
     let plan: MergePlan = plan.parse().expect(plan);
     let view = crate::TreeView::new(tree.clone(), 1);
-    assert_eq!(crate::check_plan(&view, &plan), Ok(()));
+    assert_eq!(crate::check_plan(&view, &plan).err(), None);
     let outcome = Outcome { slices, ..Outcome::default() };
     let edit = TreeEdit::of_plan(&tree, &plan, outcome).expect("conserved");
     apply(&mut tree, &edit).expect("fits");

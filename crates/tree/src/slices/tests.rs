@@ -70,7 +70,7 @@ proptest! {
     ) {
         // Keys are far apart, so that there is room for others between them.
         let mut plain: Vec<Slice> = (0..len).map(|at| slice((at + 1) * 40_000, wide)).collect();
-        let mut list = SliceList::new(plain.clone());
+        let mut list = SliceList::new(plain.clone(), cells(&plain));
         for (at, gone, new, wide) in steps {
             let from = at.index(plain.len() + 1);
             let upto = (from + gone).min(plain.len());
@@ -89,14 +89,14 @@ proptest! {
         let (one, other) = (part.0.index(plain.len() + 1), part.1.index(plain.len() + 1));
         let part = one.min(other)..one.max(other);
         compare(list.view().range(part.clone()), &plain[part.clone()]);
-        compare(Slices::from(&plain[..]).range(part.clone()), &plain[part]);
+        compare(Slices(View::Flat(&plain)).range(part.clone()), &plain[part]);
     }
 }
 
 #[test]
 fn a_change_of_many_slices_leaves_most_chunks_shared() {
     let all: Vec<Slice> = (0..10_000).map(|at| slice(at * 10, 1)).collect();
-    let old = SliceList::new(all.clone());
+    let old = SliceList::new(all.clone(), cells(&all));
     let mut new = old.clone();
     new.splice(5000..5003, [slice(50_000, 2)], 9999);
     let (SliceList::Chunked(old), SliceList::Chunked(new)) = (old, new) else {

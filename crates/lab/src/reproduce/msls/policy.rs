@@ -3,7 +3,9 @@
 use lsmith_policy::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::{Params, Spec, SpecError, parse_bytes};
 use lsmith_tree::text::{display_key, parse_key};
-use lsmith_tree::{Input, KeyRange, LevelId, MergePlan, Mode, Place, Reason, Run, Slices, TreeView};
+use lsmith_tree::{
+    Input, KeyRange, LevelId, MergePlan, Mode, Place, Reason, Run, Slices, TreeView,
+};
 use std::sync::Arc;
 
 /// Level 0 goes down as a whole when it has `l0` runs, together with all of level 1. Of every other

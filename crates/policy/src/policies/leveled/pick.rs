@@ -124,8 +124,11 @@ impl Choice<'_> {
     /// slices are asked for in key order, so that all of them take one pass over the target.
     fn first_piece(&self, slice: &Slice, below: &mut Slices<'_>) -> Candidate {
         let piece = slice.first_piece(self.piece_bytes);
-        let passed = below.iter().take_while(|slice| slice.range().lies_below(&piece.start));
-        *below = below.range(passed.count()..below.len());
+        let is_passed = |slice: &Slice| slice.range().lies_below(&piece.start);
+        if below.first().is_some_and(is_passed) {
+            let passed = below.iter().take_while(|slice| is_passed(slice)).count();
+            *below = below.range(passed..below.len());
+        }
         let is_reached = |slice: &&Slice| !piece.lies_below(&slice.range().start);
         Candidate {
             overlap_bytes: below.iter().take_while(is_reached).map(|s| s.size().bytes).sum(),
