@@ -54,7 +54,8 @@ impl Outcome {
 /// Data blocks that a merge touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockCounts {
-    /// Read.
+    /// Read from storage: those of inputs there that were not taken over, and those beside them
+    /// that were written anew with them. Never memory's, which has none before it is written.
     pub read: u64,
     /// Written.
     pub written: u64,

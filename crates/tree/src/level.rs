@@ -21,7 +21,8 @@ pub struct Counters {
     pub bytes_in: u64,
     /// Entries of all inputs.
     pub entries_in: u64,
-    /// Blocks of all inputs that were read.
+    /// Blocks that those merges read from storage: not those that they took over, but also those
+    /// beside what they took, where they were written anew.
     pub blocks_in: u64,
     /// Bytes written to this level, by flushes and merges.
     pub bytes_written: u64,

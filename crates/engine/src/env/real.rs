@@ -90,10 +90,17 @@ impl Env for RealEnv {
 
     #[cfg(target_os = "linux")]
     fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        self.punch_all(path, &[range])
+    }
+
+    #[cfg(target_os = "linux")]
+    fn punch_all(&self, path: &Path, ranges: &[Range<u64>]) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
         let file = OpenOptions::new().write(true).open(path)?;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        Ok(fallocate(&file, flags, range.start, range.end - range.start)?)
+        let punch =
+            |range: &Range<u64>| Ok(fallocate(&file, flags, range.start, range.end - range.start)?);
+        ranges.iter().try_for_each(punch)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

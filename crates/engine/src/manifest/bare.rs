@@ -1,50 +1,166 @@
-//! What the manifest leaves out of trees: profiles.
+//! What the manifest leaves out of trees and edits.
 //!
-//! A table says in its own properties how much lies below which key. With a point for every data
-//! block that is much more than the manifest has to say about the table, so the manifest names
-//! tables, and whoever opens them puts their profiles back into the tree.
+//! * Profiles: a table says in its own properties how much lies below which key. With a point for
+//!   every data block that is much more than the manifest has to say about the table, so the
+//!   manifest names tables, and whoever opens them puts their profiles back into the tree.
+//! * What is known of a table already. Where merges keep blocks, hundreds of slices of few tables
+//!   come out of a plan. Slices of a table that was described before, by the same record or in what
+//!   an edit takes, only name it: to the text it then is a table without bounds and without bytes.
 
-use lsmith_tree::{Profile, Slice, Table, TableId, TreeEdit};
+use lsmith_tree::{KeyRange, Size, Slice, Table, TableId, Tree, TreeEdit};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// `edit` without the profiles of its tables.
-pub(super) fn bare(mut edit: TreeEdit) -> TreeEdit {
-    let mut known = FxHashMap::default();
-    let slices = edit.add.iter_mut().flat_map(|addition| &mut addition.slices);
-    for slice in slices.filter(|slice| !slice.table().profile.is_empty()) {
-        *slice = bare_slice(slice, &mut known);
+/// Tables that are known, without profiles.
+type Known = FxHashMap<TableId, Arc<Table>>;
+
+/// `edit`, which is to be applied to `tree`, as the manifest has it.
+pub(super) fn shorten(mut edit: TreeEdit, tree: &Tree) -> TreeEdit {
+    let mut known = taken(&edit, tree);
+    let mut names = Known::default();
+    for slice in edit.add.iter_mut().flat_map(|addition| &mut addition.slices) {
+        *slice = part(&short(slice.table(), &mut known, &mut names), slice.range())
+            .expect("the table has the range that it had, or no bounds");
     }
     edit
 }
 
-fn bare_slice(slice: &Slice, known: &mut FxHashMap<TableId, Arc<Table>>) -> Slice {
-    let table = known.entry(slice.table().id).or_insert_with(|| {
-        let Table { id, root, ref range, size, seq_min, seq_max, profile: _ } = **slice.table();
-        let (range, profile) = (range.clone(), Profile::default());
-        Arc::new(Table { id, root, range, size, seq_min, seq_max, profile })
-    });
-    let whole = Slice::whole(Arc::clone(table));
-    whole.clip(slice.range()).expect("the table has the range that it had")
+/// What was [shortened](shorten).
+///
+/// # Errors
+/// It names a table that nothing is known of, or keys that are not in it.
+pub(super) fn restore(mut edit: TreeEdit, tree: &Tree) -> Result<TreeEdit, String> {
+    let mut known = taken(&edit, tree);
+    for slice in edit.add.iter_mut().flat_map(|addition| &mut addition.slices) {
+        *slice = restored(slice, &mut known)?;
+    }
+    Ok(edit)
+}
+
+/// All of `tree` as the manifest has it.
+pub(super) fn shorten_tree(tree: Tree) -> Tree {
+    let (mut known, mut names) = (Known::default(), Known::default());
+    tree.with_tables(|table| short(table, &mut known, &mut names))
+}
+
+/// What was [shortened](shorten_tree).
+///
+/// # Errors
+/// As [`restore`].
+pub(super) fn restore_tree(tree: Tree) -> Result<Tree, String> {
+    let mut known = Known::default();
+    let slices = tree.runs().flat_map(|(_, run)| run.slices());
+    slices.into_iter().try_for_each(|slice| restored(slice, &mut known).map(drop))?;
+    Ok(tree.with_tables(|table| Arc::clone(&known[&table.id])))
+}
+
+/// The tables of what `edit` takes.
+fn taken(edit: &TreeEdit, tree: &Tree) -> Known {
+    let mut known = Known::default();
+    for input in &edit.remove {
+        let run = tree.run(input.run).map(|(_, run)| run);
+        for slice in run.into_iter().flat_map(|run| run.overlapping(&input.range)) {
+            known.entry(slice.table().id).or_insert_with(|| Arc::clone(slice.table()));
+        }
+    }
+    known
+}
+
+/// The name of `table` where it is known, else the table without its profile, known from now on.
+fn short(table: &Arc<Table>, known: &mut Known, names: &mut Known) -> Arc<Table> {
+    let id = table.id;
+    if known.contains_key(&id) {
+        let name = || Arc::new(Table { id, range: KeyRange::ALL, ..Table::default() });
+        return Arc::clone(names.entry(id).or_insert_with(name));
+    }
+    let bare = match table.profile.is_empty() {
+        true => Arc::clone(table),
+        false => Arc::new(Table { profile: Vec::new().into(), ..Table::clone(table) }),
+    };
+    known.insert(id, Arc::clone(&bare));
+    bare
+}
+
+fn restored(slice: &Slice, known: &mut Known) -> Result<Slice, String> {
+    let table = slice.table();
+    if !is_name(table) {
+        known.insert(table.id, Arc::clone(table));
+        return Ok(slice.clone());
+    }
+    let found = known.get(&table.id).and_then(|table| part(table, slice.range()));
+    found.ok_or_else(|| format!("nothing is known of these keys of table {}", table.id))
+}
+
+fn is_name(table: &Table) -> bool {
+    table.range.is_all() && table.size == Size::default()
+}
+
+/// What `table` has within `range`, if it can have all of that.
+fn part(table: &Arc<Table>, range: &KeyRange) -> Option<Slice> {
+    if !table.range.covers(range) {
+        return None;
+    }
+    Slice::whole(Arc::clone(table)).clip(range)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const TREE: &str = "tree runs 2 tables 3\nL0 r1[t1:a..f of a..m 1MB 9e s1..5, t2:f..g 2MB, \
+                        t1:g..m of a..m 1MB 9e s1..5]";
+
+    fn edit(profile: &str, t1: &str, t3: &str) -> TreeEdit {
+        format!(
+            "edit flushes 1\ntake r1 ..\n\
+             add r2 at L1 [t1:a..b of {t1}, t3:b..c of b..z 1MB 9e s1..7{profile}, \
+             t4:d..e 2MB, t3:f..g of {t3}]"
+        )
+        .parse()
+        .unwrap()
+    }
+
     #[test]
-    fn only_profiles_are_left_out() {
-        let text = |profile: &str| {
-            format!(
-                "edit flushes 1\ntake r1 ..\n\
-                 add r2 at L1 [t3:a..c of a..z 1MB 9e s1..7{profile}, t4:d..e 2MB, \
-                 t3:f..g of a..z 1MB 9e s1..7{profile}]"
-            )
-        };
-        let with: TreeEdit = text(" {b 500kB 4e, c..f 600kB 5e}").parse().unwrap();
-        let without: TreeEdit = text("").parse().unwrap();
-        assert_ne!(with, without);
-        assert_eq!(bare(with), without);
-        assert_eq!(bare(without.clone()), without);
+    fn profiles_and_what_is_known_are_left_out_of_edits() {
+        let tree: Tree = TREE.parse().unwrap();
+        let known = "a..m 1MB 9e s1..5";
+        let full = "b..z 1MB 9e s1..7";
+        let profile = " {b 500kB 4e, c..f 600kB 5e}";
+        let with = edit(profile, known, &format!("{full}{profile}"));
+        let without = edit("", known, full);
+        let text = "edit flushes 1\ntake r1 ..\nadd r2 at L1 [t1:a..b of .. 0B, \
+                    t3:b..c of b..z 1MB 9e s1..7, t4:d..e 2MB, t3:f..g of .. 0B]\n";
+        for full in [with, without.clone()] {
+            let short = shorten(full, &tree);
+            assert_eq!(short.to_string(), text);
+            let read: TreeEdit = text.parse().unwrap();
+            assert_eq!(restore(read, &tree).unwrap(), without);
+        }
+        // What says everything is as it was.
+        assert_eq!(restore(without.clone(), &tree).unwrap(), without);
+    }
+
+    #[test]
+    fn trees_describe_each_table_once() {
+        let tree: Tree = TREE.parse().unwrap();
+        let short = shorten_tree(tree.clone()).to_string();
+        assert_eq!(short.matches("s1..5").count(), 1, "{short}");
+        assert_eq!(restore_tree(short.parse().unwrap()).unwrap(), tree);
+        assert_eq!(restore_tree(tree.clone()).unwrap(), tree);
+    }
+
+    #[test]
+    fn names_of_what_nobody_knows_are_errors() {
+        let tree: Tree = TREE.parse().unwrap();
+        let unknown = "a..m 1MB 9e s1..5";
+        let bad: TreeEdit = edit("", unknown, "b..z 1MB 9e s1..7");
+        let bad = shorten(bad, &tree);
+        assert!(restore(bad.clone(), &Tree::new()).is_err());
+        for text in ["t1:a..n of .. 0B", "t5:a..b of .. 0B"] {
+            let edit = format!("edit\ntake r1 ..\nadd r2 at L1 [{text}]").parse().unwrap();
+            assert!(restore(edit, &tree).is_err(), "{text}");
+            let tree = format!("tree runs 2 tables 9\nL0 r1[t1:a..m 1MB] r0[{text}]");
+            assert!(restore_tree(tree.parse().unwrap()).is_err(), "{tree}");
+        }
     }
 }

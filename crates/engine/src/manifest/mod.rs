@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
 use crate::stats::{Counts, add};
 use crate::wal::{LogId, LogKind, LogReader, LogWriter};
-use lsmith_tree::{SeqNo, Tree, apply, check_tree};
+use lsmith_tree::{SeqNo, Tree, check_tree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,9 +109,10 @@ impl Account {
                 self.space(space)?.compression = compression;
             }
             Record::Tree { space, flushed_seq, taken, tree } => {
+                let tree = bare::restore_tree(*tree)?;
                 check_tree(&tree).map_err(|error| error.to_string())?;
                 let state = self.space(space)?;
-                (state.tree, state.flushed_seq) = (*tree, flushed_seq);
+                (state.tree, state.flushed_seq) = (tree, flushed_seq);
                 state.taken = taken.into_iter().collect();
             }
             Record::Policy { space, policy } => self.space(space)?.policy = policy,
@@ -124,7 +125,8 @@ impl Account {
             }
             Record::Edit { space, flushed_seq, taken, edit } => {
                 let state = self.space(space)?;
-                apply(&mut state.tree, &edit).map_err(|error| error.to_string())?;
+                let mut edit = bare::restore(edit, &state.tree)?;
+                edit.apply_to(&mut state.tree).map_err(|error| error.to_string())?;
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
                 taken.iter().for_each(|mark| state.taken.add(mark));
                 state.tidy();
@@ -166,7 +168,8 @@ impl Account {
         let spaces = self.spaces.iter().flat_map(|(&id, state)| {
             let (name, policy) = (state.name.clone(), state.policy.clone());
             let memtable_bytes = state.memtable_bytes;
-            let (flushed_seq, tree) = (state.flushed_seq, Box::new(state.tree.clone()));
+            let (flushed_seq, tree) =
+                (state.flushed_seq, Box::new(bare::shorten_tree(state.tree.clone())));
             let taken = state.taken.marks().collect();
             let space = SpaceRecord { id, name, policy, memtable_bytes };
             let space = match &*state.compression {
@@ -274,8 +277,9 @@ impl Manifest {
     /// `Poisoned` after an earlier failure. After any other error, [`failed`](Manifest::failed)
     /// tells whether it is known that nothing has changed.
     pub(crate) fn write(&mut self, mut record: Record) -> Result<()> {
-        if let Record::Edit { edit, .. } = &mut record {
-            *edit = bare::bare(std::mem::take(edit));
+        if let Record::Edit { space, edit, .. } = &mut record {
+            let tree = self.account.spaces.get(space).map(|state| &state.tree);
+            *edit = bare::shorten(std::mem::take(edit), tree.unwrap_or(&Tree::new()));
         }
         if self.failed {
             return Err(Error::new(ErrorKind::Poisoned, "an earlier manifest write failed"));

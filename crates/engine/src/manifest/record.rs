@@ -7,16 +7,18 @@
 //! policy 0 leveled(ratio=10)
 //! compression 0 lz4
 //! spill 0 file 15 upto 4800 entries 977
-//! tree 0 flushed 5123
+//! short_tree 0 flushed 5123
 //! taken 5400 k..m
 //! <the text form of a tree>
-//! edit 0 flushed 6001
+//! short_edit 0 flushed 6001
 //! taken 6350 a..c
 //! <the text form of an edit>
 //! ```
 //!
 //! The lines `taken` say which parts of memory plans took by key range, and up to which number:
-//! those of a tree all that count, those of an edit what it adds.
+//! those of a tree all that count, those of an edit what it adds. Trees and edits are
+//! [shortened](super::bare). Under the names `tree` and `edit` stands what says everything, and
+//! nothing else: read, and written no more.
 
 use super::taken::Mark;
 use crate::error::{Error, ErrorKind};
@@ -99,10 +101,10 @@ impl Record {
             }
             Record::Policy { space, policy } => format!("policy {space} {policy}\n"),
             Record::Tree { space, flushed_seq, taken, tree } => {
-                format!("tree {space} flushed {flushed_seq}\n{}{tree}", taken_lines(taken))
+                format!("short_tree {space} flushed {flushed_seq}\n{}{tree}", taken_lines(taken))
             }
             Record::Edit { space, flushed_seq, taken, edit } => {
-                format!("edit {space} flushed {flushed_seq}\n{}{edit}", taken_lines(taken))
+                format!("short_edit {space} flushed {flushed_seq}\n{}{edit}", taken_lines(taken))
             }
             Record::Spill { space, spill: Spill { file, upto, entries } } => {
                 format!("spill {space} file {file} upto {upto} entries {entries}\n")
@@ -131,13 +133,13 @@ impl Record {
                 let (id, policy) = rest.split_once(' ').ok_or_else(|| bad("a policy", rest))?;
                 Ok(Record::Policy { space: number(id)?, policy: policy.to_string() })
             }
-            "tree" => {
+            "tree" | "short_tree" => {
                 let (space, flushed_seq) = flushed(rest)?;
                 let (taken, body) = take_taken(body)?;
                 let tree = body.parse().map_err(|error| Fault::Bad(format!("{error}")))?;
                 Ok(Record::Tree { space, flushed_seq, taken, tree: Box::new(tree) })
             }
-            "edit" => {
+            "edit" | "short_edit" => {
                 let (space, flushed_seq) = flushed(rest)?;
                 let (taken, body) = take_taken(body)?;
                 let edit = body.parse().map_err(|error| Fault::Bad(format!("{error}")))?;

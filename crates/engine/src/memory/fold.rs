@@ -4,13 +4,14 @@
 //! table would be. No answer changes by it, and the manifest does not learn of it: the log holds
 //! what memory holds, folded or not.
 
+use super::onto::Onto;
 use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result};
-use crate::memtable::{Folded, FoldedBuilder, Sealed};
+use crate::memtable::{Folded, FoldedBuilder, Rest, Sealed};
 use crate::merge::Fold;
 use crate::read::MergingCursor;
 use crate::shared::Shared;
-use crate::version::{Core, Held, Space, Writes};
+use crate::version::{Core, Held, MemoryRun, Space, Writes};
 use lsmith_tree::{
     AddPlace, Addition, Input, KeyRange, MergePlan, Place, Reason, RunId, Slice, Table, TreeEdit,
     apply,
@@ -72,9 +73,18 @@ impl Shared {
     pub(crate) fn run_fold(&self, job: &FoldJob) {
         let version = job.space.version.load_full();
         let runs: Vec<RunId> = job.reserved.inputs.iter().map(|input| input.run).collect();
-        let sources = runs.iter().filter_map(|run| version.memory_run(*run));
-        let sources = sources.map(|memory| memory.cursor(&KeyRange::ALL)).collect();
-        let folded = self.fold(sources, job.block_bytes);
+        let sources: Vec<_> = runs.iter().filter_map(|run| version.memory_run(*run)).collect();
+        let onto = match &sources[..] {
+            [new, old] => shareable(new, old).map(|old| (*new, old)),
+            _ => None,
+        };
+        let folded = match onto {
+            Some((new, old)) => self.fold_onto(new, old, job.block_bytes),
+            None => {
+                let cursors = sources.iter().map(|memory| memory.cursor(&KeyRange::ALL));
+                self.fold(cursors.collect(), job.block_bytes)
+            }
+        };
         let mut core = job.space.core.lock();
         core.release(&job.reserved);
         // The only error is that the store closes.
@@ -109,6 +119,43 @@ impl Shared {
         }
         Ok(builder.finish())
     }
+
+    /// The same as [`fold`](Shared::fold) of `new` over what is left of folded memory, which stays
+    /// where it is but for the keys that `new` has too.
+    fn fold_onto(
+        &self,
+        new: &MemoryRun,
+        (folded, rest): (&Arc<Folded>, Rest),
+        block_bytes: u64,
+    ) -> Result<Option<(Folded, Table)>> {
+        let snapshots = self.snapshots.newest_first();
+        let onto = Onto::new(new.cursor(&KeyRange::ALL), rest);
+        let mut fold = Fold::new(onto, snapshots, |_| false)?;
+        let number = self.files.fetch_add(1, Ordering::Relaxed);
+        let mut builder = FoldedBuilder::new(number, block_bytes);
+        builder.share(folded);
+        loop {
+            while let Some(rest) = fold.walk_mut().first_left() {
+                builder.keep(rest);
+                rest.advance();
+            }
+            if !fold.walk_mut().go_on() {
+                return Ok(builder.finish());
+            }
+            while let Some(entry) = fold.next()? {
+                builder.add(entry);
+            }
+        }
+    }
+}
+
+/// What is left of `old`, if its chunks are to be shared: it must be folded, without versions to be
+/// forgotten meanwhile, and most of what its chunks hold must be in use.
+fn shareable<'a>(new: &MemoryRun, old: &'a MemoryRun) -> Option<(&'a Arc<Folded>, Rest)> {
+    let (folded, rest) = old.folded()?;
+    let in_use = old.run().bytes() + new.run().bytes();
+    let shares = !folded.has_versions() && folded.chunk_bytes() <= 2 * in_use;
+    shares.then_some((folded, rest))
 }
 
 /// What stands in the place of runs in memory.

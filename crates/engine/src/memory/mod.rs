@@ -7,6 +7,7 @@
 //!   memory is copied to a file, which stands in for the start of the log ([`spill`]).
 
 mod fold;
+mod onto;
 mod spill;
 
 pub(crate) use fold::{FoldJob, Replacement};

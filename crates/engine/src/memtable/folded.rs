@@ -1,7 +1,8 @@
 //! Memory that has been folded into one run: sorted, compact, never changed.
 //!
 //! The entries lie one after the other in chunks; a list of places, in the store's order, says
-//! where. Building it copies every byte once, and asks for memory a chunk at a time.
+//! where. Building it copies every byte once, and asks for memory a chunk at a time; what is folded
+//! again can [stay](Rest) in the chunk that it is in.
 
 use super::Version;
 use crate::cursor::{Cursor, EntryRef};
@@ -9,8 +10,9 @@ use crate::error::Result;
 use crate::format::{EntryPlace, FactsBuilder, ProfileGrain, key_prefix};
 use bytes::Bytes;
 use lsmith_tree::blocks::fits;
-use lsmith_tree::{EntryKind, SeqNo, Table, logical_bytes};
+use lsmith_tree::{EntryKind, KeyRange, SeqNo, Table, logical_bytes};
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of a chunk, unless one entry needs more. A value that somebody holds on to keeps its
@@ -22,6 +24,8 @@ const CHUNK_BYTES: usize = 32 * 1024;
 pub(crate) struct Folded {
     places: Vec<Place>,
     chunks: Vec<Bytes>,
+    /// Whether some key has several versions.
+    has_versions: bool,
 }
 
 /// Where an entry is.
@@ -48,6 +52,11 @@ impl Folded {
     fn value(&self, place: &Place) -> &[u8] {
         let start = place.offset as usize + usize::from(place.key_bytes);
         &self.chunks[place.chunk as usize][start..start + place.value_bytes as usize]
+    }
+
+    fn entry(&self, place: &Place) -> EntryRef<'_> {
+        let (seq, kind) = (place.seq, place.kind);
+        EntryRef { key: self.key(place), seq, kind, value: self.value(place) }
     }
 
     /// The value as a handle that shares the memory of its chunk.
@@ -79,6 +88,29 @@ impl Folded {
         found.then(|| Version { seq: place.seq, kind: place.kind, value: self.shared_value(place) })
     }
 
+    /// Whether some key has several versions.
+    pub(crate) fn has_versions(&self) -> bool {
+        self.has_versions
+    }
+
+    /// Bytes of all chunks.
+    pub(crate) fn chunk_bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
+    }
+
+    /// The entries within `ranges`, which ascend.
+    pub(crate) fn rest(self: &Arc<Self>, ranges: impl IntoIterator<Item = KeyRange>) -> Rest {
+        let place = |range: KeyRange| {
+            let end = range.end.map_or(self.places.len(), |end| self.below(&end));
+            self.below(&range.start)..end
+        };
+        let stretches: Vec<Range<usize>> =
+            ranges.into_iter().map(place).filter(|stretch| !stretch.is_empty()).collect();
+        let mut stretches = stretches.into_iter();
+        let here = stretches.next().unwrap_or(0..0);
+        Rest { folded: Arc::clone(self), here, stretches }
+    }
+
     /// A cursor over all entries.
     pub(crate) fn cursor(self: &Arc<Self>) -> FoldedCursor {
         FoldedCursor { folded: Arc::clone(self), at: None }
@@ -88,6 +120,34 @@ impl Folded {
     pub(crate) fn allocated_bytes(&self) -> usize {
         let chunks = self.chunks.iter().map(|chunk| chunk.len() + size_of::<Bytes>());
         self.places.len() * size_of::<Place>() + chunks.sum::<usize>()
+    }
+}
+
+/// What is left of folded memory, entry by entry.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    folded: Arc<Folded>,
+    /// The places that follow without a gap: the next entry is the first of them.
+    here: Range<usize>,
+    stretches: std::vec::IntoIter<Range<usize>>,
+}
+
+impl Rest {
+    fn place(&self) -> Option<&Place> {
+        self.folded.places[self.here.clone()].first()
+    }
+
+    /// The next entry.
+    pub(crate) fn entry(&self) -> Option<EntryRef<'_>> {
+        self.place().map(|place| self.folded.entry(place))
+    }
+
+    /// Goes on to the entry behind.
+    pub(crate) fn advance(&mut self) {
+        self.here.start += 1;
+        if self.here.is_empty() {
+            self.here = self.stretches.next().unwrap_or(0..0);
+        }
     }
 }
 
@@ -118,19 +178,40 @@ impl FoldedBuilder {
         }
     }
 
+    /// Shares the chunks of `folded`, so that what is left of it can [stay](FoldedBuilder::keep).
+    /// Before anything is added.
+    pub(crate) fn share(&mut self, folded: &Folded) {
+        self.folded.chunks.clone_from(&folded.chunks);
+    }
+
+    /// Adds the next entry of `rest`, whose chunks are shared, where it is. It follows in the
+    /// store's order.
+    pub(crate) fn keep(&mut self, rest: &Rest) {
+        if let Some(place) = rest.place() {
+            self.note(&rest.folded.entry(place));
+            self.folded.places.push(*place);
+        }
+    }
+
     /// Adds the entry that follows in the store's order.
     pub(crate) fn add(&mut self, entry: EntryRef<'_>) {
+        self.note(&entry);
+        self.store(entry);
+    }
+
+    /// Packs the entry into blocks.
+    fn note(&mut self, entry: &EntryRef<'_>) {
         let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
         let joins = fits(self.block_bytes, self.open_bytes, entry_bytes);
         self.open_bytes = if joins { self.open_bytes + entry_bytes } else { entry_bytes };
         let new_key = entry.key != self.last_key;
         let place = EntryPlace { last_key: &self.last_key, new_key, begins_block: !joins };
-        self.facts.add(&entry, place);
+        self.facts.add(entry, place);
+        self.folded.has_versions |= !new_key;
         if new_key {
             self.last_key.clear();
             self.last_key.extend_from_slice(entry.key);
         }
-        self.store(entry);
     }
 
     fn store(&mut self, entry: EntryRef<'_>) {
@@ -160,6 +241,15 @@ impl FoldedBuilder {
         }
     }
 
+    /// Lets go of shared chunks of which nothing has stayed.
+    fn let_go_of_chunks(&mut self) {
+        let Folded { places, chunks, .. } = &mut self.folded;
+        let mut in_use = vec![false; chunks.len()];
+        places.iter().for_each(|place| in_use[place.chunk as usize] = true);
+        let unused = chunks.iter_mut().zip(in_use).filter(|(_, in_use)| !in_use);
+        unused.for_each(|(chunk, _)| *chunk = Bytes::new());
+    }
+
     /// What was added, and its table for the tree; `None` where nothing was.
     pub(crate) fn finish(mut self) -> Option<(Folded, Table)> {
         if self.folded.places.is_empty() {
@@ -167,6 +257,7 @@ impl FoldedBuilder {
         }
         self.close_chunk();
         self.folded.places.shrink_to_fit();
+        self.let_go_of_chunks();
         Some((self.folded, self.facts.finish(&self.last_key).take_tree_table()))
     }
 }
@@ -216,13 +307,7 @@ impl Cursor for FoldedCursor {
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {
-        let place = self.here()?;
-        Some(EntryRef {
-            key: self.folded.key(place),
-            seq: place.seq,
-            kind: place.kind,
-            value: self.folded.value(place),
-        })
+        self.here().map(|place| self.folded.entry(place))
     }
 
     fn value(&self) -> Bytes {

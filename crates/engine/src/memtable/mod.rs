@@ -39,5 +39,5 @@ mod tests;
 
 pub(crate) use buffer::{KeepFrom, Memtable, Version};
 pub(crate) use cursor::MemtableCursor;
-pub(crate) use folded::{Folded, FoldedBuilder};
+pub(crate) use folded::{Folded, FoldedBuilder, Rest};
 pub(crate) use sealed::Sealed;

@@ -34,7 +34,10 @@ impl Part {
     fn new(slice: &OpenSlice, range: &KeyRange) -> Option<Part> {
         let handle = Arc::clone(slice.table());
         let table = handle.table().tree_table();
-        let range = filled(table, slice.range().intersection(range));
+        let range = match range.covers(slice.range()) {
+            true => slice.range().clone(),
+            false => filled(table, slice.range().intersection(range)),
+        };
         if range.is_empty() {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::memtable::{Sealed, Version};
+use crate::memtable::{Folded, Rest, Sealed, Version};
 use crate::read::{ConcatCursor, Parts};
 use crate::version::Moment;
 use lsmith_tree::{KeyRange, Run};
@@ -27,6 +27,13 @@ impl MemoryRun {
     /// The run.
     pub(crate) fn run(&self) -> &Arc<Run> {
         &self.run
+    }
+
+    /// What is left of it, where it has been folded.
+    pub(crate) fn folded(&self) -> Option<(&Arc<Folded>, Rest)> {
+        let Sealed::Folded(folded) = &self.sealed else { return None };
+        let slices = self.run.slices().iter();
+        Some((folded, folded.rest(slices.map(|slice| slice.range().clone()))))
     }
 
     /// The version of `key` that shows at `moment`.

@@ -4,7 +4,7 @@
 //! a short stretch of keys. Slices are therefore held in chunks, and the versions before and after
 //! a plan share the chunks that it did not touch.
 
-use super::{TableHandle, filled};
+use super::{TableHandle, filled, filled_slice};
 use lsmith_tree::{Key, KeyRange, Run, Slice, Slices, TableId};
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ struct Chunk {
     hull: KeyRange,
     /// Those with keys to show.
     parts: Vec<OpenSlice>,
+    /// The table of each of these: they lie close together, because all are looked at often.
+    ids: Vec<TableId>,
 }
 
 /// A slice whose table is open.
@@ -51,16 +53,18 @@ impl Chunk {
     /// A chunk of `slices`, at least one.
     fn new(slices: Slices<'_>, find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Chunk {
         let open = |slice: &Slice| OpenSlice {
-            range: filled(slice.table(), slice.range().clone()),
+            range: filled_slice(slice),
             cut: !slice.is_whole(),
             id: slice.table().id,
             table: find(slice),
         };
         let (first, last) = (slices[0].range(), slices[slices.len() - 1].range());
+        let parts: Vec<_> = slices.iter().map(open).filter(|part| !part.range.is_empty()).collect();
         Chunk {
             slices: slices.len(),
             hull: KeyRange { start: first.start.clone(), end: last.end.clone() },
-            parts: slices.iter().map(open).filter(|part| !part.range.is_empty()).collect(),
+            ids: parts.iter().map(|part| part.id).collect(),
+            parts,
         }
     }
 
@@ -185,6 +189,19 @@ impl OpenRun {
         range: &KeyRange,
     ) -> impl DoubleEndedIterator<Item = &OpenSlice> {
         self.overlap(range).map(|index| self.part(index))
+    }
+
+    /// The slices with keys to show of the tables for which `wanted` says true, in key order.
+    pub(super) fn slices_of(
+        &self,
+        wanted: impl Fn(TableId) -> bool,
+    ) -> impl Iterator<Item = &OpenSlice> {
+        self.chunks.iter().flat_map(move |chunk| {
+            let mut places = Vec::new();
+            let found = |(_, id): &(usize, &TableId)| wanted(**id);
+            places.extend(chunk.ids.iter().enumerate().filter(found).map(|(place, _)| place));
+            places.into_iter().map(|place| &chunk.parts[place])
+        })
     }
 
     /// The slices with keys to show, in key order.

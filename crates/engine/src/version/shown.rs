@@ -12,11 +12,9 @@ impl Version {
     /// What slices show of the tables for which `wanted` says true.
     pub(crate) fn shown(&self, wanted: impl Fn(TableId) -> bool) -> Shown {
         let mut shown = Shown::default();
-        for slice in self.runs.iter().flat_map(|run| run.slices()) {
-            if wanted(slice.id()) {
-                let new = || (Arc::clone(slice.table()), Vec::new());
-                shown.entry(slice.id()).or_insert_with(new).1.push(slice.range().clone());
-            }
+        for slice in self.runs.iter().flat_map(|run| run.slices_of(&wanted)) {
+            let new = || (Arc::clone(slice.table()), Vec::new());
+            shown.entry(slice.id()).or_insert_with(new).1.push(slice.range().clone());
         }
         // Slices of one run are in order; those of several are not.
         for (_, ranges) in shown.values_mut() {

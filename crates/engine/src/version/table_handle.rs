@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Pages without use are left where they are while they are less than this part of the data blocks.
+const FEW: u64 = 16;
+
 /// An open table. Dropping the last handle of an obsolete one removes the file.
 #[derive(Debug)]
 pub(crate) struct TableHandle {
@@ -99,7 +102,8 @@ impl TableHandle {
     }
 
     /// Notes that slices show `ranges` of the table, in key order and disjoint. Whole pages without
-    /// any use that nobody has asked for before, to be given back.
+    /// any use that nobody has asked for before, to be given back; none while they are few, since
+    /// each hole costs a call of the system: neighbours of them may follow, or all of the table.
     pub(crate) fn show_only(&self, ranges: &[KeyRange]) -> Vec<Range<u64>> {
         let dead = self.table.dead_places(ranges);
         let mut space = self.space.lock();
@@ -110,6 +114,10 @@ impl TableHandle {
         };
         let pages = dead.iter().map(page).filter(|pages| !pages.is_empty());
         let new: Vec<_> = pages.flat_map(|pages| space.asked.gaps_in(pages)).collect();
+        let bytes: u64 = new.iter().map(|pages| pages.end - pages.start).sum();
+        if bytes * FEW < self.table.facts().data_bytes {
+            return Vec::new();
+        }
         new.iter().for_each(|pages| space.asked.add(pages.clone()));
         new
     }
@@ -119,12 +127,10 @@ impl TableHandle {
     /// # Errors
     /// Those of [`Env::punch`]; some of the places may have been given back.
     pub(crate) fn punch(&self, places: &[Range<u64>]) -> io::Result<()> {
-        for place in places {
-            if self.obsolete.load(Ordering::Acquire) {
-                break;
-            }
-            self.env.punch(&self.path, place.clone())?;
-            self.space.lock().punched_bytes += place.end - place.start;
+        if !self.obsolete.load(Ordering::Acquire) {
+            self.env.punch_all(&self.path, places)?;
+            let bytes: u64 = places.iter().map(|place| place.end - place.start).sum();
+            self.space.lock().punched_bytes += bytes;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::memtable::{Memtable, MemtableCursor};
 use crate::read::{ConcatCursor, MergingCursor, Parts};
 use crate::table::{CacheFill, ReadCount, ReadTally, TableCursor};
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, KeyRange, RunId, SeqNo, Table, Tree};
+use lsmith_tree::{EntryKind, KeyRange, RunId, SeqNo, Slice, Table, Tree};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -36,6 +36,24 @@ pub(crate) fn filled(table: &Table, KeyRange { mut start, mut end }: KeyRange) -
         {
             *end = after.clone();
         }
+    }
+    KeyRange { start, end }
+}
+
+/// The keys of `slice` without what its table is known not to fill at either end.
+pub(crate) fn filled_slice(slice: &Slice) -> KeyRange {
+    let KeyRange { mut start, mut end } = slice.range().clone();
+    let (profile, cells) = (&slice.table().profile, slice.cell_indexes());
+    if let Some(point) = profile.get(cells.start)
+        && point.after.as_ref().is_some_and(|after| *after <= start)
+    {
+        start = point.key.clone();
+    }
+    if let Some(end) = &mut end
+        && let Some(after) = profile.get(cells.end - 1).and_then(|point| point.after.as_ref())
+        && *after < *end
+    {
+        *end = after.clone();
     }
     KeyRange { start, end }
 }

@@ -77,15 +77,15 @@ impl Observer for Recorder {
     }
 }
 
-/// What an edit did, without what only the store knows: blocks read, what it counts for versions
-/// that were overwritten while in memory (entries read, tombstones dropped), and blocks written and
-/// kept unless they are asked for.
+/// What an edit did, without what only the store knows: what it counts for versions that were
+/// overwritten while in memory (entries read, tombstones dropped), and blocks unless they are asked
+/// for.
 fn told(edit: &TreeEdit, blocks: bool) -> String {
     let known = |counters: Counters| {
         let unknown = Counters::default();
         let Counters { entries_in, blocks_in, blocks_written, blocks_reused, .. } = unknown;
         match blocks {
-            true => Counters { blocks_in, ..counters },
+            true => counters,
             false => Counters { entries_in, blocks_in, blocks_written, blocks_reused, ..counters },
         }
     };

@@ -135,6 +135,7 @@ impl FluidContent {
             if block.kept_at.is_some() {
                 outcome.reused += size;
                 outcome.blocks.reused += 1;
+                outcome.blocks.read = outcome.blocks.read.saturating_sub(1);
             } else {
                 outcome.written += size;
                 outcome.blocks.written += 1;

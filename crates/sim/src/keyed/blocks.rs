@@ -149,6 +149,7 @@ impl<R: Record> KeyedContent<R> {
                 after.zip(hull.end).map(|(part, start)| (part, KeyRange { start, ..part.range() }));
             for (part, range) in before.into_iter().chain(after) {
                 outcome.read += part.size();
+                outcome.blocks.read += 1;
                 outcome.rewritten.push((Input { run, range }, Vec::new()));
             }
         }
@@ -156,6 +157,7 @@ impl<R: Record> KeyedContent<R> {
         let Output { new, stretches, kept, kept_blocks, room, room_taken, dropped, .. } = output;
         outcome.room_taken += room_taken;
         (outcome.reused, outcome.blocks.reused) = (kept, kept_blocks);
+        outcome.blocks.read -= kept_blocks;
         (outcome.room_added, outcome.dropped_below) = (room, dropped.below);
         let entries_in = outcome.from_memory.entries + outcome.read.entries;
         outcome.blocks.written = new.blocks();
@@ -199,6 +201,7 @@ impl<R: Record> KeyedContent<R> {
         let held = builder.finish(id);
         outcome.read += held.table.size;
         outcome.written += held.table.size;
+        outcome.blocks.read += 2;
         outcome.blocks.written += 1;
         let slices = vec![Slice::whole(Arc::clone(&held.table))];
         let range = left.range().hull(&right.range());

@@ -142,7 +142,7 @@ impl<R: Record> KeyedContent<R> {
         Ok(outcome)
     }
 
-    /// Counts what an input holds.
+    /// Counts what an input holds, as if all of its blocks were read.
     pub(super) fn count_input(&self, level: LevelId, parts: &[Part<'_, R>], outcome: &mut Outcome) {
         let size = parts.iter().map(Part::size).sum();
         match level {
