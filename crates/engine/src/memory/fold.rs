@@ -74,15 +74,11 @@ impl Shared {
         let version = job.space.version.load_full();
         let runs: Vec<RunId> = job.reserved.inputs.iter().map(|input| input.run).collect();
         let sources: Vec<_> = runs.iter().filter_map(|run| version.memory_run(*run)).collect();
-        let onto = match &sources[..] {
-            [new, old] => shareable(new, old).map(|old| (*new, old)),
-            _ => None,
-        };
-        let folded = match onto {
-            Some((new, old)) => self.fold_onto(new, old, job.block_bytes),
-            None => {
-                let cursors = sources.iter().map(|memory| memory.cursor(&KeyRange::ALL));
-                self.fold(cursors.collect(), job.block_bytes)
+        let folded = match &sources[..] {
+            [] => Ok(None),
+            [newest, older @ ..] => {
+                let (cursor, bytes) = (newest.cursor(&KeyRange::ALL), newest.run().bytes());
+                self.fold_over(Newest { cursor, bytes }, older, job.block_bytes)
             }
         };
         let mut core = job.space.core.lock();
@@ -98,8 +94,24 @@ impl Shared {
         }
     }
 
+    /// What merging `newest` and the `older` runs, newest first, comes to.
+    pub(crate) fn fold_over(
+        &self,
+        newest: Newest,
+        older: &[&Arc<MemoryRun>],
+        block_bytes: u64,
+    ) -> Result<Option<(Folded, Table)>> {
+        if let [old] = older
+            && let Some(folded) = shareable(newest.bytes, old)
+        {
+            return self.fold_onto(newest.cursor, folded, block_bytes);
+        }
+        let older = older.iter().map(|memory| memory.cursor(&KeyRange::ALL));
+        self.fold(std::iter::once(newest.cursor).chain(older).collect(), block_bytes)
+    }
+
     /// What merging `sources`, newest first, comes to.
-    pub(crate) fn fold(
+    fn fold(
         &self,
         sources: Vec<Box<dyn Cursor>>,
         block_bytes: u64,
@@ -124,12 +136,12 @@ impl Shared {
     /// where it is but for the keys that `new` has too.
     fn fold_onto(
         &self,
-        new: &MemoryRun,
+        new: Box<dyn Cursor>,
         (folded, rest): (&Arc<Folded>, Rest),
         block_bytes: u64,
     ) -> Result<Option<(Folded, Table)>> {
         let snapshots = self.snapshots.newest_first();
-        let onto = Onto::new(new.cursor(&KeyRange::ALL), rest);
+        let onto = Onto::new(new, rest);
         let mut fold = Fold::new(onto, snapshots, |_| false)?;
         let number = self.files.fetch_add(1, Ordering::Relaxed);
         let mut builder = FoldedBuilder::new(number, block_bytes);
@@ -149,11 +161,18 @@ impl Shared {
     }
 }
 
+/// The newest of what is folded.
+pub(crate) struct Newest {
+    pub(crate) cursor: Box<dyn Cursor>,
+    /// Its logical bytes.
+    pub(crate) bytes: u64,
+}
+
 /// What is left of `old`, if its chunks are to be shared: it must be folded, without versions to be
 /// forgotten meanwhile, and most of what its chunks hold must be in use.
-fn shareable<'a>(new: &MemoryRun, old: &'a MemoryRun) -> Option<(&'a Arc<Folded>, Rest)> {
+fn shareable(new_bytes: u64, old: &MemoryRun) -> Option<(&Arc<Folded>, Rest)> {
     let (folded, rest) = old.folded()?;
-    let in_use = old.run().bytes() + new.run().bytes();
+    let in_use = old.run().bytes() + new_bytes;
     let shares = !folded.has_versions() && folded.chunk_bytes() <= 2 * in_use;
     shares.then_some((folded, rest))
 }

@@ -10,5 +10,5 @@ mod fold;
 mod onto;
 mod spill;
 
-pub(crate) use fold::{FoldJob, Replacement};
+pub(crate) use fold::{FoldJob, Newest, Replacement};
 pub(crate) use spill::{SpillJob, Spilled, read_spill};

@@ -17,6 +17,9 @@ pub(super) struct Part {
     range: KeyRange,
     /// The profile points between blocks.
     points: Range<usize>,
+    /// What the table holds below the range, and up to its end.
+    below: Size,
+    upto: Size,
 }
 
 /// A block of an input.
@@ -45,7 +48,10 @@ impl Part {
         let upto = table
             .profile
             .partition_point(|point| range.end.as_ref().is_none_or(|end| point.key < *end));
-        Some(Part { handle, points: from..upto.max(from), range })
+        let points = from..upto.max(from);
+        let below = table.below(&range.start);
+        let upto = range.end.as_ref().map_or(table.size, |end| table.below(end));
+        Some(Part { handle, points, range, below, upto })
     }
 
     /// All parts of `run` within `range`, in key order.
@@ -100,15 +106,9 @@ impl Part {
 
     /// What block `index` holds.
     pub(super) fn size(&self, index: usize) -> Size {
-        let table = self.handle.table().tree_table();
-        let below = |key: &Key| table.below(key);
         let start_point = index.checked_sub(1).and_then(|before| self.end_point(before));
-        let start = start_point.map_or_else(|| below(&self.range.start), |point| point.below);
-        let end = match self.end_point(index) {
-            Some(point) => point.below,
-            None => self.range.end.as_ref().map_or(table.size, below),
-        };
-        end - start
+        let start = start_point.map_or(self.below, |point| point.below);
+        self.end_point(index).map_or(self.upto, |point| point.below) - start
     }
 
     /// Whether block `index` ends below `key`.

@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Pages without use are left where they are while they are less than this part of the data blocks.
 const FEW: u64 = 16;
@@ -25,6 +25,9 @@ pub(crate) struct TableHandle {
     env: Arc<dyn Env>,
     cache: Arc<BlockCache>,
     obsolete: AtomicBool,
+    file_bytes: u64,
+    /// Bytes given back.
+    punched_bytes: AtomicU64,
     space: Mutex<FileSpace>,
 }
 
@@ -35,8 +38,6 @@ struct FileSpace {
     dead_bytes: u64,
     /// Pages that were given back, or are to be.
     asked: Spans,
-    /// Bytes given back.
-    punched_bytes: u64,
 }
 
 impl TableHandle {
@@ -48,8 +49,11 @@ impl TableHandle {
         cache: &Arc<BlockCache>,
     ) -> Result<Arc<TableHandle>> {
         let path = numbered(dir, FileKind::Table, id.0);
+        let table = Table::open(env, &path, id.0, Arc::clone(cache))?;
         Ok(Arc::new(TableHandle {
-            table: Table::open(env, &path, id.0, Arc::clone(cache))?,
+            file_bytes: table.facts().file_bytes,
+            punched_bytes: AtomicU64::new(0),
+            table,
             id,
             path,
             env: Arc::clone(env),
@@ -79,20 +83,15 @@ impl TableHandle {
         self.id.0
     }
 
-    /// Bytes of the file.
-    pub(crate) fn file_bytes(&self) -> u64 {
-        self.table.facts().file_bytes
-    }
-
     /// Bytes that the file takes on its device.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.file_bytes() - self.space.lock().punched_bytes
+        self.file_bytes - self.punched_bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes that no slice needs and that were not given back yet, and bytes that were.
     pub(crate) fn dead_and_punched_bytes(&self) -> (u64, u64) {
-        let space = self.space.lock();
-        (space.dead_bytes.saturating_sub(space.punched_bytes), space.punched_bytes)
+        let punched_bytes = self.punched_bytes.load(Ordering::Relaxed);
+        (self.space.lock().dead_bytes.saturating_sub(punched_bytes), punched_bytes)
     }
 
     /// The part of the data blocks that slices need.
@@ -130,7 +129,7 @@ impl TableHandle {
         if !self.obsolete.load(Ordering::Acquire) {
             self.env.punch_all(&self.path, places)?;
             let bytes: u64 = places.iter().map(|place| place.end - place.start).sum();
-            self.space.lock().punched_bytes += bytes;
+            self.punched_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -138,9 +137,9 @@ impl TableHandle {
     /// Looks how much of the file was given back by those who had the store open before.
     pub(crate) fn look_for_holes(&self) {
         let held = self.env.held_bytes(&self.path).unwrap_or(u64::MAX);
-        let mut space = self.space.lock();
         // A file system that compresses holds less too.
-        space.punched_bytes = self.file_bytes().saturating_sub(held).min(space.dead_bytes);
+        let punched_bytes = self.file_bytes.saturating_sub(held).min(self.space.lock().dead_bytes);
+        self.punched_bytes.store(punched_bytes, Ordering::Relaxed);
     }
 
     /// Says that no tree names the table any more.

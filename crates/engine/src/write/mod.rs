@@ -17,7 +17,7 @@ use crate::db::{Op, Ops, PersistMode};
 use crate::env::SyncReach;
 use crate::error::Result;
 use crate::event::Event;
-use crate::memory::Replacement;
+use crate::memory::{Newest, Replacement};
 use crate::memtable::{KeepFrom, Memtable, Sealed};
 use crate::shared::{Shared, Writer, read_only};
 use crate::stats::add;
@@ -168,10 +168,10 @@ impl Shared {
 
     fn seal_folded(&self, space: &Space, core: &mut Core, memtable: Arc<Memtable>, writes: Writes) {
         let version = space.version.load();
-        let memory = version.memory.iter().map(|memory| memory.cursor(&KeyRange::ALL));
-        let newest = Sealed::Written(memtable).cursor();
-        let sources = std::iter::once(newest).chain(memory).collect();
-        let folded = self.fold(sources, core.view.block_bytes);
+        let bytes = memtable.live_bytes();
+        let newest = Newest { cursor: Sealed::Written(memtable).cursor(), bytes };
+        let older: Vec<_> = version.memory.iter().collect();
+        let folded = self.fold_over(newest, &older, core.view.block_bytes);
         let folded = folded.expect("nothing in memory fails, and the store is not closing");
         let old: Vec<RunId> = core.sealed.iter().map(|held| held.run).collect();
         let writes = core.writes_of(&old).map_or(writes, |older| writes.with(older));
