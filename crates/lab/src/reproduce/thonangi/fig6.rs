@@ -114,27 +114,6 @@ fn reuse_matters(sweep: &Sweep, range: RangeInclusive<f64>) -> Option<f64> {
     farthest(PAIRS.into_iter().flat_map(excesses))
 }
 
-/// Why `mixed` costs more than `choose_best` at sizes where it should do the same: of those with
-/// three levels, the one where that is most.
-fn explain_beta(figure: &mut Figure, sweep: &Sweep) {
-    let lost = |x: &f64| Some((*x, sweep.excess("", "mixed", "choose_best", *x)?));
-    let sizes = sweep.xs("").into_iter().filter(|x| THREE_LEVELS.contains(x));
-    let at_most = sizes.filter_map(|x| lost(&x)).reduce(|a, b| if b.1 > a.1 { b } else { a });
-    let Some((x, percent)) = at_most.filter(|(_, percent)| *percent > EQUAL) else { return };
-    let why = format!(
-        "at {x} MB mixed has decided for full merges into the bottom level, which cost \
-         {percent:.1} % more than the best windows do. It compares a cycle with full merges to as \
-         many records with the best windows, which follow at once. The level that these are taken \
-         from has just been emptied and filled again, so that it is equally dense everywhere; \
-         only when windows have gone over it once has it the sparse and dense places by which the \
-         best window gains. Somewhat below the size at which the decision should turn, the \
-         windows are therefore measured dearer than they are in the long run."
-    );
-    for part in ["mixed equals choose_best", "mixed writes least or ties"] {
-        figure.explain(part, why.clone());
-    }
-}
-
 /// The first size of `range` from which on `mixed` costs what `choose_best` costs.
 fn first_tie(sweep: &Sweep, range: &RangeInclusive<f64>) -> Option<f64> {
     let xs: Vec<f64> = sweep.xs("").into_iter().filter(|x| range.contains(x)).collect();

@@ -2,7 +2,7 @@
 
 use super::{
     Claim, EQUAL, Effort, Figure, FigureInfo, Keys, Plan, SharedProgress, Sweep, THREE_LEVELS,
-    claim_mixed_wins, explain_beta, first_tie, spot,
+    claim_mixed_wins, first_tie, spot,
 };
 use crate::reproduce::thonangi::sweep::{ALL, PAIRS, least, most};
 
@@ -26,7 +26,6 @@ pub(in crate::reproduce) fn measure(
     claims(&mut figure, &sweep);
     claims_of_keys(&mut figure, effort, progress)?;
     plan.notes(&mut figure, &sweep, effort);
-    explain_beta(&mut figure, &sweep);
     Ok(figure)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Claim, EQUAL, Effort, FOUR_LEVELS, Figure, FigureInfo, Keys, Plan, SharedProgress, Sweep,
-    THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins, explain_beta, reuse_matters,
+    THREE_LEVELS, claim_fourth_level_helps, claim_mixed_wins, reuse_matters,
 };
 use crate::reproduce::thonangi::POINTS;
 use crate::reproduce::thonangi::sweep::{farthest, most};
@@ -23,7 +23,6 @@ pub(in crate::reproduce) fn measure(
     claims_of_others(&mut figure, &sweep);
     plan.notes(&mut figure, &sweep, effort);
     explain_rr(&mut figure, &sweep);
-    explain_beta(&mut figure, &sweep);
     Ok(figure)
 }
 
