@@ -88,7 +88,7 @@ stats! {
 }
 
 /// Bytes that a store holds in memory, by part. Of tables, those that trees name now: what readers
-/// still hold of older versions is not in it.
+/// still hold of older versions is not in it, and neither is what the system keeps of mapped files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {

@@ -149,8 +149,9 @@ impl Builder {
         self
     }
 
-    /// Bytes of table blocks kept in memory for all keyspaces together; 0 for none. Default:
-    /// 64 MiB.
+    /// Bytes of table blocks kept in memory for all keyspaces together; 0 for none. Blocks that
+    /// are not compressed are looked at where the system has them, if the environment maps files
+    /// as the default one does, and not kept here. Default: 64 MiB.
     pub fn cache_bytes(mut self, bytes: u64) -> Builder {
         self.options.cache_bytes = bytes;
         self
@@ -178,8 +179,9 @@ impl Builder {
     /// [`memtable_bytes`](Builder::memtable_bytes) after this for another size. The cache has what
     /// the others leave, and a sixteenth at the least: where memtables of many keyspaces, or
     /// tables (about 12 bits for each entry and 60 bytes for each block), take more than the
-    /// rest, the bound does not hold. [`Store::memory`] says who has how much. In the place of
-    /// `cache_bytes`; not together with [`cache`](Builder::cache).
+    /// rest, the bound does not hold. [`Store::memory`] says who has how much. What the system
+    /// keeps of mapped tables is the system's, and not counted. In the place of `cache_bytes`; not
+    /// together with [`cache`](Builder::cache).
     pub fn memory_bytes(mut self, bytes: u64) -> Builder {
         self.options.memory_bytes = Some(bytes);
         self.options.memtable_bytes = bytes / MEMORY_PARTS;
