@@ -13,6 +13,7 @@ mod full;
 mod gate;
 mod histograms;
 mod load;
+mod mapped;
 mod model;
 mod numbered;
 mod pool;

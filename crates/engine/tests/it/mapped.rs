@@ -1,0 +1,130 @@
+//! Tables mapped into memory.
+//!
+//! Promised: reads give what they give where tables are read by calls; values and iterators stay as
+//! they are however often merges replace the tables behind them and give their space back; a
+//! changed byte is found when its block is first looked at.
+
+use crate::dice::{Dice, with_seeds};
+use bytes::Bytes;
+use lsmith::env::RealEnv;
+use lsmith::{Builder, ErrorKind, Keyspace, Store};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn builder(dir: &Path) -> Builder {
+    Store::builder(dir).lockstep(true).memtable_bytes(20_000).block_bytes(500).log_bytes(64 << 10)
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("{number:06}").into_bytes()
+}
+
+/// Writes at random for a while.
+fn write(space: &Keyspace, expected: &mut Map, dice: &mut Dice, writes: usize) {
+    for _ in 0..writes {
+        let (key, value) = (key(dice.below(3000)), vec![dice.below(256) as u8; 100]);
+        space.put(&key, &value).unwrap();
+        expected.insert(key, value);
+    }
+}
+
+fn contents(space: &Keyspace) -> Map {
+    let pairs = space.iter().map(|entry| entry.unwrap());
+    pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
+
+#[test]
+fn what_a_reader_holds_outlives_the_tables_it_came_from() {
+    with_seeds(4, |seed| {
+        let mut dice = Dice::new(seed);
+        let dir = tempfile::tempdir().unwrap();
+        let policy = ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)"];
+        let policy = policy[dice.below(3)];
+        let store = builder(dir.path()).policy(policy).open().unwrap();
+        let space = store.keyspace("default").unwrap();
+        let mut expected = Map::new();
+        write(&space, &mut expected, &mut dice, 6000);
+        let get = |(key, value): (&Vec<u8>, &Vec<u8>)| {
+            (space.get(key).unwrap().expect("was written"), value.clone())
+        };
+        let held: Vec<(Bytes, Vec<u8>)> = expected.iter().map(get).collect();
+        let then = expected.clone();
+        let mut entries = space.iter();
+        let first = entries.next().unwrap().unwrap();
+        assert_eq!(first.1[..], then.values().next().unwrap()[..]);
+        write(&space, &mut expected, &mut dice, 12_000);
+        assert!(held.iter().all(|(value, wanted)| value[..] == wanted[..]), "{policy}");
+        let rest: Map =
+            entries.map(|e| e.map(|(k, v)| (k.to_vec(), v.to_vec())).unwrap()).collect();
+        assert!(rest.iter().eq(then.iter().skip(1)), "{policy}");
+        // Without readers of the past its space goes.
+        write(&space, &mut expected, &mut dice, 6000);
+        assert!(held.iter().all(|(value, wanted)| value[..] == wanted[..]), "{policy}");
+        assert_eq!(contents(&space), expected, "{policy}");
+        assert!(store.verify().unwrap().is_empty());
+    });
+}
+
+#[test]
+fn maps_and_calls_read_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut expected = Map::new();
+    {
+        let store = builder(dir.path()).open().unwrap();
+        let space = store.keyspace("default").unwrap();
+        write(&space, &mut expected, &mut Dice::new(1), 8000);
+    }
+    for env in [RealEnv::new(), RealEnv::new().unmapped()] {
+        let store = builder(dir.path()).env(Arc::new(env)).read_only(true).open().unwrap();
+        let space = store.existing_keyspace("default").unwrap();
+        assert_eq!(contents(&space), expected);
+        let mut back: Vec<_> = space.iter().rev().map(|entry| entry.unwrap()).collect();
+        back.reverse();
+        assert!(back.iter().map(|(key, _)| &key[..]).eq(expected.keys().map(|key| &key[..])));
+        for (key, value) in &expected {
+            assert_eq!(space.get(key).unwrap().as_deref(), Some(&value[..]));
+            assert_eq!(space.get([key, &b"x"[..]].concat()).unwrap(), None);
+        }
+    }
+}
+
+#[test]
+fn a_changed_byte_is_found_when_its_block_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut expected = Map::new();
+    {
+        let store = builder(dir.path()).open().unwrap();
+        let space = store.keyspace("default").unwrap();
+        write(&space, &mut expected, &mut Dice::new(2), 3000);
+        space.merge().unwrap();
+    }
+    let tables = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+    let table = tables.max_by_key(|path| match path.extension() {
+        Some(extension) if extension == "table" => fs::metadata(path).unwrap().len(),
+        _ => 0,
+    });
+    let table = table.unwrap();
+    let mut bytes = fs::read(&table).unwrap();
+    bytes[700] ^= 1;
+    fs::write(&table, &bytes).unwrap();
+    let store = builder(dir.path()).open().unwrap();
+    let space = store.existing_keyspace("default").unwrap();
+    let mut damaged = 0;
+    for (key, value) in &expected {
+        match space.get(key) {
+            Ok(found) => assert_eq!(found.as_deref(), Some(&value[..])),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Corruption);
+                assert_eq!(error.path(), Some(table.as_path()));
+                assert!(error.offset().is_some_and(|offset| offset <= 700));
+                damaged += 1;
+            }
+        }
+    }
+    assert!((1..20).contains(&damaged), "{damaged} keys");
+    assert_eq!(store.verify().unwrap()[0].kind(), ErrorKind::Corruption);
+}
