@@ -59,8 +59,8 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Renames a file; an existing file at `to` is replaced in one step.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Does as [`punch`](Env::punch) for each of `ranges`, one after the other, up to the first that
-    /// fails.
+    /// Does as [`punch`](Env::punch) for each of `ranges`, one after the other, up to the first
+    /// that fails.
     fn punch_all(&self, path: &Path, ranges: &[Range<u64>]) -> io::Result<()> {
         ranges.iter().try_for_each(|range| self.punch(path, range.clone()))
     }
