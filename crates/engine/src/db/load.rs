@@ -32,6 +32,8 @@ pub struct BulkLoad {
     /// Numbers of all files that were created.
     created: Vec<u64>,
     facts: Vec<TableFacts>,
+    /// Whether nobody knows what the table under construction holds.
+    failed: bool,
     finished: bool,
 }
 
@@ -68,6 +70,7 @@ impl BulkLoad {
             last_key: Vec::new(),
             created: Vec::new(),
             facts: Vec::new(),
+            failed: false,
             finished: false,
         })
     }
@@ -87,7 +90,20 @@ impl BulkLoad {
     /// the key is empty: the entry is left out, and the load can go on. `Io`, `Full`: it cannot.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
+        self.check_whole()?;
         self.check(key, value)?;
+        self.write(key, value).inspect_err(|_| self.failed = true)
+    }
+
+    /// An error if an earlier one has left a table of which nobody knows what it holds.
+    fn check_whole(&self) -> Result<()> {
+        match self.failed {
+            true => Err(Error::new(ErrorKind::Io, "a write of the bulk load failed earlier")),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.writer.as_ref().is_some_and(|writer| writer.logical_bytes() >= self.table_bytes) {
             self.finish_table()?;
         }
@@ -144,6 +160,7 @@ impl BulkLoad {
     /// `InvalidArgument` where others write keys between the first and the last all the time; those
     /// of a [flush](Keyspace::flush). Nothing has been loaded then.
     pub fn finish(mut self) -> Result<Loaded> {
+        self.check_whole()?;
         self.finish_table()?;
         if self.facts.is_empty() {
             return Ok(Loaded::default());

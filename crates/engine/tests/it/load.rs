@@ -7,7 +7,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::model::policies;
-use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Builder, ErrorKind, Keyspace, PersistMode, Store};
 use std::collections::BTreeMap;
 use std::io;
@@ -122,6 +122,23 @@ fn a_load_that_is_dropped_leaves_nothing() {
     let store = builder(env).read_only(true).open().unwrap();
     let error = store.keyspace("default").unwrap().bulk_load().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ReadOnly);
+}
+
+#[test]
+fn a_load_whose_file_could_not_be_written_does_not_take_effect() {
+    let disk = MemEnv::new();
+    let env = FaultEnv::new(Arc::new(disk.clone()));
+    let store = builder(env.clone()).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    let mut load = space.bulk_load().unwrap();
+    load.put(key(0), "value").unwrap();
+    let (class, kind) = (OpClass::Write.into(), io::ErrorKind::Other);
+    env.set(Fault { class, after: 0, lasting: Lasting::Once, kind });
+    let failed = (1..1000).find(|number| load.put(key(*number), "value").is_err()).unwrap();
+    assert_eq!(load.put(key(failed + 1), "value").unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(load.finish().unwrap_err().kind(), ErrorKind::Io);
+    assert!(contents(&space).is_empty());
+    assert_eq!(tables(&disk), 0);
 }
 
 /// A store that holds some entries, in tables and in the log alone, and another keyspace beside.
