@@ -47,8 +47,8 @@ pub(crate) enum Task {
 }
 
 impl Shared {
-    /// Carries out some of what there is to do for each keyspace, else a part of what another thread
-    /// does; whether there was anything.
+    /// Carries out some of what there is to do for each keyspace, else a part of what another
+    /// thread does; whether there was anything.
     pub(crate) fn work_once(&self, duty: Duty) -> bool {
         self.make_log_ahead();
         let mut worked = false;

@@ -217,8 +217,8 @@ fn explain(figure: &mut Figure, sweep: &Sweep) {
         "nothing waits for a device here, and the CPU that a merge takes is not all. Each window \
          that partial policies take from memory is followed by folding what is left with the \
          newest entries: each entry is packed into blocks about {:.0} times in memory before it \
-         leaves, under full once. At {x} MB, ms per MB outside of merges and in them: {}. Small merges also have \
-         a fixed part: a file, a record of the manifest, a version of the tree.",
+         leaves, under full once. At {x} MB, ms per MB outside of merges and in them: {}. Small \
+         merges also have a fixed part: a file, a record of the manifest, a version of the tree.",
         1.0 / RATE,
         told.join("; ")
     );
