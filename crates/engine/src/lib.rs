@@ -36,6 +36,7 @@ mod memory;
 mod memtable;
 mod merge;
 mod names;
+mod pace;
 mod pool;
 mod read;
 mod recovery;

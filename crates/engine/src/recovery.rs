@@ -17,12 +17,13 @@ use crate::manifest::{self, Account, Manifest, SpaceState};
 use crate::memory::{Spilled, read_spill};
 use crate::memtable::{KeepFrom, Memtable};
 use crate::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK, numbered};
+use crate::pace::Pace;
 use crate::shared::{Log, Shared, Work, Writer};
 use crate::stats::{Counts, Recorders};
 use crate::table::BlockCache;
 use crate::version::{Core, Space, TableHandle};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use lsmith_tree::{SeqNo, TableId, Tree, TreeView};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -134,6 +135,11 @@ impl Recovery {
         Ok(Recovery { options, account, cache, spaces, last_seq, logs: Vec::new(), files })
     }
 
+    fn pace(&self) -> Option<Pace> {
+        let Options { merge_bytes_per_s, lockstep, .. } = &self.options;
+        merge_bytes_per_s.filter(|_| !lockstep).map(Pace::new)
+    }
+
     fn finish(mut self, lock: Box<dyn Debug + Send + Sync>) -> Result<Arc<Shared>> {
         self.read_spills()?;
         self.replay()?;
@@ -163,6 +169,7 @@ impl Recovery {
             closing: AtomicBool::new(false),
             work: Work::default(),
             splits: Mutex::default(),
+            pace: self.pace(),
             _lock: lock,
             options: self.options.clone(),
         });
@@ -412,6 +419,8 @@ fn open_space(
         memtable_bytes: state.memtable_bytes,
         version: ArcSwap::from_pointee(version),
         core: Mutex::new(core),
+        front: ArcSwapOption::empty(),
+        calm: AtomicBool::new(false),
     }))
 }
 

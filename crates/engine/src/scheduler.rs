@@ -86,8 +86,8 @@ impl Shared {
             None => Vec::new(),
         };
         self.run(task, &logs);
-        if lets_logs_go && let Some(writer) = self.writer.lock().as_mut() {
-            self.retire_logs(writer);
+        if lets_logs_go {
+            self.retire_logs();
         }
     }
 
@@ -354,9 +354,7 @@ impl Shared {
                 busy |= core.is_busy() || core.is_fold_due() || self.propose(&core).is_some();
             }
             if !busy {
-                if let Some(writer) = self.writer.lock().as_mut() {
-                    self.retire_logs(writer);
-                }
+                self.retire_logs();
                 return Ok(());
             }
             let mut now = self.work.turn.lock();

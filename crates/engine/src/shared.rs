@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::manifest::{Account, Manifest, Record};
 use crate::merge::Split;
+use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::stats::{Counts, Recorders, Timer};
 use crate::table::BlockCache;
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) poisoned: AtomicBool,
     pub(crate) closing: AtomicBool,
     pub(crate) work: Work,
+    /// What merges may write in a second, if that is limited.
+    pub(crate) pace: Option<Pace>,
     /// Merges of which parts may be left for other threads.
     pub(crate) splits: Mutex<Vec<Arc<Split>>>,
     /// Held as long as the store is open.

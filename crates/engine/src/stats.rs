@@ -85,6 +85,8 @@ stats! {
     filter_negatives,
     /// Microseconds for which writers were held back.
     held_back_micros,
+    /// Microseconds for which merges waited because of a limit on what they write.
+    paced_micros,
 }
 
 /// Bytes that a store holds in memory, by part. Of tables, those that trees name now: what readers

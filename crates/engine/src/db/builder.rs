@@ -64,6 +64,7 @@ pub(crate) struct Options {
     pub(crate) threads: usize,
     pub(crate) shared_threads: Option<Threads>,
     pub(crate) split_bytes: u64,
+    pub(crate) merge_bytes_per_s: Option<u64>,
     pub(crate) persist: PersistMode,
     pub(crate) table: TableOptions,
     pub(crate) filters_by_size: bool,
@@ -113,6 +114,7 @@ impl Builder {
                 threads: 2,
                 shared_threads: None,
                 split_bytes: 32 << 20,
+                merge_bytes_per_s: None,
                 persist: PersistMode::Buffer,
                 table: TableOptions::default(),
                 filters_by_size: true,
@@ -219,6 +221,14 @@ impl Builder {
     /// carried out by one thread. Default: 32 MiB.
     pub fn split_bytes(mut self, bytes: u64) -> Builder {
         self.options.split_bytes = bytes.max(1);
+        self
+    }
+
+    /// Logical bytes that merges write in a second at most, all of the store together; `None` for
+    /// no limit. Flushes of single memtables are not limited, and the limit gives way while writers
+    /// are held back because merges are behind. Nothing is limited in lockstep. Default: `None`.
+    pub fn merge_bytes_per_s(mut self, bytes: Option<u64>) -> Builder {
+        self.options.merge_bytes_per_s = bytes;
         self
     }
 

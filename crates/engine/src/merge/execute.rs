@@ -30,6 +30,13 @@ pub(crate) struct Job {
     pub(crate) rewrites: Option<TableId>,
 }
 
+impl Job {
+    /// Whether there may be a limit on how fast its output is written: on all but flushes.
+    pub(super) fn is_limited(&self) -> bool {
+        !self.takes_memory || self.plan.inputs.len() > 1
+    }
+}
+
 /// What came out of a plan.
 pub(crate) struct Done {
     pub(crate) outcome: Outcome,
@@ -71,7 +78,8 @@ impl Shared {
             return Ok(Done::new(relabel(&job.plan, version), job, version));
         }
         let options = self.table_options(job, version);
-        let mut output = Output::new(self, job.plan.cut_bytes, options.clone());
+        let mut output =
+            Output::new(self, job.plan.cut_bytes, options.clone()).limited(job.is_limited());
         let executed = match (job.rewrites, job.plan.reuse) {
             (Some(table), _) => self.rewrite(job, table, version, &mut output),
             (None, Some(reuse)) => self.preserve(job, reuse, version, &mut output),
@@ -104,10 +112,17 @@ impl Shared {
         TableOptions { grain, codec, filter_bits, ..self.options.table.clone() }
     }
 
-    /// An error where the store is closing, looked for now and then.
+    /// Looks up now and then from a merge that may be long: an error where the store is closing; a
+    /// log is made where the writers will need one soon.
     pub(super) fn check_open(&self, entries: u64) -> Result<()> {
-        if entries.is_multiple_of(ENTRIES_PER_LOOK) && self.closing.load(Ordering::Relaxed) {
+        if !entries.is_multiple_of(ENTRIES_PER_LOOK) {
+            return Ok(());
+        }
+        if self.closing.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Io, "the store is closing"));
+        }
+        if self.work.has_threads() {
+            self.make_log_ahead();
         }
         Ok(())
     }

@@ -4,10 +4,11 @@ use crate::cursor::EntryRef;
 use crate::db::Options;
 use crate::error::{Error, Result};
 use crate::names::{FileKind, numbered};
+use crate::pace::PACE_BYTES;
 use crate::shared::Shared;
 use crate::table::{TableFacts, TableOptions, TableWriter};
 use crate::version::TableHandle;
-use lsmith_tree::TableId;
+use lsmith_tree::{TableId, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,6 +23,9 @@ pub(super) struct Output<'a> {
     last_key: Vec<u8>,
     /// Numbers of all files that were created.
     created: Vec<u64>,
+    /// Logical bytes written since it was last looked whether that is too fast; `None` where no
+    /// limit is to be kept.
+    unpaced_bytes: Option<u64>,
     /// The tables written, without those under construction.
     pub(super) facts: Vec<TableFacts>,
     /// The same, open, once [`open_tables`](Output::open_tables) has opened them.
@@ -49,9 +53,16 @@ impl<'a> Output<'a> {
             writer: None,
             last_key: Vec::new(),
             created: Vec::new(),
+            unpaced_bytes: None,
             facts: Vec::new(),
             handles: Vec::new(),
         }
+    }
+
+    /// Keeps the limit on what merges write, if it is `limited`.
+    pub(super) fn limited(mut self, limited: bool) -> Output<'a> {
+        self.unpaced_bytes = limited.then_some(0);
+        self
     }
 
     fn options(&self) -> &'a Options {
@@ -71,6 +82,12 @@ impl<'a> Output<'a> {
 
     /// Adds an entry of a block that is [ended](Output::end_block) before tables are cut.
     pub(super) fn put(&mut self, entry: EntryRef<'_>) -> Result<()> {
+        if let Some(bytes) = &mut self.unpaced_bytes {
+            *bytes += logical_bytes(entry.key.len(), entry.value.len());
+            if *bytes >= PACE_BYTES {
+                self.shared.keep_pace(std::mem::take(bytes));
+            }
+        }
         if !self.last_key.is_empty() && entry.key != self.last_key {
             self.finish_table()?;
         }

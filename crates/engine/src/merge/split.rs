@@ -26,6 +26,8 @@ const PARTS_MAX: u64 = 16;
 pub(super) struct Task {
     pub(super) inputs: Vec<Input>,
     pub(super) bottom: bool,
+    /// Whether the limit on what merges write is to be kept.
+    pub(super) limited: bool,
     pub(super) cut_bytes: Option<u64>,
     pub(super) table: TableOptions,
     /// Newest first.
@@ -40,6 +42,7 @@ impl Task {
         Task {
             inputs: job.plan.inputs.clone(),
             bottom: job.bottom,
+            limited: job.is_limited(),
             cut_bytes: job.plan.cut_bytes,
             table,
             snapshots: shared.snapshots.newest_first(),
@@ -215,7 +218,8 @@ impl Shared {
 
     /// Writes what `inputs` hold. On an error nothing is left on the device.
     fn merge_part(&self, task: &Task, inputs: &[Input], version: &Version) -> Result<PartDone> {
-        let mut output = Output::new(self, task.cut_bytes, task.table.clone());
+        let mut output =
+            Output::new(self, task.cut_bytes, task.table.clone()).limited(task.limited);
         let merged = self.write_merged(task, inputs, version, &mut output);
         match merged {
             Ok((counts, passed)) => Ok(PartDone { written: output.into_written(), counts, passed }),
@@ -288,11 +292,14 @@ fn steps(version: &Version, inputs: &[Input]) -> Vec<(Key, u64)> {
 fn cut(steps: &[(Key, u64)], bytes: u64, count: u64) -> Vec<KeyRange> {
     let mut parts = Vec::new();
     let (mut start, mut passed) = (Key::new(), 0);
+    // The first key that the part under construction is known to hold.
+    let mut first = steps.first().map(|(key, _)| key);
     for (key, step_bytes) in steps {
         let due = (parts.len() as u64 + 1) * bytes / count.max(1);
-        if passed >= due && *key > start {
+        if passed >= due && first.is_some_and(|first| key > first) {
             parts.push(KeyRange { start, end: Some(key.clone()) });
             start = key.clone();
+            first = Some(key);
         }
         passed += step_bytes;
     }

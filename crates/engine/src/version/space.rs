@@ -5,7 +5,7 @@ use crate::db::Compression;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::{Mark, Spill};
 use crate::memtable::{Memtable, Sealed};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{
     MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, Slice, TableId, Tree, TreeView,
@@ -13,6 +13,7 @@ use lsmith_tree::{
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A keyspace: a tree of its own, with a policy of its own.
@@ -24,6 +25,11 @@ pub(crate) struct Space {
     /// What readers take.
     pub(crate) version: ArcSwap<Version>,
     pub(crate) core: Mutex<Core>,
+    /// The active memtable, if it has been written to: so that a writer needs no lock that a merge
+    /// holds while it commits. Changed under the lock of the writer.
+    pub(crate) front: ArcSwapOption<Memtable>,
+    /// Whether the writer who looked last went on unhindered.
+    pub(crate) calm: AtomicBool,
 }
 
 /// What changes under the lock of a keyspace. [`Core::publish`] shows it to readers.

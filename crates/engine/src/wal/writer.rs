@@ -6,7 +6,7 @@ use super::frame::{
 };
 use crate::env::{Env, LogFile, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,9 +27,17 @@ pub(crate) struct LogWriter {
     buffer: Mutex<Vec<u8>>,
     /// Bytes from the start that are known to be synced.
     synced: AtomicU64,
-    /// Held during a sync. Whether one has failed: no later one can be believed then, because the
-    /// system tells of a failure only once.
-    syncing: Mutex<bool>,
+    syncing: Mutex<Syncing>,
+    /// Told when a sync is over: all who waited for it go on at once.
+    sync_over: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Syncing {
+    under_way: bool,
+    /// No sync after one that failed can be believed, because the system tells of a failure only
+    /// once.
+    failed: bool,
 }
 
 impl LogWriter {
@@ -55,6 +63,7 @@ impl LogWriter {
             buffer: Mutex::new(Vec::with_capacity(4096)),
             synced: AtomicU64::new(0),
             syncing: Mutex::default(),
+            sync_over: Condvar::new(),
         })
     }
 
@@ -94,20 +103,33 @@ impl LogWriter {
     /// `Io` or `Full` where the system refuses, or has refused before.
     pub(crate) fn sync(&self, reach: SyncReach) -> Result<u64> {
         let appended = self.file.bytes();
-        let mut failed = self.syncing.lock();
-        if *failed {
-            let error = std::io::Error::other("an earlier sync of this file failed");
-            return Err(Error::io("sync the log", &self.path, error));
+        let mut syncing = self.syncing.lock();
+        loop {
+            if syncing.failed {
+                let error = std::io::Error::other("an earlier sync of this file failed");
+                return Err(Error::io("sync the log", &self.path, error));
+            }
+            let synced = self.synced.load(Ordering::Acquire);
+            if reach == SyncReach::Data && synced >= appended {
+                return Ok(synced);
+            }
+            if !syncing.under_way {
+                break;
+            }
+            self.sync_over.wait(&mut syncing);
         }
-        let synced = self.synced.load(Ordering::Acquire);
-        if reach == SyncReach::Data && synced >= appended {
-            return Ok(synced);
-        }
+        syncing.under_way = true;
+        drop(syncing);
         let end = self.file.bytes();
         let result = self.file.sync(reach);
-        *failed = result.is_err();
+        let mut syncing = self.syncing.lock();
+        *syncing = Syncing { under_way: false, failed: result.is_err() };
+        if result.is_ok() {
+            self.synced.fetch_max(end, Ordering::Release);
+        }
+        drop(syncing);
+        self.sync_over.notify_all();
         result.map_err(|error| Error::io("sync the log", &self.path, error))?;
-        self.synced.fetch_max(end, Ordering::Release);
         Ok(end)
     }
 

@@ -13,6 +13,13 @@ use std::sync::atomic::Ordering;
 /// Logs shorter than this are made when they are needed: it takes a writer no time to speak of.
 const AHEAD_BYTES_MIN: u64 = 1 << 20;
 
+/// Logs whose files are to be removed.
+pub(crate) struct UnneededLogs {
+    files: Vec<Log>,
+    /// Held, so that their memory is unmapped when the files go.
+    _writers: Vec<Arc<LogWriter>>,
+}
+
 impl Shared {
     /// Appends the record that consists of `parts`, to a new log file where the current one is
     /// full.
@@ -161,21 +168,33 @@ impl Shared {
         self.options.log_bytes_max.unwrap_or_else(|| all().saturating_mul(4))
     }
 
-    /// Removes logs that no memtable needs any more.
-    pub(crate) fn retire_logs(&self, writer: &mut Writer) {
-        let oldest =
-            self.all_spaces().iter().filter_map(|space| space.core.lock().oldest_log()).min();
-        let needed = oldest.unwrap_or(writer.wal_number).min(writer.wal_number);
-        let (gone, kept) = writer.logs.iter().partition::<Vec<Log>, _>(|log| log.number < needed);
-        if gone.is_empty() {
+    /// Removes logs that no memtable needs any more. The lock of the writer is not held while others
+    /// are waited for, nor while files go, which takes large ones their time.
+    pub(crate) fn retire_logs(&self) {
+        // Whatever is written from here on is in this log or a later one.
+        let Some(newest) = self.writer.lock().as_ref().map(|writer| writer.wal_number) else {
             return;
-        }
-        writer.logs = kept;
-        // What was in them is in synced tables, or in a synced copy of memory.
-        writer.unsynced.retain(|log| log.number() >= needed);
-        for Log { number, .. } in gone {
-            self.remove_log(number);
-        }
+        };
+        let needed = self.oldest_needed_log().map_or(newest, |oldest| oldest.min(newest));
+        let gone = self.writer.lock().as_mut().map(|writer| take_logs_below(writer, needed));
+        gone.into_iter().for_each(|gone| self.remove_logs(gone));
+    }
+
+    /// Takes those logs out of what `writer` knows.
+    pub(crate) fn take_unneeded_logs(&self, writer: &mut Writer) -> UnneededLogs {
+        let newest = writer.wal_number;
+        let needed = self.oldest_needed_log().map_or(newest, |oldest| oldest.min(newest));
+        take_logs_below(writer, needed)
+    }
+
+    /// The oldest log that holds entries of a memtable.
+    fn oldest_needed_log(&self) -> Option<u64> {
+        self.all_spaces().iter().filter_map(|space| space.core.lock().oldest_log()).min()
+    }
+
+    /// Removes what was [taken](Shared::take_unneeded_logs).
+    pub(crate) fn remove_logs(&self, logs: UnneededLogs) {
+        logs.files.iter().for_each(|log| self.remove_log(log.number));
     }
 
     /// Makes everything written so far survive power loss: what a flush must do first where
@@ -183,6 +202,14 @@ impl Shared {
     pub(crate) fn sync_all_logs(&self, logs: &[Arc<LogWriter>]) -> Result<()> {
         self.sync_logs(logs, SyncReach::Data)
     }
+}
+
+fn take_logs_below(writer: &mut Writer, needed: u64) -> UnneededLogs {
+    let (gone, kept) = writer.logs.iter().partition::<Vec<Log>, _>(|log| log.number < needed);
+    writer.logs = kept;
+    // What was in them is in synced tables, or in a synced copy of memory.
+    let writers = writer.unsynced.extract_if(.., |log| log.number() < needed).collect();
+    UnneededLogs { files: gone, _writers: writers }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use crate::version::{Core, Held, Space, Writes};
 use lsmith_tree::{
     AddPlace, KeyRange, Profile, RunId, SeqNo, Size, Slice, Table, TableId, TreeEdit, apply,
 };
+use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -95,11 +96,7 @@ impl Shared {
         for (seq, op) in (first.0..).zip(ops.iter()) {
             let (_, memtable) = match &active {
                 Some(known) if Arc::ptr_eq(known.0, op.space) => known,
-                _ => {
-                    let mut core = op.space.core.lock();
-                    core.active_log.get_or_insert(writer.wal_number);
-                    active.insert((op.space, Arc::clone(&core.active)))
-                }
+                _ => active.insert((op.space, active_of(op.space, writer))),
             };
             let Op { kind, key, value, .. } = op;
             memtable.insert(EntryRef { key, seq: SeqNo(seq), kind, value }, keep);
@@ -110,7 +107,7 @@ impl Shared {
     fn seal_full(&self, writer: &mut Writer, spaces: &[Arc<Space>]) {
         let mut sealed = false;
         for space in spaces {
-            let mut core = space.core.lock();
+            let Some(mut core) = may_be_full(space) else { continue };
             if core.active.is_full(core.policy.seal_bytes(&core.view)) {
                 self.seal(space, &mut core);
                 sealed = true;
@@ -125,7 +122,8 @@ impl Shared {
     pub(crate) fn after_seal(&self, writer: &mut Writer) {
         if self.options.lockstep {
             self.settle_in_lockstep(&writer.logs_to_sync());
-            self.retire_logs(writer);
+            let unneeded = self.take_unneeded_logs(writer);
+            self.remove_logs(unneeded);
         } else {
             self.balance_memory();
             self.work.notify();
@@ -137,6 +135,7 @@ impl Shared {
     pub(crate) fn seal(&self, space: &Space, core: &mut Core) {
         let Some((oldest, newest)) = core.active.seq_range() else { return };
         let memtable = std::mem::replace(&mut core.active, Arc::new(Memtable::new()));
+        space.front.store(None);
         let writes = Writes { oldest, newest, log: core.active_log.take() };
         let folds = self.options.lockstep && core.policy.wants_blocks();
         if folds && !core.is_memory_reserved() {
@@ -177,4 +176,25 @@ impl Shared {
         let writes = core.writes_of(&old).map_or(writes, |older| writes.with(older));
         core.replace_memory(&old, Replacement { folded, writes, place: AddPlace::Memory });
     }
+}
+
+/// The memtable of `space` that `writer` writes to.
+fn active_of(space: &Space, writer: &Writer) -> Arc<Memtable> {
+    if let Some(active) = space.front.load_full() {
+        return active;
+    }
+    let mut core = space.core.lock();
+    core.active_log.get_or_insert(writer.wal_number);
+    space.front.store(Some(Arc::clone(&core.active)));
+    Arc::clone(&core.active)
+}
+
+/// The core of `space`, to see whether its memtable is full. A merge that commits holds it while it
+/// waits for the device: a writer goes on meanwhile, and one that comes later looks, unless the
+/// memtable has grown to twice what it is sealed at.
+fn may_be_full(space: &Space) -> Option<MutexGuard<'_, Core>> {
+    space.core.try_lock().or_else(|| {
+        let bytes = space.front.load().as_ref().map_or(0, |active| active.live_bytes());
+        (bytes >= 2 * space.memtable_bytes).then(|| space.core.lock())
+    })
 }

@@ -224,3 +224,20 @@ fn stores_share_threads_and_close_apart() {
     third.flush().unwrap();
     assert_eq!(default_keyspace(&third).iter().count(), 1000);
 }
+
+/// A byte a second is as good as none: only because the limit gives way can writers go on.
+#[test]
+fn the_limit_on_merges_gives_way_to_writers() {
+    let builder = Store::builder(DIR).env(Arc::new(MemEnv::new())).policy("tiered(ratio=2)");
+    let builder = builder.memtable_bytes(500_000).merge_bytes_per_s(Some(1));
+    let store = builder.open().unwrap();
+    let keyspace = default_keyspace(&store);
+    for number in 0..20_000u64 {
+        keyspace.put(number.to_be_bytes(), [1; 1000]).unwrap();
+    }
+    let stats = store.stats();
+    assert!(stats.paced_micros > 0 && stats.held_back_micros > 0, "{stats:?}");
+    assert!(stats.merge_bytes_written > 1 << 20, "{stats:?}");
+    // What is still limited does not keep the store from closing.
+    drop((keyspace, store));
+}

@@ -1,0 +1,152 @@
+//! Merges that write no more bytes a second than they may.
+
+use crate::shared::Shared;
+use crate::stats::add;
+use parking_lot::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Bytes that a merge writes from one look at the limit to the next.
+pub(crate) const PACE_BYTES: u64 = 256 << 10;
+
+/// The longest sleep before it is looked again whether writers wait.
+const SLEEP_MAX: Duration = Duration::from_millis(20);
+
+/// Tokens of which each is worth a byte. They come at a steady rate; those of a tenth of a second
+/// are kept, so that a merge that begins does not wait, and no more.
+#[derive(Debug)]
+struct Bucket {
+    /// Tokens that come in a second, at least 1.
+    per_s: u64,
+    /// Tokens that are there; below zero where bytes were written that none were there for.
+    tokens: f64,
+    /// When they were counted.
+    at: Duration,
+}
+
+impl Bucket {
+    fn new(per_s: u64) -> Bucket {
+        Bucket { per_s: per_s.max(1), tokens: 0.0, at: Duration::ZERO }
+    }
+
+    fn come(&mut self, now: Duration) {
+        let rate = self.per_s as f64;
+        let new = now.saturating_sub(self.at).as_secs_f64() * rate;
+        self.tokens = (self.tokens + new).min(rate / 10.0);
+        self.at = self.at.max(now);
+    }
+
+    /// Takes `bytes` tokens, whether they are there or not.
+    fn take(&mut self, bytes: u64, now: Duration) {
+        self.come(now);
+        self.tokens -= bytes as f64;
+    }
+
+    /// How long it is from `now` until none are owed.
+    fn wait(&mut self, now: Duration) -> Duration {
+        self.come(now);
+        Duration::from_secs_f64((-self.tokens).max(0.0) / self.per_s as f64)
+    }
+
+    /// Forgets what is owed.
+    fn forgive(&mut self) {
+        self.tokens = self.tokens.max(0.0);
+    }
+}
+
+/// The limit that all merges of a store share.
+#[derive(Debug)]
+pub(crate) struct Pace(Mutex<Bucket>);
+
+impl Pace {
+    /// At most `bytes_per_s`.
+    pub(crate) fn new(bytes_per_s: u64) -> Pace {
+        Pace(Mutex::new(Bucket::new(bytes_per_s)))
+    }
+}
+
+impl Shared {
+    /// Waits until a merge that has written `bytes` may write more. Where writers are held back
+    /// because merges are behind, the limit gives way.
+    pub(crate) fn keep_pace(&self, bytes: u64) {
+        let Some(Pace(bucket)) = &self.pace else { return };
+        let env = &self.options.env;
+        bucket.lock().take(bytes, env.now());
+        while !self.closing.load(Ordering::Relaxed) {
+            let wait = bucket.lock().wait(env.now());
+            if wait.is_zero() {
+                return;
+            }
+            if self.are_writers_held_back() {
+                bucket.lock().forgive();
+                return;
+            }
+            let start = env.now();
+            let mut turn = self.work.turn.lock();
+            self.work.changed.wait_for(&mut turn, wait.min(SLEEP_MAX));
+            drop(turn);
+            let waited = env.now().saturating_sub(start);
+            add(&self.counts.paced_micros, waited.as_micros() as u64);
+        }
+    }
+
+    fn are_writers_held_back(&self) -> bool {
+        let spaces = self.all_spaces();
+        spaces.iter().any(|space| space.core.try_lock().is_some_and(|core| core.pressure > 0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn bytes_are_granted_at_the_rate_asked_for() {
+        let mut bucket = Bucket::new(10 * MB);
+        let (mut now, mut granted) = (Duration::ZERO, 0);
+        // A merge that writes as fast as it may.
+        while now < millis(10_000) {
+            bucket.take(PACE_BYTES, now);
+            granted += PACE_BYTES;
+            now += bucket.wait(now);
+        }
+        assert!(granted.abs_diff(100 * MB) <= 2 * PACE_BYTES, "{granted}");
+    }
+
+    #[test]
+    fn an_idle_bucket_keeps_the_tokens_of_a_tenth_of_a_second() {
+        let mut bucket = Bucket::new(10 * MB);
+        bucket.take(MB, millis(60_000));
+        assert_eq!(bucket.wait(millis(60_000)), Duration::ZERO);
+        bucket.take(MB, millis(60_000));
+        assert_eq!(bucket.wait(millis(60_000)), millis(100));
+        assert_eq!(bucket.wait(millis(60_040)), millis(60));
+        assert_eq!(bucket.wait(millis(60_100)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_debt_that_is_forgiven_is_not_waited_for() {
+        let mut bucket = Bucket::new(MB);
+        bucket.take(50 * MB, millis(0));
+        assert_eq!(bucket.wait(millis(1000)), millis(49_000));
+        bucket.forgive();
+        assert_eq!(bucket.wait(millis(1000)), Duration::ZERO);
+        bucket.take(MB, millis(1000));
+        assert_eq!(bucket.wait(millis(1000)), millis(1000));
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_grants_nothing() {
+        let mut bucket = Bucket::new(MB);
+        bucket.take(MB, millis(500));
+        let wait = bucket.wait(millis(500));
+        assert_eq!(bucket.wait(millis(500)), wait);
+        assert_eq!(wait, millis(900));
+    }
+}
