@@ -48,7 +48,7 @@ fn once(files: &str, value_bytes: &str, times: &str) -> lsmith::Result<()> {
         open.merge()?;
         let took = thread_cpu() - start;
         let rate = runs.bytes() as f64 / took.as_secs_f64();
-        println!("{:.0} MB/s of CPU, {took:.0?}", rate / 1e6);
+        eprintln!("{:.0} MB/s of CPU, {took:.0?}", rate / 1e6);
     }
     Ok(())
 }

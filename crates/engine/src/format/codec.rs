@@ -38,7 +38,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// What [`put_varint`] appends for `number`, as the low bytes of a word, and how many they are;
+/// What [`put_varint`] appends for `number`, as the low bytes of a word, and how many bytes;
 /// `None` where it is more than four. No branch depends on how many.
 #[inline]
 pub(crate) fn varint_word(number: u64) -> Option<(u64, u32)> {

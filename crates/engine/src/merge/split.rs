@@ -133,7 +133,7 @@ impl Drop for Under<'_> {
 
 impl Shared {
     /// Writes all that `job` takes anew, in parts where it is large and there are threads. What
-    /// comes out, with its tables in `output`, and the bytes read from files.
+    /// came out, with its tables in `output`, and the bytes read from files.
     pub(super) fn merge(
         &self,
         job: &Job,

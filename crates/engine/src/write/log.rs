@@ -168,8 +168,8 @@ impl Shared {
         self.options.log_bytes_max.unwrap_or_else(|| all().saturating_mul(4))
     }
 
-    /// Removes logs that no memtable needs any more. The lock of the writer is not held while others
-    /// are waited for, nor while files go, which takes large ones their time.
+    /// Removes logs that no memtable needs any more. The lock of the writer is not held while
+    /// others are waited for, nor while files go, which takes large ones their time.
     pub(crate) fn retire_logs(&self) {
         // Whatever is written from here on is in this log or a later one.
         let Some(newest) = self.writer.lock().as_ref().map(|writer| writer.wal_number) else {

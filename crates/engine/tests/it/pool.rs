@@ -189,8 +189,8 @@ fn nothing_is_left_of_a_split_merge_that_failed() {
 
 #[test]
 fn stores_share_threads_and_close_apart() {
-    let threads = Threads::new(2).unwrap();
-    assert_eq!(threads.count(), 2);
+    let threads = Threads::new(3).unwrap();
+    assert_eq!(threads.count(), 3);
     let held = GateEnv::new(MemEnv::new());
     let open = |env: Arc<dyn Env>| {
         let builder = Store::builder(DIR).env(env).policy("tiered(ratio=2)");
@@ -207,7 +207,7 @@ fn stores_share_threads_and_close_apart() {
     held.hold_at(Step::Create, 1);
     write(&slow, 40);
     held.wait_until_held();
-    // One thread is held up in the one store; the other works for the other, which then closes.
+    // One thread is held up in the one store; the others work for the other, which then closes.
     write(&quick, 1000);
     quick.flush().unwrap();
     assert!(quick.stats().plans > 4);
