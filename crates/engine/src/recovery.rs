@@ -164,6 +164,7 @@ impl Recovery {
             snapshots: Arc::new(Snapshots::new()),
             spaces: RwLock::new(spaces.collect()),
             writer: Mutex::new(None),
+            retiring: Mutex::default(),
             manifest: Mutex::new(manifest),
             poisoned: AtomicBool::new(false),
             closing: AtomicBool::new(false),

@@ -243,6 +243,8 @@ impl Shared {
         if !done.still_holds(&core.view.tree) || check_plan(&core.view, &job.plan).is_err() {
             // The policy is asked anew, of the tree as it is now.
             done.tables.iter().for_each(|table| table.retire());
+            // Its files go before the plan counts as over.
+            drop(done);
             return Ok(());
         }
         let Done { outcome, tables, bytes_read, bytes_written, .. } = done;

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) spaces: RwLock<BTreeMap<String, Arc<Space>>>,
     /// `None` in a store opened for reading only.
     pub(crate) writer: Mutex<Option<Writer>>,
+    /// Held by who removes logs, so that who waits for rest finds them gone.
+    pub(crate) retiring: Mutex<()>,
     pub(crate) manifest: Mutex<Option<Manifest>>,
     /// Set when a log or manifest write has failed.
     pub(crate) poisoned: AtomicBool,

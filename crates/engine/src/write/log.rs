@@ -171,6 +171,7 @@ impl Shared {
     /// Removes logs that no memtable needs any more. The lock of the writer is not held while
     /// others are waited for, nor while files go, which takes large ones their time.
     pub(crate) fn retire_logs(&self) {
+        let _retiring = self.retiring.lock();
         // Whatever is written from here on is in this log or a later one.
         let Some(newest) = self.writer.lock().as_ref().map(|writer| writer.wal_number) else {
             return;
