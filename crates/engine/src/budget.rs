@@ -14,7 +14,7 @@ impl Core {
     pub(crate) fn memory(&self) -> MemoryUse {
         let sealed = self.sealed.iter().map(|held| held.sealed.allocated_bytes() as u64);
         let mut held = MemoryUse {
-            memtables: sealed.sum::<u64>() + self.active.allocated_bytes() as u64,
+            memtables: sealed.sum::<u64>() + self.active.memtable.allocated_bytes() as u64,
             ..MemoryUse::default()
         };
         for table in self.tables.values() {
@@ -51,7 +51,7 @@ impl Shared {
             let held = core.memory();
             // The active memtable will grow until it is full; short entries take nearly as much
             // again for their numbers and lengths.
-            let active = core.active.allocated_bytes() as u64;
+            let active = core.active.memtable.allocated_bytes() as u64;
             let full = core.policy.seal_bytes(&core.view).min(space.memtable_bytes);
             others += held.total() + (2 * full).saturating_sub(active);
         }

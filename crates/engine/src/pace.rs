@@ -92,7 +92,7 @@ impl Shared {
 
     fn are_writers_held_back(&self) -> bool {
         let spaces = self.all_spaces();
-        spaces.iter().any(|space| space.core.try_lock().is_some_and(|core| core.pressure > 0.0))
+        spaces.iter().any(|space| space.gate.pressure() > 0.0)
     }
 }
 

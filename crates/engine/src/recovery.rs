@@ -15,15 +15,16 @@ use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::{self, Account, Manifest, SpaceState};
 use crate::memory::{Spilled, read_spill};
-use crate::memtable::{KeepFrom, Memtable};
+use crate::memtable::KeepFrom;
 use crate::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK, numbered};
 use crate::pace::Pace;
 use crate::shared::{Log, Shared, Work, Writer};
 use crate::stats::{Counts, Recorders};
 use crate::table::BlockCache;
-use crate::version::{Core, Space, TableHandle};
+use crate::version::{Active, Core, Space, TableHandle};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader};
-use arc_swap::{ArcSwap, ArcSwapOption};
+use crate::write::Gate;
+use arc_swap::ArcSwap;
 use lsmith_tree::{SeqNo, TableId, Tree, TreeView};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
@@ -220,7 +221,7 @@ impl Recovery {
         *shared.writer.lock() = Some(writer);
         for space in shared.all_spaces() {
             let mut core = space.core.lock();
-            if core.active.is_full(core.policy.seal_bytes(&core.view)) {
+            if core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
                 shared.seal(&space, &mut core);
             }
             // Not before there is a manifest that is synced and does not need the space.
@@ -271,7 +272,7 @@ impl Recovery {
             let core = self.spaces[id].core.lock();
             for Spilled { seq, kind, key, value } in entries {
                 let entry = EntryRef { key: &key, seq, kind, value: &value };
-                core.active.insert(entry, keep_newest(seq));
+                core.active.memtable.insert(entry, keep_newest(seq));
             }
         }
         Ok(())
@@ -356,13 +357,13 @@ impl Recovery {
             if self.account.spaces[&op.space].is_past(op.key, seq) {
                 continue;
             }
-            let mut core = space.core.lock();
-            core.active_log.get_or_insert(log.number);
+            let core = space.core.lock();
+            core.active.begin(log.number);
             if self.logs.last().is_none_or(|last| last.number != log.number) {
                 self.logs.push(log);
             }
             let entry = EntryRef { key: op.key, seq, kind: op.kind, value: op.value };
-            core.active.insert(entry, keep_newest(seq));
+            core.active.memtable.insert(entry, keep_newest(seq));
         }
         Ok(())
     }
@@ -398,8 +399,7 @@ fn open_space(
         policy,
         compression,
         view,
-        active: Arc::new(Memtable::new()),
-        active_log: None,
+        active: Active::new(),
         sealed: Vec::new(),
         vanished: None,
         spill: state.spill,
@@ -408,8 +408,7 @@ fn open_space(
         reclaim: Arc::default(),
         failures: Vec::new(),
         failed_in_row: 0,
-        pressure: 0.0,
-        owed_nanos: 0.0,
+        leaving: 0,
         merge_all: false,
         flush_all: false,
     };
@@ -419,9 +418,9 @@ fn open_space(
         name: state.name.clone(),
         memtable_bytes: state.memtable_bytes,
         version: ArcSwap::from_pointee(version),
+        active: ArcSwap::new(Arc::clone(&core.active)),
+        gate: Gate::default(),
         core: Mutex::new(core),
-        front: ArcSwapOption::empty(),
-        calm: AtomicBool::new(false),
     }))
 }
 
@@ -503,7 +502,7 @@ impl Shared {
         let mut core = space.core.lock();
         self.write_record(record, |_| ())?;
         core.policy = policy;
-        self.note_pressure(&mut core);
+        space.gate.note(&core);
         drop(core);
         self.work.notify();
         Ok(())

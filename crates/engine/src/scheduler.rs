@@ -11,13 +11,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::manifest::Record;
 use crate::memory::{FoldJob, SpillJob};
-use crate::merge::{Done, Job};
+use crate::merge::{Done, Job, Portion};
 use crate::pool::LOOK_AGAIN;
 use crate::shared::Shared;
 use crate::stats::{add, thread_cpu_nanos};
 use crate::version::{Change, Core, Failure, Space, Version};
 use crate::wal::LogWriter;
-use lsmith_tree::{LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, apply, check_plan};
+use lsmith_tree::{
+    Key, KeyRange, LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, apply, check_plan,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -165,6 +167,7 @@ impl Shared {
             takes_memory: takes_memory(core, &plan),
             keeps_older: core.keeps_older_than(&plan),
             rewrites: rewrites.map(|(_, table)| table),
+            part_bytes: None,
             plan,
         };
         core.reserve(job.plan.clone());
@@ -208,7 +211,7 @@ impl Shared {
     /// Does what `task` says, once `logs` are synced.
     fn run(&self, task: Task, logs: &[Arc<LogWriter>]) {
         match task {
-            Task::Merge(job, version) => self.run_merge(&job, version, logs),
+            Task::Merge(job, version) => self.run_merge(job, version, logs),
             Task::Fold(job) => self.run_fold(&job),
             Task::Spill(job) => self.run_spill(&job, logs),
         }
@@ -217,86 +220,129 @@ impl Shared {
     }
 
     /// Carries out `job` and commits it, or gives it up.
-    fn run_merge(&self, job: &Job, version: Arc<Version>, logs: &[Arc<LogWriter>]) {
+    fn run_merge(&self, mut job: Job, version: Arc<Version>, logs: &[Arc<LogWriter>]) {
         let timer = self.timer();
         let options = &self.options;
         let free_bytes = options.env.free_bytes(&options.dir).unwrap_or(0);
-        let result = self.sync_all_logs(logs).and_then(|()| self.execute(job, &version));
-        // Before the plan is released, so that whoever waits for rest finds the files of obsolete
-        // tables gone.
-        drop(version);
-        let failed = match result {
-            Ok(done) => self.commit(job, done),
+        let result = match self.sync_all_logs(logs) {
+            Ok(()) => self.carry_out(&mut job, version),
             Err(error) => Err(error),
         };
-        match failed {
+        match result {
             Ok(()) => timer.end(|recorders| &recorders.merge_nanos),
-            Err(error) => self.give_up(job, &error, free_bytes),
+            Err(error) => self.give_up(&job, &error, free_bytes),
         }
     }
 
-    fn commit(&self, job: &Job, done: Done) -> Result<()> {
-        let mut core = job.space.core.lock();
+    fn carry_out(&self, job: &mut Job, version: Arc<Version>) -> Result<()> {
+        if let Some(parts) = self.portions_of(job, &version) {
+            return self.merge_by_part(job, version, parts);
+        }
+        let done = self.execute(job, &version)?;
+        // Before the plan is released, so that whoever waits for rest finds the files of obsolete
+        // tables gone.
+        drop(version);
+        let portion = Portion { plan: job.plan.clone(), end: None, waiting_bytes: 0 };
+        self.commit(job, portion, done).map(drop)
+    }
+
+    /// Commits `done`, which came out of a portion of `job`, or all of it; the plan of the job is
+    /// what is left then. Whether it could be: the policy is asked anew otherwise.
+    pub(crate) fn commit(&self, job: &mut Job, portion: Portion, done: Done) -> Result<bool> {
+        let space = Arc::clone(&job.space);
+        let mut core = space.core.lock();
+        let old = self.commit_to(&mut core, job, portion, done)?;
+        if old.is_none() {
+            return Ok(false);
+        }
+        // Large files and memtables take their time to go: nobody waits for that, but who waits for
+        // rest.
+        core.leaving += 1;
+        drop(core);
+        drop(old);
+        space.core.lock().leaving -= 1;
+        Ok(true)
+    }
+
+    /// The version that was shown before; `None` if the plan does not fit any more.
+    fn commit_to(
+        &self,
+        core: &mut Core,
+        job: &mut Job,
+        portion: Portion,
+        done: Done,
+    ) -> Result<Option<Arc<Version>>> {
+        let Portion { plan, end, waiting_bytes } = portion;
         core.release(&job.plan);
         // Others may have rewritten blocks beside what they took, across a hole that this plan was
         // to fill: a plan that was legal can be illegal now, though nobody touched its inputs.
-        if !done.still_holds(&core.view.tree) || check_plan(&core.view, &job.plan).is_err() {
-            // The policy is asked anew, of the tree as it is now.
+        if !done.still_holds(&core.view.tree) || check_plan(&core.view, &plan).is_err() {
             done.tables.iter().for_each(|table| table.retire());
             // Its files go before the plan counts as over.
             drop(done);
-            return Ok(());
+            return Ok(None);
         }
         let Done { outcome, tables, bytes_read, bytes_written, .. } = done;
-        let edit = TreeEdit::of_plan(&core.view.tree, &job.plan, outcome).map_err(|error| {
+        let edit = TreeEdit::of_plan(&core.view.tree, &plan, outcome).map_err(|error| {
             tables.iter().for_each(|table| table.retire());
             Error::new(ErrorKind::InvalidArgument, format!("the plan came out wrong: {error}"))
         })?;
         let mut after = core.view.tree.clone();
         apply(&mut after, &edit).expect("the edit was made of this tree");
-        let (flushed_seq, taken) = core.taken_by(&job.plan, &after);
-        let (space, durable) = (job.space.id, edit.durable(&core.view.tree));
-        let record = Record::Edit { space, flushed_seq, taken, edit: durable };
+        let (flushed_seq, taken) = core.taken_by(&plan, &after);
+        let durable = edit.durable(&core.view.tree);
+        let record = Record::Edit { space: job.space.id, flushed_seq, taken, edit: durable };
         self.write_record(record, |_| ()).inspect_err(|_| {
             // In a poisoned store nobody knows whether the record is there: its tables must stay.
             if self.check_writable().is_ok() {
                 tables.iter().for_each(|table| table.retire());
             }
         })?;
-        let bytes_at_peak = core.table_bytes() + bytes_written;
+        let bytes_at_peak = core.table_bytes() + waiting_bytes + bytes_written;
         core.tables.extend(tables.into_iter().map(|table| (TableId(table.number()), table)));
         let before = std::mem::replace(&mut core.view.tree, after);
         let spill = core.spill;
-        core.forget_taken(&job.plan, flushed_seq);
+        core.forget_taken(&plan, flushed_seq);
         let old = job.space.version.load_full();
         core.failed_in_row = 0;
         let change = Change { before: &before, edit: &edit };
-        job.space.publish_change(&core, change);
+        job.space.publish_change(core, change);
         core.let_go(&old, change, &job.space.version.load());
-        drop(old);
         if core.spill.is_none() {
             self.remove_spill(spill);
         }
-        self.note_pressure(&mut core);
-        self.count_plan(job, bytes_read, bytes_written);
+        self.count_bytes(job, bytes_read, bytes_written);
+        self.hold_rest(core, job, end);
+        job.space.gate.note(core);
         let table_bytes = core.table_bytes();
-        let (plan, tree) = (&job.plan, &core.view.tree);
         let event = Event::Committed {
-            plan,
+            plan: &plan,
             edit: &edit,
             before: &before,
-            tree,
+            tree: &core.view.tree,
             bytes_written,
             bytes_at_peak,
             table_bytes,
         };
         self.tell(&job.space, &event);
-        Ok(())
+        Ok(Some(old))
     }
 
-    fn count_plan(&self, job: &Job, bytes_read: u64, bytes_written: u64) {
+    /// Keeps for `job` what is left of its plan from `end` on.
+    fn hold_rest(&self, core: &mut Core, job: &mut Job, end: Option<Key>) {
+        let rest =
+            end.and_then(|start| job.within(&KeyRange { start, end: None }, &core.view.tree));
+        match rest {
+            Some(rest) => {
+                core.reserve(rest.clone());
+                job.plan = rest;
+            }
+            None => add(&self.counts.plans, 1),
+        }
+    }
+
+    fn count_bytes(&self, job: &Job, bytes_read: u64, bytes_written: u64) {
         let counts = &self.counts;
-        add(&counts.plans, 1);
         if let Some(recorders) = &self.recorders {
             recorders.merge_bytes.record(bytes_written);
         }
@@ -320,6 +366,9 @@ impl Shared {
         tracing::warn!(keyspace = job.space.name, plan = %job.plan, %error, "a merge was given up");
         let runs = job.plan.inputs.iter().filter_map(|input| core.view.tree.run(input.run));
         let bytes: u64 = runs.map(|(_, run)| run.bytes()).sum();
+        // Parts are written by all threads, and what one took is given back a little later.
+        let parts = self.options.threads as u64 + 2;
+        let bytes = job.part_bytes.map_or(bytes, |part| bytes.min(part * parts));
         let wait = LOOK_AGAIN * (1 << core.failed_in_row.min(10));
         core.failed_in_row += 1;
         core.block(Failure {
@@ -330,7 +379,7 @@ impl Shared {
             free_bytes,
             retry_at: self.options.env.now() + wait,
         });
-        self.note_pressure(&mut core);
+        job.space.gate.note(&core);
     }
 
     /// Waits until every keyspace is at rest.

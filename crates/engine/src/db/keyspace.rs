@@ -290,7 +290,7 @@ impl Keyspace {
         let core = self.space.core.lock();
         let tree = &core.view.tree;
         let held = core.memory();
-        let memory_bytes = tree.memory().bytes() + core.active.live_bytes();
+        let memory_bytes = tree.memory().bytes() + core.active.memtable.live_bytes();
         let table_bytes = core.table_bytes();
         let (mut dead_bytes, mut punched_bytes) = (0, 0);
         for table in core.tables.values() {
@@ -319,7 +319,7 @@ impl Keyspace {
             entries: size.entries,
             tombstones: size.tombstones,
             flushes: tree.flushes(),
-            pressure: core.pressure,
+            pressure: self.space.gate.pressure(),
             failures: core.failures.iter().map(|failure| failure.message.clone()).collect(),
         }
     }

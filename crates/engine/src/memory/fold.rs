@@ -90,7 +90,7 @@ impl Shared {
             let place = AddPlace::Above(runs[0]);
             core.replace_memory(&runs, Replacement { folded, writes, place });
             job.space.publish(&core);
-            self.note_pressure(&mut core);
+            job.space.gate.note(&core);
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Job {
     /// The table whose last parts are all that the plan is to write anew, if it is one of the
     /// engine's own.
     pub(crate) rewrites: Option<TableId>,
+    /// Logical bytes of the largest part, if it is committed part by part.
+    pub(crate) part_bytes: Option<u64>,
 }
 
 impl Job {
@@ -49,15 +51,22 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    fn new(outcome: Outcome, job: &Job, version: &Version) -> Done {
+    /// `outcome` of `plan`, whose inputs are in `version`; no tables yet.
+    pub(super) fn new(outcome: Outcome, plan: &MergePlan, version: &Version) -> Done {
         let rewritten = outcome.rewritten.iter().map(|(part, _)| part);
-        let parts = job.plan.inputs.iter().chain(rewritten);
+        let parts = plan.inputs.iter().chain(rewritten);
         let relies_on = parts.filter_map(|part| {
             let run = version.disk_run(part.run)?.run();
             Some((part.clone(), run.clip(&part.range).collect()))
         });
         let relies_on = relies_on.collect();
         Done { outcome, relies_on, tables: Vec::new(), bytes_read: 0, bytes_written: 0 }
+    }
+
+    /// With the tables that were written, all open, and the bytes that were read for them.
+    pub(super) fn written(self, output: Output<'_>, bytes_read: u64) -> Done {
+        let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
+        Done { tables: output.handles, bytes_read, bytes_written, ..self }
     }
 
     /// Whether what the plan took or rewrote on storage is as it was. A plan may rewrite blocks
@@ -75,7 +84,7 @@ impl Shared {
     /// the device.
     pub(crate) fn execute(&self, job: &Job, version: &Arc<Version>) -> Result<Done> {
         if job.plan.mode == Mode::Move {
-            return Ok(Done::new(relabel(&job.plan, version), job, version));
+            return Ok(Done::new(relabel(&job.plan, version), &job.plan, version));
         }
         let options = self.table_options(job, version);
         let mut output =
@@ -87,9 +96,7 @@ impl Shared {
         };
         match executed {
             Ok((outcome, bytes_read)) => {
-                let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
-                let done = Done::new(outcome, job, version);
-                Ok(Done { tables: output.handles, bytes_read, bytes_written, ..done })
+                Ok(Done::new(outcome, &job.plan, version).written(output, bytes_read))
             }
             Err(error) => {
                 output.remove();
@@ -99,7 +106,7 @@ impl Shared {
     }
 
     /// How the tables of the output are written.
-    fn table_options(&self, job: &Job, version: &Version) -> TableOptions {
+    pub(super) fn table_options(&self, job: &Job, version: &Version) -> TableOptions {
         let core = job.space.core.lock();
         let by_block = job.plan.reuse.is_some() || core.policy.wants_blocks();
         let grain = if by_block { ProfileGrain::Blocks } else { ProfileGrain::Steps };

@@ -1,10 +1,11 @@
 //! Merging: what goes on ([`Fold`]), and how a plan is carried out.
 //!
 //! A plan without [`Reuse`](lsmith_tree::Reuse) writes all that it takes anew, in parts where it is
-//! large (`split`). One with
+//! large (`split`), which are committed one by one where they can be (`by_part`). One with
 //! it keeps blocks that meet nothing, and joins small ones (`preserve`): two sides are walked block
 //! by block (`side`, `part`).
 
+mod by_part;
 mod execute;
 mod filters;
 mod fold;
@@ -17,6 +18,7 @@ mod side;
 mod split;
 mod walk;
 
+pub(crate) use by_part::Portion;
 pub(crate) use execute::{Done, Job};
 pub(crate) use fold::{Fold, FoldCounts};
 use input::{InputCursor, entry_size};

@@ -38,6 +38,13 @@ pub(super) struct Written {
     facts: Vec<TableFacts>,
 }
 
+impl Written {
+    /// The bytes of their files.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.facts.iter().map(|facts| facts.file_bytes).sum()
+    }
+}
+
 impl<'a> Output<'a> {
     /// Nothing yet. Tables are cut when they have reached `cut_bytes` logical bytes, and written as
     /// `table` says.

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Parts of a merge, at most.
-const PARTS_MAX: u64 = 16;
+const PARTS_MAX: u64 = 64;
 
 /// What all parts of a merge have in common.
 pub(super) struct Task {
@@ -53,16 +53,16 @@ impl Task {
 
 /// What came out of a part.
 pub(super) struct PartDone {
-    written: Written,
-    counts: FoldCounts,
+    pub(super) written: Written,
+    pub(super) counts: FoldCounts,
     /// What was taken of each input.
-    passed: Vec<Size>,
+    pub(super) passed: Vec<Size>,
 }
 
 /// A merge whose parts several threads carry out.
 pub(crate) struct Split {
-    task: Task,
-    parts: Vec<KeyRange>,
+    pub(super) task: Task,
+    pub(super) parts: Vec<KeyRange>,
     state: Mutex<State>,
     done: Condvar,
 }
@@ -107,10 +107,41 @@ impl Split {
         self.done.notify_all();
     }
 
+    /// What came out of `part`; `None` as long as it is not over.
+    pub(super) fn result_of(&self, part: usize) -> Option<Result<PartDone>> {
+        self.state.lock().results[part].take()
+    }
+
+    /// Waits for `part`, which another thread carries out.
+    pub(super) fn wait_for(&self, part: usize) {
+        let mut state = self.state.lock();
+        // Where another part has failed, this one may never begin.
+        let lacks = |state: &mut State| state.results[part].is_none() && state.under_way > 0;
+        self.done.wait_while(&mut state, lacks);
+        if state.results[part].is_none() {
+            let failed = state.results.iter_mut().find(|result| matches!(result, Some(Err(_))));
+            state.results[part] = failed.and_then(Option::take);
+        }
+    }
+
+    /// Has those who take a part from now on read from `version`, which holds what they need.
+    pub(super) fn show(&self, version: Arc<Version>) {
+        self.state.lock().version = Some(version);
+    }
+
+    /// Bytes in the files of parts that are over, and whose results nobody has asked for.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        let over = state.results.iter().flatten().flatten();
+        over.map(|part| part.written.file_bytes()).sum()
+    }
+
     /// Waits for the parts that other threads carry out. What came out of all of them, in key
     /// order; fewer where one failed.
-    fn finish(&self) -> Vec<Result<PartDone>> {
+    pub(super) fn finish(&self) -> Vec<Result<PartDone>> {
         let mut state = self.state.lock();
+        // Nobody takes another.
+        state.next = self.parts.len();
         self.done.wait_while(&mut state, |state| state.under_way > 0);
         state.version = None;
         std::mem::take(&mut state.results).into_iter().flatten().collect()
@@ -183,15 +214,25 @@ impl Shared {
         parts: Vec<KeyRange>,
         version: &Arc<Version>,
     ) -> Vec<Result<PartDone>> {
-        let results = parts.iter().map(|_| None).collect();
-        let version = Some(Arc::clone(version));
-        let state = Mutex::new(State { version, next: 0, under_way: 0, results });
-        let split = Arc::new(Split { task, parts, state, done: Condvar::new() });
-        self.splits.lock().push(Arc::clone(&split));
-        self.work.notify();
+        let split = self.offer(task, parts, Arc::clone(version));
         while self.carry_out_part(&split) {}
         self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
         split.finish()
+    }
+
+    /// Offers `parts` of `task`, whose inputs are in `version`, to all threads.
+    pub(super) fn offer(
+        &self,
+        task: Task,
+        parts: Vec<KeyRange>,
+        version: Arc<Version>,
+    ) -> Arc<Split> {
+        let results = parts.iter().map(|_| None).collect();
+        let state = State { version: Some(version), next: 0, under_way: 0, results };
+        let split = Arc::new(Split { task, parts, state: Mutex::new(state), done: Condvar::new() });
+        self.splits.lock().push(Arc::clone(&split));
+        self.work.notify();
+        split
     }
 
     /// Carries out a part of a merge that another thread has split; whether there was one.
@@ -200,15 +241,14 @@ impl Shared {
         splits.iter().any(|split| self.carry_out_part(split))
     }
 
-    fn carry_out_part(&self, split: &Split) -> bool {
+    pub(super) fn carry_out_part(&self, split: &Split) -> bool {
         let Some((part, version)) = split.take() else { return false };
         let mut under = Under { split, part, result: None };
         let range = &split.parts[part];
-        let clipped = split
-            .task
-            .inputs
-            .iter()
-            .map(|input| Input { run: input.run, range: input.range.intersection(range) });
+        // Where parts are committed one by one, a run may have no keys left.
+        let left = split.task.inputs.iter().filter(|input| version.tree.run(input.run).is_some());
+        let clipped =
+            left.map(|input| Input { run: input.run, range: input.range.intersection(range) });
         let inputs: Vec<Input> = clipped.collect();
         let result = self.merge_part(&split.task, &inputs, &version);
         drop(version);
@@ -250,7 +290,7 @@ impl Shared {
     }
 
     /// The ranges in which `job` is carried out: one where it is small, or nobody could help.
-    fn parts_of(&self, job: &Job, version: &Version) -> Vec<KeyRange> {
+    pub(super) fn parts_of(&self, job: &Job, version: &Version) -> Vec<KeyRange> {
         if !self.work.has_threads() {
             return Vec::new();
         }

@@ -3,6 +3,7 @@
 //! A [`Version`] never changes. Readers hold the one that was current when they began; a table
 //! leaves the disk when it is obsolete and no version holds it.
 
+mod active;
 mod change;
 mod memory;
 mod open_run;
@@ -12,6 +13,7 @@ mod space;
 mod table_handle;
 mod view;
 
+pub(crate) use active::Active;
 pub(crate) use change::Change;
 pub(crate) use memory::MemoryRun;
 pub(crate) use open_run::{OpenRun, OpenSlice};

@@ -1,11 +1,12 @@
 //! The state of one keyspace.
 
-use super::{Change, MemoryRun, OpenRun, Reclaim, TableHandle, Version};
+use super::{Active, Change, MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use crate::db::Compression;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::{Mark, Spill};
-use crate::memtable::{Memtable, Sealed};
-use arc_swap::{ArcSwap, ArcSwapOption};
+use crate::memtable::Sealed;
+use crate::write::Gate;
+use arc_swap::ArcSwap;
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{
     MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, Slice, TableId, Tree, TreeView,
@@ -13,7 +14,6 @@ use lsmith_tree::{
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A keyspace: a tree of its own, with a policy of its own.
@@ -25,11 +25,11 @@ pub(crate) struct Space {
     /// What readers take.
     pub(crate) version: ArcSwap<Version>,
     pub(crate) core: Mutex<Core>,
-    /// The active memtable, if it has been written to: so that a writer needs no lock that a merge
-    /// holds while it commits. Changed under the lock of the writer.
-    pub(crate) front: ArcSwapOption<Memtable>,
-    /// Whether the writer who looked last went on unhindered.
-    pub(crate) calm: AtomicBool,
+    /// The active memtable of the core, for writers. Changed under the locks of the writer and of
+    /// the core.
+    pub(crate) active: ArcSwap<Active>,
+    /// What holds writers back.
+    pub(crate) gate: Gate,
 }
 
 /// What changes under the lock of a keyspace. [`Core::publish`] shows it to readers.
@@ -38,9 +38,7 @@ pub(crate) struct Core {
     pub(crate) policy: Arc<dyn MergePolicy>,
     pub(crate) compression: Compression,
     pub(crate) view: TreeView,
-    pub(crate) active: Arc<Memtable>,
-    /// The log that holds the oldest entry of the active memtable; `None` while it is empty.
-    pub(crate) active_log: Option<u64>,
+    pub(crate) active: Arc<Active>,
     /// What the runs in memory are read from, newest first.
     pub(crate) sealed: Vec<Held>,
     /// Writes that were folded away without leaving anything, since the last plan that took memory.
@@ -56,10 +54,8 @@ pub(crate) struct Core {
     pub(crate) failures: Vec<Failure>,
     /// How many plans have failed since the last one that succeeded.
     pub(crate) failed_in_row: u32,
-    /// How hard writers are held back, as the policy last said.
-    pub(crate) pressure: f64,
-    /// Nanoseconds that writers have yet to sleep for under the present pressure.
-    pub(crate) owed_nanos: f64,
+    /// Plans that are committed and whose inputs are about to go.
+    pub(crate) leaving: usize,
     /// Whether a plan of all runs was asked for by hand.
     pub(crate) merge_all: bool,
     /// Whether it was asked for by hand that memory be flushed, whatever the policy wants.
@@ -158,9 +154,10 @@ impl Core {
         });
     }
 
-    /// Whether a plan is being carried out.
+    /// Whether a plan is being carried out, or what it took is about to go.
     pub(crate) fn is_busy(&self) -> bool {
-        self.view.reservations.iter().any(|r| r.state == ReservationState::UnderWay)
+        self.leaving > 0
+            || self.view.reservations.iter().any(|r| r.state == ReservationState::UnderWay)
     }
 
     /// The run in memory called `run`.
@@ -224,7 +221,7 @@ impl Core {
     /// The oldest log that is still needed.
     pub(crate) fn oldest_log(&self) -> Option<u64> {
         let writes = self.sealed.iter().map(|held| &held.writes).chain(&self.vanished);
-        writes.filter_map(|writes| writes.log).chain(self.active_log).min()
+        writes.filter_map(|writes| writes.log).chain(self.active.log()).min()
     }
 
     /// Whether a plan, under way or failed, takes from memory.
@@ -276,7 +273,7 @@ impl Core {
             }
         };
         Version {
-            active: Arc::clone(&self.active),
+            active: Arc::clone(&self.active.memtable),
             memory: self.view.tree.memory().runs().iter().map(memory).collect(),
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),

@@ -5,7 +5,7 @@ use crate::shared::Shared;
 use crate::stats::add;
 use crate::version::{Core, SEALED_MAX, Space};
 use lsmith_policy::Load;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A byte waits this long, in nanoseconds, times p * p / (1 - p) at pressure p.
@@ -24,11 +24,73 @@ const PRESSURE_MAX: f64 = 0.999;
 /// How long a stopped writer sleeps before it looks again, should nobody wake it.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
+/// How far behind merges are: what a writer looks at, without a lock that a merge could hold.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// The bits of how hard writers are held back, as the policy last said.
+    pressure: AtomicU64,
+    /// Memtables that wait.
+    waiting: AtomicUsize,
+    /// Whether there are plans that failed.
+    failing: AtomicBool,
+    /// Nanoseconds that writers have yet to sleep for under the present pressure.
+    owed_nanos: AtomicU64,
+}
+
+impl Gate {
+    /// How hard writers are held back: from 0, not at all, to 1, completely.
+    pub(crate) fn pressure(&self) -> f64 {
+        f64::from_bits(self.pressure.load(Ordering::Relaxed))
+    }
+
+    /// Notes what the state of the keyspace, which is `core`, means for writers.
+    pub(crate) fn note(&self, core: &Core) {
+        let waiting = core.waiting_memtables();
+        let load = Load { free_bytes: None, waiting_memtables: waiting };
+        let pressure = core.policy.pressure(&core.view, &load).clamp(0.0, 1.0);
+        self.pressure.store(pressure.to_bits(), Ordering::Relaxed);
+        self.waiting.store(waiting, Ordering::Relaxed);
+        self.failing.store(!core.failures.is_empty(), Ordering::Relaxed);
+        if pressure <= 0.0 {
+            self.owed_nanos.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether writers may go on without a look at the keyspace.
+    fn is_ajar(&self) -> bool {
+        self.pressure() < 1.0
+            && self.waiting.load(Ordering::Relaxed) < SEALED_MAX
+            && !self.failing.load(Ordering::Relaxed)
+    }
+
+    /// How long the writer of `bytes` must sleep now, if the active memtable is this `full`. Short
+    /// sleeps cost more than they give, so of many small writes one sleeps for all.
+    fn delay(&self, bytes: u64, full: impl FnOnce() -> f64) -> Option<Duration> {
+        let pressure = self.pressure();
+        if pressure <= 0.0 {
+            return None;
+        }
+        // That of memory alone grows with every byte, from where two memtables wait to where there
+        // is room for no more.
+        let room = (SEALED_MAX - 2) as f64;
+        let memory = (self.waiting.load(Ordering::Relaxed) as f64 - 2.0 + full().min(1.0)) / room;
+        let pressure = pressure.max(memory).min(PRESSURE_MAX);
+        let nanos = bytes as f64 * NANOS_PER_BYTE * pressure * pressure / (1.0 - pressure);
+        let owed = self.owed_nanos.fetch_add(nanos as u64, Ordering::Relaxed) + nanos as u64;
+        if owed < DELAY_MIN.as_nanos() as u64 {
+            return None;
+        }
+        self.owed_nanos.store(0, Ordering::Relaxed);
+        Some(Duration::from_nanos(owed).min(DELAY_MAX))
+    }
+}
+
 /// What the state of a keyspace means for a writer.
 enum Verdict {
     Go,
     Slow(Duration),
-    Stop,
+    /// Until something has changed since work stood here.
+    Stop(u64),
 }
 
 impl Shared {
@@ -43,13 +105,12 @@ impl Shared {
         }
         let mut start = None;
         loop {
-            let turn = *self.work.turn.lock();
-            let verdict = self.judge(space, bytes)?;
-            let wait = match verdict {
+            let turn = || *self.work.turn.lock();
+            let (turn, wait, stopped) = match self.judge(space, bytes, turn)? {
                 Verdict::Go => break,
                 Verdict::Slow(_) if start.is_some() => break,
-                Verdict::Slow(delay) => delay,
-                Verdict::Stop => LOOK_AGAIN,
+                Verdict::Slow(delay) => (turn(), delay, false),
+                Verdict::Stop(turn) => (turn, LOOK_AGAIN, true),
             };
             start.get_or_insert_with(|| self.options.env.now());
             let mut now = self.work.turn.lock();
@@ -58,7 +119,7 @@ impl Shared {
             }
             drop(now);
             self.check_writable()?;
-            if matches!(verdict, Verdict::Slow(_)) {
+            if !stopped {
                 break;
             }
         }
@@ -69,57 +130,50 @@ impl Shared {
         Ok(())
     }
 
-    fn judge(&self, space: &Space, bytes: u64) -> Result<Verdict> {
-        let mut core = match space.core.try_lock() {
-            Some(core) => core,
-            // A merge that commits holds it while it waits for the device.
-            None if space.calm.load(Ordering::Relaxed) => return Ok(Verdict::Go),
-            None => space.core.lock(),
-        };
-        let verdict = self.judge_by(space, &mut core, bytes);
-        let calm = matches!(verdict, Ok(Verdict::Go)) && core.owed_nanos <= 0.0;
-        space.calm.store(calm, Ordering::Relaxed);
-        verdict
+    /// `turn` tells where the work stands, before anything else is looked at.
+    fn judge(&self, space: &Space, bytes: u64, turn: impl Fn() -> u64) -> Result<Verdict> {
+        if !space.gate.is_ajar() {
+            let turn = turn();
+            if self.must_stop(space)? {
+                return Ok(Verdict::Stop(turn));
+            }
+        }
+        let full =
+            || space.active.load().memtable.live_bytes() as f64 / space.memtable_bytes as f64;
+        match space.gate.delay(bytes, full) {
+            // In lockstep this writer does the merging itself, so nothing can fall behind.
+            Some(delay) if !self.options.lockstep => Ok(Verdict::Slow(delay)),
+            _ => Ok(Verdict::Go),
+        }
     }
 
-    fn judge_by(&self, space: &Space, core: &mut Core, bytes: u64) -> Result<Verdict> {
-        if !core.failures.is_empty() {
-            if !self.options.lockstep {
-                self.retry_failures(core);
-            }
-            let full = core.failures.iter().find(|failure| failure.kind == ErrorKind::Full);
-            if let Some(failure) = full {
-                return Err(failure.to_error().at(&self.options.dir));
-            }
+    /// Whether a writer must wait until something has changed.
+    fn must_stop(&self, space: &Space) -> Result<bool> {
+        let mut core = space.core.lock();
+        if !self.options.lockstep {
+            self.retry_failures(&mut core);
         }
+        space.gate.note(&core);
+        let full = core.failures.iter().find(|failure| failure.kind == ErrorKind::Full);
+        if let Some(failure) = full {
+            return Err(failure.to_error().at(&self.options.dir));
+        }
+        let crowded = core.waiting_memtables() >= SEALED_MAX;
         if self.options.lockstep {
-            // This writer does the merging itself, so nothing can fall behind.
-            return match core.failures.first().filter(|_| core.waiting_memtables() >= SEALED_MAX) {
+            return match core.failures.first().filter(|_| crowded) {
                 Some(failure) => Err(failure.to_error()),
-                None => Ok(Verdict::Go),
+                None => Ok(false),
             };
         }
-        if core.waiting_memtables() >= SEALED_MAX || core.pressure >= 1.0 {
-            // While there is something else to do, that may be what helps.
-            let stuck = || !core.is_busy() && self.propose(core).is_none();
-            return match core.failures.first() {
-                Some(failure) if stuck() => Err(failure.to_error()),
-                _ => Ok(Verdict::Stop),
-            };
+        if !crowded && space.gate.pressure() < 1.0 {
+            return Ok(false);
         }
-        if core.pressure <= 0.0 {
-            core.owed_nanos = 0.0;
-            return Ok(Verdict::Go);
+        // While there is something else to do, that may be what helps.
+        let stuck = || !core.is_busy() && self.propose(&core).is_none();
+        match core.failures.first() {
+            Some(failure) if stuck() => Err(failure.to_error()),
+            _ => Ok(true),
         }
-        let pressure = core.pressure.max(memory_pressure(space, core)).min(PRESSURE_MAX);
-        core.owed_nanos += bytes as f64 * NANOS_PER_BYTE * pressure * pressure / (1.0 - pressure);
-        // Short sleeps cost more than they give, so many small writes sleep once.
-        if core.owed_nanos < DELAY_MIN.as_nanos() as f64 {
-            return Ok(Verdict::Go);
-        }
-        let delay = Duration::from_nanos(core.owed_nanos as u64).min(DELAY_MAX);
-        core.owed_nanos = 0.0;
-        Ok(Verdict::Slow(delay))
     }
 
     /// Lets plans that failed for want of room be tried again once there is room: at once where
@@ -153,18 +207,4 @@ impl Shared {
             self.after_seal(writer);
         }
     }
-
-    /// Asks the policy how hard writers must be held back.
-    pub(crate) fn note_pressure(&self, core: &mut Core) {
-        let load = Load { free_bytes: None, waiting_memtables: core.waiting_memtables() };
-        core.pressure = core.policy.pressure(&core.view, &load).clamp(0.0, 1.0);
-    }
-}
-
-/// The pressure of memory alone: it grows with every byte, from where two memtables wait to where
-/// there is room for no more.
-fn memory_pressure(space: &Space, core: &Core) -> f64 {
-    let full = core.active.live_bytes() as f64 / space.memtable_bytes as f64;
-    let room = (SEALED_MAX - 2) as f64;
-    (core.waiting_memtables() as f64 - 2.0 + full.min(1.0)) / room
 }

@@ -157,14 +157,14 @@ impl Shared {
         core.tables.extend(std::mem::take(tables).into_iter().map(named));
         let before = std::mem::replace(&mut core.view.tree, after);
         space.publish_change(&core, Change { before: &before, edit: &edit });
-        self.note_pressure(&mut core);
+        space.gate.note(&core);
         Ok(())
     }
 }
 
 /// What the memory of `space`, whose state is `core`, holds within `hull`.
 fn in_memory(space: &Space, core: &Core, hull: &KeyRange) -> Result<InMemory> {
-    let mut active = core.active.cursor();
+    let mut active = core.active.memtable.cursor();
     active.seek(&hull.start)?;
     if active.entry().is_some_and(|entry| hull.contains(entry.key)) {
         return Ok(InMemory::Active);

@@ -137,7 +137,7 @@ impl Shared {
         let Some(limit) = old.next().map(|log| log.number) else { return };
         for space in self.all_spaces() {
             let mut core = space.core.lock();
-            if core.active_log.is_some_and(|log| log <= limit) {
+            if core.active.log().is_some_and(|log| log <= limit) {
                 self.seal(&space, &mut core);
             }
         }

@@ -12,6 +12,8 @@ mod gate;
 mod load;
 mod log;
 
+pub(crate) use gate::Gate;
+
 use crate::cursor::EntryRef;
 use crate::db::{Op, Ops, PersistMode};
 use crate::env::SyncReach;
@@ -21,7 +23,8 @@ use crate::memory::{Newest, Replacement};
 use crate::memtable::{KeepFrom, Memtable, Sealed};
 use crate::shared::{Shared, Writer, read_only};
 use crate::stats::add;
-use crate::version::{Core, Held, Space, Writes};
+use crate::version::{Active, Core, Held, Space, Writes};
+use arc_swap::Guard;
 use lsmith_tree::{
     AddPlace, KeyRange, Profile, RunId, SeqNo, Size, Slice, Table, TableId, TreeEdit, apply,
 };
@@ -92,14 +95,18 @@ impl Shared {
 
     fn insert(&self, writer: &Writer, first: SeqNo, ops: Ops<'_>) {
         let keep = KeepFrom(self.snapshots.keep_from(&self.visible));
-        let mut active: Option<(&Arc<Space>, Arc<Memtable>)> = None;
+        let mut active: Option<(&Arc<Space>, Guard<Arc<Active>>)> = None;
         for (seq, op) in (first.0..).zip(ops.iter()) {
-            let (_, memtable) = match &active {
+            let (_, active) = match &active {
                 Some(known) if Arc::ptr_eq(known.0, op.space) => known,
-                _ => active.insert((op.space, active_of(op.space, writer))),
+                _ => {
+                    let now = op.space.active.load();
+                    now.begin(writer.wal_number);
+                    active.insert((op.space, now))
+                }
             };
             let Op { kind, key, value, .. } = op;
-            memtable.insert(EntryRef { key, seq: SeqNo(seq), kind, value }, keep);
+            active.memtable.insert(EntryRef { key, seq: SeqNo(seq), kind, value }, keep);
         }
     }
 
@@ -108,7 +115,7 @@ impl Shared {
         let mut sealed = false;
         for space in spaces {
             let Some(mut core) = may_be_full(space) else { continue };
-            if core.active.is_full(core.policy.seal_bytes(&core.view)) {
+            if core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
                 self.seal(space, &mut core);
                 sealed = true;
             }
@@ -133,10 +140,11 @@ impl Shared {
     /// Seals the active memtable: it becomes the newest run of memory, or in lockstep, where the
     /// policy wants memory in one run, that run with what was there before.
     pub(crate) fn seal(&self, space: &Space, core: &mut Core) {
-        let Some((oldest, newest)) = core.active.seq_range() else { return };
-        let memtable = std::mem::replace(&mut core.active, Arc::new(Memtable::new()));
-        space.front.store(None);
-        let writes = Writes { oldest, newest, log: core.active_log.take() };
+        let Some((oldest, newest)) = core.active.memtable.seq_range() else { return };
+        let full = std::mem::replace(&mut core.active, Active::new());
+        space.active.store(Arc::clone(&core.active));
+        let (memtable, log) = (Arc::clone(&full.memtable), full.log());
+        let writes = Writes { oldest, newest, log };
         let folds = self.options.lockstep && core.policy.wants_blocks();
         if folds && !core.is_memory_reserved() {
             self.seal_folded(space, core, memtable, writes);
@@ -144,7 +152,7 @@ impl Shared {
             self.seal_as_written(core, memtable, writes);
         }
         space.publish(core);
-        self.note_pressure(core);
+        space.gate.note(core);
         self.tell(space, &Event::Sealed { tree: &core.view.tree });
     }
 
@@ -178,23 +186,12 @@ impl Shared {
     }
 }
 
-/// The memtable of `space` that `writer` writes to.
-fn active_of(space: &Space, writer: &Writer) -> Arc<Memtable> {
-    if let Some(active) = space.front.load_full() {
-        return active;
-    }
-    let mut core = space.core.lock();
-    core.active_log.get_or_insert(writer.wal_number);
-    space.front.store(Some(Arc::clone(&core.active)));
-    Arc::clone(&core.active)
-}
-
 /// The core of `space`, to see whether its memtable is full. A merge that commits holds it while it
 /// waits for the device: a writer goes on meanwhile, and one that comes later looks, unless the
 /// memtable has grown to twice what it is sealed at.
 fn may_be_full(space: &Space) -> Option<MutexGuard<'_, Core>> {
     space.core.try_lock().or_else(|| {
-        let bytes = space.front.load().as_ref().map_or(0, |active| active.live_bytes());
+        let bytes = space.active.load().memtable.live_bytes();
         (bytes >= 2 * space.memtable_bytes).then(|| space.core.lock())
     })
 }

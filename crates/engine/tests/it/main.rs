@@ -4,6 +4,7 @@
 
 mod basic;
 mod budget;
+mod by_part;
 mod compression;
 mod crash;
 mod damage;

@@ -177,10 +177,12 @@ fn nothing_is_left_of_a_split_merge_that_failed() {
     };
     let whole = tables();
     assert_eq!(whole.len(), 4);
-    let (class, lasting) = (Some(OpClass::Create), Lasting::Once);
-    env.set(Fault { class, after: 2, lasting, kind: std::io::ErrorKind::Other });
+    // No part can be written.
+    let (class, lasting) = (Some(OpClass::Create), Lasting::Forever);
+    env.set(Fault { class, after: 0, lasting, kind: std::io::ErrorKind::Other });
     keyspace.merge().unwrap_err();
     assert_eq!(tables(), whole);
+    env.clear();
     store.retry();
     keyspace.merge().unwrap();
     assert_eq!(keyspace.tree().disk_run_count(), 1);

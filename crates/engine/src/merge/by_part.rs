@@ -1,0 +1,161 @@
+//! A large merge that is committed part by part.
+//!
+//! A merge of whole runs into one needs, while it goes on, as much room again as it reads. Where
+//! it comes in [parts](super::split), each can be committed when it and all below it are over: the
+//! oldest run takes the output in between its slices, as with the merge of a key range, the newer
+//! runs lose those keys, and what the files of all of them held there is given back. So the room
+//! that a merge needs is that of a few parts, a failure loses these only, and no reader sees more
+//! runs than before.
+
+use super::Job;
+use super::execute::{Done, outcome_of, whole};
+use super::input::Passed;
+use super::output::Output;
+use super::split::{PartDone, Split, Task};
+use crate::error::Result;
+use crate::shared::Shared;
+use crate::version::Version;
+use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Tree};
+use std::sync::Arc;
+
+/// A part of a plan, to be committed.
+pub(crate) struct Portion {
+    pub(crate) plan: MergePlan,
+    /// Where the rest of the plan begins; `None` for the last part.
+    pub(crate) end: Option<Key>,
+    /// Bytes in files of parts that are over and not committed yet.
+    pub(crate) waiting_bytes: u64,
+}
+
+impl Job {
+    /// Whether the plan can be committed part by part: it merges whole runs on storage into one.
+    fn may_commit_by_part(&self, tree: &Tree) -> bool {
+        let plan = &self.plan;
+        let whole = |input: &Input| {
+            input.range.is_all() && tree.run(input.run).is_some_and(|(_, run)| run.knot().is_none())
+        };
+        !self.takes_memory
+            && self.rewrites.is_none()
+            && plan.place == Place::Oldest
+            && plan.mode == Mode::Merge
+            && plan.reuse.is_none()
+            && plan.inputs.len() > 1
+            && plan.inputs.iter().all(whole)
+    }
+
+    /// The plan for the keys of `range` alone, of what `tree` holds of it; `None` where it holds
+    /// nothing, or the run that takes the output in has gone.
+    pub(crate) fn within(&self, range: &KeyRange, tree: &Tree) -> Option<MergePlan> {
+        let target = self.plan.inputs.last()?.run;
+        let target = match self.plan.place {
+            Place::Into(run) => run,
+            _ => target,
+        };
+        tree.run(target)?;
+        let clipped = self.plan.inputs.iter().filter_map(|input| {
+            let range = input.range.intersection(range);
+            let (_, run) = tree.run(input.run)?;
+            (!run.overlapping(&range).is_empty()).then_some(Input { run: input.run, range })
+        });
+        let inputs: Vec<Input> = clipped.collect();
+        let plan = MergePlan { inputs, place: Place::Into(target), ..self.plan.clone() };
+        (!plan.inputs.is_empty()).then_some(plan)
+    }
+}
+
+impl Shared {
+    /// The parts in which `job` is to be carried out and committed; `None` where it is to be done
+    /// in one go.
+    pub(crate) fn portions_of(&self, job: &Job, version: &Version) -> Option<Vec<KeyRange>> {
+        if !job.may_commit_by_part(&version.tree) {
+            return None;
+        }
+        Some(self.parts_of(job, version)).filter(|parts| parts.len() > 1)
+    }
+
+    /// Carries out `job` in `parts`, and commits each. What is not committed is left in the plan
+    /// of the job; on an error nothing of it is left on the device.
+    pub(crate) fn merge_by_part(
+        &self,
+        job: &mut Job,
+        version: Arc<Version>,
+        parts: Vec<KeyRange>,
+    ) -> Result<()> {
+        let table = self.table_options(job, &version);
+        let inputs = version.tree.disk_runs().filter(|run| job.plan.takes(run.id()));
+        let bytes: u64 = inputs.map(|run| run.bytes()).sum();
+        job.part_bytes = Some(bytes.div_ceil(parts.len() as u64));
+        let split = self.offer(Task::new(self, job, table), parts, version);
+        let result = self.commit_parts(job, &split);
+        self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
+        // Those that came after one that failed, or after the tree has become another.
+        for done in split.finish().into_iter().flatten() {
+            self.output_of(&split, done).remove();
+        }
+        result
+    }
+
+    fn commit_parts(&self, job: &mut Job, split: &Arc<Split>) -> Result<()> {
+        let (mut blocks, mut bytes) = (0, 0);
+        for part in 0..split.parts.len() {
+            let done = loop {
+                match split.result_of(part) {
+                    Some(done) => break done?,
+                    None if self.carry_out_part(split) => {}
+                    None => split.wait_for(part),
+                }
+            };
+            let (range, tally) = (&split.parts[part], &split.task.tally);
+            let version = job.space.version.load_full();
+            let Some(mut plan) = job.within(range, &version.tree) else {
+                self.output_of(split, done).remove();
+                continue;
+            };
+            if range.end.is_some() {
+                plan.memo.clear();
+            }
+            let read = (tally.blocks() - blocks, tally.bytes() - bytes);
+            (blocks, bytes) = (blocks + read.0, bytes + read.1);
+            let done = self.done_of(split, done, &plan, &version, read)?;
+            drop(version);
+            let waiting_bytes = split.waiting_bytes();
+            let portion = Portion { plan, end: range.end.clone(), waiting_bytes };
+            if !self.commit(job, portion, done)? {
+                return Ok(());
+            }
+            split.show(job.space.version.load_full());
+        }
+        Ok(())
+    }
+
+    fn output_of(&self, split: &Split, done: PartDone) -> Output<'_> {
+        let mut output = Output::new(self, None, split.task.table.clone());
+        output.append(done.written);
+        output
+    }
+
+    /// What came out of `plan`, a part of that of a job, with `read` blocks and bytes.
+    fn done_of(
+        &self,
+        split: &Split,
+        done: PartDone,
+        plan: &MergePlan,
+        version: &Version,
+        read: (u64, u64),
+    ) -> Result<Done> {
+        let passed = Passed { storage: done.passed.iter().copied().sum(), ..Passed::default() };
+        let mut outcome = outcome_of(done.counts, passed);
+        let mut output = self.output_of(split, done);
+        if let Err(error) = output.open_tables() {
+            output.remove();
+            return Err(error);
+        }
+        outcome.blocks.read = read.0;
+        for facts in &output.facts {
+            outcome.written += facts.size;
+            outcome.blocks.written += facts.data_blocks;
+        }
+        outcome.slices.extend(output.handles.iter().map(|handle| whole(handle)));
+        Ok(Done::new(outcome, plan, version).written(output, read.1))
+    }
+}
