@@ -168,6 +168,7 @@ impl Recovery {
             retiring: Mutex::default(),
             manifest: Mutex::new(manifest),
             poisoned: AtomicBool::new(false),
+            log_due: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             work: Work::default(),
             splits: Mutex::default(),

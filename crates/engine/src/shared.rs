@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) spaces: RwLock<BTreeMap<String, Arc<Space>>>,
     /// `None` in a store opened for reading only.
     pub(crate) writer: Mutex<Option<Writer>>,
+    /// Whether a log file is to be made ahead.
+    pub(crate) log_due: AtomicBool,
     /// Held by who removes logs, so that who waits for rest finds them gone.
     pub(crate) retiring: Mutex<()>,
     pub(crate) manifest: Mutex<Option<Manifest>>,

@@ -13,6 +13,10 @@ use std::sync::atomic::Ordering;
 /// Logs shorter than this are made when they are needed: it takes a writer no time to speak of.
 const AHEAD_BYTES_MIN: u64 = 1 << 20;
 
+/// The next log is made when this part of the current one is full, one of so many: early, because
+/// those who make it may be waiting for the device.
+const AHEAD_AFTER: u64 = 8;
+
 /// Logs whose files are to be removed.
 pub(crate) struct UnneededLogs {
     files: Vec<Log>,
@@ -39,23 +43,28 @@ impl Shared {
         }
         let after = writer.wal.bytes();
         add(&self.counts.wal_bytes, after - before);
-        let half = writer.wal.capacity() / 2;
-        if before < half && after >= half {
-            // Somebody makes the next one.
-            self.work.notify();
+        let due = writer.wal.capacity() / AHEAD_AFTER;
+        if before < due && after >= due {
+            self.ask_for_log(writer);
         }
         Ok(())
     }
 
-    /// Makes the log file that follows the current one when that is half full, so that no writer
-    /// has to wait for it. Where it cannot be made the writer who needs it tries again, and tells.
+    /// Asks those who merge for the next log file.
+    fn ask_for_log(&self, writer: &Writer) {
+        if writer.spare.is_none() && writer.wal.capacity() >= AHEAD_BYTES_MIN {
+            self.log_due.store(true, Ordering::Release);
+            self.work.notify();
+        }
+    }
+
+    /// Makes the log file that follows the current one if it was asked for, so that no writer has to
+    /// wait for it. Where it cannot be made the writer who needs it tries again, and tells.
     pub(crate) fn make_log_ahead(&self) {
-        let due = |writer: &Writer| {
-            let capacity = writer.wal.capacity();
-            let half_full = writer.wal.bytes() >= capacity / 2;
-            writer.spare.is_none() && capacity >= AHEAD_BYTES_MIN && half_full
-        };
-        if !self.writer.lock().as_ref().is_some_and(due) || self.check_writable().is_err() {
+        // No lock is taken to find out: one who is interrupted while he has it keeps writers waiting.
+        let due =
+            self.log_due.load(Ordering::Relaxed) && self.log_due.swap(false, Ordering::AcqRel);
+        if !due || self.check_writable().is_err() {
             return;
         }
         if let Ok(spare) = self.create_log(0)
@@ -238,10 +247,10 @@ mod tests {
                 keyspace.put(number.to_be_bytes(), [7; 1000]).unwrap();
             }
         };
-        put(0..400);
+        put(0..100);
         store.shared().make_log_ahead();
-        assert_eq!(logs().len(), 1, "the log is not half full");
-        put(400..700);
+        assert_eq!(logs().len(), 1, "the log is nearly empty");
+        put(100..700);
         store.shared().make_log_ahead();
         store.shared().make_log_ahead();
         let ahead = logs();
