@@ -66,6 +66,7 @@ mod frame;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod writer;
 
 pub(crate) use frame::{LogId, LogKind};

@@ -4,11 +4,11 @@ use super::frame::{
     FILE_HEADER_BYTES, LogId, PAYLOAD_BYTES_MAX, Placing, RECORD_HEADER_BYTES, file_header,
     record_bytes, seal,
 };
+use super::turns::Turns;
 use crate::env::{Env, LogFile, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The buffer is given back when a record made it larger than this.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
@@ -25,19 +25,7 @@ pub(crate) struct LogWriter {
     /// Where records are put together; empty in between. Held from the choice of a record's offset
     /// until the record is stored there.
     buffer: Mutex<Vec<u8>>,
-    /// Bytes from the start that are known to be synced.
-    synced: AtomicU64,
-    syncing: Mutex<Syncing>,
-    /// Told when a sync is over: all who waited for it go on at once.
-    sync_over: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Syncing {
-    under_way: bool,
-    /// No sync after one that failed can be believed, because the system tells of a failure only
-    /// once.
-    failed: bool,
+    turns: Turns,
 }
 
 impl LogWriter {
@@ -61,9 +49,7 @@ impl LogWriter {
             id,
             file,
             buffer: Mutex::new(Vec::with_capacity(4096)),
-            synced: AtomicU64::new(0),
-            syncing: Mutex::default(),
-            sync_over: Condvar::new(),
+            turns: Turns::default(),
         })
     }
 
@@ -85,7 +71,7 @@ impl LogWriter {
         record.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
         parts.iter().for_each(|part| record.extend_from_slice(part));
         record.resize(record_bytes(payload_bytes), 0);
-        let marked = self.synced.load(Ordering::Acquire) == offset;
+        let marked = self.turns.synced() == offset;
         seal(&mut record, &Placing { number: self.id.number, offset, payload_bytes, marked });
         let appended = self.file.append(&record);
         record.clear();
@@ -102,35 +88,8 @@ impl LogWriter {
     ///
     /// `Io` or `Full` where the system refuses, or has refused before.
     pub(crate) fn sync(&self, reach: SyncReach) -> Result<u64> {
-        let appended = self.file.bytes();
-        let mut syncing = self.syncing.lock();
-        loop {
-            if syncing.failed {
-                let error = std::io::Error::other("an earlier sync of this file failed");
-                return Err(Error::io("sync the log", &self.path, error));
-            }
-            let synced = self.synced.load(Ordering::Acquire);
-            if reach == SyncReach::Data && synced >= appended {
-                return Ok(synced);
-            }
-            if !syncing.under_way {
-                break;
-            }
-            self.sync_over.wait(&mut syncing);
-        }
-        syncing.under_way = true;
-        drop(syncing);
-        let end = self.file.bytes();
-        let result = self.file.sync(reach);
-        let mut syncing = self.syncing.lock();
-        *syncing = Syncing { under_way: false, failed: result.is_err() };
-        if result.is_ok() {
-            self.synced.fetch_max(end, Ordering::Release);
-        }
-        drop(syncing);
-        self.sync_over.notify_all();
-        result.map_err(|error| Error::io("sync the log", &self.path, error))?;
-        Ok(end)
+        let synced = self.turns.sync(&*self.file, reach);
+        synced.map_err(|error| Error::io("sync the log", &self.path, error))
     }
 
     /// The number of the log.
