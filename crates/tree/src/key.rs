@@ -44,6 +44,13 @@ impl Key {
         Key { head: head(&bytes[..SHORT_MAX], HEAD), long: Some(Arc::new(bytes)) }
     }
 
+    /// The first eight bytes as a number, zeros behind a shorter key: numbers are ordered as the
+    /// keys are, up to ties. Nothing but the key's own memory is looked at.
+    #[inline]
+    pub fn prefix(&self) -> u64 {
+        u64::from_be_bytes(self.head.first_chunk().copied().unwrap_or_default())
+    }
+
     /// Whether this is the empty key.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -55,6 +55,9 @@ impl FencesBuilder {
 /// From one of the numbers that are searched first to the next.
 const TOP_STEP: usize = 16;
 
+/// Numbers in a line of the processor's caches.
+const LINE_NUMBERS: usize = 8;
+
 /// The fences of a table in memory: searched where they lie, without decoding or allocation.
 ///
 /// A search goes by numbers first: eight bytes of each fence behind those that all of them begin
@@ -229,10 +232,23 @@ impl Fences {
         if key.is_empty() { (0, false) } else { (range.start, ties > 0) }
     }
 
+    /// Loads the numbers from `from` on up to the next top, and where their blocks start: these
+    /// loads go on side by side, those of the search and what follows one after the other.
+    #[inline]
+    fn touch(&self, from: usize) {
+        let line = |index: usize| {
+            let at = from + index * LINE_NUMBERS;
+            let number = self.prefixes.get(at).copied().unwrap_or_default();
+            number ^ self.block_starts.get(at).copied().unwrap_or_default()
+        };
+        std::hint::black_box((0..=TOP_STEP / LINE_NUMBERS).fold(0, |all, index| all ^ line(index)));
+    }
+
     /// How many numbers are below `number`.
     fn prefixes_below(&self, number: u64) -> usize {
         let tops = self.tops.partition_point(|top| *top < number);
         let from = tops.saturating_sub(1) * TOP_STEP;
+        self.touch(from);
         let upto = self.prefixes.len().min(from + TOP_STEP);
         let stretch = self.prefixes.get(from..upto).unwrap_or_default();
         from + stretch.partition_point(|prefix| *prefix < number)

@@ -132,6 +132,14 @@ impl Filter {
         size_of_val(&*self.lines)
     }
 
+    /// Loads the line of the key with this [`key_hash`]: where many filters are asked, these loads
+    /// go on side by side.
+    #[inline]
+    pub(crate) fn touch(&self, hash: u64) {
+        let line = self.lines.get(line_index(hash, self.lines.len()));
+        std::hint::black_box(line.and_then(|line| line.0.first().copied()));
+    }
+
     /// Whether the key with this [`key_hash`] may have been added. `false` is certain.
     #[inline]
     pub(crate) fn may_hold(&self, hash: u64) -> bool {

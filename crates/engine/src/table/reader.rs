@@ -6,9 +6,7 @@ use super::mapped::Mapped;
 use super::table_file::{Parts, TableFile};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::format::{
-    Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, TableFacts, key_hash,
-};
+use crate::format::{Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, TableFacts};
 use crate::stats::MemoryUse;
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, ProfilePoint, SeqNo};
@@ -139,19 +137,40 @@ impl Table {
         &self.tree_table
     }
 
-    /// The newest version of `key` that is not newer than `snapshot`, tombstones included.
-    ///
-    /// # Errors
-    ///
-    /// `Io`, and `Corruption` where a block is not what was written.
+    /// [`find`](Table::find) for who asks one table only.
+    #[cfg(test)]
     pub(crate) fn get(
         &self,
         key: &[u8],
         snapshot: SeqNo,
         reads: &mut ReadCount,
     ) -> Result<Option<Found>> {
+        self.find(key, crate::format::key_hash(key), snapshot, reads)
+    }
+
+    /// Loads what [`find`](Table::find) looks at first for a key with this [`key_hash`].
+    #[inline]
+    pub(crate) fn touch(&self, hash: u64) {
+        if let Some(filter) = &self.filter {
+            filter.touch(hash);
+        }
+    }
+
+    /// The newest version of `key`, of which `hash` is the [`key_hash`], that is not newer than
+    /// `snapshot`, tombstones included.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, and `Corruption` where a block is not what was written.
+    pub(crate) fn find(
+        &self,
+        key: &[u8],
+        hash: u64,
+        snapshot: SeqNo,
+        reads: &mut ReadCount,
+    ) -> Result<Option<Found>> {
         if let Some(filter) = &self.filter
-            && !filter.may_hold(key_hash(key))
+            && !filter.may_hold(hash)
         {
             reads.filter_negatives += 1;
             return Ok(None);

@@ -5,6 +5,7 @@
 //! a plan share the chunks that it did not touch.
 
 use super::{TableHandle, filled, filled_slice};
+use crate::format::key_prefix;
 use lsmith_tree::{Key, KeyRange, Run, Slice, Slices, TableId};
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ struct Chunk {
     parts: Vec<OpenSlice>,
     /// The table of each of these: they lie close together, because all are looked at often.
     ids: Vec<TableId>,
+    /// Where each of these starts, by its prefix, for the same reason.
+    prefixes: Vec<u64>,
 }
 
 /// A slice whose table is open.
@@ -64,6 +67,7 @@ impl Chunk {
             slices: slices.len(),
             hull: KeyRange { start: first.start.clone(), end: last.end.clone() },
             ids: parts.iter().map(|part| part.id).collect(),
+            prefixes: parts.iter().map(|part| part.range.start.prefix()).collect(),
             parts,
         }
     }
@@ -79,6 +83,15 @@ impl Chunk {
 
     fn is_small(&self) -> bool {
         self.slices < CHUNK_MAX / 2
+    }
+
+    /// The last part that starts at `key`, whose prefix is given, or below.
+    fn part_for(&self, key: &[u8], prefix: u64) -> Option<&OpenSlice> {
+        let below = self.prefixes.partition_point(|start| *start < prefix);
+        let ties = self.prefixes[below..].partition_point(|start| *start == prefix);
+        let tied = &self.parts[below..below + ties];
+        let after = below + tied.partition_point(|part| *part.range.start <= *key);
+        self.parts.get(after.checked_sub(1)?)
     }
 }
 
@@ -153,9 +166,13 @@ impl OpenRun {
                 &chunks[after.checked_sub(1)?]
             }
         };
-        let after = chunk.parts.partition_point(|part| *part.range.start <= *key);
-        let part = &chunk.parts[after.checked_sub(1)?];
-        part.range.contains(key).then_some(&part.table)
+        let prefix = key_prefix(key);
+        let part = chunk.part_for(key, prefix)?;
+        let ends_above = part.range.end.as_ref().is_none_or(|end| {
+            let prefixes = prefix.cmp(&end.prefix());
+            prefixes.then_with(|| key.cmp(end)).is_lt()
+        });
+        ends_above.then_some(&part.table)
     }
 
     /// The slices with keys to show that share a key with `range`, as places among all of them.

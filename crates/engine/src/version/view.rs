@@ -3,14 +3,18 @@
 use super::{MemoryRun, OpenRun, OpenSlice, Ticket};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
+use crate::format::key_hash;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::read::{ConcatCursor, MergingCursor, Parts};
-use crate::table::{CacheFill, ReadCount, ReadTally, TableCursor};
+use crate::table::{CacheFill, ReadCount, ReadTally, Table, TableCursor};
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, KeyRange, RunId, SeqNo, Slice, Table, Tree};
+use lsmith_tree::{EntryKind, KeyRange, RunId, SeqNo, Slice, Tree};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+
+/// Runs whose filters are loaded side by side: they lie in main memory as a rule.
+const RUNS_ASKED: usize = 8;
 
 impl OpenRun {
     /// The parts of the run within `range`.
@@ -21,7 +25,10 @@ impl OpenRun {
 }
 
 /// `range` without what `table` is known not to fill at either end.
-pub(crate) fn filled(table: &Table, KeyRange { mut start, mut end }: KeyRange) -> KeyRange {
+pub(crate) fn filled(
+    table: &lsmith_tree::Table,
+    KeyRange { mut start, mut end }: KeyRange,
+) -> KeyRange {
     let profile = &table.profile;
     let next = profile.partition_point(|point| point.key <= start);
     if let Some(point) = profile.get(next)
@@ -240,11 +247,17 @@ impl Version {
             Moment::Latest(_) => SeqNo::MAX,
             Moment::Snapshot(seq) => seq,
         };
-        for run in &self.runs {
-            if let Some(handle) = run.table_of(key)
-                && let Some(found) = handle.table().get(key, seq, reads)?
-            {
-                return Ok(present(found.kind, found.value));
+        let hash = key_hash(key);
+        for runs in self.runs.chunks(RUNS_ASKED) {
+            let mut tables: [Option<&Table>; RUNS_ASKED] = [None; RUNS_ASKED];
+            for (table, run) in tables.iter_mut().zip(runs) {
+                *table = run.table_of(key).map(|handle| &**handle.table());
+                table.iter().for_each(|table| table.touch(hash));
+            }
+            for table in tables.into_iter().flatten() {
+                if let Some(found) = table.find(key, hash, seq, reads)? {
+                    return Ok(present(found.kind, found.value));
+                }
             }
         }
         Ok(None)
