@@ -9,6 +9,7 @@ use lsmith::{Event, Observer, Store};
 use lsmith_lab::FileInputs;
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
+use lsmith_spec::Spec;
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{Counters, KeyRange, MergePlan, TreeEdit, key_after};
 use lsmith_workload::{OpKind, Workload, fill_value};
@@ -51,8 +52,11 @@ const BLOCK_POLICIES: &[&str] = &[
     "choose_best(ratio=3, rate=0.2)",
     "test_mixed(ratio=3, rate=0.2)",
     "mixed(ratio=3, rate=0.2)",
+    "full(ratio=3, reuse=false)",
     "rr(ratio=3, rate=0.2, reuse=false)",
     "choose_best(ratio=3, rate=0.2, reuse=false)",
+    "test_mixed(ratio=3, rate=0.2, reuse=false)",
+    "mixed(ratio=3, rate=0.2, reuse=false)",
     "choose_best(ratio=4, rate=0.1, piece=16kB)",
     "choose_best(ratio=3, rate=0.2, slices_max=4)",
 ];
@@ -205,15 +209,20 @@ fn check_policies(policies: &[&str], workload: &str, memtable: u64) {
     }
 }
 
-/// Policies that want blocks have a test of their own.
+/// Those that can keep blocks are there with and without.
 #[test]
 fn no_policy_is_left_out() {
+    let policies: Vec<Spec> =
+        POLICIES.iter().chain(BLOCK_POLICIES).map(|p| p.parse().unwrap()).collect();
     for info in Registry::builtin().infos() {
+        let mut reuses = vec![None];
         if Registry::builtin().build(info.name).unwrap().wants_blocks() {
-            continue;
+            reuses.push(Some("false"));
         }
-        let named = |spec: &&str| spec.split('(').next() == Some(info.name);
-        assert!(POLICIES.iter().chain(BLOCK_POLICIES).any(named), "{}", info.name);
+        for reuse in reuses {
+            let is_it = |spec: &Spec| spec.name == info.name && spec.param("reuse") == reuse;
+            assert!(policies.iter().any(is_it), "{}, reuse {reuse:?}", info.name);
+        }
     }
 }
 
