@@ -69,6 +69,11 @@ impl Chain {
         history.prune(keep, free);
     }
 
+    /// Where the value is, if there is one only.
+    pub(super) fn only(&self) -> Option<Place> {
+        self.older.is_none().then_some(self.newest.place)
+    }
+
     /// Says where the newest value is.
     pub(super) fn place_newest(&mut self, place: Place) {
         self.newest.place = place;

@@ -9,6 +9,8 @@ use parking_lot::RwLock;
 #[derive(Debug, Default)]
 pub(super) struct Index {
     root: Node,
+    /// Memory for the next split, and nothing in it that counts.
+    spare: Leaf,
 }
 
 #[derive(Debug)]
@@ -91,7 +93,7 @@ impl Index {
 
     /// Splits the leaf that `key` belongs to, if it is full.
     pub(super) fn split(&mut self, key: &[u8]) {
-        if let Some((separator, above)) = self.root.split(key, true) {
+        if let Some((separator, above)) = self.root.split(key, true, &mut self.spare) {
             let below = std::mem::take(&mut self.root);
             let mut inner = Inner::default();
             inner.children.push(below);
@@ -104,13 +106,13 @@ impl Index {
 impl Node {
     /// Splits the leaf that `key` belongs to, if it is full, and all nodes above it that are. What
     /// must stand behind this node then. `last` says that there is no node behind it.
-    fn split(&mut self, key: &[u8], last: bool) -> Option<Half> {
+    fn split(&mut self, key: &[u8], last: bool, spare: &mut Leaf) -> Option<Half> {
         match self {
-            Node::Leaf(leaf) => split_leaf(leaf.get_mut(), key, last),
+            Node::Leaf(leaf) => split_leaf(leaf.get_mut(), key, last, spare),
             Node::Inner(inner) => {
                 let child = inner.child(key);
                 let last = last && child == inner.separators.len();
-                let half = inner.children[child].split(key, last)?;
+                let half = inner.children[child].split(key, last, spare)?;
                 inner.add(child, half);
                 (inner.separators.len() == KEYS_MAX).then(|| inner.split())
             }
@@ -118,14 +120,14 @@ impl Node {
     }
 }
 
-fn split_leaf(leaf: &mut Leaf, key: &[u8], last: bool) -> Option<Half> {
+fn split_leaf(leaf: &mut Leaf, key: &[u8], last: bool, spare: &mut Leaf) -> Option<Half> {
     if !leaf.is_full() {
         return None;
     }
     // Keys that come in ascending order leave full leaves behind.
     let ascends = last && leaf.find(key).0 == leaf.len();
     let position = if ascends { leaf.len() - 1 } else { leaf.len() / 2 };
-    let above = leaf.split_off(position);
+    let above = leaf.split_off(position, spare);
     let (before, first) = (leaf.key(position - 1), above.key(0));
     let separator = &first[..common_prefix_bytes(before, first) + 1];
     Some((separator.into(), Node::Leaf(Box::new(RwLock::new(above)))))

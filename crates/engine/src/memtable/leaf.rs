@@ -22,6 +22,9 @@ const HEAP_BYTES_FULL: usize = 32 * 1024;
 /// Keys that a leaf takes however long they are.
 const KEYS_FEW: usize = 8;
 
+/// Bytes that a processor loads at once.
+const CACHE_LINE_BYTES: usize = 64;
+
 /// Dead bytes below this are let lie.
 const DEAD_BYTES_MIN: usize = 1024;
 
@@ -92,6 +95,13 @@ impl Value<'_> {
     }
 }
 
+impl Place {
+    /// Whether the value lies between the keys.
+    fn is_short(self) -> bool {
+        self.bytes as usize <= SHORT_BYTES_MAX
+    }
+}
+
 impl Heap {
     fn key(&self, slot: &Slot) -> &[u8] {
         let start = slot.key_start as usize;
@@ -100,7 +110,7 @@ impl Heap {
 
     fn value(&self, place: Place) -> Value<'_> {
         let (at, bytes) = (place.at as usize, place.bytes as usize);
-        if bytes > SHORT_BYTES_MAX {
+        if !place.is_short() {
             Value::Long(&self.long[at])
         } else {
             Value::Short(&self.bytes[at..at + bytes])
@@ -133,7 +143,7 @@ impl Heap {
         let mut taken = None;
         for place in free {
             let (at, bytes) = (place.at as usize, place.bytes as usize);
-            if bytes > SHORT_BYTES_MAX {
+            if !place.is_short() {
                 self.long[at] = Bytes::new();
                 self.dead_bytes += size_of::<Bytes>();
             } else if taken.is_none() && bytes >= value.len() {
@@ -145,6 +155,32 @@ impl Heap {
             }
         }
         taken.unwrap_or_else(|| self.put_value(value))
+    }
+
+    /// Empties it, and makes room for `bytes`.
+    fn clear(&mut self, bytes: usize) {
+        self.bytes.clear();
+        self.bytes.reserve_exact(bytes);
+        self.dead_bytes = 0;
+        self.long.clear();
+    }
+
+    /// Takes over what belongs to `slot` of `other`.
+    fn adopt_slot(&mut self, slot: &mut Slot, other: &mut Heap) {
+        let key = slot.key_start as usize..slot.key_start as usize + usize::from(slot.key_bytes);
+        match slot.chain.only() {
+            // A key that was written once has its value behind it.
+            Some(place) if place.at as usize == key.end && place.is_short() => {
+                let all = key.start..key.end + place.bytes as usize;
+                slot.key_start = self.put(&other.bytes[all]);
+                let at = slot.key_start + u32::from(slot.key_bytes);
+                slot.chain.place_newest(Place { at, ..place });
+            }
+            _ => {
+                slot.key_start = self.put(&other.bytes[key]);
+                slot.chain.move_values(|place| self.adopt(place, other));
+            }
+        }
     }
 
     /// Takes over the value at `place` of `other`.
@@ -242,37 +278,54 @@ impl Leaf {
         chain.place_newest(place);
         let live_now = chain.live_bytes(key_bytes);
         if self.heap.dead_bytes > DEAD_BYTES_MIN.max(self.heap.bytes.len() / 2) {
-            *self = self.gather(0..self.len());
+            let mut dense = Leaf::default();
+            self.gather(0..self.len(), &mut dense);
+            *self = dense;
         }
         let freed = free.iter().map(|place| size_of::<Stored>() + place.bytes as usize).sum();
         let taken_bytes = size_of::<Stored>() + entry.value.len();
         Change { live_before, live_now, taken_bytes, freed_bytes: freed }
     }
 
-    /// Moves the keys from `position` on into a new leaf.
-    pub(super) fn split_off(&mut self, position: usize) -> Leaf {
-        let above = self.gather(position..self.len());
-        *self = self.gather(0..position);
+    /// Moves the keys from `position` on into a new leaf, and those before to the front of a
+    /// buffer without holes. That buffer is the one of `spare`, which gets the leaf's old one for
+    /// the next split: memory that was just used is still in the processor's caches.
+    pub(super) fn split_off(&mut self, position: usize, spare: &mut Leaf) -> Leaf {
+        self.touch();
+        let mut above = Leaf::default();
+        self.gather(position..self.len(), &mut above);
+        self.gather(0..position, spare);
+        std::mem::swap(self, spare);
         above
     }
 
-    /// Takes the keys at these positions out, into a leaf without holes. They are not to be used
-    /// here any more.
-    fn gather(&mut self, positions: Range<usize>) -> Leaf {
-        let mut leaf = Leaf::default();
+    /// Loads a byte of each cache line. A leaf lies in main memory as a rule, and is gone through
+    /// in the order of its keys, which is none in memory: so one line would be waited for after the
+    /// other. These loads go on side by side.
+    fn touch(&self) {
+        let heap = self.heap.bytes.iter().step_by(CACHE_LINE_BYTES);
+        let slots = self.slots.iter().map(|slot| slot.key_bytes as u8);
+        std::hint::black_box(heap.copied().chain(slots).fold(0, |all, byte| all ^ byte));
+    }
+
+    /// Takes the keys at these positions out, into `leaf`, which is emptied before, without holes
+    /// and with room for as many more of their size as it may come to hold. They are not to be
+    /// used here any more.
+    fn gather(&mut self, positions: Range<usize>, leaf: &mut Leaf) {
+        leaf.slots.clear();
         leaf.slots.reserve_exact(KEYS_MAX);
-        let share = self.heap.bytes.len() * positions.len() / self.len().max(1);
-        leaf.heap.bytes.reserve(share * 3 / 2);
+        let bytes = self.heap.bytes.len();
+        let share = bytes * positions.len() / self.len().max(1);
+        let full = (bytes * KEYS_MAX / self.len().max(1)).min(HEAP_BYTES_FULL);
+        leaf.heap.clear(share.max(full + full / 16));
         for position in positions {
             let slot = &mut self.slots[usize::from(self.order.0[position])];
             let mut slot = std::mem::take(slot);
-            slot.key_start = leaf.heap.put(self.heap.key(&slot));
-            slot.chain.move_values(|place| leaf.heap.adopt(place, &mut self.heap));
+            leaf.heap.adopt_slot(&mut slot, &mut self.heap);
             leaf.order.0[leaf.slots.len()] = leaf.slots.len() as u8;
             leaf.slots.push(slot);
         }
         leaf.renumber();
-        leaf
     }
 
     fn renumber(&mut self) {
