@@ -4,7 +4,7 @@ use super::iter::prefix_bounds;
 use super::{BulkLoad, Iter, Op, Ops, SnapshotGuard, Store};
 use crate::error::Result;
 use crate::table::ReadCount;
-use crate::version::{Moment, Space};
+use crate::version::{Moment, Space, Value};
 use bytes::Bytes;
 use lsmith_policy::{Explanation, MergePolicy};
 use lsmith_tree::{EntryKind, Tree, TreeView};
@@ -92,7 +92,38 @@ impl Keyspace {
     /// # Errors
     /// `Io`, `Corruption`.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
-        self.read(key.as_ref(), Moment::Latest(&self.store.shared().visible))
+        self.read(key.as_ref(), self.latest(), |value| value.into_shared())
+    }
+
+    /// Shows the value of `key` to `look`, and tells what it makes of it; `None` where the key is
+    /// absent. A value that lies in a table is neither copied nor given memory for: what is shown
+    /// is the map of its file or the cached block, and is there for the call only. A short one
+    /// that is still in a memtable is copied first, so `look` may write to the store.
+    ///
+    /// Space of merged tables that the value may lie in is given back when `look` has returned.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// let store = lsmith::Store::builder(dir.path()).open()?;
+    /// let keyspace = store.keyspace("default")?;
+    /// keyspace.put("key", "a long value")?;
+    /// assert_eq!(keyspace.get_with("key", |value| value.len())?, Some(12));
+    /// assert_eq!(keyspace.get_with("other", |value| value.len())?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Io`, `Corruption`.
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.read(key.as_ref(), self.latest(), |value| look(value.bytes()))
+    }
+
+    fn latest(&self) -> Moment<'_> {
+        Moment::Latest(&self.store.shared().visible)
     }
 
     /// Whether `key` is present.
@@ -100,10 +131,18 @@ impl Keyspace {
     /// # Errors
     /// `Io`, `Corruption`.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        Ok(self.get_with(key, |_| ())?.is_some())
     }
 
-    pub(crate) fn read(&self, key: &[u8], moment: Moment<'_>) -> Result<Option<Bytes>> {
+    /// Hands the value that `key` has at `moment` to `take`, as long as the version is held that it
+    /// lies in.
+    #[inline]
+    pub(crate) fn read<R>(
+        &self,
+        key: &[u8],
+        moment: Moment<'_>,
+        take: impl FnOnce(Value<'_>) -> R,
+    ) -> Result<Option<R>> {
         let shared = self.store.shared();
         let timer = shared.timer();
         let mut reads = ReadCount::default();
@@ -115,7 +154,7 @@ impl Keyspace {
             recorders.get_blocks.record(reads.blocks_cached + reads.blocks_read);
         }
         timer.end(|recorders| &recorders.get_nanos);
-        found
+        Ok(found?.map(take))
     }
 
     /// Gives `key` this `value`, whatever was there before. How far the write must have got is

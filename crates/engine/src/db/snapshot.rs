@@ -104,7 +104,22 @@ impl Snapshot {
     /// # Errors
     /// `Io`, `Corruption`.
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
-        keyspace.read(key.as_ref(), Moment::Snapshot(self.seq()))
+        keyspace.read(key.as_ref(), Moment::Snapshot(self.seq()), |value| value.into_shared())
+    }
+
+    /// Shows the value that `key` had in `keyspace` to `look`, as
+    /// [`Keyspace::get_with`] does.
+    ///
+    /// # Errors
+    /// `Io`, `Corruption`.
+    pub fn get_with<R>(
+        &self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let moment = Moment::Snapshot(self.seq());
+        keyspace.read(key.as_ref(), moment, |value| look(value.bytes()))
     }
 
     /// The entries that `keyspace` had within `range`, from both ends.

@@ -1,7 +1,7 @@
 //! Immutable tables: sorted files of checksummed blocks with fence pointers and a filter.
 //!
 //! [`TableWriter`] writes one from entries in the store's order, [`Table`] reads it: one key with
-//! [`Table::get`], in order with [`Table::cursor`], all of it with [`Table::verify`]. Open tables
+//! [`Table::find`], in order with [`Table::cursor`], all of it with [`Table::verify`]. Open tables
 //! share one [`BlockCache`]. `format/` knows what the bytes mean, `docs/format.md` tells it.
 
 mod cache;

@@ -6,10 +6,9 @@ use super::mapped::Mapped;
 use super::table_file::{Parts, TableFile};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::format::{Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, TableFacts};
+use crate::format::{Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, Slot, TableFacts};
 use crate::stats::MemoryUse;
-use bytes::Bytes;
-use lsmith_tree::{EntryKind, ProfilePoint, SeqNo};
+use lsmith_tree::{ProfilePoint, SeqNo};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,17 +48,6 @@ impl ReadTally {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
-}
-
-/// A version of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// When it was written.
-    pub(crate) seq: SeqNo,
-    /// What it says.
-    pub(crate) kind: EntryKind,
-    /// The value, which shares the memory of its block; empty for tombstones.
-    pub(crate) value: Bytes,
 }
 
 /// An open table. Its index and filter are in memory, its blocks come through the cache.
@@ -137,18 +125,7 @@ impl Table {
         &self.tree_table
     }
 
-    /// [`find`](Table::find) for who asks one table only.
-    #[cfg(test)]
-    pub(crate) fn get(
-        &self,
-        key: &[u8],
-        snapshot: SeqNo,
-        reads: &mut ReadCount,
-    ) -> Result<Option<Found>> {
-        self.find(key, crate::format::key_hash(key), snapshot, reads)
-    }
-
-    /// Loads what [`find`](Table::find) looks at first for a key with this [`key_hash`].
+    /// Loads what [`find`](Table::find) looks at first for a key with this `key_hash`.
     #[inline]
     pub(crate) fn touch(&self, hash: u64) {
         if let Some(filter) = &self.filter {
@@ -156,8 +133,8 @@ impl Table {
         }
     }
 
-    /// The newest version of `key`, of which `hash` is the [`key_hash`], that is not newer than
-    /// `snapshot`, tombstones included.
+    /// The newest version of `key`, of which `hash` is the `key_hash`, that is not newer than
+    /// `snapshot`, tombstones included, and the block that it lies in.
     ///
     /// # Errors
     ///
@@ -168,7 +145,7 @@ impl Table {
         hash: u64,
         snapshot: SeqNo,
         reads: &mut ReadCount,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<(Block, Slot)>> {
         if let Some(filter) = &self.filter
             && !filter.may_hold(hash)
         {
@@ -182,10 +159,7 @@ impl Table {
         loop {
             let block = self.block(index, reads)?;
             match block.find(key, snapshot).map_err(|damage| self.damaged(damage, index))? {
-                Search::Found(slot) => {
-                    let value = block.shared_value(&slot);
-                    return Ok(Some(Found { seq: slot.seq, kind: slot.kind, value }));
-                }
+                Search::Found(slot) => return Ok(Some((block, slot))),
                 Search::Beyond if self.fences.continues_key(index + 1, key) => index += 1,
                 Search::Beyond | Search::Absent => return Ok(None),
             }

@@ -5,9 +5,12 @@ mod get;
 mod verify;
 mod visible;
 
-use super::{BlockCache, CacheFill, Table, TableFacts, TableOptions, TableWriter};
+use super::{BlockCache, CacheFill, ReadCount, Table, TableFacts, TableOptions, TableWriter};
 use crate::cursor::{Cursor, EntryRef};
 use crate::env::{Env, MemEnv};
+use crate::error::Result;
+use crate::format::key_hash;
+use bytes::Bytes;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,6 +34,25 @@ impl Entry {
 
     fn as_ref(&self) -> EntryRef<'_> {
         EntryRef { key: &self.key, seq: SeqNo(self.seq), kind: self.kind, value: &self.value }
+    }
+}
+
+/// A version of a key, as a lookup finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Found {
+    seq: SeqNo,
+    kind: EntryKind,
+    value: Bytes,
+}
+
+impl Table {
+    fn get(&self, key: &[u8], snapshot: SeqNo, reads: &mut ReadCount) -> Result<Option<Found>> {
+        let found = self.find(key, key_hash(key), snapshot, reads)?;
+        Ok(found.map(|(block, slot)| {
+            let value = block.shared_value(&slot);
+            assert_eq!(value, block.value(&slot));
+            Found { seq: slot.seq, kind: slot.kind, value }
+        }))
     }
 }
 

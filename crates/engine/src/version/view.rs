@@ -3,12 +3,13 @@
 use super::{MemoryRun, OpenRun, OpenSlice, Ticket};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::format::key_hash;
+use crate::format::{Block, Slot, key_hash};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::read::{ConcatCursor, MergingCursor, Parts};
 use crate::table::{CacheFill, ReadCount, ReadTally, Table, TableCursor};
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, KeyRange, RunId, SeqNo, Slice, Tree};
+use lsmith_tree::{KeyRange, RunId, SeqNo, Slice, Tree};
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -226,21 +227,59 @@ pub(crate) enum Moment<'a> {
     Snapshot(SeqNo),
 }
 
+/// A value, where it was found.
+#[derive(Debug)]
+pub(crate) enum Value<'a> {
+    /// In a memtable: another handle of it, or a copy if it is short, because writers go on there.
+    InMemory(Bytes),
+    /// In a block of a table, which stays as it is as long as the version lives.
+    InBlock {
+        /// The block.
+        block: Block,
+        /// Its place there.
+        slot: Slot,
+        /// What keeps it.
+        version: PhantomData<&'a Version>,
+    },
+}
+
+impl Value<'_> {
+    /// The bytes, without a copy.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Value::InMemory(value) => value,
+            Value::InBlock { block, slot, .. } => block.value(slot),
+        }
+    }
+
+    /// A handle that outlives the version.
+    #[inline]
+    pub(crate) fn into_shared(self) -> Bytes {
+        match self {
+            Value::InMemory(value) => value,
+            Value::InBlock { block, slot, .. } => block.shared_value(&slot),
+        }
+    }
+}
+
 impl Version {
     /// The value of `key` at `moment`; `None` where it is absent.
+    #[inline]
     pub(crate) fn get(
         &self,
         key: &[u8],
         moment: Moment<'_>,
         reads: &mut ReadCount,
-    ) -> Result<Option<Bytes>> {
+    ) -> Result<Option<Value<'_>>> {
         let found = match moment {
             Moment::Latest(visible) => self.active.get_latest(key, visible),
             Moment::Snapshot(seq) => self.active.get(key, seq),
         };
         let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, moment));
         if let Some(version) = found.or_else(in_memory) {
-            return Ok(present(version.kind, version.value));
+            let crate::memtable::Version { kind, value, .. } = version;
+            return Ok((!kind.is_tombstone()).then_some(Value::InMemory(value)));
         }
         // What is in a table was visible when its memtable was sealed.
         let seq = match moment {
@@ -255,8 +294,9 @@ impl Version {
                 table.iter().for_each(|table| table.touch(hash));
             }
             for table in tables.into_iter().flatten() {
-                if let Some(found) = table.find(key, hash, seq, reads)? {
-                    return Ok(present(found.kind, found.value));
+                if let Some((block, slot)) = table.find(key, hash, seq, reads)? {
+                    let value = Value::InBlock { block, slot, version: PhantomData };
+                    return Ok((!slot.kind.is_tombstone()).then_some(value));
                 }
             }
         }
@@ -282,8 +322,4 @@ impl Version {
     pub(crate) fn disk_run(&self, run: RunId) -> Option<&Arc<OpenRun>> {
         self.runs.iter().find(|open| open.run().id() == run)
     }
-}
-
-fn present(kind: EntryKind, value: Bytes) -> Option<Bytes> {
-    (!kind.is_tombstone()).then_some(value)
 }

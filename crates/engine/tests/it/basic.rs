@@ -140,3 +140,28 @@ fn threads_come_to_the_same_contents() {
     assert_eq!(keyspace.iter().rev().count(), 20_000);
     assert_eq!(keyspace.put("a", "b").unwrap_err().kind(), ErrorKind::ReadOnly);
 }
+
+#[test]
+fn a_value_is_lent_from_where_it_lies() {
+    let store = tiny(&MemEnv::new()).open().unwrap();
+    let keyspace = store.keyspace("default").unwrap();
+    for (key, value) in [("a", "short"), ("b", "gone")] {
+        keyspace.put(key, value).unwrap();
+    }
+    keyspace.delete("b").unwrap();
+    let look = |key| keyspace.get_with(key, <[u8]>::to_vec).unwrap();
+    let expected = [Some(b"short".to_vec()), None, None];
+    assert_eq!(["a", "b", "c"].map(look), expected);
+    keyspace.flush().unwrap();
+    assert_eq!(["a", "b", "c"].map(look), expected);
+    let block = keyspace.get("a").unwrap().unwrap();
+    let place = |value: &[u8]| value.as_ptr() as usize;
+    assert_eq!(keyspace.get_with("a", place).unwrap(), Some(block.as_ptr() as usize));
+    // Whoever looks may write, to what he looks at too.
+    let before = store.snapshot();
+    keyspace.put("a", "new").unwrap();
+    let written = keyspace.get_with("a", |value| keyspace.put("a", [value, b"er"].concat()));
+    written.unwrap().unwrap().unwrap();
+    assert_eq!(look("a").unwrap(), b"newer");
+    assert_eq!(before.get_with(&keyspace, "a", <[u8]>::to_vec).unwrap().unwrap(), b"short");
+}

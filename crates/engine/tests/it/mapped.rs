@@ -69,6 +69,36 @@ fn what_a_reader_holds_outlives_the_tables_it_came_from() {
     });
 }
 
+/// While a value is looked at, merges and the holes they leave cannot touch it.
+#[test]
+fn what_is_lent_stays_while_its_table_is_merged_away() {
+    with_seeds(4, |seed| {
+        let mut dice = Dice::new(seed);
+        let dir = tempfile::tempdir().unwrap();
+        let policy = ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)"];
+        let policy = policy[dice.below(3)];
+        let store = builder(dir.path()).policy(policy).open().unwrap();
+        let space = store.keyspace("default").unwrap();
+        let mut expected = Map::new();
+        write(&space, &mut expected, &mut dice, 6000);
+        space.flush().unwrap();
+        for _ in 0..3 {
+            let snapshot = store.snapshot();
+            let then = expected.clone();
+            let (key, wanted) = then.iter().nth(dice.below(then.len())).unwrap();
+            let seen = space.get_with(key, |value| {
+                write(&space, &mut expected, &mut dice, 6000);
+                space.merge().unwrap();
+                value == wanted
+            });
+            assert_eq!(seen.unwrap(), Some(true), "{policy}");
+            let past = snapshot.get_with(&space, key, |value| value == wanted);
+            assert_eq!(past.unwrap(), Some(true), "{policy}");
+        }
+        assert_eq!(contents(&space), expected, "{policy}");
+    });
+}
+
 #[test]
 fn maps_and_calls_read_the_same() {
     let dir = tempfile::tempdir().unwrap();

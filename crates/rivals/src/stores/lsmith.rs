@@ -58,11 +58,7 @@ impl Store for Lsmith {
     }
 
     fn get(&self, key: &Key, look: Look<'_>) -> Result<bool> {
-        let value = self.keyspace.get(key)?;
-        if let Some(value) = &value {
-            look(value);
-        }
-        Ok(value.is_some())
+        Ok(self.keyspace.get_with(key, look)?.is_some())
     }
 
     fn scan(&self, from: Option<&Key>, visit: Visit<'_>) -> Result<()> {

@@ -1,7 +1,6 @@
 use super::*;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind};
 use crate::format::{FOOTER_BYTES, FORMAT_VERSION, Footer};
-use crate::table::reader::{Found, ReadCount};
 
 /// A table in which everything occurs: versions over several blocks, tombstones, a huge value.
 fn entries() -> Vec<Entry> {

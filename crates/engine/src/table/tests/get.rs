@@ -1,5 +1,4 @@
 use super::*;
-use crate::table::reader::{Found, ReadCount};
 
 fn model_get(entries: &[Entry], key: &[u8], snapshot: u64) -> Option<Found> {
     let entry = entries.iter().find(|entry| entry.key == key && entry.seq <= snapshot)?;
