@@ -79,7 +79,7 @@ impl EntryKind {
 
 /// Bytes that an entry counts for wherever policies, capacities and cut rules count: the key, the
 /// value and 8 more. A tombstone has no value.
-pub fn logical_bytes(key_bytes: usize, value_bytes: usize) -> u64 {
+pub const fn logical_bytes(key_bytes: usize, value_bytes: usize) -> u64 {
     (key_bytes + value_bytes + 8) as u64
 }
 

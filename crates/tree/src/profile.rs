@@ -42,6 +42,8 @@ impl From<Vec<ProfilePoint>> for Profile {
 
 impl FromIterator<ProfilePoint> for Profile {
     fn from_iter<I: IntoIterator<Item = ProfilePoint>>(points: I) -> Profile {
-        points.into_iter().collect::<Vec<_>>().into()
+        // Where it is known how many there are, they are made where they stay.
+        let points: Arc<[ProfilePoint]> = points.into_iter().collect();
+        Profile((!points.is_empty()).then_some(points))
     }
 }

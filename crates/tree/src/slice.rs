@@ -260,7 +260,12 @@ impl Slice {
     }
 
     fn points(&self) -> &[ProfilePoint] {
-        &self.table.profile[self.point_indexes()]
+        // Most slices are a single cell where merges keep blocks, and a look at the table of each
+        // is a look at another place of memory.
+        match self.cells {
+            1 => &[],
+            _ => &self.table.profile[self.point_indexes()],
+        }
     }
 
     /// The key at which the cell with this index begins: for the first the start of the slice.

@@ -1,7 +1,7 @@
 //! Figure 7: what policies take of the processor, on the real store.
 
 use super::steady::{Bench, Keys, Steady};
-use super::store::{StoreIndex, sizes};
+use super::store::StoreIndex;
 use super::sweep::{SEVEN, Spot, Sweep, least, most};
 use super::{cost_axis, dataset_axis};
 use crate::reproduce::{
@@ -96,7 +96,7 @@ impl Job for Stored {
         let bench = &self.0.bench;
         let workload = bench.workload(0.0, 0)?;
         let mut index = StoreIndex::open(bench, &workload)?;
-        let steady = bench.steady(&mut index, sizes(bench), ticker)?;
+        let steady = bench.steady(&mut index, bench.sizes(), ticker)?;
         index.check()?;
         Ok(steady)
     }

@@ -14,8 +14,9 @@ use tempfile::TempDir;
 
 /// Bytes of a data block.
 const BLOCK_BYTES: u64 = 4096;
-/// Bytes of a key.
-const KEY_BYTES: usize = 4;
+/// What an entry of the store counts for beside key and value. Payloads are shorter by as much, so
+/// that records and what a level holds are as large as the paper's.
+const ENTRY_BYTES: usize = logical_bytes(0, 0) as usize;
 
 /// A store in lockstep: merges are done by the thread that writes.
 pub(super) struct StoreIndex<'a> {
@@ -64,19 +65,12 @@ impl Observer for Stopwatch {
     }
 }
 
-/// The sizes of `bench` on the store, whose entries are 8 bytes larger than key and payload.
-pub(super) fn sizes(bench: &Bench) -> BlockSizes {
-    let record_bytes = logical_bytes(KEY_BYTES, bench.payload_bytes as usize);
-    let per_block = (BLOCK_BYTES / record_bytes) as usize;
-    BlockSizes { per_block, record_bytes, ..bench.sizes() }
-}
-
 impl<'a> StoreIndex<'a> {
     /// An empty store in a new directory, for `bench`, which `workload` is of.
     pub(super) fn open(bench: &Bench, workload: &'a Workload) -> anyhow::Result<StoreIndex<'a>> {
         let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
         let dir = dir.context("cannot make a directory for the store")?;
-        let BlockSizes { memory_blocks, per_block, record_bytes } = sizes(bench);
+        let BlockSizes { memory_blocks, per_block, record_bytes } = bench.sizes();
         let stopwatch = Arc::new(Stopwatch::default());
         let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);
         let store = Store::builder(dir.path())
@@ -111,7 +105,7 @@ impl Index for &mut StoreIndex<'_> {
         workload.key(op.item, key);
         match op.kind {
             OpKind::Insert => {
-                value.resize(op.value_bytes as usize, 0);
+                value.resize((op.value_bytes as usize).saturating_sub(ENTRY_BYTES), 0);
                 fill_value(value_seed(workload.seed(), op.item, self.requests), value);
                 keyspace.insert(key, value)?;
             }
