@@ -219,7 +219,7 @@ pub(crate) struct FactsBuilder {
 /// Where an entry stands among the others of its table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryPlace<'a> {
-    /// The key of the entry before it; empty for the first.
+    /// The key of the entry before it; empty for the first. Looked at where a block begins only.
     pub(crate) last_key: &'a [u8],
     /// Whether no entry before it has the same key.
     pub(crate) new_key: bool,

@@ -147,10 +147,8 @@ impl Shared {
         let mut builder = FoldedBuilder::new(number, block_bytes);
         builder.share(folded);
         loop {
-            while let Some(rest) = fold.walk_mut().first_left() {
-                builder.keep(rest);
-                rest.advance();
-            }
+            let (rest, bound) = fold.walk_mut().left();
+            builder.keep_below(rest, bound);
             if !fold.walk_mut().go_on() {
                 return Ok(builder.finish());
             }

@@ -27,10 +27,9 @@ impl Onto {
         Onto { new, old, key: Vec::new(), at: At::Nowhere }
     }
 
-    /// What is left of folded memory, if its next entry comes before those of the memtable.
-    pub(super) fn first_left(&mut self) -> Option<&mut Rest> {
-        let old = self.old.entry()?;
-        self.new.entry().is_none_or(|new| old.key < new.key).then_some(&mut self.old)
+    /// What is left of folded memory, and the next key of the memtable, if there is one.
+    pub(super) fn left(&mut self) -> (&mut Rest, Option<&[u8]>) {
+        (&mut self.old, self.new.entry().map(|new| new.key))
     }
 
     /// Goes to the next key of the memtable; whether there is one.

@@ -65,6 +65,14 @@ impl Folded {
         self.chunks[place.chunk as usize].slice(start..start + place.value_bytes as usize)
     }
 
+    /// The key of the last entry, where `open` is the chunk behind all; empty if there is none.
+    fn last_key<'a>(&'a self, open: &'a [u8]) -> &'a [u8] {
+        let Some(place) = self.places.last() else { return &[] };
+        let chunk = self.chunks.get(place.chunk as usize).map_or(open, |chunk| &chunk[..]);
+        let start = place.offset as usize;
+        &chunk[start..start + usize::from(place.key_bytes)]
+    }
+
     fn cmp_key(&self, place: &Place, prefix: u64, key: &[u8]) -> Ordering {
         place.prefix.cmp(&prefix).then_with(|| self.key(place).cmp(key))
     }
@@ -158,7 +166,6 @@ pub(crate) struct FoldedBuilder {
     /// The chunk under construction.
     chunk: Vec<u8>,
     facts: FactsBuilder,
-    last_key: Vec<u8>,
     block_bytes: u64,
     /// Logical bytes of the data block under construction.
     open_bytes: u64,
@@ -172,46 +179,51 @@ impl FoldedBuilder {
             folded: Folded::default(),
             chunk: Vec::new(),
             facts: FactsBuilder::new(number, ProfileGrain::Blocks),
-            last_key: Vec::new(),
             block_bytes,
             open_bytes: 0,
         }
     }
 
-    /// Shares the chunks of `folded`, so that what is left of it can [stay](FoldedBuilder::keep).
-    /// Before anything is added.
+    /// Shares the chunks of `folded`, so that what is left of it can
+    /// [stay](FoldedBuilder::keep_below). Before anything is added.
     pub(crate) fn share(&mut self, folded: &Folded) {
         self.folded.chunks.clone_from(&folded.chunks);
+        self.folded.places.reserve(folded.places.len());
     }
 
-    /// Adds the next entry of `rest`, whose chunks are shared, where it is. It follows in the
-    /// store's order.
-    pub(crate) fn keep(&mut self, rest: &Rest) {
-        if let Some(place) = rest.place() {
-            self.note(&rest.folded.entry(place));
+    /// Adds the entries of `rest` with keys below `bound`, or all, where they are: its chunks are
+    /// shared, it has one version of each key, and they follow in the store's order.
+    ///
+    /// Memory is folded many times before an entry leaves it, and nearly all of it stays. So keys,
+    /// each at another place of memory, are looked at where blocks begin only.
+    pub(crate) fn keep_below(&mut self, rest: &mut Rest, bound: Option<&[u8]>) {
+        let bound = bound.map(|key| (key_prefix(key), key));
+        while let Some(place) = rest.place() {
+            let folded = &rest.folded;
+            if bound.is_some_and(|(prefix, key)| folded.cmp_key(place, prefix, key).is_ge()) {
+                return;
+            }
+            self.note(&folded.entry(place), true);
             self.folded.places.push(*place);
+            rest.advance();
         }
     }
 
     /// Adds the entry that follows in the store's order.
     pub(crate) fn add(&mut self, entry: EntryRef<'_>) {
-        self.note(&entry);
+        let new_key = entry.key != self.folded.last_key(&self.chunk);
+        self.note(&entry, new_key);
         self.store(entry);
     }
 
     /// Packs the entry into blocks.
-    fn note(&mut self, entry: &EntryRef<'_>) {
+    fn note(&mut self, entry: &EntryRef<'_>, new_key: bool) {
         let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
         let joins = fits(self.block_bytes, self.open_bytes, entry_bytes);
         self.open_bytes = if joins { self.open_bytes + entry_bytes } else { entry_bytes };
-        let new_key = entry.key != self.last_key;
-        let place = EntryPlace { last_key: &self.last_key, new_key, begins_block: !joins };
-        self.facts.add(entry, place);
+        let last_key = if joins { &[] } else { self.folded.last_key(&self.chunk) };
+        self.facts.add(entry, EntryPlace { last_key, new_key, begins_block: !joins });
         self.folded.has_versions |= !new_key;
-        if new_key {
-            self.last_key.clear();
-            self.last_key.extend_from_slice(entry.key);
-        }
     }
 
     fn store(&mut self, entry: EntryRef<'_>) {
@@ -258,7 +270,8 @@ impl FoldedBuilder {
         self.close_chunk();
         self.folded.places.shrink_to_fit();
         self.let_go_of_chunks();
-        Some((self.folded, self.facts.finish(&self.last_key).take_tree_table()))
+        let mut facts = self.facts.finish(self.folded.last_key(&[]));
+        Some((self.folded, facts.take_tree_table()))
     }
 }
 
