@@ -29,6 +29,12 @@ impl Group {
                 continue;
             }
             let group = Group { path };
+            // Where groups of another kind are mounted below, this is a plain folder, in which a
+            // limit could be written and would limit nothing.
+            if !group.door().exists() {
+                refused = Some(anyhow::anyhow!("{folder} holds no groups"));
+                continue;
+            }
             match fs::write(group.path.join(file), bytes.to_string()) {
                 Ok(()) => return Ok(group),
                 Err(error) => refused = Some(anyhow::Error::new(error).context(file)),

@@ -185,21 +185,22 @@ impl Shared {
         let Some(newest) = self.writer.lock().as_ref().map(|writer| writer.wal_number) else {
             return;
         };
-        let needed = self.oldest_needed_log().map_or(newest, |oldest| oldest.min(newest));
+        let needed = self.oldest_needed_log(newest);
         let gone = self.writer.lock().as_mut().map(|writer| take_logs_below(writer, needed));
         gone.into_iter().for_each(|gone| self.remove_logs(gone));
     }
 
     /// Takes those logs out of what `writer` knows.
     pub(crate) fn take_unneeded_logs(&self, writer: &mut Writer) -> UnneededLogs {
-        let newest = writer.wal_number;
-        let needed = self.oldest_needed_log().map_or(newest, |oldest| oldest.min(newest));
+        let needed = self.oldest_needed_log(writer.wal_number);
         take_logs_below(writer, needed)
     }
 
-    /// The oldest log that holds entries of a memtable.
-    fn oldest_needed_log(&self) -> Option<u64> {
-        self.all_spaces().iter().filter_map(|space| space.core.lock().oldest_log()).min()
+    /// The oldest log that holds entries of a memtable, at most `newest`.
+    fn oldest_needed_log(&self, newest: u64) -> u64 {
+        let spaces = self.all_spaces();
+        let oldest = spaces.iter().filter_map(|space| space.core.lock().oldest_log()).min();
+        oldest.map_or(newest, |oldest| oldest.min(newest))
     }
 
     /// Removes what was [taken](Shared::take_unneeded_logs).

@@ -22,7 +22,10 @@ const VALUE_PHASE_BYTES: u64 = 2 << 30;
 
 /// Keys of a phase with little memory at least: a quarter of them with their values must leave room
 /// for write buffers and cache.
-const COLD_KEYS_MIN: u64 = 8_000_000;
+const COLD_KEYS_MIN: u64 = 14_000_000;
+
+/// Reads at most of a phase with little memory: most of them wait for the device.
+const COLD_READS: u64 = 200_000;
 
 /// Operations of a sync phase.
 const SYNC_OPS: u64 = 20_000;
@@ -183,6 +186,8 @@ impl Phase {
 
     /// Operations over a data set of `keys` keys.
     pub(crate) fn ops(&self, keys: u64) -> u64 {
+        let reads = matches!(self.work, Work::GetPresent | Work::GetAbsent | Work::Seek(_));
+        let keys = if self.cold && reads { keys.min(COLD_READS) } else { keys };
         match self.work {
             Work::Seek(10) => keys.div_ceil(4),
             Work::Seek(_) => keys.div_ceil(20),
