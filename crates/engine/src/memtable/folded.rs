@@ -152,7 +152,12 @@ impl Rest {
 
     /// Goes on to the entry behind.
     pub(crate) fn advance(&mut self) {
-        self.here.start += 1;
+        self.skip(1);
+    }
+
+    /// Goes on behind so many entries, which follow without a gap.
+    fn skip(&mut self, entries: usize) {
+        self.here.start += entries;
         if self.here.is_empty() {
             self.here = self.stretches.next().unwrap_or(0..0);
         }
@@ -198,14 +203,24 @@ impl FoldedBuilder {
     /// each at another place of memory, are looked at where blocks begin only.
     pub(crate) fn keep_below(&mut self, rest: &mut Rest, bound: Option<&[u8]>) {
         let bound = bound.map(|key| (key_prefix(key), key));
-        while let Some(place) = rest.place() {
-            let folded = &rest.folded;
-            if bound.is_some_and(|(prefix, key)| folded.cmp_key(place, prefix, key).is_ge()) {
+        loop {
+            let Rest { folded, here, .. } = &*rest;
+            let places = &folded.places[here.clone()];
+            let below = match bound {
+                Some((prefix, key)) => {
+                    let is_below = |place: &&Place| folded.cmp_key(place, prefix, key).is_lt();
+                    places.iter().take_while(is_below).count()
+                }
+                None => places.len(),
+            };
+            if below == 0 {
                 return;
             }
-            self.note(&folded.entry(place), true);
-            self.folded.places.push(*place);
-            rest.advance();
+            for place in &places[..below] {
+                self.note(&folded.entry(place), true);
+                self.folded.places.push(*place);
+            }
+            rest.skip(below);
         }
     }
 
@@ -217,6 +232,7 @@ impl FoldedBuilder {
     }
 
     /// Packs the entry into blocks.
+    #[inline]
     fn note(&mut self, entry: &EntryRef<'_>, new_key: bool) {
         let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
         let joins = fits(self.block_bytes, self.open_bytes, entry_bytes);
