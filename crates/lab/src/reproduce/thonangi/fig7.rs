@@ -229,8 +229,8 @@ fn explain(figure: &mut Figure, sweep: &Sweep) {
     });
     let percent = most(percents).unwrap_or_default();
     let why = format!(
-        "it is {percent:.1} % at most, so that what falls or rises is hardly more than noise; mixed \
-         chooses less where beta is true, as it then merges all of a level"
+        "it is {percent:.1} % at most, so that what falls or rises is hardly more than noise; \
+         mixed chooses less where beta is true, as it then merges all of a level"
     );
     figure.explain("the share of choosing", why);
 }
@@ -247,8 +247,9 @@ fn notes(figure: &mut Figure, sweep: &Sweep, shrink: u64) {
     figure.note(format!("CPU share of choosing what to merge: {}.", shares.join("; ")));
     figure.note(format!(
         "Real store, in lockstep, at 1/{shrink} of the paper's scale; merges run on the thread \
-         that writes. Time is the CPU time of that thread, user and system, with what making the requests \
-         takes (about 2 ms per MB, the same for all); files are real but never synced. The paper has elapsed time on a solid-state drive."
+         that writes. Time is the CPU time of that thread, user and system, with what making \
+         the requests takes (about 3 ms per MB, the same for all); files are real but never \
+         synced. The paper has elapsed time on a solid-state drive."
     ));
     let learned = sweep.xs("").into_iter().filter_map(|x| {
         let policy = sweep.spot("", "mixed", x)?.bench.policy.clone();
