@@ -17,6 +17,9 @@ pub(crate) struct EntryRef<'a> {
     pub(crate) value: &'a [u8],
 }
 
+/// Rounds of [`Cursor::approach`] after which a seek finds all that it looks at loaded.
+pub(crate) const APPROACHES: usize = 4;
+
 /// Walks entries in the store's order: keys ascending, and for one key the newest entry first.
 ///
 /// A new cursor stands nowhere. After any call that returned an error it stands nowhere.
@@ -26,6 +29,20 @@ pub(crate) trait Cursor: Send {
 
     /// Stands on the last entry of all.
     fn seek_last(&mut self) -> Result<()>;
+
+    /// Takes a step of those that [`seek`](Cursor::seek) to `key` takes, which must be the next
+    /// call but for more of these two. Errors are those of the seek.
+    ///
+    /// Who has many cursors to place takes [`APPROACHES`] rounds of a step and a
+    /// [`touch`](Cursor::touch) of each: so they wait for main memory at once, instead of one after
+    /// the other.
+    fn approach(&mut self, _key: &[u8]) {}
+
+    /// Loads what the next step looks at, and gives anything of it. It does nothing else: loads go
+    /// on side by side only where hardly anything lies between them.
+    fn touch(&self) -> u64 {
+        0
+    }
 
     /// Stands on the first entry whose key is `key` or above.
     fn seek(&mut self, key: &[u8]) -> Result<()>;
@@ -54,6 +71,14 @@ impl Cursor for Box<dyn Cursor> {
 
     fn seek_last(&mut self) -> Result<()> {
         (**self).seek_last()
+    }
+
+    fn approach(&mut self, key: &[u8]) {
+        (**self).approach(key);
+    }
+
+    fn touch(&self) -> u64 {
+        (**self).touch()
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {

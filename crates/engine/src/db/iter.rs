@@ -16,8 +16,9 @@ use std::sync::Arc;
 /// stay until it is dropped, and so does the space of dead blocks. It keeps its store open too, or
 /// whoever opened the store next could give that space back. After an error it ends.
 ///
-/// As an [`Iterator`] it gives handles that can be kept: a copy of each key, and values that share
-/// the memory of the block that holds them, or of up to 64 KiB of neighbouring blocks. Who only
+/// As an [`Iterator`] it gives handles that can be kept: a copy of each key, and values that are
+/// copies too, or share the memory of the block that holds them, or of up to 64 KiB of neighbouring
+/// blocks, where tables are not mapped into memory. Who only
 /// looks at the entries spares that with [`next_ref`](Iter::next_ref).
 ///
 /// ```

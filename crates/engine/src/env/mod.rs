@@ -115,6 +115,10 @@ pub trait ReadFile: Debug + Send + Sync {
     /// The length of the file in bytes.
     fn bytes(&self) -> io::Result<u64>;
 
+    /// Says that the bytes at `range`, which may reach beyond the end, will soon be looked at
+    /// through the [map](ReadFile::map). Changes nothing but how long that takes.
+    fn announce(&self, _range: Range<u64>) {}
+
     /// The bytes of the file as memory that is loaded where it is touched; `None` where this
     /// environment has no such thing. A device that fails later ends the process. What is punched
     /// out of the file turns to zeros here too: nobody may look at those bytes any more.

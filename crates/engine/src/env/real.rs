@@ -206,6 +206,14 @@ impl ReadFile for RealRead {
         Ok(self.file.metadata()?.len())
     }
 
+    #[cfg(target_os = "linux")]
+    fn announce(&self, range: Range<u64>) {
+        use rustix::fs::{Advice, fadvise};
+        // Where the system does not listen it reads when it must.
+        let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
+        let _ = fadvise(&self.file, range.start, bytes, Advice::WillNeed);
+    }
+
     #[allow(unsafe_code)]
     fn map(&self) -> io::Result<Option<Bytes>> {
         if !self.maps {

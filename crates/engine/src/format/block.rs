@@ -12,12 +12,13 @@
 //! is nothing. The sequence delta is zigzag against the base, the number of the first entry.
 
 use super::block_builder::KIND_BITS;
-use super::codec::{Damage, Reader, common_prefix_bytes, unzigzag};
+use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, short_varint, unzigzag};
 use super::compress::expand;
 use super::seal::{Place, TAG_PLAIN, plain, unseal_tagged};
 use bytes::{Bytes, BytesMut};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
+use std::hint::black_box;
 use std::ops::Range;
 
 /// The sequence base and the number of restart points.
@@ -30,6 +31,9 @@ const LINE_BYTES: usize = 64;
 /// Lines behind a restart point that are loaded side by side: about as many as a processor can wait
 /// for at once, and half of what lies between two restart points of usual entries.
 const LINES_AHEAD: usize = 12;
+
+/// Bytes of a key that are copied at once.
+const SUFFIX_SHORT: usize = 16;
 
 /// Restart points that are kept beside the payload, at most.
 const RESTARTS_NEAR: usize = 4;
@@ -80,12 +84,50 @@ impl Slot {
         self.end as usize
     }
 
+    fn span(&self) -> Span {
+        let (suffix, value) = (self.suffix(), self.value());
+        let (suffix_start, value_start) = (suffix.start, value.start);
+        Span { shared: self.shared(), suffix_start, value_start, end: value.end }
+    }
+
     fn suffix(&self) -> Range<usize> {
         self.suffix_start as usize..self.value_start as usize
     }
 
     fn value(&self) -> Range<usize> {
         self.value_start as usize..self.end as usize
+    }
+}
+
+/// Where the parts of an entry are, in bytes from the start of the payload.
+struct Span {
+    /// Bytes that the key shares with the start of the key before it.
+    shared: usize,
+    suffix_start: usize,
+    value_start: usize,
+    end: usize,
+}
+
+impl Span {
+    /// That of the entry at `start`, of which `near` are the first bytes; `None` where it cannot be
+    /// said as quickly as of most: see [`Head::read`].
+    #[inline(always)]
+    fn read(near: u128, start: usize) -> Option<Span> {
+        let (low, third) = (near as u64, (near >> 16) as u64);
+        let third_bytes = 1 + (third >> 7 & 1) as usize;
+        let lasts = !((near >> (16 + 8 * third_bytes)) as u64) & 0x8080_8080_8080_8080;
+        // All kinds that there are take two bits of the three.
+        let is_known = third & (1 << (KIND_BITS - 1)) == 0;
+        if low & 0x8080 != 0 || third & 0x8080 == 0x8080 || lasts == 0 || !is_known {
+            return None;
+        }
+        let second_seven = (third >> 1 & 0x3f80) * (third_bytes as u64 - 1);
+        let tagged = (third & 0x7f) | second_seven;
+        let last_bytes = (lasts.trailing_zeros() as usize + 1) / 8;
+        let suffix_start = start + 2 + third_bytes + last_bytes;
+        let value_start = suffix_start + (low >> 8 & 0x7f) as usize;
+        let end = value_start + (tagged >> KIND_BITS) as usize;
+        Some(Span { shared: (low & 0x7f) as usize, suffix_start, value_start, end })
     }
 }
 
@@ -121,6 +163,56 @@ impl Trail {
     }
 }
 
+/// The numbers at the start of an entry.
+struct Head {
+    shared: u64,
+    suffix_bytes: u64,
+    /// The length of the value, and the kind.
+    tagged: u64,
+    delta: u64,
+    /// Where they end.
+    end: usize,
+}
+
+impl Head {
+    /// The head that starts at `start` of `entries`.
+    ///
+    /// Of most, the first two numbers take a byte each and the third one or two: then all of it is
+    /// in the next 16 bytes, and no branch depends on how long it is.
+    #[inline(always)]
+    fn read(entries: &[u8], start: usize) -> Result<Head, Damage> {
+        let near = entries.get(start..).and_then(|rest| rest.first_chunk());
+        let Some(near) = near.map(|near| u128::from_le_bytes(*near)) else {
+            return Head::read_slowly(entries, start);
+        };
+        let (low, third) = (near as u64, (near >> 16) as u64);
+        let is_short = low & 0x8080 == 0 && third & 0x8080 != 0x8080;
+        let third_bytes = 1 + (third >> 7 & 1);
+        let last = (near >> (16 + 8 * third_bytes)) as u64;
+        let Some((delta, last_bytes)) = short_varint(last).filter(|_| is_short) else {
+            return Head::read_slowly(entries, start);
+        };
+        let second_seven = (third >> 1 & 0x3f80) * (third_bytes - 1);
+        Ok(Head {
+            shared: low & 0x7f,
+            suffix_bytes: low >> 8 & 0x7f,
+            tagged: (third & 0x7f) | second_seven,
+            delta,
+            end: start + 2 + third_bytes as usize + last_bytes,
+        })
+    }
+
+    /// The same for any head.
+    #[cold]
+    #[inline(never)]
+    fn read_slowly(entries: &[u8], start: usize) -> Result<Head, Damage> {
+        let mut reader = Reader::new(entries, start);
+        let (shared, suffix_bytes) = (reader.varint()?, reader.varint()?);
+        let (tagged, delta) = (reader.varint()?, reader.varint()?);
+        Ok(Head { shared, suffix_bytes, tagged, delta, end: reader.at() })
+    }
+}
+
 /// What a block knows about a key.
 #[derive(Debug)]
 pub(crate) enum Search {
@@ -142,12 +234,13 @@ impl Block {
         }
     }
 
-    /// The block stored as `sealed`, which is a part of a mapped file and passed its checksum
-    /// before: nothing is copied and not all of it looked at. Its bytes may be used as long as the
+    /// The block stored at `place` of a mapped `file`, which passed its checksum before: nothing is copied and not all of it looked at. Its bytes may be used as long as the
     /// version of the tree is held that shows them; values that outlive it are copies.
-    pub(crate) fn lent(sealed: &Bytes) -> Result<Block, Damage> {
-        let payload = plain(sealed).ok_or(Damage::whole("a block changed after it was read"))?;
-        let block = Block::parse(sealed.slice(..payload.len()))?;
+    pub(crate) fn lent(file: &Bytes, place: Range<usize>) -> Result<Block, Damage> {
+        let start = place.start;
+        let payload = file.get(place).and_then(plain);
+        let payload = payload.ok_or(Damage::whole("a block changed after it was read"))?;
+        let block = Block::parse(file.slice(start..start + payload.len()))?;
         Ok(Block { is_lent: true, ..block })
     }
 
@@ -202,19 +295,15 @@ impl Block {
     #[inline(always)]
     pub(crate) fn slot(&self, start: usize) -> Result<Slot, Damage> {
         let entries = self.payload.get(..self.entries_end()).unwrap_or_default();
-        let mut reader = Reader::new(entries, start);
-        let shared = reader.varint()?;
-        let suffix_bytes = reader.varint()?;
-        let tagged = reader.varint()?;
-        let delta = reader.varint()?;
+        let Head { shared, suffix_bytes, tagged, delta, end: at } = Head::read(entries, start)?;
         let Some(kind) = EntryKind::from_byte(tagged as u8 & ((1 << KIND_BITS) - 1)) else {
-            return Err(reader.damage("an entry has an unknown kind"));
+            return Err(Damage { what: "an entry has an unknown kind", at });
         };
-        let suffix_start = reader.at() as u64;
+        let suffix_start = at as u64;
         let value_start = suffix_start.saturating_add(suffix_bytes);
         let end = value_start.saturating_add(tagged >> KIND_BITS);
         if end > u64::from(self.entries_end) || shared > u64::from(u32::MAX) {
-            return Err(reader.damage("an entry reaches beyond its block"));
+            return Err(Damage { what: "an entry reaches beyond its block", at });
         }
         // Nothing is cut off here: a block has fewer than 4 GiB.
         Ok(Slot {
@@ -255,7 +344,15 @@ impl Block {
             return Err(Damage { what: "a key shares bytes that are not there", at: slot.start() });
         }
         key.truncate(slot.shared());
-        key.extend_from_slice(self.suffix(slot));
+        // Most suffixes are short: a copy of a length that is always the same takes no call.
+        let behind = self.payload.get(slot.suffix_start as usize..).unwrap_or_default();
+        match behind.first_chunk::<SUFFIX_SHORT>() {
+            Some(chunk) if slot.suffix().len() <= SUFFIX_SHORT => {
+                key.extend_from_slice(chunk);
+                key.truncate(slot.shared() + slot.suffix().len());
+            }
+            _ => key.extend_from_slice(self.suffix(slot)),
+        }
         Ok(())
     }
 
@@ -291,16 +388,25 @@ impl Block {
     /// fewer is above it, and only a key that shares exactly these must be compared from there.
     /// It follows that the bytes that the found entry shares are bytes of the target.
     pub(crate) fn lower_bound(&self, target: &[u8]) -> Result<Option<(Slot, bool)>, Damage> {
+        black_box(self.touch_restarts());
         let start = self.restart_below(target)?;
-        self.touch_behind(start);
-        let mut slot = self.slot(start)?;
-        let mut matched = 0;
+        black_box(self.touch_behind(start));
+        self.lower_bound_from(start, target)
+    }
+
+    /// The same, where [`restart_below`](Block::restart_below) has found `start`.
+    pub(crate) fn lower_bound_from(
+        &self,
+        start: usize,
+        target: &[u8],
+    ) -> Result<Option<(Slot, bool)>, Damage> {
+        let (mut at, mut matched) = (start, 0);
         loop {
-            let shared = slot.shared();
+            let Span { shared, suffix_start, value_start, end } = self.span(at)?;
             let ordering = if shared > matched {
                 Ordering::Less
             } else if shared == matched || shared == 0 {
-                let suffix = self.suffix(&slot);
+                let suffix = self.payload.get(suffix_start..value_start).unwrap_or_default();
                 let rest = target.get(shared..).unwrap_or_default();
                 let common = common_prefix_bytes(suffix, rest);
                 matched = shared + common;
@@ -309,12 +415,25 @@ impl Block {
                 Ordering::Greater
             };
             if ordering != Ordering::Less {
-                return Ok(Some((slot, ordering == Ordering::Equal)));
+                return Ok(Some((self.slot(at)?, ordering == Ordering::Equal)));
             }
-            if slot.end() >= self.entries_end() {
+            if end >= self.entries_end() {
                 return Ok(None);
             }
-            slot = self.slot(slot.end())?;
+            at = end;
+        }
+    }
+
+    /// Where the parts of the entry at `start` are: all that a search must know of those that it
+    /// passes.
+    #[inline(always)]
+    fn span(&self, start: usize) -> Result<Span, Damage> {
+        let entries = self.payload.get(..self.entries_end()).unwrap_or_default();
+        let near = entries.get(start..).and_then(|rest| rest.first_chunk());
+        let span = near.and_then(|near| Span::read(u128::from_le_bytes(*near), start));
+        match span.filter(|span| span.end <= entries.len()) {
+            Some(span) => Ok(span),
+            None => self.slot(start).map(|slot| slot.span()),
         }
     }
 
@@ -357,34 +476,33 @@ impl Block {
 
     /// The last restart point whose key is below `target`, or the first of all. Not the last with
     /// the target itself: versions of it may lie in front of that one.
-    fn restart_below(&self, target: &[u8]) -> Result<usize, Damage> {
-        self.touch_restarts();
+    pub(crate) fn restart_below(&self, target: &[u8]) -> Result<usize, Damage> {
         let after = self.partition_restarts(|restart| {
             let slot = self.slot(restart)?;
             if slot.shared() != 0 {
                 return Err(Damage { what: "a restart point shares bytes", at: restart });
             }
-            Ok(self.suffix(&slot) < target)
+            let suffix = self.suffix(&slot);
+            let prefixes = key_prefix(suffix).cmp(&key_prefix(target));
+            Ok(prefixes.then_with(|| suffix.cmp(target)).is_lt())
         })?;
         self.restart(after.saturating_sub(1))
     }
 
-    /// Loads a byte of each near restart point. A block that is searched lies in main memory as a
-    /// rule: these loads go on side by side, those of the search one after the other.
+    /// Loads a byte of each near restart point, and gives anything of them. A block that is
+    /// searched lies in main memory as a rule: these loads go on side by side, those of the search
+    /// one after the other.
     #[inline]
-    fn touch_restarts(&self) {
-        if let Some(near) = &self.near {
-            let byte = |at: &u16| self.payload.get(usize::from(*at)).copied().unwrap_or_default();
-            std::hint::black_box(near.iter().fold(0, |all, at| all ^ byte(at)));
-        }
+    pub(crate) fn touch_restarts(&self) -> u64 {
+        let byte = |at: &u16| self.payload.get(usize::from(*at)).copied().map_or(0, u64::from);
+        self.near.iter().flatten().fold(0, |all, at| all ^ byte(at))
     }
 
     /// Loads what a walk from `start` on will meet, for the same reason.
     #[inline]
-    fn touch_behind(&self, start: usize) {
+    pub(crate) fn touch_behind(&self, start: usize) -> u64 {
         let line = |index| self.payload.get(start + index * LINE_BYTES).copied();
-        let bytes = (1..=LINES_AHEAD).map_while(line);
-        std::hint::black_box(bytes.fold(0, |all, byte| all ^ byte));
+        (1..=LINES_AHEAD).map_while(line).fold(0, |all, byte| all ^ u64::from(byte))
     }
 
     /// How many restart points, from the first on, are `low`.

@@ -58,7 +58,7 @@ pub(crate) fn varint_word(number: u64) -> Option<(u64, u32)> {
 /// Most numbers of an entry have one to four bytes, and which is hard to foretell: so no branch
 /// depends on it.
 #[inline]
-fn short_varint(word: u64) -> Option<(u64, usize)> {
+pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
     let lasts = !word & 0x8080_8080_8080_8080;
     if lasts == 0 {
         return None;
@@ -90,6 +90,13 @@ pub(crate) fn unzigzag(number: u64) -> i64 {
 /// How many bytes at their starts `left` and `right` have in common.
 #[inline]
 pub(crate) fn common_prefix_bytes(left: &[u8], right: &[u8]) -> usize {
+    // Mostly the first words say it.
+    if let (Some(left), Some(right)) = (left.first_chunk(), right.first_chunk()) {
+        let differing = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
+        if differing != 0 {
+            return differing.trailing_zeros() as usize / 8;
+        }
+    }
     let words = left.as_chunks::<8>().0.iter().zip(right.as_chunks::<8>().0);
     let whole = words.take_while(|(l, r)| l == r).count() * 8;
     let rest = |bytes| <[u8]>::get(bytes, whole..).unwrap_or_default();

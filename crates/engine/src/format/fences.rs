@@ -12,6 +12,7 @@
 //! of the first block is empty. As in a data block, a fence shares bytes with the one before.
 
 use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_varint};
+use std::hint::black_box;
 use std::ops::Range;
 
 /// What the index says about one data block.
@@ -57,6 +58,10 @@ const TOP_STEP: usize = 16;
 
 /// Numbers in a line of the processor's caches.
 const LINE_NUMBERS: usize = 8;
+
+/// Fences among which one is searched for: those from one top to the next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stretch(usize);
 
 /// The fences of a table in memory: searched where they lie, without decoding or allocation.
 ///
@@ -193,7 +198,14 @@ impl Fences {
     /// The block in which the first entry with `key` or above lies, unless all of that block is
     /// below `key`: then the next block starts with it.
     pub(crate) fn block_for(&self, key: &[u8]) -> usize {
-        let (after, tied) = self.search(key);
+        let stretch = self.stretch_for(key);
+        black_box(self.touch(stretch));
+        self.block_within(stretch, key)
+    }
+
+    /// The same, where [`stretch_for`](Fences::stretch_for) has said where to search.
+    pub(crate) fn block_within(&self, stretch: Stretch, key: &[u8]) -> usize {
+        let (after, tied) = self.search(stretch, key);
         let starts_here =
             tied && after < self.len() && self.key(after) == key && !self.continued(after);
         if starts_here { after } else { after.saturating_sub(1) }
@@ -201,11 +213,19 @@ impl Fences {
 
     /// How many blocks, from the first on, have a fence below `key`.
     pub(crate) fn blocks_below(&self, key: &[u8]) -> usize {
-        self.search(key).0
+        self.search(self.stretch_for(key), key).0
     }
 
-    /// The same, and whether the fence that follows may be `key`.
-    fn search(&self, key: &[u8]) -> (usize, bool) {
+    /// Where `key` is to be searched for.
+    pub(crate) fn stretch_for(&self, key: &[u8]) -> Stretch {
+        let number = key_prefix(key.get(self.shared.len()..).unwrap_or_default());
+        let tops = self.tops.partition_point(|top| *top < number);
+        let from = tops.saturating_sub(1) * TOP_STEP;
+        Stretch(from)
+    }
+
+    /// How many blocks have a fence below `key`, and whether the fence that follows may be `key`.
+    fn search(&self, stretch: Stretch, key: &[u8]) -> (usize, bool) {
         let common = common_prefix_bytes(&self.shared, key);
         if common < self.shared.len() {
             let above = self.shared.get(common) > key.get(common);
@@ -213,7 +233,7 @@ impl Fences {
         }
         let number = key_prefix(key.get(common..).unwrap_or_default());
         // Fence `i` has the number at `i - 1`.
-        let from = 1 + self.prefixes_below(number);
+        let from = 1 + self.prefixes_below(stretch, number);
         let rest = self.prefixes.get(from - 1..).unwrap_or_default();
         let ties = match rest.first() {
             Some(prefix) if *prefix == number => rest.partition_point(|prefix| *prefix == number),
@@ -232,25 +252,22 @@ impl Fences {
         if key.is_empty() { (0, false) } else { (range.start, ties > 0) }
     }
 
-    /// Loads the numbers from `from` on up to the next top, and where their blocks start: these
-    /// loads go on side by side, those of the search and what follows one after the other.
-    #[inline]
-    fn touch(&self, from: usize) {
-        let line = |index: usize| {
-            let at = from + index * LINE_NUMBERS;
-            let number = self.prefixes.get(at).copied().unwrap_or_default();
-            number ^ self.block_starts.get(at).copied().unwrap_or_default()
-        };
-        std::hint::black_box((0..=TOP_STEP / LINE_NUMBERS).fold(0, |all, index| all ^ line(index)));
-    }
-
-    /// How many numbers are below `number`.
-    fn prefixes_below(&self, number: u64) -> usize {
-        let tops = self.tops.partition_point(|top| *top < number);
-        let from = tops.saturating_sub(1) * TOP_STEP;
-        self.touch(from);
+    /// How many numbers are below `number`, which belongs into `stretch`.
+    fn prefixes_below(&self, Stretch(from): Stretch, number: u64) -> usize {
         let upto = self.prefixes.len().min(from + TOP_STEP);
         let stretch = self.prefixes.get(from..upto).unwrap_or_default();
-        from + stretch.partition_point(|prefix| *prefix < number)
+        from + stretch.iter().filter(|prefix| **prefix < number).count()
+    }
+
+    /// Loads the numbers of `stretch`, and where their blocks start, and gives anything of it:
+    /// these loads go on side by side, those of the search and what follows one after the other.
+    #[inline]
+    pub(crate) fn touch(&self, Stretch(from): Stretch) -> u64 {
+        let number = |row: &[u64], at: usize| row.get(at).copied().unwrap_or_default();
+        let line = |all, index: usize| {
+            let at = from + index * LINE_NUMBERS;
+            all ^ number(&self.prefixes, at) ^ number(&self.block_starts, at)
+        };
+        (0..=TOP_STEP / LINE_NUMBERS).fold(0, line)
     }
 }

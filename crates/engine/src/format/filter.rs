@@ -132,12 +132,12 @@ impl Filter {
         size_of_val(&*self.lines)
     }
 
-    /// Loads the line of the key with this [`key_hash`]: where many filters are asked, these loads
-    /// go on side by side.
+    /// Loads the line of the key with this [`key_hash`], and gives anything of it: where many
+    /// filters are asked, these loads go on side by side.
     #[inline]
-    pub(crate) fn touch(&self, hash: u64) {
+    pub(crate) fn touch(&self, hash: u64) -> u64 {
         let line = self.lines.get(line_index(hash, self.lines.len()));
-        std::hint::black_box(line.and_then(|line| line.0.first().copied()));
+        line.and_then(|line| line.0.first()).copied().unwrap_or_default()
     }
 
     /// Whether the key with this [`key_hash`] may have been added. `false` is certain.

@@ -21,7 +21,7 @@ pub(crate) use block_builder::BlockBuilder;
 pub(crate) use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_varint};
 pub(crate) use compress::{Codec, Compressor};
 pub(crate) use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts};
-pub(crate) use fences::{Fence, Fences, FencesBuilder};
+pub(crate) use fences::{Fence, Fences, FencesBuilder, Stretch};
 pub(crate) use filter::{Filter, FilterBuilder, key_hash};
 pub(crate) use footer::{
     FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES, Footer, FooterFault, Section,

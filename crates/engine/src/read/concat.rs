@@ -18,6 +18,11 @@ pub(crate) trait Parts: Send {
     /// The smallest key above all that may show through part `index`; `None` for no limit.
     fn end(&self, index: usize) -> Option<&[u8]>;
 
+    /// The first part with keys at `key` or above; [`count`](Parts::count) where there is none.
+    fn part_for(&self, key: &[u8]) -> usize {
+        partition_point(self.count(), |index| self.end(index).is_some_and(|end| end <= key))
+    }
+
     /// Whether what holds part `index` may have entries behind the part's end.
     fn is_cut(&self, _index: usize) -> bool {
         true
@@ -46,6 +51,8 @@ pub(crate) struct ConcatCursor<P: Parts> {
     cursors: Vec<(usize, P::Cursor)>,
     /// The part that the first cursor is in.
     index: Option<usize>,
+    /// The part that a seek which was begun goes to.
+    aimed: Option<usize>,
     /// Whether that cursor stands on an entry within its part.
     live: bool,
     /// Whether that cursor may leave its part through the end without coming to its own.
@@ -55,27 +62,20 @@ pub(crate) struct ConcatCursor<P: Parts> {
 impl<P: Parts> ConcatCursor<P> {
     /// A cursor over `parts`; it stands nowhere yet and has opened nothing.
     pub(crate) fn new(parts: P) -> ConcatCursor<P> {
-        ConcatCursor { parts, cursors: Vec::new(), index: None, live: false, cut: true }
+        ConcatCursor {
+            parts,
+            cursors: Vec::new(),
+            index: None,
+            aimed: None,
+            live: false,
+            cut: true,
+        }
     }
 
     /// The cursor in use, and the part that it is in.
     #[inline]
     fn current(&self) -> Option<(usize, &P::Cursor)> {
         Some((self.index?, &self.cursors.first()?.1))
-    }
-
-    /// The number of parts for whose index `holds` says true: those before the first that doesn't.
-    fn partition_point(&self, holds: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.parts.count());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if holds(middle) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
     }
 
     /// Opens part `index` and places its cursor by `go`, which is told the part's range.
@@ -147,6 +147,21 @@ impl<P: Parts> ConcatCursor<P> {
     }
 }
 
+/// The number of those below `count` for which `holds` says true: the ones before the first for
+/// which it doesn't.
+fn partition_point(count: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 /// Stands on the last entry below `end`.
 fn seek_end(cursor: &mut impl Cursor, end: Option<&[u8]>) -> Result<()> {
     match end {
@@ -167,9 +182,33 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
         self.settle_backward()
     }
 
+    fn approach(&mut self, key: &[u8]) {
+        if let Some(index) = self.aimed {
+            if self.index == Some(index) {
+                self.cursors[0].1.approach(self.parts.start(index).max(key));
+            }
+            return;
+        }
+        let index = self.parts.part_for(key);
+        self.aimed = Some(index);
+        if index < self.parts.count() {
+            let entered = self.enter(index, |cursor, start, _| {
+                cursor.approach(start.max(key));
+                Ok(())
+            });
+            // The seek tries it again, and tells what is wrong.
+            drop(entered);
+        }
+    }
+
+    #[inline]
+    fn touch(&self) -> u64 {
+        self.cursors.first().map_or(0, |(_, cursor)| cursor.touch())
+    }
+
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.live = false;
-        let index = self.partition_point(|i| self.parts.end(i).is_some_and(|end| end <= key));
+        let index = self.aimed.take().unwrap_or_else(|| self.parts.part_for(key));
         if index == self.parts.count() {
             return Ok(());
         }
@@ -179,7 +218,7 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         self.live = false;
-        let after = self.partition_point(|i| self.parts.start(i) < key);
+        let after = partition_point(self.parts.count(), |i| self.parts.start(i) < key);
         let Some(index) = after.checked_sub(1) else { return Ok(()) };
         self.enter(index, |cursor, _, end| {
             cursor.seek_before(end.map_or(key, |end| end.min(key)))
@@ -187,6 +226,7 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
         self.settle_backward()
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
         if !self.step(|cursor| cursor.next())? {
             return Ok(());
@@ -203,8 +243,10 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
         if self.step(|cursor| cursor.prev())? { self.settle_backward() } else { Ok(()) }
     }
 
+    #[inline]
     fn entry(&self) -> Option<EntryRef<'_>> {
-        self.current().filter(|_| self.live)?.1.entry()
+        let (_, cursor) = self.cursors.first().filter(|_| self.live)?;
+        cursor.entry()
     }
 
     fn value(&self) -> Bytes {

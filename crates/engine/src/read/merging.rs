@@ -11,12 +11,13 @@
 //!     s0       s1       s2       s3         source i sits at node i + sources
 //! ```
 
-use crate::cursor::{Cursor, EntryRef};
+use crate::cursor::{APPROACHES, Cursor, EntryRef};
 use crate::error::Result;
 use crate::format::key_prefix;
 use bytes::Bytes;
 use lsmith_tree::SeqNo;
 use std::cmp::Ordering;
+use std::hint::{black_box, select_unpredictable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
@@ -30,10 +31,18 @@ pub(crate) struct MergingCursor<C = Box<dyn Cursor>> {
     /// Newest first.
     sources: Vec<Source<C>>,
     /// The winner, then the loser of each match.
-    tree: Vec<usize>,
+    tree: Vec<Player>,
     /// Forward: every other source stands on its first entry after the winner's (or beyond its
     /// end). Backward: on its last entry before it.
     direction: Direction,
+}
+
+/// A source in a match.
+#[derive(Clone, Copy, Default)]
+struct Player {
+    source: usize,
+    /// That of its head, so that a match looks nowhere else.
+    rank: u64,
 }
 
 struct Source<C> {
@@ -43,13 +52,17 @@ struct Source<C> {
 
 /// What a source stands on, but for what can be asked of its cursor if need be: most comparisons
 /// are over after the first bytes of the keys. A dead head is that of a source that stands nowhere.
-#[derive(Default)]
+#[derive(Clone, Copy)]
 struct Head {
     live: bool,
-    /// Of the key: see [`key_prefix`].
-    prefix: u64,
+    /// Of two sources the one with the lower rank comes first; those with equal ranks must be
+    /// looked at. Forward it is the [prefix](key_prefix) of the key, backward what that lacks to
+    /// the highest number, which is also the rank of a dead head.
+    rank: u64,
     seq: SeqNo,
 }
+
+const DEAD: Head = Head { live: false, rank: u64::MAX, seq: SeqNo(0) };
 
 /// A copy of where a source stands.
 struct Here {
@@ -58,14 +71,15 @@ struct Here {
 }
 
 impl<C: Cursor> Source<C> {
-    /// Calls `go` on the cursor and looks where that led.
+    /// Calls `go` on the cursor and looks where that led, for a walk in `direction`.
     #[inline]
-    fn go(&mut self, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
+    fn go(&mut self, direction: Direction, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
         go(&mut self.cursor)?;
-        self.head = match self.cursor.entry() {
-            Some(entry) => Head { live: true, prefix: key_prefix(entry.key), seq: entry.seq },
-            None => Head::default(),
-        };
+        self.head = self.cursor.entry().map_or(DEAD, |entry| {
+            let prefix = key_prefix(entry.key);
+            let rank = if direction == Direction::Forward { prefix } else { !prefix };
+            Head { live: true, rank, seq: entry.seq }
+        });
         Ok(())
     }
 
@@ -74,10 +88,8 @@ impl<C: Cursor> Source<C> {
     }
 
     /// The store's order of what two sources stand on, which is something.
-    #[inline]
     fn order(&self, other: &Source<C>) -> Ordering {
-        let prefixes = self.head.prefix.cmp(&other.head.prefix);
-        prefixes.then_with(|| self.key().cmp(other.key()).then(other.head.seq.cmp(&self.head.seq)))
+        self.key().cmp(other.key()).then(other.head.seq.cmp(&self.head.seq))
     }
 
     /// The same of what this source stands on, and `here`.
@@ -90,9 +102,12 @@ impl<C: Cursor> Source<C> {
     /// Mostly that is one step. More are taken over entries that a writer has added in between.
     fn turn_backward(&mut self, here: &Here) -> Result<()> {
         let live = self.head.live;
-        self.go(|cursor| if live { cursor.prev() } else { cursor.seek_last() })?;
+        self.go(
+            Direction::Backward,
+            |cursor| if live { cursor.prev() } else { cursor.seek_last() },
+        )?;
         while self.head.live && self.order_to(here).is_gt() {
-            self.go(C::prev)?;
+            self.go(Direction::Backward, C::prev)?;
         }
         Ok(())
     }
@@ -100,9 +115,12 @@ impl<C: Cursor> Source<C> {
     /// The reverse of [`Source::turn_backward`].
     fn turn_forward(&mut self, here: &Here) -> Result<()> {
         let live = self.head.live;
-        self.go(|cursor| if live { cursor.next() } else { cursor.seek_first() })?;
+        self.go(
+            Direction::Forward,
+            |cursor| if live { cursor.next() } else { cursor.seek_first() },
+        )?;
         while self.head.live && self.order_to(here).is_lt() {
-            self.go(C::next)?;
+            self.go(Direction::Forward, C::next)?;
         }
         Ok(())
     }
@@ -111,15 +129,15 @@ impl<C: Cursor> Source<C> {
 impl<C: Cursor> MergingCursor<C> {
     /// A cursor over `sources`, newest first; it stands nowhere yet.
     pub(crate) fn new(sources: Vec<C>) -> MergingCursor<C> {
-        let source = |cursor| Source { cursor, head: Head::default() };
+        let source = |cursor| Source { cursor, head: DEAD };
         let sources: Vec<Source<C>> = sources.into_iter().map(source).collect();
-        let tree = vec![0; sources.len()];
+        let tree = vec![Player::default(); sources.len()];
         MergingCursor { sources, tree, direction: Direction::Forward }
     }
 
     /// The source whose entry the cursor stands on.
     fn winner(&self) -> Option<usize> {
-        let winner = *self.tree.first()?;
+        let winner = self.tree.first()?.source;
         self.sources[winner].head.live.then_some(winner)
     }
 
@@ -128,9 +146,15 @@ impl<C: Cursor> MergingCursor<C> {
         self.winner()
     }
 
-    /// Whether source `a` comes before source `b` in the direction of travel.
+    /// Whether player `a` comes before player `b` in the direction of travel.
     #[inline]
-    fn beats(&self, a: usize, b: usize) -> bool {
+    fn beats(&self, a: Player, b: Player) -> bool {
+        if a.rank == b.rank { self.beats_tied(a.source, b.source) } else { a.rank < b.rank }
+    }
+
+    /// The same of sources with equal ranks.
+    #[inline(never)]
+    fn beats_tied(&self, a: usize, b: usize) -> bool {
         let (left, right) = (&self.sources[a], &self.sources[b]);
         if !left.head.live || !right.head.live {
             return left.head.live;
@@ -151,9 +175,9 @@ impl<C: Cursor> MergingCursor<C> {
     }
 
     /// Plays all matches under `node` and returns who wins there.
-    fn play(&mut self, node: usize) -> usize {
+    fn play(&mut self, node: usize) -> Player {
         if node >= self.sources.len() {
-            return node - self.sources.len();
+            return self.player(node - self.sources.len());
         }
         let (left, right) = (self.play(2 * node), self.play(2 * node + 1));
         let (winner, loser) = if self.beats(right, left) { (right, left) } else { (left, right) };
@@ -161,16 +185,20 @@ impl<C: Cursor> MergingCursor<C> {
         winner
     }
 
+    fn player(&self, source: usize) -> Player {
+        Player { source, rank: self.sources[source].head.rank }
+    }
+
     /// Plays the matches of `source` again, which was the winner and has moved on.
     fn replay(&mut self, source: usize) {
-        let mut winner = source;
+        let mut winner = self.player(source);
         let mut node = (source + self.sources.len()) / 2;
         while node > 0 {
             let rival = self.tree[node];
-            if self.beats(rival, winner) {
-                self.tree[node] = winner;
-                winner = rival;
-            }
+            // Who wins is hard to foretell: no branch depends on it.
+            let beaten = self.beats(rival, winner);
+            self.tree[node] = select_unpredictable(beaten, winner, rival);
+            winner = select_unpredictable(beaten, rival, winner);
             node /= 2;
         }
         self.tree[0] = winner;
@@ -179,7 +207,7 @@ impl<C: Cursor> MergingCursor<C> {
     /// Places every source by `go`, then finds the winner for `direction`.
     fn seek_all(&mut self, direction: Direction, go: impl Fn(&mut C) -> Result<()>) -> Result<()> {
         self.direction = direction;
-        let placed = self.sources.iter_mut().try_for_each(|source| source.go(&go));
+        let placed = self.sources.iter_mut().try_for_each(|source| source.go(direction, &go));
         self.settle(placed)
     }
 
@@ -189,6 +217,7 @@ impl<C: Cursor> MergingCursor<C> {
         let Source { cursor, head } = &self.sources[winner];
         let key = cursor.entry().map(|entry| entry.key.to_vec()).unwrap_or_default();
         let here = Here { key, seq: head.seq };
+        self.sources[winner].head.rank = !self.sources[winner].head.rank;
         let mut others = self.sources.iter_mut().enumerate().filter(|(i, _)| *i != winner);
         let turned = others.try_for_each(|(_, source)| match direction {
             Direction::Forward => source.turn_forward(&here),
@@ -200,7 +229,7 @@ impl<C: Cursor> MergingCursor<C> {
     /// Finds the winner anew, or stands nowhere after an error.
     fn settle(&mut self, result: Result<()>) -> Result<()> {
         if result.is_err() {
-            self.sources.iter_mut().for_each(|source| source.head.live = false);
+            self.sources.iter_mut().for_each(|source| source.head = DEAD);
         }
         self.rebuild();
         result
@@ -211,7 +240,7 @@ impl<C: Cursor> MergingCursor<C> {
         if self.direction != direction {
             self.turn(winner, direction)?;
         }
-        let stepped = self.sources[winner].go(go);
+        let stepped = self.sources[winner].go(direction, go);
         if stepped.is_err() {
             return self.settle(stepped);
         }
@@ -230,6 +259,13 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.sources.len() > 1 {
+            for _ in 0..APPROACHES {
+                self.sources.iter_mut().for_each(|source| source.cursor.approach(key));
+                let touch = |all, source: &Source<C>| all ^ source.cursor.touch();
+                black_box(self.sources.iter().fold(0, touch));
+            }
+        }
         self.seek_all(Direction::Forward, |cursor| cursor.seek(key))
     }
 
@@ -245,6 +281,7 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         self.step(Direction::Backward, C::prev)
     }
 
+    #[inline]
     fn entry(&self) -> Option<EntryRef<'_>> {
         self.sources[self.winner()?].cursor.entry()
     }

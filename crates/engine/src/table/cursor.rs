@@ -4,10 +4,12 @@ use super::reader::{ReadCount, ReadTally, Table};
 use super::table_file::{CHUNK_BYTES, Loaded, ReadAhead, Wanted};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::format::{Block, Damage, Slot, Trail};
+use crate::format::{Block, Damage, Slot, Stretch, Trail};
 use bytes::Bytes;
 use lsmith_tree::KeyRange;
 use std::cmp::Ordering;
+use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Whether the blocks that a cursor reads go through the cache.
@@ -32,6 +34,9 @@ const READER_BYTES_MIN: u64 = 16 * 1024;
 /// them in memory.
 const READER_BYTES_MAX: u64 = 64 * 1024;
 
+/// Bytes that a cursor has room for from the start for the key under it.
+const KEY_USUAL: usize = 64;
+
 /// A cursor over one table.
 ///
 /// It can be told to [keep within](TableCursor::keep_within) a range of keys. Then it goes to no
@@ -47,10 +52,13 @@ pub(crate) struct TableCursor {
     streak: u32,
     /// Bytes that the next read ahead for a reader takes.
     reader_bytes: u64,
+    /// Where in a mapped file those bytes end that the system was told to read.
+    announced: u64,
     place: Option<Place>,
     range: KeyRange,
     /// The block where the next search may well end: that behind the last one left forward.
     likely: usize,
+    aim: Aim,
     /// The key of the entry at `place`.
     key: Vec<u8>,
     /// The entries in front of it, or the last of them, if they are known.
@@ -63,6 +71,35 @@ impl Drop for TableCursor {
     fn drop(&mut self) {
         if let Some(tally) = &self.tally {
             tally.add(self.reads);
+        }
+    }
+}
+
+/// How far a search has come.
+#[derive(Debug)]
+enum Aim {
+    /// It has not begun.
+    Nowhere,
+    /// The fences are known among which one is searched for.
+    Fences(Stretch),
+    /// The number of the block is known.
+    Number(usize),
+    /// The block is there.
+    Block(usize, Block),
+    /// The restart point is known from which on entries are searched.
+    Restart(usize, Block, usize),
+}
+
+impl Aim {
+    /// Loads what the next step looks at.
+    #[inline]
+    fn touch(&self, table: &Table) -> u64 {
+        match self {
+            Aim::Nowhere => 0,
+            Aim::Fences(stretch) => table.fences.touch(*stretch),
+            Aim::Number(index) => table.touch_block(*index),
+            Aim::Block(_, block) => block.touch_restarts(),
+            Aim::Restart(_, block, start) => block.touch_behind(*start),
         }
     }
 }
@@ -83,10 +120,12 @@ impl TableCursor {
             ahead: ReadAhead::default(),
             streak: 0,
             reader_bytes: READER_BYTES_MIN,
+            announced: 0,
             place: None,
             range: KeyRange::ALL,
             likely: 0,
-            key: Vec::new(),
+            aim: Aim::Nowhere,
+            key: Vec::with_capacity(KEY_USUAL),
             trail: Trail::default(),
             reads: ReadCount::default(),
             tally: None,
@@ -115,12 +154,13 @@ impl TableCursor {
     fn block(&mut self, index: usize) -> Result<Block> {
         let mut chunk_bytes = CHUNK_BYTES;
         if self.fill == CacheFill::Yes {
-            if self.streak < STREAK_BLOCKS {
+            if self.table.is_mapped() && self.streak >= STREAK_BLOCKS {
+                self.announce(index);
+            }
+            if self.table.is_mapped() || self.streak < STREAK_BLOCKS {
                 return self.table.block(index, &mut self.reads);
             }
-            if !self.table.is_mapped()
-                && let Some(block) = self.table.near_block(index, &mut self.reads)?
-            {
+            if let Some(block) = self.table.near_block(index, &mut self.reads)? {
                 return Ok(block);
             }
             chunk_bytes = self.reader_bytes;
@@ -136,10 +176,23 @@ impl TableCursor {
         Ok(block)
     }
 
+    /// Tells the system which bytes of a mapped file are wanted behind block `index`, so that it
+    /// reads them, if it must, while the reader is busy with those before.
+    fn announce(&mut self, index: usize) {
+        let Range { start, end } = self.table.fences.place(index);
+        if end + self.reader_bytes / 2 > self.announced {
+            let upto = end + self.reader_bytes;
+            self.table.file.announce(start.max(self.announced)..upto);
+            self.announced = upto;
+            self.reader_bytes = (self.reader_bytes * 2).min(CHUNK_BYTES);
+        }
+    }
+
     /// Forgets that blocks were entered one after the other.
     fn end_streak(&mut self) {
         self.streak = 0;
         self.reader_bytes = READER_BYTES_MIN;
+        self.announced = 0;
     }
 
     /// Stands on the first entry of block `index`, or past the end where there is no such block.
@@ -193,16 +246,34 @@ impl TableCursor {
             }
     }
 
-    /// The block in which `key` is searched for.
-    fn block_for(&self, key: &[u8]) -> usize {
+    /// The next step of a search for `key`, of which `aim` is what the steps before came to.
+    fn aim(&mut self, key: &[u8], aim: Aim) -> Result<Aim> {
+        Ok(match aim {
+            Aim::Nowhere if self.is_likely(key) => Aim::Number(self.likely),
+            Aim::Nowhere => Aim::Fences(self.table.fences.stretch_for(key)),
+            Aim::Fences(stretch) => Aim::Number(self.table.fences.block_within(stretch, key)),
+            Aim::Number(index) => {
+                self.end_streak();
+                Aim::Block(index, self.block(index)?)
+            }
+            Aim::Block(index, block) => {
+                let start = block.restart_below(key);
+                let start = start.map_err(|damage| self.table.damaged(damage, index))?;
+                Aim::Restart(index, block, start)
+            }
+            found @ Aim::Restart(..) => found,
+        })
+    }
+
+    /// Whether `key` is to be searched for in the likely block.
+    fn is_likely(&self, key: &[u8]) -> bool {
         let (fences, likely) = (&self.table.fences, self.likely);
         // A continued block begins with versions of a key that begin in the block before.
         let starts = likely > 0
             && likely < fences.len()
             && fences.key(likely) <= key
             && !fences.continued(likely);
-        let ends = likely + 1 >= fences.len() || key < fences.key(likely + 1);
-        if starts && ends { likely } else { fences.block_for(key) }
+        starts && (likely + 1 >= fences.len() || key < fences.key(likely + 1))
     }
 
     fn stand(
@@ -240,13 +311,30 @@ impl Cursor for TableCursor {
         self.enter_ending(index, block, end)
     }
 
+    fn approach(&mut self, key: &[u8]) {
+        let aim = std::mem::replace(&mut self.aim, Aim::Nowhere);
+        // After an error the seek begins anew, and tells it.
+        self.aim = self.aim(key, aim).unwrap_or(Aim::Nowhere);
+    }
+
+    #[inline]
+    fn touch(&self) -> u64 {
+        self.aim.touch(&self.table)
+    }
+
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.place = None;
         self.trail.clear();
-        self.end_streak();
-        let index = self.block_for(key);
-        let block = self.block(index)?;
-        let found = block.lower_bound(key).map_err(|damage| self.table.damaged(damage, index))?;
+        let mut aim = std::mem::replace(&mut self.aim, Aim::Nowhere);
+        let (index, block, start) = loop {
+            match aim {
+                Aim::Restart(index, block, start) => break (index, block, start),
+                short => aim = self.aim(key, short)?,
+            }
+            black_box(aim.touch(&self.table));
+        };
+        let found = block.lower_bound_from(start, key);
+        let found = found.map_err(|damage| self.table.damaged(damage, index))?;
         let Some((slot, _)) = found else {
             return self.enter_start(index + 1);
         };
@@ -268,6 +356,7 @@ impl Cursor for TableCursor {
         self.enter_ending(index, block, end)
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
         let place = self.place.as_mut().expect(STANDS);
         let end = place.slot.end();
@@ -298,6 +387,7 @@ impl Cursor for TableCursor {
         self.enter_ending(index, block, slot.start())
     }
 
+    #[inline]
     fn entry(&self) -> Option<EntryRef<'_>> {
         let place = self.place.as_ref()?;
         let (seq, kind) = (place.slot.seq, place.slot.kind);

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::{Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, Slot, TableFacts};
 use crate::stats::MemoryUse;
 use lsmith_tree::{ProfilePoint, SeqNo};
+use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -127,10 +128,8 @@ impl Table {
 
     /// Loads what [`find`](Table::find) looks at first for a key with this `key_hash`.
     #[inline]
-    pub(crate) fn touch(&self, hash: u64) {
-        if let Some(filter) = &self.filter {
-            filter.touch(hash);
-        }
+    pub(crate) fn touch(&self, hash: u64) -> u64 {
+        self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
     }
 
     /// The newest version of `key`, of which `hash` is the `key_hash`, that is not newer than
@@ -157,6 +156,7 @@ impl Table {
         }
         let mut index = self.fences.block_for(key);
         loop {
+            black_box(self.touch_block(index));
             let block = self.block(index, reads)?;
             match block.find(key, snapshot).map_err(|damage| self.damaged(damage, index))? {
                 Search::Found(slot) => return Ok(Some((block, slot))),
@@ -175,6 +175,13 @@ impl Table {
     /// Whether the file is mapped.
     pub(super) fn is_mapped(&self) -> bool {
         self.mapped.is_some()
+    }
+
+    /// Loads what is looked at first in block `index`, where the file is mapped.
+    #[inline]
+    pub(super) fn touch_block(&self, index: usize) -> u64 {
+        let mapped = self.mapped.as_ref();
+        mapped.map_or(0, |mapped| mapped.touch(index, &self.fences.place(index)))
     }
 
     /// Block `index`, from the map or the cache, or else from the file and then into the cache.

@@ -71,6 +71,11 @@ impl TableFile {
         self.file.map().ok().flatten()
     }
 
+    /// Says that the bytes at `place` will be wanted.
+    pub(super) fn announce(&self, place: Range<u64>) {
+        self.file.announce(place);
+    }
+
     /// The data block that was read as `sealed` from `offset`.
     pub(super) fn unsealed_block(&self, sealed: Bytes, offset: u64) -> Result<Block> {
         let block = Block::open(sealed, Place { table: self.table, offset });

@@ -85,13 +85,13 @@ impl Chunk {
         self.slices < CHUNK_MAX / 2
     }
 
-    /// The last part that starts at `key`, whose prefix is given, or below.
-    fn part_for(&self, key: &[u8], prefix: u64) -> Option<&OpenSlice> {
+    /// How many parts start at `key` or below.
+    fn starting_upto(&self, key: &[u8]) -> usize {
+        let prefix = key_prefix(key);
         let below = self.prefixes.partition_point(|start| *start < prefix);
         let ties = self.prefixes[below..].partition_point(|start| *start == prefix);
         let tied = &self.parts[below..below + ties];
-        let after = below + tied.partition_point(|part| *part.range.start <= *key);
-        self.parts.get(after.checked_sub(1)?)
+        below + tied.partition_point(|part| *part.range.start <= *key)
     }
 }
 
@@ -159,24 +159,39 @@ impl OpenRun {
 
     /// The table through which `key` is visible, if there is one.
     pub(super) fn table_of(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
+        let (chunk, after) = self.starting_upto(key);
+        let part = &self.chunks.get(chunk)?.parts[after.checked_sub(1)?];
+        part.ends_above(key).then_some(&part.table)
+    }
+
+    /// How many of the slices with keys to show lie below `key`.
+    pub(super) fn parts_below(&self, key: &[u8]) -> usize {
+        let (chunk, after) = self.starting_upto(key);
+        let Some(last) = after.checked_sub(1) else {
+            // All of the chunks before lie below.
+            return self.starts.get(chunk).copied().unwrap_or_default();
+        };
+        let ends_above = self.chunks[chunk].parts[last].ends_above(key);
+        self.starts[chunk] + if ends_above { last } else { after }
+    }
+
+    /// The chunk to which `key` belongs, and how many of its parts start at it or below.
+    fn starting_upto(&self, key: &[u8]) -> (usize, usize) {
         let chunk = match &self.chunks[..] {
-            [chunk] => chunk,
+            [_] => 0,
             chunks => {
                 let after = chunks.partition_point(|chunk| *chunk.hull.start <= *key);
-                &chunks[after.checked_sub(1)?]
+                after.saturating_sub(1)
             }
         };
-        let prefix = key_prefix(key);
-        let part = chunk.part_for(key, prefix)?;
-        let ends_above = part.range.end.as_ref().is_none_or(|end| {
-            let prefixes = prefix.cmp(&end.prefix());
-            prefixes.then_with(|| key.cmp(end)).is_lt()
-        });
-        ends_above.then_some(&part.table)
+        (chunk, self.chunks.get(chunk).map_or(0, |chunk| chunk.starting_upto(key)))
     }
 
     /// The slices with keys to show that share a key with `range`, as places among all of them.
     pub(super) fn overlap(&self, range: &KeyRange) -> Range<usize> {
+        if range.is_all() {
+            return 0..self.len;
+        }
         let chunk = self.chunks.partition_point(|chunk| chunk.hull.lies_below(&range.start));
         let from = self.chunks.get(chunk).map_or(self.len, |found| {
             let below = |part: &OpenSlice| part.range.lies_below(&range.start);
@@ -233,6 +248,14 @@ fn is_below(key: &Key, end: Option<&Key>) -> bool {
 }
 
 impl OpenSlice {
+    /// Whether `key` is below the end of the range.
+    fn ends_above(&self, key: &[u8]) -> bool {
+        self.range.end.as_ref().is_none_or(|end| {
+            let prefixes = key_prefix(key).cmp(&end.prefix());
+            prefixes.then_with(|| key.cmp(end)).is_lt()
+        })
+    }
+
     /// The keys that show.
     pub(crate) fn range(&self) -> &KeyRange {
         &self.range

@@ -9,6 +9,7 @@ use crate::read::{ConcatCursor, MergingCursor, Parts};
 use crate::table::{CacheFill, ReadCount, ReadTally, Table, TableCursor};
 use bytes::Bytes;
 use lsmith_tree::{KeyRange, RunId, SeqNo, Slice, Tree};
+use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -122,6 +123,14 @@ impl Parts for RunParts {
         }
     }
 
+    fn part_for(&self, key: &[u8]) -> usize {
+        let below = self.run.parts_below(key).saturating_sub(self.parts.start);
+        match self.range.end.as_ref() {
+            Some(end) if **end <= *key => self.parts.len(),
+            _ => below.min(self.parts.len()),
+        }
+    }
+
     fn is_cut(&self, index: usize) -> bool {
         self.part(index).is_cut() || (self.is_outer(index) && self.range.end.is_some())
     }
@@ -188,6 +197,15 @@ impl Cursor for Source {
 
     fn seek_last(&mut self) -> Result<()> {
         on_cursor!(self, cursor => cursor.seek_last())
+    }
+
+    fn approach(&mut self, key: &[u8]) {
+        on_cursor!(self, cursor => cursor.approach(key));
+    }
+
+    #[inline]
+    fn touch(&self) -> u64 {
+        on_cursor!(self, cursor => cursor.touch())
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
@@ -291,9 +309,10 @@ impl Version {
             let mut tables: [Option<&Table>; RUNS_ASKED] = [None; RUNS_ASKED];
             for (table, run) in tables.iter_mut().zip(runs) {
                 *table = run.table_of(key).map(|handle| &**handle.table());
-                table.iter().for_each(|table| table.touch(hash));
             }
-            for table in tables.into_iter().flatten() {
+            let tables = tables.iter().flatten();
+            black_box(tables.clone().fold(0, |all, table| all ^ table.touch(hash)));
+            for table in tables {
                 if let Some((block, slot)) = table.find(key, hash, seq, reads)? {
                     let value = Value::InBlock { block, slot, version: PhantomData };
                     return Ok((!slot.kind.is_tombstone()).then_some(value));
