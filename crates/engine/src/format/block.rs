@@ -234,7 +234,8 @@ impl Block {
         }
     }
 
-    /// The block stored at `place` of a mapped `file`, which passed its checksum before: nothing is copied and not all of it looked at. Its bytes may be used as long as the
+    /// The block stored at `place` of a mapped `file`, which passed its checksum before: nothing is
+    /// copied and not all of it looked at. Its bytes may be used as long as the
     /// version of the tree is held that shows them; values that outlive it are copies.
     pub(crate) fn lent(file: &Bytes, place: Range<usize>) -> Result<Block, Damage> {
         let start = place.start;
