@@ -15,7 +15,7 @@ fn key(number: u64) -> [u8; 16] {
 }
 
 /// The names of the paths.
-pub(crate) const PATHS: [&str; 6] = ["put", "batch", "get", "absent", "next", "merge"];
+pub(crate) const PATHS: [&str; 7] = ["put", "batch", "get", "look", "absent", "next", "merge"];
 
 /// Keys in a store that is read.
 pub(crate) const KEYS: u64 = 10_000;
@@ -80,6 +80,11 @@ impl Work {
             "get" => {
                 for number in 0..ops {
                     assert!(keyspace.get(key(number))?.is_some());
+                }
+            }
+            "look" => {
+                for number in 0..ops {
+                    assert_eq!(keyspace.get_with(key(number), |value| value[0])?, Some(7));
                 }
             }
             "absent" => {

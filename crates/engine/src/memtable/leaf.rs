@@ -1,4 +1,4 @@
-//! A node with entries: up to 64 neighbouring keys, and all that was written of them.
+//! A node with entries: up to 208 neighbouring keys, and all that was written of them.
 //!
 //! Keys and values lie one behind the other in a buffer of the leaf's own, in the order of
 //! arrival. What is overwritten leaves a hole, which the next value takes if it fits; holes that

@@ -1,14 +1,14 @@
 //! The memtable: the newest writes, sorted, in memory.
 //!
 //! ```text
-//! Index: separators  ->  Leaf: up to 64 keys, their bytes side by side  ->  Chain per key:
+//! Index: separators  ->  Leaf: up to 208 keys, their bytes side by side  ->  Chain per key:
 //!                        newest version, then the older ones that somebody may still read
 //! ```
 //!
 //! A tree of wide nodes. In a node each key is a number of eight bytes, taken from where the
-//! node's keys begin to differ ([`Numbers`](numbers::Numbers)): a search goes through four such
+//! node's keys begin to differ ([`Numbers`](numbers::Numbers)): a search goes through three such
 //! rows and meets a key's own bytes once. A leaf keeps keys and values in a buffer of its own, so
-//! that a write asks for memory once in some dozens of times, a walk goes through memory in order,
+//! that a write asks for memory once in a hundred times, a walk goes through memory in order,
 //! and the end of a memtable frees some thousand buffers, not a million values. (A lock-free skip
 //! list of the same keys was measured at twice the time per insert of a plain B-tree and 1.7 times
 //! per read, for its cache misses.)
