@@ -5,8 +5,8 @@
 //! A sync costs the same for one write as for sixteen, and those whose writes are synced are
 //! likely to be back soon with more. So the next sync begins when as many have come as the last
 //! one was for: the last to come leads it, and nobody has to be woken for that. The first of
-//! those who wait looks out for them for a while only; where it was in vain, the next syncs wait for
-//! nobody. One who writes alone never waits.
+//! those who wait looks out for them for a while only; where it was in vain, the next syncs wait
+//! for nobody. One who writes alone never waits.
 
 #[cfg(test)]
 mod tests;
