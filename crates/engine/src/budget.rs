@@ -7,7 +7,8 @@
 use crate::db::MEMORY_PARTS;
 use crate::shared::Shared;
 use crate::stats::MemoryUse;
-use crate::version::Core;
+use crate::version::{Core, TableHandle};
+use std::sync::Arc;
 
 impl Core {
     /// What the memtables and the open tables of the keyspace hold.
@@ -30,7 +31,7 @@ impl Core {
 impl Shared {
     /// What is held in memory now.
     pub(crate) fn memory(&self) -> MemoryUse {
-        let mut all = MemoryUse { cache: self.cache.bytes(), ..MemoryUse::default() };
+        let mut all = MemoryUse::default();
         for space in self.all_spaces() {
             let held = space.core.lock().memory();
             all.memtables += held.memtables;
@@ -38,14 +39,25 @@ impl Shared {
             all.filters += held.filters;
             all.profiles += held.profiles;
         }
+        // Last: the cache gives way before tables come.
+        all.cache = self.cache.bytes();
         all
     }
 
     /// Gives the cache what the others leave of the bound, if there is one. No lock may be held but
     /// the writer's.
     pub(crate) fn balance_memory(&self) {
+        self.balance_memory_for(&[]);
+    }
+
+    /// The same, with `coming` tables about to join the others.
+    pub(crate) fn balance_memory_for(&self, coming: &[Arc<TableHandle>]) {
         let Some(bytes) = self.options.memory_bytes else { return };
-        let mut others = 0;
+        let of = |table: &Arc<TableHandle>| {
+            let of = table.table().memory();
+            of.fences + of.filters + of.profiles
+        };
+        let mut others = coming.iter().map(of).sum::<u64>();
         for space in self.all_spaces() {
             let core = space.core.lock();
             let held = core.memory();

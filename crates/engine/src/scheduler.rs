@@ -250,6 +250,7 @@ impl Shared {
     /// what is left then. Whether it could be: the policy is asked anew otherwise.
     pub(crate) fn commit(&self, job: &mut Job, portion: Portion, done: Done) -> Result<bool> {
         let space = Arc::clone(&job.space);
+        self.balance_memory_for(&done.tables);
         let mut core = space.core.lock();
         let old = self.commit_to(&mut core, job, portion, done)?;
         if old.is_none() {
@@ -259,6 +260,7 @@ impl Shared {
         // rest.
         core.leaving += 1;
         drop(core);
+        self.balance_memory();
         drop(old);
         space.core.lock().leaving -= 1;
         Ok(true)

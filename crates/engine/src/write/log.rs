@@ -58,10 +58,11 @@ impl Shared {
         }
     }
 
-    /// Makes the log file that follows the current one if it was asked for, so that no writer has to
-    /// wait for it. Where it cannot be made the writer who needs it tries again, and tells.
+    /// Makes the log file that follows the current one if it was asked for, so that no writer has
+    /// to wait for it. Where it cannot be made the writer who needs it tries again, and tells.
     pub(crate) fn make_log_ahead(&self) {
-        // No lock is taken to find out: one who is interrupted while he has it keeps writers waiting.
+        // No lock is taken to find out: one who is interrupted while he has it keeps writers
+        // waiting.
         let due =
             self.log_due.load(Ordering::Relaxed) && self.log_due.swap(false, Ordering::AcqRel);
         if !due || self.check_writable().is_err() {
