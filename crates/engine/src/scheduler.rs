@@ -154,6 +154,7 @@ impl Shared {
         };
         let mine = |plan: &MergePlan| duty == Duty::All || takes_memory(core, plan);
         let proposed = self.propose(core).filter(mine);
+        let by_hand = core.merge_all && proposed.is_some() && merge_all(core) == proposed;
         // A merge by hand that is none of this thread's duty is left for one whose it is.
         if duty == Duty::All || proposed.is_some() {
             core.merge_all &= core.is_busy();
@@ -167,6 +168,7 @@ impl Shared {
             takes_memory: takes_memory(core, &plan),
             keeps_older: core.keeps_older_than(&plan),
             rewrites: rewrites.map(|(_, table)| table),
+            by_hand,
             part_bytes: None,
             plan,
         };
@@ -282,6 +284,7 @@ impl Shared {
             done.tables.iter().for_each(|table| table.retire());
             // Its files go before the plan counts as over.
             drop(done);
+            core.merge_all |= job.by_hand;
             return Ok(None);
         }
         let Done { outcome, tables, bytes_read, bytes_written, .. } = done;
@@ -370,6 +373,7 @@ impl Shared {
         let bytes: u64 = runs.map(|(_, run)| run.bytes()).sum();
         // Parts are written by all threads, and what one took is given back a little later.
         let parts = self.options.threads as u64 + 2;
+        core.merge_all |= job.by_hand;
         let bytes = job.part_bytes.map_or(bytes, |part| bytes.min(part * parts));
         let wait = LOOK_AGAIN * (1 << core.failed_in_row.min(10));
         core.failed_in_row += 1;

@@ -85,7 +85,8 @@ impl Shared {
         let inputs = version.tree.disk_runs().filter(|run| job.plan.takes(run.id()));
         let bytes: u64 = inputs.map(|run| run.bytes()).sum();
         job.part_bytes = Some(bytes.div_ceil(parts.len() as u64));
-        let split = self.offer(Task::new(self, job, table), parts, version);
+        let task = Task::new(self, job, table);
+        let split = self.offer(task, parts, version, self.parts_ahead());
         let result = self.commit_parts(job, &split);
         self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
         // Those that came after one that failed, or after the tree has become another.
@@ -93,6 +94,12 @@ impl Shared {
             self.output_of(&split, done).remove();
         }
         result
+    }
+
+    /// Parts that may be begun before those below them are committed: what all threads can do at
+    /// once, and one more.
+    fn parts_ahead(&self) -> usize {
+        self.options.threads + 1
     }
 
     fn commit_parts(&self, job: &mut Job, split: &Arc<Split>) -> Result<()> {
@@ -123,7 +130,8 @@ impl Shared {
             if !self.commit(job, portion, done)? {
                 return Ok(());
             }
-            split.show(job.space.version.load_full());
+            split.show(job.space.version.load_full(), part + 1 + self.parts_ahead());
+            self.work.notify();
         }
         Ok(())
     }

@@ -28,6 +28,8 @@ pub(crate) struct Job {
     /// The table whose last parts are all that the plan is to write anew, if it is one of the
     /// engine's own.
     pub(crate) rewrites: Option<TableId>,
+    /// Whether it is the plan of all runs that was asked for by hand.
+    pub(crate) by_hand: bool,
     /// Logical bytes of the largest part, if it is committed part by part.
     pub(crate) part_bytes: Option<u64>,
 }

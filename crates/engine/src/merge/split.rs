@@ -74,6 +74,8 @@ struct State {
     /// The first part that nobody has taken.
     next: usize,
     under_way: usize,
+    /// Parts from here on are not to be begun yet: those below are to be committed first.
+    upto: usize,
     /// What came out of each part that is over.
     results: Vec<Option<Result<PartDone>>>,
 }
@@ -90,7 +92,7 @@ impl Split {
         let mut state = self.state.lock();
         let version = state.version.clone()?;
         let failed = state.results.iter().flatten().any(|result| result.is_err());
-        if failed || state.next == self.parts.len() {
+        if failed || state.next >= state.upto.min(self.parts.len()) {
             return None;
         }
         let part = state.next;
@@ -124,9 +126,12 @@ impl Split {
         }
     }
 
-    /// Has those who take a part from now on read from `version`, which holds what they need.
-    pub(super) fn show(&self, version: Arc<Version>) {
-        self.state.lock().version = Some(version);
+    /// Has those who take a part from now on read from `version`, which holds what they need, and
+    /// lets parts up to `upto` be begun.
+    pub(super) fn show(&self, version: Arc<Version>, upto: usize) {
+        let mut state = self.state.lock();
+        state.version = Some(version);
+        state.upto = upto;
     }
 
     /// Bytes in the files of parts that are over, and whose results nobody has asked for.
@@ -214,21 +219,24 @@ impl Shared {
         parts: Vec<KeyRange>,
         version: &Arc<Version>,
     ) -> Vec<Result<PartDone>> {
-        let split = self.offer(task, parts, Arc::clone(version));
+        let all = parts.len();
+        let split = self.offer(task, parts, Arc::clone(version), all);
         while self.carry_out_part(&split) {}
         self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
         split.finish()
     }
 
-    /// Offers `parts` of `task`, whose inputs are in `version`, to all threads.
+    /// Offers `parts` of `task`, whose inputs are in `version`, to all threads; those from `upto` on
+    /// later.
     pub(super) fn offer(
         &self,
         task: Task,
         parts: Vec<KeyRange>,
         version: Arc<Version>,
+        upto: usize,
     ) -> Arc<Split> {
         let results = parts.iter().map(|_| None).collect();
-        let state = State { version: Some(version), next: 0, under_way: 0, results };
+        let state = State { version: Some(version), next: 0, under_way: 0, upto, results };
         let split = Arc::new(Split { task, parts, state: Mutex::new(state), done: Condvar::new() });
         self.splits.lock().push(Arc::clone(&split));
         self.work.notify();

@@ -6,7 +6,7 @@
 
 use crate::dice::Dice;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{DEFAULT_KEYSPACE, Event, Keyspace, Observer, Store};
+use lsmith::{Builder, DEFAULT_KEYSPACE, Event, Keyspace, Observer, Store};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,9 +19,13 @@ const PART_BYTES: u64 = 100_000;
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-fn open(env: Arc<dyn Env>, observer: Option<Arc<dyn Observer>>) -> Store {
+fn builder(env: Arc<dyn Env>) -> Builder {
     let builder = Store::builder(DIR).env(env).policy("none").threads(2).split_bytes(PART_BYTES);
-    let builder = builder.memtable_bytes(800_000);
+    builder.memtable_bytes(800_000)
+}
+
+fn open(env: Arc<dyn Env>, observer: Option<Arc<dyn Observer>>) -> Store {
+    let builder = builder(env);
     match observer {
         Some(observer) => builder.observer(observer).open().unwrap(),
         None => builder.open().unwrap(),
@@ -66,9 +70,9 @@ fn tables(env: &MemEnv, keyspace: &Keyspace) -> (BTreeSet<u64>, BTreeSet<u64>) {
 
 #[test]
 fn room_for_a_few_parts_is_enough() {
-    // A megabyte in tables, and logs: as much again would not fit.
-    let env = MemEnv::with_capacity(2_300_000);
-    let store = open(Arc::new(env.clone()), None);
+    // A megabyte in tables, and some small logs: as much again would not fit.
+    let env = MemEnv::with_capacity(1_900_000);
+    let store = builder(Arc::new(env.clone())).log_bytes(100_000).open().unwrap();
     let keyspace = default_keyspace(&store);
     write_four_runs(&keyspace);
     let before = entries(&keyspace);
