@@ -226,8 +226,8 @@ impl Shared {
         split.finish()
     }
 
-    /// Offers `parts` of `task`, whose inputs are in `version`, to all threads; those from `upto` on
-    /// later.
+    /// Offers `parts` of `task`, whose inputs are in `version`, to all threads; those from `upto`
+    /// on later.
     pub(super) fn offer(
         &self,
         task: Task,
