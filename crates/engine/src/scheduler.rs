@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::manifest::Record;
 use crate::memory::{FoldJob, SpillJob};
-use crate::merge::{Done, Job, Portion};
+use crate::merge::{Done, Job, PlanPart};
 use crate::pool::LOOK_AGAIN;
 use crate::shared::Shared;
 use crate::stats::{add, thread_cpu_nanos};
@@ -237,24 +237,24 @@ impl Shared {
     }
 
     fn carry_out(&self, job: &mut Job, version: Arc<Version>) -> Result<()> {
-        if let Some(parts) = self.portions_of(job, &version) {
+        if let Some(parts) = self.parts_to_commit(job, &version) {
             return self.merge_by_part(job, version, parts);
         }
         let done = self.execute(job, &version)?;
         // Before the plan is released, so that whoever waits for rest finds the files of obsolete
         // tables gone.
         drop(version);
-        let portion = Portion { plan: job.plan.clone(), end: None, waiting_bytes: 0 };
-        self.commit(job, portion, done).map(drop)
+        let plan_part = PlanPart { plan: job.plan.clone(), end: None, waiting_bytes: 0 };
+        self.commit(job, plan_part, done).map(drop)
     }
 
-    /// Commits `done`, which came out of a portion of `job`, or all of it; the plan of the job is
+    /// Commits `done`, which came out of a part of `job`, or all of it; the plan of the job is
     /// what is left then. Whether it could be: the policy is asked anew otherwise.
-    pub(crate) fn commit(&self, job: &mut Job, portion: Portion, done: Done) -> Result<bool> {
+    pub(crate) fn commit(&self, job: &mut Job, plan_part: PlanPart, done: Done) -> Result<bool> {
         let space = Arc::clone(&job.space);
         self.balance_memory_for(&done.tables);
         let mut core = space.core.lock();
-        let old = self.commit_to(&mut core, job, portion, done)?;
+        let old = self.commit_to(&mut core, job, plan_part, done)?;
         if old.is_none() {
             return Ok(false);
         }
@@ -273,10 +273,10 @@ impl Shared {
         &self,
         core: &mut Core,
         job: &mut Job,
-        portion: Portion,
+        plan_part: PlanPart,
         done: Done,
     ) -> Result<Option<Arc<Version>>> {
-        let Portion { plan, end, waiting_bytes } = portion;
+        let PlanPart { plan, end, waiting_bytes } = plan_part;
         core.release(&job.plan);
         // Others may have rewritten blocks beside what they took, across a hole that this plan was
         // to fill: a plan that was legal can be illegal now, though nobody touched its inputs.

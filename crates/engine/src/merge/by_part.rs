@@ -8,7 +8,7 @@
 //! runs than before.
 
 use super::Job;
-use super::execute::{Done, outcome_of, whole};
+use super::execute::{Done, outcome_of};
 use super::input::Passed;
 use super::output::Output;
 use super::split::{PartDone, Split, Task};
@@ -18,8 +18,8 @@ use crate::version::Version;
 use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Tree};
 use std::sync::Arc;
 
-/// A part of a plan, to be committed.
-pub(crate) struct Portion {
+/// A part of a plan, or all of it, to be committed.
+pub(crate) struct PlanPart {
     pub(crate) plan: MergePlan,
     /// Where the rest of the plan begins; `None` for the last part.
     pub(crate) end: Option<Key>,
@@ -66,7 +66,7 @@ impl Job {
 impl Shared {
     /// The parts in which `job` is to be carried out and committed; `None` where it is to be done
     /// in one go.
-    pub(crate) fn portions_of(&self, job: &Job, version: &Version) -> Option<Vec<KeyRange>> {
+    pub(crate) fn parts_to_commit(&self, job: &Job, version: &Version) -> Option<Vec<KeyRange>> {
         if !job.may_commit_by_part(&version.tree) {
             return None;
         }
@@ -126,8 +126,8 @@ impl Shared {
             let done = self.done_of(split, done, &plan, &version, read)?;
             drop(version);
             let waiting_bytes = split.waiting_bytes();
-            let portion = Portion { plan, end: range.end.clone(), waiting_bytes };
-            if !self.commit(job, portion, done)? {
+            let plan_part = PlanPart { plan, end: range.end.clone(), waiting_bytes };
+            if !self.commit(job, plan_part, done)? {
                 return Ok(());
             }
             split.show(job.space.version.load_full(), part + 1 + self.parts_ahead());
@@ -159,11 +159,7 @@ impl Shared {
             return Err(error);
         }
         outcome.blocks.read = read.0;
-        for facts in &output.facts {
-            outcome.written += facts.size;
-            outcome.blocks.written += facts.data_blocks;
-        }
-        outcome.slices.extend(output.handles.iter().map(|handle| whole(handle)));
+        output.tell(&mut outcome);
         Ok(Done::new(outcome, plan, version).written(output, read.1))
     }
 }

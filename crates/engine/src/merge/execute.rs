@@ -30,7 +30,7 @@ pub(crate) struct Job {
     pub(crate) rewrites: Option<TableId>,
     /// Whether it is the plan of all runs that was asked for by hand.
     pub(crate) by_hand: bool,
-    /// Logical bytes of the largest part, if it is committed part by part.
+    /// Logical bytes of a part in the mean, if it is committed part by part.
     pub(crate) part_bytes: Option<u64>,
 }
 

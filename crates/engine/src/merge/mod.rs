@@ -18,7 +18,7 @@ mod side;
 mod split;
 mod walk;
 
-pub(crate) use by_part::Portion;
+pub(crate) use by_part::PlanPart;
 pub(crate) use execute::{Done, Job};
 pub(crate) use fold::{Fold, FoldCounts};
 use input::{InputCursor, entry_size};

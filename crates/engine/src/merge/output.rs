@@ -3,12 +3,13 @@
 use crate::cursor::EntryRef;
 use crate::db::Options;
 use crate::error::{Error, Result};
+use crate::merge::execute::whole;
 use crate::names::{FileKind, numbered};
 use crate::pace::PACE_BYTES;
 use crate::shared::Shared;
 use crate::table::{TableFacts, TableOptions, TableWriter};
 use crate::version::TableHandle;
-use lsmith_tree::{TableId, logical_bytes};
+use lsmith_tree::{Outcome, TableId, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -168,6 +169,15 @@ impl<'a> Output<'a> {
             self.handles.push(TableHandle::open(env, dir, id, &self.shared.cache)?);
         }
         Ok(())
+    }
+
+    /// Adds the tables, all open, to `outcome`.
+    pub(super) fn tell(&self, outcome: &mut Outcome) {
+        for facts in &self.facts {
+            outcome.written += facts.size;
+            outcome.blocks.written += facts.data_blocks;
+        }
+        outcome.slices.extend(self.handles.iter().map(|handle| whole(handle)));
     }
 
     /// Removes all that was written.

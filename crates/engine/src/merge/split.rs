@@ -6,7 +6,7 @@
 //! would have written, but for where tables are cut. In lockstep nothing is split.
 
 use super::Job;
-use super::execute::{outcome_of, whole};
+use super::execute::outcome_of;
 use super::fold::{Fold, FoldCounts};
 use super::input::{InputCursor, passed_of};
 use super::output::{Output, Written};
@@ -204,11 +204,7 @@ impl Shared {
         let passed = passed_of(version, &job.plan.inputs, &passed);
         let mut outcome = outcome_of(counts, passed);
         outcome.blocks.read = tally.blocks();
-        for facts in &output.facts {
-            outcome.written += facts.size;
-            outcome.blocks.written += facts.data_blocks;
-        }
-        outcome.slices.extend(output.handles.iter().map(|handle| whole(handle)));
+        output.tell(&mut outcome);
         Ok((outcome, tally.bytes()))
     }
 

@@ -37,14 +37,18 @@ fn contents(space: &Keyspace) -> Map {
     pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
+/// A store under one of three policies.
+fn open_under_any(dir: &Path, dice: &mut Dice) -> (Store, &'static str) {
+    let policies = ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)"];
+    let policy = policies[dice.below(3)];
+    (builder(dir).policy(policy).open().unwrap(), policy)
+}
+
 #[test]
 fn what_a_reader_holds_outlives_the_tables_it_came_from() {
     with_seeds(4, |seed| {
-        let mut dice = Dice::new(seed);
-        let dir = tempfile::tempdir().unwrap();
-        let policy = ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)"];
-        let policy = policy[dice.below(3)];
-        let store = builder(dir.path()).policy(policy).open().unwrap();
+        let (mut dice, dir) = (Dice::new(seed), tempfile::tempdir().unwrap());
+        let (store, policy) = open_under_any(dir.path(), &mut dice);
         let space = store.keyspace("default").unwrap();
         let mut expected = Map::new();
         write(&space, &mut expected, &mut dice, 6000);
@@ -73,11 +77,8 @@ fn what_a_reader_holds_outlives_the_tables_it_came_from() {
 #[test]
 fn what_is_lent_stays_while_its_table_is_merged_away() {
     with_seeds(4, |seed| {
-        let mut dice = Dice::new(seed);
-        let dir = tempfile::tempdir().unwrap();
-        let policy = ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)"];
-        let policy = policy[dice.below(3)];
-        let store = builder(dir.path()).policy(policy).open().unwrap();
+        let (mut dice, dir) = (Dice::new(seed), tempfile::tempdir().unwrap());
+        let (store, policy) = open_under_any(dir.path(), &mut dice);
         let space = store.keyspace("default").unwrap();
         let mut expected = Map::new();
         write(&space, &mut expected, &mut dice, 6000);
