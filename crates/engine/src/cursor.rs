@@ -3,6 +3,7 @@
 use crate::error::Result;
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
+use std::cmp::Ordering;
 
 /// The entry that a cursor stands on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,18 @@ pub(crate) struct EntryRef<'a> {
     pub(crate) kind: EntryKind,
     /// The value; empty for tombstones.
     pub(crate) value: &'a [u8],
+}
+
+/// The order of two entries of one key, newest first, as far as their numbers say it. An entry with
+/// the number 0 has forgotten when it was written: the order of its source among the others says it
+/// then, as it does of equal numbers. (Only in a knot do the numbers say anything else than the
+/// sources, and who knots runs keeps the numbers.)
+#[inline]
+pub(crate) fn newest_first(left: SeqNo, right: SeqNo) -> Ordering {
+    match (left, right) {
+        (SeqNo(0), _) | (_, SeqNo(0)) => Ordering::Equal,
+        _ => right.cmp(&left),
+    }
 }
 
 /// Rounds of [`Cursor::approach`] after which a seek finds all that it looks at loaded.

@@ -118,11 +118,11 @@ fn what_is_no_store_is_told_apart() {
     fine(&["db", newer, "put", "k", "v"]);
     let current = format!("{newer}/CURRENT");
     let text = fs::read_to_string(&current).unwrap();
-    assert!(text.starts_with("lsmith store, format 2"), "{text}");
-    fs::write(&current, text.replace("format 2", "format 3")).unwrap();
+    assert!(text.starts_with("lsmith store, format 3"), "{text}");
+    fs::write(&current, text.replace("format 3", "format 4")).unwrap();
     for command in [&["stats"][..], &["put", "k", "w"], &["verify"]] {
         let line = refused(1, &[&["db", newer], command].concat());
-        assert!(line.contains("format 3") && line.contains("CURRENT"), "{line}");
+        assert!(line.contains("format 4") && line.contains("CURRENT"), "{line}");
     }
     fs::write(&current, text).unwrap();
     assert_eq!(fine(&["db", newer, "get", "k"]), "v\n", "nothing was lost");

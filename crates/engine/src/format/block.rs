@@ -1,19 +1,21 @@
 //! Data blocks: where entries are.
 //!
 //! ```text
-//! entry ... | restart offset: u32 ... | sequence base: u64 | restarts: u32 | seal
-//! entry = shared | suffix bytes | value bytes << 3 + kind | sequence delta | suffix | value
+//! entry ... | restart offset: u32 ... | usual: key bytes: u16, value bytes << 3 + kind: u32
+//!     | sequence base: u64 | restarts: u32 | seal
+//! entry = head | suffix | value
 //! ```
 //!
 //! Everything in front of the seal may be [compressed](super::compress).
 //!
-//! The four numbers of an entry are varints. A key is the first `shared` bytes of the key before
-//! it and the suffix; what is shared is the longest possible, except at a restart point, where it
-//! is nothing. The sequence delta is zigzag against the base, the number of the first entry.
+//! The [head](super::entry_head) of an entry says how long the rest is. A key is the first `shared`
+//! bytes of the key before it and the suffix; what is shared is the longest possible, except at a
+//! restart point, where it is nothing. The sequence delta is zigzag against the base, the number of
+//! the first entry.
 
-use super::block_builder::KIND_BITS;
-use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, short_varint, unzigzag};
+use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, unzigzag};
 use super::compress::expand;
+use super::entry_head::{Head, KIND_BITS, Usual};
 use super::seal::{Place, TAG_PLAIN, plain, unseal_tagged};
 use bytes::{Bytes, BytesMut};
 use lsmith_tree::{EntryKind, SeqNo};
@@ -21,8 +23,8 @@ use std::cmp::Ordering;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// The sequence base and the number of restart points.
-const TAIL_BYTES: usize = 12;
+/// What is usual, the sequence base and the number of restart points.
+const TAIL_BYTES: usize = 18;
 const RESTART_BYTES: usize = 4;
 
 /// Bytes of a line of the processor's caches.
@@ -43,6 +45,7 @@ const RESTARTS_NEAR: usize = 4;
 pub(crate) struct Block {
     payload: Bytes,
     seq_base: u64,
+    usual: Usual,
     /// Payloads are shorter than 4 GiB.
     entries_end: u32,
     restarts: u32,
@@ -84,50 +87,12 @@ impl Slot {
         self.end as usize
     }
 
-    fn span(&self) -> Span {
-        let (suffix, value) = (self.suffix(), self.value());
-        let (suffix_start, value_start) = (suffix.start, value.start);
-        Span { shared: self.shared(), suffix_start, value_start, end: value.end }
-    }
-
     fn suffix(&self) -> Range<usize> {
         self.suffix_start as usize..self.value_start as usize
     }
 
     fn value(&self) -> Range<usize> {
         self.value_start as usize..self.end as usize
-    }
-}
-
-/// Where the parts of an entry are, in bytes from the start of the payload.
-struct Span {
-    /// Bytes that the key shares with the start of the key before it.
-    shared: usize,
-    suffix_start: usize,
-    value_start: usize,
-    end: usize,
-}
-
-impl Span {
-    /// That of the entry at `start`, of which `near` are the first bytes; `None` where it cannot be
-    /// said as quickly as of most: see [`Head::read`].
-    #[inline(always)]
-    fn read(near: u128, start: usize) -> Option<Span> {
-        let (low, third) = (near as u64, (near >> 16) as u64);
-        let third_bytes = 1 + (third >> 7 & 1) as usize;
-        let lasts = !((near >> (16 + 8 * third_bytes)) as u64) & 0x8080_8080_8080_8080;
-        // All kinds that there are take two bits of the three.
-        let is_known = third & (1 << (KIND_BITS - 1)) == 0;
-        if low & 0x8080 != 0 || third & 0x8080 == 0x8080 || lasts == 0 || !is_known {
-            return None;
-        }
-        let second_seven = (third >> 1 & 0x3f80) * (third_bytes as u64 - 1);
-        let tagged = (third & 0x7f) | second_seven;
-        let last_bytes = (lasts.trailing_zeros() as usize + 1) / 8;
-        let suffix_start = start + 2 + third_bytes + last_bytes;
-        let value_start = suffix_start + (low >> 8 & 0x7f) as usize;
-        let end = value_start + (tagged >> KIND_BITS) as usize;
-        Some(Span { shared: (low & 0x7f) as usize, suffix_start, value_start, end })
     }
 }
 
@@ -160,56 +125,6 @@ impl Trail {
         key.extend_from_slice(self.keys.get(key_start..).unwrap_or_default());
         self.keys.truncate(key_start);
         Some(slot)
-    }
-}
-
-/// The numbers at the start of an entry.
-struct Head {
-    shared: u64,
-    suffix_bytes: u64,
-    /// The length of the value, and the kind.
-    tagged: u64,
-    delta: u64,
-    /// Where they end.
-    end: usize,
-}
-
-impl Head {
-    /// The head that starts at `start` of `entries`.
-    ///
-    /// Of most, the first two numbers take a byte each and the third one or two: then all of it is
-    /// in the next 16 bytes, and no branch depends on how long it is.
-    #[inline(always)]
-    fn read(entries: &[u8], start: usize) -> Result<Head, Damage> {
-        let near = entries.get(start..).and_then(|rest| rest.first_chunk());
-        let Some(near) = near.map(|near| u128::from_le_bytes(*near)) else {
-            return Head::read_slowly(entries, start);
-        };
-        let (low, third) = (near as u64, (near >> 16) as u64);
-        let is_short = low & 0x8080 == 0 && third & 0x8080 != 0x8080;
-        let third_bytes = 1 + (third >> 7 & 1);
-        let last = (near >> (16 + 8 * third_bytes)) as u64;
-        let Some((delta, last_bytes)) = short_varint(last).filter(|_| is_short) else {
-            return Head::read_slowly(entries, start);
-        };
-        let second_seven = (third >> 1 & 0x3f80) * (third_bytes - 1);
-        Ok(Head {
-            shared: low & 0x7f,
-            suffix_bytes: low >> 8 & 0x7f,
-            tagged: (third & 0x7f) | second_seven,
-            delta,
-            end: start + 2 + third_bytes as usize + last_bytes,
-        })
-    }
-
-    /// The same for any head.
-    #[cold]
-    #[inline(never)]
-    fn read_slowly(entries: &[u8], start: usize) -> Result<Head, Damage> {
-        let mut reader = Reader::new(entries, start);
-        let (shared, suffix_bytes) = (reader.varint()?, reader.varint()?);
-        let (tagged, delta) = (reader.varint()?, reader.varint()?);
-        Ok(Head { shared, suffix_bytes, tagged, delta, end: reader.at() })
     }
 }
 
@@ -250,6 +165,7 @@ impl Block {
         let short = Damage::whole("a data block is too short");
         let tail_start = payload.len().checked_sub(TAIL_BYTES).ok_or(short)?;
         let mut tail = Reader::new(&payload, tail_start);
+        let usual = Usual { key_bytes: u16::from_le_bytes(tail.array()?), tagged: tail.u32()? };
         let seq_base = tail.u64()?;
         let restarts = tail.u32()? as usize;
         let restart_bytes = restarts.checked_mul(RESTART_BYTES).ok_or(short)?;
@@ -263,7 +179,7 @@ impl Block {
         let near = near_restarts(payload.get(entries_end..tail_start).unwrap_or_default());
         let near = near.filter(|_| u16::try_from(entries_end).is_ok());
         let (entries_end, restarts) = (entries_end as u32, restarts as u32);
-        Ok(Block { payload, seq_base, entries_end, restarts, near, is_lent: false })
+        Ok(Block { payload, seq_base, usual, entries_end, restarts, near, is_lent: false })
     }
 
     /// The block with `base` added to the numbers of its entries.
@@ -296,7 +212,8 @@ impl Block {
     #[inline(always)]
     pub(crate) fn slot(&self, start: usize) -> Result<Slot, Damage> {
         let entries = self.payload.get(..self.entries_end()).unwrap_or_default();
-        let Head { shared, suffix_bytes, tagged, delta, end: at } = Head::read(entries, start)?;
+        let (head, at) = Head::read(entries, start, self.usual)?;
+        let Head { shared, suffix_bytes, tagged, delta } = head;
         let Some(kind) = EntryKind::from_byte(tagged as u8 & ((1 << KIND_BITS) - 1)) else {
             return Err(Damage { what: "an entry has an unknown kind", at });
         };
@@ -403,11 +320,13 @@ impl Block {
     ) -> Result<Option<(Slot, bool)>, Damage> {
         let (mut at, mut matched) = (start, 0);
         loop {
-            let Span { shared, suffix_start, value_start, end } = self.span(at)?;
+            let Slot { shared, suffix_start, value_start, end, .. } = self.slot(at)?;
+            let (shared, end) = (shared as usize, end as usize);
             let ordering = if shared > matched {
                 Ordering::Less
             } else if shared == matched || shared == 0 {
-                let suffix = self.payload.get(suffix_start..value_start).unwrap_or_default();
+                let suffix = suffix_start as usize..value_start as usize;
+                let suffix = self.payload.get(suffix).unwrap_or_default();
                 let rest = target.get(shared..).unwrap_or_default();
                 let common = common_prefix_bytes(suffix, rest);
                 matched = shared + common;
@@ -422,19 +341,6 @@ impl Block {
                 return Ok(None);
             }
             at = end;
-        }
-    }
-
-    /// Where the parts of the entry at `start` are: all that a search must know of those that it
-    /// passes.
-    #[inline(always)]
-    fn span(&self, start: usize) -> Result<Span, Damage> {
-        let entries = self.payload.get(..self.entries_end()).unwrap_or_default();
-        let near = entries.get(start..).and_then(|rest| rest.first_chunk());
-        let span = near.and_then(|near| Span::read(u128::from_le_bytes(*near), start));
-        match span.filter(|span| span.end <= entries.len()) {
-            Some(span) => Ok(span),
-            None => self.slot(start).map(|slot| slot.span()),
         }
     }
 

@@ -8,6 +8,7 @@ mod block;
 mod block_builder;
 mod codec;
 mod compress;
+mod entry_head;
 mod facts;
 mod fences;
 mod filter;
@@ -31,4 +32,4 @@ pub(crate) use seal::SEAL_BYTES;
 pub(crate) use seal::{Place, seal, unseal};
 
 /// The version of the table format that is written, and the only one that is read.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 3;

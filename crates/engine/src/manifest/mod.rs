@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The version of the directory's format: the first line of `CURRENT`.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// How keyspaces are compressed of which nothing else is said.
 const NOT_COMPRESSED: &str = "none";

@@ -14,6 +14,10 @@
 //! where no snapshot is older than it and no older entry of its key lies beneath the merge: then
 //! everything that it hides has been met and is gone already.
 //!
+//! What goes on from the oldest stripe is seen by every reader, whatever its number. Where the
+//! output is a table it goes on with the number 0, which takes no room; see
+//! [`forgetting`](Fold::forgetting).
+//!
 //! Versions of a stripe are folded from the oldest to the newest, as if written one after the
 //! other. The order matters for what can cancel: of *insert, delete, put, remove* the fold makes a
 //! remove, while *remove over (put over delete)* could still cancel the insert. A memtable that has
@@ -81,6 +85,7 @@ pub(crate) struct Fold<C, B> {
     held: Held,
     /// Kinds of a stripe's versions, newest first; kept for its memory.
     kinds: Vec<EntryKind>,
+    forgets: bool,
     counts: FoldCounts,
 }
 
@@ -137,8 +142,18 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                 value: Vec::new(),
             },
             kinds: Vec::new(),
+            forgets: false,
             counts: FoldCounts::default(),
         })
+    }
+
+    /// Gives entries the number 0 that all live snapshots see, and all later ones will. Tombstones
+    /// keep theirs: it is told when they are dropped.
+    ///
+    /// Not for what stays in memory, since the number also says whether a write that is read back
+    /// from the log has left memory.
+    pub(super) fn forgetting(self) -> Fold<C, B> {
+        Fold { forgets: true, ..self }
     }
 
     /// The following entry to be written; `None` when all are.
@@ -158,6 +173,9 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                 self.counts.tombstones_dropped += 1;
                 self.counts.dropped_below = self.counts.dropped_below.max(self.held.seq);
                 continue;
+            }
+            if self.forgets && !kind.is_tombstone() && self.stripe_floor().is_none() {
+                self.held.seq = SeqNo(0);
             }
             self.counts.entries_out += 1;
             return Ok(Some(self.held.entry()));

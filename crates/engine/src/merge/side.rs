@@ -6,7 +6,7 @@
 use super::input::{InputCursor, Passed, entry_size};
 use super::part::{Block, Cursors, Part};
 use super::{Fold, FoldCounts, Walk};
-use crate::cursor::{Cursor, EntryRef};
+use crate::cursor::{Cursor, EntryRef, newest_first};
 use crate::error::Result;
 use crate::table::ReadTally;
 use crate::version::OpenRun;
@@ -190,8 +190,7 @@ impl Side {
         }
     }
 
-    /// The sequence number of the next entry. Entries of the newer side are newer, but for those
-    /// of runs in a knot.
+    /// The sequence number of the next entry.
     fn seq(&self) -> Option<SeqNo> {
         self.entry().map(|entry| entry.seq)
     }
@@ -282,6 +281,13 @@ impl Sides {
         Ok(())
     }
 
+    /// The order of the next entries of both sides, which have one key. Those of the newer side are
+    /// newer, but for those of runs in a knot.
+    fn order_of_age(&self) -> Ordering {
+        let seqs = self.newer.seq().zip(self.older.seq());
+        seqs.map_or(Ordering::Equal, |(newer, older)| newest_first(newer, older))
+    }
+
     /// Finds out where the next entry comes from.
     fn settle(&mut self) {
         let order = match (self.newer.key(), self.older.key()) {
@@ -297,7 +303,7 @@ impl Sides {
             Next::Stopped(Stop::Older)
         } else if order.is_le() && self.newer.begins_block() {
             Next::Stopped(Stop::Newer)
-        } else if order.is_lt() || (order.is_eq() && self.newer.seq() >= self.older.seq()) {
+        } else if order.then_with(|| self.order_of_age()).is_le() {
             Next::Newer
         } else {
             Next::Older

@@ -282,7 +282,8 @@ impl Shared {
         output: &mut Output<'_>,
     ) -> Result<(FoldCounts, Vec<Size>)> {
         let cursor = InputCursor::new(version, inputs, &task.tally);
-        let mut fold = Fold::new(cursor, task.snapshots.clone(), |_| task.bottom)?;
+        let fold = Fold::new(cursor, task.snapshots.clone(), |_| task.bottom)?;
+        let mut fold = fold.forgetting();
         let mut entries = 0;
         while let Some(entry) = fold.next()? {
             output.add(entry)?;

@@ -11,7 +11,7 @@
 //!     s0       s1       s2       s3         source i sits at node i + sources
 //! ```
 
-use crate::cursor::{APPROACHES, Cursor, EntryRef};
+use crate::cursor::{APPROACHES, Cursor, EntryRef, newest_first};
 use crate::error::Result;
 use crate::format::key_prefix;
 use bytes::Bytes;
@@ -26,7 +26,7 @@ enum Direction {
 }
 
 /// Walks the entries of all its sources in the store's order. Of two entries with equal key and
-/// sequence number the one of the newer source comes first.
+/// sequence number, or one without a number, that of the newer source comes first.
 pub(crate) struct MergingCursor<C = Box<dyn Cursor>> {
     /// Newest first.
     sources: Vec<Source<C>>,
@@ -68,6 +68,7 @@ const DEAD: Head = Head { live: false, rank: u64::MAX, seq: SeqNo(0) };
 struct Here {
     key: Vec<u8>,
     seq: SeqNo,
+    source: usize,
 }
 
 impl<C: Cursor> Source<C> {
@@ -87,39 +88,40 @@ impl<C: Cursor> Source<C> {
         self.cursor.entry().map(|entry| entry.key).unwrap_or_default()
     }
 
-    /// The store's order of what two sources stand on, which is something.
+    /// The order of what two sources stand on, which is something, as far as it says it itself.
     fn order(&self, other: &Source<C>) -> Ordering {
-        self.key().cmp(other.key()).then(other.head.seq.cmp(&self.head.seq))
+        self.key().cmp(other.key()).then_with(|| newest_first(self.head.seq, other.head.seq))
     }
 
-    /// The same of what this source stands on, and `here`.
-    fn order_to(&self, here: &Here) -> Ordering {
-        self.key().cmp(&here.key).then(here.seq.cmp(&self.head.seq))
+    /// The order of what this source, which is the one at `index`, stands on, and `here`.
+    fn order_to(&self, here: &Here, index: usize) -> Ordering {
+        let order = self.key().cmp(&here.key);
+        order.then_with(|| newest_first(self.head.seq, here.seq)).then(index.cmp(&here.source))
     }
 
     /// From its first entry after `here` (or beyond its end) to its last one before `here`.
     ///
     /// Mostly that is one step. More are taken over entries that a writer has added in between.
-    fn turn_backward(&mut self, here: &Here) -> Result<()> {
+    fn turn_backward(&mut self, here: &Here, index: usize) -> Result<()> {
         let live = self.head.live;
         self.go(
             Direction::Backward,
             |cursor| if live { cursor.prev() } else { cursor.seek_last() },
         )?;
-        while self.head.live && self.order_to(here).is_gt() {
+        while self.head.live && self.order_to(here, index).is_gt() {
             self.go(Direction::Backward, C::prev)?;
         }
         Ok(())
     }
 
     /// The reverse of [`Source::turn_backward`].
-    fn turn_forward(&mut self, here: &Here) -> Result<()> {
+    fn turn_forward(&mut self, here: &Here, index: usize) -> Result<()> {
         let live = self.head.live;
         self.go(
             Direction::Forward,
             |cursor| if live { cursor.next() } else { cursor.seek_first() },
         )?;
-        while self.head.live && self.order_to(here).is_lt() {
+        while self.head.live && self.order_to(here, index).is_lt() {
             self.go(Direction::Forward, C::next)?;
         }
         Ok(())
@@ -216,12 +218,12 @@ impl<C: Cursor> MergingCursor<C> {
         self.direction = direction;
         let Source { cursor, head } = &self.sources[winner];
         let key = cursor.entry().map(|entry| entry.key.to_vec()).unwrap_or_default();
-        let here = Here { key, seq: head.seq };
+        let here = Here { key, seq: head.seq, source: winner };
         self.sources[winner].head.rank = !self.sources[winner].head.rank;
         let mut others = self.sources.iter_mut().enumerate().filter(|(i, _)| *i != winner);
-        let turned = others.try_for_each(|(_, source)| match direction {
-            Direction::Forward => source.turn_forward(&here),
-            Direction::Backward => source.turn_backward(&here),
+        let turned = others.try_for_each(|(index, source)| match direction {
+            Direction::Forward => source.turn_forward(&here, index),
+            Direction::Backward => source.turn_backward(&here, index),
         });
         self.settle(turned)
     }

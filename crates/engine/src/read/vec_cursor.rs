@@ -66,6 +66,11 @@ pub(crate) struct VecCursor {
 impl VecCursor {
     pub(crate) fn new(mut entries: Vec<Owned>) -> VecCursor {
         sort(&mut entries);
+        VecCursor::sorted(entries)
+    }
+
+    /// Walks `entries` in this order.
+    pub(crate) fn sorted(entries: Vec<Owned>) -> VecCursor {
         VecCursor { entries, at: None, calls_left: None }
     }
 

@@ -258,13 +258,13 @@ fn files_of_another_format_are_told_with_both_versions() {
         let checked = &contents(&env, &path)[start..][..64];
         let checksum = xxh3_64_with_seed(checked, xxh3_64(&place));
         patch(&env, &path, start + 64, &checksum.to_le_bytes());
-        check(&env, &path, ['7', '2']);
+        check(&env, &path, ['7', '3']);
     }
-    for version in ['7', '1'] {
+    for version in ['7', '2'] {
         let env = env.process_crash_clone();
         let path = Path::new(DIR).join("CURRENT");
         let text = String::from_utf8(contents(&env, &path)).unwrap();
-        patch(&env, &path, text.find("format 2").unwrap() + 7, &[version as u8]);
-        check(&env, &path, [version, '2']);
+        patch(&env, &path, text.find("format 3").unwrap() + 7, &[version as u8]);
+        check(&env, &path, [version, '3']);
     }
 }

@@ -112,9 +112,12 @@ impl Miniature {
     fn fold(&self, cursor: impl Cursor, snapshots: Vec<SeqNo>, beneath: usize) -> Vec<Owned> {
         let beneath = &self.runs[self.runs.len() - beneath..];
         let nothing = |key: &[u8]| beneath.iter().flatten().all(|entry| entry.key != key);
-        let mut fold = Fold::new(cursor, snapshots, nothing).unwrap();
+        let mut fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting();
         let mut output = Vec::new();
         while let Some(entry) = fold.next().unwrap() {
+            let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
+            let is_told = entry.seq > oldest || entry.kind.is_tombstone();
+            assert_eq!(entry.seq > SeqNo(0), is_told, "{entry:?}");
             output.push(Owned::from(entry));
         }
         assert_eq!(fold.counts().entries_out, output.len() as u64);

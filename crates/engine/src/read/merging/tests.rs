@@ -17,7 +17,7 @@ proptest! {
         let mut parts = vec![Vec::new(); sources];
         let mut all = Vec::new();
         for (seq, (key, source)) in keys.iter().enumerate() {
-            let entry = Owned::put(key, seq as u64);
+            let entry = Owned::put(key, seq as u64 + 1);
             parts[source % sources].push(entry.clone());
             all.push(entry);
         }
@@ -26,10 +26,36 @@ proptest! {
         compare(&mut VecCursor::new(all), &mut merging, &calls);
     }
 
+    /// Sources by age, the oldest version of a key in each with or without its number.
+    #[test]
+    fn entries_without_numbers_are_as_old_as_their_sources(
+        writes in vec((key(), any::<bool>()), 0..40),
+        forgets in vec(any::<bool>(), 40),
+        calls in calls(),
+    ) {
+        let (mut sources, mut all) = (vec![Vec::new()], Vec::new());
+        for (index, (key, seal)) in writes.iter().enumerate() {
+            let entry = Owned::put(key, index as u64 + 1);
+            let newest: &mut Vec<Owned> = sources.last_mut().unwrap();
+            let oldest = !newest.iter().any(|entry| entry.key == key);
+            let seq = SeqNo(if oldest && forgets[index] { 0 } else { entry.seq.0 });
+            newest.push(Owned { seq, ..entry.clone() });
+            all.push((entry.clone(), seq));
+            if *seal {
+                sources.push(Vec::new());
+            }
+        }
+        all.sort_by_key(|(entry, _)| (entry.key.clone(), std::cmp::Reverse(entry.seq)));
+        let all = all.into_iter().map(|(entry, seq)| Owned { seq, ..entry }).collect();
+        let sources = sources.into_iter().rev().map(VecCursor::new).collect();
+        let mut merging = MergingCursor::new(boxed(sources));
+        compare(&mut VecCursor::sorted(all), &mut merging, &calls);
+    }
+
     /// Knots: the same key and sequence number in several sources.
     #[test]
     fn of_equal_entries_the_newer_source_comes_first(
-        entries in vec((0u64..3, 0u64..3, 0usize..4), 0..20),
+        entries in vec((0u64..3, 1u64..4, 0usize..4), 0..20),
         calls in calls(),
     ) {
         let mut parts = vec![Vec::new(); 4];

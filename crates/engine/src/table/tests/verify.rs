@@ -199,8 +199,8 @@ fn versions_out_of_order_are_found() {
     // The same key twice, with the greater sequence number behind: "key03" becomes "key02".
     let outcome = verify_with_first_block(|entries, shared| {
         entries[3].key = entries[2].key.clone();
-        // One byte less to store for the key, one more for the value.
-        entries[3].value.push(0);
+        // One byte less to store for the key, three for sizes that are not the usual ones.
+        entries[3].value.truncate(18);
         shared[3] = 5;
     });
     check(outcome, "out of order");
@@ -210,7 +210,8 @@ fn versions_out_of_order_are_found() {
 fn keys_that_share_less_than_they_could_are_found() {
     let outcome = verify_with_first_block(|entries, shared| {
         shared[3] -= 1;
-        entries[3].value.pop();
+        // One byte more to store for the key, three for sizes that are not the usual ones.
+        entries[3].value.truncate(16);
     });
     check(outcome, "does not share what it could");
 }
@@ -219,9 +220,12 @@ fn keys_that_share_less_than_they_could_are_found() {
 fn a_cursor_that_meets_nonsense_stands_nowhere() {
     let block = |table: &Table| table.fences.place(0);
     let (section, disk) = resealed(block, |payload| {
-        // The second entry starts behind the first: 5 bytes, the key, the value.
-        let second = 5 + 5 + 20;
-        assert_eq!(payload[second + 2..second + 4], [0xa0, 0x01], "a value of 20 bytes, a put");
+        // The second entry starts behind the first: a byte, the key, the value.
+        let second = 1 + 5 + 20;
+        let (head, delta) = (4 << 2 | 2, 2);
+        assert_eq!(payload[second..second + 3], [head, delta, b'1'], "a usual entry with a number");
+        // What is taken for the length of the value and the kind is the last byte of the key.
+        payload[second] |= 1;
         payload[second + 2] |= 7;
     });
     let table = open(&disk, &Arc::new(BlockCache::new(0))).unwrap();

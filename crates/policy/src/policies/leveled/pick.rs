@@ -16,7 +16,9 @@ pub enum Pick {
     Narrowest,
     /// The one with the most bytes per byte of overlap (HyperLevelDB).
     BestRatio,
-    /// The one whose newest entry is oldest (RocksDB's "oldest largest sequence number first").
+    /// The one that was written first: nothing has come down to its keys for longest. (RocksDB's
+    /// "oldest largest sequence number first" goes by the newest entry, which is hardly another
+    /// order where every merge brings something new, and needs a number with every entry.)
     Oldest,
     /// All of the level at once.
     WholeLevel,
@@ -106,7 +108,7 @@ impl Pick {
             Pick::BestRatio => {
                 -(slice.size_within(piece).bytes as f64) / (*overlap_bytes as f64 + 1.0)
             }
-            Pick::Oldest => slice.table().seq_max.0 as f64,
+            Pick::Oldest => slice.table().id.0 as f64,
             Pick::WholeLevel => 0.0,
         }
     }

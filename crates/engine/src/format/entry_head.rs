@@ -1,0 +1,206 @@
+//! What stands before the key and the value of an entry in a block.
+//!
+//! ```text
+//! head  = shared << 2 + numbered << 1 + unusual | unusual: sizes | numbered: sequence delta
+//! sizes = suffix bytes | value bytes << 3 + kind
+//! ```
+//!
+//! All numbers are varints. Most entries of a block are like its first: the key as long, the value
+//! as long, the same kind. The block says that once, and an entry only where it is otherwise; so
+//! usual entries have a head of one byte.
+
+use super::codec::{Damage, Reader, put_varint, short_varint, varint_word};
+
+/// Bits that the kind takes below the length of the value.
+pub(super) const KIND_BITS: u32 = 3;
+
+const UNUSUAL: u64 = 1;
+const NUMBERED: u64 = 2;
+const FLAG_BITS: u32 = 2;
+
+/// What the usual entries of a block are like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Usual {
+    pub(super) key_bytes: u16,
+    /// The length of the value, and the kind.
+    pub(super) tagged: u32,
+}
+
+impl Usual {
+    /// Entries like one with this key and these lengths; like no other where that cannot be said.
+    pub(super) fn like(key_bytes: usize, tagged: u64) -> Usual {
+        match (u16::try_from(key_bytes), u32::try_from(tagged)) {
+            (Ok(key_bytes), Ok(tagged)) => Usual { key_bytes, tagged },
+            _ => Usual::default(),
+        }
+    }
+}
+
+/// The numbers of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Bytes that the key shares with the start of the key before it.
+    pub(super) shared: u64,
+    /// The other bytes of the key.
+    pub(super) suffix_bytes: u64,
+    /// The length of the value, and the kind.
+    pub(super) tagged: u64,
+    /// The sequence number, zigzag against that of the block.
+    pub(super) delta: u64,
+}
+
+impl Head {
+    /// Appends the head to `out`, in a block where `usual` entries are short.
+    #[inline]
+    pub(super) fn put(self, usual: Usual, out: &mut Vec<u8>) {
+        let Head { shared, suffix_bytes, tagged, delta } = self;
+        let is_usual = shared + suffix_bytes == u64::from(usual.key_bytes)
+            && tagged == u64::from(usual.tagged);
+        let numbered = if delta == 0 { 0 } else { NUMBERED };
+        let first = shared << FLAG_BITS | numbered | if is_usual { 0 } else { UNUSUAL };
+        put_varint(out, first);
+        if !is_usual {
+            put_short(out, suffix_bytes);
+            put_short(out, tagged);
+        }
+        if delta != 0 {
+            put_short(out, delta);
+        }
+    }
+
+    /// The head that starts at `start` of `entries`, and where it ends.
+    ///
+    /// Mostly all of it is in the next 16 bytes, and says nothing unusual.
+    #[inline(always)]
+    pub(super) fn read(
+        entries: &[u8],
+        start: usize,
+        usual: Usual,
+    ) -> Result<(Head, usize), Damage> {
+        let near = entries.get(start..).and_then(|rest| rest.first_chunk());
+        let near = near.map(|near| u128::from_le_bytes(*near));
+        match near.and_then(|near| Head::read_near(near, start, usual)) {
+            Some(read) => Ok(read),
+            None => Head::read_slowly(entries, start, usual),
+        }
+    }
+
+    #[inline(always)]
+    fn read_near(near: u128, start: usize, usual: Usual) -> Option<(Head, usize)> {
+        let first = near as u64 & 0xff;
+        if first & 0x80 != 0 {
+            return None;
+        }
+        let shared = first >> FLAG_BITS;
+        let (mut rest, mut end) = (near >> 8, start + 1);
+        let (suffix_bytes, tagged) = if first & UNUSUAL == 0 {
+            (u64::from(usual.key_bytes).checked_sub(shared)?, u64::from(usual.tagged))
+        } else {
+            let low = rest as u64;
+            let tagged_bytes = 1 + (low >> 15 & 1);
+            if low & 0x80 != 0 || low & 0x0080_8000 == 0x0080_8000 {
+                return None;
+            }
+            let second_seven = (low >> 9 & 0x3f80) * (tagged_bytes - 1);
+            rest >>= 8 + 8 * tagged_bytes;
+            end += 1 + tagged_bytes as usize;
+            (low & 0x7f, (low >> 8 & 0x7f) | second_seven)
+        };
+        let delta = if first & NUMBERED == 0 {
+            0
+        } else {
+            let (delta, bytes) = short_varint(rest as u64)?;
+            end += bytes;
+            delta
+        };
+        Some((Head { shared, suffix_bytes, tagged, delta }, end))
+    }
+
+    /// The same for any head.
+    #[cold]
+    #[inline(never)]
+    fn read_slowly(entries: &[u8], start: usize, usual: Usual) -> Result<(Head, usize), Damage> {
+        let mut reader = Reader::new(entries, start);
+        let first = reader.varint()?;
+        let shared = first >> FLAG_BITS;
+        let (suffix_bytes, tagged) = if first & UNUSUAL == 0 {
+            let suffix_bytes = u64::from(usual.key_bytes).checked_sub(shared);
+            let suffix_bytes = suffix_bytes.ok_or(Damage {
+                what: "an entry shares more than the whole of a usual key",
+                at: start,
+            })?;
+            (suffix_bytes, u64::from(usual.tagged))
+        } else {
+            (reader.varint()?, reader.varint()?)
+        };
+        let delta = if first & NUMBERED == 0 { 0 } else { reader.varint()? };
+        Ok((Head { shared, suffix_bytes, tagged, delta }, reader.at()))
+    }
+}
+
+/// Appends a varint. One of at most four bytes is copied in a length that is always the same, of
+/// which what is too much goes again: no branch depends on how long it is.
+#[inline]
+fn put_short(out: &mut Vec<u8>, number: u64) {
+    let Some((word, bytes)) = varint_word(number) else { return put_varint(out, number) };
+    let start = out.len();
+    out.extend_from_slice(&(word as u32).to_le_bytes());
+    out.truncate(start + bytes as usize);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Numbers of all lengths.
+    fn number() -> impl Strategy<Value = u64> {
+        (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift)
+    }
+
+    proptest! {
+        #[test]
+        fn heads_survive(
+            shared in number().prop_map(|shared| shared >> FLAG_BITS),
+            key_bytes: u16,
+            tagged in number(),
+            delta in number(),
+            suffix_bytes in number(),
+            is_usual: bool,
+            behind in 0..20usize,
+        ) {
+            let usual = Usual::like(usize::from(key_bytes), tagged);
+            let fits = is_usual && usual != Usual::default();
+            let shared = if fits { shared % (u64::from(key_bytes) + 1) } else { shared };
+            let rest = if fits { u64::from(key_bytes) - shared } else { suffix_bytes };
+            prop_assume!(shared.checked_add(rest).is_some());
+            let head = Head { shared, suffix_bytes: rest, tagged, delta };
+            let mut out = vec![7; 3];
+            head.put(usual, &mut out);
+            let end = out.len();
+            out.resize(end + behind, 0xff);
+            prop_assert_eq!(Head::read(&out, 3, usual), Ok((head, end)));
+        }
+    }
+
+    #[test]
+    fn a_usual_entry_has_a_head_of_one_byte() {
+        let usual = Usual::like(16, 100 << KIND_BITS);
+        let head = Head { shared: 3, suffix_bytes: 13, tagged: 100 << KIND_BITS, delta: 0 };
+        let mut out = Vec::new();
+        head.put(usual, &mut out);
+        assert_eq!(out.len(), 1);
+        Head { delta: 1, ..head }.put(usual, &mut out);
+        assert_eq!(out.len(), 3);
+    }
+
+    #[test]
+    fn sharing_more_than_a_usual_key_is_damage() {
+        let usual = Usual::like(4, 0);
+        for behind in [0, 20] {
+            let mut entries = vec![5 << FLAG_BITS];
+            entries.resize(1 + behind, 0);
+            assert!(Head::read(&entries, 0, usual).is_err());
+        }
+    }
+}
