@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub const DEFAULT_KEYSPACE: &str = "default";
 
 /// The merge policy of a keyspace for which none is chosen.
-pub const DEFAULT_POLICY: &str = "minlatency(k=5)";
+pub const DEFAULT_POLICY: &str = "minlatency(k=6)";
 
 /// The bound on memory must not be less.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
@@ -78,7 +78,7 @@ pub(crate) struct Options {
 impl Options {
     /// Capacity of a log file.
     pub(crate) fn log_bytes(&self, memtable_bytes: u64) -> u64 {
-        self.log_bytes.unwrap_or(memtable_bytes / 2).clamp(64 * 1024, 1 << 30)
+        self.log_bytes.unwrap_or(memtable_bytes / 4).clamp(64 * 1024, 1 << 30)
     }
 
     /// Bytes of log that may be written behind the first entry of a memtable before it is sealed
@@ -104,7 +104,7 @@ impl Builder {
                 registry: Registry::builtin(),
                 observer: None,
                 policy: DEFAULT_POLICY.to_string(),
-                memtable_bytes: 32 << 20,
+                memtable_bytes: 56 << 20,
                 compression: "none".to_string(),
                 cache_bytes: 64 << 20,
                 cache: None,
@@ -135,7 +135,9 @@ impl Builder {
     }
 
     /// Logical bytes (key + value + 8 per entry) at which the memtable of a keyspace made from now
-    /// on is sealed. Default: 32 MiB.
+    /// on is sealed. Default: 56 MiB. Beside a sealed one that is being merged, the next may grow to
+    /// 8 MiB, or to a seventh of this where that is more, or to four times this where that is less:
+    /// writers are slowed the more the less of that is left. So the default comes to 64 MiB.
     pub fn memtable_bytes(mut self, bytes: u64) -> Builder {
         self.options.memtable_bytes = bytes;
         self
@@ -190,7 +192,7 @@ impl Builder {
         self
     }
 
-    /// Bytes of a log file, allocated ahead. Default: half of the memtable's.
+    /// Bytes of a log file, allocated ahead. Default: a quarter of the memtable's.
     pub fn log_bytes(mut self, bytes: u64) -> Builder {
         self.options.log_bytes = Some(bytes);
         self

@@ -242,8 +242,19 @@ impl Core {
     /// Runs in memory that wait to be taken, or under policies that leave memory where it is, to be
     /// folded.
     pub(crate) fn waiting_memtables(&self) -> usize {
+        self.waiting().count()
+    }
+
+    /// Their logical bytes.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        let memory = &self.view.tree;
+        let runs = self.waiting().filter_map(|held| memory.run(held.run));
+        runs.map(|(_, run)| run.bytes()).sum()
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Held> {
         let stays = |held: &&Held| self.policy.wants_blocks() && held.sealed.is_folded();
-        self.sealed.iter().filter(|held| !stays(held)).count()
+        self.sealed.iter().filter(move |held| !stays(held))
     }
 
     /// A version of what is here now. What `before` has open stays open; `change` is what has

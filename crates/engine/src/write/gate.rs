@@ -15,6 +15,15 @@ const NANOS_PER_BYTE: f64 = 10.0;
 /// a microsecond for each write, one of five thousand sleeps.
 const DELAY_MIN: Duration = Duration::from_millis(5);
 
+/// Bytes after which it is looked anew how much memory is full: a look takes a lock.
+const LOOK_BYTES: u64 = 4 << 10;
+
+/// Beside a full memtable there is room in memory for the writes that come while it is merged: for
+/// these bytes, or a seventh of a memtable where that is more, but for not more than [`SEALED_MAX`]
+/// small ones. A larger memtable saves more than more room does: what is merged is written as often
+/// as memtables come, while writers that wait for a merge now and then lose nothing but time.
+const ROOM_BYTES: u64 = 8 << 20;
+
 /// The longest that one write is slowed without being stopped.
 const DELAY_MAX: Duration = Duration::from_millis(15);
 
@@ -31,6 +40,10 @@ pub(crate) struct Gate {
     pressure: AtomicU64,
     /// Memtables that wait.
     waiting: AtomicUsize,
+    /// Their logical bytes.
+    waiting_bytes: AtomicU64,
+    /// Bytes written since it was last looked how much memory is full.
+    unseen_bytes: AtomicU64,
     /// Whether there are plans that failed.
     failing: AtomicBool,
     /// Nanoseconds that writers have yet to sleep for under the present pressure.
@@ -50,6 +63,7 @@ impl Gate {
         let pressure = core.policy.pressure(&core.view, &load).clamp(0.0, 1.0);
         self.pressure.store(pressure.to_bits(), Ordering::Relaxed);
         self.waiting.store(waiting, Ordering::Relaxed);
+        self.waiting_bytes.store(core.waiting_bytes(), Ordering::Relaxed);
         self.failing.store(!core.failures.is_empty(), Ordering::Relaxed);
         if pressure <= 0.0 {
             self.owed_nanos.store(0, Ordering::Relaxed);
@@ -63,18 +77,25 @@ impl Gate {
             && !self.failing.load(Ordering::Relaxed)
     }
 
-    /// How long the writer of `bytes` must sleep now, if the active memtable is this `full`. Short
-    /// sleeps cost more than they give, so of many small writes one sleeps for all.
-    fn delay(&self, bytes: u64, full: impl FnOnce() -> f64) -> Option<Duration> {
-        let pressure = self.pressure();
-        if pressure <= 0.0 {
+    /// How long the writer of `bytes` must sleep now. Short sleeps cost more than they give, so of
+    /// many small writes one sleeps for all. `active_bytes` tells what the active memtable holds.
+    fn delay(
+        &self,
+        bytes: u64,
+        memtable_bytes: u64,
+        active_bytes: impl FnOnce() -> u64,
+    ) -> Option<Duration> {
+        let waiting = self.waiting_bytes.load(Ordering::Relaxed);
+        if waiting == 0 && self.pressure() <= 0.0 {
             return None;
         }
-        // That of memory alone grows with every byte, from where two memtables wait to where there
-        // is room for no more.
-        let room = (SEALED_MAX - 2) as f64;
-        let memory = (self.waiting.load(Ordering::Relaxed) as f64 - 2.0 + full().min(1.0)) / room;
-        let pressure = pressure.max(memory).min(PRESSURE_MAX);
+        let bytes = self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if bytes < LOOK_BYTES {
+            return None;
+        }
+        self.unseen_bytes.store(0, Ordering::Relaxed);
+        let memory = memory_pressure(waiting + active_bytes(), memtable_bytes);
+        let pressure = self.pressure().max(memory).min(PRESSURE_MAX);
         let nanos = bytes as f64 * NANOS_PER_BYTE * pressure * pressure / (1.0 - pressure);
         let owed = self.owed_nanos.fetch_add(nanos as u64, Ordering::Relaxed) + nanos as u64;
         if owed < DELAY_MIN.as_nanos() as u64 {
@@ -83,6 +104,14 @@ impl Gate {
         self.owed_nanos.store(0, Ordering::Relaxed);
         Some(Duration::from_nanos(owed).min(DELAY_MAX))
     }
+}
+
+/// The pressure of memory alone, if the active memtable and those that wait hold `bytes`. It grows
+/// with every byte, from a full memtable to where there is room for no more.
+fn memory_pressure(bytes: u64, memtable_bytes: u64) -> f64 {
+    let room = ROOM_BYTES.min(memtable_bytes.saturating_mul(SEALED_MAX as u64));
+    let room = room.max(memtable_bytes / 7).max(1);
+    bytes.saturating_sub(memtable_bytes) as f64 / room as f64
 }
 
 /// What the state of a keyspace means for a writer.
@@ -138,9 +167,8 @@ impl Shared {
                 return Ok(Verdict::Stop(turn));
             }
         }
-        let full =
-            || space.active.load().memtable.live_bytes() as f64 / space.memtable_bytes as f64;
-        match space.gate.delay(bytes, full) {
+        let active_bytes = || space.active.load().memtable.live_bytes();
+        match space.gate.delay(bytes, space.memtable_bytes, active_bytes) {
             // In lockstep this writer does the merging itself, so nothing can fall behind.
             Some(delay) if !self.options.lockstep => Ok(Verdict::Slow(delay)),
             _ => Ok(Verdict::Go),

@@ -168,7 +168,7 @@ fn keyspaces_are_independent() {
         assert_eq!((one.iter().count(), two.iter().count()), (99, 1));
         assert_eq!(
             (one.merge_policy(), two.merge_policy()),
-            ("none".into(), "minlatency(k=5)".into())
+            ("none".into(), lsmith::DEFAULT_POLICY.into())
         );
         assert_eq!((one.stats().memtable_bytes, two.stats().memtable_bytes), (500, 1000));
         assert!(one.tree().flushes() >= 3 && two.tree().flushes() == 1);
