@@ -51,6 +51,10 @@ pub(crate) trait Cursor: Send {
     /// the other.
     fn approach(&mut self, _key: &[u8]) {}
 
+    /// Does for [`seek_before`](Cursor::seek_before) to `key`, which must be the next call, what
+    /// [`approach`](Cursor::approach) does for a seek. One round is enough.
+    fn approach_before(&mut self, _key: &[u8]) {}
+
     /// Loads what the next step looks at, and gives anything of it. It does nothing else: loads go
     /// on side by side only where hardly anything lies between them.
     fn touch(&self) -> u64 {
@@ -88,6 +92,10 @@ impl Cursor for Box<dyn Cursor> {
 
     fn approach(&mut self, key: &[u8]) {
         (**self).approach(key);
+    }
+
+    fn approach_before(&mut self, key: &[u8]) {
+        (**self).approach_before(key);
     }
 
     fn touch(&self) -> u64 {

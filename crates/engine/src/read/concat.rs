@@ -111,6 +111,11 @@ impl<P: Parts> ConcatCursor<P> {
         Ok(())
     }
 
+    /// The last part that starts below `key`.
+    fn last_part_below(&self, key: &[u8]) -> Option<usize> {
+        partition_point(self.parts.count(), |i| self.parts.start(i) < key).checked_sub(1)
+    }
+
     /// Goes on from wherever the open cursor went to, which is no place below the part's start:
     /// where it left the part through its end, to the first entry of the parts behind it.
     fn settle_forward(&mut self) -> Result<()> {
@@ -201,6 +206,17 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
         }
     }
 
+    fn approach_before(&mut self, key: &[u8]) {
+        let Some(index) = self.last_part_below(key) else { return };
+        self.aimed = Some(index);
+        let entered = self.enter(index, |cursor, _, end| {
+            cursor.approach_before(end.map_or(key, |end| end.min(key)));
+            Ok(())
+        });
+        // As above.
+        drop(entered);
+    }
+
     #[inline]
     fn touch(&self) -> u64 {
         self.cursors.first().map_or(0, |(_, cursor)| cursor.touch())
@@ -218,8 +234,9 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         self.live = false;
-        let after = partition_point(self.parts.count(), |i| self.parts.start(i) < key);
-        let Some(index) = after.checked_sub(1) else { return Ok(()) };
+        let Some(index) = self.aimed.take().or_else(|| self.last_part_below(key)) else {
+            return Ok(());
+        };
         self.enter(index, |cursor, _, end| {
             cursor.seek_before(end.map_or(key, |end| end.min(key)))
         })?;

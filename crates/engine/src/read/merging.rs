@@ -272,6 +272,11 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        if self.sources.len() > 1 {
+            self.sources.iter_mut().for_each(|source| source.cursor.approach_before(key));
+            let touch = |all, source: &Source<C>| all ^ source.cursor.touch();
+            black_box(self.sources.iter().fold(0, touch));
+        }
         self.seek_all(Direction::Backward, |cursor| cursor.seek_before(key))
     }
 

@@ -1,5 +1,6 @@
 //! The cache of data blocks that all tables of a store share, and several stores if they want to.
 
+use super::waits::Waits;
 use crate::format::Block;
 use bytes::BytesMut;
 use parking_lot::Mutex;
@@ -125,6 +126,8 @@ pub(crate) struct BlockCache {
     /// What the names of this store's tables begin with.
     store: u64,
     counters: [Counter; COUNTERS],
+    /// Whether blocks that come from mapped files, and not through here, are waited for.
+    pub(super) waits: Waits,
 }
 
 impl Drop for BlockCache {
@@ -148,7 +151,7 @@ impl BlockCache {
     pub(crate) fn within(cache: &Cache) -> BlockCache {
         let store = cache.stores.fetch_add(1, Ordering::Relaxed);
         let counters = std::array::from_fn(|_| Counter::default());
-        BlockCache { cache: cache.clone(), store, counters }
+        BlockCache { cache: cache.clone(), store, counters, waits: Waits::default() }
     }
 
     /// The name of `table` in the cache.

@@ -91,12 +91,13 @@ enum Aim {
 }
 
 impl Aim {
-    /// Loads what the next step looks at.
+    /// Loads what the next step looks at. Who reads past the cache does not look into maps.
     #[inline]
-    fn touch(&self, table: &Table) -> u64 {
+    fn touch(&self, table: &Table, fill: CacheFill) -> u64 {
         match self {
             Aim::Nowhere => 0,
             Aim::Fences(stretch) => table.fences.touch(*stretch),
+            Aim::Number(_) if fill == CacheFill::No => 0,
             Aim::Number(index) => table.touch_block(*index),
             Aim::Block(_, block) => block.touch_restarts(),
             Aim::Restart(_, block, start) => block.touch_behind(*start),
@@ -151,12 +152,22 @@ impl TableCursor {
         self.place = None;
     }
 
+    /// Block `index`, which this cursor has neither asked for nor touched yet.
+    fn fresh_block(&mut self, index: usize) -> Result<Block> {
+        if self.fill == CacheFill::Yes && self.table.is_mapped() {
+            if self.streak >= STREAK_BLOCKS {
+                self.announce(index);
+            } else {
+                self.table.ask_for(index);
+            }
+            black_box(self.table.touch_block(index));
+        }
+        self.block(index)
+    }
+
     fn block(&mut self, index: usize) -> Result<Block> {
         let mut chunk_bytes = CHUNK_BYTES;
         if self.fill == CacheFill::Yes {
-            if self.table.is_mapped() && self.streak >= STREAK_BLOCKS {
-                self.announce(index);
-            }
             if self.table.is_mapped() || self.streak < STREAK_BLOCKS {
                 return self.table.block(index, &mut self.reads);
             }
@@ -203,7 +214,7 @@ impl TableCursor {
         if index >= self.table.fences.len() || !self.reaches_up_to(index) {
             return Ok(());
         }
-        let block = self.block(index)?;
+        let block = self.fresh_block(index)?;
         self.key.clear();
         let slot = block.slot(0);
         let stepped = slot.and_then(|slot| block.step(&slot, &mut self.key).map(|()| slot));
@@ -225,7 +236,7 @@ impl TableCursor {
         let Some(index) = index.checked_sub(1) else {
             return Ok(());
         };
-        let block = self.block(index)?;
+        let block = self.fresh_block(index)?;
         let slot = block.slot_ending(block.entries_end(), &mut self.key, &mut self.trail);
         self.stand(index, block, slot)
     }
@@ -249,9 +260,9 @@ impl TableCursor {
     /// The next step of a search for `key`, of which `aim` is what the steps before came to.
     fn aim(&mut self, key: &[u8], aim: Aim) -> Result<Aim> {
         Ok(match aim {
-            Aim::Nowhere if self.is_likely(key) => Aim::Number(self.likely),
+            Aim::Nowhere if self.is_likely(key) => self.aim_at(self.likely),
             Aim::Nowhere => Aim::Fences(self.table.fences.stretch_for(key)),
-            Aim::Fences(stretch) => Aim::Number(self.table.fences.block_within(stretch, key)),
+            Aim::Fences(stretch) => self.aim_at(self.table.fences.block_within(stretch, key)),
             Aim::Number(index) => {
                 self.end_streak();
                 Aim::Block(index, self.block(index)?)
@@ -263,6 +274,15 @@ impl TableCursor {
             }
             found @ Aim::Restart(..) => found,
         })
+    }
+
+    /// The aim of a search that goes to block `index`: it is asked for here, so that cursors which
+    /// approach side by side have all asked before one of them looks.
+    fn aim_at(&self, index: usize) -> Aim {
+        if self.fill == CacheFill::Yes {
+            self.table.ask_for(index);
+        }
+        Aim::Number(index)
     }
 
     /// Whether `key` is to be searched for in the likely block.
@@ -306,7 +326,7 @@ impl Cursor for TableCursor {
         }
         self.place = None;
         let index = self.table.fences.len() - 1;
-        let block = self.block(index)?;
+        let block = self.fresh_block(index)?;
         let end = block.entries_end();
         self.enter_ending(index, block, end)
     }
@@ -317,9 +337,14 @@ impl Cursor for TableCursor {
         self.aim = self.aim(key, aim).unwrap_or(Aim::Nowhere);
     }
 
+    fn approach_before(&mut self, key: &[u8]) {
+        let below = self.table.fences.blocks_below(key).checked_sub(1);
+        self.aim = below.map_or(Aim::Nowhere, |index| self.aim_at(index));
+    }
+
     #[inline]
     fn touch(&self) -> u64 {
-        self.aim.touch(&self.table)
+        self.aim.touch(&self.table, self.fill)
     }
 
     fn seek(&mut self, key: &[u8]) -> Result<()> {
@@ -331,7 +356,7 @@ impl Cursor for TableCursor {
                 Aim::Restart(index, block, start) => break (index, block, start),
                 short => aim = self.aim(key, short)?,
             }
-            black_box(aim.touch(&self.table));
+            black_box(aim.touch(&self.table, self.fill));
         };
         let found = block.lower_bound_from(start, key);
         let found = found.map_err(|damage| self.table.damaged(damage, index))?;
@@ -347,9 +372,12 @@ impl Cursor for TableCursor {
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         self.place = None;
-        let Some(index) = self.table.fences.blocks_below(key).checked_sub(1) else {
-            return Ok(());
-        };
+        if !matches!(self.aim, Aim::Number(_)) {
+            self.approach_before(key);
+            black_box(self.touch());
+        }
+        let aim = std::mem::replace(&mut self.aim, Aim::Nowhere);
+        let Aim::Number(index) = aim else { return Ok(()) };
         let block = self.block(index)?;
         let found = block.lower_bound(key).map_err(|damage| self.table.damaged(damage, index))?;
         let end = found.map_or(block.entries_end(), |(slot, _)| slot.start());

@@ -13,6 +13,7 @@ mod table_file;
 mod tests;
 mod verify;
 mod visible;
+mod waits;
 mod writer;
 
 pub(crate) use crate::format::{Codec, ProfileGrain, TableFacts};

@@ -10,6 +10,7 @@ use crate::format::{Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, S
 use crate::stats::MemoryUse;
 use lsmith_tree::{ProfilePoint, SeqNo};
 use std::hint::black_box;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,6 +63,7 @@ pub(crate) struct Table {
     tree_table: Arc<lsmith_tree::Table>,
     cache: Arc<BlockCache>,
     mapped: Option<Mapped>,
+    env: Arc<dyn Env>,
     memory: MemoryUse,
 }
 
@@ -100,7 +102,8 @@ impl Table {
         let plain = footer.features & FEATURE_COMPRESSED == 0;
         let mapped = plain.then(|| file.map()).flatten();
         let mapped = mapped.map(|bytes| Mapped::new(bytes, fences.len()));
-        Ok(Arc::new(Table { file, fences, filter, facts, tree_table, cache, memory, mapped }))
+        let env = Arc::clone(env);
+        Ok(Arc::new(Table { file, fences, filter, facts, tree_table, cache, mapped, env, memory }))
     }
 
     /// Gives all entries, which have number 0 in the file, the number `seq`.
@@ -156,6 +159,7 @@ impl Table {
         }
         let mut index = self.fences.block_for(key);
         loop {
+            self.ask_for(index);
             black_box(self.touch_block(index));
             let block = self.block(index, reads)?;
             match block.find(key, snapshot).map_err(|damage| self.damaged(damage, index))? {
@@ -177,11 +181,40 @@ impl Table {
         self.mapped.is_some()
     }
 
+    /// Asks the device for all of block `index`, which will be looked at in the map of the file, if
+    /// such looks have waited lately.
+    #[inline]
+    pub(super) fn ask_for(&self, index: usize) {
+        if self.cache.waits.lately() {
+            self.ask_for_now(index);
+        }
+    }
+
+    #[cold]
+    fn ask_for_now(&self, index: usize) {
+        if self.is_mapped() {
+            self.cache.waits.asked();
+            self.file.announce(self.fences.place(index));
+        }
+    }
+
     /// Loads what is looked at first in block `index`, where the file is mapped.
     #[inline]
     pub(super) fn touch_block(&self, index: usize) -> u64 {
-        let mapped = self.mapped.as_ref();
-        mapped.map_or(0, |mapped| mapped.touch(index, &self.fences.place(index)))
+        let Some(mapped) = &self.mapped else { return 0 };
+        let place = self.fences.place(index);
+        if self.cache.waits.wants_time(index) {
+            return self.touch_timed(mapped, index, &place);
+        }
+        mapped.touch(index, &place)
+    }
+
+    #[cold]
+    fn touch_timed(&self, mapped: &Mapped, index: usize, place: &Range<u64>) -> u64 {
+        let start = self.env.now();
+        let touched = black_box(mapped.touch(index, place));
+        self.cache.waits.looked(self.env.now().saturating_sub(start));
+        touched
     }
 
     /// Block `index`, from the map or the cache, or else from the file and then into the cache.

@@ -203,6 +203,10 @@ impl Cursor for Source {
         on_cursor!(self, cursor => cursor.approach(key));
     }
 
+    fn approach_before(&mut self, key: &[u8]) {
+        on_cursor!(self, cursor => cursor.approach_before(key));
+    }
+
     #[inline]
     fn touch(&self) -> u64 {
         on_cursor!(self, cursor => cursor.touch())

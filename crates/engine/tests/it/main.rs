@@ -5,6 +5,7 @@
 mod basic;
 mod budget;
 mod by_part;
+mod cold;
 mod compression;
 mod crash;
 mod damage;

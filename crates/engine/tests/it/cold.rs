@@ -1,0 +1,300 @@
+//! Mapped tables of which the system has only a part in memory.
+//!
+//! Promised: while looks at blocks take as long as a device does, every block is asked for as a
+//! whole before it is looked at, and a seek asks for those of all runs before it looks at one;
+//! while they take no longer than memory does, nothing is asked for. Answers are the same.
+
+use lsmith::env::{Env, LogFile, ReadFile, RealEnv, WriteFile};
+use lsmith::{DEFAULT_KEYSPACE, Keyspace, Store};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+const KEYS: u32 = 4000;
+const RUNS: u32 = 4;
+const BLOCK_BYTES: u64 = 500;
+
+/// More blocks than are asked for after a slow look, and than go by until one is timed.
+const MANY: u32 = 200;
+
+/// What a reader has the system do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Call {
+    Announce(PathBuf, Range<u64>),
+    Clock,
+}
+
+/// A disk whose clock a test moves on, and that tells what the thread of the test calls.
+#[derive(Clone, Debug)]
+struct Watched {
+    disk: RealEnv,
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Debug)]
+struct Seen {
+    thread: ThreadId,
+    calls: Vec<Call>,
+    now: Duration,
+    /// What each look at the clock moves it on by.
+    step: Duration,
+}
+
+impl Watched {
+    fn new() -> Watched {
+        let (thread, calls) = (thread::current().id(), Vec::new());
+        let seen = Seen { thread, calls, now: Duration::ZERO, step: Duration::ZERO };
+        Watched { disk: RealEnv::new(), seen: Arc::new(Mutex::new(seen)) }
+    }
+
+    /// From now on what is timed seems to take `time`.
+    fn all_takes(&self, time: Duration) {
+        self.seen.lock().step = time;
+    }
+
+    /// What `read` called.
+    fn calls(&self, read: impl FnOnce()) -> Vec<Call> {
+        self.seen.lock().calls.clear();
+        read();
+        std::mem::take(&mut self.seen.lock().calls)
+    }
+}
+
+impl Seen {
+    fn note(&mut self, call: Call) {
+        if thread::current().id() == self.thread {
+            self.calls.push(call);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct WatchedFile {
+    path: PathBuf,
+    file: Arc<dyn ReadFile>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl ReadFile for WatchedFile {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        self.file.bytes()
+    }
+
+    fn announce(&self, range: Range<u64>) {
+        self.seen.lock().note(Call::Announce(self.path.clone(), range.clone()));
+        self.file.announce(range);
+    }
+
+    fn map(&self) -> io::Result<Option<bytes::Bytes>> {
+        self.file.map()
+    }
+}
+
+impl Env for Watched {
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let (path, file) = (path.to_path_buf(), self.disk.open(path)?);
+        Ok(Arc::new(WatchedFile { path, file, seen: Arc::clone(&self.seen) }))
+    }
+
+    fn now(&self) -> Duration {
+        let mut seen = self.seen.lock();
+        seen.note(Call::Clock);
+        let step = seen.step;
+        seen.now += step;
+        seen.now
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.disk.file_bytes(path)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_file(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_file(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        self.disk.create(path)
+    }
+
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        self.disk.create_log(path, capacity)
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+        self.disk.lock(dir)
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.disk.free_bytes(dir)
+    }
+}
+
+fn key(number: u32) -> [u8; 4] {
+    number.to_be_bytes()
+}
+
+/// A key of the run that holds every fourth key from `run` on; there are keys of all runs on
+/// either side of it, with blocks to spare.
+fn key_of(run: u32, index: u32) -> u32 {
+    KEYS / 4 + index * 37 % (KEYS / 8) * RUNS + run
+}
+
+/// A store of one table for each run, in which the runs take turns with their keys.
+fn open(dir: &Path, env: &Watched) -> Keyspace {
+    let builder = Store::builder(dir).env(Arc::new(env.clone())).policy("none").lockstep(true);
+    let store = builder.block_bytes(BLOCK_BYTES as usize).log_bytes(64 << 10).open().unwrap();
+    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    for run in 0..RUNS {
+        for number in (run..KEYS).step_by(RUNS as usize) {
+            space.put(key(number), [number as u8; 30]).unwrap();
+        }
+        space.flush().unwrap();
+    }
+    assert_eq!(space.tree().disk_run_count(), RUNS as usize);
+    space
+}
+
+fn get(space: &Keyspace, number: u32) {
+    assert_eq!(space.get(key(number)).unwrap().as_deref(), Some(&[number as u8; 30][..]));
+}
+
+/// Gets keys of all runs.
+fn get_many(space: &Keyspace) {
+    (0..MANY).for_each(|index| get(space, key_of(index % RUNS, index)));
+}
+
+fn seek(space: &Keyspace, number: u32) {
+    let mut entries = space.range(key(number)..);
+    assert_eq!(entries.next().unwrap().unwrap().0[..], key(number));
+}
+
+fn seek_back(space: &Keyspace, number: u32) {
+    let mut entries = space.range(..key(number));
+    assert_eq!(entries.next_back().unwrap().unwrap().0[..], key(number - 1));
+}
+
+fn announces(calls: &[Call]) -> usize {
+    calls.iter().filter(|call| **call != Call::Clock).count()
+}
+
+#[test]
+fn nothing_is_asked_for_while_looks_are_fast() {
+    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
+    let space = open(dir.path(), &env);
+    env.all_takes(Duration::from_micros(2));
+    let calls = env.calls(|| {
+        get_many(&space);
+        for index in 0..MANY {
+            seek(&space, key_of(index % RUNS, index));
+            seek_back(&space, key_of(index % RUNS, index));
+        }
+    });
+    assert_eq!(announces(&calls), 0);
+    // Few looks are timed, at two looks at the clock each; a seek looks into all runs.
+    let looks = (MANY * (1 + 2 * RUNS)) as usize;
+    assert!((1..looks / 4).contains(&calls.len()), "{} of {looks}", calls.len());
+}
+
+#[test]
+fn a_seek_asks_for_a_block_of_each_run_before_it_looks_at_one() {
+    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
+    let space = open(dir.path(), &env);
+    env.all_takes(Duration::from_millis(1));
+    get_many(&space);
+    for index in 0..MANY {
+        let number = key_of(index % RUNS, index);
+        for calls in [env.calls(|| seek(&space, number)), env.calls(|| seek_back(&space, number))] {
+            // Where the key lies behind all of a block, that behind it is asked for later.
+            let at_once = calls.iter().map_while(|call| match call {
+                Call::Announce(path, _) => Some(path),
+                Call::Clock => None,
+            });
+            let tables: BTreeSet<_> = at_once.clone().collect();
+            assert_eq!((at_once.count(), tables.len()), (RUNS as usize, RUNS as usize));
+            assert!(calls.len() > announces(&calls), "looks are timed: {calls:?}");
+        }
+    }
+}
+
+#[test]
+fn a_get_asks_for_all_of_its_block_before_it_looks_at_it() {
+    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
+    let space = open(dir.path(), &env);
+    env.all_takes(Duration::from_millis(1));
+    get_many(&space);
+    for index in 0..MANY {
+        let calls = env.calls(|| get(&space, key_of(index % RUNS, index)));
+        // More than one where a filter lets a key pass that its table has not got.
+        for look in calls.chunks(3) {
+            let [Call::Announce(_, block), Call::Clock, Call::Clock] = look else {
+                panic!("{calls:?}");
+            };
+            let bytes = block.end - block.start;
+            assert!((BLOCK_BYTES / 2..BLOCK_BYTES * 2).contains(&bytes), "{bytes} bytes");
+        }
+        assert!(announces(&calls) >= 1);
+    }
+}
+
+#[test]
+fn a_scan_asks_for_no_block_twice() {
+    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
+    let space = open(dir.path(), &env);
+    env.all_takes(Duration::from_millis(1));
+    get_many(&space);
+    let calls = env.calls(|| assert_eq!(space.iter().count(), KEYS as usize));
+    let mut asked: BTreeMap<&Path, u64> = BTreeMap::new();
+    for call in &calls {
+        let Call::Announce(path, range) = call else { continue };
+        let upto = asked.entry(path).or_default();
+        assert!(range.start >= *upto, "{calls:?}");
+        *upto = range.end;
+    }
+    assert_eq!(asked.len(), RUNS as usize);
+}
+
+#[test]
+fn asking_ends_when_looks_are_fast_again() {
+    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
+    let space = open(dir.path(), &env);
+    env.all_takes(Duration::from_millis(1));
+    get_many(&space);
+    env.all_takes(Duration::ZERO);
+    let asked = announces(&env.calls(|| get_many(&space)));
+    assert!((1..MANY as usize / 2).contains(&asked), "{asked}");
+    assert_eq!(announces(&env.calls(|| get_many(&space))), 0);
+    // And begins again.
+    env.all_takes(Duration::from_millis(1));
+    get_many(&space);
+    assert!(announces(&env.calls(|| get_many(&space))) >= MANY as usize);
+}
