@@ -90,7 +90,8 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Bytes still free on the device that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 
-    /// Time since an arbitrary moment, never going back. For statistics and pacing only.
+    /// Time since an arbitrary moment, never going back. For statistics, pacing, and guesses at how
+    /// long something takes, only.
     fn now(&self) -> Duration;
 }
 

@@ -203,7 +203,7 @@ impl Table {
     pub(super) fn touch_block(&self, index: usize) -> u64 {
         let Some(mapped) = &self.mapped else { return 0 };
         let place = self.fences.place(index);
-        if self.cache.waits.wants_time(index) {
+        if self.cache.waits.wants_time(self.file.table, index) {
             return self.touch_timed(mapped, index, &place);
         }
         mapped.touch(index, &place)
