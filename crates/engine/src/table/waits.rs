@@ -9,9 +9,9 @@
 //!
 //! While nothing is asked for, one block of [`BLOCKS_PER_LOOK`] is looked at with a clock. Its
 //! number says which, so that nothing needs to be counted: data that lies on the device is spread
-//! over all numbers. Once a look has waited, the next [`BLOCKS_ASKED`] blocks are asked for, and all
-//! looks are timed; each that waits begins that anew. So asking in vain takes at most about as long
-//! as the wait before did.
+//! over all numbers. Once a look has waited, the next [`BLOCKS_ASKED`] blocks are asked for, and
+//! all looks are timed; each that waits begins that anew. So asking in vain takes at most about as
+//! long as the wait before did.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
