@@ -29,7 +29,7 @@ use lsmith_tree::{SeqNo, TableId, Tree, TreeView};
 use parking_lot::{Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, hash_map};
+use std::collections::{BTreeMap, VecDeque, hash_map};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -213,7 +213,7 @@ impl Recovery {
         let writer = Writer {
             wal: Arc::new(wal),
             wal_number,
-            spare: None,
+            spares: VecDeque::new(),
             unsynced: Vec::new(),
             logs,
             next_seq: self.last_seq + 1,

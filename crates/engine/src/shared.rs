@@ -16,7 +16,7 @@ use crate::table::BlockCache;
 use crate::version::Space;
 use crate::wal::LogWriter;
 use parking_lot::{Condvar, Mutex, RwLock};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -85,13 +85,16 @@ impl Work {
     }
 }
 
+/// A log made ahead, behind its number.
+pub(crate) type Spare = (u64, LogWriter);
+
 /// The writing side of the write-ahead log.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) wal: Arc<LogWriter>,
     pub(crate) wal_number: u64,
-    /// The log that comes next, if it was made ahead, and its number.
-    pub(crate) spare: Option<(u64, LogWriter)>,
+    /// Logs made ahead, in the order in which they come.
+    pub(crate) spares: VecDeque<Spare>,
     /// Logs that came before, whose ends may not be synced.
     pub(crate) unsynced: Vec<Arc<LogWriter>>,
     /// All logs that are still there, the current one included.

@@ -150,7 +150,7 @@ fn what_was_predicted_is_verified_on_the_store() {
     assert_eq!(rows.len(), 2, "{verified}");
     let name = |text: &Value| text.as_str().unwrap().split('(').next().unwrap().to_owned();
     assert_eq!(name(&rows[0]["policy"]), name(&found["best"]["policy"]));
-    assert_eq!(rows[1]["policy"], "minlatency(k=5)");
+    assert_eq!(rows[1]["policy"], "minlatency(k=6)");
     for row in rows {
         let error = |by: &str| figure(&row["errors"][by], "write_cost_system").abs();
         assert!(error("keyed") < 1e-9, "{row}");

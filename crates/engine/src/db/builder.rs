@@ -135,7 +135,7 @@ impl Builder {
     }
 
     /// Logical bytes (key + value + 8 per entry) at which the memtable of a keyspace made from now
-    /// on is sealed. Default: 56 MiB. Beside a sealed one that is being merged, the next may grow to
+    /// on is sealed. Default: 56 MiB. Beside a sealed one that is being merged the next may grow to
     /// 8 MiB, or to a seventh of this where that is more, or to four times this where that is less:
     /// writers are slowed the more the less of that is left. So the default comes to 64 MiB.
     pub fn memtable_bytes(mut self, bytes: u64) -> Builder {

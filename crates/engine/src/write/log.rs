@@ -3,7 +3,7 @@
 use crate::env::SyncReach;
 use crate::error::Result;
 use crate::names::{FileKind, numbered};
-use crate::shared::{Log, Shared, Writer};
+use crate::shared::{Log, Shared, Spare, Writer};
 use crate::stats::add;
 use crate::version::Held;
 use crate::wal::{LogId, LogKind, LogWriter};
@@ -13,9 +13,13 @@ use std::sync::atomic::Ordering;
 /// Logs shorter than this are made when they are needed: it takes a writer no time to speak of.
 const AHEAD_BYTES_MIN: u64 = 1 << 20;
 
-/// The next log is made when this part of the current one is full, one of so many: early, because
-/// those who make it may be waiting for the device.
+/// The first logs ahead are made when this part of the current one is full, one of so many. From
+/// then on there are always some.
 const AHEAD_AFTER: u64 = 8;
+
+/// Logs that are made ahead: two, because those who make them may be waiting for the device, and it
+/// may be busy for longer than it takes to fill one.
+const AHEAD_LOGS: usize = 2;
 
 /// Logs whose files are to be removed.
 pub(crate) struct UnneededLogs {
@@ -50,15 +54,15 @@ impl Shared {
         Ok(())
     }
 
-    /// Asks those who merge for the next log file.
+    /// Asks those who merge for a log file ahead, if there are too few.
     fn ask_for_log(&self, writer: &Writer) {
-        if writer.spare.is_none() && writer.wal.capacity() >= AHEAD_BYTES_MIN {
+        if writer.spares.len() < AHEAD_LOGS && writer.wal.capacity() >= AHEAD_BYTES_MIN {
             self.log_due.store(true, Ordering::Release);
             self.work.notify();
         }
     }
 
-    /// Makes the log file that follows the current one if it was asked for, so that no writer has
+    /// Makes a log file ahead if it was asked for, so that no writer has
     /// to wait for it. Where it cannot be made the writer who needs it tries again, and tells.
     pub(crate) fn make_log_ahead(&self) {
         // No lock is taken to find out: one who is interrupted while he has it keeps writers
@@ -68,17 +72,25 @@ impl Shared {
         if !due || self.check_writable().is_err() {
             return;
         }
-        if let Ok(spare) = self.create_log(0)
-            && let Some(writer) = self.writer.lock().as_mut()
-        {
-            // Another thread may have been quicker, or a writer: the files of logs are used in the
-            // order of their numbers.
-            if writer.spare.is_none() && writer.wal_number < spare.0 {
-                writer.spare = Some(spare);
-            } else {
-                self.remove_log(spare.0);
-            }
+        let Ok(spare) = self.create_log(0) else { return };
+        if let Some(unused) = self.keep_spare(spare) {
+            self.remove_log(unused.0);
         }
+    }
+
+    /// Keeps the log for when the current one is full, and asks for another where that is not
+    /// enough. Gives back one that is of no use: other threads may have been quicker, or a writer,
+    /// and the files of logs are used in the order of their numbers.
+    fn keep_spare(&self, spare: Spare) -> Option<Spare> {
+        let mut guard = self.writer.lock();
+        let Some(writer) = guard.as_mut() else { return Some(spare) };
+        if writer.spares.len() >= AHEAD_LOGS || spare.0 < writer.wal_number {
+            return Some(spare);
+        }
+        let place = writer.spares.partition_point(|other| other.0 < spare.0);
+        writer.spares.insert(place, spare);
+        self.ask_for_log(writer);
+        None
     }
 
     fn remove_log(&self, number: u64) {
@@ -91,12 +103,13 @@ impl Shared {
 
     /// Begins a new log file with room for a record of `record_bytes` at least.
     fn next_log(&self, writer: &mut Writer, record_bytes: usize) -> Result<()> {
-        let (number, log) = match writer.spare.take() {
-            Some((number, log)) if log.room(record_bytes) => (number, log),
-            too_small => {
-                if let Some((number, _)) = too_small {
-                    self.remove_log(number);
-                }
+        let fits = writer.spares.front().is_some_and(|(_, log)| log.room(record_bytes));
+        let spare = if fits { writer.spares.pop_front() } else { None };
+        let (number, log) = match spare {
+            Some(spare) => spare,
+            None => {
+                // A new one has a higher number than those that are too small.
+                writer.spares.drain(..).for_each(|(number, _)| self.remove_log(number));
                 self.create_log(record_bytes)?
             }
         };
@@ -104,6 +117,7 @@ impl Shared {
         writer.unsynced.push(old);
         writer.wal_number = number;
         writer.logs.push(Log { number, bytes: writer.wal.capacity() });
+        self.ask_for_log(writer);
         self.seal_holders(writer);
         self.spill_holders(writer);
         self.work.notify();
@@ -226,6 +240,7 @@ fn take_logs_below(writer: &mut Writer, needed: u64) -> UnneededLogs {
 
 #[cfg(test)]
 mod tests {
+    use super::AHEAD_LOGS;
     use crate::env::{Env, MemEnv};
     use crate::{DEFAULT_KEYSPACE, Store};
     use std::path::Path;
@@ -253,14 +268,13 @@ mod tests {
         store.shared().make_log_ahead();
         assert_eq!(logs().len(), 1, "the log is nearly empty");
         put(100..700);
-        store.shared().make_log_ahead();
-        store.shared().make_log_ahead();
+        (0..5).for_each(|_| store.shared().make_log_ahead());
         let ahead = logs();
-        assert_eq!(ahead.len(), 2);
-        put(700..1500);
+        assert_eq!(ahead.len(), 1 + AHEAD_LOGS);
+        put(700..2500);
         assert_eq!(logs(), ahead, "no writer had to make one");
-        put(1500..2500);
-        assert_eq!(logs().len(), 3);
+        store.shared().make_log_ahead();
+        assert_eq!(logs().len(), 2 + AHEAD_LOGS, "the first is needed still");
         store.shared().make_log_ahead();
         drop((keyspace, store));
         let keyspace = open().keyspace(DEFAULT_KEYSPACE).unwrap();
