@@ -25,7 +25,7 @@ const LOOK_BYTES: u64 = 4 << 10;
 const ROOM_BYTES: u64 = 8 << 20;
 
 /// The longest that one write is slowed without being stopped.
-const DELAY_MAX: Duration = Duration::from_millis(15);
+const DELAY_MAX: Duration = Duration::from_millis(12);
 
 /// The pressure up to which writers are slowed. A little below the one at which they stop.
 const PRESSURE_MAX: f64 = 0.999;
