@@ -15,6 +15,7 @@ use crate::tree::{LevelId, Tree};
 /// Whether an entry, or a whole block, of `bytes` joins a block that holds `open_bytes`. An entry
 /// larger than a block is a block by itself.
 #[must_use]
+#[inline]
 pub fn fits(block_bytes: u64, open_bytes: u64, bytes: u64) -> bool {
     open_bytes == 0 || open_bytes + bytes <= block_bytes
 }
@@ -31,6 +32,7 @@ pub fn full_bytes(block_bytes: u64, size: Size) -> u64 {
 
 /// Empty room in a block of `bytes`, where a full one holds `full_bytes`.
 #[must_use]
+#[inline]
 pub fn room(full_bytes: u64, bytes: u64) -> u64 {
     full_bytes.saturating_sub(bytes)
 }
@@ -142,6 +144,7 @@ impl BlockMerge {
 
     /// The merge comes to the first entry of a block of the target: its empty room goes. Told once
     /// for each, before its first entry is added or it is kept.
+    #[inline]
     pub fn begin_target(&mut self, bytes: u64) {
         self.empty_bytes -= self.room(bytes);
     }
@@ -149,6 +152,7 @@ impl BlockMerge {
     /// An entry goes on, as the last of the open block; where that must be closed first, it is to
     /// be written before.
     #[must_use = "the block has to be written"]
+    #[inline]
     pub fn add(&mut self, entry_bytes: u64) -> Option<Write> {
         let full = !fits(self.rules.block_bytes, self.open_bytes, entry_bytes);
         let closed = full.then(|| self.close());
@@ -160,6 +164,7 @@ impl BlockMerge {
     /// other input goes on, may be kept: then no two neighbours would fit into one block, and with
     /// a block of a single entry still to come the level would keep to its allowance.
     #[must_use]
+    #[inline]
     pub fn may_keep(&self, block: Size) -> bool {
         let apart = |left: u64, right: u64| left + right > self.rules.block_bytes;
         let open = self.open_bytes;
@@ -178,6 +183,7 @@ impl BlockMerge {
     /// A block that [may be kept](BlockMerge::may_keep) is: behind the open block, which is to be
     /// written before, if there is one.
     #[must_use = "the open block has to be written"]
+    #[inline]
     pub fn keep(&mut self, block: Size) -> Option<Write> {
         let closed = (self.open_bytes > 0).then(|| self.close());
         self.empty_bytes += self.room(block.bytes);

@@ -5,7 +5,6 @@
 
 use crate::extent::{Extent, Spot, holds_more};
 use crate::plan::{Input, MergePlan, Mode, Place, Reuse};
-use crate::profile::ProfilePoint;
 use crate::range::{KeyRange, cmp_ends};
 use crate::run::{Run, RunId};
 use crate::slice::{Slice, TableId};
@@ -27,7 +26,7 @@ pub enum TreeError {
         /// The index of the second slice of the two.
         slice: usize,
     },
-    /// A slice has an empty range, or reaches outside its table.
+    /// A slice has an empty range.
     BadSlice {
         /// The run.
         run: RunId,
@@ -68,7 +67,7 @@ impl fmt::Display for TreeError {
                 write!(f, "slice {slice} of run {run} overlaps or precedes the one before it")
             }
             TreeError::BadSlice { run, slice } => {
-                write!(f, "slice {slice} of run {run} is empty or reaches outside its table")
+                write!(f, "slice {slice} of run {run} is empty")
             }
             TreeError::BadProfile { table } => write!(f, "the profile of {table} is not ascending"),
             TreeError::SeenTwice { table } => write!(f, "two slices of {table} share a key"),
@@ -123,12 +122,13 @@ pub(crate) fn check_slices<'a>(
     };
     let mut before: Option<&Slice> = None;
     for (index, slice) in slices.into_iter().enumerate() {
-        let table = slice.table();
-        if slice.range().is_empty() || !table.range.covers(slice.range()) {
+        // Slices know: a look at the table of each is a look at another place of memory. They
+        // never reach outside.
+        if slice.range().is_empty() {
             return Err(TreeError::BadSlice { run, slice: index });
         }
-        if !has_order(slice) {
-            return Err(TreeError::BadProfile { table: table.id });
+        if !slice.has_order() {
+            return Err(TreeError::BadProfile { table: slice.table().id });
         }
         if before.is_some_and(|before| !ordered(before.range(), slice.range())) {
             return Err(TreeError::Disorder { run, slice: index });
@@ -136,24 +136,6 @@ pub(crate) fn check_slices<'a>(
         before = Some(slice);
     }
     before.map(drop).ok_or(TreeError::EmptyRun { run })
-}
-
-/// Whether the profile of a table is in order as far as the slice shows it, with a point more on
-/// each side: a run can show a table in thousands of parts.
-fn has_order(slice: &Slice) -> bool {
-    let table = slice.table();
-    let shown = slice.point_indexes();
-    let upto = (shown.end + 1).min(table.profile.len());
-    let points = &table.profile[shown.start.saturating_sub(1)..upto];
-    let ascending = |pair: &[ProfilePoint]| {
-        pair[0].key < pair[1].key && pair[0].below.bytes <= pair[1].below.bytes
-    };
-    // In order all lie between the first and the last.
-    let inside = |point: &ProfilePoint| {
-        table.range.contains(&point.key) && point.below.bytes <= table.size.bytes
-    };
-    let ends = points.first().into_iter().chain(points.last());
-    points.windows(2).all(ascending) && ends.into_iter().all(inside)
 }
 
 /// What is wrong with a plan.

@@ -40,6 +40,19 @@ impl Key {
         }
     }
 
+    /// The key of the eight bytes of `number`, the highest first: keys are ordered as the numbers
+    /// are.
+    #[inline]
+    pub const fn of_number(number: u64) -> Key {
+        Key { head: ((number as u128) << 64 | 8).to_be_bytes(), long: None }
+    }
+
+    /// The least key above that of `number`: its eight bytes and a zero.
+    #[inline]
+    pub const fn after_number(number: u64) -> Key {
+        Key { head: ((number as u128) << 64 | 9).to_be_bytes(), long: None }
+    }
+
     fn long(bytes: Vec<u8>) -> Key {
         Key { head: head(&bytes[..SHORT_MAX], HEAD), long: Some(Arc::new(bytes)) }
     }

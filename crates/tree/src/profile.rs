@@ -23,27 +23,49 @@ pub struct ProfilePoint {
 /// The profile points of a table, ascending; shared between clones, and nowhere when there are
 /// none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Profile(Option<Arc<[ProfilePoint]>>);
+pub struct Profile {
+    points: Option<Arc<[ProfilePoint]>>,
+    /// Whether two neighbours are not in order. Looked at once, while all points are at hand: a
+    /// tree can show a table in thousands of parts.
+    is_disordered: bool,
+}
+
+impl Profile {
+    fn new(points: Arc<[ProfilePoint]>) -> Profile {
+        let ascending = |pair: &[ProfilePoint]| {
+            pair[0].key < pair[1].key && pair[0].below.bytes <= pair[1].below.bytes
+        };
+        let is_disordered = !points.windows(2).all(ascending);
+        Profile { points: (!points.is_empty()).then_some(points), is_disordered }
+    }
+
+    /// Whether keys ascend, and no point has less below it than the one before.
+    pub fn is_ordered(&self) -> bool {
+        !self.is_disordered
+    }
+}
 
 impl Deref for Profile {
     type Target = [ProfilePoint];
 
     #[inline]
     fn deref(&self) -> &[ProfilePoint] {
-        self.0.as_deref().unwrap_or(&[])
+        self.points.as_deref().unwrap_or(&[])
     }
 }
 
 impl From<Vec<ProfilePoint>> for Profile {
     fn from(points: Vec<ProfilePoint>) -> Profile {
-        Profile((!points.is_empty()).then(|| points.into()))
+        match points.is_empty() {
+            true => Profile::default(),
+            false => Profile::new(points.into()),
+        }
     }
 }
 
 impl FromIterator<ProfilePoint> for Profile {
     fn from_iter<I: IntoIterator<Item = ProfilePoint>>(points: I) -> Profile {
         // Where it is known how many there are, they are made where they stay.
-        let points: Arc<[ProfilePoint]> = points.into_iter().collect();
-        Profile((!points.is_empty()).then_some(points))
+        Profile::new(points.into_iter().collect())
     }
 }

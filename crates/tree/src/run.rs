@@ -3,7 +3,7 @@
 use crate::key::{Key, key_after};
 use crate::range::{KeyRange, cmp_ends};
 use crate::slice::{Cell, Size, Slice};
-use crate::slices::{SliceList, Slices};
+use crate::slices::{SliceList, SlicePlace, Slices};
 use std::fmt;
 use std::ops::Range;
 
@@ -97,9 +97,30 @@ impl Run {
         self.cells
     }
 
-    /// How many cells lie in the slices before the one with this index.
-    pub fn cells_before(&self, slice: usize) -> usize {
-        self.slices.cells_before(slice)
+    /// The places before all slices and behind all.
+    pub fn ends(&self) -> [SlicePlace; 2] {
+        self.slices.ends()
+    }
+
+    /// The place behind all slices that begin below `key`, sought from one place up to another,
+    /// between which it is known to lie.
+    #[inline]
+    pub fn begun(&self, key: &Key, within: [SlicePlace; 2]) -> SlicePlace {
+        self.slices.begun(key, within)
+    }
+
+    /// How many cells begin below `key`, which the slices do that lie before `place`, and no
+    /// others.
+    #[inline]
+    pub fn cells_begun(&self, key: &Key, place: SlicePlace) -> usize {
+        self.slices.cells_begun(key, place)
+    }
+
+    /// How many cells end at `key` or below, where the slices that begin below it are those before
+    /// `place`.
+    #[inline]
+    pub fn cells_passed(&self, key: &Key, place: SlicePlace) -> usize {
+        self.slices.cells_passed(key, place)
     }
 
     /// The index of the slice that a cell is in, and the index of the cell there.
@@ -254,7 +275,9 @@ mod tests {
             assert_eq!(found, cells);
             let starts = cells.iter().enumerate().filter(|(_, (_, cell))| *cell == 0);
             for (index, (slice, _)) in starts {
-                assert_eq!(run.cells_before(*slice), index, "{text}");
+                let start = &run.slices().at(*slice).range().start;
+                let place = run.begun(start, run.ends());
+                assert_eq!(run.cells_begun(start, place), index, "{text}");
             }
         }
     }

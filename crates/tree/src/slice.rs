@@ -57,6 +57,7 @@ impl Size {
 
 impl Add for Size {
     type Output = Size;
+    #[inline]
     fn add(self, other: Size) -> Size {
         Size {
             bytes: self.bytes + other.bytes,
@@ -69,6 +70,7 @@ impl Add for Size {
 impl Sub for Size {
     type Output = Size;
     /// Never below zero: parts are estimates, and the sum of two may exceed the whole by one.
+    #[inline]
     fn sub(self, other: Size) -> Size {
         Size {
             bytes: self.bytes.saturating_sub(other.bytes),
@@ -79,12 +81,14 @@ impl Sub for Size {
 }
 
 impl AddAssign for Size {
+    #[inline]
     fn add_assign(&mut self, other: Size) {
         *self = *self + other;
     }
 }
 
 impl SubAssign for Size {
+    #[inline]
     fn sub_assign(&mut self, other: Size) {
         *self = *self - other;
     }
@@ -147,6 +151,31 @@ impl Table {
         from..upto.max(from)
     }
 
+    /// Whether the profile is in order, and within what the table holds.
+    fn has_order(&self) -> bool {
+        // In order all points lie between the first and the last.
+        let (Some(first), Some(last)) = (self.profile.first(), self.profile.last()) else {
+            return true;
+        };
+        self.profile.is_ordered()
+            && self.range.start <= first.key
+            && !self.range.lies_below(&last.key)
+            && last.below.bytes <= self.size.bytes
+    }
+
+    /// Whether `range`, inside which these points lie, begins where a cell does and ends right
+    /// above the last key of one.
+    fn is_of_cells(&self, range: &KeyRange, points: &Range<usize>) -> bool {
+        let before = points.start.checked_sub(1).map(|last| &self.profile[last].key);
+        let end = match self.profile.get(points.end) {
+            Some(point) => point.after.as_ref(),
+            None => self.range.end.as_ref(),
+        };
+        range.start == *before.unwrap_or(&self.range.start)
+            && end.is_some()
+            && range.end.as_ref() == end
+    }
+
     /// What the table holds from `start` up to, not including, `end`.
     fn between(&self, start: &Key, end: Option<&Key>) -> Size {
         if end.is_some_and(|end| end <= start) {
@@ -171,6 +200,8 @@ pub struct Slice {
     cells: u32,
     /// The index of the first profile point inside the range.
     first_point: u32,
+    is_of_cells: bool,
+    has_order: bool,
 }
 
 /// A stretch of a slice between two neighbouring profile points: a data block, where tables have a
@@ -192,7 +223,15 @@ impl Slice {
         let on_start = |point: &ProfilePoint| point.key <= table.range.start;
         let first_point = table.profile.iter().take_while(|point| on_start(point)).count() as u32;
         let cells = table.profile.len() as u32 + 1 - first_point;
-        Slice { range: table.range.clone(), size: table.size, cells, first_point, table }
+        Slice {
+            range: table.range.clone(),
+            size: table.size,
+            cells,
+            first_point,
+            is_of_cells: first_point == 0,
+            has_order: table.has_order(),
+            table,
+        }
     }
 
     /// The part of `table` that is these of its cells, at least one: what [`clip`](Slice::clip)
@@ -216,6 +255,8 @@ impl Slice {
             size: upto - below,
             cells: cells.len() as u32,
             first_point: cells.start as u32,
+            is_of_cells: last.is_none_or(|point| point.after.is_some()),
+            has_order: table.has_order(),
             table,
         }
     }
@@ -236,21 +277,38 @@ impl Slice {
             size: self.table.within(&range),
             cells: points.len() as u32 + 1,
             first_point: points.start as u32,
+            is_of_cells: self.table.is_of_cells(&range, &points),
+            has_order: self.has_order,
             table: self.table.clone(),
             range,
         })
     }
 
     /// How many cells the slice has: one more than there are profile points inside it.
+    #[inline]
     pub fn cell_count(&self) -> u64 {
         u64::from(self.cells)
     }
 
     /// The cells of its table that the slice shows, all or a part of each: cell `i` lies between
     /// the profile points `i - 1` and `i`.
+    #[inline]
     pub fn cell_indexes(&self) -> Range<usize> {
         let first = self.first_point as usize;
         first..first + self.cells as usize
+    }
+
+    /// Whether the slice shows its cells as a whole and nothing besides: it begins where a cell
+    /// does and ends right above the last key of one. Its size is exact then.
+    #[inline]
+    pub fn is_of_cells(&self) -> bool {
+        self.is_of_cells
+    }
+
+    /// Whether the profile of its table is in order, and within what the table holds.
+    #[inline]
+    pub(crate) fn has_order(&self) -> bool {
+        self.has_order
     }
 
     /// The indexes of the profile points inside the slice: those between its cells.
@@ -328,16 +386,19 @@ impl Slice {
     }
 
     /// The table that this is a part of.
+    #[inline]
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
     /// The keys that are visible through this slice.
+    #[inline]
     pub fn range(&self) -> &KeyRange {
         &self.range
     }
 
     /// What lies in the range, to the precision of the table's profile.
+    #[inline]
     pub fn size(&self) -> Size {
         self.size
     }

@@ -3,8 +3,15 @@
 //! Where merges keep blocks, a run has tens of thousands of slices, and a merge changes those
 //! within a short stretch of keys. Chunks are shared between a run and what it was before, so that
 //! a change costs what it touches.
+//!
+//! Searches by key go by the first bytes of where slices begin, which lie close together: a look at
+//! a slice is mostly a look at memory that no cache holds.
 
+mod chunk;
+
+use crate::key::Key;
 use crate::slice::Slice;
+use chunk::Chunk;
 use std::ops::{Index, Range};
 use std::sync::Arc;
 
@@ -22,15 +29,6 @@ pub(crate) enum SliceList {
     Chunked(Chunks),
 }
 
-/// Neighbouring slices.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Chunk {
-    slices: Vec<Slice>,
-    cells: usize,
-    /// Cells up to the end of each slice; empty where each slice is one cell, or is the only one.
-    cells_upto: Vec<usize>,
-}
-
 /// All slices of a run, in chunks.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunks {
@@ -43,64 +41,36 @@ pub(crate) struct Chunks {
 struct Upto {
     slices: usize,
     cells: usize,
+    /// The first bytes of the key that the chunk begins with.
+    start: u64,
 }
 
-impl Chunk {
-    fn new(slices: Vec<Slice>) -> Chunk {
-        let cells = slices.iter().map(Slice::cell_count).sum::<u64>();
-        Chunk::counted(slices, cells)
-    }
+/// A place in a run: before all of its slices, or right behind one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SlicePlace {
+    /// The chunk of that slice.
+    chunk: u32,
+    /// How many slices of the chunk lie before the place: 0 before all slices of the run.
+    at: u32,
+}
 
-    /// A chunk of `slices`, which have so many cells together.
-    fn counted(slices: Vec<Slice>, cells: u64) -> Chunk {
-        let cells = cells as usize;
-        let mut chunk = Chunk { slices, cells, cells_upto: Vec::new() };
-        chunk.count_cells();
-        chunk
-    }
-
-    /// Counts cells slice by slice.
-    fn count_cells(&mut self) {
-        self.cells_upto.clear();
-        if self.slices.len() < 2 || self.cells == self.slices.len() {
-            return;
-        }
-        let mut sum = 0;
-        self.cells_upto.extend(self.slices.iter().map(|slice| {
-            sum += slice.cell_count() as usize;
-            sum
-        }));
-    }
-
-    fn cells_before(&self, slice: usize) -> usize {
-        match self.cells_upto.is_empty() {
-            true => slice,
-            false => slice.checked_sub(1).map_or(0, |last| self.cells_upto[last]),
-        }
-    }
-
-    fn slice_of_cell(&self, cell: usize) -> (usize, usize) {
-        if self.slices.len() == 1 {
-            return (0, cell);
-        }
-        let slice = match self.cells_upto.is_empty() {
-            true => cell,
-            false => self.cells_upto.partition_point(|upto| *upto <= cell),
-        };
-        (slice, cell - self.cells_before(slice))
+impl Upto {
+    /// With `chunk`, the next.
+    fn with(self, chunk: &Chunk) -> Upto {
+        let (slices, cells) = (self.slices + chunk.slices.len(), self.cells + chunk.cells);
+        Upto { slices, cells, start: chunk.start() }
     }
 }
 
 impl Chunks {
     fn new(slices: Vec<Slice>) -> Chunks {
-        Chunks::of(cut(slices).collect())
+        Chunks::of(cut(slices.len(), slices).collect())
     }
 
     fn of(chunks: Vec<Arc<Chunk>>) -> Chunks {
         let mut sum = Upto::default();
         let upto = chunks.iter().map(|chunk| {
-            sum.slices += chunk.slices.len();
-            sum.cells += chunk.cells;
+            sum = sum.with(chunk);
             sum
         });
         let upto = upto.collect();
@@ -122,6 +92,30 @@ impl Chunks {
         let chunk = self.upto.partition_point(|upto| upto.slices <= index);
         let chunk = chunk.min(self.chunks.len() - 1);
         (chunk, index - self.before(chunk).slices)
+    }
+
+    /// The place behind all slices that begin below `key`, which is known to lie from one place up
+    /// to another.
+    fn begun(&self, key: &Key, [from, upto]: [SlicePlace; 2]) -> SlicePlace {
+        let (first, last) = (from.chunk as usize, upto.chunk as usize);
+        let chunk = first + self.chunks_begun(key, first + 1..last + 1);
+        let found = &self.chunks[chunk];
+        let low = if chunk == first { from.at as usize } else { 1 };
+        let high = if chunk == last { upto.at as usize } else { found.slices.len() };
+        SlicePlace { chunk: chunk as u32, at: found.begun(key, low..high.max(low)) as u32 }
+    }
+
+    /// How many of these chunks begin below `key`.
+    fn chunks_begun(&self, key: &Key, chunks: Range<usize>) -> usize {
+        let prefix = key.prefix();
+        let known = &self.upto[chunks.clone()];
+        if known.first().is_none_or(|upto| upto.start > prefix) {
+            return 0;
+        }
+        let below = known.partition_point(|upto| upto.start < prefix);
+        let tied = known[below..].partition_point(|upto| upto.start == prefix);
+        let tied = &self.chunks[chunks][below..below + tied];
+        below + tied.partition_point(|chunk| chunk.slices[0].range().start < *key)
     }
 
     // Kept out of the way of runs of few slices, which are asked for far more often.
@@ -162,29 +156,55 @@ impl Chunks {
     fn splice(&mut self, indexes: Range<usize>, slices: Vec<Slice>) {
         let (mut from, head) = self.locate(indexes.start);
         let (last, tail) = self.locate(indexes.end);
-        let mut middle = self.chunks[from].slices[..head].to_vec();
-        middle.extend(slices);
-        middle.extend_from_slice(&self.chunks[last].slices[tail..]);
+        let (head, tail) = (&self.chunks[from].slices[..head], &self.chunks[last].slices[tail..]);
+        let (mut before, mut after): (&[Slice], &[Slice]) = (&[], &[]);
         let mut upto = last + 1;
+        let len = head.len() + slices.len() + tail.len();
         // What has become small is joined by a neighbour.
-        if middle.len() < CHUNK_MAX / 2 && upto < self.chunks.len() {
-            middle.extend_from_slice(&self.chunks[upto].slices);
+        if len < CHUNK_MAX / 2 && upto < self.chunks.len() {
+            after = &self.chunks[upto].slices;
             upto += 1;
-        } else if middle.len() < CHUNK_MAX / 2 && from > 0 {
+        } else if len < CHUNK_MAX / 2 && from > 0 {
             from -= 1;
-            middle.splice(0..0, self.chunks[from].slices.iter().cloned());
+            before = &self.chunks[from].slices;
         }
-        self.chunks.splice(from..upto, cut(middle));
-        *self = Chunks::of(std::mem::take(&mut self.chunks));
+        let len = before.len() + len + after.len();
+        let left = before.iter().chain(head).cloned();
+        let right = tail.iter().chain(after).cloned();
+        let new: Vec<Arc<Chunk>> = cut(len, left.chain(slices).chain(right)).collect();
+        let gone = upto - from;
+        let count = new.len();
+        self.chunks.splice(from..upto, new);
+        self.count(from, gone, count);
+    }
+
+    /// Brings the counts up to date where `new` chunks from index `from` on have come in the place
+    /// of `gone`.
+    fn count(&mut self, from: usize, gone: usize, new: usize) {
+        let behind = self.before(from + gone);
+        let mut sum = self.before(from);
+        let counts = self.chunks[from..from + new].iter().map(|chunk| {
+            sum = sum.with(chunk);
+            sum
+        });
+        self.upto.splice(from..from + gone, counts);
+        for upto in &mut self.upto[from + new..] {
+            upto.slices = upto.slices + sum.slices - behind.slices;
+            upto.cells = upto.cells + sum.cells - behind.cells;
+        }
     }
 }
 
-/// Chunks of equal size, so that none is small.
-fn cut(slices: Vec<Slice>) -> impl Iterator<Item = Arc<Chunk>> {
-    let count = slices.len().div_ceil(CHUNK_MAX);
-    let size = slices.len().div_ceil(count.max(1));
+/// Chunks of equal size of so many slices, so that none is small.
+fn cut(len: usize, slices: impl IntoIterator<Item = Slice>) -> impl Iterator<Item = Arc<Chunk>> {
+    let count = len.div_ceil(CHUNK_MAX);
+    let size = len.div_ceil(count.max(1));
     let mut rest = slices.into_iter();
-    (0..count).map(move |_| Arc::new(Chunk::new(rest.by_ref().take(size).collect())))
+    (0..count).map(move |_| {
+        let mut chunk = Vec::with_capacity(size);
+        chunk.extend(rest.by_ref().take(size));
+        Arc::new(Chunk::new(chunk))
+    })
 }
 
 impl SliceList {
@@ -205,6 +225,64 @@ impl SliceList {
                 Slices(View::Chunked { chunks, from: 0, upto: chunks.len() })
             }
         }
+    }
+
+    /// The places before all slices and behind all.
+    pub(crate) fn ends(&self) -> [SlicePlace; 2] {
+        let (chunk, at) = match self {
+            SliceList::Flat(chunk) => (0, chunk.slices.len()),
+            SliceList::Chunked(Chunks { chunks, .. }) => {
+                (chunks.len() - 1, chunks.last().map_or(0, |chunk| chunk.slices.len()))
+            }
+        };
+        [SlicePlace::default(), SlicePlace { chunk: chunk as u32, at: at as u32 }]
+    }
+
+    /// The place behind all slices that begin below `key`, which is known to lie from one place up
+    /// to another.
+    #[inline]
+    pub(crate) fn begun(&self, key: &Key, within: [SlicePlace; 2]) -> SlicePlace {
+        match self {
+            SliceList::Flat(chunk) => {
+                let [from, upto] = within.map(|place| place.at as usize);
+                SlicePlace { chunk: 0, at: chunk.begun(key, from..upto) as u32 }
+            }
+            SliceList::Chunked(chunks) => chunks.begun(key, within),
+        }
+    }
+
+    /// The chunk of the slice before `place`, the index of the slice there, and how many cells lie
+    /// before the chunk.
+    #[inline]
+    fn before(&self, place: SlicePlace) -> Option<(&Chunk, usize, usize)> {
+        let at = place.at.checked_sub(1)? as usize;
+        Some(match self {
+            SliceList::Flat(chunk) => (chunk, at, 0),
+            SliceList::Chunked(chunks) => {
+                let chunk = place.chunk as usize;
+                (&*chunks.chunks[chunk], at, chunks.before(chunk).cells)
+            }
+        })
+    }
+
+    /// How many cells begin below `key`, where the slices that do end at `place`.
+    #[inline]
+    pub(crate) fn cells_begun(&self, key: &Key, place: SlicePlace) -> usize {
+        let Some((chunk, at, before)) = self.before(place) else { return 0 };
+        let (from, upto) = (chunk.cells_before(at), chunk.cells_before(at + 1));
+        let inner = if upto - from > 1 { chunk.slices[at].cells_begun(key) } else { 0 };
+        before + from + inner + 1
+    }
+
+    /// How many cells end at or below `key`, where the slices that begin below it end at `place`.
+    #[inline]
+    pub(crate) fn cells_passed(&self, key: &Key, place: SlicePlace) -> usize {
+        let Some((chunk, at, before)) = self.before(place) else { return 0 };
+        // Only the last slice can go on beyond the key, and of that a single cell.
+        let slice = &chunk.slices[at];
+        let cell = slice.cells_begun(key);
+        let is_over = slice.cell_end_at(cell).is_none_or(|end| end > key);
+        before + chunk.cells_before(at) + cell + usize::from(!is_over)
     }
 
     pub(crate) fn cells_before(&self, slice: usize) -> usize {
@@ -244,7 +322,7 @@ impl SliceList {
                 if chunk.slices.len() > FLAT_MAX {
                     *self = SliceList::new(std::mem::take(&mut chunk.slices), cells);
                 } else {
-                    chunk.count_cells();
+                    chunk.index();
                 }
             }
             SliceList::Chunked(chunks) => {

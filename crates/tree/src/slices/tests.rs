@@ -6,8 +6,9 @@ use crate::slice::{Size, Table, TableId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+/// Keys of which many begin with the same bytes.
 fn key(number: usize) -> Key {
-    Key::from(format!("{number:08}"))
+    Key::from(format!("{number:010}"))
 }
 
 /// A slice of so many cells that begins at key `start`.
@@ -52,6 +53,28 @@ fn compare(view: Slices<'_>, slices: &[Slice]) {
     assert_eq!(view.partition_point(|_| true), slices.len());
 }
 
+/// Whether borders are found among the cells of `list`, which are those of `slices`, wherever the
+/// search begins and ends.
+fn compare_searches(list: &SliceList, slices: &[Slice]) {
+    let starts = slices.iter().step_by(slices.len() / 40 + 1).map(|slice| slice.table().id.0);
+    let mut numbers: Vec<usize> =
+        starts.flat_map(|start| (start as usize).saturating_sub(1)..start as usize + 4).collect();
+    numbers.sort_unstable();
+    let [none, all] = list.ends();
+    let mut last = none;
+    for key in numbers.into_iter().map(key) {
+        let place = list.begun(&key, [last, all]);
+        assert_eq!(list.begun(&key, [none, all]), place);
+        assert_eq!(list.begun(&key, [none, place]), place);
+        let cells = || slices.iter().flat_map(Slice::cells);
+        let begun = cells().filter(|cell| *cell.start < key).count();
+        let passed = cells().filter(|cell| cell.end.is_some_and(|end| *end <= key)).count();
+        assert_eq!(list.cells_begun(&key, place), begun, "{key:?}");
+        assert_eq!(list.cells_passed(&key, place), passed, "{key:?}");
+        last = place;
+    }
+}
+
 /// A change: where, how many slices go, how many come, of how many cells each.
 type Step = (prop::sample::Index, usize, usize, usize);
 
@@ -86,6 +109,7 @@ proptest! {
             prop_assert!(list.adds_up());
             compare(list.view(), &plain);
         }
+        compare_searches(&list, &plain);
         let (one, other) = (part.0.index(plain.len() + 1), part.1.index(plain.len() + 1));
         let part = one.min(other)..one.max(other);
         compare(list.view().range(part.clone()), &plain[part.clone()]);

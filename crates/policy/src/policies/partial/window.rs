@@ -3,10 +3,9 @@
 //! A level can have a million blocks, and the policy is asked on the path of every flush. So blocks
 //! are not listed but found by index or by key, and the best window is sought by branch and bound.
 
-use lsmith_tree::{Key, KeyRange, Run, Slices};
+use lsmith_tree::{Key, KeyRange, Run, SlicePlace, Slices};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The blocks of a level, in key order: where each begins, and where the last ends.
@@ -59,7 +58,15 @@ impl<'a> Blocks<'a> {
 
     /// The index of the first block that starts at `key` or above.
     pub(super) fn first_from(&self, key: &[u8]) -> usize {
-        first(0..self.len(), self.len() / 2, |index| **self.start(index) >= *key)
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match **self.start(middle) < *key {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
     }
 
     /// The border above block `index - 1`: the start of block `index`, or the end of all.
@@ -84,7 +91,7 @@ impl<'a> Blocks<'a> {
         let Some(target) = target else { return self.window(0, count) };
         let best = Search { blocks: self, below: Cells::of(target), count }.best();
         let range = self.range(best.from, best.from + count);
-        Window { range, overlap: best.end.reached - best.start.passed }
+        Window { range, overlap: best.end.0 - best.start.0 }
     }
 }
 
@@ -98,10 +105,9 @@ struct Search<'a> {
 impl Search<'_> {
     /// Halves the stretch of windows that promises most, until that is a single window.
     fn best(&self) -> Site {
-        let last = self.blocks.len() - self.count;
-        let [none, all] = self.below.ends();
-        let first = Site { from: 0, start: none, end: none };
-        let last = Site { from: last, start: all, end: all };
+        let [none, all] = self.below.run.ends();
+        let site = |from, place| Site { from, start: (0, place), end: (0, place) };
+        let (first, last) = (site(0, none), site(self.blocks.len() - self.count, all));
         let [first, last] = [0, last.from].map(|from| self.site(from, &first, &last));
         let mut stretches = BinaryHeap::from([Reverse(Stretch::new(first, last))]);
         while let Some(Reverse(Stretch { first, last, .. })) = stretches.pop() {
@@ -127,26 +133,25 @@ impl Search<'_> {
 
     /// The window that starts at block `from`, between two others.
     fn site(&self, from: usize, left: &Site, right: &Site) -> Site {
-        let (part, whole) = (from - left.from, (right.from - left.from).max(1));
-        let reach = |border: usize, left: &Reach, right: &Reach| {
-            let slices = left.slices..right.slices;
-            let guess = slices.start + slices.len() * part / whole;
-            self.below.reach(self.blocks.border(border), slices, guess)
-        };
+        let (start, end) = (self.blocks.border(from), self.blocks.border(from + self.count));
         Site {
             from,
-            start: reach(from, &left.start, &right.start),
-            end: reach(from + self.count, &left.end, &right.end),
+            start: self.below.passed(start, [left.start.1, right.start.1]),
+            end: self.below.begun(end, [left.end.1, right.end.1]),
         }
     }
 }
 
-/// A window: the index of its first block, and how far its ends reach into the blocks below.
+/// A window, and how far its ends reach into the blocks below.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Site {
+    /// The index of its first block.
     from: usize,
-    start: Reach,
-    end: Reach,
+    /// Blocks below that end where it starts or before, with the place behind the slices that begin
+    /// there.
+    start: (usize, SlicePlace),
+    /// Blocks below that begin before it ends, with the place behind the slices that do.
+    end: (usize, SlicePlace),
 }
 
 /// The windows from a first to a last one, both included; those that promise more come first.
@@ -161,23 +166,12 @@ struct Stretch {
 impl Stretch {
     /// From where the last window starts to where the first one ends, all of them reach.
     fn new(first: Site, last: Site) -> Stretch {
-        Stretch { least: first.end.reached.saturating_sub(last.start.passed), first, last }
+        Stretch { least: first.end.0.saturating_sub(last.start.0), first, last }
     }
 }
 
 /// A stretch of no more windows than this is not halved: they are looked at one by one.
 const WALKED: usize = 16;
-
-/// How far a border reaches into the blocks below it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Reach {
-    /// Blocks that start below the border.
-    reached: usize,
-    /// Blocks that end there or below.
-    passed: usize,
-    /// Slices that start below the border.
-    slices: usize,
-}
 
 /// The starts of the blocks that the cells of `runs` fill.
 fn pack<'a>(runs: &[&'a Arc<Run>], block_bytes: u64) -> Vec<&'a Key> {
@@ -213,45 +207,21 @@ impl<'a> Cells<'a> {
         self.slices.at(slice).cell_start_at(cell)
     }
 
-    /// A border below all cells, and one above.
-    fn ends(&self) -> [Reach; 2] {
-        let reach = |reached, slices| Reach { reached, passed: reached, slices };
-        [reach(0, 0), reach(self.len, self.slices.len())]
+    /// How many cells end at `border` or below, with the place behind the slices that begin below
+    /// it, which is known to lie from one place up to another.
+    fn passed(&self, border: Option<&Key>, within: [SlicePlace; 2]) -> (usize, SlicePlace) {
+        let Some(border) = border else { return (self.len, self.run.ends()[1]) };
+        let place = self.run.begun(border, within);
+        (self.run.cells_passed(border, place), place)
     }
 
-    /// How far `border` reaches, where so many slices are known to begin below it, both bounds
-    /// included, and so many guessed.
-    fn reach(&self, border: Option<&Key>, within: Range<usize>, guess: usize) -> Reach {
-        let [_, all] = self.ends();
-        let Some(border) = border else { return all };
-        let slices = first(within, guess, |index| self.slices[index].range().start >= *border);
-        // Of what it reaches only the last slice can go on beyond it, and of that a single cell.
-        let Some(last) = slices.checked_sub(1) else { return self.ends()[0] };
-        let slice = &self.slices[last];
-        let cell = slice.cells_begun(border);
-        let is_over = slice.cell_end_at(cell).is_none_or(|end| end > border);
-        let reached = self.run.cells_before(last) + cell + 1;
-        Reach { reached, passed: reached - usize::from(is_over), slices }
+    /// How many cells begin below `border`, with the place behind the slices that do, which is
+    /// known to lie from one place up to another.
+    fn begun(&self, border: Option<&Key>, within: [SlicePlace; 2]) -> (usize, SlicePlace) {
+        let Some(border) = border else { return (self.len, self.run.ends()[1]) };
+        let place = self.run.begun(border, within);
+        (self.run.cells_begun(border, place), place)
     }
-}
-
-/// The first index within `within` from which on `is_there` holds, sought from `guess` outward in
-/// steps that double.
-fn first(within: Range<usize>, guess: usize, is_there: impl Fn(usize) -> bool) -> usize {
-    let Range { start: mut low, end: mut high } = within;
-    let (mut at, mut step) = (guess, (guess - low).isqrt().max(1));
-    while low < high {
-        if !(low..high).contains(&at) {
-            at = usize::midpoint(low, high);
-        }
-        if is_there(at) {
-            (high, at) = (at, at.saturating_sub(step));
-        } else {
-            (low, at) = (at + 1, at + step);
-        }
-        step *= 2;
-    }
-    low
 }
 
 /// The hull of `range` and of all cells of `run` that share keys with it; `None` where there are
