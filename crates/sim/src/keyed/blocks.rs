@@ -1,12 +1,13 @@
 //! What comes out of a plan that minds blocks.
 
-use super::content::{KeyedContent, inputs};
+use super::content::{KeyedContent, count_input, inputs};
 use super::entry::Record;
 use super::merge::{Dropped, Pieces, merge};
+use super::piece::Piece;
 use super::preserve::{self, Orders, Output, Side, Stretch};
-use super::table::{Builder, Held, Part};
+use super::table::{Builder, Held, Layout, Part};
 use crate::SimError;
-use lsmith_tree::blocks::{BlockRules, fits, room};
+use lsmith_tree::blocks::{BlockRules, fits};
 use lsmith_tree::{
     Input, Key, KeyRange, LevelId, MergePlan, Outcome, Place, Reuse, Run, Size, Slice, TableId,
     Tree,
@@ -37,14 +38,24 @@ impl<R: Record> KeyedContent<R> {
     ) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let bottom = tree.is_bottom_for(plan).map_err(illegal)?;
-        let Made { outcome, tables } = self.made(tree, plan, reuse, bottom);
+        let layout = Layout { by_block: true, ..self.layout };
+        let mut builder = self.builder_of(layout, 0);
+        let Made { outcome, tables } = self.made(tree, plan, (reuse, bottom), &mut builder);
+        self.builder = builder;
         for held in tables {
             self.hold(held);
         }
         Ok(outcome)
     }
 
-    fn made(&self, tree: &Tree, plan: &MergePlan, reuse: Reuse, bottom: bool) -> Made<R> {
+    /// Where `bottom`, tombstones have nothing left to hide.
+    fn made(
+        &self,
+        tree: &Tree,
+        plan: &MergePlan,
+        (reuse, bottom): (Reuse, bool),
+        builder: &mut Builder<R>,
+    ) -> Made<R> {
         let mut outcome = Outcome::default();
         let hull = plan.hull();
         let target = match plan.place {
@@ -53,14 +64,18 @@ impl<R: Record> KeyedContent<R> {
         };
         let mut sides = Vec::new();
         for (level, run, range) in inputs(tree, plan) {
-            let parts = self.parts(run, range);
-            self.count_input(level, &parts, &mut outcome);
+            let whole = |slice| Piece::of(slice, &self.tables);
+            let pieces = self.visible(run, range, whole, Piece::Part);
+            let size = pieces.iter().map(Piece::size).sum();
+            let blocks = pieces.iter().map(Piece::block_count).sum();
+            count_input(level, size, blocks, &mut outcome);
             let is_target = target.is_some_and(|target| target.id() == run.id());
             // Where it is the older side, the merge comes by all of its blocks.
             if is_target && (sides.is_empty() || sides.len() + 1 < plan.inputs.len()) {
-                outcome.room_taken += room_of(&parts, reuse.full_bytes);
+                outcome.room_taken +=
+                    pieces.iter().map(|piece| piece.room(reuse.full_bytes)).sum::<u64>();
             }
-            sides.push((parts, level != LevelId::Memory, is_target));
+            sides.push((pieces, level != LevelId::Memory, is_target));
         }
         let beside = |side| target.and_then(|run| self.neighbour(run, &hull, side));
         let (before, after) = (beside(Beside::Before), beside(Beside::After));
@@ -74,35 +89,37 @@ impl<R: Record> KeyedContent<R> {
             bottom,
             before,
             after,
-            layout: super::table::Layout { by_block: true, ..self.layout },
-            entries_max: entries_in as usize,
         };
+        builder.reserve(entries_in as usize);
+        let side = |(pieces, keeps, is_target)| Side::new(pieces, keeps, is_target);
         let newer_merged;
         let output = match &sides[..] {
-            [] => preserve::merge(Side::empty(), Side::empty(), orders),
+            [] => preserve::merge(Side::empty(), Side::empty(), orders, builder),
             // Alone it is the newer one: its blocks are no blocks of a target.
-            [_] => preserve::merge(side(sides.remove(0)), Side::empty(), orders),
+            [_] => preserve::merge(side(sides.remove(0)), Side::empty(), orders, builder),
             [_, _] => {
                 let older = side(sides.remove(1));
-                preserve::merge(side(sides.remove(0)), older, orders)
+                preserve::merge(side(sides.remove(0)), older, orders, builder)
             }
             [newer @ .., _] => {
-                let newer = newer.iter().map(|(parts, _, _)| Pieces::of(parts)).collect();
+                let newer = newer.iter().map(|(pieces, _, _)| entries(pieces));
+                let newer = newer.collect();
                 let folded;
                 (newer_merged, folded) = self.folded(newer);
-                let newer = newer_merged.iter().map(|held| held.part(&KeyRange::ALL)).collect();
+                let newer = newer_merged.iter().map(|held| held.part(&KeyRange::ALL));
+                let newer = side((newer.map(Piece::Part).collect(), false, false));
                 let older = side(sides.remove(sides.len() - 1));
-                let mut output = preserve::merge(Side::new(newer, false, false), older, orders);
+                let mut output = preserve::merge(newer, older, orders, builder);
                 output.dropped.below = output.dropped.below.max(folded.below);
                 output
             }
         };
-        self.tell(tree, plan, output, outcome, (before, after))
+        self.tell(tree, plan, (output, builder), outcome, (before, after))
     }
 
     /// Several newer sides as one.
     fn folded(&self, sides: Vec<Pieces<'_, R>>) -> (Option<Held<R>>, Dropped) {
-        let mut builder = Builder::new(self.layout, sides.iter().map(Pieces::len).sum());
+        let mut builder = Builder::new(self.layout);
         let dropped = merge(sides, false, |entry| builder.push(entry));
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
     }
@@ -134,7 +151,7 @@ impl<R: Record> KeyedContent<R> {
         &self,
         tree: &Tree,
         plan: &MergePlan,
-        output: Output<'_, R>,
+        (output, new): (Output<'_, R>, &mut Builder<R>),
         mut outcome: Outcome,
         beside: (Option<Part<'_, R>>, Option<Part<'_, R>>),
     ) -> Made<R> {
@@ -154,7 +171,7 @@ impl<R: Record> KeyedContent<R> {
             }
         }
         let mut tables = Vec::new();
-        let Output { new, stretches, kept, kept_blocks, room, room_taken, dropped, .. } = output;
+        let Output { stretches, kept, kept_blocks, room, room_taken, dropped, .. } = output;
         outcome.room_taken += room_taken;
         (outcome.reused, outcome.blocks.reused) = (kept, kept_blocks);
         outcome.blocks.read -= kept_blocks;
@@ -195,8 +212,8 @@ impl<R: Record> KeyedContent<R> {
             return None;
         }
         let entries = [left.entries(), right.entries()].concat();
-        let layout = super::table::Layout { by_block: true, ..self.layout };
-        let mut builder = Builder::new(layout, entries.len());
+        let layout = Layout { by_block: true, ..self.layout };
+        let mut builder = Builder::new(layout);
         entries.into_iter().for_each(|entry| builder.push(entry));
         let held = builder.finish(id);
         outcome.read += held.table.size;
@@ -210,26 +227,15 @@ impl<R: Record> KeyedContent<R> {
     }
 }
 
-fn side<R: Record>((parts, keeps, is_target): (Vec<Part<'_, R>>, bool, bool)) -> Side<'_, R> {
-    Side::new(parts, keeps, is_target)
-}
-
-/// Empty room in all blocks of `parts`.
-fn room_of<R: Record>(parts: &[Part<'_, R>], full_bytes: u64) -> u64 {
-    let blocks = parts.iter().flat_map(|part| part.blocks());
-    blocks.map(|block| room(full_bytes, block.block_size().bytes)).sum()
+/// The entries of all of `pieces`.
+fn entries<'a, R: Record>(pieces: &[Piece<'a, R>]) -> Pieces<'a, R> {
+    Pieces::new(pieces.iter().map(|piece| piece.part().entries()).collect())
 }
 
 /// The slice that shows a stretch of the output.
 fn slice_of<R: Record>(stretch: &Stretch<'_, R>, new: Option<&Held<R>>) -> Option<Slice> {
     match stretch {
         Stretch::New(from, upto) => Some(Slice::of_cells(Arc::clone(&new?.table), *from..*upto)),
-        Stretch::Old(part) => {
-            let table = Arc::clone(&part.held.table);
-            match part.is_of_cells() {
-                true => Some(Slice::of_cells(table, part.point..part.last + 1)),
-                false => Slice::whole(table).clip(&part.range()),
-            }
-        }
+        Stretch::Old(piece) => piece.slice(),
     }
 }

@@ -6,8 +6,8 @@ use super::table::{Builder, Held, Layout, Part};
 use super::tables::Tables;
 use crate::{Content, SimError};
 use lsmith_tree::{
-    BLOCK_BYTES_USUAL, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, Run, Slice, TableId,
-    Tree,
+    BLOCK_BYTES_USUAL, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice,
+    TableId, Tree,
 };
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub struct KeyedContent<R = Entry> {
     pub(super) tables: Tables<R>,
     pub(super) layout: Layout,
+    /// Room to build tables in.
+    pub(super) builder: Builder<R>,
     /// How many tables there are when those that no tree knows any more are let go.
     sweep_at: usize,
 }
@@ -35,7 +37,12 @@ impl<R: Record> KeyedContent<R> {
     /// No tables yet. `by_block` is whether profiles have a point at every border of a block.
     pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<R> {
         let layout = Layout { block_bytes, by_block };
-        KeyedContent { tables: Tables::default(), layout, sweep_at: 0 }
+        KeyedContent {
+            tables: Tables::default(),
+            layout,
+            builder: Builder::new(layout),
+            sweep_at: 0,
+        }
     }
 
     /// From now on, whether profiles have a point at every border of a block.
@@ -50,19 +57,34 @@ impl<R: Record> KeyedContent<R> {
         count: usize,
         entries: impl Iterator<Item = R>,
     ) -> Slice {
-        let mut builder = Builder::new(self.layout, count);
+        let mut builder = self.begin(count);
         entries.for_each(|entry| builder.push(entry));
-        self.hold(builder.finish(id))
+        let held = builder.finish(id);
+        self.builder = builder;
+        self.hold(held)
+    }
+
+    /// A table to be built, of `entries_max` entries at most. Who is done with it puts it back.
+    fn begin(&mut self, entries_max: usize) -> Builder<R> {
+        self.builder_of(self.layout, entries_max)
+    }
+
+    /// The same in another layout.
+    pub(super) fn builder_of(&mut self, layout: Layout, entries_max: usize) -> Builder<R> {
+        let room = std::mem::replace(&mut self.builder, Builder::new(layout));
+        room.begin(layout, entries_max)
     }
 
     /// A new table of the net effect of `newest`, in key order, over all of `runs`, newest first;
     /// `None` where nothing is left.
     pub(crate) fn fold(&mut self, id: TableId, newest: &[R], runs: &[Arc<Run>]) -> Option<Slice> {
+        let mut builder = self.begin(newest.len());
         let sides = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
         let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(sides).collect();
-        let mut builder = Builder::new(self.layout, sides.iter().map(Pieces::len).sum());
         merge(sides, false, |entry| builder.push(entry));
-        (builder.len() > 0).then(|| self.hold(builder.finish(id)))
+        let held = (builder.len() > 0).then(|| builder.finish(id));
+        self.builder = builder;
+        held.map(|held| self.hold(held))
     }
 
     pub(super) fn hold(&mut self, held: Held<R>) -> Slice {
@@ -72,20 +94,31 @@ impl<R: Record> KeyedContent<R> {
     }
 
     /// What is visible of `run` within `range`.
-    pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
+    fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
+        self.visible(run, range, |slice| self.tables.of(slice).shown(slice), |part| part)
+    }
+
+    /// What is visible of `run` within `range`, where `whole` says what a slice of the run is, and
+    /// `part` what a part of one.
+    pub(super) fn visible<'a, 'b, T>(
+        &'a self,
+        run: &'b Run,
+        range: &KeyRange,
+        whole: impl Fn(&'b Slice) -> T,
+        part: impl Fn(Part<'a, R>) -> T,
+    ) -> Vec<T> {
         let slices = run.overlapping(range);
-        let mut parts = Vec::with_capacity(slices.len());
+        let mut found = Vec::with_capacity(slices.len());
         for (at, slice) in slices.iter().enumerate() {
-            let held = self.tables.of(slice);
             // Only at the ends can a slice reach beyond the range.
             let is_edge = at == 0 || at + 1 == slices.len();
             if !is_edge || range.covers(slice.range()) {
-                parts.push(held.shown(slice));
-            } else if let Some(slice) = slice.clip(range) {
-                parts.push(held.shown(&slice));
+                found.push(whole(slice));
+            } else if let Some(clip) = slice.clip(range) {
+                found.push(part(self.tables.of(slice).shown(&clip)));
             }
         }
-        parts
+        found
     }
 
     fn pieces(&self, run: &Run, range: &KeyRange) -> Pieces<'_, R> {
@@ -111,46 +144,53 @@ impl<R: Record> KeyedContent<R> {
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let bottom = tree.is_bottom_for(plan).map_err(illegal)?;
+        let mut builder = self.begin(0);
         let mut outcome = Outcome::default();
         let mut sides = Vec::new();
         for (level, run, range) in inputs(tree, plan) {
             let parts = self.parts(run, range);
-            self.count_input(level, &parts, &mut outcome);
+            let size = parts.iter().map(Part::size).sum();
+            let blocks = parts.iter().map(Part::block_count).sum();
+            count_input(level, size, blocks, &mut outcome);
             sides.push(Pieces::of(&parts));
         }
         let entries_max: usize = sides.iter().map(Pieces::len).sum();
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
-        let mut builder =
-            Builder::new(self.layout, table_entries(&outcome, cut_bytes, entries_max));
+        builder = builder.begin(self.layout, table_entries(&outcome, cut_bytes, entries_max));
+        let mut ids = (tree.next_table().0..).map(TableId);
         let mut done = Vec::new();
+        let mut finish = |builder: &mut Builder<R>| {
+            outcome.blocks.written += builder.blocks();
+            done.extend(ids.next().map(|id| builder.finish(id)));
+        };
         let dropped = merge(sides, bottom, |entry| {
             if builder.bytes() >= cut_bytes {
-                let next = Builder::new(self.layout, builder.len());
-                done.push(std::mem::replace(&mut builder, next));
+                finish(&mut builder);
             }
             builder.push(entry);
         });
-        done.extend((builder.len() > 0).then_some(builder));
+        if builder.len() > 0 {
+            finish(&mut builder);
+        }
+        self.builder = builder;
         outcome.entries_dropped = dropped.entries;
         outcome.dropped_below = dropped.below;
-        for (id, builder) in (tree.next_table().0..).map(TableId).zip(done) {
-            outcome.blocks.written += builder.blocks();
-            let slice = self.hold(builder.finish(id));
+        for held in done {
+            let slice = self.hold(held);
             outcome.written += slice.size();
             outcome.slices.push(slice);
         }
         Ok(outcome)
     }
+}
 
-    /// Counts what an input holds, as if all of its blocks were read.
-    pub(super) fn count_input(&self, level: LevelId, parts: &[Part<'_, R>], outcome: &mut Outcome) {
-        let size = parts.iter().map(Part::size).sum();
-        match level {
-            LevelId::Memory => outcome.from_memory += size,
-            LevelId::Disk(_) => {
-                outcome.read += size;
-                outcome.blocks.read += parts.iter().map(Part::block_count).sum::<u64>();
-            }
+/// Counts what an input holds, as if all of its blocks were read.
+pub(super) fn count_input(level: LevelId, size: Size, blocks: u64, outcome: &mut Outcome) {
+    match level {
+        LevelId::Memory => outcome.from_memory += size,
+        LevelId::Disk(_) => {
+            outcome.read += size;
+            outcome.blocks.read += blocks;
         }
     }
 }

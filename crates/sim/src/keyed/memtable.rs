@@ -61,6 +61,10 @@ impl Index {
     }
 
     fn clear(&mut self) {
+        // After a large memtable many small ones may come.
+        if self.used * 8 < self.slots.len() && self.slots.len() > SLOTS_MIN {
+            self.slots.truncate(self.slots.len() / 2);
+        }
         self.slots.fill((0, 0));
         self.used = 0;
     }

@@ -5,6 +5,7 @@ mod content;
 mod entry;
 mod memtable;
 mod merge;
+mod piece;
 mod preserve;
 mod run;
 mod table;

@@ -6,7 +6,8 @@
 
 use super::entry::Record;
 use super::merge::Dropped;
-use super::table::{Builder, Layout, Part};
+use super::piece::Piece;
+use super::table::{Builder, Part};
 use lsmith_tree::Size;
 use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, is_piece, room};
 
@@ -16,14 +17,18 @@ const END: u64 = u64::MAX;
 /// One side of a merge: entries in key order.
 #[derive(Debug)]
 pub(super) struct Side<'a, R> {
-    /// Those behind the current part, the last one first.
-    rest: Vec<Part<'a, R>>,
-    /// What is left of the current part.
+    /// What follows behind the current piece, the last one first.
+    rest: Vec<Piece<'a, R>>,
+    /// The current piece, where it is a block that nobody has looked into yet.
+    block: Option<Piece<'a, R>>,
+    /// What is left of the current piece otherwise.
     part: Option<Part<'a, R>>,
-    /// Where the current block ends.
+    /// Where the current block of the part ends.
     block_end: usize,
     /// Whether the next entry begins a block.
     begins: bool,
+    /// The rank of the next entry.
+    rank: u64,
     /// Whether blocks of this side can be kept: those in memory can't.
     keeps: bool,
     /// Whether the side is the run that the output goes into.
@@ -31,12 +36,20 @@ pub(super) struct Side<'a, R> {
 }
 
 impl<'a, R: Record> Side<'a, R> {
-    pub(super) fn new(mut parts: Vec<Part<'a, R>>, keeps: bool, is_target: bool) -> Side<'a, R> {
-        parts.retain(|part| part.from < part.upto);
-        parts.reverse();
-        let mut side =
-            Side { rest: parts, part: None, block_end: 0, begins: false, keeps, is_target };
-        side.begin_part();
+    pub(super) fn new(mut pieces: Vec<Piece<'a, R>>, keeps: bool, is_target: bool) -> Side<'a, R> {
+        pieces.retain(|piece| !piece.is_empty());
+        pieces.reverse();
+        let mut side = Side {
+            rest: pieces,
+            block: None,
+            part: None,
+            block_end: 0,
+            begins: false,
+            rank: END,
+            keeps,
+            is_target,
+        };
+        side.begin_piece();
         side
     }
 
@@ -45,47 +58,77 @@ impl<'a, R: Record> Side<'a, R> {
         Side::new(Vec::new(), false, false)
     }
 
-    fn begin_part(&mut self) {
-        self.part = self.rest.pop();
-        self.block_end = self.part.map_or(0, |part| part.block_end());
-        self.begins = self.part.is_some();
+    fn begin_piece(&mut self) {
+        let piece = self.rest.pop();
+        (self.block, self.part) = (None, None);
+        self.begins = piece.is_some();
+        self.rank = piece.map_or(END, |piece| piece.first_rank());
+        match piece {
+            Some(Piece::Block(..)) => self.block = piece,
+            Some(Piece::Part(part)) => self.set_part(part),
+            None => {}
+        }
     }
 
-    #[inline]
-    fn rank(&self) -> u64 {
-        self.part.map_or(END, |part| u64::from(part.held.entries[part.from].rank()))
+    fn set_part(&mut self, part: Part<'a, R>) {
+        (self.part, self.block_end) = (Some(part), part.block_end());
     }
 
     /// Takes the next entry, which must be there.
     #[inline]
     fn take(&mut self) -> Option<R> {
-        let part = self.part.as_mut()?;
-        let entry = part.held.entries[part.from];
-        if part.from + 1 == self.block_end {
+        let entry = *self.open_block().first()?;
+        self.pass_by(1);
+        Some(entry)
+    }
+
+    /// What is left of the current block.
+    #[inline]
+    fn open_block(&mut self) -> &'a [R] {
+        if let Some(block) = self.block.take() {
+            self.set_part(block.part());
+        }
+        self.part.map_or(&[], |part| &part.held.entries[part.from..self.block_end])
+    }
+
+    /// Goes on by `count` entries of the current block, which is open.
+    #[inline]
+    fn pass_by(&mut self, count: usize) {
+        let Some(part) = &mut self.part else { return };
+        if part.from + count == self.block_end {
             self.skip_block();
         } else {
-            part.from += 1;
+            part.from += count;
             self.begins = false;
+            self.rank = u64::from(part.held.entries[part.from].rank());
         }
-        Some(entry)
     }
 
     /// Goes to the next block.
     fn skip_block(&mut self) {
-        let Some(part) = &mut self.part else { return };
-        (part.from, part.point) = (self.block_end, part.point + 1);
-        if part.from == part.upto {
-            self.begin_part();
-        } else {
-            (self.block_end, self.begins) = (part.block_end(), true);
+        match &mut self.part {
+            Some(part) if self.block_end < part.upto => {
+                (part.from, part.point) = (self.block_end, part.point + 1);
+                (self.block_end, self.begins) = (part.block_end(), true);
+                self.rank = u64::from(part.held.entries[part.from].rank());
+            }
+            _ => self.begin_piece(),
         }
     }
 
     /// The block that begins here, and what it comes to.
     #[inline]
-    fn block(&self) -> Option<(Part<'a, R>, Size)> {
-        let part = self.part.filter(|_| self.begins)?;
-        let block = Part { upto: self.block_end, last: part.point, ..part };
+    fn block(&self) -> Option<(Piece<'a, R>, Size)> {
+        if !self.begins {
+            return None;
+        }
+        let block = match (self.block, self.part) {
+            (Some(block), _) => block,
+            (None, part) => {
+                let part = part?;
+                Piece::Part(Part { upto: self.block_end, last: part.point, ..part })
+            }
+        };
         Some((block, block.size()))
     }
 }
@@ -101,8 +144,6 @@ pub(super) struct Orders<'a, R> {
     /// The blocks of the target on both sides of the output.
     pub(super) before: Option<Part<'a, R>>,
     pub(super) after: Option<Part<'a, R>>,
-    pub(super) layout: Layout,
-    pub(super) entries_max: usize,
 }
 
 /// A stretch of the output.
@@ -111,14 +152,12 @@ pub(super) enum Stretch<'a, R> {
     /// Blocks of the new table, from an index up to another.
     New(usize, usize),
     /// Blocks of an old one that were kept.
-    Old(Part<'a, R>),
+    Old(Piece<'a, R>),
 }
 
 /// What came out of a merge.
 #[derive(Debug)]
 pub(super) struct Output<'a, R> {
-    /// All new blocks.
-    pub(super) new: Builder<R>,
     pub(super) stretches: Vec<Stretch<'a, R>>,
     pub(super) kept: Size,
     pub(super) kept_blocks: u64,
@@ -132,25 +171,27 @@ pub(super) struct Output<'a, R> {
     pub(super) dropped: Dropped,
 }
 
-struct Merger<'a, R> {
+struct Merger<'a, 'b, R> {
     orders: Orders<'a, R>,
+    new: &'b mut Builder<R>,
     blocks: BlockMerge,
     /// Whether there is an open block: entries put behind the new blocks.
     is_open: bool,
     out: Output<'a, R>,
 }
 
-/// Merges `newer` over `older`.
+/// Merges `newer` over `older`: all new blocks go to the empty table `new`.
 pub(super) fn merge<'a, R: Record>(
     mut newer: Side<'a, R>,
     mut older: Side<'a, R>,
     orders: Orders<'a, R>,
+    new: &mut Builder<R>,
 ) -> Output<'a, R> {
-    let mut merger = Merger::new(orders);
+    let mut merger = Merger::new(orders, new);
     // Kept pieces and new ones take turns.
     merger.out.stretches.reserve(older.rest.len() + newer.rest.len() + 2);
     loop {
-        let (up, down) = (newer.rank(), older.rank());
+        let (up, down) = (newer.rank, older.rank);
         if down < up {
             let block = merger.begin(&older);
             if !merger.keep(&mut older, block, up) {
@@ -174,10 +215,9 @@ pub(super) fn merge<'a, R: Record>(
     }
 }
 
-impl<'a, R: Record> Merger<'a, R> {
-    fn new(orders: Orders<'a, R>) -> Merger<'a, R> {
+impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
+    fn new(orders: Orders<'a, R>, new: &'b mut Builder<R>) -> Merger<'a, 'b, R> {
         let out = Output {
-            new: Builder::new(orders.layout, orders.entries_max),
             stretches: Vec::new(),
             kept: Size::default(),
             kept_blocks: 0,
@@ -187,12 +227,13 @@ impl<'a, R: Record> Merger<'a, R> {
             room_taken: 0,
             dropped: Dropped::default(),
         };
-        Merger { blocks: BlockMerge::new(orders.rules), orders, is_open: false, out }
+        let blocks = BlockMerge::new(orders.rules);
+        Merger { blocks, orders, new, is_open: false, out }
     }
 
     /// The block of the older side that begins here, of which is told where it is the target's.
     #[inline]
-    fn begin(&mut self, older: &Side<'a, R>) -> Option<(Part<'a, R>, Size)> {
+    fn begin(&mut self, older: &Side<'a, R>) -> Option<(Piece<'a, R>, Size)> {
         let block = older.block();
         if let Some((_, size)) = block.filter(|_| older.is_target) {
             self.blocks.begin_target(size.bytes);
@@ -203,13 +244,10 @@ impl<'a, R: Record> Merger<'a, R> {
 
     /// Passes on the entries of the block that `side` is in, up to the next of the other side.
     fn pass(&mut self, side: &mut Side<'a, R>, other: u64) {
-        loop {
-            let Some(entry) = side.take() else { return };
-            self.add(entry);
-            if side.begins || side.rank() >= other {
-                return;
-            }
-        }
+        let entries = side.open_block();
+        let below = entries.iter().take_while(|entry| u64::from(entry.rank()) < other);
+        let count = below.map(|entry| self.add(*entry)).count();
+        side.pass_by(count);
     }
 
     #[inline]
@@ -218,7 +256,7 @@ impl<'a, R: Record> Merger<'a, R> {
         if let Some(write) = self.blocks.add(entry.bytes()) {
             self.write(write);
         }
-        self.out.new.put(entry);
+        self.new.put(entry);
         self.is_open = true;
     }
 
@@ -228,14 +266,14 @@ impl<'a, R: Record> Merger<'a, R> {
     fn keep(
         &mut self,
         side: &mut Side<'a, R>,
-        block: Option<(Part<'a, R>, Size)>,
+        block: Option<(Piece<'a, R>, Size)>,
         other: u64,
     ) -> bool {
         let Some((block, size)) = block.filter(|_| side.keeps) else { return false };
         if !self.is_alone(&block, size, other) || !self.blocks.may_keep(size) {
             return false;
         }
-        let rest = side.part.map_or(block, |part| part);
+        let rest = side.part.map_or(block, Piece::Part);
         if self.orders.piece_bytes > size.bytes && !self.is_piece(&block, rest, other) {
             return false;
         }
@@ -251,34 +289,36 @@ impl<'a, R: Record> Merger<'a, R> {
     }
 
     /// Whether nothing of the other side falls into `block`, and nothing in it is to be dropped.
-    fn is_alone(&self, block: &Part<'a, R>, size: Size, other: u64) -> bool {
-        let entries = block.entries();
-        let below = entries.last().is_none_or(|last| u64::from(last.rank()) < other);
-        below && !(self.orders.bottom && size.tombstones > 0)
+    fn is_alone(&self, block: &Piece<'a, R>, size: Size, other: u64) -> bool {
+        block.end_rank() <= other && !(self.orders.bottom && size.tombstones > 0)
     }
 
     /// Whether `block`, the first of `rest`, makes a piece with what could be kept behind it.
-    fn is_piece(&self, block: &Part<'a, R>, rest: Part<'a, R>, other: u64) -> bool {
-        let continues = matches!(self.out.stretches.last(), Some(Stretch::Old(part))
-            if !self.is_open && follows(part, block));
+    fn is_piece(&self, block: &Piece<'a, R>, rest: Piece<'a, R>, other: u64) -> bool {
+        let continues = matches!(self.out.stretches.last(), Some(Stretch::Old(kept))
+            if !self.is_open && kept.is_followed_by(block));
         let sized = rest.blocks().map(|block| (block, block.size()));
         let alone = sized.take_while(|(block, size)| self.is_alone(block, *size, other));
         is_piece(self.orders.piece_bytes, continues, alone.map(|(_, size)| size.bytes))
     }
 
-    fn note_kept(&mut self, block: Part<'a, R>) {
+    fn note_kept(&mut self, block: Piece<'a, R>) {
         match self.out.stretches.last_mut() {
-            Some(Stretch::Old(part)) if follows(part, &block) => *part = part.with(block),
+            Some(Stretch::Old(kept)) if kept.is_followed_by(&block) => {
+                let block = block.part();
+                *kept = Piece::Part(kept.part().with(block));
+            }
             _ => self.out.stretches.push(Stretch::Old(block)),
         }
     }
 
     /// Takes back the block that was kept last.
     fn take_back(&mut self) -> Option<Part<'a, R>> {
-        let Some(Stretch::Old(part)) = self.out.stretches.pop() else { return None };
+        let Some(Stretch::Old(kept)) = self.out.stretches.pop() else { return None };
+        let part = kept.part();
         let block = part.last_block();
         if part.from < block.from {
-            self.out.stretches.push(Stretch::Old(part.without_last_block()));
+            self.out.stretches.push(Stretch::Old(Piece::Part(part.without_last_block())));
         }
         let size = block.size();
         self.out.kept -= size;
@@ -298,11 +338,10 @@ impl<'a, R: Record> Merger<'a, R> {
         };
         let behind = self.orders.after.filter(|_| write.takes_after);
         self.out.took_after = write.takes_after;
-        let new = &mut self.out.new;
-        let from = new.blocks() as usize;
+        let from = self.new.blocks() as usize;
         let entries = |part: Option<Part<'a, R>>| part.map_or(&[][..], |part| part.entries());
-        new.close(entries(front), entries(behind));
-        let upto = new.blocks() as usize;
+        self.new.close(entries(front), entries(behind));
+        let upto = self.new.blocks() as usize;
         self.is_open = false;
         self.out.room += room(self.orders.rules.full_bytes, write.bytes);
         match self.out.stretches.last_mut() {
@@ -318,9 +357,4 @@ impl<'a, R: Record> Merger<'a, R> {
         }
         self.out
     }
-}
-
-/// Whether `block` is the one behind `part` in the same table.
-fn follows<R>(part: &Part<'_, R>, block: &Part<'_, R>) -> bool {
-    std::ptr::eq(part.held, block.held) && part.upto == block.from
 }

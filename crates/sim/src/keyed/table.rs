@@ -3,14 +3,14 @@
 use super::entry::Record;
 use lsmith_tree::{
     Key, KeyRange, PROFILE_STEP_BYTES, Profile, ProfilePoint, SeqNo, Size, Slice, Table, TableId,
-    blocks, key_after,
+    blocks,
 };
 use std::ops::Range;
 use std::sync::Arc;
 
 /// The key that stands for `rank` in trees and plans: its eight bytes, so that order is kept.
 pub fn rank_key(rank: u64) -> Key {
-    Key::copy_from_slice(&rank.to_be_bytes())
+    Key::of_number(rank)
 }
 
 /// The least rank whose key is at or above `key`.
@@ -33,8 +33,8 @@ fn within<R: Record>(entries: &[R], range: &KeyRange) -> Range<usize> {
 
 /// The keys from that of `first` to that of `last`.
 pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
-    let key = |entry: R| u64::from(entry.rank()).to_be_bytes();
-    KeyRange::inclusive(&key(first), &key(last))
+    let rank = |entry: R| u64::from(entry.rank());
+    KeyRange { start: rank_key(rank(first)), end: Some(Key::after_number(rank(last))) }
 }
 
 /// A table: what trees know of it, and its entries in key order.
@@ -47,32 +47,18 @@ pub(super) struct Held<R> {
     points: Vec<Size>,
 }
 
-/// Whether `key` is that of `rank`.
-#[inline]
-fn is_rank(key: &[u8], rank: u32) -> bool {
-    *key == u64::from(rank).to_be_bytes()
-}
-
-/// Whether `key` is the least above that of `rank`.
-#[inline]
-fn is_after_rank(key: &[u8], rank: u32) -> bool {
-    key.split_last().is_some_and(|(last, rest)| *last == 0 && is_rank(rest, rank))
-}
-
 impl<R: Record> Held<R> {
     /// The entries that are visible through `slice`: with a look at the borders of cells only,
     /// where the slice begins and ends at such.
     pub(super) fn shown(&self, slice: &Slice) -> Part<'_, R> {
-        let (points, cells, range) = (&self.points, slice.cell_indexes(), slice.range());
+        if !slice.is_of_cells() {
+            return self.part(slice.range());
+        }
+        let (points, cells) = (&self.points, slice.cell_indexes());
         let from = cells.start.checked_sub(1).map_or(0, |point| points[point].entries as usize);
         let last = cells.end - 1;
         let upto = points.get(last).map_or(self.entries.len(), |point| point.entries as usize);
-        let begins = is_rank(&range.start, self.entries[from].rank());
-        let end = range.end.as_ref();
-        if begins && end.is_some_and(|end| is_after_rank(end, self.entries[upto - 1].rank())) {
-            return Part { held: self, from, upto, point: cells.start, last };
-        }
-        self.part(range)
+        Part { held: self, from, upto, point: cells.start, last }
     }
 
     /// The entries that are visible through `range`.
@@ -207,8 +193,12 @@ pub(super) struct Layout {
     pub(super) by_block: bool,
 }
 
-/// A table under construction: entries in key order.
-#[derive(Debug)]
+/// Entries up to which a table takes its own room for them: that of a larger one becomes its own.
+const COPIED_MAX: usize = 1 << 13;
+
+/// A table under construction: entries in key order. When it is finished, the next can be built in
+/// the same room.
+#[derive(Clone, Debug)]
 pub(super) struct Builder<R> {
     layout: Layout,
     entries: Vec<R>,
@@ -231,10 +221,10 @@ pub(super) struct Builder<R> {
 }
 
 impl<R: Record> Builder<R> {
-    pub(super) fn new(layout: Layout, entries_max: usize) -> Builder<R> {
+    pub(super) fn new(layout: Layout) -> Builder<R> {
         Builder {
             layout,
-            entries: Vec::with_capacity(entries_max),
+            entries: Vec::new(),
             bytes: 0,
             size: Size::default(),
             seq_min: SeqNo::MAX,
@@ -245,6 +235,19 @@ impl<R: Record> Builder<R> {
             mark_bytes: if layout.by_block { u64::MAX } else { PROFILE_STEP_BYTES },
             quiet_bytes: 0,
         }
+    }
+
+    /// The same room for tables of another layout, the next of `entries_max` entries at most.
+    /// Nothing has been put into it since the last was finished.
+    pub(super) fn begin(self, layout: Layout, entries_max: usize) -> Builder<R> {
+        let Builder { mut entries, points, .. } = self;
+        entries.reserve(entries_max);
+        Builder { entries, points, ..Builder::new(layout) }
+    }
+
+    /// Makes room for so many entries more.
+    pub(super) fn reserve(&mut self, entries: usize) {
+        self.entries.reserve(entries);
     }
 
     /// Adds an entry, by the cut rule.
@@ -280,10 +283,6 @@ impl<R: Record> Builder<R> {
         self.blocks += 1;
         self.block_start = self.bytes;
         if self.layout.by_block && self.size.entries > 0 {
-            if self.points.is_empty() {
-                // About as many as the first block says.
-                self.points.reserve(self.entries.capacity() / self.size.entries as usize + 1);
-            }
             self.points.push(self.size);
         }
     }
@@ -334,10 +333,9 @@ impl<R: Record> Builder<R> {
         self.blocks
     }
 
-    /// The table, of at least one entry.
-    pub(super) fn finish(mut self, id: TableId) -> Held<R> {
+    /// The table, of at least one entry; the next can begin.
+    pub(super) fn finish(&mut self, id: TableId) -> Held<R> {
         self.add_up();
-        self.entries.shrink_to_fit();
         let mut table = Table {
             id,
             size: self.size,
@@ -349,14 +347,30 @@ impl<R: Record> Builder<R> {
         if let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) {
             table.range = range_of(*first, *last);
         }
-        Held { table: Arc::new(table), entries: self.entries, points: self.points }
+        let points = self.points.clone();
+        self.points.clear();
+        let mut room = Vec::new();
+        let mut entries = std::mem::take(&mut self.entries);
+        if entries.len() > COPIED_MAX {
+            entries.shrink_to_fit();
+        } else {
+            let own = entries.clone();
+            room = std::mem::replace(&mut entries, own);
+            room.clear();
+        }
+        *self = Builder {
+            entries: room,
+            points: std::mem::take(&mut self.points),
+            ..Builder::new(self.layout)
+        };
+        Held { table: Arc::new(table), entries, points }
     }
 
     fn profile(&self) -> Profile {
         let rank = |at: usize| u64::from(self.entries[at].rank());
         let point = |below: &Size| {
             let at = below.entries as usize;
-            let after = self.layout.by_block.then(|| key_after(&rank(at - 1).to_be_bytes()));
+            let after = self.layout.by_block.then(|| Key::after_number(rank(at - 1)));
             ProfilePoint { key: rank_key(rank(at)), below: *below, after }
         };
         self.points.iter().map(point).collect()

@@ -8,7 +8,7 @@ fn entries(ranks: &[u32], bytes: u32) -> Vec<Entry> {
 }
 
 fn table(entries: Vec<Entry>, by_block: bool) -> Held<Entry> {
-    let mut builder = Builder::new(Layout { block_bytes: 4096, by_block }, entries.len());
+    let mut builder = Builder::new(Layout { block_bytes: 4096, by_block });
     entries.into_iter().for_each(|entry| builder.push(entry));
     builder.finish(TableId(1))
 }
