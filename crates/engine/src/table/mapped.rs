@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes at the end of a block that say where its restart points are, roughly.
-const TAIL_BYTES: u64 = 24;
+const TAIL_BYTES: u64 = 30;
 
 /// A mapped file. Each block is checked when somebody first looks at it.
 #[derive(Debug)]
