@@ -165,6 +165,7 @@ impl Shared {
         let job = Job {
             space: Arc::clone(space),
             bottom: tree.is_bottom_for(&plan).expect("the plan was checked"),
+            forgets: !core.policy.wants_numbers(),
             takes_memory: takes_memory(core, &plan),
             keeps_older: core.keeps_older_than(&plan),
             rewrites: rewrites.map(|(_, table)| table),

@@ -39,6 +39,12 @@ pub trait MergePolicy: Debug + Send + Sync {
         false
     }
 
+    /// Whether the policy looks at sequence numbers ([`Table::seq_max`](lsmith_tree::Table::seq_max)).
+    /// Where nobody does, merges forget those that no snapshot needs, and tables become smaller.
+    fn wants_numbers(&self) -> bool {
+        false
+    }
+
     /// How hard writers must be held back, from 0 (not at all) to 1 (stopped): how far the tree is
     /// behind what the policy wants it to be.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64;

@@ -21,6 +21,8 @@ pub(crate) struct Job {
     pub(crate) plan: MergePlan,
     /// Whether nothing older than the output holds keys of it.
     pub(crate) bottom: bool,
+    /// Whether sequence numbers that no snapshot needs are not kept.
+    pub(crate) forgets: bool,
     /// Whether a memtable is among the inputs.
     pub(crate) takes_memory: bool,
     /// Whether memory keeps writes that are older than some that the plan takes.

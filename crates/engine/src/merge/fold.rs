@@ -147,13 +147,13 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         })
     }
 
-    /// Gives entries the number 0 that all live snapshots see, and all later ones will. Tombstones
+    /// If it `forgets`, gives entries the number 0 that all live snapshots see, and all later ones will. Tombstones
     /// keep theirs: it is told when they are dropped.
     ///
     /// Not for what stays in memory, since the number also says whether a write that is read back
     /// from the log has left memory.
-    pub(super) fn forgetting(self) -> Fold<C, B> {
-        Fold { forgets: true, ..self }
+    pub(super) fn forgetting(self, forgets: bool) -> Fold<C, B> {
+        Fold { forgets, ..self }
     }
 
     /// The following entry to be written; `None` when all are.

@@ -36,7 +36,7 @@ impl Shared {
         // Taken after the inputs were fixed: a later snapshot sees the newest of all of them.
         let snapshots = self.snapshots.newest_first();
         let sides = sides(version, &job.plan, &snapshots, &tally)?;
-        let mut fold = Fold::new(sides, snapshots, |_| job.bottom)?.forgetting();
+        let mut fold = Fold::new(sides, snapshots, |_| job.bottom)?.forgetting(job.forgets);
         let mut keeper = Keeper::new(self.rules(job, reuse, version), output, &tally);
         let mut entries = 0;
         loop {

@@ -26,6 +26,7 @@ const PARTS_MAX: u64 = 64;
 pub(super) struct Task {
     pub(super) inputs: Vec<Input>,
     pub(super) bottom: bool,
+    pub(super) forgets: bool,
     /// Whether the limit on what merges write is to be kept.
     pub(super) limited: bool,
     pub(super) cut_bytes: Option<u64>,
@@ -42,6 +43,7 @@ impl Task {
         Task {
             inputs: job.plan.inputs.clone(),
             bottom: job.bottom,
+            forgets: job.forgets,
             limited: job.is_limited(),
             cut_bytes: job.plan.cut_bytes,
             table,
@@ -283,7 +285,7 @@ impl Shared {
     ) -> Result<(FoldCounts, Vec<Size>)> {
         let cursor = InputCursor::new(version, inputs, &task.tally);
         let fold = Fold::new(cursor, task.snapshots.clone(), |_| task.bottom)?;
-        let mut fold = fold.forgetting();
+        let mut fold = fold.forgetting(task.forgets);
         let mut entries = 0;
         while let Some(entry) = fold.next()? {
             output.add(entry)?;

@@ -239,6 +239,10 @@ impl MergePolicy for Leveled {
         })
     }
 
+    fn wants_numbers(&self) -> bool {
+        self.pick == Pick::Oldest
+    }
+
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let level0 = view.tree.runs_at(LevelId::Disk(0)).len();
         pressure_of_runs(level0, self.level0_runs + 2, load)

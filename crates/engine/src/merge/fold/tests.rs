@@ -112,7 +112,7 @@ impl Miniature {
     fn fold(&self, cursor: impl Cursor, snapshots: Vec<SeqNo>, beneath: usize) -> Vec<Owned> {
         let beneath = &self.runs[self.runs.len() - beneath..];
         let nothing = |key: &[u8]| beneath.iter().flatten().all(|entry| entry.key != key);
-        let mut fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting();
+        let mut fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting(true);
         let mut output = Vec::new();
         while let Some(entry) = fold.next().unwrap() {
             let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);

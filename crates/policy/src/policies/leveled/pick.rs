@@ -16,9 +16,10 @@ pub enum Pick {
     Narrowest,
     /// The one with the most bytes per byte of overlap (HyperLevelDB).
     BestRatio,
-    /// The one that was written first: nothing has come down to its keys for longest. (RocksDB's
-    /// "oldest largest sequence number first" goes by the newest entry, which is hardly another
-    /// order where every merge brings something new, and needs a number with every entry.)
+    /// The one whose newest entry is oldest (RocksDB's "oldest largest sequence number first").
+    /// Tables keep the numbers of their entries for it. When they were written would not do: where
+    /// every flush reaches every table, that order is the order of keys, and one end of them goes
+    /// down again and again.
     Oldest,
     /// All of the level at once.
     WholeLevel,
@@ -108,7 +109,7 @@ impl Pick {
             Pick::BestRatio => {
                 -(slice.size_within(piece).bytes as f64) / (*overlap_bytes as f64 + 1.0)
             }
-            Pick::Oldest => slice.table().id.0 as f64,
+            Pick::Oldest => slice.table().seq_max.0 as f64,
             Pick::WholeLevel => 0.0,
         }
     }
