@@ -39,8 +39,9 @@ pub trait MergePolicy: Debug + Send + Sync {
         false
     }
 
-    /// Whether the policy looks at sequence numbers ([`Table::seq_max`](lsmith_tree::Table::seq_max)).
-    /// Where nobody does, merges forget those that no snapshot needs, and tables become smaller.
+    /// Whether the policy looks at sequence numbers, such as
+    /// [`Table::seq_max`](lsmith_tree::Table::seq_max). Where none does, merges forget those that
+    /// no snapshot needs, and tables become smaller.
     fn wants_numbers(&self) -> bool {
         false
     }

@@ -147,8 +147,8 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         })
     }
 
-    /// If it `forgets`, gives entries the number 0 that all live snapshots see, and all later ones will. Tombstones
-    /// keep theirs: it is told when they are dropped.
+    /// If it `forgets`, gives entries the number 0 that all live snapshots see, and all later ones
+    /// will. Tombstones keep theirs: it is told when they are dropped.
     ///
     /// Not for what stays in memory, since the number also says whether a write that is read back
     /// from the log has left memory.
