@@ -247,8 +247,7 @@ impl Core {
 
     /// Their logical bytes.
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        let memory = &self.view.tree;
-        let runs = self.waiting().filter_map(|held| memory.run(held.run));
+        let runs = self.waiting().filter_map(|held| self.view.tree.run(held.run));
         runs.map(|(_, run)| run.bytes()).sum()
     }
 

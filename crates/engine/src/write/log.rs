@@ -62,8 +62,8 @@ impl Shared {
         }
     }
 
-    /// Makes a log file ahead if it was asked for, so that no writer has
-    /// to wait for it. Where it cannot be made the writer who needs it tries again, and tells.
+    /// Makes a log file ahead if it was asked for, so that no writer has to wait for it. Where it
+    /// cannot be made the writer who needs it tries again, and tells.
     pub(crate) fn make_log_ahead(&self) {
         // No lock is taken to find out: one who is interrupted while he has it keeps writers
         // waiting.

@@ -101,6 +101,8 @@ impl ReadFile for WatchedFile {
 }
 
 impl Env for Watched {
+    left_to_the_disk!();
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         let (path, file) = (path.to_path_buf(), self.disk.open(path)?);
         Ok(Arc::new(WatchedFile { path, file, seen: Arc::clone(&self.seen) }))
@@ -114,48 +116,12 @@ impl Env for Watched {
         seen.now
     }
 
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
-    }
-
-    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.disk.file_bytes(path)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-
-    fn sync_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_file(path)
-    }
-
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         self.disk.create(path)
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
         self.disk.create_log(path, capacity)
-    }
-
-    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        self.disk.lock(dir)
-    }
-
-    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.free_bytes(dir)
     }
 }
 
@@ -225,12 +191,18 @@ fn nothing_is_asked_for_while_looks_are_fast() {
     assert!((1..looks / 4).contains(&calls.len()), "{} of {looks}", calls.len());
 }
 
-#[test]
-fn a_seek_asks_for_a_block_of_each_run_before_it_looks_at_one() {
+/// A store of which some blocks have been waited for.
+fn cold() -> (tempfile::TempDir, Watched, Keyspace) {
     let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
     let space = open(dir.path(), &env);
     env.all_takes(Duration::from_millis(1));
     get_many(&space);
+    (dir, env, space)
+}
+
+#[test]
+fn a_seek_asks_for_a_block_of_each_run_before_it_looks_at_one() {
+    let (_dir, env, space) = cold();
     for index in 0..MANY {
         let number = key_of(index % RUNS, index);
         for calls in [env.calls(|| seek(&space, number)), env.calls(|| seek_back(&space, number))] {
@@ -248,10 +220,7 @@ fn a_seek_asks_for_a_block_of_each_run_before_it_looks_at_one() {
 
 #[test]
 fn a_get_asks_for_all_of_its_block_before_it_looks_at_it() {
-    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
-    let space = open(dir.path(), &env);
-    env.all_takes(Duration::from_millis(1));
-    get_many(&space);
+    let (_dir, env, space) = cold();
     for index in 0..MANY {
         let calls = env.calls(|| get(&space, key_of(index % RUNS, index)));
         // More than one where a filter lets a key pass that its table has not got.
@@ -268,10 +237,7 @@ fn a_get_asks_for_all_of_its_block_before_it_looks_at_it() {
 
 #[test]
 fn a_scan_asks_for_no_block_twice() {
-    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
-    let space = open(dir.path(), &env);
-    env.all_takes(Duration::from_millis(1));
-    get_many(&space);
+    let (_dir, env, space) = cold();
     let calls = env.calls(|| assert_eq!(space.iter().count(), KEYS as usize));
     let mut asked: BTreeMap<&Path, u64> = BTreeMap::new();
     for call in &calls {
@@ -285,10 +251,7 @@ fn a_scan_asks_for_no_block_twice() {
 
 #[test]
 fn asking_ends_when_looks_are_fast_again() {
-    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
-    let space = open(dir.path(), &env);
-    env.all_takes(Duration::from_millis(1));
-    get_many(&space);
+    let (_dir, env, space) = cold();
     env.all_takes(Duration::ZERO);
     let asked = announces(&env.calls(|| get_many(&space)));
     assert!((1..MANY as usize / 2).contains(&asked), "{asked}");

@@ -104,37 +104,11 @@ impl LogFile for GateLog {
 }
 
 impl Env for GateEnv {
+    left_to_the_disk!();
+
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
         let log = self.disk.create_log(path, capacity)?;
         Ok(Box::new(GateLog { log, gate: Arc::clone(&self.gate) }))
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(dir)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(dir)
-    }
-
-    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.disk.file_bytes(path)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-
-    fn sync_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_file(path)
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
@@ -144,14 +118,6 @@ impl Env for GateEnv {
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         self.disk.open(path)
-    }
-
-    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        self.disk.lock(dir)
-    }
-
-    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        self.disk.free_bytes(dir)
     }
 
     fn now(&self) -> Duration {

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
+#[macro_use]
+mod disk_env;
+
 mod basic;
 mod budget;
 mod by_part;

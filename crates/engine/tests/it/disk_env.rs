@@ -1,0 +1,45 @@
+//! What the environments of tests that watch a disk have in common.
+
+/// The methods of `Env` that such an environment leaves to the one in its field `disk`.
+macro_rules! left_to_the_disk {
+    () => {
+        fn create_dir_all(&self, dir: &std::path::Path) -> std::io::Result<()> {
+            self.disk.create_dir_all(dir)
+        }
+
+        fn list(&self, dir: &std::path::Path) -> std::io::Result<Vec<String>> {
+            self.disk.list(dir)
+        }
+
+        fn file_bytes(&self, path: &std::path::Path) -> std::io::Result<u64> {
+            self.disk.file_bytes(path)
+        }
+
+        fn remove_file(&self, path: &std::path::Path) -> std::io::Result<()> {
+            self.disk.remove_file(path)
+        }
+
+        fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
+            self.disk.rename(from, to)
+        }
+
+        fn sync_dir(&self, dir: &std::path::Path) -> std::io::Result<()> {
+            self.disk.sync_dir(dir)
+        }
+
+        fn sync_file(&self, path: &std::path::Path) -> std::io::Result<()> {
+            self.disk.sync_file(path)
+        }
+
+        fn lock(
+            &self,
+            dir: &std::path::Path,
+        ) -> std::io::Result<Box<dyn std::fmt::Debug + Send + Sync>> {
+            self.disk.lock(dir)
+        }
+
+        fn free_bytes(&self, dir: &std::path::Path) -> std::io::Result<u64> {
+            self.disk.free_bytes(dir)
+        }
+    };
+}
