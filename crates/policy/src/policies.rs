@@ -8,6 +8,7 @@ mod leveled;
 mod minlatency;
 mod none;
 mod partial;
+mod sweep;
 mod tiered;
 
 pub use bigtable::Bigtable;
@@ -18,6 +19,7 @@ pub use leveled::{Leveled, Pick};
 pub use minlatency::MinLatency;
 pub use none::None;
 pub use partial::{ChooseBest, Full, Mixed, RoundRobin, TestMixed};
+pub use sweep::Sweep;
 pub use tiered::Tiered;
 
 use crate::ParamInfo;

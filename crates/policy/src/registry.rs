@@ -56,6 +56,7 @@ impl Registry {
                 policies::Binomial::INFO,
                 policies::Tiered::INFO,
                 policies::Leveled::INFO,
+                policies::Sweep::INFO,
                 policies::Full::INFO,
                 policies::RoundRobin::INFO,
                 policies::ChooseBest::INFO,

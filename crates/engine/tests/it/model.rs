@@ -20,13 +20,15 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 const SPACES: [&str; 2] = ["left", "right"];
 
 /// What is switched between, besides each policy with its defaults.
-const POLICIES: [&str; 22] = [
+const POLICIES: [&str; 24] = [
     "constant(k=2)",
     "bigtable(k=2)",
     "exploring(k=2, min=2)",
     "minlatency(k=2)",
     "binomial(k=2)",
     "tiered(ratio=2)",
+    "sweep(k=3, young=0.2)",
+    "sweep(k=7, young=0.01)",
     "leveled(ratio=2, l0=1, pick=round_robin, table=600B)",
     "leveled(ratio=2, l0=2, pick=min_overlap, table=300B)",
     "leveled(ratio=2, l0=1, pick=narrowest, table=600B)",

@@ -86,6 +86,16 @@ fn policies_that_count_in_blocks() {
 }
 
 #[test]
+fn sweep() {
+    check(&[
+        "sweep(k=3)",
+        "sweep(k=4, young=0.01)",
+        "sweep(k=64, young=100)",
+        "sweep(k=5, young=1)",
+    ]);
+}
+
+#[test]
 fn leveled_with_extreme_parameters() {
     check(&["leveled(ratio=1.5, l0=1000)", "leveled(ratio=1000, l0=1, table=1GiB)"]);
     check(&["leveled(ratio=1000, pick=round_robin, table=1B)"]);
