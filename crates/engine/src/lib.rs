@@ -31,6 +31,7 @@ pub mod env;
 mod error;
 mod event;
 mod format;
+mod leftovers;
 mod manifest;
 mod memory;
 mod memtable;

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::scheduler::Duty;
 use crate::shared::Shared;
 use parking_lot::{Condvar, Mutex};
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -59,6 +60,15 @@ struct Member {
     threads: usize,
 }
 
+thread_local! {
+    static MERGES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is one of the threads that merge.
+pub(crate) fn is_merging_thread() -> bool {
+    MERGES.get()
+}
+
 impl Threads {
     /// Starts `count` threads, at least 1. With two or more, one is kept for plans that take a
     /// memtable.
@@ -92,6 +102,7 @@ impl Threads {
         let Pool { state, .. } = &*self.owner.pool;
         state.lock().stores.push(Member { store: Arc::clone(store), threads: 0 });
         store.work.meet_in(&self.owner.pool);
+        store.leftovers.open(&self.owner.pool);
         self.owner.pool.notify();
     }
 
@@ -146,6 +157,7 @@ impl Pool {
 
     /// Works for all stores in turns, until the pool closes.
     fn work(&self, duty: Duty) {
+        MERGES.set(true);
         loop {
             let (turn, stores) = {
                 let state = self.state.lock();

@@ -13,6 +13,7 @@ use crate::cursor::EntryRef;
 use crate::db::{Compression, KeyspaceOptions, Options, Snapshots, bad_policy, decode_batch};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
+use crate::leftovers::Leftovers;
 use crate::manifest::{self, Account, Manifest, SpaceState};
 use crate::memory::{Spilled, read_spill};
 use crate::memtable::KeepFrom;
@@ -21,7 +22,7 @@ use crate::pace::Pace;
 use crate::shared::{Log, Shared, Work, Writer};
 use crate::stats::{Counts, Recorders};
 use crate::table::BlockCache;
-use crate::version::{Active, Core, Space, TableHandle};
+use crate::version::{Active, Core, Reclaim, Space, TableHandle};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader};
 use crate::write::Gate;
 use arc_swap::ArcSwap;
@@ -109,6 +110,7 @@ struct Recovery {
     options: Options,
     account: Account,
     cache: Arc<BlockCache>,
+    leftovers: Arc<Leftovers>,
     spaces: BTreeMap<u32, Arc<Space>>,
     /// The number of the last batch entry known.
     last_seq: u64,
@@ -124,16 +126,26 @@ impl Recovery {
             Some(cache) => BlockCache::within(cache),
             None => BlockCache::new(options.memory_bytes.unwrap_or(options.cache_bytes)),
         });
+        let leftovers = Arc::default();
         let mut spaces = BTreeMap::new();
         let mut last_seq = 0;
         for (&id, state) in &account.spaces {
             last_seq = last_seq.max(state.durable_seq().0);
-            spaces.insert(id, open_space(&options, &cache, id, state)?);
+            spaces.insert(id, open_space(&options, &cache, &leftovers, id, state)?);
         }
         let names = options.env.list(&options.dir);
         let names = names.map_err(|error| Error::io("list", &options.dir, error))?;
         let files = names.iter().filter_map(|name| names::parse(name)).collect();
-        Ok(Recovery { options, account, cache, spaces, last_seq, logs: Vec::new(), files })
+        Ok(Recovery {
+            options,
+            account,
+            cache,
+            leftovers,
+            spaces,
+            last_seq,
+            logs: Vec::new(),
+            files,
+        })
     }
 
     fn pace(&self) -> Option<Pace> {
@@ -171,6 +183,7 @@ impl Recovery {
             log_due: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             work: Work::default(),
+            leftovers: Arc::clone(&self.leftovers),
             splits: Mutex::default(),
             pace: self.pace(),
             _lock: lock,
@@ -379,6 +392,7 @@ fn keep_newest(seq: SeqNo) -> KeepFrom {
 fn open_space(
     options: &Options,
     cache: &Arc<BlockCache>,
+    leftovers: &Arc<Leftovers>,
     id: u32,
     state: &SpaceState,
 ) -> Result<Arc<Space>> {
@@ -406,7 +420,7 @@ fn open_space(
         spill: state.spill,
         spill_due: false,
         tables,
-        reclaim: Arc::default(),
+        reclaim: Reclaim::new(leftovers),
         failures: Vec::new(),
         failed_in_row: 0,
         leaving: 0,
@@ -477,7 +491,7 @@ impl Shared {
             false => manifest::Record::CompressedSpace(space, compression.to_string()),
         };
         let state = self.write_record(record, |account| account.spaces[&id].clone())?;
-        let space = open_space(&self.options, &self.cache, id, &state)?;
+        let space = open_space(&self.options, &self.cache, &self.leftovers, id, &state)?;
         spaces.insert(name.to_string(), Arc::clone(&space));
         Ok(space)
     }

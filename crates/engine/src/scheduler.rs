@@ -53,6 +53,7 @@ impl Shared {
     /// thread does; whether there was anything.
     pub(crate) fn work_once(&self, duty: Duty) -> bool {
         self.make_log_ahead();
+        self.leftovers.end_some();
         let mut worked = false;
         for space in self.all_spaces() {
             worked |= self.work_in(&space, duty);
@@ -413,6 +414,7 @@ impl Shared {
             }
             if !busy {
                 self.retire_logs();
+                self.leftovers.end_all();
                 return Ok(());
             }
             let mut now = self.work.turn.lock();

@@ -7,6 +7,7 @@ use crate::db::{Options, Snapshots};
 use crate::env::SyncReach;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
+use crate::leftovers::Leftovers;
 use crate::manifest::{Account, Manifest, Record};
 use crate::merge::Split;
 use crate::pace::Pace;
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) poisoned: AtomicBool,
     pub(crate) closing: AtomicBool,
     pub(crate) work: Work,
+    pub(crate) leftovers: Arc<Leftovers>,
     /// What merges may write in a second, if that is limited.
     pub(crate) pace: Option<Pace>,
     /// Merges of which parts may be left for other threads.

@@ -100,7 +100,7 @@ impl Keyspace {
     /// is the map of its file or the cached block, and is there for the call only. A short one
     /// that is still in a memtable is copied first, so `look` may write to the store.
     ///
-    /// Space of merged tables that the value may lie in is given back when `look` has returned.
+    /// Space of merged tables that the value may lie in is given back after `look` has returned.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;

@@ -48,6 +48,7 @@ impl Drop for Inner {
         if let Some(threads) = &self.threads {
             threads.leave(&self.shared);
         }
+        self.shared.leftovers.close();
         let logs = self.shared.writer.lock().as_ref().map(|writer| writer.logs_to_sync());
         if let Err(error) = self.shared.sync_for(PersistMode::SyncAll, &logs.unwrap_or_default()) {
             tracing::warn!(%error, "the log could not be synced while closing");
@@ -194,7 +195,8 @@ impl Store {
         shared.settle()
     }
 
-    /// Waits until merges have come to rest. Memtables that are not full stay in memory.
+    /// Waits until merges have come to rest, and until files that nobody reads any more are gone.
+    /// Memtables that are not full stay in memory.
     ///
     /// # Errors
     /// What keeps a keyspace from coming to rest; `ReadOnly`.

@@ -6,6 +6,7 @@
 //! that came before are gone.
 
 use super::TableHandle;
+use crate::leftovers::Leftovers;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -14,9 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is to be given back of the tables of a keyspace, and who must not be disturbed by it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reclaim {
     state: Mutex<State>,
+    leftovers: Arc<Leftovers>,
     /// Set when the environment has said that it cannot punch holes.
     unable: AtomicBool,
 }
@@ -54,7 +56,20 @@ impl Drop for Ticket {
     }
 }
 
+impl Ticket {
+    /// Where a version goes that nobody reads any more.
+    pub(super) fn leftovers(&self) -> Arc<Leftovers> {
+        Arc::clone(&self.reclaim.leftovers)
+    }
+}
+
 impl Reclaim {
+    /// Nothing is to be given back yet. Versions that nobody reads any more go to `leftovers`.
+    pub(crate) fn new(leftovers: &Arc<Leftovers>) -> Arc<Reclaim> {
+        let (state, unable) = (Mutex::default(), AtomicBool::new(false));
+        Arc::new(Reclaim { state, leftovers: Arc::clone(leftovers), unable })
+    }
+
     /// A ticket for a new version.
     pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
         let mut state = self.state.lock();

@@ -287,7 +287,7 @@ impl Core {
             memory: self.view.tree.memory().runs().iter().map(memory).collect(),
             runs: self.view.tree.disk_runs().map(open).collect(),
             tree: self.view.tree.clone(),
-            _ticket: self.reclaim.ticket(),
+            ticket: Some(self.reclaim.ticket()),
         }
     }
 }

@@ -165,7 +165,17 @@ pub(crate) struct Version {
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
     /// The last to go: until then nothing that the runs show is given back.
-    pub(super) _ticket: Ticket,
+    pub(super) ticket: Option<Ticket>,
+}
+
+impl Drop for Version {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let (memory, runs) = (std::mem::take(&mut self.memory), std::mem::take(&mut self.runs));
+        let tree = std::mem::take(&mut self.tree);
+        // In the order in which they go.
+        ticket.leftovers().leave((Arc::clone(&self.active), memory, runs, tree, ticket));
+    }
 }
 
 /// One of the places where a reader finds entries. All calls end here, so they are told apart

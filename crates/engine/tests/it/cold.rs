@@ -103,6 +103,10 @@ impl ReadFile for WatchedFile {
 impl Env for Watched {
     left_to_the_disk!();
 
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_file(path)
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         let (path, file) = (path.to_path_buf(), self.disk.open(path)?);
         Ok(Arc::new(WatchedFile { path, file, seen: Arc::clone(&self.seen) }))

@@ -15,10 +15,6 @@ macro_rules! left_to_the_disk {
             self.disk.file_bytes(path)
         }
 
-        fn remove_file(&self, path: &std::path::Path) -> std::io::Result<()> {
-            self.disk.remove_file(path)
-        }
-
         fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
             self.disk.rename(from, to)
         }

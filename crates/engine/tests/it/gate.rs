@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 /// Passes everything on, and holds up the thread that does a certain thing.
@@ -27,7 +28,7 @@ enum State {
     Open,
     /// The operation that this counts down to will be held up.
     Closes(Step, u32),
-    Held,
+    Held(ThreadId),
 }
 
 /// Where a thread can be held up.
@@ -37,6 +38,8 @@ pub(crate) enum Step {
     LogSynced,
     /// Before a file is created that is no log.
     Create,
+    /// Before a file is removed.
+    Remove,
 }
 
 impl GateEnv {
@@ -49,10 +52,15 @@ impl GateEnv {
         *self.gate.state.lock() = State::Closes(step, count);
     }
 
-    /// Waits until somebody is held up.
-    pub(crate) fn wait_until_held(&self) {
+    /// Waits until somebody is held up, and tells who.
+    pub(crate) fn wait_until_held(&self) -> ThreadId {
         let mut state = self.gate.state.lock();
-        self.gate.changed.wait_while(&mut state, |state| *state != State::Held);
+        loop {
+            if let State::Held(thread) = *state {
+                return thread;
+            }
+            self.gate.changed.wait(&mut state);
+        }
     }
 
     /// Lets go on who is held up.
@@ -66,14 +74,16 @@ impl Gate {
     fn pass(&self, step: Step) {
         let mut state = self.state.lock();
         match *state {
-            State::Closes(closes, 1) if closes == step => *state = State::Held,
+            State::Closes(closes, 1) if closes == step => {
+                *state = State::Held(thread::current().id());
+            }
             State::Closes(closes, count) if closes == step => {
                 *state = State::Closes(step, count - 1);
             }
             _ => return,
         }
         self.changed.notify_all();
-        self.changed.wait_while(&mut state, |state| *state == State::Held);
+        self.changed.wait_while(&mut state, |state| matches!(state, State::Held(_)));
     }
 }
 
@@ -109,6 +119,11 @@ impl Env for GateEnv {
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
         let log = self.disk.create_log(path, capacity)?;
         Ok(Box::new(GateLog { log, gate: Arc::clone(&self.gate) }))
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.gate.pass(Step::Remove);
+        self.disk.remove_file(path)
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {

@@ -229,8 +229,34 @@ fn files_go_when_nobody_needs_them() {
     assert_eq!(iter.by_ref().count(), 49);
     assert_eq!(tables_on(&env).len(), 5);
     drop(iter);
+    store.settle().unwrap();
     assert_eq!(tables_on(&env), tables_of(&store), "a snapshot holds no files");
     assert_eq!(snapshot.range::<&str>(&space, ..).count(), 50);
+}
+
+/// That would take a reader as long as a file is large.
+#[test]
+fn the_last_reader_of_a_file_does_not_remove_it() {
+    let disk = MemEnv::new();
+    let env = GateEnv::new(disk.clone());
+    let store = builder(&env).policy("none").memtable_bytes(1 << 20).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    for key in ["a", "b"] {
+        space.put(key, "1").unwrap();
+        space.flush().unwrap();
+    }
+    let iter = space.iter();
+    space.merge().unwrap();
+    store.settle().unwrap();
+    env.hold_at(Step::Remove, 1);
+    thread::scope(|scope| {
+        let reader = scope.spawn(move || drop(iter)).thread().id();
+        let remover = env.wait_until_held();
+        env.release();
+        assert_ne!(remover, reader);
+    });
+    store.settle().unwrap();
+    assert_eq!(tables_on(&disk), tables_of(&store));
 }
 
 /// A merge by hand is made, whichever thread looks first.
