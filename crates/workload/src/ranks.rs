@@ -31,33 +31,46 @@ pub(crate) type Place = (u64, u32);
 /// Most decimal digits of a number below 2^63.
 pub(crate) const DIGITS_MAX: u32 = 19;
 
-/// Items sorted at a time. Sixteen bytes each, so a pass takes 32 MiB beside the result.
-const PASS_ITEMS: u64 = 2 << 20;
+/// Places whose fronts are equal but for so many bits are sorted together. That makes some 4400
+/// parts, few enough to fill all of them in one pass, and each of them small enough for a cache:
+/// hashes leave the last tenth of the parts almost empty and fill the others evenly.
+const PART_BITS: u32 = 51;
 
 /// Ranks of items 0..`items` (at most 2^32) by their places.
 ///
-/// Places are computed anew in each pass over a part of the key space rather than kept, as they
-/// are cheap and four times as large as the result.
+/// While it works it takes twice the memory of the result. Places are computed anew at each step
+/// rather than kept, as they are cheap and four times as large as the result.
 pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> Place) -> Vec<u32> {
-    let passes = items.div_ceil(PASS_ITEMS).max(1);
-    let pass_width = 10u64.pow(DIGITS_MAX) / passes + 1;
+    let part_of = |item| (place(item).0 >> PART_BITS) as usize;
+    let mut starts = [0; (10u64.pow(DIGITS_MAX) >> PART_BITS) as usize + 2];
+    (0..items).for_each(|item| starts[part_of(item) + 1] += 1);
+    let mut before = 0;
+    for start in &mut starts {
+        before += *start;
+        *start = before;
+    }
+    // The items part by part. What was the start of each part is then its end.
+    let mut parted = vec![0; items as usize];
+    for item in 0..items {
+        let at = &mut starts[part_of(item)];
+        parted[*at] = item as u32;
+        *at += 1;
+    }
     let mut ranks = vec![0; items as usize];
-    let mut rank = 0;
-    // Hashes leave the last tenth of the width almost empty and fill the rest evenly.
-    let mut part: Vec<(u64, u32, u32)> = Vec::with_capacity((items / passes * 5 / 4) as usize);
-    for pass in 0..passes {
-        part.clear();
-        part.extend((0..items).filter_map(|item| {
-            let (front, digits) = place(item);
-            (front / pass_width == pass).then_some((front, digits, item as u32))
+    let (mut rank, mut from) = (0, 0);
+    let mut part: Vec<u128> = Vec::new();
+    for upto in starts {
+        part.extend(parted[from..upto].iter().map(|&item| {
+            let (front, digits) = place(u64::from(item));
+            u128::from(front) << 64 | u128::from(digits) << 32 | u128::from(item)
         }));
         part.sort_unstable();
-        for same_key in part.chunk_by(|left, right| (left.0, left.1) == (right.0, right.1)) {
-            for &(_, _, item) in same_key {
-                ranks[item as usize] = rank;
-            }
+        for same_key in part.chunk_by(|left, right| left >> 32 == right >> 32) {
+            same_key.iter().for_each(|&sorted| ranks[sorted as u32 as usize] = rank);
             rank += 1;
         }
+        part.clear();
+        from = upto;
     }
     ranks
 }
@@ -85,8 +98,8 @@ mod tests {
     }
 
     #[test]
-    fn passes_join_without_a_seam() {
-        let items = 2 * PASS_ITEMS + 5;
+    fn parts_join_without_a_seam() {
+        let items = 100_003;
         let step = 10u64.pow(DIGITS_MAX) / items;
         let ranks = rank_by_place(items, |item| ((items - 1 - item) * step, 1));
         assert!((0..items).all(|item| u64::from(ranks[item as usize]) == items - 1 - item));
