@@ -45,7 +45,7 @@ pub use key::{Key, key_after};
 pub use level::{Counters, Level};
 pub use memo::{Memo, MemoChange, MemoName};
 pub use plan::{Input, MergePlan, Mode, Place, Reason, Reuse};
-pub use profile::{PROFILE_STEP_BYTES, Profile, ProfilePoint};
+pub use profile::{NumberPoint, PROFILE_STEP_BYTES, Profile, ProfilePoint};
 pub use range::KeyRange;
 pub use run::{KnotId, Run, RunId};
 pub use slice::{Cell, Size, Slice, Table, TableId};

@@ -129,7 +129,7 @@ impl Run {
     }
 
     /// The cells of all slices, in key order.
-    pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+    pub fn cells(&self) -> impl Iterator<Item = Cell> {
         self.slices().iter().flat_map(Slice::cells)
     }
 
@@ -199,13 +199,12 @@ impl Run {
         let range = KeyRange { start: key.clone(), end: Some(key_after(key)) };
         let Some(slice) = self.overlapping(&range).first() else { return key.clone() };
         let profile = &slice.table().profile;
-        match profile.get(profile.partition_point(|point| point.key <= *key)) {
-            Some(point) if point.after.as_ref().is_some_and(|after| after <= key) => {
-                let end = slice.range().end.as_ref();
-                end.map_or(&point.key, |end| end.min(&point.key)).clone()
-            }
-            _ => key.clone(),
+        let next = profile.count(0..profile.len(), key, true);
+        if next == profile.len() || profile.after(next).is_none_or(|after| after > *key) {
+            return key.clone();
         }
+        let border = profile.key(next);
+        slice.range().end.as_ref().map_or(border.clone(), |end| border.min(end.clone()))
     }
 
     /// Cuts `range` out of the run, so that whole slices go and edge slices become smaller, and

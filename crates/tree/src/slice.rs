@@ -11,7 +11,7 @@
 
 use crate::entry::SeqNo;
 use crate::key::Key;
-use crate::profile::{Profile, ProfilePoint};
+use crate::profile::Profile;
 use crate::range::{KeyRange, cmp_ends};
 use std::cmp::Ordering;
 use std::fmt;
@@ -130,50 +130,50 @@ impl Table {
         if self.range.lies_below(key) {
             return self.size;
         }
-        let index = match self.profile.binary_search_by(|point| point.key.cmp(key)) {
-            Ok(index) => return self.profile[index].below,
-            Err(index) => index,
-        };
-        let lower = index.checked_sub(1).map_or(Size::default(), |last| self.profile[last].below);
-        match self.profile.get(index) {
-            Some(next) if next.after.as_ref().is_some_and(|after| after <= key) => next.below,
-            next => lower.middle(next.map_or(self.size, |point| point.below)),
+        let (profile, all) = (&self.profile, 0..self.profile.len());
+        let index = profile.count(all.clone(), key, false);
+        let lower = index.checked_sub(1).map_or(Size::default(), |last| profile.below(last));
+        if index == all.end {
+            return lower.middle(self.size);
         }
+        let upper = profile.below(index);
+        let is_above = profile.after(index).is_some_and(|after| after <= *key);
+        if is_above || profile.key(index) == *key { upper } else { lower.middle(upper) }
     }
 
     /// The indexes of the profile points that lie inside `range`, not on its start.
     fn points_inside(&self, range: &KeyRange) -> Range<usize> {
-        let from = self.profile.partition_point(|point| point.key <= range.start);
+        let all = 0..self.profile.len();
+        let from = self.profile.count(all.clone(), &range.start, true);
         let upto = match &range.end {
-            Some(end) => self.profile.partition_point(|point| point.key < *end),
-            None => self.profile.len(),
+            Some(end) => self.profile.count(all, end, false),
+            None => all.end,
         };
         from..upto.max(from)
     }
 
     /// Whether the profile is in order, and within what the table holds.
     fn has_order(&self) -> bool {
+        let Some(last) = self.profile.len().checked_sub(1) else { return true };
         // In order all points lie between the first and the last.
-        let (Some(first), Some(last)) = (self.profile.first(), self.profile.last()) else {
-            return true;
-        };
         self.profile.is_ordered()
-            && self.range.start <= first.key
-            && !self.range.lies_below(&last.key)
-            && last.below.bytes <= self.size.bytes
+            && self.range.start <= self.profile.key(0)
+            && !self.range.lies_below(&self.profile.key(last))
+            && self.profile.below(last).bytes <= self.size.bytes
     }
 
     /// Whether `range`, inside which these points lie, begins where a cell does and ends right
     /// above the last key of one.
     fn is_of_cells(&self, range: &KeyRange, points: &Range<usize>) -> bool {
-        let before = points.start.checked_sub(1).map(|last| &self.profile[last].key);
-        let end = match self.profile.get(points.end) {
-            Some(point) => point.after.as_ref(),
-            None => self.range.end.as_ref(),
+        let end = match points.end < self.profile.len() {
+            true => self.profile.after(points.end),
+            false => self.range.end.clone(),
         };
-        range.start == *before.unwrap_or(&self.range.start)
-            && end.is_some()
-            && range.end.as_ref() == end
+        let begins = match points.start.checked_sub(1) {
+            Some(last) => range.start == self.profile.key(last),
+            None => range.start == self.range.start,
+        };
+        begins && end.is_some() && range.end == end
     }
 
     /// What the table holds from `start` up to, not including, `end`.
@@ -206,12 +206,12 @@ pub struct Slice {
 
 /// A stretch of a slice between two neighbouring profile points: a data block, where tables have a
 /// point per block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
     /// The least key that can be in it.
-    pub start: &'a Key,
+    pub start: Key,
     /// The least key above it; `None` for no bound.
-    pub end: Option<&'a Key>,
+    pub end: Option<Key>,
     /// What it holds.
     pub size: Size,
 }
@@ -220,8 +220,8 @@ impl Slice {
     /// All of `table`.
     pub fn whole(table: impl Into<Arc<Table>>) -> Slice {
         let table = table.into();
-        let on_start = |point: &ProfilePoint| point.key <= table.range.start;
-        let first_point = table.profile.iter().take_while(|point| on_start(point)).count() as u32;
+        let points = 0..table.profile.len();
+        let first_point = table.profile.count(points, &table.range.start, true) as u32;
         let cells = table.profile.len() as u32 + 1 - first_point;
         Slice {
             range: table.range.clone(),
@@ -241,21 +241,26 @@ impl Slice {
     /// # Panics
     /// There are fewer cells, or a profile point lies on the start of the table.
     pub fn of_cells(table: Arc<Table>, cells: Range<usize>) -> Slice {
-        let first = cells.start.checked_sub(1).map(|point| &table.profile[point]);
-        let last = table.profile.get(cells.end - 1);
-        let start = first.map_or(&table.range.start, |point| &point.key).clone();
-        let end = match last {
-            Some(point) => Some(point.after.as_ref().unwrap_or(&point.key).clone()),
-            None => table.range.end.clone(),
+        let profile = &table.profile;
+        let (start, below) = match cells.start.checked_sub(1) {
+            Some(point) => (profile.key(point), profile.below(point)),
+            None => (table.range.start.clone(), Size::default()),
         };
-        let below = first.map_or(Size::default(), |point| point.below);
-        let upto = last.map_or(table.size, |point| point.below);
+        let last = cells.end - 1;
+        let (end, upto, is_of_cells) = match last < profile.len() {
+            true => {
+                let after = profile.after(last);
+                let is_known = after.is_some();
+                (after.or_else(|| Some(profile.key(last))), profile.below(last), is_known)
+            }
+            false => (table.range.end.clone(), table.size, true),
+        };
         Slice {
             range: KeyRange { start, end },
             size: upto - below,
             cells: cells.len() as u32,
             first_point: cells.start as u32,
-            is_of_cells: last.is_none_or(|point| point.after.is_some()),
+            is_of_cells,
             has_order: table.has_order(),
             table,
         }
@@ -317,72 +322,76 @@ impl Slice {
         first..first + self.cells as usize - 1
     }
 
-    fn points(&self) -> &[ProfilePoint] {
+    /// How many profile points inside the slice lie below `key`, or on it where `or_on`.
+    #[inline]
+    fn count_points(&self, key: &Key, or_on: bool) -> usize {
         // Most slices are a single cell where merges keep blocks, and a look at the table of each
         // is a look at another place of memory.
         match self.cells {
-            1 => &[],
-            _ => &self.table.profile[self.point_indexes()],
+            1 => 0,
+            _ => self.table.profile.count(self.point_indexes(), key, or_on),
         }
+    }
+
+    /// The key of a profile point inside the slice.
+    fn point_key(&self, index: usize) -> Key {
+        self.table.profile.key(self.first_point as usize + index)
     }
 
     /// The key at which the cell with this index begins: for the first the start of the slice.
     ///
     /// # Panics
     /// There are fewer cells.
-    pub fn cell_start_at(&self, index: usize) -> &Key {
+    #[inline]
+    pub fn cell_start_at(&self, index: usize) -> Key {
         match index.checked_sub(1) {
-            None => &self.range.start,
-            Some(point) => &self.points()[point].key,
+            None => self.range.start.clone(),
+            Some(point) => self.point_key(point),
         }
     }
 
     /// The index of the cell that holds the greatest keys below `key`; 0 for keys below all.
+    #[inline]
     pub fn cells_begun(&self, key: &Key) -> usize {
-        self.points().partition_point(|point| point.key < *key)
+        self.count_points(key, false)
     }
 
     /// The key at which the cell with this index ends; `None` for no bound.
     ///
     /// # Panics
     /// There are fewer cells.
-    pub fn cell_end_at(&self, index: usize) -> Option<&Key> {
+    pub fn cell_end_at(&self, index: usize) -> Option<Key> {
         match index + 1 == self.cells as usize {
-            true => self.range.end.as_ref(),
-            false => Some(&self.points()[index].key),
+            true => self.range.end.clone(),
+            false => Some(self.point_key(index)),
         }
     }
 
     /// The cells of the slice, in key order.
-    pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
-        let points = self.points();
+    pub fn cells(&self) -> impl Iterator<Item = Cell> {
+        let profile = &self.table.profile;
         let mut below = self.table.below(&self.range.start);
         let all = below + self.size;
-        let mut start = &self.range.start;
-        let inner = points.iter().map(|point| (Some(&point.key), point.below));
-        let ends = inner.chain(std::iter::once((self.range.end.as_ref(), all)));
+        let mut start = self.range.start.clone();
+        let inner = self.point_indexes().map(|at| (Some(profile.key(at)), profile.below(at)));
+        let ends = inner.chain(std::iter::once((self.range.end.clone(), all)));
         ends.map(move |(end, upto)| {
-            let cell = Cell { start, end, size: upto - below };
-            (below, start) = (upto, end.unwrap_or(start));
+            let next = end.clone().unwrap_or_default();
+            let cell = Cell { start: std::mem::replace(&mut start, next), end, size: upto - below };
+            below = upto;
             cell
         })
     }
 
     /// Where the cell begins that holds `key`; the start of the slice for keys below it.
     pub fn cell_start(&self, key: &Key) -> Key {
-        let points = self.points();
-        match points.partition_point(|point| point.key <= *key).checked_sub(1) {
-            Some(index) => points[index].key.clone(),
-            None => self.range.start.clone(),
-        }
+        self.cell_start_at(self.count_points(key, true))
     }
 
     /// Where the cell ends that holds the greatest keys below `key`; the end of the slice for keys
     /// above it.
     pub fn cell_end(&self, key: &Key) -> Option<Key> {
-        let points = self.points();
-        let index = points.partition_point(|point| point.key < *key);
-        points.get(index).map_or(self.range.end.clone(), |point| Some(point.key.clone()))
+        self.cell_end_at(self.count_points(key, false))
     }
 
     /// The table that this is a part of.
@@ -432,21 +441,22 @@ impl Slice {
         }
         let profile = &self.table.profile;
         let base = self.table.below(&self.range.start).bytes;
-        let cut = profile.partition_point(|point| {
-            point.below.bytes < base + bytes || point.key <= self.range.start
-        });
-        match profile.get(cut) {
-            Some(point) if self.range.contains(&point.key) => {
-                KeyRange { start: self.range.start.clone(), end: Some(point.key.clone()) }
+        let on_start = profile.count(0..profile.len(), &self.range.start, true);
+        let cut = profile.count_by_bytes(base + bytes).max(on_start);
+        if cut < profile.len() {
+            let end = profile.key(cut);
+            if self.range.contains(&end) {
+                return KeyRange { start: self.range.start.clone(), end: Some(end) };
             }
-            _ => self.range.clone(),
         }
+        self.range.clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::ProfilePoint;
 
     fn table() -> Arc<Table> {
         let point = |key: &'static str, bytes| ProfilePoint {
@@ -505,7 +515,7 @@ mod tests {
     fn cells_lie_between_profile_points() {
         let whole = Slice::whole(table());
         let cells = |slice: &Slice| -> Vec<(String, u64)> {
-            let text = |key: &Key| String::from_utf8_lossy(key).into_owned();
+            let text = |key: Key| String::from_utf8_lossy(&key).into_owned();
             let cells = slice.cells();
             cells
                 .map(|c| (text(c.start) + ".." + &c.end.map_or(String::new(), text), c.size.bytes))

@@ -281,7 +281,7 @@ impl SliceList {
         // Only the last slice can go on beyond the key, and of that a single cell.
         let slice = &chunk.slices[at];
         let cell = slice.cells_begun(key);
-        let is_over = slice.cell_end_at(cell).is_none_or(|end| end > key);
+        let is_over = slice.cell_end_at(cell).is_none_or(|end| end > *key);
         before + chunk.cells_before(at) + cell + usize::from(!is_over)
     }
 

@@ -96,8 +96,8 @@ impl FluidContent {
         blocks: &mut Vec<Block>,
     ) {
         for (cell, last) in cells(&side.slices) {
-            let start = place(cell.start);
-            let end = cell.end.map_or(PLACES, |end| place(end));
+            let start = place(&cell.start);
+            let end = cell.end.as_ref().map_or(PLACES, |end| place(end));
             while meetings.first().is_some_and(|meeting| meeting.end <= start) {
                 meetings = &meetings[1..];
             }
@@ -152,15 +152,16 @@ impl FluidContent {
 }
 
 /// The blocks of slices, each with the place just behind its last key, where that is known.
-fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell<'_>, Option<u64>)> {
+fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell, Option<u64>)> {
     slices.iter().flat_map(|slice| {
         let profile = &slice.table().profile;
         let first = profile.partition_point(|point| *point.key <= *slice.range().start);
         let points = profile[first..].iter().map(Some).chain(std::iter::repeat(None));
         slice.cells().zip(points).map(|(cell, point)| {
             let after = point.and_then(|point| point.after.as_ref());
-            let inside = |last: &u64| cell.end.is_none_or(|end| *last <= place(end));
-            (cell, after.map(|after| place(after)).filter(inside))
+            let inside = |last: &u64| cell.end.as_ref().is_none_or(|end| *last <= place(end));
+            let after = after.map(|after| place(after)).filter(inside);
+            (cell, after)
         })
     })
 }

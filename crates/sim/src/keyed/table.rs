@@ -2,7 +2,7 @@
 
 use super::entry::Record;
 use lsmith_tree::{
-    Key, KeyRange, PROFILE_STEP_BYTES, Profile, ProfilePoint, SeqNo, Size, Slice, Table, TableId,
+    Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, SeqNo, Size, Slice, Table, TableId,
     blocks,
 };
 use std::ops::Range;
@@ -42,9 +42,8 @@ pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
 pub(super) struct Held<R> {
     pub(super) table: Arc<Table>,
     pub(super) entries: Vec<R>,
-    /// What lies below each point of the table's profile. Merges look at little else, and without
-    /// the keys it is close together.
-    points: Vec<Size>,
+    /// The points of the table's profile.
+    points: Arc<[NumberPoint]>,
 }
 
 impl<R: Record> Held<R> {
@@ -55,9 +54,9 @@ impl<R: Record> Held<R> {
             return self.part(slice.range());
         }
         let (points, cells) = (&self.points, slice.cell_indexes());
-        let from = cells.start.checked_sub(1).map_or(0, |point| points[point].entries as usize);
+        let from = cells.start.checked_sub(1).map_or(0, |point| points[point].entries());
         let last = cells.end - 1;
-        let upto = points.get(last).map_or(self.entries.len(), |point| point.entries as usize);
+        let upto = points.get(last).map_or(self.entries.len(), NumberPoint::entries);
         Part { held: self, from, upto, point: cells.start, last }
     }
 
@@ -66,8 +65,8 @@ impl<R: Record> Held<R> {
         let all = range.covers(&self.table.range);
         let found = if all { 0..self.entries.len() } else { within(&self.entries, range) };
         let points = &self.points;
-        let point = points.partition_point(|point| point.entries <= found.start as u64);
-        let last = points.partition_point(|point| point.entries < found.end as u64);
+        let point = points.partition_point(|point| point.entries() <= found.start);
+        let last = points.partition_point(|point| point.entries() < found.end);
         Part { held: self, from: found.start, upto: found.end, point, last: last.max(point) }
     }
 }
@@ -93,19 +92,19 @@ impl<'a, R: Record> Part<'a, R> {
     /// Where the block ends that begins at `from`.
     pub(super) fn block_end(&self) -> usize {
         let point = self.held.points.get(self.point);
-        point.map_or(self.upto, |point| self.upto.min(point.entries as usize))
+        point.map_or(self.upto, |point| self.upto.min(point.entries()))
     }
 
     /// Whether the part begins where a cell of the table does, and ends with the last key that
     /// another can hold.
     pub(super) fn is_of_cells(&self) -> bool {
-        let points = &self.held.table.profile;
-        let before = self.point.checked_sub(1).map(|point| &points[point]);
+        let points = &self.held.points;
+        let before = self.point.checked_sub(1).map_or(0, |point| points[point].entries());
         let ends = match points.get(self.last) {
-            Some(point) => point.below.entries == self.upto as u64 && point.after.is_some(),
+            Some(point) => point.entries() == self.upto && point.last < point.number,
             None => self.upto == self.held.entries.len(),
         };
-        ends && before.map_or(0, |point| point.below.entries) == self.from as u64
+        ends && before == self.from
     }
 
     /// The part behind the first block.
@@ -124,7 +123,7 @@ impl<'a, R: Record> Part<'a, R> {
             return self;
         }
         let before = self.held.points[self.last - 1];
-        Part { from: before.entries as usize, point: self.last, ..self }
+        Part { from: before.entries(), point: self.last, ..self }
     }
 
     /// The part with `next`, which is the one behind it in its table.
@@ -145,8 +144,8 @@ impl<'a, R: Record> Part<'a, R> {
     /// What all of it comes to.
     pub(super) fn size(&self) -> Size {
         let points = &self.held.points;
-        let from = self.point.checked_sub(1).map_or(Size::default(), |point| points[point]);
-        let upto = points.get(self.last).copied().unwrap_or_else(|| self.held.table.size);
+        let from = self.point.checked_sub(1).map_or(Size::default(), |point| points[point].below());
+        let upto = points.get(self.last).map_or_else(|| self.held.table.size, NumberPoint::below);
         if from.entries == self.from as u64 && upto.entries == self.upto as u64 {
             return upto - from;
         }
@@ -155,7 +154,7 @@ impl<'a, R: Record> Part<'a, R> {
         }
         let first = self.first_block();
         let last = self.last_block();
-        let between = points[self.last - 1] - points[self.point];
+        let between = points[self.last - 1].below() - points[self.point].below();
         first.size() + between + last.size()
     }
 
@@ -208,8 +207,8 @@ pub(super) struct Builder<R> {
     size: Size,
     seq_min: SeqNo,
     seq_max: SeqNo,
-    /// Where blocks or steps begin, but for the first: what lies below.
-    points: Vec<Size>,
+    /// Where blocks or steps begin, but for the first.
+    points: Vec<NumberPoint>,
     /// Blocks begun.
     blocks: u64,
     /// Bytes before the open block.
@@ -255,35 +254,40 @@ impl<R: Record> Builder<R> {
     pub(super) fn push(&mut self, entry: R) {
         let bytes = entry.bytes();
         if self.bytes + bytes > self.quiet_bytes {
-            self.cut(bytes);
+            self.cut(entry);
         }
         self.bytes += bytes;
         self.entries.push(entry);
     }
 
-    /// Begins a block or a step, if one begins with an entry of `bytes`.
-    #[cold]
-    fn cut(&mut self, bytes: u64) {
+    /// Begins a block or a step, if one begins with `entry`.
+    #[inline(never)]
+    fn cut(&mut self, entry: R) {
         if self.bytes >= self.mark_bytes {
             self.add_up();
-            self.points.push(self.size);
+            let number = u64::from(entry.rank());
+            self.points.push(NumberPoint::new(number, number, self.size));
             self.mark_bytes = (self.bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
         }
         let open_bytes = self.bytes - self.block_start;
-        if self.blocks == 0 || !blocks::fits(self.layout.block_bytes, open_bytes, bytes) {
+        if self.blocks == 0 || !blocks::fits(self.layout.block_bytes, open_bytes, entry.bytes()) {
             if self.layout.by_block {
                 self.add_up();
             }
-            self.begin_block();
+            self.begin_block(entry);
         }
         self.quiet_bytes = self.mark_bytes.min(self.block_start + self.layout.block_bytes);
     }
 
-    fn begin_block(&mut self) {
+    /// Begins a block with the entry `first`, where the size is that of all before.
+    #[inline]
+    fn begin_block(&mut self, first: R) {
         self.blocks += 1;
         self.block_start = self.bytes;
         if self.layout.by_block && self.size.entries > 0 {
-            self.points.push(self.size);
+            let last = self.entries[self.size.entries as usize - 1];
+            let [first, last] = [first, last].map(|entry| u64::from(entry.rank()));
+            self.points.push(NumberPoint::new(first, last, self.size));
         }
     }
 
@@ -307,12 +311,12 @@ impl<R: Record> Builder<R> {
 
     /// Makes a block of the entries that were put since the last, with others in front and behind.
     pub(super) fn close(&mut self, front: &[R], behind: &[R]) {
-        self.begin_block();
         let from = self.size.entries as usize;
         if !front.is_empty() {
             self.entries.splice(from..from, front.iter().copied());
         }
         self.entries.extend_from_slice(behind);
+        self.begin_block(self.entries[from]);
         self.bytes += self.entries[from..].iter().map(|entry| entry.bytes()).sum::<u64>();
         self.add_up();
     }
@@ -336,18 +340,21 @@ impl<R: Record> Builder<R> {
     /// The table, of at least one entry; the next can begin.
     pub(super) fn finish(&mut self, id: TableId) -> Held<R> {
         self.add_up();
+        let points = match self.points.is_empty() {
+            true => Arc::default(),
+            false => Arc::from(&self.points[..]),
+        };
         let mut table = Table {
             id,
             size: self.size,
             seq_min: self.seq_min,
             seq_max: self.seq_max,
-            profile: self.profile(),
+            profile: Profile::of_numbers(Arc::clone(&points)),
             ..Table::default()
         };
         if let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) {
             table.range = range_of(*first, *last);
         }
-        let points = self.points.clone();
         self.points.clear();
         let mut room = Vec::new();
         let mut entries = std::mem::take(&mut self.entries);
@@ -364,16 +371,6 @@ impl<R: Record> Builder<R> {
             ..Builder::new(self.layout)
         };
         Held { table: Arc::new(table), entries, points }
-    }
-
-    fn profile(&self) -> Profile {
-        let rank = |at: usize| u64::from(self.entries[at].rank());
-        let point = |below: &Size| {
-            let at = below.entries as usize;
-            let after = self.layout.by_block.then(|| Key::after_number(rank(at - 1)));
-            ProfilePoint { key: rank_key(rank(at)), below: *below, after }
-        };
-        self.points.iter().map(point).collect()
     }
 }
 

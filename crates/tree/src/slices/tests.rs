@@ -67,8 +67,9 @@ fn compare_searches(list: &SliceList, slices: &[Slice]) {
         assert_eq!(list.begun(&key, [none, all]), place);
         assert_eq!(list.begun(&key, [none, place]), place);
         let cells = || slices.iter().flat_map(Slice::cells);
-        let begun = cells().filter(|cell| *cell.start < key).count();
-        let passed = cells().filter(|cell| cell.end.is_some_and(|end| *end <= key)).count();
+        let begun = cells().filter(|cell| cell.start < key).count();
+        let passed =
+            cells().filter(|cell| cell.end.as_ref().is_some_and(|end| *end <= key)).count();
         assert_eq!(list.cells_begun(&key, place), begun, "{key:?}");
         assert_eq!(list.cells_passed(&key, place), passed, "{key:?}");
         last = place;

@@ -3,7 +3,7 @@
 //! A level can have a million blocks, and the policy is asked on the path of every flush. So blocks
 //! are not listed but found by index or by key, and the best window is sought by branch and bound.
 
-use lsmith_tree::{Key, KeyRange, Run, SlicePlace, Slices};
+use lsmith_tree::{Cell, Key, KeyRange, Run, SlicePlace, Slices};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ enum Starts<'a> {
     /// The cells of a run.
     Cells(Cells<'a>),
     /// Cells of several runs, which are memtables, packed together from the smallest key.
-    Packed(Vec<&'a Key>),
+    Packed(Vec<Key>),
 }
 
 /// Neighbouring blocks and what they overlap below.
@@ -49,10 +49,10 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    fn start(&self, index: usize) -> &'a Key {
+    fn start(&self, index: usize) -> Key {
         match &self.starts {
             Starts::Cells(cells) => cells.start(index),
-            Starts::Packed(starts) => starts[index],
+            Starts::Packed(starts) => starts[index].clone(),
         }
     }
 
@@ -61,7 +61,7 @@ impl<'a> Blocks<'a> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = usize::midpoint(low, high);
-            match **self.start(middle) < *key {
+            match self.start(middle)[..] < *key {
                 true => low = middle + 1,
                 false => high = middle,
             }
@@ -70,12 +70,12 @@ impl<'a> Blocks<'a> {
     }
 
     /// The border above block `index - 1`: the start of block `index`, or the end of all.
-    fn border(&self, index: usize) -> Option<&'a Key> {
-        if index < self.len() { Some(self.start(index)) } else { self.end }
+    fn border(&self, index: usize) -> Option<Key> {
+        if index < self.len() { Some(self.start(index)) } else { self.end.cloned() }
     }
 
     fn range(&self, from: usize, upto: usize) -> KeyRange {
-        KeyRange { start: self.start(from).clone(), end: self.border(upto).cloned() }
+        KeyRange { start: self.start(from), end: self.border(upto) }
     }
 
     /// Up to `count` blocks from index `from` on.
@@ -136,8 +136,8 @@ impl Search<'_> {
         let (start, end) = (self.blocks.border(from), self.blocks.border(from + self.count));
         Site {
             from,
-            start: self.below.passed(start, [left.start.1, right.start.1]),
-            end: self.below.begun(end, [left.end.1, right.end.1]),
+            start: self.below.passed(start.as_ref(), [left.start.1, right.start.1]),
+            end: self.below.begun(end.as_ref(), [left.end.1, right.end.1]),
         }
     }
 }
@@ -174,18 +174,18 @@ impl Stretch {
 const WALKED: usize = 16;
 
 /// The starts of the blocks that the cells of `runs` fill.
-fn pack<'a>(runs: &[&'a Arc<Run>], block_bytes: u64) -> Vec<&'a Key> {
+fn pack(runs: &[&Arc<Run>], block_bytes: u64) -> Vec<Key> {
     let mut cells: Vec<_> = runs.iter().flat_map(|run| run.cells()).collect();
-    cells.sort_by(|left, right| left.start.cmp(right.start));
+    cells.sort_by(|left, right| left.start.cmp(&right.start));
     let mut starts = Vec::with_capacity(cells.len());
     let mut packed = block_bytes;
-    for cell in cells {
+    for Cell { start, size, .. } in cells {
         // Cells of several runs may begin with one key.
-        if packed >= block_bytes && starts.last() != Some(&cell.start) {
-            starts.push(cell.start);
+        if packed >= block_bytes && starts.last() != Some(&start) {
+            starts.push(start);
             packed = 0;
         }
-        packed += cell.size.bytes;
+        packed += size.bytes;
     }
     starts
 }
@@ -202,7 +202,7 @@ impl<'a> Cells<'a> {
         Cells { run, slices: run.slices(), len: run.cell_count() as usize }
     }
 
-    fn start(&self, index: usize) -> &'a Key {
+    fn start(&self, index: usize) -> Key {
         let (slice, cell) = self.run.slice_of_cell(index);
         self.slices.at(slice).cell_start_at(cell)
     }
@@ -240,7 +240,7 @@ pub(super) fn cells_over(run: &Run, range: &KeyRange) -> Option<KeyRange> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lsmith_tree::{Cell, LevelId, TreeView};
+    use lsmith_tree::{LevelId, TreeView};
 
     #[test]
     fn memtables_that_begin_with_one_key_make_no_empty_block() {
@@ -286,8 +286,8 @@ mod tests {
                 let starts = 0..=blocks.len() - count.min(blocks.len());
                 let windows = starts.map(|from| {
                     let range = blocks.window(from, count).range;
-                    let is_over = |cell: &Cell<'_>| {
-                        let (start, end) = (cell.start.clone(), cell.end.cloned());
+                    let is_over = |cell: &Cell| {
+                        let (start, end) = (cell.start.clone(), cell.end.clone());
                         range.overlaps(&KeyRange { start, end })
                     };
                     Window { overlap: target.cells().filter(is_over).count(), range }

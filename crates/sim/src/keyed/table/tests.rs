@@ -1,6 +1,6 @@
 use super::super::entry::Entry;
 use super::*;
-use lsmith_tree::{EntryKind, key_after};
+use lsmith_tree::{EntryKind, ProfilePoint, key_after};
 
 fn entries(ranks: &[u32], bytes: u32) -> Vec<Entry> {
     let entry = |rank: &u32| Entry::new(*rank, bytes, SeqNo(u64::from(*rank)), EntryKind::Put);
