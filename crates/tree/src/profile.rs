@@ -28,9 +28,10 @@ pub struct NumberPoint {
     pub number: u64,
     /// The number of the last key that is counted; the same as `number` where that is not known.
     pub last: u64,
-    bytes: u64,
-    entries: u32,
+    /// How many entries the table holds below.
+    pub entries: u32,
     tombstones: u32,
+    bytes: u64,
 }
 
 impl NumberPoint {
@@ -47,12 +48,6 @@ impl NumberPoint {
     pub fn below(&self) -> Size {
         let (entries, tombstones) = (u64::from(self.entries), u64::from(self.tombstones));
         Size { bytes: self.bytes, entries, tombstones }
-    }
-
-    /// How many entries the table holds below the point.
-    #[inline]
-    pub fn entries(&self) -> usize {
-        self.entries as usize
     }
 
     #[inline]
@@ -74,7 +69,8 @@ impl NumberPoint {
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     points: OnceLock<Arc<[ProfilePoint]>>,
-    numbers: Option<Arc<[NumberPoint]>>,
+    /// The ends of cells as numbers, the end of the table among them.
+    cells: Option<Arc<[NumberPoint]>>,
     /// Whether two neighbours are not in order. Looked at once, while all points are at hand: a
     /// tree can show a table in thousands of parts.
     is_disordered: bool,
@@ -86,16 +82,24 @@ impl Profile {
             pair[0].key < pair[1].key && pair[0].below.bytes <= pair[1].below.bytes
         };
         let is_disordered = !points.windows(2).all(ascending);
-        Profile { points: points.into(), numbers: None, is_disordered }
+        Profile { points: points.into(), cells: None, is_disordered }
     }
 
-    /// A profile of these points.
-    pub fn of_numbers(points: Arc<[NumberPoint]>) -> Profile {
+    /// A profile of the points at which these cells of a table end: all but the last, at which the
+    /// table ends.
+    pub fn of_cells(cells: Arc<[NumberPoint]>) -> Profile {
         let ascending = |pair: &[NumberPoint]| {
             pair[0].number < pair[1].number && pair[0].bytes <= pair[1].bytes
         };
+        let points = &cells[..cells.len().saturating_sub(1)];
         let is_disordered = !points.windows(2).all(ascending);
-        Profile { points: OnceLock::new(), numbers: Some(points), is_disordered }
+        Profile { points: OnceLock::new(), cells: Some(cells), is_disordered }
+    }
+
+    /// The points as numbers, where it was made of such.
+    #[inline]
+    fn numbers(&self) -> Option<&[NumberPoint]> {
+        self.cells.as_ref().map(|cells| &cells[..cells.len().saturating_sub(1)])
     }
 
     /// Whether keys ascend, and no point has less below it than the one before.
@@ -106,7 +110,7 @@ impl Profile {
     /// How many points there are.
     #[inline]
     pub fn len(&self) -> usize {
-        match &self.numbers {
+        match self.numbers() {
             Some(numbers) => numbers.len(),
             None => self.points.get().map_or(0, |points| points.len()),
         }
@@ -124,7 +128,7 @@ impl Profile {
     /// There are fewer; so with the next two.
     #[inline]
     pub(crate) fn key(&self, index: usize) -> Key {
-        match &self.numbers {
+        match self.numbers() {
             Some(numbers) => numbers[index].key(),
             None => self[index].key.clone(),
         }
@@ -133,7 +137,7 @@ impl Profile {
     /// What lies below the point with this index.
     #[inline]
     pub(crate) fn below(&self, index: usize) -> Size {
-        match &self.numbers {
+        match self.numbers() {
             Some(numbers) => numbers[index].below(),
             None => self[index].below,
         }
@@ -142,7 +146,7 @@ impl Profile {
     /// The least key above all that is counted at the point with this index, if it is known.
     #[inline]
     pub(crate) fn after(&self, index: usize) -> Option<Key> {
-        match &self.numbers {
+        match self.numbers() {
             Some(numbers) => numbers[index].after(),
             None => self[index].after.clone(),
         }
@@ -151,7 +155,7 @@ impl Profile {
     /// How many points with indexes in `among` lie below `key`, or on it where `or_on`.
     #[inline]
     pub(crate) fn count(&self, among: Range<usize>, key: &Key, or_on: bool) -> usize {
-        match &self.numbers {
+        match self.numbers() {
             Some(numbers) => {
                 // A number has eight bytes: a key that begins with them is longer, the same, or
                 // else shorter and below it.
@@ -170,7 +174,7 @@ impl Profile {
 
     /// How many points have less than `bytes` below them.
     pub(crate) fn count_by_bytes(&self, bytes: u64) -> usize {
-        match &self.numbers {
+        match self.numbers() {
             Some(numbers) => numbers.partition_point(|point| point.bytes < bytes),
             None => self.partition_point(|point| point.below.bytes < bytes),
         }
@@ -182,7 +186,7 @@ impl Deref for Profile {
 
     #[inline]
     fn deref(&self) -> &[ProfilePoint] {
-        let Some(numbers) = &self.numbers else {
+        let Some(numbers) = self.numbers() else {
             return self.points.get().map_or(&[], |points| points);
         };
         self.points.get_or_init(|| {
@@ -198,7 +202,7 @@ impl Deref for Profile {
 
 impl PartialEq for Profile {
     fn eq(&self, other: &Profile) -> bool {
-        match (&self.numbers, &other.numbers) {
+        match (self.numbers(), other.numbers()) {
             (Some(numbers), Some(other)) => numbers == other,
             _ => **self == **other,
         }
@@ -237,10 +241,10 @@ mod tests {
     #[test]
     fn numbers_answer_as_their_keys_do() {
         let below = |bytes| Size { bytes, entries: bytes / 10, tombstones: bytes / 100 };
-        let points = [(5, 4, 100), (9, 9, 200), (u64::MAX, 300, 300)];
+        let points = [(5, 4, 100), (9, 9, 200), (u64::MAX, 300, 300), (0, 0, 400)];
         let points =
             points.map(|(number, last, bytes)| NumberPoint::new(number, last, below(bytes)));
-        let numbers = Profile::of_numbers(points.into());
+        let numbers = Profile::of_cells(points.into());
         let keys = Profile::from(numbers.to_vec());
         assert_eq!(numbers, keys);
         assert!(numbers.is_ordered() && keys.is_ordered());
@@ -265,7 +269,7 @@ mod tests {
         for bytes in [0, 100, 101, 300, 301] {
             assert_eq!(numbers.count_by_bytes(bytes), keys.count_by_bytes(bytes));
         }
-        let back = Profile::of_numbers([points[1], points[0]].into());
+        let back = Profile::of_cells([points[1], points[0], points[3]].into());
         assert!(!back.is_ordered());
         assert_eq!((Profile::default().len(), numbers.len(), keys.len()), (0, 3, 3));
     }

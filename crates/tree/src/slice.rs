@@ -255,13 +255,18 @@ impl Slice {
             }
             false => (table.range.end.clone(), table.size, true),
         };
+        // Of the points those are looked at that the slice goes by: others can be far away in memory.
+        let has_order = table.profile.is_ordered()
+            && table.range.start <= start
+            && cmp_ends(&end, &table.range.end).is_le()
+            && upto.bytes <= table.size.bytes;
         Slice {
             range: KeyRange { start, end },
             size: upto - below,
             cells: cells.len() as u32,
             first_point: cells.start as u32,
             is_of_cells,
-            has_order: table.has_order(),
+            has_order,
             table,
         }
     }
@@ -310,7 +315,8 @@ impl Slice {
         self.is_of_cells
     }
 
-    /// Whether the profile of its table is in order, and within what the table holds.
+    /// Whether the profile of its table is in order, and what the slice shows of it is within what
+    /// the table holds.
     #[inline]
     pub(crate) fn has_order(&self) -> bool {
         self.has_order

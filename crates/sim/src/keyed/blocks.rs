@@ -3,7 +3,6 @@
 use super::content::{KeyedContent, count_input, inputs};
 use super::entry::Record;
 use super::merge::{Dropped, Pieces, merge};
-use super::piece::Piece;
 use super::preserve::{self, Orders, Output, Side, Stretch};
 use super::table::{Builder, Held, Layout, Part};
 use crate::SimError;
@@ -64,10 +63,9 @@ impl<R: Record> KeyedContent<R> {
         };
         let mut sides = Vec::new();
         for (level, run, range) in inputs(tree, plan) {
-            let whole = |slice| Piece::of(slice, &self.tables);
-            let pieces = self.visible(run, range, whole, Piece::Part);
-            let size = pieces.iter().map(Piece::size).sum();
-            let blocks = pieces.iter().map(Piece::block_count).sum();
+            let pieces = self.parts(run, range);
+            let size = pieces.iter().map(Part::size).sum();
+            let blocks = pieces.iter().map(Part::block_count).sum();
             count_input(level, size, blocks, &mut outcome);
             let is_target = target.is_some_and(|target| target.id() == run.id());
             // Where it is the older side, the merge comes by all of its blocks.
@@ -102,12 +100,11 @@ impl<R: Record> KeyedContent<R> {
                 preserve::merge(side(sides.remove(0)), older, orders, builder)
             }
             [newer @ .., _] => {
-                let newer = newer.iter().map(|(pieces, _, _)| entries(pieces));
-                let newer = newer.collect();
+                let newer = newer.iter().map(|(pieces, _, _)| Pieces::of(pieces)).collect();
                 let folded;
                 (newer_merged, folded) = self.folded(newer);
                 let newer = newer_merged.iter().map(|held| held.part(&KeyRange::ALL));
-                let newer = side((newer.map(Piece::Part).collect(), false, false));
+                let newer = side((newer.collect(), false, false));
                 let older = side(sides.remove(sides.len() - 1));
                 let mut output = preserve::merge(newer, older, orders, builder);
                 output.dropped.below = output.dropped.below.max(folded.below);
@@ -137,7 +134,7 @@ impl<R: Record> KeyedContent<R> {
         }?;
         let visible = slice.range().intersection(&beyond);
         let part = self.tables.of(slice).part(&visible);
-        if part.from == part.upto {
+        if part.is_empty() {
             return None;
         }
         match side {
@@ -225,11 +222,6 @@ impl<R: Record> KeyedContent<R> {
         outcome.rewritten.push((Input { run: input.run, range }, slices));
         Some(held)
     }
-}
-
-/// The entries of all of `pieces`.
-fn entries<'a, R: Record>(pieces: &[Piece<'a, R>]) -> Pieces<'a, R> {
-    Pieces::new(pieces.iter().map(|piece| piece.part().entries()).collect())
 }
 
 /// The slice that shows a stretch of the output.

@@ -94,28 +94,16 @@ impl<R: Record> KeyedContent<R> {
     }
 
     /// What is visible of `run` within `range`.
-    fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
-        self.visible(run, range, |slice| self.tables.of(slice).shown(slice), |part| part)
-    }
-
-    /// What is visible of `run` within `range`, where `whole` says what a slice of the run is, and
-    /// `part` what a part of one.
-    pub(super) fn visible<'a, 'b, T>(
-        &'a self,
-        run: &'b Run,
-        range: &KeyRange,
-        whole: impl Fn(&'b Slice) -> T,
-        part: impl Fn(Part<'a, R>) -> T,
-    ) -> Vec<T> {
+    pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
         let slices = run.overlapping(range);
         let mut found = Vec::with_capacity(slices.len());
         for (at, slice) in slices.iter().enumerate() {
             // Only at the ends can a slice reach beyond the range.
             let is_edge = at == 0 || at + 1 == slices.len();
             if !is_edge || range.covers(slice.range()) {
-                found.push(whole(slice));
+                found.push(self.tables.of(slice).shown(slice));
             } else if let Some(clip) = slice.clip(range) {
-                found.push(part(self.tables.of(slice).shown(&clip)));
+                found.push(self.tables.of(slice).shown(&clip));
             }
         }
         found

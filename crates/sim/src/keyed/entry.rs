@@ -35,6 +35,7 @@ pub trait Record: Copy + Debug + 'static {
     }
 
     /// What it comes to.
+    #[inline]
     fn size(self) -> Size {
         let tombstones = u64::from(self.is_tombstone());
         Size { bytes: self.bytes(), entries: 1, tombstones }

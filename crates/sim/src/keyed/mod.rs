@@ -5,7 +5,6 @@ mod content;
 mod entry;
 mod memtable;
 mod merge;
-mod piece;
 mod preserve;
 mod run;
 mod table;

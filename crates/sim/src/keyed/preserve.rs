@@ -6,7 +6,6 @@
 
 use super::entry::Record;
 use super::merge::Dropped;
-use super::piece::Piece;
 use super::table::{Builder, Part};
 use lsmith_tree::Size;
 use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, is_piece, room};
@@ -18,13 +17,9 @@ const END: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct Side<'a, R> {
     /// What follows behind the current piece, the last one first.
-    rest: Vec<Piece<'a, R>>,
-    /// The current piece, where it is a block that nobody has looked into yet.
-    block: Option<Piece<'a, R>>,
-    /// What is left of the current piece otherwise.
+    rest: Vec<Part<'a, R>>,
+    /// What is left of the current piece.
     part: Option<Part<'a, R>>,
-    /// Where the current block of the part ends.
-    block_end: usize,
     /// Whether the next entry begins a block.
     begins: bool,
     /// The rank of the next entry.
@@ -36,42 +31,17 @@ pub(super) struct Side<'a, R> {
 }
 
 impl<'a, R: Record> Side<'a, R> {
-    pub(super) fn new(mut pieces: Vec<Piece<'a, R>>, keeps: bool, is_target: bool) -> Side<'a, R> {
-        pieces.retain(|piece| !piece.is_empty());
-        pieces.reverse();
-        let mut side = Side {
-            rest: pieces,
-            block: None,
-            part: None,
-            block_end: 0,
-            begins: false,
-            rank: END,
-            keeps,
-            is_target,
-        };
-        side.begin_piece();
+    pub(super) fn new(mut rest: Vec<Part<'a, R>>, keeps: bool, is_target: bool) -> Side<'a, R> {
+        rest.retain(|piece| !piece.is_empty());
+        rest.reverse();
+        let mut side = Side { rest, part: None, begins: false, rank: END, keeps, is_target };
+        side.skip_block();
         side
     }
 
     /// A side without entries.
     pub(super) fn empty() -> Side<'a, R> {
         Side::new(Vec::new(), false, false)
-    }
-
-    fn begin_piece(&mut self) {
-        let piece = self.rest.pop();
-        (self.block, self.part) = (None, None);
-        self.begins = piece.is_some();
-        self.rank = piece.map_or(END, |piece| piece.first_rank());
-        match piece {
-            Some(Piece::Block(..)) => self.block = piece,
-            Some(Piece::Part(part)) => self.set_part(part),
-            None => {}
-        }
-    }
-
-    fn set_part(&mut self, part: Part<'a, R>) {
-        (self.part, self.block_end) = (Some(part), part.block_end());
     }
 
     /// Takes the next entry, which must be there.
@@ -84,52 +54,36 @@ impl<'a, R: Record> Side<'a, R> {
 
     /// What is left of the current block.
     #[inline]
-    fn open_block(&mut self) -> &'a [R] {
-        if let Some(block) = self.block.take() {
-            self.set_part(block.part());
-        }
-        self.part.map_or(&[], |part| &part.held.entries[part.from..self.block_end])
+    fn open_block(&self) -> &'a [R] {
+        self.part.map_or(&[], |part| part.first_block().entries())
     }
 
-    /// Goes on by `count` entries of the current block, which is open.
+    /// Goes on by `count` entries of the current block.
     #[inline]
     fn pass_by(&mut self, count: usize) {
-        let Some(part) = &mut self.part else { return };
-        if part.from + count == self.block_end {
-            self.skip_block();
-        } else {
-            part.from += count;
-            self.begins = false;
-            self.rank = u64::from(part.held.entries[part.from].rank());
-        }
-    }
-
-    /// Goes to the next block.
-    fn skip_block(&mut self) {
-        match &mut self.part {
-            Some(part) if self.block_end < part.upto => {
-                (part.from, part.point) = (self.block_end, part.point + 1);
-                (self.block_end, self.begins) = (part.block_end(), true);
-                self.rank = u64::from(part.held.entries[part.from].rank());
+        match (self.open_block().get(count), &mut self.part) {
+            (Some(next), Some(part)) => {
+                self.rank = u64::from(next.rank());
+                *part = part.behind(count);
+                self.begins = false;
             }
-            _ => self.begin_piece(),
+            _ => self.skip_block(),
         }
     }
 
-    /// The block that begins here, and what it comes to.
+    /// Goes to the next block. No entry is looked at, mostly, since they lie in memory that no
+    /// cache holds: a block may be kept without.
     #[inline]
-    fn block(&self) -> Option<(Piece<'a, R>, Size)> {
-        if !self.begins {
-            return None;
-        }
-        let block = match (self.block, self.part) {
-            (Some(block), _) => block,
-            (None, part) => {
-                let part = part?;
-                Piece::Part(Part { upto: self.block_end, last: part.point, ..part })
-            }
-        };
-        Some((block, block.size()))
+    fn skip_block(&mut self) {
+        self.part = self.part.and_then(Part::behind_block).or_else(|| self.rest.pop());
+        self.begins = self.part.is_some();
+        self.rank = self.part.map_or(END, |part| part.first_rank());
+    }
+
+    /// The block that begins here.
+    #[inline]
+    fn block(&self) -> Option<Part<'a, R>> {
+        self.part.filter(|_| self.begins).map(Part::first_block)
     }
 }
 
@@ -152,7 +106,7 @@ pub(super) enum Stretch<'a, R> {
     /// Blocks of the new table, from an index up to another.
     New(usize, usize),
     /// Blocks of an old one that were kept.
-    Old(Piece<'a, R>),
+    Old(Part<'a, R>),
 }
 
 /// What came out of a merge.
@@ -198,7 +152,7 @@ pub(super) fn merge<'a, R: Record>(
                 merger.pass(&mut older, up);
             }
         } else if up < down {
-            let block = if newer.keeps { newer.block() } else { None };
+            let block = newer.block();
             if !merger.keep(&mut newer, block, down) {
                 merger.pass(&mut newer, down);
             }
@@ -233,13 +187,14 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
 
     /// The block of the older side that begins here, of which is told where it is the target's.
     #[inline]
-    fn begin(&mut self, older: &Side<'a, R>) -> Option<(Piece<'a, R>, Size)> {
-        let block = older.block();
-        if let Some((_, size)) = block.filter(|_| older.is_target) {
-            self.blocks.begin_target(size.bytes);
-            self.out.room_taken += room(self.orders.rules.full_bytes, size.bytes);
+    fn begin(&mut self, older: &Side<'a, R>) -> Option<Part<'a, R>> {
+        let block = older.block()?;
+        if older.is_target {
+            let bytes = block.size().bytes;
+            self.blocks.begin_target(bytes);
+            self.out.room_taken += room(self.orders.rules.full_bytes, bytes);
         }
-        block
+        Some(block)
     }
 
     /// Passes on the entries of the block that `side` is in, up to the next of the other side.
@@ -263,17 +218,13 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
     /// Keeps `block`, which begins here on `side`, if that is possible and allowed; the other side
     /// goes on with the key of rank `other`.
     #[inline]
-    fn keep(
-        &mut self,
-        side: &mut Side<'a, R>,
-        block: Option<(Piece<'a, R>, Size)>,
-        other: u64,
-    ) -> bool {
-        let Some((block, size)) = block.filter(|_| side.keeps) else { return false };
-        if !self.is_alone(&block, size, other) || !self.blocks.may_keep(size) {
+    fn keep(&mut self, side: &mut Side<'a, R>, block: Option<Part<'a, R>>, other: u64) -> bool {
+        let Some(block) = block.filter(|_| side.keeps) else { return false };
+        let Some(size) = self.alone(&block, other).filter(|size| self.blocks.may_keep(*size))
+        else {
             return false;
-        }
-        let rest = side.part.map_or(block, Piece::Part);
+        };
+        let rest = side.part.unwrap_or(block);
         if self.orders.piece_bytes > size.bytes && !self.is_piece(&block, rest, other) {
             return false;
         }
@@ -288,37 +239,35 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         true
     }
 
-    /// Whether nothing of the other side falls into `block`, and nothing in it is to be dropped.
-    fn is_alone(&self, block: &Piece<'a, R>, size: Size, other: u64) -> bool {
-        block.end_rank() <= other && !(self.orders.bottom && size.tombstones > 0)
+    /// What `block` comes to, where nothing of the other side falls into it, and nothing in it is
+    /// to be dropped.
+    #[inline]
+    fn alone(&self, block: &Part<'a, R>, other: u64) -> Option<Size> {
+        let size = (block.end_rank() <= other).then(|| block.size())?;
+        (!(self.orders.bottom && size.tombstones > 0)).then_some(size)
     }
 
     /// Whether `block`, the first of `rest`, makes a piece with what could be kept behind it.
-    fn is_piece(&self, block: &Piece<'a, R>, rest: Piece<'a, R>, other: u64) -> bool {
+    fn is_piece(&self, block: &Part<'a, R>, rest: Part<'a, R>, other: u64) -> bool {
         let continues = matches!(self.out.stretches.last(), Some(Stretch::Old(kept))
             if !self.is_open && kept.is_followed_by(block));
-        let sized = rest.blocks().map(|block| (block, block.size()));
-        let alone = sized.take_while(|(block, size)| self.is_alone(block, *size, other));
-        is_piece(self.orders.piece_bytes, continues, alone.map(|(_, size)| size.bytes))
+        let alone = rest.blocks().map_while(|block| self.alone(&block, other));
+        is_piece(self.orders.piece_bytes, continues, alone.map(|size| size.bytes))
     }
 
-    fn note_kept(&mut self, block: Piece<'a, R>) {
+    fn note_kept(&mut self, block: Part<'a, R>) {
         match self.out.stretches.last_mut() {
-            Some(Stretch::Old(kept)) if kept.is_followed_by(&block) => {
-                let block = block.part();
-                *kept = Piece::Part(kept.part().with(block));
-            }
+            Some(Stretch::Old(kept)) if kept.is_followed_by(&block) => *kept = kept.with(block),
             _ => self.out.stretches.push(Stretch::Old(block)),
         }
     }
 
     /// Takes back the block that was kept last.
     fn take_back(&mut self) -> Option<Part<'a, R>> {
-        let Some(Stretch::Old(kept)) = self.out.stretches.pop() else { return None };
-        let part = kept.part();
+        let Some(Stretch::Old(part)) = self.out.stretches.pop() else { return None };
         let block = part.last_block();
         if part.from < block.from {
-            self.out.stretches.push(Stretch::Old(Piece::Part(part.without_last_block())));
+            self.out.stretches.push(Stretch::Old(part.without_last_block()));
         }
         let size = block.size();
         self.out.kept -= size;

@@ -42,91 +42,152 @@ pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
 pub(super) struct Held<R> {
     pub(super) table: Arc<Table>,
     pub(super) entries: Vec<R>,
-    /// The points of the table's profile.
-    points: Arc<[NumberPoint]>,
+    /// The ends of its cells, as the table's profile has them. Merges look at little else.
+    cells: Arc<[NumberPoint]>,
+    /// The rank of the first entry.
+    first_rank: u32,
 }
 
 impl<R: Record> Held<R> {
     /// The entries that are visible through `slice`: with a look at the borders of cells only,
     /// where the slice begins and ends at such.
+    #[inline]
     pub(super) fn shown(&self, slice: &Slice) -> Part<'_, R> {
         if !slice.is_of_cells() {
             return self.part(slice.range());
         }
-        let (points, cells) = (&self.points, slice.cell_indexes());
-        let from = cells.start.checked_sub(1).map_or(0, |point| points[point].entries());
-        let last = cells.end - 1;
-        let upto = points.get(last).map_or(self.entries.len(), NumberPoint::entries);
-        Part { held: self, from, upto, point: cells.start, last }
+        let cells = slice.cell_indexes();
+        let (cell, last) = (cells.start as u32, cells.end as u32 - 1);
+        let from = self.below(cell).entries as u32;
+        Part { held: self, from, upto: self.end(last).entries, cell, last }
     }
 
     /// The entries that are visible through `range`.
     pub(super) fn part(&self, range: &KeyRange) -> Part<'_, R> {
         let all = range.covers(&self.table.range);
         let found = if all { 0..self.entries.len() } else { within(&self.entries, range) };
-        let points = &self.points;
-        let point = points.partition_point(|point| point.entries() <= found.start);
-        let last = points.partition_point(|point| point.entries() < found.end);
-        Part { held: self, from: found.start, upto: found.end, point, last: last.max(point) }
+        let (from, upto) = (found.start as u32, found.end as u32);
+        let inner = &self.cells[..self.cells.len() - 1];
+        let cell = inner.partition_point(|end| end.entries <= from) as u32;
+        let last = inner.partition_point(|end| end.entries < upto) as u32;
+        Part { held: self, from, upto, cell, last: last.max(cell) }
+    }
+
+    /// The end of a cell.
+    #[inline]
+    fn end(&self, cell: u32) -> &NumberPoint {
+        &self.cells[cell as usize]
+    }
+
+    /// What lies below a cell.
+    #[inline]
+    fn below(&self, cell: u32) -> Size {
+        cell.checked_sub(1).map_or(Size::default(), |before| self.end(before).below())
     }
 }
 
 /// Neighbouring entries of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a, R> {
-    pub(super) held: &'a Held<R>,
-    pub(super) from: usize,
-    pub(super) upto: usize,
-    /// The first profile point of the table that lies behind `from`: the index of the cell that the
-    /// part begins in.
-    pub(super) point: usize,
+    held: &'a Held<R>,
+    /// The indexes of its entries.
+    pub(super) from: u32,
+    pub(super) upto: u32,
+    /// The index of the cell that it begins in.
+    pub(super) cell: u32,
     /// The index of the cell that it ends in.
-    pub(super) last: usize,
+    last: u32,
 }
 
 impl<'a, R: Record> Part<'a, R> {
+    #[inline]
     pub(super) fn entries(&self) -> &'a [R] {
-        &self.held.entries[self.from..self.upto]
+        &self.held.entries[self.from as usize..self.upto as usize]
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.from == self.upto
+    }
+
+    /// The rank of the first entry: where a cell begins here, without a look at the entry.
+    #[inline]
+    pub(super) fn first_rank(&self) -> u64 {
+        match self.cell.checked_sub(1).map(|before| self.held.end(before)) {
+            None if self.from == 0 => u64::from(self.held.first_rank),
+            Some(before) if before.entries == self.from => before.number,
+            _ => u64::from(self.held.entries[self.from as usize].rank()),
+        }
+    }
+
+    /// The least rank above all entries: where a cell ends here, without a look at them.
+    #[inline]
+    pub(super) fn end_rank(&self) -> u64 {
+        let end = self.held.end(self.last);
+        match end.entries == self.upto && end.last < end.number {
+            true => end.last + 1,
+            false => self.entries().last().map_or(0, |last| u64::from(last.rank()) + 1),
+        }
     }
 
     /// Where the block ends that begins at `from`.
-    pub(super) fn block_end(&self) -> usize {
-        let point = self.held.points.get(self.point);
-        point.map_or(self.upto, |point| self.upto.min(point.entries()))
+    #[inline]
+    fn block_end(&self) -> u32 {
+        self.upto.min(self.held.end(self.cell).entries)
     }
 
     /// Whether the part begins where a cell of the table does, and ends with the last key that
     /// another can hold.
-    pub(super) fn is_of_cells(&self) -> bool {
-        let points = &self.held.points;
-        let before = self.point.checked_sub(1).map_or(0, |point| points[point].entries());
-        let ends = match points.get(self.last) {
-            Some(point) => point.entries() == self.upto && point.last < point.number,
-            None => self.upto == self.held.entries.len(),
-        };
-        ends && before == self.from
+    fn is_of_cells(&self) -> bool {
+        let end = self.held.end(self.last);
+        let ends = end.entries == self.upto && end.last < end.number;
+        ends && self.held.below(self.cell).entries == u64::from(self.from)
     }
 
-    /// The part behind the first block.
-    pub(super) fn behind_block(self) -> Part<'a, R> {
-        Part { from: self.block_end(), point: self.point + 1, ..self }
+    /// The slice that shows it.
+    pub(super) fn slice(&self) -> Option<Slice> {
+        let table = Arc::clone(&self.held.table);
+        match self.is_of_cells() {
+            true => Some(Slice::of_cells(table, self.cell as usize..self.last as usize + 1)),
+            false => Slice::whole(table).clip(&self.range()),
+        }
+    }
+
+    /// The part behind the first block, if there is anything.
+    #[inline]
+    pub(super) fn behind_block(self) -> Option<Part<'a, R>> {
+        let from = self.block_end();
+        (from < self.upto).then(|| Part { from, cell: self.cell + 1, ..self })
     }
 
     /// The first block.
+    #[inline]
     pub(super) fn first_block(self) -> Part<'a, R> {
-        Part { upto: self.block_end(), last: self.point, ..self }
+        Part { upto: self.block_end(), last: self.cell, ..self }
     }
 
     /// The last block.
     pub(super) fn last_block(self) -> Part<'a, R> {
-        if self.last == self.point {
+        if self.last == self.cell {
             return self;
         }
-        let before = self.held.points[self.last - 1];
-        Part { from: before.entries(), point: self.last, ..self }
+        Part { from: self.held.end(self.last - 1).entries, cell: self.last, ..self }
+    }
+
+    /// Without the first entries, so many of its first block, which has more.
+    #[inline]
+    pub(super) fn behind(self, entries: usize) -> Part<'a, R> {
+        Part { from: self.from + entries as u32, ..self }
+    }
+
+    /// Whether `next` is what lies behind this in the same table.
+    #[inline]
+    pub(super) fn is_followed_by(&self, next: &Part<'a, R>) -> bool {
+        std::ptr::eq(self.held, next.held) && self.upto == next.from
     }
 
     /// The part with `next`, which is the one behind it in its table.
+    #[inline]
     pub(super) fn with(self, next: Part<'a, R>) -> Part<'a, R> {
         Part { upto: next.upto, last: next.last, ..self }
     }
@@ -136,49 +197,45 @@ impl<'a, R: Record> Part<'a, R> {
         Part { upto: self.last_block().from, last: self.last.max(1) - 1, ..self }
     }
 
-    /// What the first block comes to.
-    pub(super) fn block_size(&self) -> Size {
-        self.first_block().size()
+    /// What all of it comes to.
+    #[inline]
+    pub(super) fn size(&self) -> Size {
+        let (from, upto) = (self.held.below(self.cell), self.held.end(self.last).below());
+        match (from.entries, upto.entries) == (u64::from(self.from), u64::from(self.upto)) {
+            true => upto - from,
+            false => self.counted_size(),
+        }
     }
 
-    /// What all of it comes to.
-    pub(super) fn size(&self) -> Size {
-        let points = &self.held.points;
-        let from = self.point.checked_sub(1).map_or(Size::default(), |point| points[point].below());
-        let upto = points.get(self.last).map_or_else(|| self.held.table.size, NumberPoint::below);
-        if from.entries == self.from as u64 && upto.entries == self.upto as u64 {
-            return upto - from;
-        }
-        if self.point == self.last {
+    /// The size of a part that does not begin and end where cells do.
+    fn counted_size(&self) -> Size {
+        if self.cell == self.last {
             return self.entries().iter().map(|entry| entry.size()).sum();
         }
-        let first = self.first_block();
-        let last = self.last_block();
-        let between = points[self.last - 1].below() - points[self.point].below();
-        first.size() + between + last.size()
+        let between = self.held.below(self.last) - self.held.end(self.cell).below();
+        self.first_block().size() + between + self.last_block().size()
     }
 
     /// The blocks, each a part.
     pub(super) fn blocks(self) -> impl Iterator<Item = Part<'a, R>> {
-        let mut rest = self;
-        std::iter::from_fn(move || {
-            let block = rest.first_block();
-            rest = rest.behind_block();
-            (block.from < block.upto).then_some(block)
-        })
+        let whole = (!self.is_empty()).then_some(self);
+        std::iter::successors(whole, |rest| rest.behind_block()).map(Part::first_block)
     }
 
     /// How many blocks.
+    #[inline]
     pub(super) fn block_count(&self) -> u64 {
-        if self.from == self.upto {
-            return 0;
-        }
-        (self.last - self.point) as u64 + 1
+        if self.is_empty() { 0 } else { u64::from(self.last - self.cell) + 1 }
+    }
+
+    /// Empty room in its blocks, where a full one holds `full_bytes`.
+    pub(super) fn room(&self, full_bytes: u64) -> u64 {
+        self.blocks().map(|block| blocks::room(full_bytes, block.size().bytes)).sum()
     }
 
     /// The keys.
     pub(super) fn range(&self) -> KeyRange {
-        range_of(self.held.entries[self.from], self.held.entries[self.upto - 1])
+        range_of(self.held.entries[self.from as usize], self.held.entries[self.upto as usize - 1])
     }
 }
 
@@ -293,14 +350,14 @@ impl<R: Record> Builder<R> {
 
     /// Brings the size up to date.
     fn add_up(&mut self) {
-        let new = &self.entries[self.size.entries as usize..];
-        self.size.tombstones +=
-            new.iter().map(|entry| u64::from(entry.is_tombstone())).sum::<u64>();
-        for entry in new {
-            self.seq_min = self.seq_min.min(entry.seq());
-            self.seq_max = self.seq_max.max(entry.seq());
+        let (mut size, mut seq_min, mut seq_max) = (self.size, self.seq_min, self.seq_max);
+        for entry in &self.entries[self.size.entries as usize..] {
+            size += entry.size();
+            seq_min = seq_min.min(entry.seq());
+            seq_max = seq_max.max(entry.seq());
         }
-        (self.size.bytes, self.size.entries) = (self.bytes, self.entries.len() as u64);
+        (self.size, self.seq_min, self.seq_max) = (size, seq_min, seq_max);
+        self.bytes = size.bytes;
     }
 
     /// Adds an entry to a block whose borders the caller sets by [`close`](Builder::close).
@@ -317,7 +374,6 @@ impl<R: Record> Builder<R> {
         }
         self.entries.extend_from_slice(behind);
         self.begin_block(self.entries[from]);
-        self.bytes += self.entries[from..].iter().map(|entry| entry.bytes()).sum::<u64>();
         self.add_up();
     }
 
@@ -340,21 +396,19 @@ impl<R: Record> Builder<R> {
     /// The table, of at least one entry; the next can begin.
     pub(super) fn finish(&mut self, id: TableId) -> Held<R> {
         self.add_up();
-        let points = match self.points.is_empty() {
-            true => Arc::default(),
-            false => Arc::from(&self.points[..]),
-        };
-        let mut table = Table {
+        let [first, last] = [0, self.entries.len() - 1].map(|at| self.entries[at]);
+        let end = u64::from(last.rank());
+        self.points.push(NumberPoint::new(end + 1, end, self.size));
+        let cells = Arc::from(&self.points[..]);
+        let table = Table {
             id,
+            range: range_of(first, last),
             size: self.size,
             seq_min: self.seq_min,
             seq_max: self.seq_max,
-            profile: Profile::of_numbers(Arc::clone(&points)),
+            profile: Profile::of_cells(Arc::clone(&cells)),
             ..Table::default()
         };
-        if let (Some(first), Some(last)) = (self.entries.first(), self.entries.last()) {
-            table.range = range_of(*first, *last);
-        }
         self.points.clear();
         let mut room = Vec::new();
         let mut entries = std::mem::take(&mut self.entries);
@@ -370,7 +424,7 @@ impl<R: Record> Builder<R> {
             points: std::mem::take(&mut self.points),
             ..Builder::new(self.layout)
         };
-        Held { table: Arc::new(table), entries, points }
+        Held { table: Arc::new(table), entries, cells, first_rank: first.rank() }
     }
 }
 

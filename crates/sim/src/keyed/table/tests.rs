@@ -52,7 +52,7 @@ fn profile_points_stand_at_every_border_of_a_block() {
         expected.map(|(key, below, last)| (rank_key(key), below, Some(key_after(&rank_key(last)))));
     assert_eq!(points, expected);
     let all = held.part(&KeyRange::ALL);
-    let sizes: Vec<u64> = all.blocks().map(|block| block.block_size().bytes).collect();
+    let sizes: Vec<u64> = all.blocks().map(|block| block.size().bytes).collect();
     assert_eq!(sizes, [3000, 3000, 1500, 9000, 10]);
     assert_eq!((all.block_count(), all.size()), (5, held.table.size));
 }
@@ -75,7 +75,7 @@ fn parts_of_tables_are_counted_to_the_entry() {
             assert_eq!(sizes, part.size(), "{told}");
             let last = blocks[blocks.len() - 1];
             let found = part.last_block();
-            assert_eq!((found.from, found.upto, found.point), (last.from, last.upto, last.point));
+            assert_eq!((found.from, found.upto, found.cell), (last.from, last.upto, last.cell));
         }
     }
     assert_eq!(held.part(&KeyRange::new(rank_key(30), rank_key(40))).block_count(), 0);
