@@ -23,6 +23,8 @@ pub struct KeyedContent<R = Entry> {
     pub(super) layout: Layout,
     /// Room to build tables in.
     pub(super) builder: Builder<R>,
+    /// The same for memory folded together, which is always about as large.
+    memory: Builder<R>,
     /// How many tables there are when those that no tree knows any more are let go.
     sweep_at: usize,
 }
@@ -41,6 +43,7 @@ impl<R: Record> KeyedContent<R> {
             tables: Tables::default(),
             layout,
             builder: Builder::new(layout),
+            memory: Builder::new(layout),
             sweep_at: 0,
         }
     }
@@ -78,12 +81,14 @@ impl<R: Record> KeyedContent<R> {
     /// A new table of the net effect of `newest`, in key order, over all of `runs`, newest first;
     /// `None` where nothing is left.
     pub(crate) fn fold(&mut self, id: TableId, newest: &[R], runs: &[Arc<Run>]) -> Option<Slice> {
-        let mut builder = self.begin(newest.len());
+        let older: u64 = runs.iter().map(|run| run.size().entries).sum();
+        let room = std::mem::replace(&mut self.memory, Builder::new(self.layout));
+        let mut builder = room.begin(self.layout, newest.len() + older as usize);
         let sides = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
         let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(sides).collect();
         merge(sides, false, |entry| builder.push(entry));
         let held = (builder.len() > 0).then(|| builder.finish(id));
-        self.builder = builder;
+        self.memory = builder;
         held.map(|held| self.hold(held))
     }
 

@@ -217,7 +217,7 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
 
     /// Keeps `block`, which begins here on `side`, if that is possible and allowed; the other side
     /// goes on with the key of rank `other`.
-    #[inline]
+    #[inline(always)]
     fn keep(&mut self, side: &mut Side<'a, R>, block: Option<Part<'a, R>>, other: u64) -> bool {
         let Some(block) = block.filter(|_| side.keeps) else { return false };
         let Some(size) = self.alone(&block, other).filter(|size| self.blocks.may_keep(*size))

@@ -249,18 +249,13 @@ pub(super) struct Layout {
     pub(super) by_block: bool,
 }
 
-/// Entries up to which a table takes its own room for them: that of a larger one becomes its own.
-const COPIED_MAX: usize = 1 << 13;
-
 /// A table under construction: entries in key order. When it is finished, the next can be built in
 /// the same room.
 #[derive(Clone, Debug)]
 pub(super) struct Builder<R> {
     layout: Layout,
     entries: Vec<R>,
-    /// Bytes of all entries.
-    bytes: u64,
-    /// What the first entries come to: all but those of the open block.
+    /// What the entries come to, but for those that were put into a block which is not closed.
     size: Size,
     seq_min: SeqNo,
     seq_max: SeqNo,
@@ -281,7 +276,6 @@ impl<R: Record> Builder<R> {
         Builder {
             layout,
             entries: Vec::new(),
-            bytes: 0,
             size: Size::default(),
             seq_min: SeqNo::MAX,
             seq_max: SeqNo::default(),
@@ -309,28 +303,31 @@ impl<R: Record> Builder<R> {
     /// Adds an entry, by the cut rule.
     #[inline]
     pub(super) fn push(&mut self, entry: R) {
-        let bytes = entry.bytes();
-        if self.bytes + bytes > self.quiet_bytes {
+        if self.size.bytes + entry.bytes() > self.quiet_bytes {
             self.cut(entry);
         }
-        self.bytes += bytes;
+        self.count(entry);
         self.entries.push(entry);
+    }
+
+    #[inline]
+    fn count(&mut self, entry: R) {
+        self.size += entry.size();
+        self.seq_min = self.seq_min.min(entry.seq());
+        self.seq_max = self.seq_max.max(entry.seq());
     }
 
     /// Begins a block or a step, if one begins with `entry`.
     #[inline(never)]
     fn cut(&mut self, entry: R) {
-        if self.bytes >= self.mark_bytes {
-            self.add_up();
+        let bytes = self.size.bytes;
+        if bytes >= self.mark_bytes {
             let number = u64::from(entry.rank());
             self.points.push(NumberPoint::new(number, number, self.size));
-            self.mark_bytes = (self.bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
+            self.mark_bytes = (bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
         }
-        let open_bytes = self.bytes - self.block_start;
+        let open_bytes = bytes - self.block_start;
         if self.blocks == 0 || !blocks::fits(self.layout.block_bytes, open_bytes, entry.bytes()) {
-            if self.layout.by_block {
-                self.add_up();
-            }
             self.begin_block(entry);
         }
         self.quiet_bytes = self.mark_bytes.min(self.block_start + self.layout.block_bytes);
@@ -340,24 +337,12 @@ impl<R: Record> Builder<R> {
     #[inline]
     fn begin_block(&mut self, first: R) {
         self.blocks += 1;
-        self.block_start = self.bytes;
+        self.block_start = self.size.bytes;
         if self.layout.by_block && self.size.entries > 0 {
             let last = self.entries[self.size.entries as usize - 1];
             let [first, last] = [first, last].map(|entry| u64::from(entry.rank()));
             self.points.push(NumberPoint::new(first, last, self.size));
         }
-    }
-
-    /// Brings the size up to date.
-    fn add_up(&mut self) {
-        let (mut size, mut seq_min, mut seq_max) = (self.size, self.seq_min, self.seq_max);
-        for entry in &self.entries[self.size.entries as usize..] {
-            size += entry.size();
-            seq_min = seq_min.min(entry.seq());
-            seq_max = seq_max.max(entry.seq());
-        }
-        (self.size, self.seq_min, self.seq_max) = (size, seq_min, seq_max);
-        self.bytes = size.bytes;
     }
 
     /// Adds an entry to a block whose borders the caller sets by [`close`](Builder::close).
@@ -374,13 +359,15 @@ impl<R: Record> Builder<R> {
         }
         self.entries.extend_from_slice(behind);
         self.begin_block(self.entries[from]);
-        self.add_up();
+        for at in from..self.entries.len() {
+            self.count(self.entries[at]);
+        }
     }
 
     /// Logical bytes so far.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes
+        self.size.bytes
     }
 
     /// How many entries there are.
@@ -395,7 +382,6 @@ impl<R: Record> Builder<R> {
 
     /// The table, of at least one entry; the next can begin.
     pub(super) fn finish(&mut self, id: TableId) -> Held<R> {
-        self.add_up();
         let [first, last] = [0, self.entries.len() - 1].map(|at| self.entries[at]);
         let end = u64::from(last.rank());
         self.points.push(NumberPoint::new(end + 1, end, self.size));
@@ -410,9 +396,10 @@ impl<R: Record> Builder<R> {
             ..Table::default()
         };
         self.points.clear();
-        let mut room = Vec::new();
         let mut entries = std::mem::take(&mut self.entries);
-        if entries.len() > COPIED_MAX {
+        let mut room = Vec::new();
+        if entries.len() > entries.capacity() / 2 {
+            // It is about as large as needed: the table takes it over.
             entries.shrink_to_fit();
         } else {
             let own = entries.clone();
