@@ -255,7 +255,7 @@ impl Slice {
             }
             false => (table.range.end.clone(), table.size, true),
         };
-        // Of the points those are looked at that the slice goes by: others can be far away in memory.
+        // Only points that the slice goes by are looked at: others can be far away in memory.
         let has_order = table.profile.is_ordered()
             && table.range.start <= start
             && cmp_ends(&end, &table.range.end).is_le()
