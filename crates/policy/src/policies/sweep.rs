@@ -124,8 +124,8 @@ fn round_before(view: &TreeView) -> Option<(RunId, u64)> {
 /// The keys from `start` on with about `bytes` of `young` in them, or up to the end of all keys;
 /// `None` where no run has keys there.
 ///
-/// Each run has a part in these bytes that follows from what it has left, and the one that comes to the
-/// end of its part first ends the window; runs with little left are not asked.
+/// Each run has a part in these bytes that follows from what it has left, and the one that comes
+/// to the end of its part first ends the window; runs with little left are not asked.
 fn window(young: &[&Arc<Run>], start: Key, bytes: u64) -> Option<KeyRange> {
     let rest = KeyRange { start, end: None };
     let left = |run: &Arc<Run>| run.size_within(&rest).bytes;
