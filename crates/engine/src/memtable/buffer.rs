@@ -1,8 +1,10 @@
 //! The sorted buffer itself.
 
+use super::arena::Free;
 use super::cursor::MemtableCursor;
 use super::index::Index;
 use super::leaf::Change;
+use super::record::{Memory, Record};
 use crate::cursor::EntryRef;
 use bytes::Bytes;
 use lsmith_policy::is_memtable_full;
@@ -31,7 +33,16 @@ pub(crate) struct Version {
 #[derive(Debug, Default)]
 pub(crate) struct Memtable {
     index: RwLock<Index>,
-    counts: Mutex<Counts>,
+    /// Taken before the index by who takes both.
+    writer: Mutex<Writer>,
+}
+
+/// What only writes need.
+#[derive(Debug, Default)]
+struct Writer {
+    counts: Counts,
+    /// Of the index's arena.
+    free: Free,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +50,8 @@ struct Counts {
     live_bytes: u64,
     written_bytes: u64,
     entries: u64,
-    allocated_bytes: usize,
+    /// Bytes of memory beside the arena, roughly.
+    beside_bytes: usize,
     seqs: Option<(SeqNo, SeqNo)>,
 }
 
@@ -50,7 +62,7 @@ impl Counts {
         self.seqs = Some((oldest, entry.seq));
         self.written_bytes += logical_bytes(entry.key.len(), entry.value.len());
         let Change { live_before, live_now, taken_bytes, freed_bytes } = change;
-        self.allocated_bytes = self.allocated_bytes + taken_bytes - freed_bytes;
+        self.beside_bytes = self.beside_bytes + taken_bytes - freed_bytes;
         self.live_bytes = self.live_bytes + live_now.unwrap_or(0) - live_before.unwrap_or(0);
         self.entries =
             self.entries + u64::from(live_now.is_some()) - u64::from(live_before.is_some());
@@ -69,10 +81,20 @@ impl Memtable {
     pub(crate) fn insert(&self, entry: EntryRef<'_>, keep: KeepFrom) {
         debug_assert!(keep.0 < entry.seq, "nobody reads what is being written");
         debug_assert!(!entry.kind.is_tombstone() || entry.value.is_empty());
+        let Writer { counts, free } = &mut *self.writer.lock();
+        let words = Record::words_max(&entry);
         loop {
-            let inserted = self.index.read().leaf(entry.key).write().insert(&entry, keep);
+            let index = self.index.read();
+            if !index.arena.has_room(free, words) {
+                drop(index);
+                self.index.write().arena.grow(free, words, entry.seq);
+                continue;
+            }
+            let mut memory = Memory { arena: &index.arena, free };
+            let inserted = index.leaf(entry.key).write().insert(&entry, keep, &mut memory);
+            drop(index);
             match inserted {
-                Some(change) => return self.counts.lock().note(&entry, change),
+                Some(change) => return counts.note(&entry, change),
                 None => self.index.write().split(entry.key),
             }
         }
@@ -99,8 +121,7 @@ impl Memtable {
     fn get_from(&self, key: &[u8], snapshot: impl FnOnce() -> SeqNo) -> Option<Version> {
         let index = self.index.read();
         let leaf = index.leaf(key).read();
-        let (version, value) = leaf.get(key, snapshot())?;
-        Some(Version { seq: version.seq, kind: version.kind, value: value.handle() })
+        leaf.get(key, snapshot(), &index.arena)
     }
 
     /// A cursor over all versions, valid while writers go on. It shows everything that a snapshot
@@ -118,30 +139,31 @@ impl Memtable {
     /// Logical bytes that a flush without snapshots writes: per key those of the newest version,
     /// and none where insert and remove cancel.
     pub(crate) fn live_bytes(&self) -> u64 {
-        self.counts.lock().live_bytes
+        self.writer.lock().counts.live_bytes
     }
 
     /// Whether it is to be sealed, under a policy that wants it sealed at `seal_bytes`.
     pub(crate) fn is_full(&self, seal_bytes: u64) -> bool {
-        let counts = *self.counts.lock();
-        is_memtable_full(seal_bytes, counts.live_bytes, counts.written_bytes)
+        let Writer { counts, free } = &*self.writer.lock();
+        free.is_short() || is_memtable_full(seal_bytes, counts.live_bytes, counts.written_bytes)
     }
 
     /// Entries that a flush without snapshots writes: keys, less those where insert and remove
     /// cancel.
     pub(crate) fn entries(&self) -> u64 {
-        self.counts.lock().entries
+        self.writer.lock().counts.entries
     }
 
     /// Bytes of memory in use, roughly: old versions that snapshots hold count too.
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.counts.lock().allocated_bytes
+        let Writer { counts, free } = &*self.writer.lock();
+        counts.beside_bytes + free.used_bytes()
     }
 
     /// The oldest and the newest sequence number ever written here, forgotten ones included;
     /// `None` before the first write.
     pub(crate) fn seq_range(&self) -> Option<(SeqNo, SeqNo)> {
-        self.counts.lock().seqs
+        self.writer.lock().counts.seqs
     }
 
     /// The first and the last key that were ever written here; `None` before the first write.
@@ -150,7 +172,7 @@ impl Memtable {
         let first = index.leaf(b"").read();
         let last = index.last().leaf.read();
         let position = last.len().checked_sub(1)?;
-        Some((first.key(0).to_vec(), last.key(position).to_vec()))
+        Some((first.key(0, &index.arena), last.key(position, &index.arena)))
     }
 
     pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {

@@ -11,13 +11,14 @@
 //! another way a remove can outlive its insert as a tombstone. `Fold` therefore folds in the order
 //! of writing too, and what it makes of a chain, pruned early, late or never, is always `net`.
 
+use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
 use std::collections::VecDeque;
 
 use super::KeepFrom;
 
 /// One write of a key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Stored {
     /// When it was written.
     pub(super) seq: SeqNo,
@@ -33,19 +34,26 @@ impl Default for Stored {
     }
 }
 
-/// Where in a leaf a value is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) at: u32,
-    pub(super) bytes: u32,
+/// Where a value is.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// In the memtable's arena.
+    Short { at: u32, bytes: u16 },
+    /// In memory of its own. Behind a pointer, for few are.
+    Long(Box<Bytes>),
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place::Short { at: 0, bytes: 0 }
+    }
 }
 
 /// All versions of one key that somebody may read; at least one.
 #[derive(Debug, Default)]
 pub(super) struct Chain {
     newest: Stored,
-    /// Most keys are written once: a pointer is all that their history costs.
-    older: Option<Box<History>>,
+    older: History,
     /// What all writes of the key come to, pruned ones included: the kind that a flush without
     /// snapshots writes, with the newest value; `None` where they leave nothing.
     net: Option<EntryKind>,
@@ -57,21 +65,19 @@ struct History(VecDeque<Stored>);
 
 impl Chain {
     pub(super) fn new(first: Stored) -> Chain {
-        Chain { net: Some(first.kind), newest: first, older: None }
+        Chain { net: Some(first.kind), newest: first, older: History::default() }
     }
 
-    /// Adds the newest version and prunes; the places of what pruning dropped go into `free`.
-    pub(super) fn push(&mut self, version: Stored, keep: KeepFrom, free: &mut Vec<Place>) {
+    /// Adds the newest version and prunes; the places of what pruning dropped go to `free`.
+    pub(super) fn push(&mut self, version: Stored, keep: KeepFrom, free: &mut impl FnMut(Place)) {
         self.net = on_top(version.kind, self.net);
         let older = std::mem::replace(&mut self.newest, version);
-        let history = self.older.get_or_insert_default();
-        history.0.push_back(older);
-        history.prune(keep, free);
-    }
-
-    /// Where the value is, if there is one only.
-    pub(super) fn only(&self) -> Option<Place> {
-        self.older.is_none().then_some(self.newest.place)
+        if self.older.0.capacity() == 0 {
+            // Most often one is kept, and another one for as long as it takes to prune it.
+            self.older.0.reserve_exact(2);
+        }
+        self.older.0.push_back(older);
+        self.older.prune(keep, free);
     }
 
     /// Says where the newest value is.
@@ -79,49 +85,40 @@ impl Chain {
         self.newest.place = place;
     }
 
-    /// Says where all values are now, by where they were.
-    pub(super) fn move_values(&mut self, mut moved: impl FnMut(Place) -> Place) {
-        let older = self.older.iter_mut().flat_map(|history| &mut history.0);
-        for version in std::iter::once(&mut self.newest).chain(older) {
-            version.place = moved(version.place);
-        }
-    }
-
     /// The newest version that `snapshot` sees.
     pub(super) fn at(&self, snapshot: SeqNo) -> Option<&Stored> {
         if self.newest.seq <= snapshot {
             return Some(&self.newest);
         }
-        let older = &self.older.as_ref()?.0;
+        let older = &self.older.0;
         older.partition_point(|version| version.seq <= snapshot).checked_sub(1).map(|i| &older[i])
     }
 
     /// Every version, newest first.
     pub(super) fn versions(&self) -> impl Iterator<Item = &Stored> {
-        let older = self.older.iter().flat_map(|history| history.0.iter().rev());
-        std::iter::once(&self.newest).chain(older)
+        std::iter::once(&self.newest).chain(self.older.0.iter().rev())
     }
 
     /// Logical bytes that a flush without snapshots writes for the key; `None` where it writes
     /// nothing.
     pub(super) fn live_bytes(&self, key_bytes: usize) -> Option<u64> {
-        self.net.map(|_| logical_bytes(key_bytes, self.newest.place.bytes as usize))
+        self.net.map(|_| logical_bytes(key_bytes, self.newest.place.bytes()))
     }
 }
 
 impl History {
     /// Forgets what lies under the newest version at or below `keep`.
-    fn prune(&mut self, keep: KeepFrom, free: &mut Vec<Place>) {
+    fn prune(&mut self, keep: KeepFrom, free: &mut impl FnMut(Place)) {
         let readable_by_oldest = self.0.partition_point(|version| version.seq <= keep.0);
         let mut net = None;
         for version in self.0.drain(..readable_by_oldest.saturating_sub(1)) {
-            free.push(version.place);
             net = on_top(version.kind, net);
+            free(version.place);
         }
         if let (Some(net), Some(oldest)) = (net, self.0.front_mut()) {
             match oldest.kind.over(net) {
                 Some(kind) => oldest.kind = kind,
-                None => free.extend(self.0.pop_front().map(|pair| pair.place)),
+                None => free(self.0.pop_front().map(|pair| pair.place).unwrap_or_default()),
             }
         }
     }
@@ -142,7 +139,7 @@ mod tests {
             |i: usize| Stored { seq: SeqNo(i as u64 + 1), kind: kinds[i], place: Place::default() };
         let mut chain = Chain::new(version(0));
         for i in 1..kinds.len() {
-            chain.push(version(i), KeepFrom(keep.0.min(SeqNo(i as u64))), &mut Vec::new());
+            chain.push(version(i), KeepFrom(keep.0.min(SeqNo(i as u64))), &mut |_| ());
         }
         chain
     }

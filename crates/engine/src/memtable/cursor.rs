@@ -1,7 +1,10 @@
 //! A cursor over a memtable that writers go on changing.
 
+use super::arena::{Arena, words_of};
 use super::buffer::Memtable;
-use super::leaf::{Leaf, Value};
+use super::chain::{Place, Stored};
+use super::leaf::{Leaf, Written};
+use super::record::Head;
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use bytes::Bytes;
@@ -30,53 +33,93 @@ pub(crate) struct MemtableCursor {
 #[derive(Debug, Default)]
 struct Stretch {
     entries: Vec<Entry>,
-    /// The bytes of keys and values.
-    copied: Vec<u8>,
+    /// The words of keys and short values.
+    copied: Vec<[u8; 8]>,
+    /// The long values.
+    shared: Vec<Bytes>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    key: Range<usize>,
     seq: SeqNo,
     kind: EntryKind,
+    key: Span,
     value: Held,
 }
 
-#[derive(Debug)]
+/// Bytes that begin with one of the words copied.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    word: u32,
+    bytes: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
 enum Held {
-    Copied(Range<usize>),
-    Shared(Bytes),
+    Copied(Span),
+    /// Which of the shared ones.
+    Shared(u32),
 }
 
 impl Stretch {
     fn clear(&mut self) {
         self.entries.clear();
         self.copied.clear();
+        self.shared.clear();
     }
 
-    fn copy(&mut self, bytes: &[u8]) -> Range<usize> {
-        let start = self.copied.len();
-        self.copied.extend_from_slice(bytes);
-        start..self.copied.len()
+    /// Copies these words of `arena`, and says where they are now.
+    fn copy(&mut self, at: u32, words: usize, arena: &Arena) -> u32 {
+        let word = self.copied.len() as u32;
+        arena.copy(at, words, &mut self.copied);
+        word
     }
 
     /// Adds the keys at `positions` of `leaf` with all their versions.
-    fn take(&mut self, leaf: &Leaf, positions: Range<usize>) {
+    fn take(&mut self, leaf: &Leaf, positions: Range<usize>, arena: &Arena) {
+        leaf.touch(positions.clone(), arena);
         for position in positions {
-            let key = self.copy(leaf.key(position));
-            for (version, value) in leaf.versions(position) {
-                let value = match value {
-                    Value::Short(bytes) => Held::Copied(self.copy(bytes)),
-                    Value::Long(value) => Held::Shared(value.clone()),
-                };
-                let (seq, kind) = (version.seq, version.kind);
-                self.entries.push(Entry { key: key.clone(), seq, kind, value });
+            match leaf.written(position, arena) {
+                Written::Once(record, head) => {
+                    let Head { seq, kind, key_bytes, value_bytes } = head;
+                    let word = self.copy(record.key_at(), head.words(), arena);
+                    let key = Span { word, bytes: key_bytes.into() };
+                    let word = word + words_of(key_bytes.into()) as u32;
+                    let value = Span { word, bytes: value_bytes.into() };
+                    self.entries.push(Entry { seq, kind, key, value: Held::Copied(value) });
+                }
+                Written::Chained(record, chain) => {
+                    let key_bytes = record.key_bytes(arena);
+                    let word = self.copy(record.key_at(), words_of(key_bytes), arena);
+                    let key = Span { word, bytes: key_bytes as u32 };
+                    for &Stored { seq, kind, ref place } in chain.versions() {
+                        let value = self.hold(place, arena);
+                        self.entries.push(Entry { seq, kind, key, value });
+                    }
+                }
             }
         }
     }
 
+    fn hold(&mut self, place: &Place, arena: &Arena) -> Held {
+        match place {
+            Place::Short { at, bytes } => {
+                let word = self.copy(*at, words_of(usize::from(*bytes)), arena);
+                Held::Copied(Span { word, bytes: u32::from(*bytes) })
+            }
+            Place::Long(value) => {
+                self.shared.push(Bytes::clone(value));
+                Held::Shared(self.shared.len() as u32 - 1)
+            }
+        }
+    }
+
+    fn bytes(&self, span: Span) -> &[u8] {
+        &self.copied[span.word as usize..].as_flattened()[..span.bytes as usize]
+    }
+
     fn key(&self, entry: &Entry) -> &[u8] {
-        &self.copied[entry.key.clone()]
+        self.bytes(entry.key)
     }
 }
 
@@ -99,10 +142,11 @@ impl MemtableCursor {
             };
             let found = index.find(key);
             let leaf = found.leaf.read();
-            let (below, equal) = leaf.find(key);
+            let (below, equal) = leaf.find(key, &index.arena);
             let from = below + usize::from(equal && excluded);
             if from < leaf.len() {
-                self.stretch.take(&leaf, from..leaf.len().min(from + self.fill_keys));
+                let upto = leaf.len().min(from + self.fill_keys);
+                self.stretch.take(&leaf, from..upto, &index.arena);
                 break;
             }
             let Some(upper) = found.upper else { break };
@@ -122,9 +166,10 @@ impl MemtableCursor {
         };
         loop {
             let leaf = found.leaf.read();
-            let upto = end.map_or(leaf.len(), |end| leaf.find(end).0);
+            let upto = end.map_or(leaf.len(), |end| leaf.find(end, &index.arena).0);
             if upto > 0 {
-                self.stretch.take(&leaf, upto.saturating_sub(self.fill_keys)..upto);
+                let from = upto.saturating_sub(self.fill_keys);
+                self.stretch.take(&leaf, from..upto, &index.arena);
                 break;
             }
             let lower = found.lower;
@@ -198,19 +243,17 @@ impl Cursor for MemtableCursor {
 
     fn entry(&self) -> Option<EntryRef<'_>> {
         let entry = self.here()?;
-        let value = match &entry.value {
-            Held::Copied(range) => &self.stretch.copied[range.clone()],
-            Held::Shared(value) => value,
+        let value = match entry.value {
+            Held::Copied(span) => self.stretch.bytes(span),
+            Held::Shared(index) => &self.stretch.shared[index as usize],
         };
         Some(EntryRef { key: self.stretch.key(entry), seq: entry.seq, kind: entry.kind, value })
     }
 
     fn value(&self) -> Bytes {
-        match self.here().map(|entry| &entry.value) {
-            Some(Held::Copied(range)) => {
-                Bytes::copy_from_slice(&self.stretch.copied[range.clone()])
-            }
-            Some(Held::Shared(value)) => value.clone(),
+        match self.here().map(|entry| entry.value) {
+            Some(Held::Copied(span)) => Bytes::copy_from_slice(self.stretch.bytes(span)),
+            Some(Held::Shared(index)) => self.stretch.shared[index as usize].clone(),
             None => Bytes::new(),
         }
     }

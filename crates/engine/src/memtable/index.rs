@@ -1,16 +1,17 @@
 //! The way to the leaf that holds a key: a tree of nodes with separators.
 
+use super::arena::Arena;
 use super::leaf::Leaf;
 use super::numbers::{KEYS_MAX, Numbers};
-use crate::format::common_prefix_bytes;
+use crate::format::{common_prefix_bytes, key_prefix};
 use parking_lot::RwLock;
 
 /// Leaves in key order. The lock of one is taken only by who holds the index.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     root: Node,
-    /// Memory for the next split, and nothing in it that counts.
-    spare: Leaf,
+    /// What the leaves have their keys and values in.
+    pub(super) arena: Arena,
 }
 
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Index {
 
     /// Splits the leaf that `key` belongs to, if it is full.
     pub(super) fn split(&mut self, key: &[u8]) {
-        if let Some((separator, above)) = self.root.split(key, true, &mut self.spare) {
+        if let Some((separator, above)) = self.root.split(key, true, &self.arena) {
             let below = std::mem::take(&mut self.root);
             let mut inner = Inner::default();
             inner.children.push(below);
@@ -106,13 +107,13 @@ impl Index {
 impl Node {
     /// Splits the leaf that `key` belongs to, if it is full, and all nodes above it that are. What
     /// must stand behind this node then. `last` says that there is no node behind it.
-    fn split(&mut self, key: &[u8], last: bool, spare: &mut Leaf) -> Option<Half> {
+    fn split(&mut self, key: &[u8], last: bool, arena: &Arena) -> Option<Half> {
         match self {
-            Node::Leaf(leaf) => split_leaf(leaf.get_mut(), key, last, spare),
+            Node::Leaf(leaf) => split_leaf(leaf.get_mut(), key, last, arena),
             Node::Inner(inner) => {
                 let child = inner.child(key);
                 let last = last && child == inner.separators.len();
-                let half = inner.children[child].split(key, last, spare)?;
+                let half = inner.children[child].split(key, last, arena)?;
                 inner.add(child, half);
                 (inner.separators.len() == KEYS_MAX).then(|| inner.split())
             }
@@ -120,17 +121,19 @@ impl Node {
     }
 }
 
-fn split_leaf(leaf: &mut Leaf, key: &[u8], last: bool, spare: &mut Leaf) -> Option<Half> {
+fn split_leaf(leaf: &mut Leaf, key: &[u8], last: bool, arena: &Arena) -> Option<Half> {
     if !leaf.is_full() {
         return None;
     }
     // Keys that come in ascending order leave full leaves behind.
-    let ascends = last && leaf.find(key).0 == leaf.len();
+    let ascends = last && leaf.find(key, arena).0 == leaf.len();
     let position = if ascends { leaf.len() - 1 } else { leaf.len() / 2 };
-    let above = leaf.split_off(position, spare);
-    let (before, first) = (leaf.key(position - 1), above.key(0));
-    let separator = &first[..common_prefix_bytes(before, first) + 1];
-    Some((separator.into(), Node::Leaf(Box::new(RwLock::new(above)))))
+    let mut node = Box::<RwLock<Leaf>>::default();
+    let above = node.get_mut();
+    leaf.split_off(position, above, arena);
+    let (before, first) = (leaf.key(position - 1, arena), above.key(0, arena));
+    let separator = &first[..common_prefix_bytes(&before, &first) + 1];
+    Some((separator.into(), Node::Leaf(node)))
 }
 
 impl Inner {
@@ -174,6 +177,11 @@ impl Inner {
     }
 
     fn renumber(&mut self) {
-        self.numbers.renumber(self.separators.iter().map(|separator| &**separator));
+        let (Some(first), Some(last)) = (self.separators.first(), self.separators.last()) else {
+            return;
+        };
+        self.numbers.renumber((first, last), |skip| {
+            self.separators.iter().map(move |separator| key_prefix(&separator[skip..]))
+        });
     }
 }

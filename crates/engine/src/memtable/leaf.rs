@@ -1,70 +1,66 @@
-//! A node with entries: up to 208 neighbouring keys, and all that was written of them.
+//! A node with entries: up to 208 neighbouring keys, and where in the memtable's arena all that was
+//! written of them is.
 //!
-//! Keys and values lie one behind the other in a buffer of the leaf's own, in the order of
-//! arrival. What is overwritten leaves a hole, which the next value takes if it fits; holes that
-//! come to half of the buffer are squeezed out.
+//! A key that was written once is a [`Record`]. It gets a chain when it is written again, or if its
+//! value is long. Keys stay where they are as long as the memtable lives, and so do values until
+//! nobody can read them: a split moves nothing but numbers.
 
-use super::KeepFrom;
+use super::arena::{Arena, LINE_WORDS, WORDS_MAX};
 use super::chain::{Chain, Place, Stored};
 use super::numbers::{KEYS_MAX, Numbers};
+use super::record::{Head, Memory, Record};
+use super::{KeepFrom, Version};
 use crate::cursor::EntryRef;
-use bytes::Bytes;
-use lsmith_tree::SeqNo;
+use lsmith_tree::{SeqNo, logical_bytes};
 use std::ops::Range;
 
-/// Values up to this many bytes lie in the leaf, longer ones in memory of their own: they would
-/// only be copied about.
-const SHORT_BYTES_MAX: usize = 512;
-
-/// A leaf with a buffer of so many bytes is full, unless it has few keys.
-const HEAP_BYTES_FULL: usize = 32 * 1024;
+/// A leaf with so many bytes of keys is full, unless it has few of them.
+const KEY_BYTES_FULL: usize = 32 * 1024;
 
 /// Keys that a leaf takes however long they are.
 const KEYS_FEW: usize = 8;
 
-/// Bytes that a processor loads at once.
-const CACHE_LINE_BYTES: usize = 64;
+/// Set in the place of a key that has a chain: the other bits say which.
+const CHAINED: u32 = WORDS_MAX as u32;
 
-/// Dead bytes below this are let lie.
-const DEAD_BYTES_MIN: usize = 1024;
+/// Words of a record that are loaded ahead: of more the processor sees itself what follows.
+const TOUCHED_WORDS_MAX: usize = 32;
 
-/// Bytes that a key takes besides itself, roughly: nodes are on average two thirds full.
-const KEY_OVERHEAD_BYTES: usize = (size_of::<Slot>() + 12) * 3 / 2;
+/// Bytes that a key takes beside the arena, roughly: nodes are on average two thirds full.
+const KEY_BESIDE_BYTES: usize = (size_of::<u64>() + size_of::<u32>()) * 3 / 2;
 
 /// Neighbouring keys with all their versions.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Leaf {
     numbers: Numbers,
-    /// Which slot each key has, in key order. A slot's index fits into a byte.
-    order: Order,
-    /// In the order of arrival.
-    slots: Vec<Slot>,
-    heap: Heap,
+    /// For each key its record, or which chain it has.
+    places: [u32; KEYS_MAX],
+    chains: Vec<Chained>,
+    /// Of all keys together, about.
+    key_bytes: usize,
 }
 
-#[derive(Debug)]
-struct Order([u8; KEYS_MAX]);
-
-impl Default for Order {
-    fn default() -> Order {
-        Order([0; KEYS_MAX])
+impl Default for Leaf {
+    fn default() -> Leaf {
+        let (numbers, chains) = (Numbers::default(), Vec::new());
+        Leaf { numbers, places: [0; KEYS_MAX], chains, key_bytes: 0 }
     }
 }
 
+/// A key of several versions, or with a long value.
 #[derive(Debug, Default)]
-struct Slot {
-    key_start: u32,
-    key_bytes: u16,
+struct Chained {
+    /// Where the key is.
+    record: Record,
     chain: Chain,
 }
 
-/// Keys and values.
-#[derive(Debug, Default)]
-struct Heap {
-    bytes: Vec<u8>,
-    /// Bytes that no slot needs.
-    dead_bytes: usize,
-    long: Vec<Bytes>,
+/// What was written of a key.
+pub(super) enum Written<'a> {
+    /// One version.
+    Once(Record, Head),
+    /// These versions of the key that is there.
+    Chained(Record, &'a Chain),
 }
 
 /// What a write has changed.
@@ -73,161 +69,59 @@ pub(super) struct Change {
     /// What a flush without snapshots writes for the key, before and after.
     pub(super) live_before: Option<u64>,
     pub(super) live_now: Option<u64>,
-    /// Bytes of memory that the write took, roughly, and that pruning gave back.
+    /// Bytes of memory beside the arena that the write took, roughly, and that pruning gave back.
     pub(super) taken_bytes: usize,
     pub(super) freed_bytes: usize,
-}
-
-/// The value of a version.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Value<'a> {
-    Short(&'a [u8]),
-    Long(&'a Bytes),
-}
-
-impl Value<'_> {
-    /// A copy of a short value, another handle of a long one.
-    pub(super) fn handle(self) -> Bytes {
-        match self {
-            Value::Short(bytes) => Bytes::copy_from_slice(bytes),
-            Value::Long(bytes) => bytes.clone(),
-        }
-    }
-}
-
-impl Place {
-    /// Whether the value lies between the keys.
-    fn is_short(self) -> bool {
-        self.bytes as usize <= SHORT_BYTES_MAX
-    }
-}
-
-impl Heap {
-    fn key(&self, slot: &Slot) -> &[u8] {
-        let start = slot.key_start as usize;
-        &self.bytes[start..start + usize::from(slot.key_bytes)]
-    }
-
-    fn value(&self, place: Place) -> Value<'_> {
-        let (at, bytes) = (place.at as usize, place.bytes as usize);
-        if !place.is_short() {
-            Value::Long(&self.long[at])
-        } else {
-            Value::Short(&self.bytes[at..at + bytes])
-        }
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> u32 {
-        let at = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        u32::try_from(at).expect("a leaf is split long before 4 GiB")
-    }
-
-    fn put_value(&mut self, value: &[u8]) -> Place {
-        let at = if value.len() > SHORT_BYTES_MAX {
-            self.put_long(Bytes::copy_from_slice(value))
-        } else {
-            self.put(value)
-        };
-        Place { at, bytes: value.len() as u32 }
-    }
-
-    fn put_long(&mut self, value: Bytes) -> u32 {
-        self.long.push(value);
-        self.long.len() as u32 - 1
-    }
-
-    /// The value, put into the first of the `free` places that has room for it; the others are
-    /// left as holes.
-    fn put_value_into(&mut self, free: &[Place], value: &[u8]) -> Place {
-        let mut taken = None;
-        for place in free {
-            let (at, bytes) = (place.at as usize, place.bytes as usize);
-            if !place.is_short() {
-                self.long[at] = Bytes::new();
-                self.dead_bytes += size_of::<Bytes>();
-            } else if taken.is_none() && bytes >= value.len() {
-                self.bytes[at..at + value.len()].copy_from_slice(value);
-                taken = Some(Place { at: place.at, bytes: value.len() as u32 });
-                self.dead_bytes += bytes - value.len();
-            } else {
-                self.dead_bytes += bytes;
-            }
-        }
-        taken.unwrap_or_else(|| self.put_value(value))
-    }
-
-    /// Empties it, and makes room for `bytes`.
-    fn clear(&mut self, bytes: usize) {
-        self.bytes.clear();
-        self.bytes.reserve_exact(bytes);
-        self.dead_bytes = 0;
-        self.long.clear();
-    }
-
-    /// Takes over what belongs to `slot` of `other`.
-    fn adopt_slot(&mut self, slot: &mut Slot, other: &mut Heap) {
-        let key = slot.key_start as usize..slot.key_start as usize + usize::from(slot.key_bytes);
-        match slot.chain.only() {
-            // A key that was written once has its value behind it.
-            Some(place) if place.at as usize == key.end && place.is_short() => {
-                let all = key.start..key.end + place.bytes as usize;
-                slot.key_start = self.put(&other.bytes[all]);
-                let at = slot.key_start + u32::from(slot.key_bytes);
-                slot.chain.place_newest(Place { at, ..place });
-            }
-            _ => {
-                slot.key_start = self.put(&other.bytes[key]);
-                slot.chain.move_values(|place| self.adopt(place, other));
-            }
-        }
-    }
-
-    /// Takes over the value at `place` of `other`.
-    fn adopt(&mut self, place: Place, other: &mut Heap) -> Place {
-        let at = match other.value(place) {
-            Value::Short(bytes) => self.put(bytes),
-            Value::Long(_) => self.put_long(std::mem::take(&mut other.long[place.at as usize])),
-        };
-        Place { at, ..place }
-    }
 }
 
 impl Leaf {
     /// How many keys there are.
     pub(super) fn len(&self) -> usize {
-        self.slots.len()
+        self.numbers.len()
+    }
+
+    fn is_heavy(&self) -> bool {
+        self.key_bytes >= KEY_BYTES_FULL
     }
 
     /// Whether it takes no more keys.
     pub(super) fn is_full(&self) -> bool {
-        let heavy = self.heap.bytes.len() >= HEAP_BYTES_FULL;
-        self.len() == KEYS_MAX || (heavy && self.len() >= KEYS_FEW)
+        self.len() == KEYS_MAX || (self.is_heavy() && self.len() >= KEYS_FEW)
     }
 
-    fn slot(&self, position: usize) -> &Slot {
-        &self.slots[usize::from(self.order.0[position])]
+    fn chained(&self, place: u32) -> Option<&Chained> {
+        (place & CHAINED != 0).then(|| &self.chains[(place & !CHAINED) as usize])
+    }
+
+    fn record(&self, place: u32) -> Record {
+        self.chained(place).map_or(Record(place), |chained| chained.record)
     }
 
     /// The key at `position` in key order.
-    pub(super) fn key(&self, position: usize) -> &[u8] {
-        self.heap.key(self.slot(position))
+    pub(super) fn key(&self, position: usize, arena: &Arena) -> Vec<u8> {
+        let record = self.record(self.places[position]);
+        arena.bytes(record.key_at(), record.key_bytes(arena))
     }
 
-    /// The versions of the key at `position`, newest first.
-    pub(super) fn versions(&self, position: usize) -> impl Iterator<Item = (&Stored, Value<'_>)> {
-        let versions = self.slot(position).chain.versions();
-        versions.map(|version| (version, self.heap.value(version.place)))
+    /// What was written of the key at `position`.
+    pub(super) fn written(&self, position: usize, arena: &Arena) -> Written<'_> {
+        let place = self.places[position];
+        match self.chained(place) {
+            None => Written::Once(Record(place), Record(place).head(arena)),
+            Some(Chained { record, chain }) => Written::Chained(*record, chain),
+        }
     }
 
     /// How many keys are below `key`, and whether the following one is it.
     #[inline]
-    pub(super) fn find(&self, key: &[u8]) -> (usize, bool) {
+    pub(super) fn find(&self, key: &[u8], arena: &Arena) -> (usize, bool) {
         self.numbers.touch();
         let ties = self.numbers.ties(key);
-        let order = &self.order.0[ties.clone()];
-        let own = |slot: &u8| self.heap.key(&self.slots[usize::from(*slot)]);
-        match order.binary_search_by(|slot| own(slot).cmp(key)) {
+        let against = |place: &u32| {
+            let record = self.record(*place);
+            arena.cmp(record.key_at(), record.key_bytes(arena), key)
+        };
+        match self.places[ties.clone()].binary_search_by(against) {
             Ok(at) => (ties.start + at, true),
             Err(at) => (ties.start + at, false),
         }
@@ -235,102 +129,158 @@ impl Leaf {
 
     /// The newest version of `key` that `snapshot` sees.
     #[inline]
-    pub(super) fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<(&Stored, Value<'_>)> {
-        let (position, found) = self.find(key);
+    pub(super) fn get(&self, key: &[u8], snapshot: SeqNo, arena: &Arena) -> Option<Version> {
+        let (position, found) = self.find(key, arena);
         if !found {
             return None;
         }
-        let version = self.slot(position).chain.at(snapshot)?;
-        Some((version, self.heap.value(version.place)))
+        let version = |Stored { seq, kind, place }: &Stored| {
+            let (seq, kind, value) = (*seq, *kind, place.value(arena));
+            (seq <= snapshot).then_some(Version { seq, kind, value })
+        };
+        let place = self.places[position];
+        match self.chained(place) {
+            None => version(&Record(place).version(arena)),
+            Some(Chained { chain, .. }) => version(chain.at(snapshot)?),
+        }
     }
 
     /// Adds a write; `None`, and nothing is changed, where it has a new key and the leaf is full.
-    pub(super) fn insert(&mut self, entry: &EntryRef<'_>, keep: KeepFrom) -> Option<Change> {
-        let (position, found) = self.find(entry.key);
+    pub(super) fn insert(
+        &mut self,
+        entry: &EntryRef<'_>,
+        keep: KeepFrom,
+        memory: &mut Memory<'_>,
+    ) -> Option<Change> {
+        let (position, found) = self.find(entry.key, memory.arena);
         if found {
-            return Some(self.overwrite(position, entry, keep));
+            return Some(self.overwrite(position, entry, keep, memory));
         }
         if self.is_full() {
             return None;
         }
-        let key_start = self.heap.put(entry.key);
-        let place = self.heap.put_value(entry.value);
-        let chain = Chain::new(Stored { seq: entry.seq, kind: entry.kind, place });
-        let live_now = chain.live_bytes(entry.key.len());
-        self.order.0.copy_within(position..self.slots.len(), position + 1);
-        self.order.0[position] = self.slots.len() as u8;
-        self.slots.push(Slot { key_start, key_bytes: entry.key.len() as u16, chain });
+        let (place, beside_bytes) = self.first(entry, memory);
+        let len = self.len();
+        self.places.copy_within(position..len, position + 1);
+        self.places[position] = place;
+        self.key_bytes += entry.key.len();
         if !self.numbers.insert(position, entry.key) {
-            self.renumber();
+            self.renumber(len + 1, memory.arena);
         }
-        let taken_bytes = KEY_OVERHEAD_BYTES + entry.key.len() + entry.value.len();
+        let live_now = Some(logical_bytes(entry.key.len(), entry.value.len()));
+        let taken_bytes = KEY_BESIDE_BYTES + beside_bytes;
         Some(Change { live_before: None, live_now, taken_bytes, freed_bytes: 0 })
     }
 
-    fn overwrite(&mut self, position: usize, entry: &EntryRef<'_>, keep: KeepFrom) -> Change {
-        let key_bytes = entry.key.len();
-        let chain = &mut self.slots[usize::from(self.order.0[position])].chain;
-        let live_before = chain.live_bytes(key_bytes);
-        let (seq, kind, place) = (entry.seq, entry.kind, Place::default());
-        let mut free = Vec::new();
-        chain.push(Stored { seq, kind, place }, keep, &mut free);
-        let place = self.heap.put_value_into(&free, entry.value);
+    /// Writes a new key; what stands for it in `places`, and bytes taken beside the arena.
+    fn first(&mut self, entry: &EntryRef<'_>, memory: &mut Memory<'_>) -> (u32, usize) {
+        let record = Record::new(entry, memory);
+        if Record::holds(entry, memory.arena) {
+            return (record.0, 0);
+        }
+        let mut version = record.version(memory.arena);
+        version.seq = entry.seq;
+        if version.place.bytes() < entry.value.len() {
+            version.place = Place::new(entry.value, memory);
+        }
+        let beside_bytes = size_of::<Chained>() + version.place.bytes_beside();
+        (self.add_chain(record, version), beside_bytes)
+    }
+
+    /// Makes a chain; what stands for it in `places`.
+    fn add_chain(&mut self, record: Record, first: Stored) -> u32 {
+        self.chains.push(Chained { record, chain: Chain::new(first) });
+        CHAINED | (self.chains.len() - 1) as u32
+    }
+
+    fn overwrite(
+        &mut self,
+        position: usize,
+        entry: &EntryRef<'_>,
+        keep: KeepFrom,
+        memory: &mut Memory<'_>,
+    ) -> Change {
+        let (mut taken_bytes, mut freed_bytes) = (size_of::<Stored>(), 0);
+        let place = self.places[position];
+        if place & CHAINED == 0 {
+            let version = Record(place).version(memory.arena);
+            self.places[position] = self.add_chain(Record(place), version);
+            taken_bytes += size_of::<Chained>();
+        }
+        let chain = &mut self.chains[(self.places[position] & !CHAINED) as usize].chain;
+        let live_before = chain.live_bytes(entry.key.len());
+        let (seq, kind) = (entry.seq, entry.kind);
+        chain.push(Stored { seq, kind, place: Place::default() }, keep, &mut |place| {
+            freed_bytes += size_of::<Stored>() + place.bytes_beside();
+            place.give_back(memory);
+        });
+        let place = Place::new(entry.value, memory);
+        taken_bytes += place.bytes_beside();
         chain.place_newest(place);
-        let live_now = chain.live_bytes(key_bytes);
-        if self.heap.dead_bytes > DEAD_BYTES_MIN.max(self.heap.bytes.len() / 2) {
-            let mut dense = Leaf::default();
-            self.gather(0..self.len(), &mut dense);
-            *self = dense;
+        let live_now = chain.live_bytes(entry.key.len());
+        Change { live_before, live_now, taken_bytes, freed_bytes }
+    }
+
+    /// Moves the keys from `position` on into `above`, which is empty.
+    pub(super) fn split_off(&mut self, position: usize, above: &mut Leaf, arena: &Arena) {
+        let places = &self.places[position..self.len()];
+        above.places[..places.len()].copy_from_slice(places);
+        let each_bytes = self.key_bytes / self.len();
+        let was_heavy = self.is_heavy();
+        self.numbers.split_off(position, &mut above.numbers);
+        let mut chains = std::mem::take(&mut self.chains);
+        for half in [self, above] {
+            half.adopt(&mut chains);
+            half.key_bytes = each_bytes * half.len();
+            if was_heavy {
+                let places = half.places[..half.len()].iter();
+                half.key_bytes = places.map(|place| half.record(*place).key_bytes(arena)).sum();
+            }
+            if half.numbers.are_coarse() {
+                half.touch_words(0..half.len(), 0, arena);
+                half.renumber(half.len(), arena);
+            }
         }
-        let freed = free.iter().map(|place| size_of::<Stored>() + place.bytes as usize).sum();
-        let taken_bytes = size_of::<Stored>() + entry.value.len();
-        Change { live_before, live_now, taken_bytes, freed_bytes: freed }
     }
 
-    /// Moves the keys from `position` on into a new leaf, and those before to the front of a
-    /// buffer without holes. That buffer is the one of `spare`, which gets the leaf's old one for
-    /// the next split: memory that was just used is still in the processor's caches.
-    pub(super) fn split_off(&mut self, position: usize, spare: &mut Leaf) -> Leaf {
-        self.touch();
-        let mut above = Leaf::default();
-        self.gather(position..self.len(), &mut above);
-        self.gather(0..position, spare);
-        std::mem::swap(self, spare);
-        above
+    /// Takes over the chains of its keys from `others`.
+    fn adopt(&mut self, others: &mut [Chained]) {
+        let len = self.len();
+        for place in self.places[..len].iter_mut().filter(|place| **place & CHAINED != 0) {
+            self.chains.push(std::mem::take(&mut others[(*place & !CHAINED) as usize]));
+            *place = CHAINED | (self.chains.len() - 1) as u32;
+        }
     }
 
-    /// Loads a byte of each cache line. A leaf lies in main memory as a rule, and is gone through
-    /// in the order of its keys, which is none in memory: so one line would be waited for after the
+    /// Loads the lines of the records at these positions: of all as many as the first one has.
+    pub(super) fn touch(&self, positions: Range<usize>, arena: &Arena) {
+        let Some(first) = self.places[positions.clone()].first() else { return };
+        let words = self.record(*first).head(arena).words().min(TOUCHED_WORDS_MAX);
+        self.touch_words(positions, words, arena);
+    }
+
+    /// Loads the lines of so many words behind the first of each record at these positions. Records
+    /// lie in main memory as a rule, and anywhere there: so one would be waited for after the
     /// other. These loads go on side by side.
-    fn touch(&self) {
-        let heap = self.heap.bytes.iter().step_by(CACHE_LINE_BYTES);
-        let slots = self.slots.iter().map(|slot| slot.key_bytes as u8);
-        std::hint::black_box(heap.copied().chain(slots).fold(0, |all, byte| all ^ byte));
+    fn touch_words(&self, positions: Range<usize>, words: usize, arena: &Arena) {
+        let lines = words.div_ceil(LINE_WORDS);
+        let word = |line: usize| (line * LINE_WORDS).min(words) as u32;
+        let all = |place: &u32| {
+            let record = self.record(*place);
+            (0..=lines).fold(0, |all, line| all ^ arena.touch(record.0 + word(line)))
+        };
+        let places = self.places[positions].iter();
+        std::hint::black_box(places.fold(0, |sum, place| sum ^ all(place)));
     }
 
-    /// Takes the keys at these positions out, into `leaf`, which is emptied before, without holes
-    /// and with room for as many more of their size as it may come to hold. They are not to be
-    /// used here any more.
-    fn gather(&mut self, positions: Range<usize>, leaf: &mut Leaf) {
-        leaf.slots.clear();
-        leaf.slots.reserve_exact(KEYS_MAX);
-        let bytes = self.heap.bytes.len();
-        let share = bytes * positions.len() / self.len().max(1);
-        let full = (bytes * KEYS_MAX / self.len().max(1)).min(HEAP_BYTES_FULL);
-        leaf.heap.clear(share.max(full + full / 16));
-        for position in positions {
-            let slot = &mut self.slots[usize::from(self.order.0[position])];
-            let mut slot = std::mem::take(slot);
-            leaf.heap.adopt_slot(&mut slot, &mut self.heap);
-            leaf.order.0[leaf.slots.len()] = leaf.slots.len() as u8;
-            leaf.slots.push(slot);
-        }
-        leaf.renumber();
-    }
-
-    fn renumber(&mut self) {
-        let Leaf { numbers, order, slots, heap } = self;
-        let order = order.0[..slots.len()].iter();
-        numbers.renumber(order.map(|slot| heap.key(&slots[usize::from(*slot)])));
+    /// Numbers the keys, so many.
+    fn renumber(&mut self, len: usize, arena: &Arena) {
+        let (first, last) = (self.key(0, arena), self.key(len - 1, arena));
+        let mut numbers = std::mem::take(&mut self.numbers);
+        numbers.renumber((&first, &last), |skip| {
+            let records = self.places[..len].iter().map(|place| self.record(*place));
+            records.map(move |record| arena.prefix(record.key_at(), record.key_bytes(arena), skip))
+        });
+        self.numbers = numbers;
     }
 }

@@ -3,12 +3,11 @@
 use crate::format::{common_prefix_bytes, key_prefix};
 use std::ops::Range;
 
-/// Keys of a node at most. A slot's index fits into a byte.
+/// Keys of a node at most.
 ///
-/// A split takes as long as some puts, and comes once in about 0.7 times so many: with 208, one put
-/// of 150 pays for one, of 20 us, so that the one in a hundred that is slow takes 2.9 us. With 64 a
-/// split takes 5 us and comes once in 45 puts; all puts together take a seventh longer, because
-/// there are three times as many leaves to find the way to.
+/// A split takes as long as some puts, and comes once in about 0.7 times so many: one put of 150
+/// pays for one, of 2 to 3 us, which is the one in a hundred that is slow. With fewer keys splits
+/// come more often, and there are more leaves to find the way to.
 pub(super) const KEYS_MAX: usize = 208;
 
 /// Numbers in a line of the processor's caches.
@@ -16,6 +15,9 @@ const NUMBERS_PER_LINE: usize = 8;
 
 /// Bytes that the keys of a node share, as far as they are used.
 const SHARED_BYTES_MAX: usize = 22;
+
+/// Bytes at the front of all numbers that may be alike before the keys are numbered anew.
+const COMMON_BYTES_MAX: usize = 4;
 
 /// For each key of a node the eight bytes behind those that all of them begin with. Where keys
 /// differ there, a search needs nothing else of them; ties are left to who has the keys.
@@ -47,8 +49,8 @@ impl Numbers {
     /// main memory: these loads go on side by side, those of a search one after the other.
     #[inline]
     pub(super) fn touch(&self) {
-        let lines = self.numbers.iter().step_by(NUMBERS_PER_LINE);
-        std::hint::black_box(lines.fold(0, |all, number| all ^ number));
+        let lines = self.numbers.as_chunks::<NUMBERS_PER_LINE>().0;
+        std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line[0]));
     }
 
     /// The keys that cannot be told from `key` by their numbers. Those before are below it, those
@@ -80,17 +82,40 @@ impl Numbers {
         true
     }
 
-    /// Numbers these keys, which are sorted.
-    pub(super) fn renumber<'a>(&mut self, keys: impl DoubleEndedIterator<Item = &'a [u8]> + Clone) {
-        let (first, last) = (keys.clone().next(), keys.clone().next_back());
-        let (first, last) = (first.unwrap_or_default(), last.unwrap_or_default());
+    /// Numbers keys that are sorted, of which these are the first and the last: `numbers` tells the
+    /// [numbers](key_prefix) of all of them without their first so many bytes.
+    pub(super) fn renumber<I: Iterator<Item = u64>>(
+        &mut self,
+        (first, last): (&[u8], &[u8]),
+        numbers: impl FnOnce(usize) -> I,
+    ) {
         let shared_bytes = common_prefix_bytes(first, last).min(SHARED_BYTES_MAX);
         self.shared[..shared_bytes].copy_from_slice(&first[..shared_bytes]);
         self.shared_bytes = shared_bytes as u8;
         self.len = 0;
-        for key in keys {
-            self.numbers[self.len()] = key_prefix(&key[shared_bytes..]);
+        for number in numbers(shared_bytes) {
+            self.numbers[self.len()] = number;
             self.len += 1;
         }
+    }
+
+    /// Moves the numbers from `at` on into `above`, which has none.
+    pub(super) fn split_off(&mut self, at: usize, above: &mut Numbers) {
+        let numbers = &self.numbers[at..self.len()];
+        above.numbers[..numbers.len()].copy_from_slice(numbers);
+        above.len = numbers.len() as u8;
+        above.shared = self.shared;
+        above.shared_bytes = self.shared_bytes;
+        self.len = at as u8;
+    }
+
+    /// Whether all keys have so much in common that what is left of the numbers may not tell one
+    /// from the other.
+    pub(super) fn are_coarse(&self) -> bool {
+        let numbers = &self.numbers[..self.len()];
+        let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { return false };
+        let common_bytes = (first ^ last).leading_zeros() as usize / 8;
+        common_bytes >= COMMON_BYTES_MAX
+            && usize::from(self.shared_bytes) + common_bytes <= SHARED_BYTES_MAX
     }
 }

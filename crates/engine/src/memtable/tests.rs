@@ -248,3 +248,111 @@ fn readers_go_on_while_the_index_grows() {
     });
     assert_eq!(memtable.entries(), keys.len() as u64);
 }
+
+/// An entry with a value of so many bytes.
+fn sized(key: &[u8], seq: u64, bytes: usize) -> Owned {
+    Owned { value: Bytes::from(vec![seq as u8; bytes]), ..Owned::put(key, seq) }
+}
+
+/// Keys come and are overwritten in between, while snapshots are held and let go: each sees what
+/// was there when it was taken, wherever splits have put the keys since.
+#[test]
+fn snapshots_see_their_versions_across_splits() {
+    const HELD: u64 = 900;
+    let memtable = Memtable::new();
+    let keys = &many_keys()[0][..3000];
+    let mut history: Vec<Vec<Owned>> = vec![Vec::new(); keys.len()];
+    let mut snapshot = SeqNo(0);
+    for seq in 1..=12_000_u64 {
+        // A quarter of the writes are of new keys, the others of keys that have been.
+        let new = (seq / 4) as usize;
+        let old = (seq.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize;
+        let index = if seq % 4 == 0 || new == 0 { new } else { old % new };
+        let Some(key) = keys.get(index) else { continue };
+        let entry = sized(key, seq, [0, 1, 100, 512, 513, 3000][seq as usize % 6]);
+        insert(&memtable, entry.clone(), KeepFrom(snapshot));
+        history[index].push(entry);
+        if seq % HELD == 0 {
+            for (key, versions) in keys.iter().zip(&history) {
+                for snapshot in [snapshot, SeqNo(seq)] {
+                    let expected = versions.iter().rev().find(|entry| entry.seq <= snapshot);
+                    let found = memtable.get(key, snapshot);
+                    let found = found.map(|version| (version.seq, version.value));
+                    assert_eq!(found, expected.map(|entry| (entry.seq, entry.value.clone())));
+                }
+            }
+            snapshot = SeqNo(seq);
+        }
+    }
+}
+
+/// Also under values of changing lengths, also where snapshots hold versions back for a while.
+#[test]
+fn holes_are_used_again_however_often_keys_are_overwritten() {
+    let memtable = Memtable::new();
+    let keys = &many_keys()[0][..1000];
+    let lengths = [0, 3, 8, 20, 100, 512, 700];
+    let mut seq = 0;
+    let mut largest = Vec::new();
+    for _ in 0..4 {
+        let mut most = 0;
+        for round in 0..35 {
+            // In rounds 10 to 13 nothing is forgotten.
+            let held = seq;
+            for (index, key) in keys.iter().enumerate() {
+                seq += 1;
+                let keep = if (10..14).contains(&round) { held } else { seq - 1 };
+                let entry = sized(key, seq, lengths[(index + round) % lengths.len()]);
+                insert(&memtable, entry, KeepFrom(SeqNo(keep)));
+            }
+            most = most.max(memtable.allocated_bytes());
+        }
+        largest.push(most);
+    }
+    assert!(largest[3] <= largest[1] + largest[1] / 50, "{largest:?}");
+    assert_eq!(memtable.entries(), keys.len() as u64);
+}
+
+#[test]
+fn writes_far_from_the_first_one_keep_their_numbers() {
+    let memtable = Arc::new(Memtable::new());
+    let seqs = [1, 2, (1 << 36) - 1, 1 << 36, (1 << 36) + 1, (1 << 36) + 2, 1 << 60];
+    for (index, seq) in seqs.into_iter().enumerate() {
+        insert(&memtable, Owned::put(&[index as u8], seq), KEEP_ALL);
+    }
+    let mut cursor = memtable.cursor();
+    cursor.seek_first().unwrap();
+    for (index, seq) in seqs.into_iter().enumerate() {
+        let expected = Owned::put(&[index as u8], seq);
+        assert_eq!(cursor.entry().map(Owned::from), Some(expected.clone()));
+        assert_eq!(memtable.get(&[index as u8], SeqNo(seq)).unwrap().value, expected.value);
+        assert_eq!(memtable.get(&[index as u8], SeqNo(seq - 1)), None);
+        cursor.next().unwrap();
+    }
+}
+
+#[test]
+fn keys_may_be_as_long_as_they_like() {
+    let memtable = Arc::new(Memtable::new());
+    let long = |index: u8| {
+        let mut key = vec![7; 65_535];
+        *key.last_mut().unwrap() = index;
+        key
+    };
+    let key = |index: u8| if index.is_multiple_of(2) { long(index) } else { vec![index] };
+    let mut model = std::collections::BTreeMap::new();
+    for seq in 1..=80 {
+        let entry = sized(&key((seq * 37 % 80) as u8), seq, 200);
+        insert(&memtable, entry.clone(), KeepFrom(SeqNo(seq - 1)));
+        model.insert(entry.key.clone(), entry);
+    }
+    assert_eq!(model.len(), 80);
+    let mut cursor = memtable.cursor();
+    cursor.seek_first().unwrap();
+    for entry in model.values() {
+        assert!(cursor.entry().map(Owned::from).as_ref() == Some(entry), "at {}", entry.seq);
+        assert_eq!(memtable.get(&entry.key, SeqNo::MAX).unwrap().value, entry.value);
+        cursor.next().unwrap();
+    }
+    assert!(cursor.entry().is_none());
+}
