@@ -47,6 +47,9 @@ struct Owner {
 pub(crate) struct Pool {
     state: Mutex<State>,
     changed: Condvar,
+    /// Where those wait who want to leave. Threads that were told of everybody who stops working
+    /// would wake each other for ever.
+    left: Condvar,
 }
 
 #[derive(Default)]
@@ -61,6 +64,7 @@ struct State {
 struct Member {
     store: Arc<Shared>,
     threads: usize,
+    leaving: bool,
 }
 
 thread_local! {
@@ -116,7 +120,7 @@ impl Threads {
     /// Works for `store` until it [leaves](Threads::leave).
     pub(crate) fn join(&self, store: &Arc<Shared>) {
         let Pool { state, .. } = &*self.owner.pool;
-        state.lock().stores.push(Member { store: Arc::clone(store), threads: 0 });
+        state.lock().stores.push(Member { store: Arc::clone(store), threads: 0, leaving: false });
         store.work.meet_in(&self.owner.pool);
         store.leftovers.open(&self.owner.pool);
         self.owner.pool.notify();
@@ -124,9 +128,12 @@ impl Threads {
 
     /// Works no more for `store`, which is closing, and waits until no thread does.
     pub(crate) fn leave(&self, store: &Arc<Shared>) {
-        let Pool { state, changed } = &*self.owner.pool;
+        let Pool { state, left, .. } = &*self.owner.pool;
         let mut state = state.lock();
-        changed.wait_while(&mut state, |state| {
+        if let Some(member) = state.member(store) {
+            member.leaving = true;
+        }
+        left.wait_while(&mut state, |state| {
             state.member(store).is_some_and(|member| member.threads > 0)
         });
         state.stores.retain(|member| !Arc::ptr_eq(&member.store, store));
@@ -197,8 +204,8 @@ impl Pool {
     /// Does something for `store`, unless it has left; whether there was something to do.
     fn work_for(&self, store: Arc<Shared>, duty: Duty) -> bool {
         match self.state.lock().member(&store) {
-            Some(member) => member.threads += 1,
-            None => return false,
+            Some(member) if !member.leaving => member.threads += 1,
+            _ => return false,
         }
         let at_work = AtWork { pool: self, store };
         at_work.store.work_once(duty)
@@ -215,7 +222,9 @@ impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         if let Some(member) = self.pool.state.lock().member(&self.store) {
             member.threads -= 1;
+            if member.leaving {
+                self.pool.left.notify_all();
+            }
         }
-        self.pool.changed.notify_all();
     }
 }
