@@ -17,9 +17,6 @@ pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// these, which several stores can share: a thread goes from one to the next, so that none waits
 /// for all merges of another.
 ///
-/// On Linux they are nicer than others by 10: where processors are scarce, readers and writers go
-/// first, and writers are slowed only as memory fills up.
-///
 /// Cheap to clone. The threads end with the last handle, of which every open store holds one.
 ///
 /// ```
@@ -74,19 +71,6 @@ thread_local! {
 /// Whether this is one of the threads that merge.
 pub(crate) fn is_merging_thread() -> bool {
     MERGES.get()
-}
-
-/// By how much merging threads are nicer than the one that started them.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 10;
-
-/// Lets other threads of the process go first. A merge is late by milliseconds and nobody minds,
-/// while a writer who must make room for it with a lock in his hands keeps all others waiting.
-/// Writers that leave merges no time at all are slowed as memory fills up.
-fn give_way() {
-    // On Linux that is a matter of each thread. Where it is refused all threads are alike.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::nice(NICE);
 }
 
 impl Threads {
@@ -181,7 +165,6 @@ impl Pool {
     /// Works for all stores in turns, until the pool closes.
     fn work(&self, duty: Duty) {
         MERGES.set(true);
-        give_way();
         loop {
             let (turn, stores) = {
                 let state = self.state.lock();
