@@ -78,7 +78,7 @@ pub(crate) struct Options {
 impl Options {
     /// Capacity of a log file.
     pub(crate) fn log_bytes(&self, memtable_bytes: u64) -> u64 {
-        self.log_bytes.unwrap_or(memtable_bytes / 4).clamp(64 * 1024, 1 << 30)
+        self.log_bytes.unwrap_or(memtable_bytes / 8).clamp(64 * 1024, 1 << 30)
     }
 
     /// Bytes of log that may be written behind the first entry of a memtable before it is sealed
@@ -192,7 +192,7 @@ impl Builder {
         self
     }
 
-    /// Bytes of a log file, allocated ahead. Default: a quarter of the memtable's.
+    /// Bytes of a log file, allocated ahead. Default: an eighth of the memtable's.
     pub fn log_bytes(mut self, bytes: u64) -> Builder {
         self.options.log_bytes = Some(bytes);
         self
