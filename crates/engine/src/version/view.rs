@@ -15,8 +15,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Runs whose filters are loaded side by side: they lie in main memory as a rule.
-const RUNS_ASKED: usize = 8;
+/// Tables whose filters are loaded side by side: they lie in main memory as a rule.
+const TABLES_ASKED: usize = 8;
 
 impl OpenRun {
     /// The parts of the run within `range`.
@@ -319,11 +319,13 @@ impl Version {
             Moment::Snapshot(seq) => seq,
         };
         let hash = key_hash(key);
-        for runs in self.runs.chunks(RUNS_ASKED) {
-            let mut tables: [Option<&Table>; RUNS_ASKED] = [None; RUNS_ASKED];
-            for (table, run) in tables.iter_mut().zip(runs) {
-                *table = run.table_of(key).map(|handle| &**handle.table());
+        let mut asked = self.runs.iter().filter_map(|run| run.table_of(key));
+        loop {
+            let mut tables: [Option<&Table>; TABLES_ASKED] = [None; TABLES_ASKED];
+            for (table, handle) in tables.iter_mut().zip(&mut asked) {
+                *table = Some(&**handle.table());
             }
+            let were_all = tables[TABLES_ASKED - 1].is_none();
             let tables = tables.iter().flatten();
             black_box(tables.clone().fold(0, |all, table| all ^ table.touch(hash)));
             for table in tables {
@@ -332,8 +334,10 @@ impl Version {
                     return Ok((!slot.kind.is_tombstone()).then_some(value));
                 }
             }
+            if were_all {
+                return Ok(None);
+            }
         }
-        Ok(None)
     }
 
     /// A cursor over all entries, newest source first.
