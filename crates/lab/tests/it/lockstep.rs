@@ -36,7 +36,7 @@ const POLICIES: &[&str] = &[
     "tiered(ratio=3)",
     "tiered(ratio=2, eager=always)",
     "tiered(ratio=3, eager=never)",
-    "sweep(k=7, young=0.2)",
+    "sweep(k=7, young=0.2, least=3)",
     "leveled(ratio=3)",
     "leveled(ratio=2.5, l0=1, pick=round_robin)",
     "leveled(ratio=3, pick=narrowest)",

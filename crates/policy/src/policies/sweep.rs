@@ -9,7 +9,7 @@ use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Reason, Run, Run
 use std::sync::Arc;
 
 /// Keeps one large run, the oldest, and young ones above it, which hold at most `young` times its
-/// bytes, or `(k - 1) / 2` memtables where that is more. What is over that leaves all young runs
+/// bytes, or `least` memtables where that is more. What is over that leaves all young runs
 /// at once: the next window of keys, with a quarter of a memtable in them, is merged into the
 /// oldest run. Windows follow each other through the keys, round and round.
 ///
@@ -27,11 +27,16 @@ use std::sync::Arc;
 pub struct Sweep {
     k: u64,
     young: f64,
+    least: f64,
 }
 
 /// How many windows come to one memtable: few enough for large writes, enough that a window under
 /// way needs little room and that a memtable does not wait long for it.
 const WINDOWS: u64 = 4;
+
+/// The pressure of young runs that hold three memtables too much or more, as they do in a tree that
+/// another policy has left.
+const DEBT_PRESSURE_MAX: f64 = 0.9;
 
 /// The memo's name of the key at which the next window begins.
 const NEXT: &str = "sweep_next";
@@ -46,16 +51,26 @@ impl Sweep {
         source: "Thonangi & Yang, ICDE 2017, section III-B (round robin), out of several runs",
         summary: "young runs go into one large run, a window of keys of all of them at a time",
         params: &[
-            ParamInfo { name: "k", default: "9", meaning: "most runs on storage at rest, 3 to 64" },
+            ParamInfo {
+                name: "k",
+                default: "11",
+                meaning: "most runs on storage at rest, 3 to 64",
+            },
             ParamInfo {
                 name: "young",
                 default: "0.2",
                 meaning: "bytes of all runs but the oldest over those of the oldest, at most",
             },
+            ParamInfo {
+                name: "least",
+                default: "5",
+                meaning: "memtables that young runs may hold however small the oldest is",
+            },
         ],
         build: |params| {
-            let k = params.count("k", 9, 3..=64)?;
-            Ok(Arc::new(Sweep { k, young: params.real("young", 0.2, 0.01..=100.0)? }))
+            let k = params.count("k", 11, 3..=64)?;
+            let young = params.real("young", 0.2, 0.01..=100.0)?;
+            Ok(Arc::new(Sweep { k, young, least: params.real("least", 5.0, 1.0..=1000.0)? }))
         },
     };
 
@@ -79,16 +94,23 @@ impl Sweep {
         stack.merge(0, newest, Eager::Auto, reason)
     }
 
+    /// Bytes that young runs hold, and that they may hold.
+    fn young_bytes(self, view: &TreeView) -> (u64, u64) {
+        let mut bytes: u64 = view.tree.disk_runs().map(|run| run.bytes()).sum();
+        let oldest = view.tree.disk_runs().last().map_or(0, |run| run.bytes());
+        bytes -= oldest;
+        let least = view.memtable_bytes as f64 * self.least;
+        (bytes, (oldest as f64 * self.young).max(least) as u64)
+    }
+
     /// Takes a window out of all young runs where they hold too much.
     fn sweep(self, view: &TreeView) -> Option<MergePlan> {
-        let runs: Vec<_> = view.tree.disk_runs().collect();
-        let (oldest, young) = runs.split_last()?;
-        let bytes: u64 = young.iter().map(|run| run.bytes()).sum();
-        let allowed = ((oldest.bytes() as f64 * self.young) as u64)
-            .max(self.round_runs().saturating_mul(view.memtable_bytes));
+        let (bytes, allowed) = self.young_bytes(view);
         if bytes <= allowed {
             return None;
         }
+        let runs: Vec<_> = view.tree.disk_runs().collect();
+        let (_, young) = runs.split_last()?;
         let piece = (view.memtable_bytes / WINDOWS).max(1);
         let next = view.memo(NEXT).and_then(|text| parse_key(text).ok()).unwrap_or_default();
         let window = window(young, next, piece).or_else(|| window(young, Key::new(), piece))?;
@@ -104,7 +126,7 @@ impl Sweep {
         let end = window.end.unwrap_or_default();
         memo.push((NEXT.into(), Some(display_key(&end).to_string())));
         Some(MergePlan {
-            place: Place::Into(oldest.id()),
+            place: Place::Into(runs.last()?.id()),
             mode: if inputs.len() == 1 { Mode::Move } else { Mode::Merge },
             inputs,
             cut_bytes: None,
@@ -159,7 +181,7 @@ fn end_of(run: &Run, rest: &KeyRange, mut bytes: u64) -> Option<Key> {
 
 impl MergePolicy for Sweep {
     fn spec(&self) -> Spec {
-        Spec::bare("sweep").with("k", self.k).with("young", self.young)
+        Spec::bare("sweep").with("k", self.k).with("young", self.young).with("least", self.least)
     }
 
     fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
@@ -176,8 +198,13 @@ impl MergePolicy for Sweep {
         if view.tree.memory().runs().is_empty() { self.sweep(view) } else { None }
     }
 
+    /// Writers are slowed, though not stopped, where young runs hold more than one memtable too
+    /// much, and would go on to grow.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        pressure_of_runs(view.tree.disk_run_count(), self.k, load)
+        let (bytes, allowed) = self.young_bytes(view);
+        let excess = bytes.saturating_sub(allowed) as f64 / view.memtable_bytes.max(1) as f64;
+        let debt = ((excess - 1.0) / 2.0).clamp(0.0, DEBT_PRESSURE_MAX);
+        pressure_of_runs(view.tree.disk_run_count(), self.k, load).max(debt)
     }
 
     fn shape(&self) -> Shape {

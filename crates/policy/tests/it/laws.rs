@@ -88,8 +88,8 @@ fn policies_that_count_in_blocks() {
 #[test]
 fn sweep() {
     check(&[
-        "sweep(k=3)",
-        "sweep(k=4, young=0.01)",
+        "sweep(k=3, least=1)",
+        "sweep(k=4, young=0.01, least=1.5)",
         "sweep(k=64, young=100)",
         "sweep(k=5, young=1)",
     ]);
