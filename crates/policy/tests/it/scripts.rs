@@ -18,9 +18,10 @@
 //! | `fill N SLICE` | `N` times: a memtable like this is sealed, and the tree comes to rest |
 //! | `show` | prints the runs of the tree |
 //! | `sizes` | prints the bytes of the runs on storage, newest first |
+//! | `pressure` | prints how hard writers are held back while no memtable waits |
 #![allow(clippy::disallowed_methods)] // Scripts are files.
 
-use lsmith_policy::{MergePolicy, Registry, laws};
+use lsmith_policy::{Load, MergePolicy, Registry, laws};
 use lsmith_spec::format_bytes;
 use lsmith_tree::{
     MergePlan, Reservation, ReservationState, TreeEdit, TreeView, apply, check_plan,
@@ -116,6 +117,10 @@ impl Stage {
                 let runs = self.view.tree.disk_runs();
                 let sizes: Vec<String> = runs.map(|run| format_bytes(run.bytes())).collect();
                 say(out, sizes.join(" "));
+            }
+            "pressure" => {
+                let load = Load { free_bytes: None, waiting_memtables: 0 };
+                say(out, format!("{:.2}", self.policy.pressure(&self.view, &load)));
             }
             _ => panic!("unknown command `{command}`"),
         }
