@@ -109,6 +109,12 @@ impl Run {
         self.slices.begun(key, within)
     }
 
+    /// How many cells the slices before `place` have, without the last of these and with it.
+    #[inline]
+    pub fn cells_upto(&self, place: SlicePlace) -> [usize; 2] {
+        self.slices.cells_upto(place)
+    }
+
     /// How many cells begin below `key`, which the slices do that lie before `place`, and no
     /// others.
     #[inline]

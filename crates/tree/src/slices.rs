@@ -265,6 +265,13 @@ impl SliceList {
         })
     }
 
+    /// How many cells the slices before `place` have, without the last of these and with it.
+    #[inline]
+    pub(crate) fn cells_upto(&self, place: SlicePlace) -> [usize; 2] {
+        let Some((chunk, at, before)) = self.before(place) else { return [0, 0] };
+        [at, at + 1].map(|slices| before + chunk.cells_before(slices))
+    }
+
     /// How many cells begin below `key`, where the slices that do end at `place`.
     #[inline]
     pub(crate) fn cells_begun(&self, key: &Key, place: SlicePlace) -> usize {

@@ -72,6 +72,11 @@ fn compare_searches(list: &SliceList, slices: &[Slice]) {
             cells().filter(|cell| cell.end.as_ref().is_some_and(|end| *end <= key)).count();
         assert_eq!(list.cells_begun(&key, place), begun, "{key:?}");
         assert_eq!(list.cells_passed(&key, place), passed, "{key:?}");
+        let before = slices.iter().filter(|slice| slice.range().start < key);
+        let counts: Vec<usize> = before.map(|slice| slice.cell_count() as usize).collect();
+        let upto = counts.iter().sum::<usize>();
+        let least = upto - counts.last().unwrap_or(&0);
+        assert_eq!(list.cells_upto(place), [least, upto], "{key:?}");
         last = place;
     }
 }

@@ -89,9 +89,8 @@ impl<'a> Blocks<'a> {
     pub(super) fn least_overlap(&self, count: usize, target: Option<&Run>) -> Window {
         let count = count.clamp(1, self.len());
         let Some(target) = target else { return self.window(0, count) };
-        let best = Search { blocks: self, below: Cells::of(target), count }.best();
-        let range = self.range(best.from, best.from + count);
-        Window { range, overlap: best.end.0 - best.start.0 }
+        let (from, overlap) = Search { blocks: self, below: Cells::of(target), count }.best();
+        Window { range: self.range(from, from + count), overlap }
     }
 }
 
@@ -103,8 +102,9 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Halves the stretch of windows that promises most, until that is a single window.
-    fn best(&self) -> Site {
+    /// Halves the stretch of windows that promises most, until that is a single window: its first
+    /// block, and how many it overlaps.
+    fn best(&self) -> (usize, usize) {
         let [none, all] = self.below.run.ends();
         let site = |from, place| Site { from, start: (0, place), end: (0, place) };
         let (first, last) = (site(0, none), site(self.blocks.len() - self.count, all));
@@ -112,7 +112,7 @@ impl Search<'_> {
         let mut stretches = BinaryHeap::from([Reverse(Stretch::new(first, last))]);
         while let Some(Reverse(Stretch { first, last, .. })) = stretches.pop() {
             match last.from - first.from {
-                0 => return first,
+                0 => return (first.from, self.overlap(&first)),
                 WALKED.. => {
                     let middle = self.site(usize::midpoint(first.from, last.from), &first, &last);
                     let halves = [Stretch::new(first, middle), Stretch::new(middle, last)];
@@ -123,12 +123,33 @@ impl Search<'_> {
                         (site.from < last.from).then(|| self.site(site.from + 1, site, &last))
                     };
                     let windows = std::iter::successors(Some(first), next);
-                    let windows = windows.map(|site| Stretch::new(site, site));
-                    stretches.extend(windows.min().map(Reverse));
+                    stretches.extend(self.best_of(windows).map(Reverse));
                 }
             }
         }
         unreachable!("a stretch holds a window")
+    }
+
+    /// The one of these windows that overlaps fewest, with how many these are.
+    fn best_of(&self, windows: impl Iterator<Item = Site>) -> Option<Stretch> {
+        let mut best = None;
+        for site in windows {
+            let window = Stretch::new(site, site);
+            let promises = |best: &Stretch| window.least < best.least;
+            if best.as_ref().is_none_or(promises) {
+                let window = Stretch { least: self.overlap(&site), ..window };
+                best = best.into_iter().chain([window]).min();
+            }
+        }
+        best
+    }
+
+    /// How many blocks below a window overlaps.
+    fn overlap(&self, site: &Site) -> usize {
+        let [start, end] = [site.from, site.from + self.count].map(|at| self.blocks.border(at));
+        let Cells { run, len, .. } = self.below;
+        let passed = start.map_or(len, |start| run.cells_passed(&start, site.start.1));
+        end.map_or(len, |end| run.cells_begun(&end, site.end.1)) - passed
     }
 
     /// The window that starts at block `from`, between two others.
@@ -147,17 +168,19 @@ impl Search<'_> {
 struct Site {
     /// The index of its first block.
     from: usize,
-    /// Blocks below that end where it starts or before, with the place behind the slices that begin
-    /// there.
+    /// At most so many blocks below end where it starts or before, with the place behind the
+    /// slices that begin there.
     start: (usize, SlicePlace),
-    /// Blocks below that begin before it ends, with the place behind the slices that do.
+    /// At least so many blocks below begin before it ends, with the place behind the slices that
+    /// do.
     end: (usize, SlicePlace),
 }
 
 /// The windows from a first to a last one, both included; those that promise more come first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Stretch {
-    /// None of the windows overlaps fewer blocks; a single one overlaps as many.
+    /// None of the windows overlaps fewer blocks; the best of those that were walked overlaps as
+    /// many.
     least: usize,
     first: Site,
     last: Site,
@@ -172,6 +195,10 @@ impl Stretch {
 
 /// A stretch of no more windows than this is not halved: they are looked at one by one.
 const WALKED: usize = 16;
+
+/// A slice of no more cells than this is not looked into before a window is worth it: its table is
+/// somewhere else in memory, which costs more than bounds that are as much too low.
+const FEW: usize = 8;
 
 /// The starts of the blocks that the cells of `runs` fill.
 fn pack(runs: &[&Arc<Run>], block_bytes: u64) -> Vec<Key> {
@@ -207,20 +234,24 @@ impl<'a> Cells<'a> {
         self.slices.at(slice).cell_start_at(cell)
     }
 
-    /// How many cells end at `border` or below, with the place behind the slices that begin below
-    /// it, which is known to lie from one place up to another.
+    /// At most how many cells end at `border` or below, with the place behind the slices that
+    /// begin below it, which is known to lie from one place up to another.
     fn passed(&self, border: Option<&Key>, within: [SlicePlace; 2]) -> (usize, SlicePlace) {
         let Some(border) = border else { return (self.len, self.run.ends()[1]) };
         let place = self.run.begun(border, within);
-        (self.run.cells_passed(border, place), place)
+        let [least, most] = self.run.cells_upto(place);
+        let is_known = most - least <= FEW;
+        (if is_known { most } else { self.run.cells_passed(border, place) }, place)
     }
 
-    /// How many cells begin below `border`, with the place behind the slices that do, which is
-    /// known to lie from one place up to another.
+    /// At least how many cells begin below `border`, with the place behind the slices that do,
+    /// which is known to lie from one place up to another.
     fn begun(&self, border: Option<&Key>, within: [SlicePlace; 2]) -> (usize, SlicePlace) {
         let Some(border) = border else { return (self.len, self.run.ends()[1]) };
         let place = self.run.begun(border, within);
-        (self.run.cells_begun(border, place), place)
+        let [least, most] = self.run.cells_upto(place);
+        let is_known = most - least <= FEW;
+        (if is_known { most.min(least + 1) } else { self.run.cells_begun(border, place) }, place)
     }
 }
 
@@ -253,22 +284,32 @@ mod tests {
         assert!((0..blocks.len()).all(|from| !blocks.window(from, 1).range.is_empty()));
     }
 
-    /// Slices of one or two cells with gaps between some of them, the same for each seed; the last
-    /// may have no end.
+    /// Slices of one or two cells, some of more than a [`FEW`], with gaps between some of them, the
+    /// same for each seed; the last may have no end.
     fn slices(seed: u64, count: u64) -> String {
         let mut state = seed;
-        let mut at = 100;
+        let mut at = 1000;
         let mut step = |least: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             at += least + (state >> 40) % 4;
             at
         };
         let slices = (0..count).map(|index| {
-            let (start, border, end) = (step(0), step(1), step(1));
-            let profile = if border % 2 == 0 { format!(" {{{border} 1B}}") } else { String::new() };
+            let (start, border) = (step(0), step(1));
+            let points = match border % 16 {
+                0 => FEW as u64 + 2,
+                rest => 1 - rest % 2,
+            };
+            let points = (0..points).map(|point| match point {
+                0 => format!("{border} 1B"),
+                _ => format!("{} {}B", step(1), point + 1),
+            });
+            let points = points.collect::<Vec<_>>().join(", ");
+            let profile = if points.is_empty() { points } else { format!(" {{{points}}}") };
+            let end = step(1);
             let open = index + 1 == count && seed.is_multiple_of(3);
             let end = if open { String::new() } else { end.to_string() };
-            format!("t{}:{start}..{end} 2B{profile}", seed * 1000 + index)
+            format!("t{}:{start}..{end} 20B{profile}", seed * 1000 + index)
         });
         slices.collect::<Vec<_>>().join(", ")
     }
