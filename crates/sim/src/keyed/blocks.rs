@@ -117,7 +117,8 @@ impl<R: Record> KeyedContent<R> {
     /// Several newer sides as one.
     fn folded(&self, sides: Vec<Pieces<'_, R>>) -> (Option<Held<R>>, Dropped) {
         let mut builder = Builder::new(self.layout);
-        let dropped = merge(sides, false, |entry| builder.push(entry));
+        let dropped = merge(sides, false, |entry| builder.put(entry));
+        builder.cut_all();
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
     }
 

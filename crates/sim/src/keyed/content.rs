@@ -86,7 +86,8 @@ impl<R: Record> KeyedContent<R> {
         let mut builder = room.begin(self.layout, newest.len() + older as usize);
         let sides = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
         let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(sides).collect();
-        merge(sides, false, |entry| builder.push(entry));
+        merge(sides, false, |entry| builder.put(entry));
+        builder.cut_all();
         let held = (builder.len() > 0).then(|| builder.finish(id));
         self.memory = builder;
         held.map(|held| self.hold(held))

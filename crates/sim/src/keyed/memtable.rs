@@ -98,7 +98,9 @@ impl Memtable {
 
     /// All entries in key order; the memtable is then empty.
     pub(super) fn take(&mut self) -> Vec<Entry> {
-        let mut entries = std::mem::take(&mut self.entries);
+        // The next is about as large.
+        let room = Vec::with_capacity(self.entries.len());
+        let mut entries = std::mem::replace(&mut self.entries, room);
         self.index.clear();
         (self.bytes, self.written_bytes) = (0, 0);
         entries.retain(|entry| entry.bytes() > 0);

@@ -18,10 +18,12 @@ const END: u64 = u64::MAX;
 pub(super) struct Side<'a, R> {
     /// What follows behind the current piece, the last one first.
     rest: Vec<Part<'a, R>>,
-    /// What is left of the current piece.
+    /// What is left of the current piece, from the current block on.
     part: Option<Part<'a, R>>,
     /// Whether the next entry begins a block.
     begins: bool,
+    /// What is left of the current block, where the next entry does not begin it.
+    open: &'a [R],
     /// The rank of the next entry.
     rank: u64,
     /// Whether blocks of this side can be kept: those in memory can't.
@@ -34,7 +36,8 @@ impl<'a, R: Record> Side<'a, R> {
     pub(super) fn new(mut rest: Vec<Part<'a, R>>, keeps: bool, is_target: bool) -> Side<'a, R> {
         rest.retain(|piece| !piece.is_empty());
         rest.reverse();
-        let mut side = Side { rest, part: None, begins: false, rank: END, keeps, is_target };
+        let (part, begins, open, rank) = (None, false, &[][..], END);
+        let mut side = Side { rest, part, begins, open, rank, keeps, is_target };
         side.skip_block();
         side
     }
@@ -47,27 +50,30 @@ impl<'a, R: Record> Side<'a, R> {
     /// Takes the next entry, which must be there.
     #[inline]
     fn take(&mut self) -> Option<R> {
-        let entry = *self.open_block().first()?;
-        self.pass_by(1);
-        Some(entry)
+        let open = self.open_block();
+        self.pass_by(open, 1);
+        open.first().copied()
     }
 
     /// What is left of the current block.
     #[inline]
     fn open_block(&self) -> &'a [R] {
-        self.part.map_or(&[], |part| part.first_block().entries())
+        match self.part {
+            Some(part) if self.begins => part.first_block().entries(),
+            _ => self.open,
+        }
     }
 
-    /// Goes on by `count` entries of the current block.
+    /// Goes on by `count` entries of the [open block](Side::open_block).
     #[inline]
-    fn pass_by(&mut self, count: usize) {
-        match (self.open_block().get(count), &mut self.part) {
-            (Some(next), Some(part)) => {
+    fn pass_by(&mut self, open: &'a [R], count: usize) {
+        match open.get(count) {
+            Some(next) => {
                 self.rank = u64::from(next.rank());
-                *part = part.behind(count);
+                self.open = &open[count..];
                 self.begins = false;
             }
-            _ => self.skip_block(),
+            None => self.skip_block(),
         }
     }
 
@@ -82,8 +88,22 @@ impl<'a, R: Record> Side<'a, R> {
 
     /// The block that begins here.
     #[inline]
-    fn block(&self) -> Option<Part<'a, R>> {
-        self.part.filter(|_| self.begins).map(Part::first_block)
+    fn block(&self) -> Option<Block<'a, R>> {
+        self.part.filter(|_| self.begins).map(|part| Block::of(part.first_block()))
+    }
+}
+
+/// A block of a side, and what it comes to.
+#[derive(Clone, Copy, Debug)]
+struct Block<'a, R> {
+    part: Part<'a, R>,
+    size: Size,
+}
+
+impl<'a, R: Record> Block<'a, R> {
+    #[inline]
+    fn of(part: Part<'a, R>) -> Block<'a, R> {
+        Block { part, size: part.size() }
     }
 }
 
@@ -152,7 +172,7 @@ pub(super) fn merge<'a, R: Record>(
                 merger.pass(&mut older, up);
             }
         } else if up < down {
-            let block = newer.block();
+            let block = if newer.keeps { newer.block() } else { None };
             if !merger.keep(&mut newer, block, down) {
                 merger.pass(&mut newer, down);
             }
@@ -187,12 +207,11 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
 
     /// The block of the older side that begins here, of which is told where it is the target's.
     #[inline]
-    fn begin(&mut self, older: &Side<'a, R>) -> Option<Part<'a, R>> {
+    fn begin(&mut self, older: &Side<'a, R>) -> Option<Block<'a, R>> {
         let block = older.block()?;
         if older.is_target {
-            let bytes = block.size().bytes;
-            self.blocks.begin_target(bytes);
-            self.out.room_taken += room(self.orders.rules.full_bytes, bytes);
+            self.blocks.begin_target(block.size.bytes);
+            self.out.room_taken += room(self.orders.rules.full_bytes, block.size.bytes);
         }
         Some(block)
     }
@@ -202,7 +221,7 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         let entries = side.open_block();
         let below = entries.iter().take_while(|entry| u64::from(entry.rank()) < other);
         let count = below.map(|entry| self.add(*entry)).count();
-        side.pass_by(count);
+        side.pass_by(entries, count);
     }
 
     #[inline]
@@ -218,20 +237,20 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
     /// Keeps `block`, which begins here on `side`, if that is possible and allowed; the other side
     /// goes on with the key of rank `other`.
     #[inline(always)]
-    fn keep(&mut self, side: &mut Side<'a, R>, block: Option<Part<'a, R>>, other: u64) -> bool {
+    fn keep(&mut self, side: &mut Side<'a, R>, block: Option<Block<'a, R>>, other: u64) -> bool {
         let Some(block) = block.filter(|_| side.keeps) else { return false };
-        let Some(size) = self.alone(&block, other).filter(|size| self.blocks.may_keep(*size))
-        else {
+        let Block { part, size } = block;
+        if !self.is_alone(&block, other) || !self.blocks.may_keep(size) {
             return false;
-        };
-        let rest = side.part.unwrap_or(block);
-        if self.orders.piece_bytes > size.bytes && !self.is_piece(&block, rest, other) {
+        }
+        let rest = side.part.unwrap_or(part);
+        if self.orders.piece_bytes > size.bytes && !self.is_piece(&part, rest, other) {
             return false;
         }
         if let Some(write) = self.blocks.keep(size) {
             self.write(write);
         }
-        self.note_kept(block);
+        self.note_kept(part);
         self.out.kept += size;
         self.out.kept_blocks += 1;
         self.out.room += room(self.orders.rules.full_bytes, size.bytes);
@@ -239,20 +258,19 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         true
     }
 
-    /// What `block` comes to, where nothing of the other side falls into it, and nothing in it is
-    /// to be dropped.
+    /// Whether nothing of the other side falls into `block`, and nothing in it is to be dropped.
     #[inline]
-    fn alone(&self, block: &Part<'a, R>, other: u64) -> Option<Size> {
-        let size = (block.end_rank() <= other).then(|| block.size())?;
-        (!(self.orders.bottom && size.tombstones > 0)).then_some(size)
+    fn is_alone(&self, block: &Block<'a, R>, other: u64) -> bool {
+        block.part.end_rank() <= other && !(self.orders.bottom && block.size.tombstones > 0)
     }
 
     /// Whether `block`, the first of `rest`, makes a piece with what could be kept behind it.
     fn is_piece(&self, block: &Part<'a, R>, rest: Part<'a, R>, other: u64) -> bool {
         let continues = matches!(self.out.stretches.last(), Some(Stretch::Old(kept))
             if !self.is_open && kept.is_followed_by(block));
-        let alone = rest.blocks().map_while(|block| self.alone(&block, other));
-        is_piece(self.orders.piece_bytes, continues, alone.map(|size| size.bytes))
+        let blocks = rest.blocks().map(Block::of);
+        let alone = blocks.take_while(|block| self.is_alone(block, other));
+        is_piece(self.orders.piece_bytes, continues, alone.map(|block| block.size.bytes))
     }
 
     fn note_kept(&mut self, block: Part<'a, R>) {

@@ -174,12 +174,6 @@ impl<'a, R: Record> Part<'a, R> {
         Part { from: self.held.end(self.last - 1).entries, cell: self.last, ..self }
     }
 
-    /// Without the first entries, so many of its first block, which has more.
-    #[inline]
-    pub(super) fn behind(self, entries: usize) -> Part<'a, R> {
-        Part { from: self.from + entries as u32, ..self }
-    }
-
     /// Whether `next` is what lies behind this in the same table.
     #[inline]
     pub(super) fn is_followed_by(&self, next: &Part<'a, R>) -> bool {
@@ -208,6 +202,7 @@ impl<'a, R: Record> Part<'a, R> {
     }
 
     /// The size of a part that does not begin and end where cells do.
+    #[inline(never)]
     fn counted_size(&self) -> Size {
         if self.cell == self.last {
             return self.entries().iter().map(|entry| entry.size()).sum();
@@ -256,9 +251,7 @@ pub(super) struct Builder<R> {
     layout: Layout,
     entries: Vec<R>,
     /// What the entries come to, but for those that were put into a block which is not closed.
-    size: Size,
-    seq_min: SeqNo,
-    seq_max: SeqNo,
+    sum: Sum,
     /// Where blocks or steps begin, but for the first.
     points: Vec<NumberPoint>,
     /// Blocks begun.
@@ -271,14 +264,35 @@ pub(super) struct Builder<R> {
     quiet_bytes: u64,
 }
 
+/// What entries come to.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    size: Size,
+    seq_min: SeqNo,
+    seq_max: SeqNo,
+}
+
+impl Default for Sum {
+    fn default() -> Sum {
+        Sum { size: Size::default(), seq_min: SeqNo::MAX, seq_max: SeqNo::default() }
+    }
+}
+
+impl Sum {
+    #[inline]
+    fn add<R: Record>(&mut self, entry: R) {
+        self.size += entry.size();
+        self.seq_min = self.seq_min.min(entry.seq());
+        self.seq_max = self.seq_max.max(entry.seq());
+    }
+}
+
 impl<R: Record> Builder<R> {
     pub(super) fn new(layout: Layout) -> Builder<R> {
         Builder {
             layout,
             entries: Vec::new(),
-            size: Size::default(),
-            seq_min: SeqNo::MAX,
-            seq_max: SeqNo::default(),
+            sum: Sum::default(),
             points: Vec::new(),
             blocks: 0,
             block_start: 0,
@@ -303,27 +317,20 @@ impl<R: Record> Builder<R> {
     /// Adds an entry, by the cut rule.
     #[inline]
     pub(super) fn push(&mut self, entry: R) {
-        if self.size.bytes + entry.bytes() > self.quiet_bytes {
+        if self.sum.size.bytes + entry.bytes() > self.quiet_bytes {
             self.cut(entry);
         }
-        self.count(entry);
+        self.sum.add(entry);
         self.entries.push(entry);
-    }
-
-    #[inline]
-    fn count(&mut self, entry: R) {
-        self.size += entry.size();
-        self.seq_min = self.seq_min.min(entry.seq());
-        self.seq_max = self.seq_max.max(entry.seq());
     }
 
     /// Begins a block or a step, if one begins with `entry`.
     #[inline(never)]
     fn cut(&mut self, entry: R) {
-        let bytes = self.size.bytes;
+        let bytes = self.sum.size.bytes;
         if bytes >= self.mark_bytes {
             let number = u64::from(entry.rank());
-            self.points.push(NumberPoint::new(number, number, self.size));
+            self.points.push(NumberPoint::new(number, number, self.sum.size));
             self.mark_bytes = (bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
         }
         let open_bytes = bytes - self.block_start;
@@ -337,15 +344,30 @@ impl<R: Record> Builder<R> {
     #[inline]
     fn begin_block(&mut self, first: R) {
         self.blocks += 1;
-        self.block_start = self.size.bytes;
-        if self.layout.by_block && self.size.entries > 0 {
-            let last = self.entries[self.size.entries as usize - 1];
+        self.block_start = self.sum.size.bytes;
+        if self.layout.by_block && self.sum.size.entries > 0 {
+            let last = self.entries[self.sum.size.entries as usize - 1];
             let [first, last] = [first, last].map(|entry| u64::from(entry.rank()));
-            self.points.push(NumberPoint::new(first, last, self.size));
+            self.points.push(NumberPoint::new(first, last, self.sum.size));
         }
     }
 
-    /// Adds an entry to a block whose borders the caller sets by [`close`](Builder::close).
+    /// Makes blocks of all entries that were put since the last, by the cut rule.
+    pub(super) fn cut_all(&mut self) {
+        // On its own, so that it is kept in registers.
+        let mut sum = self.sum;
+        for at in sum.size.entries as usize..self.entries.len() {
+            let entry = self.entries[at];
+            if sum.size.bytes + entry.bytes() > self.quiet_bytes {
+                self.sum = sum;
+                self.cut(entry);
+            }
+            sum.add(entry);
+        }
+        self.sum = sum;
+    }
+
+    /// Adds an entry to a block that is yet to be [closed](Builder::close) or [cut](Builder::cut_all).
     #[inline]
     pub(super) fn put(&mut self, entry: R) {
         self.entries.push(entry);
@@ -353,21 +375,21 @@ impl<R: Record> Builder<R> {
 
     /// Makes a block of the entries that were put since the last, with others in front and behind.
     pub(super) fn close(&mut self, front: &[R], behind: &[R]) {
-        let from = self.size.entries as usize;
+        let from = self.sum.size.entries as usize;
         if !front.is_empty() {
             self.entries.splice(from..from, front.iter().copied());
         }
         self.entries.extend_from_slice(behind);
         self.begin_block(self.entries[from]);
-        for at in from..self.entries.len() {
-            self.count(self.entries[at]);
-        }
+        let mut sum = self.sum;
+        self.entries[from..].iter().for_each(|entry| sum.add(*entry));
+        self.sum = sum;
     }
 
     /// Logical bytes so far.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
-        self.size.bytes
+        self.sum.size.bytes
     }
 
     /// How many entries there are.
@@ -384,14 +406,14 @@ impl<R: Record> Builder<R> {
     pub(super) fn finish(&mut self, id: TableId) -> Held<R> {
         let [first, last] = [0, self.entries.len() - 1].map(|at| self.entries[at]);
         let end = u64::from(last.rank());
-        self.points.push(NumberPoint::new(end + 1, end, self.size));
+        self.points.push(NumberPoint::new(end + 1, end, self.sum.size));
         let cells = Arc::from(&self.points[..]);
         let table = Table {
             id,
             range: range_of(first, last),
-            size: self.size,
-            seq_min: self.seq_min,
-            seq_max: self.seq_max,
+            size: self.sum.size,
+            seq_min: self.sum.seq_min,
+            seq_max: self.sum.seq_max,
             profile: Profile::of_cells(Arc::clone(&cells)),
             ..Table::default()
         };

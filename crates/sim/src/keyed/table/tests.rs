@@ -57,6 +57,23 @@ fn profile_points_stand_at_every_border_of_a_block() {
     assert_eq!((all.block_count(), all.size()), (5, held.table.size));
 }
 
+/// Entries that are put first and cut all at once make the table that they make one by one.
+#[test]
+fn entries_may_be_cut_behind_them() {
+    for by_block in [false, true] {
+        let rank = |rank: u32| Entry::new(rank, 1 + rank * 7919 % 5000, SeqNo(9), EntryKind::Put);
+        let all: Vec<Entry> = (0..500).map(rank).collect();
+        let one_by_one = table(all.clone(), by_block);
+        let mut builder = Builder::new(Layout { block_bytes: 4096, by_block });
+        for some in [&all[..0], &all[..7], &all[7..]] {
+            some.iter().for_each(|entry| builder.put(*entry));
+            builder.cut_all();
+        }
+        let at_once = builder.finish(TableId(1));
+        assert_eq!((at_once.table, at_once.cells), (one_by_one.table, one_by_one.cells));
+    }
+}
+
 #[test]
 fn parts_of_tables_are_counted_to_the_entry() {
     let ranks: Vec<u32> = (0..20).collect();
