@@ -367,7 +367,8 @@ impl<R: Record> Builder<R> {
         self.sum = sum;
     }
 
-    /// Adds an entry to a block that is yet to be [closed](Builder::close) or [cut](Builder::cut_all).
+    /// Adds an entry to a block that is yet to be [closed](Builder::close), or
+    /// [cut](Builder::cut_all).
     #[inline]
     pub(super) fn put(&mut self, entry: R) {
         self.entries.push(entry);
