@@ -88,7 +88,9 @@ fn targets_say_what_holds_and_what_misses() {
     let told = targets::judge(&three_turns().rows());
     let line = |word: &str| told.lines().find(|line| line.contains(word)).unwrap().to_string();
     assert!(line("fill_random cpu_us").contains("misses by 10 %"), "{told}");
+    assert!(line("fill_random cpu_us").ends_with("0.55 of 0.45 of RocksDB's  misses by 22 %"));
     assert!(line("fill_random device_bytes").contains("holds"), "{told}");
+    assert!(line("fill_random device_bytes").ends_with("0.40 of 0.49 of RocksDB's  holds"));
     assert!(line("fill_random p99.9").contains("holds"), "{told}");
     assert!(line("fill_random longest").contains("misses by 25 %"), "{told}");
     assert!(!told.contains("overwrite"), "{told}");
