@@ -23,7 +23,7 @@ pub(crate) trait Parts: Send {
         partition_point(self.count(), |index| self.end(index).is_some_and(|end| end <= key))
     }
 
-    /// Whether what holds part `index` may have entries behind the part's end.
+    /// Whether what holds part `index` may have entries outside of the part.
     fn is_cut(&self, _index: usize) -> bool {
         true
     }
@@ -55,7 +55,7 @@ pub(crate) struct ConcatCursor<P: Parts> {
     aimed: Option<usize>,
     /// Whether that cursor stands on an entry within its part.
     live: bool,
-    /// Whether that cursor may leave its part through the end without coming to its own.
+    /// Whether that cursor may leave its part without coming to its own end.
     cut: bool,
 }
 
@@ -142,13 +142,16 @@ impl<P: Parts> ConcatCursor<P> {
         Ok(())
     }
 
-    /// Moves the cursor in use; whether there was one to move.
+    /// Moves the cursor in use, if it stands on an entry; whether that is all, as it mostly is:
+    /// otherwise the cursor has to settle, since it may have left its part.
+    #[inline]
     fn step(&mut self, go: impl FnOnce(&mut P::Cursor) -> Result<()>) -> Result<bool> {
         if !std::mem::take(&mut self.live) {
-            return Ok(false);
+            return Ok(true);
         }
         go(&mut self.cursors[0].1)?;
-        Ok(true)
+        self.live = !self.cut && self.cursors[0].1.entry().is_some();
+        Ok(self.live)
     }
 }
 
@@ -245,19 +248,12 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        if !self.step(|cursor| cursor.next())? {
-            return Ok(());
-        }
-        // Mostly the cursor is still in its part.
-        if !self.cut && self.cursors[0].1.entry().is_some() {
-            self.live = true;
-            return Ok(());
-        }
-        self.settle_forward()
+        if self.step(|cursor| cursor.next())? { Ok(()) } else { self.settle_forward() }
     }
 
+    #[inline]
     fn prev(&mut self) -> Result<()> {
-        if self.step(|cursor| cursor.prev())? { self.settle_backward() } else { Ok(()) }
+        if self.step(|cursor| cursor.prev())? { Ok(()) } else { self.settle_backward() }
     }
 
     #[inline]

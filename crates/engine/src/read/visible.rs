@@ -50,14 +50,15 @@ struct Passed {
 }
 
 impl Passed {
-    /// Holds the value under `cursor`.
-    fn hold(&mut self, cursor: &impl Cursor, value_bytes: usize) {
+    /// Holds `value`, of which `handle` makes a handle.
+    #[inline]
+    fn hold(&mut self, value: &[u8], handle: impl FnOnce() -> Bytes) {
         self.copied.clear();
         self.shared = None;
-        if value_bytes > COPIED_BYTES_MAX {
-            self.shared = Some(cursor.value());
-        } else if let Some(entry) = cursor.entry() {
-            self.copied.extend_from_slice(entry.value);
+        if value.len() > COPIED_BYTES_MAX {
+            self.shared = Some(handle());
+        } else {
+            self.copied.extend_from_slice(value);
         }
     }
 
@@ -183,9 +184,6 @@ impl<C: Cursor> VisibleIter<C> {
                 }
             }
         }
-        while self.cursor.entry().is_some_and(|entry| !self.left.1.is_above(entry.key)) {
-            self.cursor.prev()?;
-        }
         Ok(())
     }
 
@@ -213,33 +211,29 @@ impl<C: Cursor> VisibleIter<C> {
     /// Whether there is one.
     fn step_back(&mut self) -> Result<bool> {
         self.enter_back()?;
-        while let Some(entry) = self.cursor.entry()
+        while let Some(mut entry) = self.cursor.entry()
             && self.left.0.is_below(entry.key)
         {
             self.left.1.pass(entry.key);
-            if self.newest_visible_backward()? {
+            let mut present = false;
+            // All versions of the key, of which the newest comes last.
+            loop {
+                if entry.seq <= self.snapshot {
+                    present = !entry.kind.is_tombstone();
+                    self.passed.hold(entry.value, || self.cursor.value());
+                }
+                self.cursor.prev()?;
+                let is_same = |key| order(key, &self.left.1.key).is_eq();
+                match self.cursor.entry() {
+                    Some(newer) if is_same(newer.key) => entry = newer,
+                    _ => break,
+                }
+            }
+            if present {
                 return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    /// Steps backward over all versions of the key that the cursor stands on, which the upper
-    /// limit has just passed, and holds the value of the newest that the snapshot sees. Whether
-    /// that has one.
-    fn newest_visible_backward(&mut self) -> Result<bool> {
-        let mut present = false;
-        while let Some(entry) = self.cursor.entry()
-            && entry.key == self.left.1.key
-        {
-            if entry.seq <= self.snapshot {
-                present = !entry.kind.is_tombstone();
-                let value_bytes = entry.value.len();
-                self.passed.hold(&self.cursor, value_bytes);
-            }
-            self.cursor.prev()?;
-        }
-        Ok(present)
     }
 
     /// Takes a step, unless the iterator has ended; whether there is an entry to give.

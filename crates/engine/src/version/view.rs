@@ -132,7 +132,7 @@ impl Parts for RunParts {
     }
 
     fn is_cut(&self, index: usize) -> bool {
-        self.part(index).is_cut() || (self.is_outer(index) && self.range.end.is_some())
+        self.part(index).is_cut() || (self.is_outer(index) && !self.range.is_all())
     }
 
     fn source(&self, index: usize) -> usize {
