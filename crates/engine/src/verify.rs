@@ -8,6 +8,7 @@ use crate::names::{self, FileKind, numbered};
 use crate::shared::Shared;
 use crate::wal::{LogId, LogKind, LogReader};
 use lsmith_tree::check_tree;
+use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
 /// All damage that can be found in the store.
@@ -44,7 +45,7 @@ pub(crate) fn verify(shared: &Shared) -> Result<Vec<Error>> {
         let path = numbered(dir, FileKind::Wal, number);
         match verify_wal(shared, &path, number) {
             // Logs that nobody needs any more are removed without these locks.
-            Err(_) if env.file_bytes(&path).is_err() => {}
+            Err(_) if env.file_bytes(&path).is_err_and(|error| error.kind() == NotFound) => {}
             found => collect(&mut damage, found)?,
         }
     }

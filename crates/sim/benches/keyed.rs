@@ -4,9 +4,9 @@
 //! its default settings, and ten times the operations not much more than ten times as long: what
 //! more there is comes from the levels that the tree has more. With values of 100 bytes they do.
 //! With values of 1000 bytes, of which three or four make a block, the policies that count in
-//! blocks come to about that or take somewhat longer, on a processor of 2.5 GHz from `rr` with 9
-//! to `choose_best` with 12 seconds: there are many times as many blocks and merges, and a block
-//! that is written takes some 370 nanoseconds, with all that was looked at to choose and build it.
+//! blocks come to about that or take half as long again, on a slow machine from `full` with 10 to
+//! `mixed` with 15 seconds: there are many times as many blocks and merges, and a block that is
+//! written takes some 440 nanoseconds, with all that was looked at to choose and build it.
 //!
 //! Seconds of the processor, not of the clock, so that what else runs does not count: one pass per
 //! line, as no line takes less than tenths of a second. With arguments, only what has

@@ -110,7 +110,7 @@ impl Sweep {
             return None;
         }
         let runs: Vec<_> = view.tree.disk_runs().collect();
-        let (_, young) = runs.split_last()?;
+        let (oldest, young) = runs.split_last()?;
         let piece = (view.memtable_bytes / WINDOWS).max(1);
         let next = view.memo(NEXT).and_then(|text| parse_key(text).ok()).unwrap_or_default();
         let window = window(young, next, piece).or_else(|| window(young, Key::new(), piece))?;
@@ -126,7 +126,7 @@ impl Sweep {
         let end = window.end.unwrap_or_default();
         memo.push((NEXT.into(), Some(display_key(&end).to_string())));
         Some(MergePlan {
-            place: Place::Into(runs.last()?.id()),
+            place: Place::Into(oldest.id()),
             mode: if inputs.len() == 1 { Mode::Move } else { Mode::Merge },
             inputs,
             cut_bytes: None,
