@@ -3,41 +3,78 @@
 //! `cargo bench -p lsmith --bench options -- [KEYS [NAME..]]`. CPU time is that of the whole
 //! process, merging threads included, until merges have come to rest.
 
-use lsmith::{Builder, DEFAULT_KEYSPACE, Keyspace, Result, Store};
+use lsmith::{Builder, Cache, DEFAULT_KEYSPACE, Keyspace, Result, Store, Threads};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
 use std::path::Path;
+use std::time::Instant;
 
 /// Keys if nothing else is said.
 const KEYS: u64 = 500_000;
 
 const VALUE_BYTES: usize = 100;
 
-/// A name, and what it changes.
-type Variant = (&'static str, fn(Builder) -> Builder);
+/// A store with one option changed, and how it is filled.
+struct Variant {
+    name: &'static str,
+    change: fn(Builder) -> Builder,
+    fill: fn(&Keyspace, u64) -> Result<()>,
+}
+
+const fn option(name: &'static str, change: fn(Builder) -> Builder) -> Variant {
+    Variant { name, change, fill: put_all }
+}
+
+const fn way(name: &'static str, fill: fn(&Keyspace, u64) -> Result<()>) -> Variant {
+    Variant { name, change: |builder| builder, fill }
+}
+
+/// A tree of some levels, for options that show in one only.
+fn levels(builder: Builder, table: &str) -> Builder {
+    builder.policy(format!("leveled(ratio=4, table={table})")).memtable_bytes(4 << 20)
+}
 
 const VARIANTS: &[Variant] = &[
-    ("default", |builder| builder),
-    ("compression lz4", |builder| builder.compression("lz4")),
-    ("compression zstd(level=1)", |builder| builder.compression("zstd(level=1)")),
-    ("compression zstd", |builder| builder.compression("zstd")),
-    ("compression zstd(level=9)", |builder| builder.compression("zstd(level=9)")),
-    ("filter_bits 0", |builder| builder.filter_bits(0)),
-    ("filter_bits 5", |builder| builder.filter_bits(5)),
-    ("filter_bits 16", |builder| builder.filter_bits(16)),
-    ("filters_by_size false", |builder| builder.filters_by_size(false)),
-    ("block_bytes 1024", |builder| builder.block_bytes(1024)),
-    ("block_bytes 16384", |builder| builder.block_bytes(16 << 10)),
-    ("cache_bytes 0", |builder| builder.cache_bytes(0)),
-    ("cache_bytes 1 GiB", |builder| builder.cache_bytes(1 << 30)),
-    ("memory_bytes 64 MiB", |builder| builder.memory_bytes(64 << 20)),
-    ("histograms", |builder| builder.histograms(true)),
-    ("bulk_load", |builder| builder),
+    option("default", |builder| builder),
+    option("compression lz4", |builder| builder.compression("lz4")),
+    option("compression zstd(level=1)", |builder| builder.compression("zstd(level=1)")),
+    option("compression zstd", |builder| builder.compression("zstd")),
+    option("compression zstd(level=9)", |builder| builder.compression("zstd(level=9)")),
+    option("filter_bits 0", |builder| builder.filter_bits(0)),
+    option("filter_bits 5", |builder| builder.filter_bits(5)),
+    option("filter_bits 16", |builder| builder.filter_bits(16)),
+    option("filters_by_size false", |builder| builder.filters_by_size(false)),
+    option("block_bytes 1024", |builder| builder.block_bytes(1024)),
+    option("block_bytes 16384", |builder| builder.block_bytes(16 << 10)),
+    option("cache_bytes 0", |builder| builder.cache_bytes(0)),
+    option("cache_bytes 1 GiB", |builder| builder.cache_bytes(1 << 30)),
+    option("memory_bytes 64 MiB", |builder| builder.memory_bytes(64 << 20)),
+    option("cache and threads shared", |builder| {
+        let threads = Threads::new(2).expect("the system has two threads to give");
+        builder.cache(&Cache::new(64 << 20)).shared_threads(&threads)
+    }),
+    option("histograms", |builder| builder.histograms(true)),
+    way("bulk_load", load_all),
+    way("merge by hand", |keyspace, keys| {
+        put_all(keyspace, keys)?;
+        keyspace.merge()
+    }),
+    option("memtable_bytes 4 MiB", |builder| builder.memtable_bytes(4 << 20)),
+    option("the same, merge_bytes_per_s 50 MB", |builder| {
+        builder.memtable_bytes(4 << 20).merge_bytes_per_s(Some(50_000_000))
+    }),
+    option("leveled", |builder| levels(builder, "4MiB")),
+    option("leveled, table 1 MiB", |builder| levels(builder, "1MiB")),
+    option("leveled, table 16 MiB", |builder| levels(builder, "16MiB")),
+    option("leveled, none,none,lz4,zstd", |builder| {
+        levels(builder, "4MiB").compression("none,none,lz4,zstd")
+    }),
 ];
 
 /// What a variant came to.
 struct Row {
-    name: &'static str,
+    /// Seconds on the clock that the fill took, with all merging.
+    fill_seconds: f64,
     /// CPU microseconds per operation: fill, lookups of present keys, of absent keys, scan.
     micros: [f64; 4],
     /// Blocks read for a present key, and for an absent key.
@@ -81,11 +118,12 @@ fn value(number: u64) -> [u8; VALUE_BYTES] {
     value
 }
 
-fn fill(keyspace: &Keyspace, keys: u64, in_bulk: bool) -> Result<()> {
-    if !in_bulk {
-        (0..keys).try_for_each(|number| keyspace.put(key(number), value(number)))?;
-        return keyspace.flush();
-    }
+fn put_all(keyspace: &Keyspace, keys: u64) -> Result<()> {
+    (0..keys).try_for_each(|number| keyspace.put(key(number), value(number)))?;
+    keyspace.flush()
+}
+
+fn load_all(keyspace: &Keyspace, keys: u64) -> Result<()> {
     let mut numbers: Vec<u64> = (0..keys).collect();
     numbers.sort_unstable_by_key(|number| key(*number));
     let mut load = keyspace.bulk_load()?;
@@ -94,10 +132,12 @@ fn fill(keyspace: &Keyspace, keys: u64, in_bulk: bool) -> Result<()> {
     keyspace.store().settle()
 }
 
-fn measure(dir: &Path, (name, change): Variant, keys: u64) -> Result<Row> {
-    let store = change(Store::builder(dir)).open()?;
+fn measure(dir: &Path, variant: &Variant, keys: u64) -> Result<Row> {
+    let store = (variant.change)(Store::builder(dir)).open()?;
     let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
-    let filled = micros(keys, || fill(&keyspace, keys, name == "bulk_load"))?;
+    let start = Instant::now();
+    let filled = micros(keys, || (variant.fill)(&keyspace, keys))?;
+    let fill_seconds = start.elapsed().as_secs_f64();
     let before = store.stats();
     // Another order than that of writing.
     let other = |number: u64| number.wrapping_mul(7_368_787) % keys;
@@ -119,7 +159,7 @@ fn measure(dir: &Path, (name, change): Variant, keys: u64) -> Result<Row> {
     let user_bytes = (keys as usize * (16 + VALUE_BYTES)) as f64;
     let stats = keyspace.stats();
     Ok(Row {
-        name,
+        fill_seconds,
         micros: [filled, present, absent, scanned],
         blocks: [
             per_key(after.get_blocks_read_found, before.get_blocks_read_found),
@@ -141,20 +181,20 @@ fn main() -> Result<()> {
     };
     tell(format!("{keys} keys of 16 bytes, values of {VALUE_BYTES}, CPU us per operation"));
     tell(
-        "| option | fill | get | absent | scan | blocks/get | blocks/absent | bytes | filters MB |"
+        "| option | fill s | fill | get | absent | scan | blocks/get | blocks/absent | bytes | filters MB |"
             .into(),
     );
-    tell("|---|---|---|---|---|---|---|---|---|".into());
-    for variant in VARIANTS.iter().filter(|(name, _)| wanted(name)) {
+    tell("|---|---|---|---|---|---|---|---|---|---|".into());
+    for variant in VARIANTS.iter().filter(|variant| wanted(variant.name)) {
         let dir = tempfile::tempdir_in(".").map_err(|error| {
             lsmith::Error::new(lsmith::ErrorKind::Io, format!("no directory to work in: {error}"))
         })?;
-        let Row { name, micros: [fill, get, absent, scan], blocks, table_share, filter_megabytes } =
-            measure(&dir.path().join("store"), *variant, keys)?;
+        let row = measure(&dir.path().join("store"), variant, keys)?;
+        let Row { fill_seconds, micros: [fill, get, absent, scan], blocks, .. } = row;
         tell(format!(
-            "| {name} | {fill:.2} | {get:.2} | {absent:.2} | {scan:.3} | {:.3} | {:.4} | \
-             {table_share:.3} | {filter_megabytes:.2} |",
-            blocks[0], blocks[1]
+            "| {} | {fill_seconds:.2} | {fill:.2} | {get:.2} | {absent:.2} | {scan:.3} | {:.3} | \
+             {:.4} | {:.3} | {:.2} |",
+            variant.name, blocks[0], blocks[1], row.table_share, row.filter_megabytes
         ));
     }
     Ok(())
