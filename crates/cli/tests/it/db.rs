@@ -121,7 +121,20 @@ fn a_policy_says_what_it_will_do() {
     fine(&["db", db, "policy", "constant(k=8)"]);
     let shown = json(&["db", db, "policy"]);
     assert_eq!((&shown["policy"], &shown["plan"]), (&json!("constant(k=8)"), &Value::Null));
+    assert_eq!(shown["notes"], json!([]));
     assert_eq!(json(&["db", db, "stats"])["runs"], before);
+}
+
+#[test]
+fn a_policy_says_what_it_has_learned() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    let work = "uniform(keys=6k, ops=60k)";
+    fine(&["run", "--policy", "mixed", "--memtable", "16KiB", "--workload", work, "--dir", db]);
+    let notes = json(&["db", db, "policy"])["notes"].clone();
+    let note = notes[0].as_str().unwrap();
+    assert!(note.contains("; learned with ") && note.contains(" blocks in level 2 at "), "{note}");
+    assert!(fine(&["db", db, "policy"]).ends_with(&format!("{note}\n")));
 }
 
 #[test]

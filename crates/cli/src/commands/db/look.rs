@@ -144,6 +144,7 @@ pub(super) fn policy(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
             "policy": spec,
             "plan": plan,
             "runners_up": runners_up.collect::<Value>(),
+            "notes": explanation.notes,
         }));
     }
     let mut output = Output::new();
@@ -151,6 +152,9 @@ pub(super) fn policy(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     output.line(plan.as_deref().unwrap_or("nothing to merge"))?;
     for (plan, why) in &explanation.runners_up {
         output.line(format_args!("not {plan}: {why}"))?;
+    }
+    for note in &explanation.notes {
+        output.line(note)?;
     }
     Ok(output.finish()?)
 }
