@@ -181,7 +181,8 @@ fn main() -> Result<()> {
     };
     tell(format!("{keys} keys of 16 bytes, values of {VALUE_BYTES}, CPU us per operation"));
     tell(
-        "| option | fill s | fill | get | absent | scan | blocks/get | blocks/absent | bytes | filters MB |"
+        "| option | fill s | fill | get | absent | scan | blocks/get | blocks/absent | bytes \
+         | filters MB |"
             .into(),
     );
     tell("|---|---|---|---|---|---|---|---|---|---|".into());
