@@ -49,7 +49,7 @@ const VARIANTS: &[Variant] = &[
     option("cache_bytes 0", |builder| builder.cache_bytes(0)),
     option("cache_bytes 1 GiB", |builder| builder.cache_bytes(1 << 30)),
     option("memory_bytes 64 MiB", |builder| builder.memory_bytes(64 << 20)),
-    option("cache and threads shared", |builder| {
+    option("cache and shared_threads, alone", |builder| {
         let threads = Threads::new(2).expect("the system has two threads to give");
         builder.cache(&Cache::new(64 << 20)).shared_threads(&threads)
     }),
