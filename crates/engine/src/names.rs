@@ -7,6 +7,9 @@
 //! 000013.wal       batches not yet flushed
 //! 000014.table     a table
 //! 000015.spill     a copy of what memory held, in the place of older batches
+//! 000013.wal.new        a log that is being written anew while the store is opened
+//! 000013.wal.lost       a log that was left out when the store was opened
+//! 000013.wal.4096.lost  what lay behind offset 4096 of a log, and was left out
 //! ```
 //!
 //! All numbers come from one counter and are never used twice.
@@ -20,6 +23,9 @@ pub(crate) const CURRENT_NEW: &str = "CURRENT.new";
 /// The lock file.
 pub(crate) const LOCK: &str = "LOCK";
 
+/// How the names of files end that hold what an opening left out.
+pub(crate) const LOST: &str = ".lost";
+
 /// What a numbered file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKind {
@@ -27,15 +33,21 @@ pub(crate) enum FileKind {
     Wal,
     Table,
     Spill,
+    /// A log that is being written anew.
+    NewWal,
 }
 
 impl FileKind {
+    const ALL: [FileKind; 5] =
+        [FileKind::Manifest, FileKind::Wal, FileKind::Table, FileKind::Spill, FileKind::NewWal];
+
     fn extension(self) -> &'static str {
         match self {
             FileKind::Manifest => "manifest",
             FileKind::Wal => "wal",
             FileKind::Table => "table",
             FileKind::Spill => "spill",
+            FileKind::NewWal => "wal.new",
         }
     }
 }
@@ -45,11 +57,21 @@ pub(crate) fn numbered(dir: &Path, kind: FileKind, number: u64) -> PathBuf {
     dir.join(format!("{number:06}.{}", kind.extension()))
 }
 
+/// The name under which the file at `path` is set aside: what opening the store left out of it, or
+/// with `offset` what lay behind that offset.
+pub(crate) fn lost(path: &Path, offset: Option<u64>) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    if let Some(offset) = offset {
+        name.push(format!(".{offset}"));
+    }
+    name.push(LOST);
+    PathBuf::from(name)
+}
+
 /// The kind and number that `name` stands for, if it is a numbered file of a store.
 pub(crate) fn parse(name: &str) -> Option<(FileKind, u64)> {
     let (number, extension) = name.split_once('.')?;
-    let kinds = [FileKind::Manifest, FileKind::Wal, FileKind::Table, FileKind::Spill];
-    let kind = kinds.into_iter().find(|kind| kind.extension() == extension)?;
+    let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
     let all_digits = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
     all_digits.then(|| number.parse().ok()).flatten().map(|number| (kind, number))
 }
@@ -60,7 +82,7 @@ mod tests {
 
     #[test]
     fn names_survive_parsing_and_strangers_are_none() {
-        for kind in [FileKind::Manifest, FileKind::Wal, FileKind::Table, FileKind::Spill] {
+        for kind in FileKind::ALL {
             for number in [0, 7, 1_234_567] {
                 let path = numbered(Path::new("d"), kind, number);
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap();

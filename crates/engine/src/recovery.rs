@@ -2,39 +2,40 @@
 //!
 //! 1. `CURRENT` names the manifest, the manifest says which keyspaces, trees and tables there are.
 //! 2. Copies of memory, where the manifest names them, go back into memtables. Then the write-ahead
-//!    logs are read in their order. Writes that are in tables or in a copy already are passed over;
-//!    the others go back into memtables. Sequence numbers have no gaps: where one is missing, power
-//!    was lost before that part of the log got to the device, and what follows must not be seen, so
-//!    that the store opens on a prefix of the batches.
-//! 3. Unless the store is opened for reading only, a new manifest and a new log are begun, and
-//!    files that nothing names any more are removed.
+//!    logs are read in their order ([`replay`]). Writes that are in tables or in a copy already are
+//!    passed over; the others go back into memtables.
+//! 3. Unless the store is opened for reading only, the logs that are still needed are written anew,
+//!    what was left out is set aside, a new log and a new manifest are begun ([`begin`]), and files
+//!    that nothing names any more are removed.
+
+mod begin;
+mod replay;
+mod row;
 
 use crate::cursor::EntryRef;
-use crate::db::{Compression, KeyspaceOptions, Options, Snapshots, bad_policy, decode_batch};
+use crate::db::{Compression, KeyspaceOptions, Options, PersistMode, Snapshots, bad_policy};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::leftovers::Leftovers;
-use crate::manifest::{self, Account, Manifest, SpaceState};
+use crate::manifest::{self, Account, SpaceState};
 use crate::memory::{Spilled, read_spill};
-use crate::memtable::KeepFrom;
 use crate::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK, numbered};
 use crate::pace::Pace;
 use crate::shared::{Log, Shared, Work, Writer};
 use crate::stats::{Counts, Recorders};
 use crate::table::BlockCache;
 use crate::version::{Active, Core, Reclaim, Space, TableHandle};
-use crate::wal::{LogEnd, LogId, LogKind, LogReader};
 use crate::write::Gate;
 use arc_swap::ArcSwap;
-use lsmith_tree::{SeqNo, TableId, Tree, TreeView};
+use lsmith_tree::{TableId, Tree, TreeView};
 use parking_lot::{Mutex, RwLock};
+use replay::{LeftOut, keep_newest};
 use rustc_hash::FxHashMap;
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, VecDeque, hash_map};
+use std::collections::{BTreeMap, hash_map};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 /// Opens or creates the store that `options` describe.
 pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
@@ -95,16 +96,6 @@ fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> 
     })
 }
 
-/// How a batch in the log goes with those before it.
-enum Next {
-    /// Nothing that is needed lies between them.
-    Follows,
-    /// Power was lost before the batches in between got to the device.
-    Missing,
-    /// This cannot be.
-    Wrong,
-}
-
 /// A store on its way to being open.
 struct Recovery {
     options: Options,
@@ -116,6 +107,9 @@ struct Recovery {
     last_seq: u64,
     /// Logs from the oldest on that a memtable needs.
     logs: Vec<Log>,
+    /// Those of them that no batch is in.
+    empty: Vec<u64>,
+    left_out: LeftOut,
     /// All numbered files found.
     files: Vec<(FileKind, u64)>,
 }
@@ -144,6 +138,8 @@ impl Recovery {
             spaces,
             last_seq,
             logs: Vec::new(),
+            empty: Vec::new(),
+            left_out: LeftOut::default(),
             files,
         })
     }
@@ -159,14 +155,6 @@ impl Recovery {
         let highest = self.files.iter().map(|(_, number)| *number + 1).max().unwrap_or(1);
         let files = Arc::new(AtomicU64::new(self.account.next_file.max(highest)));
         let counts = Arc::new(Counts::default());
-        let read_only = self.options.read_only;
-        let manifest = match read_only {
-            true => None,
-            false => {
-                let Options { env, dir, .. } = &self.options;
-                Some(Manifest::create(env, dir, &counts, &files, self.account.clone())?)
-            }
-        };
         let spaces = self.spaces.values().map(|space| (space.name.clone(), Arc::clone(space)));
         let shared = Arc::new(Shared {
             cache: Arc::clone(&self.cache),
@@ -178,10 +166,11 @@ impl Recovery {
             spaces: RwLock::new(spaces.collect()),
             writer: Mutex::new(None),
             retiring: Mutex::default(),
-            manifest: Mutex::new(manifest),
+            manifest: Mutex::new(None),
             poisoned: AtomicBool::new(false),
             log_due: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            shares_log: AtomicBool::new(self.spaces.len() > 1),
             work: Work::default(),
             leftovers: Arc::clone(&self.leftovers),
             splits: Mutex::default(),
@@ -189,7 +178,7 @@ impl Recovery {
             _lock: lock,
             options: self.options.clone(),
         });
-        if read_only {
+        if self.options.read_only {
             self.look_for_holes();
         } else {
             self.begin_writing(&shared)?;
@@ -206,72 +195,6 @@ impl Recovery {
                 table.look_for_holes();
             }
         }
-    }
-
-    /// Begins a new log, and removes what is not needed any more.
-    fn begin_writing(&self, shared: &Shared) -> Result<()> {
-        let Options { env, dir, .. } = &self.options;
-        for &Log { number, .. } in &self.logs {
-            // The process that wrote it may have died before it could sync it.
-            let path = numbered(dir, FileKind::Wal, number);
-            let synced = env.sync_file(&path);
-            synced.map_err(|error| Error::io("sync the log", &path, error))?;
-        }
-        // Before anything is written, because the directory is synced with the new log: a log that
-        // was left out must not come back in front of what is written from now on.
-        self.remove_strangers();
-        let (wal_number, wal) = shared.create_log(0)?;
-        let mut logs = self.logs.clone();
-        logs.push(Log { number: wal_number, bytes: wal.capacity() });
-        let writer = Writer {
-            wal: Arc::new(wal),
-            wal_number,
-            spares: VecDeque::new(),
-            unsynced: Vec::new(),
-            logs,
-            next_seq: self.last_seq + 1,
-            buffer: Vec::new(),
-        };
-        *shared.writer.lock() = Some(writer);
-        for space in shared.all_spaces() {
-            let mut core = space.core.lock();
-            if core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
-                shared.seal(&space, &mut core);
-            }
-            // Not before there is a manifest that is synced and does not need the space.
-            core.reclaim(&space.version.load());
-        }
-        Ok(())
-    }
-
-    /// Removes numbered files that nothing names.
-    fn remove_strangers(&self) {
-        let Options { env, dir, .. } = &self.options;
-        let named = |kind, number| match kind {
-            FileKind::Wal => self.needs_log(number),
-            FileKind::Manifest => false,
-            FileKind::Spill => {
-                let mut spills = self.account.spaces.values().filter_map(|state| state.spill);
-                spills.any(|spill| spill.file == number)
-            }
-            FileKind::Table => self
-                .spaces
-                .values()
-                .any(|space| space.core.lock().tables.contains_key(&TableId(number))),
-        };
-        for &(kind, number) in &self.files {
-            if named(kind, number) {
-                continue;
-            }
-            let path = numbered(dir, kind, number);
-            if let Err(error) = env.remove_file(&path) {
-                tracing::warn!(path = %path.display(), %error, "cannot remove an old file");
-            }
-        }
-    }
-
-    fn needs_log(&self, number: u64) -> bool {
-        self.logs.iter().any(|log| log.number == number)
     }
 
     /// Reads copies of memory back into memtables.
@@ -292,100 +215,15 @@ impl Recovery {
         Ok(())
     }
 
-    /// Reads the logs back into memtables.
-    fn replay(&mut self) -> Result<()> {
-        let durable = self.last_seq;
-        let mut last: Option<u64> = None;
-        let mut numbers: Vec<u64> =
-            self.files.iter().filter(|(kind, _)| *kind == FileKind::Wal).map(|(_, n)| *n).collect();
-        numbers.sort_unstable();
-        for number in numbers {
-            let path = numbered(&self.options.dir, FileKind::Wal, number);
-            let id = LogId { kind: LogKind::Wal, number };
-            let mut reader = LogReader::open(&*self.options.env, &path, id)?;
-            let bytes = reader.bytes();
-            while let Some((offset, payload)) = reader.next_record()? {
-                let damaged = |told: String| Error::corruption(&path, offset, told);
-                let (first, ops) =
-                    decode_batch(payload).map_err(|damage| damaged(damage.what.to_string()))?;
-                let expected = last.map_or(first.0.min(durable + 1), |last| last + 1);
-                match self.judge(first.0, expected, durable) {
-                    Next::Follows => {}
-                    Next::Missing => {
-                        tracing::warn!(
-                            path = %path.display(), offset, expected, found = first.0,
-                            "the log has a gap: what follows had not been synced and is left out"
-                        );
-                        self.last_seq = durable.max(expected - 1);
-                        return Ok(());
-                    }
-                    Next::Wrong => {
-                        let told = format!("expected write number {expected}, found {first}");
-                        return Err(damaged(told));
-                    }
-                }
-                // An empty batch stands for a bulk load, whose entries have one number together.
-                last = Some(first.0 + ops.len().max(1) as u64 - 1);
-                self.insert(Log { number, bytes }, first, &ops).map_err(damaged)?;
-            }
-            if let Some(LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
-                tracing::warn!(
-                    path = %path.display(), offset, bytes_dropped,
-                    "the end of the log was not complete and is left out: it had not been synced"
-                );
-            }
-            // Once a log is needed all that follow are, or there would be gaps between them.
-            if !self.logs.is_empty() && !self.needs_log(number) {
-                self.logs.push(Log { number, bytes });
-            }
-        }
-        self.last_seq = durable.max(last.unwrap_or(0));
-        Ok(())
+    /// The numbers of all files of `kind`.
+    fn numbers_of(&self, kind: FileKind) -> Vec<u64> {
+        let of_kind = self.files.iter().filter(|(found, _)| *found == kind);
+        of_kind.map(|(_, number)| *number).collect()
     }
 
-    /// What a batch is whose first write is number `first` where `expected` should follow, when
-    /// all writes up to `durable` are in tables or in synced logs.
-    fn judge(&self, first: u64, expected: u64, durable: u64) -> Next {
-        match first.cmp(&expected) {
-            Ordering::Equal => Next::Follows,
-            Ordering::Less => Next::Wrong,
-            Ordering::Greater if first > durable + 1 => Next::Missing,
-            // A log was not needed any more and is gone, while one before it, as little needed, is
-            // still or again there; or its unsynced part is lost.
-            Ordering::Greater if self.logs.is_empty() => Next::Follows,
-            Ordering::Greater => Next::Wrong,
-        }
+    fn needs_log(&self, number: u64) -> bool {
+        self.logs.iter().any(|log| log.number == number)
     }
-
-    /// Puts the writes of one batch into the memtables of keyspaces that have not flushed them.
-    fn insert(
-        &mut self,
-        log: Log,
-        first: SeqNo,
-        ops: &[crate::db::LoggedOp<'_>],
-    ) -> std::result::Result<(), String> {
-        for (index, op) in ops.iter().enumerate() {
-            let seq = SeqNo(first.0 + index as u64);
-            let space = self.spaces.get(&op.space);
-            let space = space.ok_or_else(|| format!("there is no keyspace {}", op.space))?;
-            if self.account.spaces[&op.space].is_past(op.key, seq) {
-                continue;
-            }
-            let core = space.core.lock();
-            core.active.begin(log.number);
-            if self.logs.last().is_none_or(|last| last.number != log.number) {
-                self.logs.push(log);
-            }
-            let entry = EntryRef { key: op.key, seq, kind: op.kind, value: op.value };
-            core.active.memtable.insert(entry, keep_newest(seq));
-        }
-        Ok(())
-    }
-}
-
-/// Nobody reads yet: of versions older than that with number `seq` only the newest is needed.
-fn keep_newest(seq: SeqNo) -> KeepFrom {
-    KeepFrom(SeqNo(seq.0 - 1))
 }
 
 /// Opens a keyspace as the manifest describes it, with an empty memtable.
@@ -478,7 +316,16 @@ impl Shared {
         let policy = self.options.registry.build(policy).map_err(bad_policy)?;
         let memtable_bytes = options.memtable_bytes.unwrap_or(self.options.memtable_bytes);
         crate::db::check_memtable(memtable_bytes)?;
-        let mut spaces = self.spaces.write();
+        let mut spaces = loop {
+            let shares = !self.spaces.read().is_empty();
+            if shares {
+                self.share_log()?;
+            }
+            let spaces = self.spaces.write();
+            if shares || spaces.is_empty() {
+                break spaces;
+            }
+        };
         if let Some(space) = spaces.get(name) {
             return Ok(Arc::clone(space));
         }
@@ -494,6 +341,18 @@ impl Shared {
         let space = open_space(&self.options, &self.cache, &self.leftovers, id, &state)?;
         spaces.insert(name.to_string(), Arc::clone(&space));
         Ok(space)
+    }
+
+    /// Makes sure that a keyspace can be made beside others.
+    ///
+    /// As long as there is one keyspace, what leaves its memory need not wait for the log to be
+    /// synced: nobody needs the log for it. A keyspace that is made later would seem to, and what was
+    /// lost of the log with the power would be taken for damage. So from now on the log is synced
+    /// first, and what was written before is synced here.
+    fn share_log(&self) -> Result<()> {
+        self.shares_log.store(true, SeqCst);
+        let logs = self.writer.lock().as_ref().map(Writer::logs_to_sync);
+        self.sync_for(PersistMode::SyncData, &logs.unwrap_or_default())
     }
 
     /// Has tables of `space` compressed otherwise from now on.

@@ -97,7 +97,8 @@ impl Shared {
     /// Whether the log must be synced before what `task` does is durable, or after power loss there
     /// could be later writes without earlier ones.
     fn needs_synced_logs(&self, task: &Task) -> bool {
-        let many = || self.spaces.read().len() > 1;
+        // Asked after the task was taken: what it takes was written before.
+        let many = || self.shares_log.load(Ordering::SeqCst);
         match task {
             Task::Merge(job, _) => job.keeps_older || job.takes_memory && many(),
             Task::Fold(_) => false,

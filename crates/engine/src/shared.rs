@@ -16,6 +16,7 @@ use crate::stats::{Counts, Recorders, Timer};
 use crate::table::BlockCache;
 use crate::version::Space;
 use crate::wal::LogWriter;
+use lsmith_tree::SeqNo;
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     /// Set when a log or manifest write has failed.
     pub(crate) poisoned: AtomicBool,
     pub(crate) closing: AtomicBool,
+    /// Whether several keyspaces share the log, or one is being made that will.
+    pub(crate) shares_log: AtomicBool,
     pub(crate) work: Work,
     pub(crate) leftovers: Arc<Leftovers>,
     /// What merges may write in a second, if that is limited.
@@ -103,12 +106,16 @@ pub(crate) struct Writer {
     pub(crate) logs: Vec<Log>,
     pub(crate) next_seq: u64,
     pub(crate) buffer: Vec<u8>,
+    /// Whether a log has begun since work that lets older ones go was last done by a writer.
+    pub(crate) log_began: bool,
 }
 
 /// A log file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log {
     pub(crate) number: u64,
+    /// The number of the first write in it.
+    pub(crate) first: SeqNo,
     /// The length of the file.
     pub(crate) bytes: u64,
 }

@@ -2,11 +2,12 @@
 
 use crate::db::decode_batch;
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::Damage;
 use crate::manifest;
 use crate::memory::read_spill;
 use crate::names::{self, FileKind, numbered};
 use crate::shared::Shared;
-use crate::wal::{LogId, LogKind, LogReader};
+use crate::wal::{LogId, LogKind, LogReader, LogStart};
 use lsmith_tree::check_tree;
 use std::io::ErrorKind::NotFound;
 use std::path::Path;
@@ -67,7 +68,10 @@ fn verify_wal(shared: &Shared, path: &Path, number: u64) -> Result<()> {
     let id = LogId { kind: LogKind::Wal, number };
     let mut reader = LogReader::open(&*shared.options.env, path, id)?;
     while let Some((offset, payload)) = reader.next_record()? {
-        decode_batch(payload).map_err(|damage| Error::corruption(path, offset, damage.what))?;
+        let damaged = |damage: Damage| Error::corruption(path, offset, damage.what);
+        if LogStart::decode(payload).map_err(damaged)?.is_none() {
+            decode_batch(payload).map_err(damaged)?;
+        }
     }
     Ok(())
 }

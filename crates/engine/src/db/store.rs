@@ -49,9 +49,8 @@ impl Drop for Inner {
             threads.leave(&self.shared);
         }
         self.shared.leftovers.close();
-        let logs = self.shared.writer.lock().as_ref().map(|writer| writer.logs_to_sync());
-        if let Err(error) = self.shared.sync_for(PersistMode::SyncAll, &logs.unwrap_or_default()) {
-            tracing::warn!(%error, "the log could not be synced while closing");
+        if let Err(error) = self.shared.close_logs() {
+            tracing::warn!(%error, "the log could not be synced and cut while closing");
         }
     }
 }

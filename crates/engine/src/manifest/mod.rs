@@ -9,7 +9,7 @@ mod bare;
 mod record;
 mod taken;
 
-pub(crate) use record::{Record, SpaceRecord, Spill};
+pub(crate) use record::{LogRow, Record, SpaceRecord, Spill};
 pub(crate) use taken::{Mark, Taken};
 
 use crate::env::{Env, SyncReach};
@@ -63,11 +63,16 @@ impl SpaceState {
         seq <= self.flushed_seq || seq <= self.taken.upto(key)
     }
 
+    /// All writes of this keyspace up to this number are in tables or in a copy of memory, or have
+    /// left nothing.
+    pub(crate) fn complete_seq(&self) -> SeqNo {
+        self.flushed_seq.max(self.spill.map(|spill| spill.upto).unwrap_or_default())
+    }
+
     /// All writes up to this number, whatever the keyspace, are in tables, in copies of memory, or
     /// in logs that were synced before that was written here.
     pub(crate) fn durable_seq(&self) -> SeqNo {
-        let spilled = self.spill.map(|spill| spill.upto).unwrap_or_default();
-        self.flushed_seq.max(self.taken.newest()).max(spilled)
+        self.complete_seq().max(self.taken.newest())
     }
 
     /// Forgets what nobody will ask any more.
@@ -81,6 +86,8 @@ impl SpaceState {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Account {
     pub(crate) spaces: BTreeMap<u32, SpaceState>,
+    /// The row of write-ahead logs; `None` in stores of earlier versions, which did not say.
+    pub(crate) logs: Option<LogRow>,
     /// Above every file number in use.
     pub(crate) next_file: u64,
 }
@@ -116,6 +123,10 @@ impl Account {
                 state.taken = taken.into_iter().collect();
             }
             Record::Policy { space, policy } => self.space(space)?.policy = policy,
+            Record::Logs(logs) => {
+                self.next_file = self.next_file.max(logs.newest.saturating_add(1));
+                self.logs = Some(logs);
+            }
             Record::Spill { space, spill } => {
                 let state = self.space(space)?;
                 // Nothing that was marked before is in the file.
@@ -180,7 +191,8 @@ impl Account {
             let tree = Record::Tree { space: id, flushed_seq, taken, tree };
             std::iter::once(space).chain(spill).chain([tree])
         });
-        std::iter::once(Record::NextFile(self.next_file)).chain(spaces).collect()
+        let next_file = std::iter::once(Record::NextFile(self.next_file));
+        next_file.chain(self.logs.map(Record::Logs)).chain(spaces).collect()
     }
 }
 

@@ -65,6 +65,20 @@ pub(crate) enum Record {
     Edit { space: u32, flushed_seq: SeqNo, taken: Vec<Mark>, edit: TreeEdit },
     /// Memory was copied to a file, in the place of any such file before.
     Spill { space: u32, spill: Spill },
+    /// Which logs there are from now on.
+    Logs(LogRow),
+}
+
+/// The row of write-ahead logs, as of one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogRow {
+    /// Logs with smaller numbers are not needed any more.
+    pub(crate) from: u64,
+    /// The number of the first write in log `from` or behind it. All writes with smaller numbers
+    /// are in tables or in copies of memory, or have left nothing.
+    pub(crate) first: SeqNo,
+    /// The newest log that there was.
+    pub(crate) newest: u64,
 }
 
 /// Why a payload is no record.
@@ -109,6 +123,9 @@ impl Record {
             Record::Spill { space, spill: Spill { file, upto, entries } } => {
                 format!("spill {space} file {file} upto {upto} entries {entries}\n")
             }
+            Record::Logs(LogRow { from, first, newest }) => {
+                format!("logs from {from} first {first} newest {newest}\n")
+            }
         }
     }
 
@@ -146,6 +163,7 @@ impl Record {
                 Ok(Record::Edit { space, flushed_seq, taken, edit })
             }
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
+            "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
             _ => Err(Fault::Unknown(kind.chars().take(24).collect())),
         }
     }
@@ -192,6 +210,14 @@ fn spill(text: &str) -> Option<Record> {
     let (file, upto) = (file.parse().ok()?, SeqNo(upto.parse().ok()?));
     let spill = Spill { file, upto, entries: entries.parse().ok()? };
     Some(Record::Spill { space: space.parse().ok()?, spill })
+}
+
+/// `from 13 first 5124 newest 16`
+fn logs(text: &str) -> Option<Record> {
+    let (from, text) = text.strip_prefix("from ")?.split_once(" first ")?;
+    let (first, newest) = text.split_once(" newest ")?;
+    let (from, first) = (from.parse().ok()?, SeqNo(first.parse().ok()?));
+    Some(Record::Logs(LogRow { from, first, newest: newest.parse().ok()? }))
 }
 
 fn taken_lines(taken: &[Mark]) -> String {
@@ -246,6 +272,7 @@ mod tests {
             Record::Edit { space: 3, flushed_seq: seq, taken: vec![], edit: edit.clone() },
             Record::Edit { space: 3, flushed_seq: seq, taken: marks.to_vec(), edit },
             Record::Spill { space: 3, spill },
+            Record::Logs(LogRow { from: 13, first: SeqNo(5124), newest: 16 }),
         ] {
             assert_eq!(Record::decode(record.encode().as_bytes()), Ok(record));
         }
@@ -264,6 +291,7 @@ mod tests {
             b"compressed_keyspace lz4 1 a memtable 1MiB",
             b"compression 1",
             b"spill 0 file 7 upto 3",
+            b"logs from 13 first 7",
             b"edit 0 flushed 1\ntaken a..b\nedit",
             b"edit 0 flushed 1\ntaken 7 a\nedit",
             b"edit 0 flushed 1\ntaken 7 a..b",

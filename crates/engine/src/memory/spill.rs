@@ -21,10 +21,10 @@ use crate::names::{FileKind, numbered};
 use crate::read::MergingCursor;
 use crate::shared::Shared;
 use crate::stats::add;
-use crate::version::{Core, Space, Version};
+use crate::version::{Core, Space, Version, Writes};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader, LogWriter};
 use bytes::Bytes;
-use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo};
+use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,14 +35,14 @@ const RECORD_BYTES: usize = 256 * 1024;
 /// All runs in memory, to be copied.
 pub(crate) struct SpillJob {
     space: Arc<Space>,
-    /// Keeps plans away from them meanwhile.
-    reserved: MergePlan,
+    what: What,
 }
 
-impl SpillJob {
-    fn runs(&self) -> impl Iterator<Item = &RunId> {
-        self.reserved.inputs.iter().map(|input| &input.run)
-    }
+enum What {
+    /// Runs in memory, and what keeps plans away from them meanwhile.
+    Runs(MergePlan),
+    /// Nothing: there is no run in memory, and these writes have left nothing.
+    Vanished(Writes),
 }
 
 /// An entry read back.
@@ -57,43 +57,85 @@ pub(crate) struct Spilled {
 impl Shared {
     /// Reserves the copying of memory, if it is due and can be done now.
     pub(crate) fn next_spill(&self, space: &Arc<Space>, core: &mut Core) -> Option<SpillJob> {
-        let helps = core.sealed.iter().any(|held| held.writes.log.is_some());
-        core.spill_due &= helps;
+        let mut writes = core.sealed.iter().map(|held| &held.writes).chain(&core.vanished);
+        core.spill_due &= writes.any(|writes| writes.log.is_some());
         (core.spill_due && !core.is_memory_reserved()).then(|| {
             core.spill_due = false;
-            let reserved = core.reserve_memory("memory is copied so that logs can go");
-            SpillJob { space: Arc::clone(space), reserved }
+            let what = match core.vanished.filter(|_| core.sealed.is_empty()) {
+                Some(vanished) => What::Vanished(vanished),
+                None => What::Runs(core.reserve_memory("memory is copied so that logs can go")),
+            };
+            SpillJob { space: Arc::clone(space), what }
         })
     }
 
-    /// Copies, and lets go of the log. What fails is tried again when the log has grown further.
+    /// Lets go of the log: copies what memory holds, or writes down that there is nothing. What
+    /// fails is tried again when the log has grown further.
     pub(crate) fn run_spill(&self, job: &SpillJob, logs: &[Arc<LogWriter>]) {
-        let file = self.files.fetch_add(1, Ordering::Relaxed);
-        let path = numbered(&self.options.dir, FileKind::Spill, file);
-        let version = job.space.version.load_full();
-        let written = self.sync_all_logs(logs).and_then(|()| {
-            let copy = Copy { shared: self, job, version: &version, path: &path, file };
-            copy.write()
-        });
-        let mut core = job.space.core.lock();
-        core.release(&job.reserved);
-        let committed =
-            written.and_then(|entries| self.commit_spill(job, &mut core, file, entries));
-        drop(core);
-        if let Err(error) = committed {
-            tracing::warn!(keyspace = job.space.name, %error, "memory could not be copied");
-            // In a poisoned store nobody knows whether the manifest names it.
-            if self.check_writable().is_ok() {
-                remove(&*self.options.env, &path);
+        let synced = self.sync_all_logs(logs);
+        let done = match &job.what {
+            What::Runs(reserved) => self.spill_runs(&job.space, reserved, synced),
+            What::Vanished(vanished) => {
+                synced.and_then(|()| self.forget_vanished(&job.space, *vanished))
             }
+        };
+        if let Err(error) = done {
+            tracing::warn!(keyspace = job.space.name, %error, "memory could not be copied");
         }
     }
 
-    fn commit_spill(&self, job: &SpillJob, core: &mut Core, file: u64, entries: u64) -> Result<()> {
-        let runs: Vec<RunId> = job.runs().copied().collect();
-        let writes = core.writes_of(&runs).expect("nobody takes what is reserved");
+    /// Notes that `vanished` have left memory, all writes of `space` before them included.
+    fn forget_vanished(&self, space: &Space, vanished: Writes) -> Result<()> {
+        let mut core = space.core.lock();
+        let (flushed_seq, edit) = (vanished.newest, TreeEdit::default());
+        let record = Record::Edit { space: space.id, flushed_seq, taken: Vec::new(), edit };
+        self.write_record(record, |_| ())?;
+        core.vanished = core.vanished.filter(|now| now.newest > flushed_seq);
+        let spill = core.spill.filter(|spill| spill.upto <= flushed_seq);
+        if spill.is_some() {
+            core.spill = None;
+        }
+        drop(core);
+        self.remove_spill(spill);
+        Ok(())
+    }
+
+    fn spill_runs(
+        &self,
+        space: &Arc<Space>,
+        reserved: &MergePlan,
+        synced: Result<()>,
+    ) -> Result<()> {
+        let file = self.files.fetch_add(1, Ordering::Relaxed);
+        let path = numbered(&self.options.dir, FileKind::Spill, file);
+        let version = space.version.load_full();
+        let runs: Vec<RunId> = reserved.inputs.iter().map(|input| input.run).collect();
+        let written = synced.and_then(|()| {
+            let copy = Copy { shared: self, space, runs: &runs, version: &version, file };
+            copy.write(&path)
+        });
+        let mut core = space.core.lock();
+        core.release(reserved);
+        let committed =
+            written.and_then(|entries| self.commit_spill(space, &mut core, &runs, (file, entries)));
+        drop(core);
+        // In a poisoned store nobody knows whether the manifest names it.
+        if committed.is_err() && self.check_writable().is_ok() {
+            remove(&*self.options.env, &path);
+        }
+        committed
+    }
+
+    fn commit_spill(
+        &self,
+        space: &Space,
+        core: &mut Core,
+        runs: &[RunId],
+        (file, entries): (u64, u64),
+    ) -> Result<()> {
+        let writes = core.writes_of(runs).expect("nobody takes what is reserved");
         let spill = Spill { file, upto: writes.newest, entries };
-        self.write_record(Record::Spill { space: job.space.id, spill }, |_| ())?;
+        self.write_record(Record::Spill { space: space.id, spill }, |_| ())?;
         for held in core.sealed.iter_mut().filter(|held| runs.contains(&held.run)) {
             held.writes.log = None;
         }
@@ -124,15 +166,15 @@ fn remove(env: &dyn Env, path: &Path) {
 /// A copy in the making.
 struct Copy<'a> {
     shared: &'a Shared,
-    job: &'a SpillJob,
+    space: &'a Space,
+    runs: &'a [RunId],
     version: &'a Version,
-    path: &'a Path,
     file: u64,
 }
 
 impl Copy<'_> {
     /// Writes the file, durably with its name; how many entries are in it.
-    fn write(&self) -> Result<u64> {
+    fn write(&self, path: &Path) -> Result<u64> {
         let options = &self.shared.options;
         // All of its room is asked for at once, so its length must be known.
         let mut lengths = Vec::new();
@@ -142,7 +184,7 @@ impl Copy<'_> {
         })?;
         let id = LogId { kind: LogKind::Spill, number: self.file };
         let capacity = LogWriter::capacity_for(lengths);
-        let log = LogWriter::create(&*options.env, self.path, id, capacity)?;
+        let log = LogWriter::create(&*options.env, path, id, capacity)?;
         self.records(|record| log.append(&[record]).map(drop))?;
         log.sync(SyncReach::All)?;
         let synced = options.env.sync_dir(&options.dir);
@@ -155,7 +197,7 @@ impl Copy<'_> {
 
     /// Gives `take` one record after the other; how many entries there are.
     fn records(&self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
-        let sources = self.job.runs().filter_map(|run| self.version.memory_run(*run));
+        let sources = self.runs.iter().filter_map(|run| self.version.memory_run(*run));
         let sources = sources.map(|memory| memory.cursor(&KeyRange::ALL)).collect();
         let mut cursor = MergingCursor::new(sources);
         crate::cursor::Cursor::seek_first(&mut cursor)?;
@@ -165,7 +207,7 @@ impl Copy<'_> {
             let entry = crate::cursor::Cursor::entry(&cursor);
             if count > 0 && (entry.is_none() || body.len() >= RECORD_BYTES) {
                 record.clear();
-                put_varint(&mut record, u64::from(self.job.space.id));
+                put_varint(&mut record, u64::from(self.space.id));
                 put_varint(&mut record, count);
                 record.extend_from_slice(&body);
                 take(&record)?;

@@ -64,6 +64,7 @@
 
 mod frame;
 mod reader;
+mod start;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -71,4 +72,5 @@ mod writer;
 
 pub(crate) use frame::{LogId, LogKind};
 pub(crate) use reader::{LogEnd, LogReader};
+pub(crate) use start::{LOG_START_BYTES_MAX, LogStart};
 pub(crate) use writer::LogWriter;

@@ -34,6 +34,7 @@ pub(crate) struct LogReader {
     bytes: Vec<u8>,
     next: usize,
     end: Option<LogEnd>,
+    marked: bool,
 }
 
 impl LogReader {
@@ -58,6 +59,7 @@ impl LogReader {
             bytes,
             next: FILE_HEADER_BYTES,
             end: None,
+            marked: false,
         };
         if !whole {
             reader.next = 0;
@@ -81,8 +83,9 @@ impl LogReader {
         }
         let offset = self.next;
         match self.judge()? {
-            Found::Record { payload_bytes } => {
+            Found::Record { payload_bytes, marked } => {
                 self.next = offset + record_bytes(payload_bytes);
+                self.marked |= marked;
                 let payload = &self.bytes[offset + RECORD_HEADER_BYTES..][..payload_bytes];
                 Ok(Some((offset as u64, payload)))
             }
@@ -96,6 +99,16 @@ impl LogReader {
     /// The length of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.len() as u64
+    }
+
+    /// Bytes from the start of the file to the end of the last record read.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.next as u64
+    }
+
+    /// Whether one of the records read has a sync mark.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.marked
     }
 
     /// How the log ended; `None` as long as there may be more records.
@@ -136,7 +149,10 @@ impl LogReader {
         if end > bytes.len() {
             Inspected::Torn("a record is cut by the end of the file")
         } else if head.matches(bytes, start) {
-            Inspected::Found(Found::Record { payload_bytes: head.payload_bytes })
+            Inspected::Found(Found::Record {
+                payload_bytes: head.payload_bytes,
+                marked: head.marked,
+            })
         } else if ends_in_zeros(bytes, start + HEAD_BYTES, end) {
             Inspected::Torn("a record does not match its checksum")
         } else {
@@ -170,7 +186,7 @@ impl LogReader {
 
 /// What is found where a record may start.
 enum Found {
-    Record { payload_bytes: usize },
+    Record { payload_bytes: usize, marked: bool },
     End(LogEnd),
 }
 

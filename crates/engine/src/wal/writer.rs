@@ -107,9 +107,35 @@ impl LogWriter {
         self.file.capacity()
     }
 
+    /// Bytes from the start of the file that are known to be synced; 0 where nothing is.
+    pub(crate) fn synced_bytes(&self) -> u64 {
+        self.turns.synced()
+    }
+
+    /// Gives back the room behind the last record, where the environment can do that. Nothing may
+    /// be appended any more.
+    ///
+    /// # Errors
+    ///
+    /// `Io` where the system refuses: the file is as it was, or shorter.
+    pub(crate) fn cut(&self) -> Result<()> {
+        match self.file.cut() {
+            Err(error) if error.kind() != std::io::ErrorKind::Unsupported => {
+                Err(Error::io("cut the log", &self.path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a payload of `payload_bytes` fits behind what is there now.
     pub(crate) fn room(&self, payload_bytes: usize) -> bool {
         self.fits(self.bytes(), payload_bytes)
+    }
+
+    /// Whether two payloads of these lengths fit behind what is there now.
+    pub(crate) fn room_for_both(&self, first_bytes: usize, second_bytes: usize) -> bool {
+        self.room(first_bytes)
+            && self.fits(self.bytes() + record_bytes(first_bytes) as u64, second_bytes)
     }
 
     fn fits(&self, end: u64, payload_bytes: usize) -> bool {

@@ -1,12 +1,15 @@
 //! The write-ahead log of a store: a row of files.
 
+use crate::db::PersistMode;
 use crate::env::SyncReach;
 use crate::error::Result;
+use crate::manifest::{LogRow, Record};
 use crate::names::{FileKind, numbered};
 use crate::shared::{Log, Shared, Spare, Writer};
 use crate::stats::add;
-use crate::version::Held;
-use crate::wal::{LogId, LogKind, LogWriter};
+use crate::version::Writes;
+use crate::wal::{LOG_START_BYTES_MAX, LogId, LogKind, LogStart, LogWriter};
+use lsmith_tree::SeqNo;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -22,7 +25,7 @@ const AHEAD_AFTER: u64 = 8;
 const AHEAD_LOGS: usize = 2;
 
 /// Logs whose files are to be removed.
-pub(crate) struct UnneededLogs {
+struct UnneededLogs {
     files: Vec<Log>,
     /// Held, so that their memory is unmapped when the files go.
     _writers: Vec<Arc<LogWriter>>,
@@ -95,7 +98,7 @@ impl Shared {
 
     fn remove_log(&self, number: u64) {
         let path = numbered(&self.options.dir, FileKind::Wal, number);
-        // A log that stays is removed at the next opening: its batches are known as flushed.
+        // A log that stays is removed at the next opening: the manifest says that it is not needed.
         if let Err(error) = self.options.env.remove_file(&path) {
             tracing::warn!(path = %path.display(), %error, "cannot remove an old log");
         }
@@ -103,7 +106,8 @@ impl Shared {
 
     /// Begins a new log file with room for a record of `record_bytes` at least.
     fn next_log(&self, writer: &mut Writer, record_bytes: usize) -> Result<()> {
-        let fits = writer.spares.front().is_some_and(|(_, log)| log.room(record_bytes));
+        let fits = |log: &LogWriter| log.room_for_both(LOG_START_BYTES_MAX, record_bytes);
+        let fits = writer.spares.front().is_some_and(|(_, log)| fits(log));
         let spare = if fits { writer.spares.pop_front() } else { None };
         let (number, log) = match spare {
             Some(spare) => spare,
@@ -113,13 +117,17 @@ impl Shared {
                 self.create_log(record_bytes)?
             }
         };
+        let first = SeqNo(writer.next_seq);
+        let start =
+            LogStart { before: writer.wal_number, first, synced: writer.wal.synced_bytes() };
+        log.append(&[&start.encode()]).inspect_err(|_| self.poison())?;
         let old = std::mem::replace(&mut writer.wal, Arc::new(log));
         writer.unsynced.push(old);
         writer.wal_number = number;
-        writer.logs.push(Log { number, bytes: writer.wal.capacity() });
+        writer.logs.push(Log { number, first, bytes: writer.wal.capacity() });
+        writer.log_began = true;
         self.ask_for_log(writer);
-        self.seal_holders(writer);
-        self.spill_holders(writer);
+        self.bound_logs(writer);
         self.work.notify();
         Ok(())
     }
@@ -131,7 +139,8 @@ impl Shared {
         let path = numbered(&options.dir, FileKind::Wal, number);
         let id = LogId { kind: LogKind::Wal, number };
         let capacity = options.log_bytes(self.memtable_bytes_max());
-        let capacity = capacity.max(LogWriter::capacity_for([record_bytes]));
+        let needed = LogWriter::capacity_for([LOG_START_BYTES_MAX, record_bytes]);
+        let capacity = capacity.max(needed);
         let log = LogWriter::create(&*options.env, &path, id, capacity)?;
         let synced = options.env.sync_dir(&options.dir).inspect_err(|_| {
             // Nothing is in it: one that stays costs space only, and the next opening removes it.
@@ -147,6 +156,12 @@ impl Shared {
         largest.unwrap_or(self.options.memtable_bytes)
     }
 
+    /// Has memory let go of logs where it holds on to more of them than the options allow.
+    pub(crate) fn bound_logs(&self, writer: &Writer) {
+        self.seal_holders(writer);
+        self.spill_holders(writer);
+    }
+
     /// Seals memtables that have not been written to for so long that they hold on to a log with
     /// more behind it than the options allow: a quiet keyspace must not keep the log of a busy one
     /// from going.
@@ -158,7 +173,13 @@ impl Shared {
             bytes += log.bytes;
             bytes <= quiet_bytes
         });
-        let Some(limit) = old.next().map(|log| log.number) else { return };
+        if let Some(limit) = old.next().map(|log| log.number) {
+            self.seal_up_to(limit);
+        }
+    }
+
+    /// Seals memtables that hold on to log `limit` or an older one.
+    pub(crate) fn seal_up_to(&self, limit: u64) {
         for space in self.all_spaces() {
             let mut core = space.core.lock();
             if core.active.log().is_some_and(|log| log <= limit) {
@@ -168,7 +189,6 @@ impl Shared {
     }
 
     /// Has memory copied where old entries of it hold on to more of the log than the options allow.
-    /// Where memory does not stay, it is flushed soon anyway.
     fn spill_holders(&self, writer: &Writer) {
         let log_bytes_max = self.log_bytes_max();
         let mut bytes = 0;
@@ -177,11 +197,20 @@ impl Shared {
             bytes += log.bytes;
             bytes <= log_bytes_max
         });
-        let Some(limit) = surplus.next().map(|log| log.number) else { return };
+        if let Some(limit) = surplus.next().map(|log| log.number) {
+            self.spill_up_to(limit);
+        }
+    }
+
+    /// Has memory copied that holds on to log `limit` or an older one. Where memory does not stay,
+    /// it is flushed soon anyway.
+    pub(crate) fn spill_up_to(&self, limit: u64) {
         for space in self.all_spaces() {
             let mut core = space.core.lock();
-            let holds = |held: &Held| held.writes.log.is_some_and(|log| log <= limit);
-            core.spill_due |= !core.flushes_memory() && core.sealed.iter().any(holds);
+            let holds = |writes: &Writes| writes.log.is_some_and(|log| log <= limit);
+            let stays =
+                !core.flushes_memory() && core.sealed.iter().any(|held| holds(&held.writes));
+            core.spill_due |= stays || core.vanished.is_some_and(|vanished| holds(&vanished));
         }
     }
 
@@ -201,14 +230,39 @@ impl Shared {
             return;
         };
         let needed = self.oldest_needed_log(newest);
+        let row = self.writer.lock().as_ref().and_then(|writer| row_from(writer, needed));
+        if row.is_none_or(|row| self.write_record(Record::Logs(row), |_| ()).is_err()) {
+            return;
+        }
         let gone = self.writer.lock().as_mut().map(|writer| take_logs_below(writer, needed));
         gone.into_iter().for_each(|gone| self.remove_logs(gone));
     }
 
-    /// Takes those logs out of what `writer` knows.
-    pub(crate) fn take_unneeded_logs(&self, writer: &mut Writer) -> UnneededLogs {
+    /// The same for one who has the writer's lock.
+    pub(crate) fn retire_logs_of(&self, writer: &mut Writer) {
         let needed = self.oldest_needed_log(writer.wal_number);
-        take_logs_below(writer, needed)
+        let Some(row) = row_from(writer, needed) else { return };
+        if self.write_record(Record::Logs(row), |_| ()).is_ok() {
+            let gone = take_logs_below(writer, needed);
+            self.remove_logs(gone);
+        }
+    }
+
+    /// Syncs the logs, and gives back the room in them that nobody will use any more.
+    ///
+    /// # Errors
+    /// `Io`, `Poisoned`.
+    pub(crate) fn close_logs(&self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let logs = self.writer.lock().as_ref().map(Writer::logs_to_sync);
+        self.sync_for(PersistMode::SyncAll, &logs.unwrap_or_default())?;
+        let mut guard = self.writer.lock();
+        let Some(writer) = guard.as_mut() else { return Ok(()) };
+        writer.spares.drain(..).for_each(|(number, _)| self.remove_log(number));
+        writer.wal.cut()
     }
 
     /// The oldest log that holds entries of a memtable, at most `newest`.
@@ -218,8 +272,7 @@ impl Shared {
         oldest.map_or(newest, |oldest| oldest.min(newest))
     }
 
-    /// Removes what was [taken](Shared::take_unneeded_logs).
-    pub(crate) fn remove_logs(&self, logs: UnneededLogs) {
+    fn remove_logs(&self, logs: UnneededLogs) {
         logs.files.iter().for_each(|log| self.remove_log(log.number));
     }
 
@@ -228,6 +281,13 @@ impl Shared {
     pub(crate) fn sync_all_logs(&self, logs: &[Arc<LogWriter>]) -> Result<()> {
         self.sync_logs(logs, SyncReach::Data)
     }
+}
+
+/// What the manifest is to say of the logs from `needed` on; `None` where there are no others.
+fn row_from(writer: &Writer, needed: u64) -> Option<LogRow> {
+    let oldest = writer.logs.first().filter(|oldest| oldest.number < needed);
+    let kept = oldest.and_then(|_| writer.logs.iter().find(|log| log.number >= needed));
+    kept.map(|kept| LogRow { from: needed, first: kept.first, newest: writer.wal_number })
 }
 
 fn take_logs_below(writer: &mut Writer, needed: u64) -> UnneededLogs {

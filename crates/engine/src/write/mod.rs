@@ -112,7 +112,8 @@ impl Shared {
 
     /// Seals those memtables of `spaces` that are full, and has them flushed.
     fn seal_full(&self, writer: &mut Writer, spaces: &[Arc<Space>]) {
-        let mut sealed = false;
+        // A log that has begun may have had memtables sealed.
+        let mut sealed = writer.log_began && self.options.lockstep;
         for space in spaces {
             let Some(mut core) = may_be_full(space) else { continue };
             if core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
@@ -128,9 +129,9 @@ impl Shared {
     /// Lets the merging threads know of a sealed memtable, or in lockstep does their work.
     pub(crate) fn after_seal(&self, writer: &mut Writer) {
         if self.options.lockstep {
+            writer.log_began = false;
             self.settle_in_lockstep(&writer.logs_to_sync());
-            let unneeded = self.take_unneeded_logs(writer);
-            self.remove_logs(unneeded);
+            self.retire_logs_of(writer);
         } else {
             self.balance_memory();
             self.work.notify();

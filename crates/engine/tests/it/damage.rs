@@ -175,22 +175,6 @@ fn a_log_may_be_cut_off_anywhere() {
 }
 
 #[test]
-fn of_several_logs_any_may_be_cut_off() {
-    let batches = Batches { value_bytes: 1500, ..Batches::new(1) };
-    let env = store(batches, 120, 1 << 20);
-    let logs = paths(&env, ".wal");
-    assert!(logs.len() >= 3);
-    let mut dice = Dice::new(0);
-    for _ in 0..60 {
-        let env = env.process_crash_clone();
-        env.truncate(&logs[dice.below(logs.len())], dice.below(64 << 10) as u64).unwrap();
-        let store = builder(&env).open().unwrap();
-        assert!(batches.check(&store) <= 120);
-        assert_eq!(store.verify().unwrap().len(), 0);
-    }
-}
-
-#[test]
 fn a_file_that_is_missing_or_another_is_named() {
     let batches = Batches::new(0);
     let env = store(batches, 50, 1000);

@@ -18,6 +18,8 @@ mod full;
 mod gate;
 mod histograms;
 mod load;
+mod log_files;
+mod log_row;
 mod mapped;
 mod model;
 mod numbered;

@@ -1,0 +1,102 @@
+//! How many log files there are, and how long they are.
+
+use lsmith::env::{Env, MemEnv};
+use lsmith::{Builder, DEFAULT_KEYSPACE, PersistMode, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+const DIR: &str = "/store";
+
+fn builder(env: &MemEnv) -> Builder {
+    Store::builder(DIR).env(Arc::new(env.clone()))
+}
+
+/// How many logs there are, and all their bytes.
+fn logs(env: &MemEnv) -> (usize, u64) {
+    let names = env.list(Path::new(DIR)).unwrap().into_iter();
+    let logs = names.filter(|name| name.contains(".wal"));
+    let bytes = logs.map(|name| env.file_bytes(&Path::new(DIR).join(name)).unwrap());
+    bytes.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes))
+}
+
+/// Something that is done in each of many lives of a store.
+type Deed = fn(&Store, u32);
+
+/// Each opening added a log of full length that nothing removed: 100 openings left 104 files.
+#[test]
+fn many_openings_leave_few_logs() {
+    let deeds: [(&str, Deed); 5] = [
+        ("nothing", |_, _| {}),
+        ("one put", |store, life| {
+            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            space.put(life.to_be_bytes(), "value").unwrap();
+        }),
+        ("a sync of all", |store, _| store.persist(PersistMode::SyncAll).unwrap()),
+        ("settling", |store, _| store.settle().unwrap()),
+        ("a put that is synced", |store, life| {
+            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            space.put(life.to_be_bytes(), "value").unwrap();
+            store.persist(PersistMode::SyncData).unwrap();
+        }),
+    ];
+    for (name, deed) in deeds {
+        for policy in ["minlatency(k=5)", "choose_best"] {
+            for killed in [false, true] {
+                let mut env = MemEnv::new();
+                for life in 0..60 {
+                    let store = builder(&env).policy(policy).open().unwrap();
+                    deed(&store, life);
+                    if killed {
+                        env = env.process_crash_clone();
+                    }
+                    drop(store);
+                }
+                let told = format!("{name}, {policy}, killed {killed}");
+                let before = logs(&env);
+                assert!(killed || before.1 < 100_000, "{told}: {before:?} after closing");
+                let store = builder(&env).policy(policy).open().unwrap();
+                store.settle().unwrap();
+                let (count, bytes) = logs(&env);
+                assert!(count <= 12, "{told}: {count} logs of {bytes} bytes");
+                assert!(bytes < 40 << 20, "{told}: {count} logs of {bytes} bytes");
+                if name.contains("put") {
+                    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+                    assert_eq!(space.iter().count(), 60, "{told}");
+                }
+            }
+        }
+    }
+}
+
+/// Where inserts and removes cancel in memory nothing is left to be flushed, and nobody asked any
+/// more for the log that they are in.
+#[test]
+fn logs_are_bounded_where_all_writes_cancel() {
+    let policies = ["full", "rr", "choose_best", "mixed", "minlatency(k=3)", "leveled(ratio=4)"];
+    for policy in policies {
+        for lockstep in [true, false] {
+            let env = MemEnv::new();
+            let builder = builder(&env).policy(policy).lockstep(lockstep).log_bytes(64 << 10);
+            let store = builder.memtable_bytes(64 << 10).log_bytes_max(256 << 10).open().unwrap();
+            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            space.put("stays", "here").unwrap();
+            let mut most = 0;
+            for number in 0..30_000_u32 {
+                let key = number.to_be_bytes();
+                space.insert(key, [7; 100]).unwrap();
+                space.remove(key).unwrap();
+                if number % 1000 == 999 {
+                    if !lockstep {
+                        store.settle().unwrap();
+                    }
+                    most = most.max(logs(&env).0);
+                }
+            }
+            assert!(most <= 12, "{policy}, lockstep {lockstep}: {most} logs");
+            let env = env.process_crash_clone();
+            let store = Store::builder(DIR).env(Arc::new(env)).open().unwrap();
+            let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+            assert_eq!(space.iter().count(), 1, "{policy}");
+        }
+    }
+}
