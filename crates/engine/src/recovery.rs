@@ -112,6 +112,8 @@ struct Recovery {
     left_out: LeftOut,
     /// All numbered files found.
     files: Vec<(FileKind, u64)>,
+    /// The next file number.
+    next_file: Arc<AtomicU64>,
 }
 
 impl Recovery {
@@ -129,7 +131,9 @@ impl Recovery {
         }
         let names = options.env.list(&options.dir);
         let names = names.map_err(|error| Error::io("list", &options.dir, error))?;
-        let files = names.iter().filter_map(|name| names::parse(name)).collect();
+        let files: Vec<_> = names.iter().filter_map(|name| names::parse(name)).collect();
+        let highest = files.iter().map(|(_, number)| *number + 1).max().unwrap_or(1);
+        let next_file = Arc::new(AtomicU64::new(account.next_file.max(highest)));
         Ok(Recovery {
             options,
             account,
@@ -141,6 +145,7 @@ impl Recovery {
             empty: Vec::new(),
             left_out: LeftOut::default(),
             files,
+            next_file,
         })
     }
 
@@ -152,15 +157,13 @@ impl Recovery {
     fn finish(mut self, lock: Box<dyn Debug + Send + Sync>) -> Result<Arc<Shared>> {
         self.read_spills()?;
         self.replay()?;
-        let highest = self.files.iter().map(|(_, number)| *number + 1).max().unwrap_or(1);
-        let files = Arc::new(AtomicU64::new(self.account.next_file.max(highest)));
         let counts = Arc::new(Counts::default());
         let spaces = self.spaces.values().map(|space| (space.name.clone(), Arc::clone(space)));
         let shared = Arc::new(Shared {
             cache: Arc::clone(&self.cache),
             counts,
             recorders: self.options.histograms.then(Recorders::default),
-            files,
+            files: Arc::clone(&self.next_file),
             visible: AtomicU64::new(self.last_seq),
             snapshots: Arc::new(Snapshots::new()),
             spaces: RwLock::new(spaces.collect()),

@@ -210,6 +210,13 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
         let record = Record::decode(payload).map_err(|fault| fault.at(&path, offset))?;
         account.take(record).map_err(|told| Error::corruption(&path, offset, told))?;
     }
+    for state in account.spaces.values() {
+        // Edits were judged when they were made, but these may come from elsewhere.
+        check_tree(&state.tree).map_err(|error| {
+            let told = format!("the tree of keyspace {} is not legal: {error}", state.name);
+            Error::corruption(&path, reader.read_bytes(), told)
+        })?;
+    }
     if account.next_file == 0 {
         return Err(Error::corruption(&path, 0, "the manifest does not say what exists"));
     }

@@ -29,6 +29,7 @@ use crate::memtable::KeepFrom;
 use crate::names::{FileKind, numbered};
 use crate::shared::Log;
 use crate::wal::{LogEnd, LogStart};
+use crate::write::seal_while_opening;
 use lsmith_tree::SeqNo;
 use std::ops::Range;
 
@@ -243,6 +244,10 @@ impl Recovery {
             reached.seq = first.0 + ops.len().max(1) as u64 - 1;
             batches += 1;
             self.insert(log, first, &ops).map_err(damaged)?;
+            // Behind a batch, because none straddles memtables.
+            for ops in ops.chunk_by(|left, right| left.space == right.space) {
+                seal_while_opening(&self.spaces[&ops[0].space], &self.next_file);
+            }
         }
         let end = reader.read_bytes();
         if let Some(LogEnd::Torn { offset, bytes_dropped }) = reader.end() {

@@ -30,7 +30,7 @@ use lsmith_tree::{
 };
 use parking_lot::MutexGuard;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Shared {
     /// Writes `ops`.
@@ -150,28 +150,11 @@ impl Shared {
         if folds && !core.is_memory_reserved() {
             self.seal_folded(space, core, memtable, writes);
         } else {
-            self.seal_as_written(core, memtable, writes);
+            seal_as_written(core, &self.files, memtable, writes);
         }
         space.publish(core);
         space.gate.note(core);
         self.tell(space, &Event::Sealed { tree: &core.view.tree });
-    }
-
-    fn seal_as_written(&self, core: &mut Core, memtable: Arc<Memtable>, writes: Writes) {
-        let (first, last) = memtable.key_range().expect("it has been written to");
-        let table = Table {
-            id: TableId(self.files.fetch_add(1, Ordering::Relaxed)),
-            root: 0,
-            range: KeyRange::inclusive(&first, &last),
-            size: Size { bytes: memtable.live_bytes(), entries: memtable.entries(), tombstones: 0 },
-            seq_min: writes.oldest,
-            seq_max: writes.newest,
-            profile: Profile::default(),
-        };
-        let run = core.view.tree.next_run();
-        let edit = TreeEdit::seal(run, Slice::whole(table));
-        apply(&mut core.view.tree, &edit).expect("a new run fits any tree");
-        core.sealed.insert(0, Held { run, sealed: Sealed::Written(memtable), writes });
     }
 
     fn seal_folded(&self, space: &Space, core: &mut Core, memtable: Arc<Memtable>, writes: Writes) {
@@ -185,6 +168,39 @@ impl Shared {
         let writes = core.writes_of(&old).map_or(writes, |older| writes.with(older));
         core.replace_memory(&old, Replacement { folded, writes, place: AddPlace::Memory });
     }
+}
+
+/// Makes `memtable` the newest run of memory, as it is. `files` is the counter of file numbers.
+fn seal_as_written(core: &mut Core, files: &AtomicU64, memtable: Arc<Memtable>, writes: Writes) {
+    let (first, last) = memtable.key_range().expect("it has been written to");
+    let table = Table {
+        id: TableId(files.fetch_add(1, Ordering::Relaxed)),
+        root: 0,
+        range: KeyRange::inclusive(&first, &last),
+        size: Size { bytes: memtable.live_bytes(), entries: memtable.entries(), tombstones: 0 },
+        seq_min: writes.oldest,
+        seq_max: writes.newest,
+        profile: Profile::default(),
+    };
+    let run = core.view.tree.next_run();
+    let edit = TreeEdit::seal(run, Slice::whole(table));
+    apply(&mut core.view.tree, &edit).expect("a new run fits any tree");
+    core.sealed.insert(0, Held { run, sealed: Sealed::Written(memtable), writes });
+}
+
+/// Seals the memtable of `space` if it is full, while the store is being opened: logs may hold more
+/// than fits into one.
+pub(crate) fn seal_while_opening(space: &Space, files: &AtomicU64) {
+    let mut core = space.core.lock();
+    if !core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
+        return;
+    }
+    let Some((oldest, newest)) = core.active.memtable.seq_range() else { return };
+    let full = std::mem::replace(&mut core.active, Active::new());
+    space.active.store(Arc::clone(&core.active));
+    let writes = Writes { oldest, newest, log: full.log() };
+    seal_as_written(&mut core, files, Arc::clone(&full.memtable), writes);
+    space.publish(&core);
 }
 
 /// The core of `space`, to see whether its memtable is full. A merge that commits holds it while it

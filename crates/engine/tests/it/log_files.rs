@@ -100,3 +100,28 @@ fn logs_are_bounded_where_all_writes_cancel() {
         }
     }
 }
+
+/// Logs may hold more than fits into one memtable: reading them back fills as many as it takes.
+#[test]
+fn logs_that_hold_several_memtables_are_read_back_into_several() {
+    for policy in ["minlatency(k=3)", "choose_best"] {
+        let env = MemEnv::new();
+        let open = |memtable_bytes| {
+            let builder = builder(&env).policy(policy).memtable_bytes(memtable_bytes);
+            builder.log_bytes(1 << 20).log_bytes_max(8 << 20).open().unwrap()
+        };
+        let store = open(64 << 10);
+        let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+        for number in 0..3000_u32 {
+            space.put(number.to_be_bytes(), [7; 100]).unwrap();
+        }
+        let copy = env.process_crash_clone();
+        drop((space, store));
+        let store = builder(&copy).memtable_bytes(64 << 10).policy(policy).open().unwrap();
+        let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+        assert_eq!(space.iter().count(), 3000);
+        store.flush().unwrap();
+        assert_eq!(space.iter().count(), 3000);
+        assert!(store.verify().unwrap().is_empty());
+    }
+}
