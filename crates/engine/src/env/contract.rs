@@ -17,6 +17,8 @@ pub fn check(env: &dyn Env, dir: &Path) {
     names(env, dir);
     holes(env, dir);
     logs(env, dir);
+    cut_logs(env, dir);
+    shortened_files(env, dir);
     full_logs(env, dir);
     appends_of_many_threads(env, dir);
     locks(env, dir);
@@ -187,6 +189,50 @@ fn logs(env: &dyn Env, dir: &Path) {
 
     env.remove_file(&path).expect("removes an open log");
     log.sync(SyncReach::Data).expect("an open log outlives its name");
+}
+
+/// An environment may be unable to shorten files, but must not do it by half.
+fn cut_logs(env: &dyn Env, dir: &Path) {
+    for used in [0, 32, 5000, 10_000] {
+        let path = dir.join(format!("cut{used}"));
+        let log = env.create_log(&path, 10_000).expect("creates a log");
+        log.append(&vec![6; used as usize]).expect("appends");
+        match log.cut() {
+            Ok(()) => {
+                assert_eq!((log.bytes(), log.capacity()), (used, used));
+                assert_eq!(env.file_bytes(&path).expect("exists"), used);
+                assert_eq!(kind(log.append(&[1; 8])), Some(ErrorKind::InvalidInput));
+                log.append(&[]).expect("appends nothing");
+                log.cut().expect("cuts what is cut");
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unsupported),
+        }
+        log.sync(SyncReach::Data).expect("syncs a cut log");
+        log.sync(SyncReach::All).expect("syncs all of a cut log");
+        drop(log);
+        let bytes = contents(env, &path);
+        assert!(bytes[..used as usize].iter().all(|byte| *byte == 6), "what was appended stays");
+        assert!(bytes[used as usize..].iter().all(|byte| *byte == 0), "and nothing else comes");
+    }
+}
+
+fn shortened_files(env: &dyn Env, dir: &Path) {
+    let path = dir.join("shortened");
+    drop(created(env, &path, b"0123456789"));
+    match env.truncate(&path, 4) {
+        Ok(()) => {
+            assert_eq!(contents(env, &path), b"0123");
+            env.truncate(&path, 4).expect("a file of that length stays");
+            env.truncate(&path, 9).expect("a shorter file stays");
+            env.sync_file(&path).expect("syncs a shortened file");
+            assert_eq!(contents(env, &path), b"0123");
+            assert_eq!(kind(env.truncate(&dir.join("none"), 0)), Some(ErrorKind::NotFound));
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert_eq!(contents(env, &path), b"0123456789");
+        }
+    }
 }
 
 fn full_logs(env: &dyn Env, dir: &Path) {

@@ -35,11 +35,15 @@ pub enum OpClass {
     Read,
     /// [`Env::punch`].
     Punch,
+    /// [`LogFile::cut`].
+    Cut,
+    /// [`Env::truncate`].
+    Truncate,
 }
 
 impl OpClass {
     /// Every class.
-    pub const ALL: [OpClass; 11] = [
+    pub const ALL: [OpClass; 13] = [
         OpClass::Create,
         OpClass::CreateLog,
         OpClass::Write,
@@ -51,6 +55,8 @@ impl OpClass {
         OpClass::LogSync,
         OpClass::Read,
         OpClass::Punch,
+        OpClass::Cut,
+        OpClass::Truncate,
     ];
 }
 
@@ -190,6 +196,11 @@ impl Env for FaultEnv {
         self.inner.punch(path, range)
     }
 
+    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        self.plan.step(OpClass::Truncate)?;
+        self.inner.truncate(path, bytes)
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.plan.step(OpClass::Remove)?;
         self.inner.remove_file(path)
@@ -311,5 +322,10 @@ impl LogFile for FaultLog {
 
     fn capacity(&self) -> u64 {
         self.inner.capacity()
+    }
+
+    fn cut(&self) -> io::Result<()> {
+        self.plan.step(OpClass::Cut)?;
+        self.inner.cut()
     }
 }

@@ -152,6 +152,13 @@ impl Env for MemEnv {
         self.disk.write().change(path, |file| file.punch(range))
     }
 
+    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        self.disk.write().change(path, |file| {
+            file.shorten(bytes);
+            Ok(())
+        })
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.disk.write().remove_file(path)
     }
@@ -184,7 +191,7 @@ impl Env for MemEnv {
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
         check_capacity(capacity)?;
         let id = self.disk.write().create(path, FileNode::log(capacity))?;
-        Ok(Box::new(MemLog { handle: self.handle(id), capacity }))
+        Ok(Box::new(MemLog(self.handle(id))))
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
@@ -250,37 +257,47 @@ impl Drop for MemRead {
 }
 
 #[derive(Debug)]
-struct MemLog {
-    handle: Handle,
-    capacity: u64,
-}
+struct MemLog(Handle);
 
 impl LogFile for MemLog {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut disk = self.handle.disk.write();
-        let file = disk.file_mut(self.handle.id);
-        check_append(bytes.len(), file.end, self.capacity)?;
+        let mut disk = self.0.disk.write();
+        let file = disk.file_mut(self.0.id);
+        check_append(bytes.len(), file.end, file.length)?;
         file.append(bytes);
         Ok(())
     }
 
-    fn sync(&self, _reach: SyncReach) -> io::Result<()> {
-        self.handle.disk.write().file_mut(self.handle.id).sync();
+    fn sync(&self, reach: SyncReach) -> io::Result<()> {
+        let mut disk = self.0.disk.write();
+        let file = disk.file_mut(self.0.id);
+        match reach {
+            SyncReach::Data => file.sync_data(),
+            SyncReach::All => file.sync(),
+        }
         Ok(())
     }
 
     fn bytes(&self) -> u64 {
-        self.handle.disk.read().file(self.handle.id).end
+        self.0.disk.read().file(self.0.id).end
     }
 
     fn capacity(&self) -> u64 {
-        self.capacity
+        self.0.disk.read().file(self.0.id).length
+    }
+
+    fn cut(&self) -> io::Result<()> {
+        let mut disk = self.0.disk.write();
+        disk.change_open(self.0.id, |file| {
+            file.shorten(file.end);
+            Ok(())
+        })
     }
 }
 
 impl Drop for MemLog {
     fn drop(&mut self) {
-        self.handle.disk.write().close(self.handle.id);
+        self.0.disk.write().close(self.0.id);
     }
 }
 

@@ -53,6 +53,15 @@ pub trait Env: Debug + Send + Sync + 'static {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Shortens the file at `path` to its first `bytes` bytes; one that is not longer stays as it
+    /// is. Nobody may have it open. Before a [`sync_file`](Env::sync_file) power loss may undo it.
+    /// `NotFound` where there is no such file, `Unsupported` where this cannot be done, in which
+    /// case nothing is changed.
+    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        let _ = (path, bytes);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes the file at `path`.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
@@ -154,4 +163,12 @@ pub trait LogFile: Debug + Send + Sync {
 
     /// Bytes that can be appended in all.
     fn capacity(&self) -> u64;
+
+    /// Gives the unused room back: the file ends behind the last byte appended, its capacity is
+    /// what it holds, and a later append finds no room. Before a sync of [`SyncReach::All`] power
+    /// loss may undo it, which brings zeros back and costs no byte that was appended.
+    /// `Unsupported` where this cannot be done, in which case nothing is changed.
+    fn cut(&self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }

@@ -111,6 +111,10 @@ impl LogFile for GateLog {
     fn capacity(&self) -> u64 {
         self.log.capacity()
     }
+
+    fn cut(&self) -> io::Result<()> {
+        self.log.cut()
+    }
 }
 
 impl Env for GateEnv {

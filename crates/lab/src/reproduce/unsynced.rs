@@ -41,6 +41,10 @@ impl Env for Unsynced {
         self.real.punch(path, range)
     }
 
+    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        self.real.truncate(path, bytes)
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.real.remove_file(path)
     }
@@ -114,6 +118,10 @@ impl LogFile for UnsyncedLog {
 
     fn capacity(&self) -> u64 {
         self.0.capacity()
+    }
+
+    fn cut(&self) -> io::Result<()> {
+        self.0.cut()
     }
 }
 

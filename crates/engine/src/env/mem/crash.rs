@@ -91,6 +91,11 @@ impl Copy<'_> {
 
 /// What is left of `file`: no name leads to it yet.
 fn after_power_loss(file: &FileNode, dice: &mut Dice) -> FileNode {
+    if let Some(before) = &file.before_cut
+        && !dice.keeps()
+    {
+        return after_power_loss(before, dice);
+    }
     let mut left = FileNode { links: 0, handles: 0, ..file.clone() };
     if !dice.keeps() {
         left.length -= dice.below(file.length - file.synced_length + 1);

@@ -200,6 +200,15 @@ impl Disk {
         change: impl FnOnce(&mut FileNode) -> io::Result<()>,
     ) -> io::Result<()> {
         let id = self.find_file(path)?;
+        self.change_open(id, change)
+    }
+
+    /// Does as [`change`](Disk::change) to the file that somebody has open as `id`.
+    pub(super) fn change_open(
+        &mut self,
+        id: NodeId,
+        change: impl FnOnce(&mut FileNode) -> io::Result<()>,
+    ) -> io::Result<()> {
         let file = self.file_mut(id);
         let before = file.held_bytes();
         let result = change(file);

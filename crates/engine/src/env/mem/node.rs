@@ -94,6 +94,8 @@ pub(super) struct FileNode {
     pub(super) append_ends: Vec<u64>,
     /// What was given back of it, as zeros that take no room.
     pub(super) holes: Spans,
+    /// The file before it was shortened, until that is synced.
+    pub(super) before_cut: Option<Box<FileNode>>,
     /// How many names lead here.
     pub(super) links: usize,
     /// How many open files do.
@@ -113,6 +115,7 @@ impl FileNode {
             part_bytes: PAGE_BYTES,
             append_ends: Vec::new(),
             holes: Spans::default(),
+            before_cut: None,
             links: 0,
             handles: 0,
         }
@@ -169,10 +172,34 @@ impl FileNode {
         self.end += bytes.len() as u64;
     }
 
+    /// Makes contents and length survive.
     pub(super) fn sync(&mut self) {
+        self.before_cut = None;
+        self.sync_data();
+    }
+
+    /// Makes the contents survive; power loss may still undo that the file was shortened.
+    pub(super) fn sync_data(&mut self) {
+        if let Some(before) = &mut self.before_cut {
+            before.sync_data();
+        }
         self.synced = self.end;
         self.synced_length = self.length;
         self.append_ends.clear();
+    }
+
+    /// Leaves the first `bytes` bytes of a file that is longer.
+    pub(super) fn shorten(&mut self, bytes: u64) {
+        if self.length <= bytes {
+            return;
+        }
+        if self.before_cut.is_none() {
+            self.before_cut = Some(Box::new(self.clone()));
+        }
+        self.truncate(bytes);
+        self.end = self.end.min(bytes);
+        self.synced = self.synced.min(bytes);
+        self.append_ends.retain(|end| *end <= bytes);
     }
 
     pub(super) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {

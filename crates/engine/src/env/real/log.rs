@@ -35,6 +35,9 @@ pub(super) struct RealLog {
     /// the map. Changed only by the holder of `appending`; read without it, as a writer asks
     /// before each append and a lock is dear next to a copy of some hundred bytes.
     end: AtomicU64,
+    /// The length of the file: that of the map until the log is cut. Changed only by the holder of
+    /// `appending`.
+    capacity: AtomicU64,
     /// Bytes from the start that are synced.
     #[cfg(target_os = "linux")]
     synced: AtomicU64,
@@ -57,6 +60,7 @@ impl RealLog {
             file,
             map,
             end: AtomicU64::new(0),
+            capacity: AtomicU64::new(capacity),
             #[cfg(target_os = "linux")]
             synced: AtomicU64::new(0),
             #[cfg(target_os = "linux")]
@@ -142,6 +146,16 @@ impl LogFile for RealLog {
     }
 
     fn capacity(&self) -> u64 {
-        self.map.len() as u64
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// The pages of the map behind the new end must not be touched any more, and are not: nothing
+    /// is stored beyond the capacity, and a sync looks at no page through the map.
+    fn cut(&self) -> io::Result<()> {
+        let _appending = self.appending.lock();
+        let end = self.end.load(Ordering::Relaxed);
+        self.file.set_len(end)?;
+        self.capacity.store(end, Ordering::Relaxed);
+        Ok(())
     }
 }
