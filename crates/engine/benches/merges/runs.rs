@@ -59,7 +59,7 @@ impl Runs {
     /// Those of the store.
     pub(crate) fn new(files: Files, value_bytes: usize) -> Result<Runs> {
         let dir = tempfile::tempdir().expect("there is room");
-        let memory = MemEnv::new();
+        let memory = MemEnv::new().unmapped();
         let store = match files {
             Files::Real => builder(dir.path()).open()?,
             Files::Memory => builder(Path::new("/store")).env(Arc::new(memory.clone())).open()?,

@@ -35,7 +35,7 @@ impl Work {
     /// # Errors
     /// Those of the store.
     pub(crate) fn new(path: &str) -> Result<Work> {
-        let env = Arc::new(MemEnv::new());
+        let env = Arc::new(MemEnv::new().unmapped());
         let builder = Store::builder("/store").env(env).lockstep(true).policy("none");
         let store = builder.memtable_bytes(64 << 20).log_bytes(16 << 20).open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;

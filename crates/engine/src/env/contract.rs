@@ -137,6 +137,7 @@ fn holes(env: &dyn Env, dir: &Path) {
     let held = env.held_bytes(&path).expect("exists");
     assert!((1..=bytes as u64).contains(&held), "a file takes up to its length: {held}");
     let file = env.open(&path).expect("opens");
+    let map = file.map().expect("maps, or has no maps");
     let mut expected = vec![5; bytes];
     match env.punch(&path, 8 * PAGE_BYTES..72 * PAGE_BYTES) {
         Ok(()) => {
@@ -156,6 +157,8 @@ fn holes(env: &dyn Env, dir: &Path) {
     let mut read = vec![0; bytes];
     file.read_exact_at(&mut read, 0).expect("reads over holes");
     assert!(read == expected, "a file that was open before reads the same");
+    let rest = 72 * page..;
+    assert!(map.is_none_or(|map| map[rest] == vec![5; 28 * page + 7]), "a map keeps the rest");
     assert_eq!(env.file_bytes(&path).expect("exists"), bytes as u64);
     env.remove_file(&path).expect("removes");
     assert_eq!(kind(env.held_bytes(&path)), Some(ErrorKind::NotFound));

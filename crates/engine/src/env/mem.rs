@@ -2,12 +2,17 @@
 
 mod crash;
 mod disk;
+mod files;
+mod loss;
+mod map;
 mod node;
 
-use super::common::{Buffered, LOCK_FILE, Sink, check_append, check_capacity};
-use super::{Env, LogFile, ReadFile, SyncReach, WriteFile};
-use crash::Dice;
+pub use loss::Loss;
+
+use super::common::{Buffered, LOCK_FILE, check_capacity};
+use super::{Env, LogFile, ReadFile, WriteFile};
 use disk::Disk;
+use files::{Handle, MemLock, MemLog, MemRead, MemSink};
 use node::{FileNode, NodeId};
 use parking_lot::RwLock;
 use std::fmt::Debug;
@@ -20,9 +25,12 @@ use std::time::{Duration, Instant};
 /// A disk in memory, which knows what is synced and what is not.
 ///
 /// Clones share one disk. A path is taken from the root whether it starts with `/` or not. The
-/// copies that [`crash_clone`](MemEnv::crash_clone) and
+/// copies that [`power_loss`](MemEnv::power_loss) and
 /// [`process_crash_clone`](MemEnv::process_crash_clone) make are disks of their own, taken at one
 /// moment, also while other threads write.
+///
+/// Files can be mapped: a map is a copy of the file as it is then, in which what is punched out of
+/// the file later turns into garbage, so that who looks there is found out.
 ///
 /// # Examples
 ///
@@ -47,6 +55,7 @@ pub struct MemEnv {
     disk: Arc<RwLock<Disk>>,
     start: Instant,
     punches: bool,
+    maps: bool,
 }
 
 impl MemEnv {
@@ -62,7 +71,13 @@ impl MemEnv {
     }
 
     fn of(disk: Disk) -> MemEnv {
-        MemEnv { disk: Arc::new(RwLock::new(disk)), start: Instant::now(), punches: true }
+        let disk = Arc::new(RwLock::new(disk));
+        MemEnv { disk, start: Instant::now(), punches: true, maps: true }
+    }
+
+    /// Another disk for who can do what this one can.
+    fn like(&self, disk: Disk) -> MemEnv {
+        MemEnv { punches: self.punches, maps: self.maps, ..MemEnv::of(disk) }
     }
 
     /// The same disk for who cannot punch holes into files.
@@ -72,18 +87,26 @@ impl MemEnv {
         self
     }
 
-    /// What a machine finds after losing power now.
-    ///
-    /// All that was synced is there. Of the rest, every part survives with probability `keep`
-    /// (0 to 1), whatever happens to the others: each 512-byte sector of a log, each 4 KiB page
-    /// of another file, each length, each creation, removal and rename (a rename happened as a
-    /// whole or not at all; across directories, its two halves are apart). Parts that did not
-    /// survive read as zeros. A sector of a log may also have been stored between two appends.
-    /// Equal seeds on equal disks give equal results.
+    /// The same disk for who cannot map files.
+    #[must_use]
+    pub fn unmapped(mut self) -> MemEnv {
+        self.maps = false;
+        self
+    }
+
+    /// What a machine finds after losing power now, where changes that were not
+    /// synced have each survived with probability `keep`: [`Loss::Parts`].
     #[must_use]
     pub fn crash_clone(&self, seed: u64, keep: f64) -> MemEnv {
-        let disk = self.disk.read().after_power_loss(Dice::new(seed, keep));
-        MemEnv { punches: self.punches, ..MemEnv::of(disk) }
+        self.power_loss(seed, Loss::Parts { keep })
+    }
+
+    /// What a machine finds after losing power now: all that was synced, and of the rest what
+    /// `loss` leaves. What is random in that comes from `seed`: equal seeds on equal disks give
+    /// equal results.
+    #[must_use]
+    pub fn power_loss(&self, seed: u64, loss: Loss) -> MemEnv {
+        self.like(self.disk.read().after_power_loss(seed, loss))
     }
 
     /// What the next process finds after this one was killed now: everything that was written,
@@ -91,7 +114,7 @@ impl MemEnv {
     /// and no locks.
     #[must_use]
     pub fn process_crash_clone(&self) -> MemEnv {
-        MemEnv { punches: self.punches, ..MemEnv::of(self.disk.read().after_process_death()) }
+        self.like(self.disk.read().after_process_death())
     }
 
     /// Damages the file at `path`: turns over the bits of `mask` in the byte at `offset`.
@@ -100,7 +123,7 @@ impl MemEnv {
     ///
     /// `NotFound` where there is no such file, `UnexpectedEof` where it ends earlier.
     pub fn flip(&self, path: &Path, offset: u64, mask: u8) -> io::Result<()> {
-        self.disk.write().change(path, |file| file.flip(offset, mask))
+        self.disk.write().change(path, |file, _| file.flip(offset, mask))
     }
 
     /// Damages the file at `path`: cuts it to its first `bytes` bytes; a shorter file stays.
@@ -109,10 +132,37 @@ impl MemEnv {
     ///
     /// `NotFound` where there is no such file.
     pub fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        self.disk.write().change(path, |file| {
+        self.disk.write().change(path, |file, _| {
             file.truncate(bytes);
             Ok(())
         })
+    }
+
+    /// Has `sync` sync the file at `path`, and then forget that: the device has not taken what was
+    /// written since the sync before, or has only taken the first half of it, and never will.
+    /// Reads go on to show it, and later syncs have nothing to say about it.
+    pub(super) fn drop_unsynced(
+        &self,
+        path: &Path,
+        half: bool,
+        sync: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (id, synced) = {
+            let disk = self.disk.read();
+            let id = disk.find_file(path)?;
+            (id, disk.file(id).synced)
+        };
+        sync()?;
+        let mut disk = self.disk.write();
+        if disk.find_file(path)? == id {
+            disk.file_mut(id).drop_unsynced(synced, half);
+        }
+        Ok(())
+    }
+
+    /// Makes the older half of the unsynced changes of names in `dir` survive.
+    pub(super) fn sync_half_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.write().sync_half_dir(dir)
     }
 
     fn handle(&self, id: NodeId) -> Handle {
@@ -149,12 +199,12 @@ impl Env for MemEnv {
         if !self.punches {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        self.disk.write().change(path, |file| file.punch(range))
+        self.disk.write().change(path, |file, at| file.punch(range, at))
     }
 
     fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        self.disk.write().change(path, |file| {
-            file.shorten(bytes);
+        self.disk.write().change(path, |file, at| {
+            file.shorten(bytes, at);
             Ok(())
         })
     }
@@ -172,7 +222,7 @@ impl Env for MemEnv {
     }
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.write().change(path, |file| {
+        self.disk.write().change(path, |file, _| {
             file.sync();
             Ok(())
         })
@@ -185,7 +235,7 @@ impl Env for MemEnv {
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         let id = self.disk.write().open(path)?;
-        Ok(Arc::new(MemRead(self.handle(id))))
+        Ok(Arc::new(MemRead { handle: self.handle(id), maps: self.maps }))
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
@@ -207,105 +257,5 @@ impl Env for MemEnv {
 
     fn now(&self) -> Duration {
         self.start.elapsed()
-    }
-}
-
-/// Keeps a node of the disk alive, also when no name leads to it any more.
-#[derive(Debug)]
-struct Handle {
-    disk: Arc<RwLock<Disk>>,
-    id: NodeId,
-}
-
-#[derive(Debug)]
-struct MemSink(Handle);
-
-impl Sink for MemSink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.disk.write().write(self.0.id, bytes)
-    }
-
-    fn sync(&mut self) -> io::Result<()> {
-        self.0.disk.write().file_mut(self.0.id).sync();
-        Ok(())
-    }
-}
-
-impl Drop for MemSink {
-    fn drop(&mut self) {
-        self.0.disk.write().close(self.0.id);
-    }
-}
-
-#[derive(Debug)]
-struct MemRead(Handle);
-
-impl ReadFile for MemRead {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.disk.read().file(self.0.id).read_exact_at(buffer, offset)
-    }
-
-    fn bytes(&self) -> io::Result<u64> {
-        Ok(self.0.disk.read().file(self.0.id).length)
-    }
-}
-
-impl Drop for MemRead {
-    fn drop(&mut self) {
-        self.0.disk.write().close(self.0.id);
-    }
-}
-
-#[derive(Debug)]
-struct MemLog(Handle);
-
-impl LogFile for MemLog {
-    fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut disk = self.0.disk.write();
-        let file = disk.file_mut(self.0.id);
-        check_append(bytes.len(), file.end, file.length)?;
-        file.append(bytes);
-        Ok(())
-    }
-
-    fn sync(&self, reach: SyncReach) -> io::Result<()> {
-        let mut disk = self.0.disk.write();
-        let file = disk.file_mut(self.0.id);
-        match reach {
-            SyncReach::Data => file.sync_data(),
-            SyncReach::All => file.sync(),
-        }
-        Ok(())
-    }
-
-    fn bytes(&self) -> u64 {
-        self.0.disk.read().file(self.0.id).end
-    }
-
-    fn capacity(&self) -> u64 {
-        self.0.disk.read().file(self.0.id).length
-    }
-
-    fn cut(&self) -> io::Result<()> {
-        let mut disk = self.0.disk.write();
-        disk.change_open(self.0.id, |file| {
-            file.shorten(file.end);
-            Ok(())
-        })
-    }
-}
-
-impl Drop for MemLog {
-    fn drop(&mut self) {
-        self.0.disk.write().close(self.0.id);
-    }
-}
-
-#[derive(Debug)]
-struct MemLock(Handle);
-
-impl Drop for MemLock {
-    fn drop(&mut self) {
-        self.0.disk.write().unlock(self.0.id);
     }
 }

@@ -12,8 +12,8 @@ mod real;
 #[cfg(test)]
 mod tests;
 
-pub use fault::{Fault, FaultEnv, Lasting, OpClass};
-pub use mem::MemEnv;
+pub use fault::{Effect, Fault, FaultEnv, Lasting, OpClass};
+pub use mem::{Loss, MemEnv};
 pub use real::RealEnv;
 
 use bytes::Bytes;

@@ -42,6 +42,7 @@ fn the_environment_in_memory_keeps_the_contract() {
 #[test]
 fn the_faulty_environment_without_faults_keeps_the_contract() {
     contract::check(&FaultEnv::new(Arc::new(MemEnv::new())), Path::new("/store"));
+    contract::check(&FaultEnv::over(MemEnv::new().unmapped()), Path::new("/store"));
 }
 
 #[test]
@@ -252,10 +253,15 @@ fn a_hole_gives_room_back_and_may_reach_no_further_than_its_file() {
     assert_eq!((punch(PAGE_BYTES..3 * PAGE_BYTES), free(&env)), (None, 4 * PAGE_BYTES - 1));
     assert_eq!((punch(PAGE_BYTES..4 * PAGE_BYTES), free(&env)), (None, 5 * PAGE_BYTES - 1));
     assert_eq!(env.held_bytes(Path::new("/a")).unwrap(), 5 * PAGE_BYTES + 1);
-    for copy in [env.crash_clone(1, 0.0), env.process_crash_clone()] {
+    for copy in [env.power_loss(1, Loss::Nothing), env.process_crash_clone()] {
         assert_eq!(free(&copy), 5 * PAGE_BYTES - 1);
         assert!(read(&copy, "/a") == read(&env, "/a"));
     }
+    let undone = env.power_loss(1, Loss::Everything);
+    assert_eq!(free(&undone), 2 * PAGE_BYTES - 1);
+    assert!(read(&undone, "/a") == vec![1; 8 * PAGE_BYTES as usize + 1]);
+    env.sync_file(Path::new("/a")).unwrap();
+    assert_eq!(free(&env.power_loss(1, Loss::Everything)), 5 * PAGE_BYTES - 1);
     env.remove_file(Path::new("/a")).unwrap();
     assert_eq!(free(&env), 10 * PAGE_BYTES);
 
@@ -329,7 +335,16 @@ fn every_class_of_operation_can_fail() {
         let mut file = env.create(path).unwrap();
         run(OpClass::Write, kind(file.write_all(b"x")));
         run(OpClass::Sync, kind(file.sync()));
-        run(OpClass::Read, kind(env.open(path)));
+        run(OpClass::Open, kind(env.open(path)));
+        let opened = env.open(path).unwrap();
+        run(OpClass::Read, kind(opened.read_exact_at(&mut [], 0)));
+        run(OpClass::Map, kind(opened.map()));
+        run(OpClass::Measure, kind(opened.bytes()));
+        run(OpClass::Measure, kind(env.file_bytes(path)));
+        run(OpClass::Measure, kind(env.held_bytes(path)));
+        run(OpClass::List, kind(env.list(root())));
+        run(OpClass::FreeBytes, kind(env.free_bytes(root())));
+        run(OpClass::Lock, kind(env.lock(root())));
         run(OpClass::SyncDir, kind(env.sync_dir(root())));
         run(OpClass::Rename, kind(env.rename(path, Path::new("/b"))));
         run(OpClass::CreateLog, kind(env.create_log(Path::new("/log"), 8)));
@@ -342,4 +357,189 @@ fn every_class_of_operation_can_fail() {
         run(OpClass::Remove, kind(env.remove_file(Path::new("/log2"))));
         assert_eq!(failed, [class]);
     }
+}
+
+#[test]
+fn a_map_shows_the_file_and_garbage_where_a_hole_is_punched() {
+    let env = MemEnv::new();
+    let path = Path::new("/a");
+    write_synced(&env, "/a", &vec![7; 3 * PAGE_BYTES as usize]);
+    let [one, other] = [(), ()].map(|()| env.open(path).unwrap().map().unwrap().unwrap());
+    let copy = env.process_crash_clone();
+    env.punch(path, PAGE_BYTES..2 * PAGE_BYTES).unwrap();
+    for map in [&one, &other] {
+        let pages: Vec<&[u8]> = map.chunks(PAGE_BYTES as usize).collect();
+        assert!(pages[0].iter().chain(pages[2]).all(|byte| *byte == 7));
+        assert!(pages[1].iter().all(|byte| ![0, 7].contains(byte)), "nobody may look there");
+    }
+    let read = read(&env, "/a");
+    assert!(read[PAGE_BYTES as usize..2 * PAGE_BYTES as usize].iter().all(|byte| *byte == 0));
+    assert!(env.open(path).unwrap().map().unwrap().unwrap() == read, "a new map shows the hole");
+    // Disks do not look at each other's maps.
+    let map = copy.open(path).unwrap().map().unwrap().unwrap();
+    env.punch(path, 0..PAGE_BYTES).unwrap();
+    assert!(map.iter().all(|byte| *byte == 7));
+    assert!(env.unmapped().open(path).unwrap().map().unwrap().is_none());
+}
+
+/// A disk with one change after the other: a file of two pages, a log of four appends, each of
+/// these with a name that is synced, and a file whose name is not.
+fn changed_disk() -> MemEnv {
+    let env = MemEnv::new();
+    let mut file = env.create(Path::new("/pages")).unwrap();
+    let log = env.create_log(Path::new("/log"), 4096).unwrap();
+    env.sync_dir(root()).unwrap();
+    log.sync(SyncReach::All).unwrap();
+    file.sync().unwrap();
+    // Longer than the buffer, so that it is written at once.
+    file.write_all(&[1; 300_000]).unwrap();
+    (0..4).for_each(|_| log.append(&[2; 512]).unwrap());
+    drop(env.create(Path::new("/new")).unwrap());
+    env
+}
+
+/// Bytes of the file and of the log that survive, and whether the new name does.
+fn survived(env: &MemEnv) -> (usize, usize, bool) {
+    let ones = read(env, "/pages").iter().filter(|byte| **byte == 1).count();
+    let twos = read(env, "/log").iter().filter(|byte| **byte == 2).count();
+    (ones, twos, env.open(Path::new("/new")).is_ok())
+}
+
+#[test]
+fn each_loss_takes_what_it_says() {
+    let env = changed_disk();
+    let loses = |loss, seed| survived(&env.power_loss(seed, loss));
+    assert_eq!(loses(Loss::Nothing, 1), (300_000, 2048, true));
+    assert_eq!(loses(Loss::Everything, 1), (0, 0, false));
+    assert_eq!(loses(Loss::Contents, 1), (0, 0, true));
+    assert_eq!(loses(Loss::Names, 1), (300_000, 2048, false));
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 0..200 {
+        let (pages, log, new) = loses(Loss::Later, seed);
+        assert!(log == 0 || pages == 300_000, "{log}");
+        assert!(!new || log == 2048);
+        let (late_pages, late_log, late_new) = loses(Loss::Earlier, seed);
+        assert_eq!((pages + late_pages, log + late_log), (300_000, 2048), "the same moment");
+        assert!(new != late_new);
+        seen.insert((pages, log, new));
+    }
+    let expected = [(0, 0, false), (300_000, 0, false), (300_000, 512, false)];
+    assert_eq!(seen.len(), 7);
+    assert!(seen.iter().take(3).eq(&expected), "{seen:?}");
+}
+
+#[test]
+fn torn_sectors_hold_a_mixture() {
+    let env = changed_disk();
+    let (mut mixed, mut garbage, mut torn) = (0, 0, 0);
+    let sector_is = |sector: &[u8], byte: u8| sector.iter().all(|other| *other == byte);
+    for seed in 0..20 {
+        let whole = env.power_loss(seed, Loss::Torn { logs: false });
+        let log = read(&whole, "/log");
+        assert!(log.chunks(512).all(|sector| sector_is(sector, 2) || sector_is(sector, 0)));
+        for sector in read(&whole, "/pages").chunks(512) {
+            let clean = sector_is(sector, 1) || sector_is(sector, 0);
+            mixed += u32::from(!clean && sector.iter().all(|byte| *byte < 2));
+            garbage += u32::from(sector.iter().any(|byte| *byte > 1));
+        }
+        let log = read(&env.power_loss(seed, Loss::Torn { logs: true }), "/log");
+        assert!(log.chunks(8).all(|word| sector_is(word, 2) || sector_is(word, 0)));
+        torn += log.chunks(512).filter(|s| !sector_is(s, 2) && !sector_is(s, 0)).count();
+    }
+    assert!(mixed > 100 && garbage > 100 && torn > 5, "{mixed} {garbage} {torn}");
+}
+
+/// What one failing operation leaves: of a disk made anew for each of `effects`.
+fn left_by(
+    class: OpClass,
+    run: impl Fn(&FaultEnv) -> io::Result<()>,
+    look: impl Fn(&MemEnv) -> String,
+) -> Vec<String> {
+    let left = class.effects().iter().map(|effect| {
+        let disk = MemEnv::new();
+        let env = FaultEnv::over(disk.clone());
+        let (lasting, timed_out) = (Lasting::Once, ErrorKind::TimedOut);
+        let fault = Fault { class: Some(class), after: 0, lasting, kind: timed_out };
+        env.set_with(fault, *effect);
+        assert_eq!(kind(run(&env)), Some(timed_out), "{class:?}");
+        look(&disk)
+    });
+    left.collect()
+}
+
+#[test]
+fn what_fails_has_done_nothing_a_part_or_everything() {
+    let path = Path::new("/a");
+    let names = |disk: &MemEnv| disk.list(root()).unwrap().join(" ");
+    let bytes = |disk: &MemEnv| String::from_utf8(read(disk, "/a")).unwrap().replace('\0', ".");
+    let survived = |disk: &MemEnv| names(&disk.power_loss(0, Loss::Everything));
+    let create = |env: &FaultEnv| env.create(path).map(drop);
+    assert_eq!(left_by(OpClass::Create, create, names), ["", "a", "a"]);
+    let dirs = |env: &FaultEnv| env.create_dir_all(Path::new("/b/c"));
+    let depth = |disk: &MemEnv| format!("{:?}", disk.list(Path::new("/b")).ok());
+    assert_eq!(left_by(OpClass::Create, dirs, depth), ["None", "Some([])", "Some([\"c\"])"]);
+    let create_log = |env: &FaultEnv| env.create_log(path, 16).map(drop);
+    let length = |disk: &MemEnv| format!("{:?}", disk.file_bytes(path).ok());
+    assert_eq!(left_by(OpClass::CreateLog, create_log, length), ["None", "Some(8)", "Some(16)"]);
+    let write = |env: &FaultEnv| env.create(path)?.write_all(b"abcdefgh");
+    assert_eq!(left_by(OpClass::Write, write, bytes), ["", "abcd", "abcdefgh"]);
+    let append = |env: &FaultEnv| env.create_log(path, 24)?.append(b"headheadabcdefgh");
+    let stored =
+        ["........................", "........abcd............", "headheadabcdefgh........"];
+    assert_eq!(left_by(OpClass::Append, append, bytes), stored);
+    let rename = |env: &FaultEnv| {
+        env.create(path)?;
+        env.rename(path, Path::new("/b"))
+    };
+    assert_eq!(left_by(OpClass::Rename, rename, names), ["a", "b"]);
+    let remove = |env: &FaultEnv| {
+        env.create(path)?;
+        env.remove_file(path)
+    };
+    assert_eq!(left_by(OpClass::Remove, remove, names), ["a", ""]);
+    let sync_dir = |env: &FaultEnv| {
+        env.create(path)?;
+        env.create(Path::new("/b"))?;
+        env.sync_dir(root())
+    };
+    assert_eq!(left_by(OpClass::SyncDir, sync_dir, survived), ["", "a", "a b"]);
+    let truncate = |env: &FaultEnv| {
+        env.create_log(path, 16)?;
+        env.truncate(path, 8)
+    };
+    assert_eq!(left_by(OpClass::Truncate, truncate, length), ["Some(16)", "Some(8)"]);
+    let cut = |env: &FaultEnv| env.create_log(path, 16)?.cut();
+    assert_eq!(left_by(OpClass::Cut, cut, length), ["Some(16)", "Some(0)"]);
+}
+
+/// A sync that fails may have taken what it should have synced for synced: no later one syncs it.
+#[test]
+fn what_a_failed_sync_has_dropped_never_gets_to_the_device() {
+    let path = Path::new("/a");
+    let of_log = |env: &FaultEnv| {
+        let log = env.create_log(path, 2048)?;
+        env.sync_dir(root())?;
+        log.append(&[5; 1024])?;
+        let failed = log.sync(SyncReach::All);
+        // By the same handle, and by another.
+        log.sync(SyncReach::All)?;
+        env.sync_file(path)?;
+        failed
+    };
+    let of_file = |env: &FaultEnv| {
+        let mut file = env.create(path)?;
+        env.sync_dir(root())?;
+        file.write_all(&[5; 2 * PAGE_BYTES as usize])?;
+        let failed = file.sync();
+        env.sync_file(path)?;
+        failed
+    };
+    let look = |disk: &MemEnv| {
+        let count = |disk: &MemEnv| read(disk, "/a").iter().filter(|byte| **byte == 5).count();
+        format!("{} {}", count(disk), count(&disk.power_loss(0, Loss::Nothing)))
+    };
+    let left = left_by(OpClass::LogSync, of_log, look);
+    assert_eq!(left, ["1024 1024", "1024 512", "1024 1024", "1024 0"]);
+    let left = left_by(OpClass::Sync, of_file, look);
+    assert_eq!(left, ["0 0", "8192 4096", "8192 8192", "8192 0"]);
 }

@@ -178,8 +178,9 @@ fn write(entries: &[Entry], options: &TableOptions) -> (Arc<MemEnv>, TableFacts)
     (disk, facts)
 }
 
+/// Opens the table on `disk`, to be read through `cache` and not as memory.
 fn open(disk: &Arc<MemEnv>, cache: &Arc<BlockCache>) -> crate::Result<Arc<Table>> {
-    let env: Arc<dyn Env> = disk.clone();
+    let env: Arc<dyn Env> = Arc::new(MemEnv::clone(disk).unmapped());
     Table::open(&env, path(), TABLE, cache.clone())
 }
 

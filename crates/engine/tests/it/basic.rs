@@ -143,7 +143,7 @@ fn threads_come_to_the_same_contents() {
 
 #[test]
 fn a_value_is_lent_from_where_it_lies() {
-    let store = tiny(&MemEnv::new()).open().unwrap();
+    let store = tiny(&MemEnv::new().unmapped()).open().unwrap();
     let keyspace = store.keyspace("default").unwrap();
     for (key, value) in [("a", "short"), ("b", "gone")] {
         keyspace.put(key, value).unwrap();

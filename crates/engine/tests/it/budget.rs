@@ -9,8 +9,10 @@ use lsmith::env::MemEnv;
 use lsmith::{Builder, Cache, ErrorKind, Store};
 use std::sync::Arc;
 
+/// A store whose blocks are in the cache, and not in maps of its files.
 fn builder(env: &MemEnv) -> Builder {
-    let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+    let env = Arc::new(env.clone().unmapped());
+    let builder = Store::builder("/store").env(env).lockstep(true);
     builder.memtable_bytes(20_000).block_bytes(500)
 }
 

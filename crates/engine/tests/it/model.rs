@@ -7,6 +7,7 @@
 //! the store finds no damage in itself, and its trees are legal.
 
 use crate::dice::{Dice, with_seeds};
+use crate::numbered::mapped_or_not;
 use lsmith::env::MemEnv;
 use lsmith::{Batch, Iter, Keyspace, PersistMode, Snapshot, Store};
 use lsmith_policy::Registry;
@@ -105,7 +106,7 @@ impl Run {
     fn open(&mut self) {
         let memtable_bytes = [200, 600, 1500][self.dice.below(3)];
         let builder = Store::builder("/store")
-            .env(Arc::new(self.env.clone()))
+            .env(Arc::new(mapped_or_not(&self.env, &mut self.dice)))
             .policy(&self.policy)
             .memtable_bytes(memtable_bytes)
             .block_bytes([40, 80, 200][self.dice.below(3)])

@@ -2,6 +2,7 @@
 //! one look tells which batches are there, whether each is whole, and whether one is missing.
 
 use crate::dice::Dice;
+use lsmith::env::MemEnv;
 use lsmith::{Batch, Builder, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::collections::BTreeMap;
 
@@ -172,6 +173,12 @@ pub(crate) fn restless(builder: Builder, dice: &mut Dice) -> Builder {
         .cache_bytes(10_000)
         .log_bytes(64 << 10)
         .threads(1 + dice.below(2))
+}
+
+/// `disk`, mapped or not.
+pub(crate) fn mapped_or_not(disk: &MemEnv, dice: &mut Dice) -> MemEnv {
+    let disk = disk.clone();
+    if dice.chance(50) { disk } else { disk.unmapped() }
 }
 
 /// Any persist mode, the cheapest most often.

@@ -7,8 +7,8 @@
 //! damage in itself, and goes on working, until the next accident.
 
 use crate::dice::{Dice, with_seeds};
-use crate::numbered::{Batches, Progress, any_mode, now_and_then, restless};
-use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
+use crate::numbered::{Batches, Progress, any_mode, mapped_or_not, now_and_then, restless};
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv};
 use lsmith::{PersistMode, Store};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn open(env: Arc<dyn Env>, lockstep: bool, dice: &mut Dice) -> lsmith::Result<St
 /// Opens what an accident has left, and checks it against what was written before.
 fn examine(env: &MemEnv, batches: Batches, floor: u64, before: Progress, dice: &mut Dice) -> u64 {
     let lockstep = dice.chance(50);
-    let store = open(Arc::new(env.clone()), lockstep, dice).unwrap();
+    let store = open(Arc::new(mapped_or_not(env, dice)), lockstep, dice).unwrap();
     let found = batches.check(&store);
     assert!(found >= floor, "batch {floor} was promised, found {found}; {before:?}");
     assert!(found <= before.tried, "batch {found} was never tried; {before:?}");
@@ -36,7 +36,7 @@ fn work_until_cut(
     operations: u64,
     dice: &mut Dice,
 ) -> lsmith::Result<()> {
-    let cut = FaultEnv::new(Arc::new(env.clone()));
+    let cut = FaultEnv::over(mapped_or_not(env, dice));
     let kind = ErrorKind::Other;
     cut.set(Fault { class: None, after: operations, lasting: Lasting::Forever, kind });
     let store = open(Arc::new(cut), dice.chance(70), dice)?;
@@ -66,10 +66,7 @@ fn cut_at_any_operation_and_again_after_that() {
             let floor;
             (env, floor) = match dice.below(4) {
                 0 => (env.process_crash_clone(), progress.acknowledged),
-                _ => {
-                    let keep = *dice.pick(&[0.0, 0.2, 0.5, 0.9, 1.0]);
-                    (env.crash_clone(dice.number(), keep), progress.synced)
-                }
+                _ => (env.power_loss(dice.number(), *dice.pick(&Loss::ALL)), progress.synced),
             };
             let found = examine(&env, batches, floor, progress, &mut dice);
             progress = Progress { tried: found, acknowledged: found, synced: found };
@@ -92,8 +89,7 @@ fn copies_of_the_disk_taken_while_threads_merge() {
             batches.go_on(&store, &mut progress, any_mode(&mut dice)).unwrap();
             now_and_then(&store, &mut dice).unwrap();
             if dice.chance(8) {
-                let keep = *dice.pick(&[0.0, 0.3, 0.8]);
-                let copy = env.crash_clone(dice.number(), keep);
+                let copy = env.power_loss(dice.number(), *dice.pick(&Loss::ALL));
                 examine(&copy, batches, progress.synced, progress, &mut dice);
                 let copy = env.process_crash_clone();
                 examine(&copy, batches, progress.acknowledged, progress, &mut dice);

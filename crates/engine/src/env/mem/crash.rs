@@ -1,44 +1,99 @@
 //! What is left on the disk in memory after power loss.
 
 use super::disk::{Disk, ROOT};
-use super::node::{DirNode, FileNode, Node, NodeId};
+use super::loss::Loss;
+use super::node::{DirNode, FileNode, Node, NodeId, SECTOR_BYTES};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+/// What may survive or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Name,
+    Contents,
+}
+
 /// Decides what survives: the same from the same seed.
 #[derive(Debug)]
-pub(super) struct Dice {
+struct Dice {
     seed: u64,
     thrown: u64,
-    keep: f64,
+    loss: Loss,
+    /// Where the loss is one that divides earlier changes from later ones: the last of the earlier.
+    moment: u64,
 }
 
 impl Dice {
-    pub(super) fn new(seed: u64, keep: f64) -> Dice {
-        Dice { seed, thrown: 0, keep }
-    }
-
     /// A number below `limit`.
     fn below(&mut self, limit: u64) -> u64 {
         self.thrown += 1;
         xxh3_64_with_seed(&self.thrown.to_le_bytes(), self.seed) % limit.max(1)
     }
 
-    fn keeps(&mut self) -> bool {
+    /// Whether what was changed at the moment `at` survives.
+    fn keeps(&mut self, kind: Kind, at: u64) -> bool {
+        match self.loss {
+            Loss::Nothing => true,
+            Loss::Everything => false,
+            Loss::Parts { keep } => self.chance(keep),
+            Loss::Torn { .. } => self.chance(0.5),
+            Loss::Later => at <= self.moment,
+            Loss::Earlier => at > self.moment,
+            Loss::Contents => kind == Kind::Name,
+            Loss::Names => kind == Kind::Contents,
+        }
+    }
+
+    fn chance(&mut self, probability: f64) -> bool {
         // 53 bits: every number below 2^53 is a whole f64.
         let scale = 1_u64 << 53;
-        (self.below(scale) as f64) < self.keep * scale as f64
+        (self.below(scale) as f64) < probability * scale as f64
+    }
+
+    /// How much of the unsynced `part` of `file` survives: the bytes up to this offset.
+    fn end_kept(&mut self, file: &FileNode, part: &Range<u64>) -> u64 {
+        let within = file.written_within(part);
+        let last = file.written_at(part.end);
+        if self.loss == Loss::Later && last > self.moment {
+            // Writes end in ascending order, and each is later than those before.
+            let earlier = within.partition_point(|written| written.at <= self.moment);
+            return within[..earlier].last().map_or(part.start, |written| written.end);
+        }
+        if !self.keeps(Kind::Contents, last) {
+            return part.start;
+        }
+        let between = matches!(self.loss, Loss::Parts { .. } | Loss::Torn { .. });
+        if between && file.is_log() && self.below(4) == 0 {
+            // Written back between two appends: those that came later are not in it.
+            let chosen = self.below(within.len() as u64) as usize;
+            return within.get(chosen).map_or(part.end, |written| written.end);
+        }
+        part.end
     }
 }
 
 impl Disk {
     /// What a machine finds on this disk after losing power now.
-    pub(super) fn after_power_loss(&self, dice: Dice) -> Disk {
-        let mut copy =
-            Copy { from: self, to: Disk::new(self.capacity), moved: BTreeMap::new(), dice };
+    pub(super) fn after_power_loss(&self, seed: u64, loss: Loss) -> Disk {
+        let mut dice = Dice { seed, thrown: 0, loss, moment: 0 };
+        let first = self.first_unsynced();
+        // From before the first change to the last one.
+        dice.moment = first.saturating_sub(1) + dice.below(self.clock + 2 - first);
+        let to = Disk::new(self.capacity);
+        let mut copy = Copy { from: self, to, moved: BTreeMap::new(), dice };
         copy.dir(ROOT, ROOT);
         copy.to
+    }
+
+    /// The moment of the oldest change that is not synced.
+    fn first_unsynced(&self) -> u64 {
+        let moments = self.nodes.values().flat_map(|node| match node {
+            Node::Dir(dir) => dir.unsynced.first().map(|(at, _)| *at),
+            Node::File(file) => file.first_unsynced(),
+        });
+        moments.min().unwrap_or(self.clock)
     }
 }
 
@@ -57,8 +112,8 @@ impl Copy<'_> {
             unreachable!("names lead to nodes that are kept as long as power loss brings them back")
         };
         let mut names = dir.synced.clone();
-        for change in &dir.unsynced {
-            if self.dice.keeps() {
+        for (at, change) in &dir.unsynced {
+            if self.dice.keeps(Kind::Name, *at) {
                 change.apply(&mut names);
             }
         }
@@ -92,36 +147,102 @@ impl Copy<'_> {
 /// What is left of `file`: no name leads to it yet.
 fn after_power_loss(file: &FileNode, dice: &mut Dice) -> FileNode {
     if let Some(before) = &file.before_cut
-        && !dice.keeps()
+        && !dice.keeps(Kind::Contents, before.at)
     {
-        return after_power_loss(before, dice);
+        return after_power_loss(&before.file, dice);
     }
     let mut left = FileNode { links: 0, handles: 0, ..file.clone() };
-    if !dice.keeps() {
-        left.length -= dice.below(file.length - file.synced_length + 1);
-    }
+    lose_length(&mut left, dice);
+    fill_holes(&mut left, dice);
     for part in file.unsynced_parts() {
-        let lost_from = if !dice.keeps() {
-            part.start
-        } else if dice.below(4) == 0 {
-            // Written back between two appends: those that came later are not in it.
-            let earlier = file.append_ends.iter().filter(|end| part.contains(end));
-            let earlier: Vec<u64> = earlier.copied().collect();
-            let chosen = dice.below(earlier.len() as u64) as usize;
-            earlier.get(chosen).copied().unwrap_or(part.end)
-        } else {
-            part.end
-        };
-        let stored = Arc::make_mut(&mut left.bytes);
-        let lost = lost_from as usize..(part.end as usize).min(stored.len());
-        if !lost.is_empty() {
-            stored[lost].fill(0);
-        }
+        lose_part(&mut left, file, part, dice);
+    }
+    for part in &file.dropped {
+        zero(&mut left, part);
     }
     if left.length < left.bytes.len() as u64 {
         Arc::make_mut(&mut left.bytes).truncate(left.length as usize);
     }
     left.end = left.end.min(left.length);
+    left.dropped.clear();
     left.sync();
     left
+}
+
+fn lose_length(left: &mut FileNode, dice: &mut Dice) {
+    let grown = left.length.saturating_sub(left.synced_length);
+    if grown > 0 && !dice.keeps(Kind::Contents, left.written_at(left.end)) {
+        left.length -= match dice.loss {
+            Loss::Parts { .. } | Loss::Torn { .. } => dice.below(grown + 1),
+            Loss::Later => left.length - dice.end_kept(left, &(left.synced_length..left.length)),
+            _ => grown,
+        };
+    }
+}
+
+/// Brings back what was punched out of a file without a sync.
+fn fill_holes(left: &mut FileNode, dice: &mut Dice) {
+    let punched = std::mem::take(&mut left.punched);
+    let (stay, lost): (Vec<_>, Vec<_>) =
+        punched.into_iter().partition(|punched| dice.keeps(Kind::Contents, punched.at));
+    left.holes.clone_from(&left.synced_holes);
+    stay.into_iter().for_each(|punched| left.holes.add(punched.place));
+    // Oldest last: what was there before any of them.
+    for punched in lost.into_iter().rev() {
+        let start = punched.place.start as usize;
+        let is_hole = left.holes.gaps_in(punched.place).is_empty();
+        let stored = Arc::make_mut(&mut left.bytes);
+        if !is_hole && let Some(page) = stored.get_mut(start..start + punched.bytes.len()) {
+            page.copy_from_slice(&punched.bytes);
+        }
+    }
+}
+
+/// Loses what is to be lost of the unsynced `part` of `file`.
+fn lose_part(left: &mut FileNode, file: &FileNode, part: Range<u64>, dice: &mut Dice) {
+    let torn = match dice.loss {
+        Loss::Torn { logs } => (logs || !file.is_log()) && dice.below(3) == 0,
+        _ => false,
+    };
+    if torn {
+        return tear(left, part, dice);
+    }
+    let kept = dice.end_kept(file, &part);
+    if kept < part.end {
+        zero(left, &(kept..part.end));
+    }
+}
+
+/// Has some of the sectors in `part` hold something between what was there and what was written.
+fn tear(left: &mut FileNode, part: Range<u64>, dice: &mut Dice) {
+    let is_log = left.is_log();
+    let stored = Arc::make_mut(&mut left.bytes);
+    let mut start = part.start as usize;
+    while start < part.end as usize {
+        let end = (start / SECTOR_BYTES as usize + 1) * SECTOR_BYTES as usize;
+        let end = end.min(part.end as usize);
+        let stored_end = end.min(stored.len());
+        let Some(sector) = stored.get_mut(start..stored_end) else { return };
+        match dice.below(if is_log { 2 } else { 5 }) {
+            0 => sector.chunks_mut(8).for_each(|word| {
+                if dice.below(2) == 0 {
+                    word.fill(0);
+                }
+            }),
+            1 => {
+                let kept = dice.below(sector.len() as u64) as usize;
+                sector[if is_log { kept / 8 * 8 } else { kept }..].fill(0);
+            }
+            2 => sector.iter_mut().for_each(|byte| *byte = dice.below(256) as u8),
+            3 => sector.fill(0),
+            _ => {}
+        }
+        start = end;
+    }
+}
+
+fn zero(left: &mut FileNode, place: &Range<u64>) {
+    let bytes = Arc::make_mut(&mut left.bytes);
+    let end = (place.end as usize).min(bytes.len());
+    bytes.get_mut(place.start as usize..end).unwrap_or_default().fill(0);
 }

@@ -17,6 +17,8 @@ pub(super) struct Disk {
     pub(super) capacity: u64,
     /// The directories that are locked.
     locks: BTreeSet<NodeId>,
+    /// How many changes there were.
+    pub(super) clock: u64,
 }
 
 fn error(kind: ErrorKind, path: &Path) -> io::Error {
@@ -48,11 +50,24 @@ impl Disk {
             used: 0,
             capacity,
             locks: BTreeSet::new(),
+            clock: 0,
         }
     }
 
     pub(super) fn free_bytes(&self) -> u64 {
         self.capacity.saturating_sub(self.used)
+    }
+
+    /// The moment of the next change.
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    /// Changes names in the directory `dir`.
+    fn rename_in(&mut self, dir: NodeId, change: Change) {
+        let at = self.tick();
+        self.dir_mut(dir).make(at, change);
     }
 
     /// Puts `node` on the disk; no name leads to it yet.
@@ -136,7 +151,7 @@ impl Disk {
                 Some(_) => return Err(error(ErrorKind::AlreadyExists, dir)),
                 None => {
                     let node = self.add(Node::Dir(DirNode::default()));
-                    self.dir_mut(at).make(Change::Add { name: name.to_owned(), node });
+                    self.rename_in(at, Change::Add { name: name.to_owned(), node });
                     node
                 }
             };
@@ -154,7 +169,7 @@ impl Disk {
             return Err(error(ErrorKind::StorageFull, path));
         }
         let node = self.add(Node::File(FileNode { links: 1, handles: 1, ..file }));
-        self.dir_mut(dir).make(Change::Add { name, node });
+        self.rename_in(dir, Change::Add { name, node });
         Ok(node)
     }
 
@@ -185,19 +200,27 @@ impl Disk {
     /// Writes as much of `bytes` as there is room for, and fails where that is not all.
     pub(super) fn write(&mut self, id: NodeId, bytes: &[u8]) -> io::Result<()> {
         let room = usize::try_from(self.free_bytes()).unwrap_or(usize::MAX).min(bytes.len());
+        let at = self.tick();
         let file = self.file_mut(id);
         let before = file.length;
-        file.write(&bytes[..room]);
+        file.write(&bytes[..room], at);
         let grown = file.length - before;
         self.used += grown;
         if room < bytes.len() { Err(ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
-    /// Changes the contents of the file at `path` in a way that is no write.
+    /// Appends `bytes` to a log that has room for them.
+    pub(super) fn append(&mut self, id: NodeId, bytes: &[u8]) {
+        let at = self.tick();
+        self.file_mut(id).write(bytes, at);
+    }
+
+    /// Changes the contents of the file at `path` in a way that is no write. `change` is told the
+    /// moment.
     pub(super) fn change(
         &mut self,
         path: &Path,
-        change: impl FnOnce(&mut FileNode) -> io::Result<()>,
+        change: impl FnOnce(&mut FileNode, u64) -> io::Result<()>,
     ) -> io::Result<()> {
         let id = self.find_file(path)?;
         self.change_open(id, change)
@@ -207,11 +230,12 @@ impl Disk {
     pub(super) fn change_open(
         &mut self,
         id: NodeId,
-        change: impl FnOnce(&mut FileNode) -> io::Result<()>,
+        change: impl FnOnce(&mut FileNode, u64) -> io::Result<()>,
     ) -> io::Result<()> {
+        let at = self.tick();
         let file = self.file_mut(id);
         let before = file.held_bytes();
-        let result = change(file);
+        let result = change(file, at);
         let after = file.held_bytes();
         self.used = self.used - before + after;
         result
@@ -220,7 +244,7 @@ impl Disk {
     pub(super) fn remove_file(&mut self, path: &Path) -> io::Result<()> {
         let id = self.find_file(path)?;
         let (dir, name) = self.place(path)?;
-        self.dir_mut(dir).make(Change::Remove { name });
+        self.rename_in(dir, Change::Remove { name });
         self.unlink(id);
         Ok(())
     }
@@ -239,10 +263,10 @@ impl Disk {
         };
         if from_dir == to_dir {
             let rename = Change::Rename { from: from_name, to: to_name, node };
-            self.dir_mut(from_dir).make(rename);
+            self.rename_in(from_dir, rename);
         } else {
-            self.dir_mut(to_dir).make(Change::Add { name: to_name, node });
-            self.dir_mut(from_dir).make(Change::Remove { name: from_name });
+            self.rename_in(to_dir, Change::Add { name: to_name, node });
+            self.rename_in(from_dir, Change::Remove { name: from_name });
         }
         if let Some(id) = replaced {
             self.unlink(id);
@@ -270,6 +294,13 @@ impl Disk {
         });
     }
 
+    /// Syncs the older half of what there is to be synced of the names in `dir`.
+    pub(super) fn sync_half_dir(&mut self, dir: &Path) -> io::Result<()> {
+        let id = self.find_dir(dir)?;
+        self.dir_mut(id).sync_half();
+        Ok(())
+    }
+
     /// Takes the lock of `dir`, for which a file called `name` stands.
     pub(super) fn lock(&mut self, dir: &Path, name: &str) -> io::Result<NodeId> {
         let id = self.find_dir(dir)?;
@@ -278,7 +309,7 @@ impl Disk {
         }
         if !self.dir_mut(id).names.contains_key(name) {
             let node = self.add(Node::File(FileNode { links: 1, ..FileNode::written() }));
-            self.dir_mut(id).make(Change::Add { name: name.to_owned(), node });
+            self.rename_in(id, Change::Add { name: name.to_owned(), node });
         }
         Ok(id)
     }

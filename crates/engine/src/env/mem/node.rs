@@ -1,14 +1,16 @@
 //! What a name on the disk in memory leads to.
 
+use super::map::Maps;
 use crate::env::PAGE_BYTES;
 use crate::spans::Spans;
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// What devices store as a whole or not at all.
-const SECTOR_BYTES: u64 = 512;
+pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// Names a file or directory, whatever its paths are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,14 +52,15 @@ impl Change {
 pub(super) struct DirNode {
     pub(super) names: BTreeMap<String, NodeId>,
     pub(super) synced: BTreeMap<String, NodeId>,
-    /// What leads from `synced` to `names`, oldest first.
-    pub(super) unsynced: Vec<Change>,
+    /// What leads from `synced` to `names`, oldest first, and the moment of each.
+    pub(super) unsynced: Vec<(u64, Change)>,
 }
 
 impl DirNode {
-    pub(super) fn make(&mut self, change: Change) {
+    /// Makes `change` at the moment `at`.
+    pub(super) fn make(&mut self, at: u64, change: Change) {
         change.apply(&mut self.names);
-        self.unsynced.push(change);
+        self.unsynced.push((at, change));
     }
 
     pub(super) fn sync(&mut self) {
@@ -65,14 +68,48 @@ impl DirNode {
         self.unsynced.clear();
     }
 
+    /// Syncs the older half of what is to be synced.
+    pub(super) fn sync_half(&mut self) {
+        for (_, change) in self.unsynced.drain(..self.unsynced.len().div_ceil(2)) {
+            change.apply(&mut self.synced);
+        }
+    }
+
     /// Every node that is there or may still be found after power loss.
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
-        let added = self.unsynced.iter().filter_map(|change| match change {
+        let added = self.unsynced.iter().filter_map(|(_, change)| match change {
             Change::Add { node, .. } | Change::Rename { node, .. } => Some(*node),
             Change::Remove { .. } => None,
         });
         self.names.values().chain(self.synced.values()).copied().chain(added)
     }
+}
+
+/// A write or an append.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    /// Where in the file it ended.
+    pub(super) end: u64,
+    /// When it was.
+    pub(super) at: u64,
+}
+
+/// A page that was given back.
+#[derive(Clone, Debug)]
+pub(super) struct Punched {
+    pub(super) place: Range<u64>,
+    /// What was there.
+    pub(super) bytes: Vec<u8>,
+    /// When it was.
+    pub(super) at: u64,
+}
+
+/// A file before it was shortened.
+#[derive(Clone, Debug)]
+pub(super) struct BeforeCut {
+    pub(super) file: FileNode,
+    /// When it was.
+    pub(super) at: u64,
 }
 
 /// The contents of a file.
@@ -90,12 +127,20 @@ pub(super) struct FileNode {
     pub(super) synced_length: u64,
     /// The bytes that survive power loss together.
     pub(super) part_bytes: u64,
-    /// Where the appends since the last sync ended, ascending. Logs only.
-    pub(super) append_ends: Vec<u64>,
+    /// The writes since the last sync, oldest first.
+    pub(super) written: Vec<Written>,
+    /// What no later sync makes durable, because one that should have failed.
+    pub(super) dropped: Vec<Range<u64>>,
     /// What was given back of it, as zeros that take no room.
     pub(super) holes: Spans,
+    /// The holes that are synced.
+    pub(super) synced_holes: Spans,
+    /// Those that are not, oldest first.
+    pub(super) punched: Vec<Punched>,
     /// The file before it was shortened, until that is synced.
-    pub(super) before_cut: Option<Box<FileNode>>,
+    pub(super) before_cut: Option<Box<BeforeCut>>,
+    /// Who looks at it as memory.
+    pub(super) maps: Maps,
     /// How many names lead here.
     pub(super) links: usize,
     /// How many open files do.
@@ -113,9 +158,13 @@ impl FileNode {
             synced_length: 0,
             // What the system writes back at a time.
             part_bytes: PAGE_BYTES,
-            append_ends: Vec::new(),
+            written: Vec::new(),
+            dropped: Vec::new(),
             holes: Spans::default(),
+            synced_holes: Spans::default(),
+            punched: Vec::new(),
             before_cut: None,
+            maps: Maps::default(),
             links: 0,
             handles: 0,
         }
@@ -136,70 +185,111 @@ impl FileNode {
         self.length - self.holes.bytes_below(self.length)
     }
 
-    /// Gives back the room of the bytes in `range`, which are zeros from now on.
-    pub(super) fn punch(&mut self, range: Range<u64>) -> io::Result<()> {
+    /// Gives back the room of the bytes in `range`, which are zeros from now on, the moment `at`.
+    pub(super) fn punch(&mut self, range: Range<u64>, at: u64) -> io::Result<()> {
         let whole = [range.start, range.end].iter().all(|at| at.is_multiple_of(PAGE_BYTES));
         if !whole || range.is_empty() || range.end > self.length {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let stored = Arc::make_mut(&mut self.bytes);
-        let end = (range.end as usize).min(stored.len());
-        if let Some(stored) = stored.get_mut(range.start as usize..end) {
-            stored.fill(0);
+        for start in range.clone().step_by(PAGE_BYTES as usize) {
+            let place = start..start + PAGE_BYTES;
+            let end = (place.end as usize).min(stored.len());
+            let page = stored.get_mut(start as usize..end).unwrap_or_default();
+            self.punched.push(Punched { place, bytes: page.to_vec(), at });
+            page.fill(0);
         }
+        self.maps.punch(&range);
         self.holes.add(range);
         Ok(())
     }
 
-    /// Stores `bytes` behind what was written before, in a file that grows.
-    pub(super) fn write(&mut self, bytes: &[u8]) {
-        self.put(bytes);
-        self.length = self.length.max(self.end);
-    }
-
-    /// Stores `bytes` behind what was appended before, in a log.
-    pub(super) fn append(&mut self, bytes: &[u8]) {
-        self.put(bytes);
-        self.append_ends.push(self.end);
-    }
-
-    fn put(&mut self, bytes: &[u8]) {
+    /// Stores `bytes` behind what was written before, at the moment `at`. The file grows if it
+    /// must: a log has its length from the start.
+    pub(super) fn write(&mut self, bytes: &[u8], at: u64) {
         let start = self.end as usize;
         let stored = Arc::make_mut(&mut self.bytes);
         // Damage may have put bytes where nothing was written yet, or cut what was.
         stored.resize(start, 0);
         stored.extend_from_slice(bytes);
         self.end += bytes.len() as u64;
+        self.length = self.length.max(self.end);
+        self.written.push(Written { end: self.end, at });
     }
 
     /// Makes contents and length survive.
     pub(super) fn sync(&mut self) {
         self.before_cut = None;
+        self.punched.clear();
+        self.synced_holes.clone_from(&self.holes);
         self.sync_data();
     }
 
     /// Makes the contents survive; power loss may still undo that the file was shortened.
     pub(super) fn sync_data(&mut self) {
         if let Some(before) = &mut self.before_cut {
-            before.sync_data();
+            before.file.sync_data();
         }
         self.synced = self.end;
         self.synced_length = self.length;
-        self.append_ends.clear();
+        self.written.clear();
     }
 
-    /// Leaves the first `bytes` bytes of a file that is longer.
-    pub(super) fn shorten(&mut self, bytes: u64) {
+    /// Notes that a sync has failed for what was written behind the first `from` bytes: all of it,
+    /// or what lies behind its first half. Who reads sees it, the device never will.
+    pub(super) fn drop_unsynced(&mut self, from: u64, half: bool) {
+        let middle = from + (self.end.saturating_sub(from)) / 2;
+        let start = if half { middle / self.part_bytes * self.part_bytes } else { from };
+        if start.max(from) < self.end {
+            self.dropped.push(start.max(from)..self.end);
+        }
+    }
+
+    /// Leaves the first `bytes` bytes of a file that is longer, at the moment `at`.
+    pub(super) fn shorten(&mut self, bytes: u64, at: u64) {
         if self.length <= bytes {
             return;
         }
         if self.before_cut.is_none() {
-            self.before_cut = Some(Box::new(self.clone()));
+            self.before_cut = Some(Box::new(BeforeCut { file: self.clone(), at }));
         }
         self.truncate(bytes);
         self.end = self.end.min(bytes);
         self.synced = self.synced.min(bytes);
-        self.append_ends.retain(|end| *end <= bytes);
+        self.written.iter_mut().for_each(|written| written.end = written.end.min(bytes));
+    }
+
+    pub(super) fn is_log(&self) -> bool {
+        self.part_bytes == SECTOR_BYTES
+    }
+
+    /// When the byte in front of `end`, which is not synced, was written.
+    pub(super) fn written_at(&self, end: u64) -> u64 {
+        let index = self.written.partition_point(|written| written.end < end);
+        self.written.get(index).or(self.written.last()).map_or(0, |written| written.at)
+    }
+
+    /// The writes since the last sync that ended in `part`, oldest first.
+    pub(super) fn written_within(&self, part: &Range<u64>) -> &[Written] {
+        let from = self.written.partition_point(|written| written.end < part.start);
+        let upto = self.written.partition_point(|written| written.end < part.end);
+        &self.written[from..upto.max(from)]
+    }
+
+    /// The moment of the oldest change that is not synced.
+    pub(super) fn first_unsynced(&self) -> Option<u64> {
+        let written = self.written.first().map(|written| written.at);
+        let punched = self.punched.first().map(|punched| punched.at);
+        let cut = self.before_cut.as_ref().map(|before| {
+            before.file.first_unsynced().map_or(before.at, |first| first.min(before.at))
+        });
+        written.into_iter().chain(punched).chain(cut).min()
+    }
+
+    /// The file as memory.
+    pub(super) fn map(&mut self) -> Bytes {
+        let stored = &self.bytes[..self.bytes.len().min(self.length as usize)];
+        self.maps.add(stored, self.length as usize - stored.len())
     }
 
     pub(super) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {

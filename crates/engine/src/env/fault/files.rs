@@ -1,0 +1,177 @@
+//! Files of which some operations fail.
+
+use super::class::{Effect, OpClass};
+use super::plan::{Due, Plan};
+use crate::env::{LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
+use bytes::Bytes;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is left in the buffer of a read that failed.
+const GARBAGE: u8 = 0xDB;
+
+/// What all files know.
+#[derive(Clone, Debug)]
+pub(super) struct Around {
+    pub(super) plan: Arc<Plan>,
+    /// The disk that the file is on, where it is one in memory.
+    pub(super) disk: Option<MemEnv>,
+    pub(super) path: PathBuf,
+}
+
+impl Around {
+    /// Does `sync`, a sync of the contents of the file, unless it is to fail.
+    pub(super) fn sync(
+        &self,
+        class: OpClass,
+        sync: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some(Due { effect, error }) = self.plan.due(class, &self.path) else { return sync() };
+        match (effect, &self.disk) {
+            (Effect::Wholly, _) => drop(sync()),
+            (Effect::Partly, Some(disk)) => drop(disk.drop_unsynced(&self.path, true, sync)),
+            (Effect::Dropped, Some(disk)) => drop(disk.drop_unsynced(&self.path, false, sync)),
+            _ => {}
+        }
+        Err(error)
+    }
+
+    fn check(&self, class: OpClass) -> io::Result<()> {
+        self.plan.run_whole(class, &self.path, || Ok(()))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FaultWrite {
+    pub(super) inner: Box<dyn WriteFile>,
+    pub(super) around: Around,
+    pub(super) failed: bool,
+}
+
+impl FaultWrite {
+    fn unless_failed(&mut self, step: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+        if self.failed {
+            return Err(io::Error::other("an earlier write to this file failed"));
+        }
+        let result = step(self);
+        self.failed = result.is_err();
+        result
+    }
+}
+
+impl WriteFile for FaultWrite {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.unless_failed(|file| {
+            let Some(Due { effect, error }) =
+                file.around.plan.due(OpClass::Write, &file.around.path)
+            else {
+                return file.inner.write_all(bytes);
+            };
+            let stored = match effect {
+                Effect::Wholly => bytes.len(),
+                Effect::Partly => bytes.len() / 2,
+                _ => return Err(error),
+            };
+            // Out of the buffer that it may wait in, from which it would never come.
+            let _ = file.inner.write_all(&bytes[..stored]).and_then(|()| file.inner.sync());
+            Err(error)
+        })
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.unless_failed(|file| file.around.sync(OpClass::Sync, || file.inner.sync()))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FaultRead {
+    pub(super) inner: Arc<dyn ReadFile>,
+    pub(super) around: Around,
+}
+
+impl ReadFile for FaultRead {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let Some(Due { effect, error }) = self.around.plan.due(OpClass::Read, &self.around.path)
+        else {
+            return self.inner.read_exact_at(buffer, offset);
+        };
+        if effect == Effect::Partly {
+            buffer.fill(GARBAGE);
+        }
+        Err(error)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        self.around.check(OpClass::Measure)?;
+        self.inner.bytes()
+    }
+
+    fn announce(&self, range: Range<u64>) {
+        self.inner.announce(range);
+    }
+
+    fn map(&self) -> io::Result<Option<Bytes>> {
+        self.around.check(OpClass::Map)?;
+        self.inner.map()
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct FaultLog {
+    pub(super) inner: Box<dyn LogFile>,
+    pub(super) around: Around,
+}
+
+impl FaultLog {
+    fn run_whole(&self, class: OpClass, wholly: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.around.plan.run_whole(class, &self.around.path, wholly)
+    }
+
+    /// Stores half of what lies behind the head of `bytes`. Nobody can append there again, as after
+    /// an error nobody must.
+    fn append_half(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut stored = bytes.to_vec();
+        let head = bytes.len().min(8);
+        let half = head + (bytes.len() - head) / 2;
+        stored[..head].fill(0);
+        stored[half..].fill(0);
+        self.inner.append(&stored)
+    }
+}
+
+impl LogFile for FaultLog {
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let wholly = || self.inner.append(bytes);
+        self.around.plan.run(OpClass::Append, &self.around.path, wholly, || self.append_half(bytes))
+    }
+
+    fn sync(&self, reach: SyncReach) -> io::Result<()> {
+        self.around.sync(OpClass::LogSync, || self.inner.sync(reach))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.inner.bytes()
+    }
+
+    fn capacity(&self) -> u64 {
+        self.inner.capacity()
+    }
+
+    fn cut(&self) -> io::Result<()> {
+        self.run_whole(OpClass::Cut, || self.inner.cut())
+    }
+}
+
+/// Leaves less of a log at `path` than was asked for: half of its `capacity`, and not made to be
+/// appended to.
+pub(super) fn create_half_log(
+    create: impl FnOnce(&Path) -> io::Result<Box<dyn WriteFile>>,
+    path: &Path,
+    capacity: u64,
+) -> io::Result<()> {
+    let mut file = create(path)?;
+    file.write_all(&vec![0; (capacity / 2).min(1 << 20) as usize])?;
+    file.sync()
+}

@@ -1,0 +1,118 @@
+//! Open files on the disk in memory.
+
+use super::disk::Disk;
+use super::node::NodeId;
+use crate::env::common::{Sink, check_append};
+use crate::env::{LogFile, ReadFile, SyncReach};
+use bytes::Bytes;
+use parking_lot::RwLock;
+use std::io;
+use std::sync::Arc;
+
+/// Keeps a node of the disk alive, also when no name leads to it any more.
+#[derive(Debug)]
+pub(super) struct Handle {
+    pub(super) disk: Arc<RwLock<Disk>>,
+    pub(super) id: NodeId,
+}
+
+#[derive(Debug)]
+pub(super) struct MemSink(pub(super) Handle);
+
+impl Sink for MemSink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.disk.write().write(self.0.id, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.disk.write().file_mut(self.0.id).sync();
+        Ok(())
+    }
+}
+
+impl Drop for MemSink {
+    fn drop(&mut self) {
+        self.0.disk.write().close(self.0.id);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct MemRead {
+    pub(super) handle: Handle,
+    pub(super) maps: bool,
+}
+
+impl ReadFile for MemRead {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.handle.disk.read().file(self.handle.id).read_exact_at(buffer, offset)
+    }
+
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.handle.disk.read().file(self.handle.id).length)
+    }
+
+    fn map(&self) -> io::Result<Option<Bytes>> {
+        let map = || self.handle.disk.write().file_mut(self.handle.id).map();
+        Ok(self.maps.then(map))
+    }
+}
+
+impl Drop for MemRead {
+    fn drop(&mut self) {
+        self.handle.disk.write().close(self.handle.id);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct MemLog(pub(super) Handle);
+
+impl LogFile for MemLog {
+    fn append(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut disk = self.0.disk.write();
+        let file = disk.file(self.0.id);
+        check_append(bytes.len(), file.end, file.length)?;
+        disk.append(self.0.id, bytes);
+        Ok(())
+    }
+
+    fn sync(&self, reach: SyncReach) -> io::Result<()> {
+        let mut disk = self.0.disk.write();
+        let file = disk.file_mut(self.0.id);
+        match reach {
+            SyncReach::Data => file.sync_data(),
+            SyncReach::All => file.sync(),
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.disk.read().file(self.0.id).end
+    }
+
+    fn capacity(&self) -> u64 {
+        self.0.disk.read().file(self.0.id).length
+    }
+
+    fn cut(&self) -> io::Result<()> {
+        let mut disk = self.0.disk.write();
+        disk.change_open(self.0.id, |file, at| {
+            file.shorten(file.end, at);
+            Ok(())
+        })
+    }
+}
+
+impl Drop for MemLog {
+    fn drop(&mut self) {
+        self.0.disk.write().close(self.0.id);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct MemLock(pub(super) Handle);
+
+impl Drop for MemLock {
+    fn drop(&mut self) {
+        self.0.disk.write().unlock(self.0.id);
+    }
+}
