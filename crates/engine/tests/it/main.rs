@@ -17,6 +17,8 @@ mod faults;
 mod full;
 mod gate;
 mod histograms;
+mod history;
+mod lives;
 mod load;
 mod log_files;
 mod log_row;

@@ -1,0 +1,248 @@
+//! A history of everything that changes what a store holds, and what it comes to.
+//!
+//! A step is a batch over all keyspaces, or a bulk load into one. Each step writes its own number
+//! under [`LAST`], so that one look tells which steps are there. What they come to is an exact
+//! prefix of the history or an error in the store.
+
+use crate::dice::Dice;
+use lsmith::{Batch, KeyspaceOptions, PersistMode, Snapshot, Store};
+use std::collections::BTreeMap;
+
+/// The key that every step writes its number to. It is the last of all keys.
+const LAST: &[u8] = b"~last";
+
+pub(crate) const SPACES: [&str; 3] = ["left", "middle", "right"];
+
+/// What a keyspace holds.
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+/// What all of them hold.
+pub(crate) type Maps = [Map; 3];
+
+#[derive(Clone, Debug)]
+enum Change {
+    Put(Vec<u8>),
+    Delete,
+    /// Of a key that is absent.
+    Insert(Vec<u8>),
+    /// Of a key that was inserted once.
+    Remove,
+}
+
+#[derive(Clone, Debug)]
+struct Write {
+    space: usize,
+    key: Vec<u8>,
+    change: Change,
+}
+
+/// One step. A load is sorted, and of one keyspace.
+#[derive(Clone, Debug)]
+struct Step {
+    writes: Vec<Write>,
+    load: Option<usize>,
+}
+
+/// All steps that were tried, and how far they got.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    steps: Vec<Step>,
+    /// What the acknowledged ones come to.
+    pub(crate) maps: Maps,
+    pub(crate) acknowledged: usize,
+    /// So many must survive power loss.
+    pub(crate) synced: usize,
+}
+
+fn apply(maps: &mut Maps, step: &Step) {
+    for Write { space, key, change } in &step.writes {
+        match change {
+            Change::Put(value) | Change::Insert(value) => {
+                maps[*space].insert(key.clone(), value.clone());
+            }
+            Change::Delete | Change::Remove => {
+                maps[*space].remove(key);
+            }
+        }
+    }
+}
+
+fn value(dice: &mut Dice) -> Vec<u8> {
+    let length = if dice.chance(4) { 1500 } else { dice.below(60) };
+    // No zeros: so no damage of a record can look like a torn end.
+    dice.bytes(length).into_iter().map(|byte| byte | 1).collect()
+}
+
+impl History {
+    /// How many steps were tried.
+    pub(crate) fn tried(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Forgets the steps behind the first `found`, which are the history from now on.
+    pub(crate) fn go_back_to(&mut self, found: usize) {
+        self.steps.truncate(found);
+        self.maps = self.after(found);
+        (self.acknowledged, self.synced) = (found, found);
+    }
+
+    /// What the first `count` steps come to.
+    fn after(&self, count: usize) -> Maps {
+        let mut maps = Maps::default();
+        self.steps[..count].iter().for_each(|step| apply(&mut maps, step));
+        maps
+    }
+
+    fn mark(&self, space: usize) -> Write {
+        let number = (self.steps.len() + 1).to_string().into_bytes();
+        Write { space, key: LAST.to_vec(), change: Change::Put(number) }
+    }
+
+    /// A batch over all keyspaces.
+    fn batch(&self, dice: &mut Dice) -> Step {
+        let mut writes: Vec<Write> = (0..SPACES.len()).map(|space| self.mark(space)).collect();
+        let mut maps = self.maps.clone();
+        for _ in 0..1 + dice.below(6) {
+            let space = dice.below(SPACES.len());
+            // Keys that are inserted and removed, and keys that are put and deleted.
+            let write = if dice.chance(40) {
+                let key = format!("i{:03}", dice.below(60)).into_bytes();
+                let change = match maps[space].contains_key(&key) {
+                    true => Change::Remove,
+                    false => Change::Insert(value(dice)),
+                };
+                Write { space, key, change }
+            } else {
+                let key = format!("p{:03}", dice.below(60)).into_bytes();
+                let change =
+                    if dice.chance(25) { Change::Delete } else { Change::Put(value(dice)) };
+                Write { space, key, change }
+            };
+            apply(&mut maps, &Step { writes: vec![write.clone()], load: None });
+            writes.push(write);
+        }
+        Step { writes, load: None }
+    }
+
+    /// A bulk load into one keyspace, over keys that are put and deleted.
+    fn load(&self, dice: &mut Dice) -> Step {
+        let space = dice.below(SPACES.len());
+        let mut keys: Vec<usize> = (0..1 + dice.below(40)).map(|_| dice.below(60)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let write = |number: usize| {
+            let key = format!("p{number:03}").into_bytes();
+            Write { space, key, change: Change::Put(number.to_string().into_bytes()) }
+        };
+        let mut writes: Vec<Write> = keys.into_iter().map(write).collect();
+        writes.push(self.mark(space));
+        Step { writes, load: Some(space) }
+    }
+
+    /// Tries the next step, and notes how far it got. After an error nobody knows whether it is
+    /// there, until the store is opened again.
+    pub(crate) fn go_on(
+        &mut self,
+        store: &Store,
+        mode: PersistMode,
+        dice: &mut Dice,
+    ) -> lsmith::Result<()> {
+        make_spaces(store)?;
+        let step = if dice.chance(2) { self.load(dice) } else { self.batch(dice) };
+        self.steps.push(step.clone());
+        match step.load {
+            Some(space) => {
+                let mut load = store.keyspace(SPACES[space])?.bulk_load()?;
+                for Write { key, change, .. } in &step.writes {
+                    let Change::Put(value) = change else { panic!("a load puts") };
+                    load.put(key, value)?;
+                }
+                load.finish()?;
+            }
+            None => store.write(batch_of(store, &step)?, mode)?,
+        }
+        apply(&mut self.maps, &step);
+        self.acknowledged = self.steps.len();
+        // A load is newer than all that was written before it, and does not survive without that.
+        if mode != PersistMode::Buffer || step.load.is_some() {
+            self.synced = self.acknowledged;
+        }
+        Ok(())
+    }
+
+    /// How many steps are in `store`, having checked that it holds what they come to.
+    pub(crate) fn check(&self, store: &Store) -> usize {
+        let found = last(store);
+        assert!(found <= self.tried(), "step {found} was never tried, of {}", self.tried());
+        let expected = self.after(found);
+        for (name, map) in SPACES.iter().zip(&expected) {
+            let Ok(space) = store.existing_keyspace(name) else {
+                assert!(map.is_empty(), "keyspace {name} is missing with step {found}");
+                continue;
+            };
+            let forward: Map = space.iter().map(pair).collect();
+            assert!(forward == *map, "keyspace {name} is not as after step {found}");
+            assert!(space.iter().rev().map(pair).eq(map.clone().into_iter().rev()));
+            for (key, value) in map {
+                assert_eq!(space.get(key).unwrap().as_deref(), Some(&value[..]));
+            }
+        }
+        found
+    }
+}
+
+/// Makes sure that `snapshot` shows `maps`.
+pub(crate) fn check_snapshot(snapshot: &Snapshot, maps: &Maps) -> lsmith::Result<()> {
+    for (name, map) in SPACES.iter().zip(maps) {
+        let space = snapshot.store().existing_keyspace(name)?;
+        let mut found = Map::new();
+        for entry in snapshot.range::<&[u8]>(&space, ..) {
+            let (key, value) = entry?;
+            found.insert(key.to_vec(), value.to_vec());
+        }
+        assert!(found == *map, "a snapshot of keyspace {name} does not show what it did");
+    }
+    Ok(())
+}
+
+fn pair(entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>) -> (Vec<u8>, Vec<u8>) {
+    let (key, value) = entry.unwrap();
+    (key.to_vec(), value.to_vec())
+}
+
+/// The number of the last step in `store`; 0 where there is none.
+fn last(store: &Store) -> usize {
+    let number = |name| {
+        let found = store.existing_keyspace(name).ok()?.get(LAST).unwrap()?;
+        std::str::from_utf8(&found).unwrap().parse::<usize>().ok()
+    };
+    SPACES.into_iter().filter_map(number).max().unwrap_or(0)
+}
+
+fn make_spaces(store: &Store) -> lsmith::Result<()> {
+    for (name, memtable_bytes) in SPACES.into_iter().zip([700, 5000, 100_000]) {
+        if store.existing_keyspace(name).is_err() {
+            let memtable_bytes = Some(memtable_bytes);
+            let options = KeyspaceOptions { memtable_bytes, ..KeyspaceOptions::default() };
+            store.keyspace_with(name, &options)?;
+        }
+    }
+    Ok(())
+}
+
+fn batch_of(store: &Store, step: &Step) -> lsmith::Result<Batch> {
+    let spaces = [0, 1, 2].map(|index| store.keyspace(SPACES[index]));
+    let mut batch = Batch::new();
+    for Write { space, key, change } in &step.writes {
+        let Ok(space) = &spaces[*space] else { continue };
+        match change {
+            Change::Put(value) => batch.put(space, key, value),
+            Change::Delete => batch.delete(space, key),
+            Change::Insert(value) => batch.insert(space, key, value),
+            Change::Remove => batch.remove(space, key),
+        }
+    }
+    for space in spaces {
+        space?;
+    }
+    Ok(batch)
+}

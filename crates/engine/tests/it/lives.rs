@@ -1,0 +1,164 @@
+//! Six lives of a store, each ended by an accident.
+//!
+//! Promised: whatever happens in a life, and however it ends, the next one finds an exact prefix of
+//! the history, with all that was acknowledged where the process died, and with all that was synced
+//! where power was lost. It finds no damage in itself. It writes, syncs, closes and opens again
+//! with all of that there, and goes on to the next accident.
+
+use crate::dice::{Dice, with_seeds};
+use crate::history::{History, Maps, SPACES, check_snapshot};
+use crate::numbered::{POLICIES, any_mode, mapped_or_not, restless};
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
+use lsmith::{PersistMode, Snapshot, Store};
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+const LIVES: usize = 6;
+const SNAPSHOTS_MAX: usize = 3;
+
+fn open(env: impl Env, dice: &mut Dice) -> lsmith::Result<Store> {
+    let builder = Store::builder("/store").env(Arc::new(env)).lockstep(dice.chance(60));
+    let builder = restless(builder, dice).compression(*dice.pick(&["none", "lz4", "none,zstd"]));
+    // Memory that stays is copied, and tables of which little is needed are written anew.
+    builder.log_bytes_max(*dice.pick(&[64 << 10, 1 << 20])).rewrite_below(0.5).open()
+}
+
+/// What is held while a store lives.
+#[derive(Default)]
+struct Held(Vec<(Snapshot, Maps)>);
+
+impl Held {
+    fn look(&mut self, store: &Store, history: &History, dice: &mut Dice) -> lsmith::Result<()> {
+        match dice.below(3) {
+            0 if history.acknowledged > 0 && self.0.len() < SNAPSHOTS_MAX => {
+                self.0.push((store.snapshot(), history.maps.clone()));
+            }
+            1 if !self.0.is_empty() => {
+                let (snapshot, maps) = &self.0[dice.below(self.0.len())];
+                check_snapshot(snapshot, maps)?;
+            }
+            2 if !self.0.is_empty() => drop(self.0.swap_remove(dice.below(self.0.len()))),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Something besides writes.
+fn do_more(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Result<()> {
+    let space = store.existing_keyspace(SPACES[dice.below(SPACES.len())])?;
+    match dice.below(8) {
+        0 => store.flush()?,
+        1 => space.flush()?,
+        2 => space.merge()?,
+        3 | 4 => space.set_merge_policy(dice.pick::<&str>(&POLICIES))?,
+        5 => space.set_compression(dice.pick::<&str>(&["none", "lz4", "none,zstd"]))?,
+        6 => store.settle()?,
+        _ => store.persist(PersistMode::SyncData)?,
+    }
+    history.synced = match dice.chance(50) {
+        true => {
+            store.persist(*dice.pick(&[PersistMode::SyncData, PersistMode::SyncAll]))?;
+            history.acknowledged
+        }
+        false => history.synced,
+    };
+    Ok(())
+}
+
+fn work(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Result<()> {
+    let mut held = Held::default();
+    for _ in 0..dice.below(200) {
+        history.go_on(store, any_mode(dice), dice)?;
+        if dice.chance(10) {
+            held.look(store, history, dice)?;
+        }
+        if dice.chance(3) {
+            do_more(store, history, dice)?;
+        }
+    }
+    held.0.iter().try_for_each(|(snapshot, maps)| check_snapshot(snapshot, maps))
+}
+
+/// Sets what goes wrong in a life, if anything.
+fn set_faults(env: &FaultEnv, dice: &mut Dice) {
+    let after = dice.below(*dice.clone().pick(&[30, 300, 3000])) as u64;
+    let kind = *dice.pick(&[ErrorKind::Other, ErrorKind::StorageFull]);
+    let class = *dice.pick(&OpClass::ALL);
+    let effect = *dice.pick(class.effects());
+    match dice.below(10) {
+        0..4 => {
+            let fault = Fault { class: None, after, lasting: Lasting::Forever, kind };
+            env.set_with(fault, effect);
+        }
+        4..7 => {
+            let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
+            env.set_with(Fault { class: Some(class), after: after / 10, lasting, kind }, effect);
+        }
+        _ => {}
+    }
+}
+
+/// One life on `disk`, which may end with the store open: what is left of the disk, and how many
+/// steps must be there.
+fn live(disk: &MemEnv, history: &mut History, dice: &mut Dice) -> (MemEnv, usize) {
+    let env = FaultEnv::over(mapped_or_not(disk, dice));
+    let early = dice.chance(30);
+    if early {
+        set_faults(&env, dice);
+    }
+    let store = open(env.clone(), dice);
+    if !early {
+        set_faults(&env, dice);
+    }
+    let mut closed = false;
+    if let Ok(store) = &store {
+        let result = work(store, history, dice);
+        closed = result.is_ok() && dice.chance(30);
+    }
+    if closed {
+        env.clear();
+        drop(store);
+        // Closing syncs, unless a write of the log had failed: then its last write failed too.
+        history.synced = history.acknowledged;
+    }
+    match dice.below(3) {
+        0 => (disk.process_crash_clone(), history.acknowledged),
+        _ => {
+            let loss = *dice.pick(&Loss::ALL);
+            (disk.power_loss(dice.number(), loss), history.synced)
+        }
+    }
+}
+
+/// Opens what an accident has left, checks it, and makes sure that it can go on.
+fn examine(disk: &MemEnv, history: &mut History, floor: usize, dice: &mut Dice) {
+    let store = open(mapped_or_not(disk, dice), dice).unwrap();
+    let found = history.check(&store);
+    assert!(found >= floor, "step {floor} was promised, found {found}");
+    let damage = store.verify().unwrap();
+    assert!(damage.is_empty(), "{damage:?}");
+    history.go_back_to(found);
+    for _ in 0..dice.below(4) {
+        let mode = *dice.pick(&[PersistMode::SyncData, PersistMode::Buffer]);
+        history.go_on(&store, mode, dice).unwrap();
+    }
+    drop(store);
+    let store = open(mapped_or_not(disk, dice), dice).unwrap();
+    assert_eq!(history.check(&store), history.acknowledged);
+    history.synced = history.acknowledged;
+}
+
+#[test]
+fn six_lives_each_find_what_the_ones_before_were_promised() {
+    with_seeds(60, |seed| {
+        let mut dice = Dice::new(seed);
+        let mut disk = MemEnv::new();
+        let mut history = History::default();
+        for _ in 0..LIVES {
+            let (left, floor) = live(&disk, &mut history, &mut dice);
+            disk = left;
+            examine(&disk, &mut history, floor, &mut dice);
+        }
+    });
+}
