@@ -1,8 +1,9 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask bless`, `cargo xtask ci`,
-//! `cargo xtask instructions`.
+//! `cargo xtask instructions`, `cargo xtask planted`.
 
 mod chores;
 mod instructions;
+mod planted;
 mod tidy;
 
 use std::process::ExitCode;
@@ -12,7 +13,9 @@ cargo xtask tidy     sizes, layers, dead files
 cargo xtask bless    write down anew what the golden scripts print
 cargo xtask ci       everything that CI runs, in the same order
 cargo xtask instructions [--bless]
-                     what the store's hot paths take, against the record (needs valgrind)";
+                     what the store's hot paths take, against the record (needs valgrind)
+cargo xtask planted [WORD]
+                     plants bugs whose names contain WORD, and sees the tests catch each";
 
 fn main() -> ExitCode {
     let root = chores::root();
@@ -22,6 +25,8 @@ fn main() -> ExitCode {
         ["bless"] => chores::bless(&root),
         ["ci"] => chores::ci(&root),
         ["instructions"] => instructions::instructions(&root, false),
+        ["planted"] => planted::run(&root, ""),
+        ["planted", word] => planted::run(&root, word),
         ["instructions", "--bless"] => instructions::instructions(&root, true),
         _ => {
             eprintln!("{USAGE}");

@@ -1,0 +1,191 @@
+//! Bugs planted on purpose, each of which the tests must catch.
+//!
+//! `crates/engine/tests/planted.txt` lists them:
+//!
+//! ```text
+//! == the name of the bug
+//! file crates/engine/src/write/log.rs
+//! test lives:: power::
+//! -         lines of the file, which are there once
+//! +         lines in their place; none where they are left out
+//! ```
+//!
+//! Each is planted in a copy of the workspace, and the tests whose names contain one of the words
+//! behind `test` are run there. One of them must fail, or run for too long.
+
+use crate::chores::cargo;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// What the list is called.
+const LIST: &str = "crates/engine/tests/planted.txt";
+
+/// What is copied of the workspace.
+const COPIED: [&str; 5] = ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "xtask"];
+
+/// After so long a test hangs.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A bug to be planted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Bug {
+    name: String,
+    file: String,
+    tests: Vec<String>,
+    old: String,
+    new: String,
+}
+
+fn parse(text: &str) -> Result<Vec<Bug>> {
+    let mut bugs: Vec<Bug> = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix("== ") {
+            bugs.push(Bug { name: name.to_string(), ..Bug::default() });
+            continue;
+        }
+        let at = || format!("{LIST}, line {}", number + 1);
+        let bug = bugs.last_mut().with_context(|| format!("{}: no bug has begun", at()))?;
+        let code = |rest: &str| format!("{}\n", rest.strip_prefix(' ').unwrap_or(rest));
+        match line.split_at(1) {
+            ("-", rest) => bug.old.push_str(&code(rest)),
+            ("+", rest) => bug.new.push_str(&code(rest)),
+            _ => match line.split_once(' ') {
+                Some(("file", file)) => bug.file = file.to_string(),
+                Some(("test", names)) => {
+                    bug.tests = names.split_whitespace().map(str::to_string).collect();
+                }
+                _ => bail!("{}: expected `file`, `test`, `-` or `+`, found `{line}`", at()),
+            },
+        }
+    }
+    Ok(bugs)
+}
+
+impl Bug {
+    /// The text of its file with the bug.
+    fn plant(&self, text: &str) -> Result<String> {
+        let places = text.matches(&self.old).count();
+        ensure!(
+            places == 1 && !self.old.is_empty(),
+            "the lines of the bug `{}` are in {} {places} times, expected once",
+            self.name,
+            self.file
+        );
+        Ok(text.replacen(&self.old, &self.new, 1))
+    }
+}
+
+/// Plants the bugs whose names contain `word`, one after the other, and prints which test caught
+/// each.
+pub(crate) fn run(root: &Path, word: &str) -> Result<()> {
+    let list = root.join(LIST);
+    let bugs = parse(&fs::read_to_string(&list).with_context(|| list.display().to_string())?)?;
+    let bugs: Vec<Bug> = bugs.into_iter().filter(|bug| bug.name.contains(word)).collect();
+    ensure!(!bugs.is_empty(), "no planted bug has `{word}` in its name");
+    let copy = root.join("target/planted");
+    for part in COPIED {
+        copy_all(&root.join(part), &copy.join(part))?;
+    }
+    let mut missed = 0;
+    for bug in &bugs {
+        let path = copy.join(&bug.file);
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        fs::write(&path, bug.plant(&text)?)?;
+        let caught = caught(&copy, bug);
+        fs::write(&path, text)?;
+        let caught = caught?;
+        missed += usize::from(caught.is_none());
+        println!("{:<66} {}", bug.name, caught.unwrap_or_else(|| "NOT CAUGHT".to_string()));
+    }
+    println!("{} of {} planted bugs were caught", bugs.len() - missed, bugs.len());
+    ensure!(missed == 0, "{missed} planted bugs were not caught");
+    Ok(())
+}
+
+/// The test that fails with `bug`; `None` if all pass.
+fn caught(copy: &Path, bug: &Bug) -> Result<Option<String>> {
+    let build = ["test", "--quiet", "-p", "lsmith", "--test", "it", "--lib"];
+    let status = command(copy).args(build).arg("--no-run").stderr(Stdio::null()).status()?;
+    ensure!(status.success(), "with the bug `{}` the store does not compile", bug.name);
+    let output = copy.join("target/output");
+    let mut tests = command(copy);
+    tests.args(build).arg("--").args(&bug.tests).stderr(Stdio::null());
+    tests.process_group(0);
+    let mut tests = tests.stdout(File::create(&output)?).spawn()?;
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = tests.try_wait()? {
+            break status;
+        }
+        if start.elapsed() > PATIENCE {
+            // Cargo and the tests that it runs.
+            Command::new("kill").args(["-KILL", "--", &format!("-{}", tests.id())]).status()?;
+            tests.wait()?;
+            return Ok(Some("a test that does not end".to_string()));
+        }
+        sleep(Duration::from_millis(200));
+    };
+    let output = fs::read_to_string(&output)?;
+    ensure!(
+        output.lines().any(|line| line.starts_with("running ") && line != "running 0 tests"),
+        "no test of the bug `{}` was run",
+        bug.name
+    );
+    let failed = output.lines().filter_map(|line| line.strip_prefix("---- ")?.split(' ').next());
+    let failed: Vec<&str> = failed.collect();
+    Ok((!status.success()).then(|| match failed[..] {
+        [] => "the death of the tests".to_string(),
+        [one] => one.to_string(),
+        [one, ..] => format!("{one} and {} more", failed.len() - 1),
+    }))
+}
+
+fn command(copy: &Path) -> Command {
+    let mut command = cargo(copy);
+    command.env("CARGO_TARGET_DIR", copy.join("target")).env("CARGO_PROFILE_TEST_DEBUG", "0");
+    command
+}
+
+/// Copies a file, or a folder with all that is in it, unless the copy is the same already.
+fn copy_all(from: &Path, to: &Path) -> Result<()> {
+    if from.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let name = entry?.file_name();
+            if name != "target" {
+                copy_all(&from.join(&name), &to.join(&name))?;
+            }
+        }
+        return Ok(());
+    }
+    let bytes = fs::read(from).with_context(|| from.display().to_string())?;
+    if fs::read(to).ok().as_ref() != Some(&bytes) {
+        fs::write(to, bytes).with_context(|| to.display().to_string())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bug_is_planted_in_the_one_place_where_its_lines_are() {
+        let text = "# heading\n== no sync\nfile a.rs\ntest x y\n-     sync();\n+     // none\n";
+        let bugs = parse(text).expect("a legal list");
+        assert_eq!(bugs[0].tests, ["x", "y"]);
+        let planted = bugs[0].plant("{\n    sync();\n}\n").expect("it is there");
+        assert_eq!(planted, "{\n    // none\n}\n");
+        assert!(bugs[0].plant("{}\n").is_err());
+        assert!(bugs[0].plant("    sync();\n    sync();\n").is_err());
+        assert!(parse("- x\n").is_err() && parse("== a\nfiles b\n").is_err());
+    }
+}
