@@ -48,8 +48,17 @@ impl Dice {
 }
 
 /// Whether the long runs were asked for.
-fn full() -> bool {
+pub(crate) fn full() -> bool {
     env::var_os("LSMITH_FULL").is_some_and(|value| value != "0")
+}
+
+/// A seed that is another each time, or the one asked for. Whoever takes it must tell it.
+pub(crate) fn any_seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    match env::var("LSMITH_SEED") {
+        Ok(seed) => seed.parse().expect("LSMITH_SEED is a number"),
+        Err(_) => RandomState::new().build_hasher().finish(),
+    }
 }
 
 /// Runs `test` with `count` seeds, ten times as many in a full run, or with the one seed asked for.

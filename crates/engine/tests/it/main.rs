@@ -30,4 +30,6 @@ mod power;
 mod reopen;
 mod rogue;
 mod space;
+mod stop_points;
+mod stops;
 mod threads;

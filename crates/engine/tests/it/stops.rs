@@ -1,0 +1,351 @@
+//! Stopping a piece of work at every operation on the disk.
+//!
+//! A [`Script`] is done once to count its operations. Then it is done again and again, each time on
+//! a copy of the same disk, and stopped at one operation: that one fails, having done nothing, a
+//! part of what it should, or all of it, and so do all after it. What is left is looked at as the
+//! next process finds it, and as a machine finds it after each class of power loss.
+//!
+//! Promised: the store opens, without damage; it holds a prefix of the batches, in their order,
+//! that includes all that had to survive; a bulk load is there as a whole or not at all; and the
+//! store goes on, so that what is synced from then on survives the next power loss and the next
+//! opening.
+//!
+//! A failure names its stop point: `LSMITH_STOP=name:n` does that one again, with every effect and
+//! every loss, `LSMITH_FULL=1` does all there are.
+
+use crate::dice::{Dice, full};
+use crate::numbered::{Batches, Progress, mapped_or_not};
+use lsmith::env::{Effect, Fault, FaultEnv, Lasting, Loss, MemEnv};
+use lsmith::{Builder, PersistMode, Store};
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub(crate) const DIR: &str = "/store";
+
+/// The keyspace that bulk loads go to, and how many entries they have.
+const LOADED: &str = "loaded";
+const LOADED_ENTRIES: usize = 300;
+
+/// The length of their values; nobody else writes values of that length there.
+const LOADED_BYTES: usize = 50;
+
+type Work = fn(&Store, &mut Life) -> lsmith::Result<()>;
+
+/// A piece of work.
+#[derive(Clone, Copy)]
+pub(crate) struct Script {
+    pub(crate) name: &'static str,
+    pub(crate) batches: Batches,
+    pub(crate) options: fn(Builder) -> Builder,
+    /// Done once and for all, ahead of everything.
+    pub(crate) before: Work,
+    /// How the store came to its end after that.
+    pub(crate) end: End,
+    /// Done each time in the store that then does the work, without being stopped. Where there is
+    /// none, opening the store is a part of the work.
+    pub(crate) ready: Option<Work>,
+    pub(crate) work: Work,
+    /// Whether the work, not stopped, does what it is here for.
+    pub(crate) proof: fn(&FaultEnv, &MemEnv) -> bool,
+}
+
+/// The end of a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    /// It was closed.
+    Closed,
+    /// Its process was killed.
+    Killed,
+    /// Power was lost.
+    PowerLost,
+}
+
+/// What was done with a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Life {
+    pub(crate) batches: Batches,
+    pub(crate) progress: Progress,
+    load_tried: bool,
+    load_done: bool,
+}
+
+impl Life {
+    /// Writes `count` batches.
+    pub(crate) fn write(
+        &mut self,
+        store: &Store,
+        count: u64,
+        mode: PersistMode,
+    ) -> lsmith::Result<()> {
+        (0..count).try_for_each(|_| self.batches.go_on(store, &mut self.progress, mode))
+    }
+
+    /// All that is written must survive from now on.
+    pub(crate) fn synced(&mut self) {
+        self.progress.synced = self.progress.acknowledged;
+    }
+
+    /// Loads all entries of [`LOADED`].
+    pub(crate) fn load(&mut self, store: &Store) -> lsmith::Result<()> {
+        let mut load = store.keyspace(LOADED)?.bulk_load()?;
+        for number in 0..LOADED_ENTRIES {
+            load.put(format!("{number:05}"), [number as u8; LOADED_BYTES])?;
+        }
+        self.load_tried = true;
+        load.finish()?;
+        self.load_done = true;
+        // A load is newer than all that was written before it, and does not survive without that.
+        self.synced();
+        Ok(())
+    }
+
+    /// Checks what is there against what was done, of which all up to batch `floor` must be.
+    fn check(&self, store: &Store, floor: u64) -> u64 {
+        let found = self.batches.check(store);
+        assert!(found >= floor, "batch {floor} was promised, found {found}");
+        assert!(found <= self.progress.tried, "batch {found} was never tried");
+        let space = store.existing_keyspace(LOADED).ok();
+        let loads = |space: lsmith::Keyspace| {
+            space.iter().filter(|entry| entry.as_ref().unwrap().1.len() == LOADED_BYTES).count()
+        };
+        let loaded = space.map_or(0, loads);
+        assert!([0, LOADED_ENTRIES].contains(&loaded), "{loaded} entries of a load");
+        assert!(!self.load_done || loaded > 0, "a load is gone");
+        assert!(self.load_tried || loaded == 0, "a load is there that was not tried");
+        let damage = store.verify().unwrap();
+        assert!(damage.is_empty(), "{damage:?}");
+        found
+    }
+}
+
+/// What a script has left.
+struct Left {
+    disk: MemEnv,
+    env: FaultEnv,
+    life: Life,
+    result: lsmith::Result<()>,
+    /// Operations that were done before the script could be stopped.
+    ready_operations: u64,
+}
+
+/// Where a script is stopped.
+#[derive(Clone, Copy, Debug)]
+struct Stop {
+    operation: u64,
+    effect: Effect,
+}
+
+/// A way to look at what is left.
+#[derive(Clone, Copy, Debug)]
+enum Accident {
+    Killed,
+    PowerLost(Loss),
+}
+
+impl Accident {
+    fn all() -> impl Iterator<Item = Accident> {
+        Loss::ALL.into_iter().map(Accident::PowerLost).chain([Accident::Killed])
+    }
+}
+
+impl Script {
+    fn open(&self, builder: Builder) -> lsmith::Result<Store> {
+        (self.options)(builder.log_bytes(64 << 10).block_bytes(200).lockstep(true)).open()
+    }
+
+    fn builder(env: impl lsmith::env::Env) -> Builder {
+        Store::builder(DIR).env(Arc::new(env))
+    }
+
+    /// The disk that the work begins on.
+    fn start(&self, seed: u64) -> (MemEnv, Life) {
+        let (disk, progress) = (MemEnv::new(), Progress::default());
+        let mut life =
+            Life { batches: self.batches, progress, load_tried: false, load_done: false };
+        let store = self.open(Script::builder(disk.clone())).unwrap();
+        (self.before)(&store, &mut life).unwrap();
+        let disk = match self.end {
+            End::Closed => {
+                drop(store);
+                life.synced();
+                disk
+            }
+            End::Killed => disk.process_crash_clone(),
+            End::PowerLost => disk.power_loss(seed, Loss::Parts { keep: 0.8 }),
+        };
+        if matches!(self.end, End::PowerLost) {
+            // What is there now is there to stay, but only the work may open the store.
+            let copy = disk.process_crash_clone();
+            let found =
+                life.check(&self.open(Script::builder(copy)).unwrap(), life.progress.synced);
+            life.progress = Progress { tried: found, acknowledged: found, synced: found };
+        }
+        (disk, life)
+    }
+
+    /// Does the work on a copy of `start`, stopped or not.
+    fn run(&self, start: &(MemEnv, Life), stop: Option<Stop>, seed: u64) -> Left {
+        let disk = start.0.process_crash_clone();
+        let env = FaultEnv::over(mapped_or_not(&disk, &mut Dice::new(seed)));
+        let mut left = Left { disk, env, life: start.1, result: Ok(()), ready_operations: 0 };
+        let set = |env: &FaultEnv| {
+            if let Some(Stop { operation, effect }) = stop {
+                let (lasting, kind) = (Lasting::Forever, ErrorKind::Other);
+                env.set_with(Fault { class: None, after: operation, lasting, kind }, effect);
+            }
+        };
+        if self.ready.is_none() {
+            set(&left.env);
+        }
+        left.result = self.open(Script::builder(left.env.clone())).and_then(|store| {
+            if let Some(ready) = self.ready {
+                ready(&store, &mut left.life).unwrap();
+                left.ready_operations = left.env.count_all();
+                set(&left.env);
+            }
+            (self.work)(&store, &mut left.life)
+        });
+        if left.result.is_ok() && left.env.first_failed().is_none() {
+            left.life.synced();
+        }
+        left
+    }
+
+    /// Opens what is left of the store after `accident`, checks it, and has it go on.
+    fn examine(&self, left: &Left, accident: Accident, seed: u64) {
+        let mut dice = Dice::new(seed);
+        let progress = left.life.progress;
+        let (disk, floor) = match accident {
+            Accident::Killed => (left.disk.process_crash_clone(), progress.acknowledged),
+            Accident::PowerLost(loss) => (left.disk.power_loss(seed, loss), progress.synced),
+        };
+        let mut life = left.life;
+        let open = |disk: &MemEnv| self.open(Script::builder(disk.clone())).unwrap();
+        let disk = mapped_or_not(&disk, &mut dice);
+        let store = open(&disk);
+        let found = life.check(&store, floor);
+        life.progress = Progress { tried: found, acknowledged: found, synced: found };
+        life.write(&store, 3, PersistMode::SyncData).unwrap();
+        life.check(&store, found + 3);
+        let cut = disk.power_loss(dice.number(), *dice.pick(&Loss::ALL));
+        life.check(&open(&cut), found + 3);
+        drop(store);
+        life.check(&open(&disk), found + 3);
+    }
+
+    /// Stops the work everywhere, or where dice with `seed` say; counts stop points, and tells what
+    /// has failed.
+    pub(crate) fn stop_everywhere(&self, seed: u64, told: &mut Told) {
+        let mut dice = Dice::new(seed);
+        let start = self.start(seed);
+        let whole = self.run(&start, None, seed);
+        whole.result.as_ref().unwrap();
+        let proven = (self.proof)(&whole.env, &whole.disk);
+        assert!(proven, "{} does not do what it is here for", self.name);
+        let operations = whole.env.count_all() - whole.ready_operations;
+        told.note(self.name, operations);
+        let asked = std::env::var("LSMITH_STOP").ok();
+        match asked.as_deref().map(|asked| asked.split_once(':').expect("name:n")) {
+            Some((name, n)) if name == self.name => {
+                self.stop_at(&start, n.parse().expect("a number"), seed, told);
+            }
+            Some(_) => {}
+            None if full() => {
+                (0..operations).for_each(|operation| self.stop_at(&start, operation, seed, told));
+            }
+            None => {
+                for _ in 0..SAMPLE {
+                    let operation = dice.below(operations as usize) as u64;
+                    let effects =
+                        [Effect::Nothing, Effect::Partly, Effect::Wholly, Effect::Dropped];
+                    let stop = Stop { operation, effect: *dice.pick(&effects) };
+                    let accidents: Vec<Accident> = Accident::all().collect();
+                    self.stop_and_examine(&start, stop, &[*dice.pick(&accidents)], seed, told);
+                }
+            }
+        }
+    }
+
+    /// Stops at `operation`, with every effect, and every accident after that.
+    fn stop_at(&self, start: &(MemEnv, Life), operation: u64, seed: u64, told: &mut Told) {
+        let accidents: Vec<Accident> = Accident::all().collect();
+        let mut stop = |effect| {
+            self.stop_and_examine(start, Stop { operation, effect }, &accidents, seed, told)
+        };
+        let Some(failed) = stop(Effect::Nothing) else { return };
+        failed.0.effects().iter().skip(1).for_each(|effect| drop(stop(*effect)));
+    }
+
+    fn stop_and_examine(
+        &self,
+        start: &(MemEnv, Life),
+        stop: Stop,
+        accidents: &[Accident],
+        seed: u64,
+        told: &mut Told,
+    ) -> Option<(lsmith::env::OpClass, PathBuf)> {
+        let seed = seed ^ stop.operation.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = format!("{}:{} {:?}", self.name, stop.operation, stop.effect);
+        let left = catch_unwind(AssertUnwindSafe(|| self.run(start, Some(stop), seed)));
+        let Ok(left) = left.map_err(|panic| told.fail(format!("{place}: {}", message(&*panic))))
+        else {
+            return None;
+        };
+        let failed = left.env.first_failed();
+        for (index, accident) in accidents.iter().enumerate() {
+            told.points += 1;
+            let seed = seed.wrapping_add(index as u64);
+            let examined = catch_unwind(AssertUnwindSafe(|| self.examine(&left, *accident, seed)));
+            if let Err(panic) = examined {
+                let at =
+                    failed.as_ref().map(|(class, path)| format!("{class:?} {}", path.display()));
+                let at = at.unwrap_or_default();
+                told.fail(format!("{place} ({at}) {accident:?}: {}", message(&*panic)));
+            }
+        }
+        failed
+    }
+}
+
+/// Stop points of each script where not all are tried.
+const SAMPLE: usize = 40;
+
+/// How many stop points were tried, and what failed.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    points: usize,
+    operations: Vec<String>,
+    failures: Vec<String>,
+}
+
+impl Told {
+    fn note(&mut self, name: &str, operations: u64) {
+        self.operations.push(format!("{name}: {operations}"));
+    }
+
+    fn fail(&mut self, failure: String) {
+        self.failures.push(failure);
+    }
+
+    /// Says what was tried.
+    ///
+    /// # Panics
+    /// Where something failed.
+    pub(crate) fn end(self, seed: u64) {
+        eprintln!(
+            "{} stop points with seed {seed}; operations of {}",
+            self.points,
+            self.operations.join(", ")
+        );
+        let count = self.failures.len();
+        assert!(count == 0, "{count} failures, seed {seed}:\n{}", self.failures.join("\n"));
+    }
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_string()));
+    text.unwrap_or_else(|| "a panic without words".to_string())
+}
