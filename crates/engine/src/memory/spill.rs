@@ -25,6 +25,7 @@ use crate::version::{Core, Space, Version};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader, LogWriter};
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo};
+use parking_lot::MutexGuard;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,11 +76,13 @@ impl Shared {
             let copy = Copy { shared: self, job, version: &version, path: &path, file };
             copy.write()
         });
+        let committing = job.space.committing.lock();
         let mut core = job.space.core.lock();
-        core.release(&job.reserved);
         let committed =
             written.and_then(|entries| self.commit_spill(job, &mut core, file, entries));
+        core.release(&job.reserved);
         drop(core);
+        drop(committing);
         if let Err(error) = committed {
             tracing::warn!(keyspace = job.space.name, %error, "memory could not be copied");
             // In a poisoned store nobody knows whether the manifest names it.
@@ -89,11 +92,20 @@ impl Shared {
         }
     }
 
-    fn commit_spill(&self, job: &SpillJob, core: &mut Core, file: u64, entries: u64) -> Result<()> {
+    /// The reservation keeps memory as it is while others may have the lock of `core`; what is
+    /// sealed meanwhile is newer than what was copied.
+    fn commit_spill(
+        &self,
+        job: &SpillJob,
+        core: &mut MutexGuard<'_, Core>,
+        file: u64,
+        entries: u64,
+    ) -> Result<()> {
         let runs: Vec<RunId> = job.runs().copied().collect();
         let writes = core.writes_of(&runs).expect("nobody takes what is reserved");
         let spill = Spill { file, upto: writes.newest, entries };
-        self.write_record(Record::Spill { space: job.space.id, spill }, |_| ())?;
+        let record = Record::Spill { space: job.space.id, spill };
+        MutexGuard::unlocked(core, || self.write_record(record, |_| ()))?;
         for held in core.sealed.iter_mut().filter(|held| runs.contains(&held.run)) {
             held.writes.log = None;
         }

@@ -25,9 +25,7 @@ use crate::shared::{Shared, Writer, read_only};
 use crate::stats::add;
 use crate::version::{Active, Core, Held, Space, Writes};
 use arc_swap::Guard;
-use lsmith_tree::{
-    AddPlace, KeyRange, Profile, RunId, SeqNo, Size, Slice, Table, TableId, TreeEdit, apply,
-};
+use lsmith_tree::{AddPlace, KeyRange, Profile, RunId, SeqNo, Size, Slice, Table, TableId};
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -167,9 +165,7 @@ impl Shared {
             seq_max: writes.newest,
             profile: Profile::default(),
         };
-        let run = core.view.tree.next_run();
-        let edit = TreeEdit::seal(run, Slice::whole(table));
-        apply(&mut core.view.tree, &edit).expect("a new run fits any tree");
+        let run = core.add_to_memory(Slice::whole(table));
         core.sealed.insert(0, Held { run, sealed: Sealed::Written(memtable), writes });
     }
 
