@@ -436,6 +436,7 @@ fn open_space(
         version: ArcSwap::from_pointee(version),
         active: ArcSwap::new(Arc::clone(&core.active)),
         gate: Gate::default(),
+        seal_due: AtomicBool::new(false),
         committing: Mutex::default(),
         core: Mutex::new(core),
     }))

@@ -58,6 +58,7 @@ impl Shared {
     }
 
     fn work_in(&self, space: &Arc<Space>, duty: Duty) -> bool {
+        self.seal_overdue(space);
         for task in 0..TASKS_IN_ROW {
             if self.closing.load(Ordering::Acquire) {
                 return false;
@@ -290,6 +291,8 @@ impl Shared {
             let turn = *self.work.turn.lock();
             let mut busy = false;
             for space in self.all_spaces() {
+                self.seal_overdue(&space);
+                busy |= space.seal_due.load(Ordering::Relaxed);
                 let mut core = space.core.lock();
                 self.retry_failures(&mut core);
                 if let Some(failure) = core.failures.first() {

@@ -15,6 +15,7 @@ use lsmith_tree::{
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A keyspace: a tree of its own, with a policy of its own.
@@ -32,6 +33,9 @@ pub(crate) struct Space {
     /// The active memtable of the core, for writers. Changed under the locks of the writer and of
     /// the core.
     pub(crate) active: ArcSwap<Active>,
+    /// Whether a writer found the core locked when it was to see whether the active memtable is
+    /// full. Changed under the lock of the writer.
+    pub(crate) seal_due: AtomicBool,
     /// What holds writers back.
     pub(crate) gate: Gate,
 }

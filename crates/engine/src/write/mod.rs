@@ -5,7 +5,8 @@
 //!    the death of the process.
 //! 3. Its entries go into the memtables of their keyspaces, then all of them become visible at
 //!    once.
-//! 4. A memtable that is full is sealed. A batch never straddles two memtables of a keyspace.
+//! 4. A memtable that is full is sealed, at once or by who next finds its keyspace unlocked. A
+//!    batch never straddles two memtables of a keyspace.
 //! 5. Outside the lock, the log is synced if the caller asked for it.
 
 mod gate;
@@ -112,7 +113,7 @@ impl Shared {
     fn seal_full(&self, writer: &mut Writer, spaces: &[Arc<Space>]) {
         let mut sealed = false;
         for space in spaces {
-            let Some(mut core) = may_be_full(space) else { continue };
+            let Some(mut core) = self.look_at_full(space) else { continue };
             if core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
                 self.seal(space, &mut core);
                 sealed = true;
@@ -120,6 +121,33 @@ impl Shared {
         }
         if sealed {
             self.after_seal(writer);
+        }
+    }
+
+    /// The core of `space`, to see whether its memtable is full. Where others hold it, because they
+    /// plan or commit, a writer goes on: one that comes later looks, or a merging thread, unless
+    /// the memtable has grown to twice what it is sealed at. In lockstep no thread would come.
+    fn look_at_full<'a>(&self, space: &'a Space) -> Option<MutexGuard<'a, Core>> {
+        space.core.try_lock().or_else(|| {
+            let bytes = space.active.load().memtable.live_bytes();
+            if self.options.lockstep || bytes >= 2 * space.memtable_bytes {
+                return Some(space.core.lock());
+            }
+            space.seal_due.store(true, Ordering::Relaxed);
+            None
+        })
+    }
+
+    /// Seals the memtable of `space` if it is full and was not sealed because the core was locked.
+    pub(crate) fn seal_overdue(&self, space: &Arc<Space>) {
+        // Where nothing is due, no lock is taken to find that out.
+        if !space.seal_due.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(writer) = self.writer.lock().as_mut() {
+            // Set again where the core is still locked.
+            space.seal_due.store(false, Ordering::Relaxed);
+            self.seal_full(writer, std::slice::from_ref(space));
         }
     }
 
@@ -180,14 +208,4 @@ impl Shared {
         let writes = core.writes_of(&old).map_or(writes, |older| writes.with(older));
         core.replace_memory(&old, Replacement { folded, writes, place: AddPlace::Memory });
     }
-}
-
-/// The core of `space`, to see whether its memtable is full. A merge that commits holds it while it
-/// waits for the device: a writer goes on meanwhile, and one that comes later looks, unless the
-/// memtable has grown to twice what it is sealed at.
-fn may_be_full(space: &Space) -> Option<MutexGuard<'_, Core>> {
-    space.core.try_lock().or_else(|| {
-        let bytes = space.active.load().memtable.live_bytes();
-        (bytes >= 2 * space.memtable_bytes).then(|| space.core.lock())
-    })
 }

@@ -26,6 +26,7 @@ mod pool;
 mod power;
 mod reopen;
 mod rogue;
+mod seal_due;
 mod space;
 mod threads;
 mod watchdog;
