@@ -14,7 +14,6 @@ use crate::shared::{Shared, Writer, read_only};
 use crate::version::{Change, Core, Space, TableHandle};
 use lsmith_tree::{AddPlace, Addition, KeyRange, SeqNo, Slice, TreeEdit, apply};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often memory is flushed for a load at most.
@@ -109,7 +108,6 @@ impl Shared {
         // Nobody writes while the writer's lock is held: memory stays as it is, or shrinks.
         let seq = self.next_number(writer)?;
         self.commit_load(space, tables, hull, seq)?;
-        self.visible.store(seq.0, Ordering::SeqCst);
         self.after_seal(writer);
         Ok(InMemory::Nothing)
     }
@@ -127,7 +125,7 @@ impl Shared {
         Ok(seq)
     }
 
-    /// Makes the tables part of the tree under number `seq`.
+    /// Makes the tables part of the tree under number `seq`, and shows them.
     fn commit_load(
         &self,
         space: &Space,
@@ -138,7 +136,7 @@ impl Shared {
         for table in tables.iter_mut() {
             Arc::get_mut(table).expect("nobody else has it yet").date(seq);
         }
-        let _committing = space.committing.lock();
+        let committing = space.committing.lock();
         let mut core = space.core.lock();
         let whole = |table: &Arc<TableHandle>| Slice::whole(Arc::clone(table.table().tree_table()));
         let addition = Addition {
@@ -157,8 +155,15 @@ impl Shared {
         let after = self.write_apart(&mut core, after, record)?;
         core.add_tables(std::mem::take(tables));
         let before = std::mem::replace(&mut core.view.tree, after);
-        space.publish_change(&core, Change { before: &before, edit: &edit });
+        let old = space.version.load_full();
+        let change = Change { before: &before, edit: &edit };
+        let new = Arc::new(core.version(Some(&old), Some(change)));
+        self.snapshots.show_load(seq, &self.visible, || space.version.store(new));
         space.gate.note(&core);
+        drop(core);
+        drop(committing);
+        // What only it has kept goes here, where nobody waits.
+        drop(old);
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ mod full;
 mod gate;
 mod histograms;
 mod load;
+mod load_snapshots;
 mod mapped;
 mod model;
 mod numbered;
