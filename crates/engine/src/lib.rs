@@ -20,11 +20,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Layers, each using those below: `db` (handles) - `write`, `scheduler`, `recovery`, `verify` -
-//! `memory` - `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`, `wal` -
-//! `format` - `env`, the only door to the operating system.
+//! Layers, each using those below: `db` (handles) - `write`, `scheduler`, `commit`, `recovery`,
+//! `verify` - `memory` - `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`,
+//! `wal` - `format` - `env`, the only door to the operating system.
 
 mod budget;
+mod commit;
 mod cursor;
 mod db;
 pub mod env;

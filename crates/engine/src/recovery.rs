@@ -255,6 +255,7 @@ fn open_space(
         policy,
         compression,
         view,
+        coming: None,
         active: Active::new(),
         sealed: Vec::new(),
         vanished: None,
@@ -276,6 +277,8 @@ fn open_space(
         version: ArcSwap::from_pointee(version),
         active: ArcSwap::new(Arc::clone(&core.active)),
         gate: Gate::default(),
+        seal_due: AtomicBool::new(false),
+        committing: Mutex::default(),
         core: Mutex::new(core),
     }))
 }
@@ -364,9 +367,9 @@ impl Shared {
         let compression = Compression::parse(codecs)?;
         let told = compression.to_string();
         let record = manifest::Record::Compression { space: space.id, compression: told };
-        let mut core = space.core.lock();
+        let _committing = space.committing.lock();
         self.write_record(record, |_| ())?;
-        core.compression = compression;
+        space.core.lock().compression = compression;
         Ok(())
     }
 
@@ -376,11 +379,13 @@ impl Shared {
         let policy = self.options.registry.build(spec).map_err(bad_policy)?;
         let record =
             manifest::Record::Policy { space: space.id, policy: policy.spec().to_string() };
-        let mut core = space.core.lock();
+        let committing = space.committing.lock();
         self.write_record(record, |_| ())?;
+        let mut core = space.core.lock();
         core.policy = policy;
         space.gate.note(&core);
         drop(core);
+        drop(committing);
         self.work.notify();
         Ok(())
     }

@@ -1,25 +1,21 @@
 //! Who merges when: asks policies for plans, has them carried out, and commits them.
 //!
 //! One plan at a time is taken from a policy, judged, and reserved; then the next is asked for.
-//! Threads carry plans out side by side. A plan commits under the lock of its keyspace: judged
-//! again, written to the manifest, applied to the tree, shown to readers.
+//! Threads carry plans out side by side, and [commit](crate::commit) them.
 //!
 //! Work on [memory](crate::memory) comes first: what policies are to see as one run is folded, and
 //! what holds on to too much of the log is copied.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::manifest::Record;
 use crate::memory::{FoldJob, SpillJob};
-use crate::merge::{Done, Job, PlanPart};
+use crate::merge::{Job, PlanPart};
 use crate::pool::LOOK_AGAIN;
 use crate::shared::Shared;
 use crate::stats::{add, thread_cpu_nanos};
-use crate::version::{Change, Core, Failure, Space, Version};
+use crate::version::{Core, Failure, Space, Version};
 use crate::wal::LogWriter;
-use lsmith_tree::{
-    Key, KeyRange, LevelId, MergePlan, Place, Reason, RunId, TableId, TreeEdit, apply, check_plan,
-};
+use lsmith_tree::{LevelId, MergePlan, Place, Reason, RunId, TableId, check_plan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -62,6 +58,7 @@ impl Shared {
     }
 
     fn work_in(&self, space: &Arc<Space>, duty: Duty) -> bool {
+        self.seal_overdue(space);
         for task in 0..TASKS_IN_ROW {
             if self.closing.load(Ordering::Acquire) {
                 return false;
@@ -251,117 +248,6 @@ impl Shared {
         self.commit(job, plan_part, done).map(drop)
     }
 
-    /// Commits `done`, which came out of a part of `job`, or all of it; the plan of the job is
-    /// what is left then. Whether it could be: the policy is asked anew otherwise.
-    pub(crate) fn commit(&self, job: &mut Job, plan_part: PlanPart, done: Done) -> Result<bool> {
-        let space = Arc::clone(&job.space);
-        self.balance_memory_for(&done.tables);
-        let mut core = space.core.lock();
-        let old = self.commit_to(&mut core, job, plan_part, done)?;
-        if old.is_none() {
-            return Ok(false);
-        }
-        // Large files and memtables take their time to go: nobody waits for that, but who waits for
-        // rest.
-        core.leaving += 1;
-        drop(core);
-        self.balance_memory();
-        drop(old);
-        space.core.lock().leaving -= 1;
-        Ok(true)
-    }
-
-    /// The version that was shown before; `None` if the plan does not fit any more.
-    fn commit_to(
-        &self,
-        core: &mut Core,
-        job: &mut Job,
-        plan_part: PlanPart,
-        done: Done,
-    ) -> Result<Option<Arc<Version>>> {
-        let PlanPart { plan, end, waiting_bytes } = plan_part;
-        core.release(&job.plan);
-        // Others may have rewritten blocks beside what they took, across a hole that this plan was
-        // to fill: a plan that was legal can be illegal now, though nobody touched its inputs.
-        if !done.still_holds(&core.view.tree) || check_plan(&core.view, &plan).is_err() {
-            done.tables.iter().for_each(|table| table.retire());
-            // Its files go before the plan counts as over.
-            drop(done);
-            core.merge_all |= job.by_hand;
-            return Ok(None);
-        }
-        let Done { outcome, tables, bytes_read, bytes_written, .. } = done;
-        let edit = TreeEdit::of_plan(&core.view.tree, &plan, outcome).map_err(|error| {
-            tables.iter().for_each(|table| table.retire());
-            Error::new(ErrorKind::InvalidArgument, format!("the plan came out wrong: {error}"))
-        })?;
-        let mut after = core.view.tree.clone();
-        apply(&mut after, &edit).expect("the edit was made of this tree");
-        let (flushed_seq, taken) = core.taken_by(&plan, &after);
-        let durable = edit.durable(&core.view.tree);
-        let record = Record::Edit { space: job.space.id, flushed_seq, taken, edit: durable };
-        self.write_record(record, |_| ()).inspect_err(|_| {
-            // In a poisoned store nobody knows whether the record is there: its tables must stay.
-            if self.check_writable().is_ok() {
-                tables.iter().for_each(|table| table.retire());
-            }
-        })?;
-        let bytes_at_peak = core.table_bytes() + waiting_bytes + bytes_written;
-        core.tables.extend(tables.into_iter().map(|table| (TableId(table.number()), table)));
-        let before = std::mem::replace(&mut core.view.tree, after);
-        let spill = core.spill;
-        core.forget_taken(&plan, flushed_seq);
-        let old = job.space.version.load_full();
-        core.failed_in_row = 0;
-        let change = Change { before: &before, edit: &edit };
-        job.space.publish_change(core, change);
-        core.let_go(&old, change, &job.space.version.load());
-        if core.spill.is_none() {
-            self.remove_spill(spill);
-        }
-        self.count_bytes(job, bytes_read, bytes_written);
-        self.hold_rest(core, job, end);
-        job.space.gate.note(core);
-        let table_bytes = core.table_bytes();
-        let event = Event::Committed {
-            plan: &plan,
-            edit: &edit,
-            before: &before,
-            tree: &core.view.tree,
-            bytes_written,
-            bytes_at_peak,
-            table_bytes,
-        };
-        self.tell(&job.space, &event);
-        Ok(Some(old))
-    }
-
-    /// Keeps for `job` what is left of its plan from `end` on.
-    fn hold_rest(&self, core: &mut Core, job: &mut Job, end: Option<Key>) {
-        let rest =
-            end.and_then(|start| job.within(&KeyRange { start, end: None }, &core.view.tree));
-        match rest {
-            Some(rest) => {
-                core.reserve(rest.clone());
-                job.plan = rest;
-            }
-            None => add(&self.counts.plans, 1),
-        }
-    }
-
-    fn count_bytes(&self, job: &Job, bytes_read: u64, bytes_written: u64) {
-        let counts = &self.counts;
-        if let Some(recorders) = &self.recorders {
-            recorders.merge_bytes.record(bytes_written);
-        }
-        if job.takes_memory && job.plan.inputs.len() == 1 {
-            add(&counts.flush_bytes, bytes_written);
-        } else {
-            add(&counts.merge_bytes_read, bytes_read);
-            add(&counts.merge_bytes_written, bytes_written);
-        }
-    }
-
     /// Notes that `job` failed, which began with `free_bytes` on the device, and keeps its plan out
     /// of the way until the cause is gone.
     fn give_up(&self, job: &Job, error: &Error, free_bytes: u64) {
@@ -406,6 +292,8 @@ impl Shared {
             let turn = *self.work.turn.lock();
             let mut busy = false;
             for space in self.all_spaces() {
+                self.seal_overdue(&space);
+                busy |= space.seal_due.load(Ordering::Relaxed);
                 let mut core = space.core.lock();
                 self.retry_failures(&mut core);
                 if let Some(failure) = core.failures.first() {

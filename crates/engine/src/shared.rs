@@ -1,7 +1,8 @@
 //! What all handles and threads of an open store share.
 //!
-//! Locks are taken in this order: the writer, the core of a keyspace, the manifest. Nobody waits
-//! for progress while holding one of them.
+//! Locks are taken in this order: the writer, the mutex that who [commits](crate::commit) to a
+//! keyspace holds, the core of the keyspace, the manifest. Nobody waits for progress while holding
+//! one of them, and nobody who holds a core waits until the manifest is written.
 
 use crate::db::{Options, Snapshots};
 use crate::env::SyncReach;

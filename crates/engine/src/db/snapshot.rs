@@ -39,6 +39,30 @@ impl Snapshots {
         SnapshotGuard { seq: SeqNo(seq), of: Arc::clone(self) }
     }
 
+    /// Shows what a bulk load has brought in: `publish` hands readers the version that holds it,
+    /// and `visible` moves to `seq`, the number of all its entries. For snapshots that is one step,
+    /// so that each sees the whole load for ever or nothing of it for ever:
+    ///
+    /// * One that was taken before is older than `seq`. A merge that has the load among its inputs
+    ///   found it in the version, and asks for the live snapshots after that: it waits here, and
+    ///   learns of this one. So the entries keep their number, and what they hide is kept.
+    /// * One that is taken later sees `seq`, and so does everything that is read with it, because
+    ///   versions are loaded after snapshots are taken.
+    ///
+    /// Who reads without a snapshot sees the load from the moment on at which the version is there;
+    /// a snapshot that he takes then waits here and sees it too.
+    pub(crate) fn show_load<T>(
+        &self,
+        seq: SeqNo,
+        visible: &AtomicU64,
+        publish: impl FnOnce() -> T,
+    ) -> T {
+        let _live = self.live.lock();
+        let published = publish();
+        visible.store(seq.0, SeqCst);
+        published
+    }
+
     /// The number from which on versions must be kept: the older of what `visible` shows and the
     /// oldest live snapshot.
     pub(crate) fn keep_from(&self, visible: &AtomicU64) -> SeqNo {

@@ -81,6 +81,8 @@ impl Shared {
                 self.fold_over(Newest { cursor, bytes }, older, job.block_bytes)
             }
         };
+        // While the manifest is written nothing happens to memory but that memtables are sealed.
+        let _committing = job.space.committing.lock();
         let mut core = job.space.core.lock();
         core.release(&job.reserved);
         // The only error is that the store closes.

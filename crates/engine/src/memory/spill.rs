@@ -25,6 +25,7 @@ use crate::version::{Core, Space, Version, Writes};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader, LogWriter};
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
+use parking_lot::MutexGuard;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -86,16 +87,18 @@ impl Shared {
 
     /// Notes that `vanished` have left memory, all writes of `space` before them included.
     fn forget_vanished(&self, space: &Space, vanished: Writes) -> Result<()> {
-        let mut core = space.core.lock();
+        let committing = space.committing.lock();
         let (flushed_seq, edit) = (vanished.newest, TreeEdit::default());
         let record = Record::Edit { space: space.id, flushed_seq, taken: Vec::new(), edit };
         self.write_record(record, |_| ())?;
+        let mut core = space.core.lock();
         core.vanished = core.vanished.filter(|now| now.newest > flushed_seq);
         let spill = core.spill.filter(|spill| spill.upto <= flushed_seq);
         if spill.is_some() {
             core.spill = None;
         }
         drop(core);
+        drop(committing);
         self.remove_spill(spill);
         Ok(())
     }
@@ -114,11 +117,13 @@ impl Shared {
             let copy = Copy { shared: self, space, runs: &runs, version: &version, file };
             copy.write(&path)
         });
+        let committing = space.committing.lock();
         let mut core = space.core.lock();
-        core.release(reserved);
         let committed =
             written.and_then(|entries| self.commit_spill(space, &mut core, &runs, (file, entries)));
+        core.release(reserved);
         drop(core);
+        drop(committing);
         // In a poisoned store nobody knows whether the manifest names it.
         if committed.is_err() && self.check_writable().is_ok() {
             remove(&*self.options.env, &path);
@@ -126,16 +131,19 @@ impl Shared {
         committed
     }
 
+    /// The reservation keeps memory as it is while others may have the lock of `core`; what is
+    /// sealed meanwhile is newer than what was copied.
     fn commit_spill(
         &self,
         space: &Space,
-        core: &mut Core,
+        core: &mut MutexGuard<'_, Core>,
         runs: &[RunId],
         (file, entries): (u64, u64),
     ) -> Result<()> {
         let writes = core.writes_of(runs).expect("nobody takes what is reserved");
         let spill = Spill { file, upto: writes.newest, entries };
-        self.write_record(Record::Spill { space: space.id, spill }, |_| ())?;
+        let record = Record::Spill { space: space.id, spill };
+        MutexGuard::unlocked(core, || self.write_record(record, |_| ()))?;
         for held in core.sealed.iter_mut().filter(|held| runs.contains(&held.run)) {
             held.writes.log = None;
         }

@@ -9,11 +9,13 @@ use crate::write::Gate;
 use arc_swap::ArcSwap;
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{
-    MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, Slice, TableId, Tree, TreeView,
+    MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, Slice, TableId, Tree, TreeEdit,
+    TreeView, apply, check_plan,
 };
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A keyspace: a tree of its own, with a policy of its own.
@@ -24,10 +26,16 @@ pub(crate) struct Space {
     pub(crate) memtable_bytes: u64,
     /// What readers take.
     pub(crate) version: ArcSwap<Version>,
+    /// Held by who [commits](crate::commit): writes to the manifest about this keyspace and then
+    /// changes the core.
+    pub(crate) committing: Mutex<()>,
     pub(crate) core: Mutex<Core>,
     /// The active memtable of the core, for writers. Changed under the locks of the writer and of
     /// the core.
     pub(crate) active: ArcSwap<Active>,
+    /// Whether a writer found the core locked when it was to see whether the active memtable is
+    /// full. Changed under the lock of the writer.
+    pub(crate) seal_due: AtomicBool,
     /// What holds writers back.
     pub(crate) gate: Gate,
 }
@@ -38,6 +46,9 @@ pub(crate) struct Core {
     pub(crate) policy: Arc<dyn MergePolicy>,
     pub(crate) compression: Compression,
     pub(crate) view: TreeView,
+    /// The tree that is coming: what the one in `view` will be once the manifest knows of the
+    /// change that is being written to it.
+    pub(crate) coming: Option<Tree>,
     pub(crate) active: Arc<Active>,
     /// What the runs in memory are read from, newest first.
     pub(crate) sealed: Vec<Held>,
@@ -129,12 +140,38 @@ impl Core {
 
     /// Takes `plan` out of the reservations under way.
     pub(crate) fn release(&mut self, plan: &MergePlan) {
-        let found = self.view.reservations.iter().position(|reservation| {
-            reservation.state == ReservationState::UnderWay && reservation.plan == *plan
-        });
-        if let Some(index) = found {
+        if let Some(index) = self.find_reserved(plan) {
             self.view.reservations.remove(index);
         }
+    }
+
+    fn find_reserved(&self, plan: &MergePlan) -> Option<usize> {
+        self.view.reservations.iter().position(|reservation| {
+            reservation.state == ReservationState::UnderWay && reservation.plan == *plan
+        })
+    }
+
+    /// Whether `plan`, all of what `reserved` keeps or a part of it, is legal now and clear of all
+    /// other reservations.
+    pub(crate) fn still_allows(&mut self, plan: &MergePlan, reserved: &MergePlan) -> bool {
+        let own = self.find_reserved(reserved);
+        let own = own.map(|index| (index, self.view.reservations.remove(index)));
+        let allowed = check_plan(&self.view, plan).is_ok();
+        if let Some((index, own)) = own {
+            self.view.reservations.insert(index, own);
+        }
+        allowed
+    }
+
+    /// Makes `memtable` the newest run in memory, of the tree that is coming too. Its name, which
+    /// is none that the manifest is being told.
+    pub(crate) fn add_to_memory(&mut self, memtable: Slice) -> RunId {
+        let run = self.coming.as_ref().unwrap_or(&self.view.tree).next_run();
+        let edit = TreeEdit::seal(run, memtable);
+        for tree in std::iter::once(&mut self.view.tree).chain(&mut self.coming) {
+            apply(tree, &edit).expect("a new run fits any tree");
+        }
+        run
     }
 
     /// Keeps `failure`'s plan out of the way until its cause is gone.

@@ -12,9 +12,8 @@ use crate::format::put_varint;
 use crate::manifest::{Mark, Record};
 use crate::shared::{Shared, Writer, read_only};
 use crate::version::{Change, Core, Space, TableHandle};
-use lsmith_tree::{AddPlace, Addition, KeyRange, SeqNo, Slice, TableId, TreeEdit, apply};
+use lsmith_tree::{AddPlace, Addition, KeyRange, SeqNo, Slice, TreeEdit, apply};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often memory is flushed for a load at most.
@@ -109,7 +108,6 @@ impl Shared {
         // Nobody writes while the writer's lock is held: memory stays as it is, or shrinks.
         let seq = self.next_number(writer)?;
         self.commit_load(space, tables, hull, seq)?;
-        self.visible.store(seq.0, Ordering::SeqCst);
         self.after_seal(writer);
         Ok(InMemory::Nothing)
     }
@@ -127,6 +125,7 @@ impl Shared {
         Ok(seq)
     }
 
+    /// Makes the tables part of the tree under number `seq`, and shows them.
     fn commit_load(
         &self,
         space: &Space,
@@ -134,10 +133,11 @@ impl Shared {
         hull: &KeyRange,
         seq: SeqNo,
     ) -> Result<()> {
-        let mut core = space.core.lock();
         for table in tables.iter_mut() {
             Arc::get_mut(table).expect("nobody else has it yet").date(seq);
         }
+        let committing = space.committing.lock();
+        let mut core = space.core.lock();
         let whole = |table: &Arc<TableHandle>| Slice::whole(Arc::clone(table.table().tree_table()));
         let addition = Addition {
             run: core.view.tree.next_run(),
@@ -152,12 +152,18 @@ impl Shared {
         let taken = vec![Mark { range: hull.clone(), upto: seq }];
         let (id, flushed_seq) = (space.id, SeqNo(0));
         let record = Record::Edit { space: id, flushed_seq, taken, edit: edit.clone() };
-        self.write_record(record, |_| ())?;
-        let named = |table: Arc<TableHandle>| (TableId(table.number()), table);
-        core.tables.extend(std::mem::take(tables).into_iter().map(named));
+        let after = self.write_apart(&mut core, after, record)?;
+        core.add_tables(std::mem::take(tables));
         let before = std::mem::replace(&mut core.view.tree, after);
-        space.publish_change(&core, Change { before: &before, edit: &edit });
+        let old = space.version.load_full();
+        let change = Change { before: &before, edit: &edit };
+        let new = Arc::new(core.version(Some(&old), Some(change)));
+        self.snapshots.show_load(seq, &self.visible, || space.version.store(new));
         space.gate.note(&core);
+        drop(core);
+        drop(committing);
+        // What only it has kept goes here, where nobody waits.
+        drop(old);
         Ok(())
     }
 }

@@ -5,7 +5,8 @@
 //!    the death of the process.
 //! 3. Its entries go into the memtables of their keyspaces, then all of them become visible at
 //!    once.
-//! 4. A memtable that is full is sealed. A batch never straddles two memtables of a keyspace.
+//! 4. A memtable that is full is sealed, at once or by who next finds its keyspace unlocked. A
+//!    batch never straddles two memtables of a keyspace.
 //! 5. Outside the lock, the log is synced if the caller asked for it.
 
 mod gate;
@@ -25,9 +26,7 @@ use crate::shared::{Shared, Writer, read_only};
 use crate::stats::add;
 use crate::version::{Active, Core, Held, Space, Writes};
 use arc_swap::Guard;
-use lsmith_tree::{
-    AddPlace, KeyRange, Profile, RunId, SeqNo, Size, Slice, Table, TableId, TreeEdit, apply,
-};
+use lsmith_tree::{AddPlace, KeyRange, Profile, RunId, SeqNo, Size, Slice, Table, TableId};
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -115,7 +114,7 @@ impl Shared {
         // A log that has begun may have had memtables sealed.
         let mut sealed = writer.log_began && self.options.lockstep;
         for space in spaces {
-            let Some(mut core) = may_be_full(space) else { continue };
+            let Some(mut core) = self.look_at_full(space) else { continue };
             if core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
                 self.seal(space, &mut core);
                 sealed = true;
@@ -123,6 +122,33 @@ impl Shared {
         }
         if sealed {
             self.after_seal(writer);
+        }
+    }
+
+    /// The core of `space`, to see whether its memtable is full. Where others hold it, because they
+    /// plan or commit, a writer goes on: one that comes later looks, or a merging thread, unless
+    /// the memtable has grown to twice what it is sealed at. In lockstep no thread would come.
+    fn look_at_full<'a>(&self, space: &'a Space) -> Option<MutexGuard<'a, Core>> {
+        space.core.try_lock().or_else(|| {
+            let bytes = space.active.load().memtable.live_bytes();
+            if self.options.lockstep || bytes >= 2 * space.memtable_bytes {
+                return Some(space.core.lock());
+            }
+            space.seal_due.store(true, Ordering::Relaxed);
+            None
+        })
+    }
+
+    /// Seals the memtable of `space` if it is full and was not sealed because the core was locked.
+    pub(crate) fn seal_overdue(&self, space: &Arc<Space>) {
+        // Where nothing is due, no lock is taken to find that out.
+        if !space.seal_due.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(writer) = self.writer.lock().as_mut() {
+            // Set again where the core is still locked.
+            space.seal_due.store(false, Ordering::Relaxed);
+            self.seal_full(writer, std::slice::from_ref(space));
         }
     }
 
@@ -182,9 +208,7 @@ fn seal_as_written(core: &mut Core, files: &AtomicU64, memtable: Arc<Memtable>, 
         seq_max: writes.newest,
         profile: Profile::default(),
     };
-    let run = core.view.tree.next_run();
-    let edit = TreeEdit::seal(run, Slice::whole(table));
-    apply(&mut core.view.tree, &edit).expect("a new run fits any tree");
+    let run = core.add_to_memory(Slice::whole(table));
     core.sealed.insert(0, Held { run, sealed: Sealed::Written(memtable), writes });
 }
 
@@ -201,14 +225,4 @@ pub(crate) fn seal_while_opening(space: &Space, files: &AtomicU64) {
     let writes = Writes { oldest, newest, log: full.log() };
     seal_as_written(&mut core, files, Arc::clone(&full.memtable), writes);
     space.publish(&core);
-}
-
-/// The core of `space`, to see whether its memtable is full. A merge that commits holds it while it
-/// waits for the device: a writer goes on meanwhile, and one that comes later looks, unless the
-/// memtable has grown to twice what it is sealed at.
-fn may_be_full(space: &Space) -> Option<MutexGuard<'_, Core>> {
-    space.core.try_lock().or_else(|| {
-        let bytes = space.active.load().memtable.live_bytes();
-        (bytes >= 2 * space.memtable_bytes).then(|| space.core.lock())
-    })
 }

@@ -29,6 +29,8 @@ enum State {
     /// The operation that this counts down to will be held up.
     Closes(Step, u32),
     Held(ThreadId),
+    /// Who is held goes on, and what he does fails.
+    Fails,
 }
 
 /// Where a thread can be held up.
@@ -40,6 +42,10 @@ pub(crate) enum Step {
     Create,
     /// Before a file is removed.
     Remove,
+    /// Before the manifest is synced.
+    ManifestSync,
+    /// Before a manifest is made.
+    ManifestMade,
 }
 
 impl GateEnv {
@@ -63,6 +69,17 @@ impl GateEnv {
         }
     }
 
+    /// Whether somebody is held up.
+    pub(crate) fn holds(&self) -> bool {
+        matches!(*self.gate.state.lock(), State::Held(_))
+    }
+
+    /// Lets go on who is held up, and has what he does there fail.
+    pub(crate) fn release_to_fail(&self) {
+        *self.gate.state.lock() = State::Fails;
+        self.gate.changed.notify_all();
+    }
+
     /// Lets go on who is held up.
     pub(crate) fn release(&self) {
         *self.gate.state.lock() = State::Open;
@@ -72,6 +89,10 @@ impl GateEnv {
 
 impl Gate {
     fn pass(&self, step: Step) {
+        self.pass_or_fail(step).expect("this step is not made to fail");
+    }
+
+    fn pass_or_fail(&self, step: Step) -> io::Result<()> {
         let mut state = self.state.lock();
         match *state {
             State::Closes(closes, 1) if closes == step => {
@@ -80,16 +101,24 @@ impl Gate {
             State::Closes(closes, count) if closes == step => {
                 *state = State::Closes(step, count - 1);
             }
-            _ => return,
+            _ => return Ok(()),
         }
         self.changed.notify_all();
         self.changed.wait_while(&mut state, |state| matches!(state, State::Held(_)));
+        match *state {
+            State::Fails => {
+                *state = State::Open;
+                Err(io::Error::other("made to fail"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 #[derive(Debug)]
 struct GateLog {
     log: Box<dyn LogFile>,
+    is_manifest: bool,
     gate: Arc<Gate>,
 }
 
@@ -99,6 +128,9 @@ impl LogFile for GateLog {
     }
 
     fn sync(&self, reach: SyncReach) -> io::Result<()> {
+        if self.is_manifest {
+            self.gate.pass_or_fail(Step::ManifestSync)?;
+        }
         self.log.sync(reach)?;
         self.gate.pass(Step::LogSynced);
         Ok(())
@@ -121,8 +153,12 @@ impl Env for GateEnv {
     left_to_the_disk!();
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        let is_manifest = path.extension().is_some_and(|kind| kind == "manifest");
+        if is_manifest {
+            self.gate.pass_or_fail(Step::ManifestMade)?;
+        }
         let log = self.disk.create_log(path, capacity)?;
-        Ok(Box::new(GateLog { log, gate: Arc::clone(&self.gate) }))
+        Ok(Box::new(GateLog { log, is_manifest, gate: Arc::clone(&self.gate) }))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

@@ -1,0 +1,236 @@
+//! What happens while a plan is being written to the manifest.
+//!
+//! Promised: neither writers nor those who ask how a keyspace is wait for the manifest. Memtables
+//! sealed meanwhile keep their place above what the plan makes, whether the manifest takes it or
+//! not, for readers, for snapshots and after a crash.
+//!
+//! What broke: the lock of the keyspace was held while the device synced the manifest.
+
+use crate::dice::Dice;
+use crate::gate::{GateEnv, Step};
+use crate::model::policies;
+use crate::watchdog::Watchdog;
+use lsmith::env::{Env, MemEnv};
+use lsmith::{Builder, DEFAULT_KEYSPACE, ErrorKind, Keyspace, Snapshot, Store};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const DIR: &str = "/store";
+
+/// Runs in memory up to which no writer is stopped.
+const MEMORY_RUNS: usize = 3;
+
+fn builder(env: impl Env) -> Builder {
+    let builder = Store::builder(DIR).env(Arc::new(env)).memtable_bytes(1000).block_bytes(200);
+    builder.log_bytes(64 << 10).threads(2)
+}
+
+/// A store on a disk that holds up, what was written to it, and snapshots of that.
+struct Run {
+    env: GateEnv,
+    store: Store,
+    space: Keyspace,
+    dice: Dice,
+    map: Map,
+    /// Bytes that keys are filled up with.
+    key_bytes: usize,
+    held: Vec<(Snapshot, Map)>,
+}
+
+impl Run {
+    fn new(disk: MemEnv, policy: &str) -> Run {
+        let env = GateEnv::new(disk);
+        let store = builder(env.clone()).policy(policy).open().unwrap();
+        let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+        let (dice, map, held) = (Dice::new(1), Map::new(), Vec::new());
+        Run { env, store, space, dice, map, key_bytes: 5, held }
+    }
+
+    fn write(&mut self) {
+        let key = format!("{:0width$}", self.dice.below(300), width = self.key_bytes).into_bytes();
+        if self.dice.chance(20) {
+            self.space.delete(&key).unwrap();
+            self.map.remove(&key);
+        } else {
+            let value = self.dice.bytes(40);
+            self.space.put(&key, &value).unwrap();
+            self.map.insert(key, value);
+        }
+    }
+
+    /// Writes until somebody is held up at `step`.
+    fn write_until_held(&mut self, step: Step) {
+        self.env.hold_at(step, 1);
+        while !self.env.holds() {
+            match self.may_write() {
+                true => self.write(),
+                false => thread::yield_now(),
+            }
+        }
+    }
+
+    /// Whether a write comes through, also where somebody is held up.
+    fn may_write(&self) -> bool {
+        self.space.tree().memory().runs().len() < MEMORY_RUNS && self.space.stats().pressure < 0.5
+    }
+
+    /// Writes so much that a memtable is sealed, unless writers would be stopped; whether one was.
+    fn seal_one(&mut self) -> bool {
+        let next_run = self.space.tree().next_run();
+        while self.space.tree().next_run() == next_run {
+            if !self.may_write() {
+                return false;
+            }
+            self.write();
+        }
+        true
+    }
+
+    fn hold_snapshot(&mut self) {
+        self.held.push((self.store.snapshot(), self.map.clone()));
+    }
+
+    fn check(&self) {
+        assert!(contents(&self.space) == self.map);
+        for (snapshot, map) in &self.held {
+            let seen = snapshot.range::<&[u8]>(&self.space, ..).map(|entry| entry.unwrap());
+            let seen: Map = seen.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+            assert!(seen == *map, "a snapshot has changed");
+        }
+    }
+}
+
+impl Drop for Run {
+    /// A test that fails would wait for who is held up.
+    fn drop(&mut self) {
+        self.env.release();
+    }
+}
+
+fn contents(space: &Keyspace) -> Map {
+    let pairs = space.iter().map(|entry| entry.unwrap());
+    pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
+
+#[test]
+fn a_slow_manifest_holds_up_no_writer_and_nobody_who_looks() {
+    let _watchdog = Watchdog::new("somebody waits for the manifest");
+    let mut run = Run::new(MemEnv::new(), "none");
+    run.env.hold_at(Step::ManifestSync, 1);
+    assert!(run.seal_one());
+    run.env.wait_until_held();
+    let before = run.space.stats();
+    assert_eq!(before.runs, 0);
+    assert!(run.seal_one() && run.seal_one(), "a writer seals without the manifest");
+    assert!(run.space.stats().memory_bytes > before.memory_bytes);
+    assert_eq!(run.space.view().reservations.len(), 1, "the plan keeps its place");
+    assert_eq!(run.space.merge_policy(), "none");
+    run.check();
+    run.env.release();
+    run.store.flush().unwrap();
+    assert!(run.space.stats().runs >= 3);
+    run.check();
+}
+
+#[test]
+fn what_is_sealed_while_a_plan_commits_keeps_its_place() {
+    let _watchdog = Watchdog::new("somebody waits for the manifest");
+    let mut sealed = 0;
+    for policy in policies() {
+        let disk = MemEnv::new();
+        let mut run = Run::new(disk.clone(), &policy);
+        for round in 0..6 {
+            run.write_until_held(Step::ManifestSync);
+            run.hold_snapshot();
+            sealed += u32::from(run.seal_one());
+            run.hold_snapshot();
+            sealed += u32::from(run.seal_one());
+            run.check();
+            let cut = disk.process_crash_clone();
+            run.env.release();
+            run.check();
+            let after = builder(cut).lockstep(true).open().unwrap();
+            assert!(contents(&after.keyspace(DEFAULT_KEYSPACE).unwrap()) == run.map, "{policy}");
+            assert!(after.verify().unwrap().is_empty());
+            if round % 2 == 0 {
+                run.store.settle().unwrap();
+                run.check();
+                run.held.clear();
+            }
+        }
+        run.store.flush().unwrap();
+        run.check();
+        assert!(run.store.verify().unwrap().is_empty());
+        assert_eq!(run.store.stats().plans_refused, 0);
+        let (map, whole) = (std::mem::take(&mut run.map), builder(disk));
+        drop(run);
+        let store = whole.policy(policy).open().unwrap();
+        assert!(contents(&store.keyspace(DEFAULT_KEYSPACE).unwrap()) == map);
+    }
+    assert!(sealed > 100, "{sealed} memtables were sealed while plans were committed");
+}
+
+/// A manifest that is full is followed by another. Where that cannot be made, the plan has not
+/// happened, and what was sealed meanwhile is there.
+#[test]
+fn a_plan_that_the_manifest_does_not_take_leaves_what_was_sealed_meanwhile() {
+    let _watchdog = Watchdog::new("somebody waits for the manifest");
+    for policy in ["none", "tiered(ratio=2)", "leveled(ratio=2, l0=1, table=2kB)"] {
+        let disk = MemEnv::new();
+        let mut run = Run::new(disk.clone(), policy);
+        // Each record of the manifest names keys.
+        run.key_bytes = 3000;
+        for _ in 0..2 {
+            run.write_until_held(Step::ManifestMade);
+            run.hold_snapshot();
+            run.seal_one();
+            run.env.release_to_fail();
+            assert_eq!(run.store.settle().unwrap_err().kind(), ErrorKind::Io);
+            run.check();
+            run.store.retry();
+            run.store.settle().unwrap();
+            run.check();
+            run.held.clear();
+        }
+        run.store.flush().unwrap();
+        run.check();
+        let (map, tables) = (run.map.clone(), run.space.stats().tables);
+        drop(run);
+        let store = builder(disk.clone()).lockstep(true).open().unwrap();
+        assert!(contents(&store.keyspace(DEFAULT_KEYSPACE).unwrap()) == map);
+        assert!(store.verify().unwrap().is_empty());
+        let names = disk.list(Path::new(DIR)).unwrap();
+        let found = names.iter().filter(|name| name.ends_with(".table")).count();
+        assert_eq!(found as u64, tables, "tables of plans that have not happened are gone");
+    }
+}
+
+/// Nobody knows whether the manifest has the plan, so its tables stay; the logs have all the rest.
+#[test]
+fn a_manifest_that_fails_loses_nothing_that_was_sealed_meanwhile() {
+    let _watchdog = Watchdog::new("somebody waits for the manifest");
+    for policy in ["none", "tiered(ratio=2)", "choose_best(ratio=2, rate=0.2)"] {
+        let disk = MemEnv::new();
+        let mut run = Run::new(disk.clone(), policy);
+        run.write_until_held(Step::ManifestSync);
+        run.hold_snapshot();
+        run.seal_one();
+        run.env.release_to_fail();
+        // First the error itself may be told.
+        while run.store.settle().unwrap_err().kind() != ErrorKind::Poisoned {}
+        run.check();
+        let map = std::mem::take(&mut run.map);
+        for cut in [disk.process_crash_clone(), {
+            drop(run);
+            disk
+        }] {
+            let store = builder(cut).lockstep(true).open().unwrap();
+            assert!(contents(&store.keyspace(DEFAULT_KEYSPACE).unwrap()) == map, "{policy}");
+            assert!(store.verify().unwrap().is_empty());
+        }
+    }
+}
