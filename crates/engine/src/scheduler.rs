@@ -299,7 +299,8 @@ impl Shared {
                 if let Some(failure) = core.failures.first() {
                     return Err(failure.to_error());
                 }
-                busy |= core.is_busy() || core.is_fold_due() || self.propose(&core).is_some();
+                busy |= core.is_busy() || core.is_fold_due() || core.is_spill_due();
+                busy = busy || self.propose(&core).is_some();
             }
             if !busy {
                 self.retire_logs();

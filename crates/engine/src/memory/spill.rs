@@ -46,6 +46,14 @@ enum What {
     Vanished(Writes),
 }
 
+impl Core {
+    /// Whether memory is to be copied, and holds on to a log.
+    pub(crate) fn is_spill_due(&self) -> bool {
+        let mut writes = self.sealed.iter().map(|held| &held.writes).chain(&self.vanished);
+        self.spill_due && writes.any(|writes| writes.log.is_some())
+    }
+}
+
 /// An entry read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spilled {
@@ -58,12 +66,15 @@ pub(crate) struct Spilled {
 impl Shared {
     /// Reserves the copying of memory, if it is due and can be done now.
     pub(crate) fn next_spill(&self, space: &Arc<Space>, core: &mut Core) -> Option<SpillJob> {
-        let mut writes = core.sealed.iter().map(|held| &held.writes).chain(&core.vanished);
-        core.spill_due &= writes.any(|writes| writes.log.is_some());
+        core.spill_due = core.is_spill_due();
         (core.spill_due && !core.is_memory_reserved()).then(|| {
             core.spill_due = false;
             let what = match core.vanished.filter(|_| core.sealed.is_empty()) {
-                Some(vanished) => What::Vanished(vanished),
+                Some(vanished) => {
+                    // Whoever waits for rest waits for this too.
+                    core.leaving += 1;
+                    What::Vanished(vanished)
+                }
                 None => What::Runs(core.reserve_memory("memory is copied so that logs can go")),
             };
             SpillJob { space: Arc::clone(space), what }
@@ -77,7 +88,9 @@ impl Shared {
         let done = match &job.what {
             What::Runs(reserved) => self.spill_runs(&job.space, reserved, synced),
             What::Vanished(vanished) => {
-                synced.and_then(|()| self.forget_vanished(&job.space, *vanished))
+                let forgotten = synced.and_then(|()| self.forget_vanished(&job.space, *vanished));
+                job.space.core.lock().leaving -= 1;
+                forgotten
             }
         };
         if let Err(error) = done {
