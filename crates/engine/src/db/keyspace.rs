@@ -359,7 +359,7 @@ impl Keyspace {
             tombstones: size.tombstones,
             flushes: tree.flushes(),
             pressure: self.space.gate.pressure(),
-            failures: core.failures.iter().map(|failure| failure.message.clone()).collect(),
+            failures: core.failures.iter().map(|failure| failure.error.to_string()).collect(),
         }
     }
 }

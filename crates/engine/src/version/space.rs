@@ -100,8 +100,8 @@ impl Writes {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) plan: MergePlan,
-    pub(crate) kind: ErrorKind,
-    pub(crate) message: String,
+    /// Why.
+    pub(crate) error: Error,
     /// Free bytes that are needed before it is worth trying again.
     pub(crate) needs_bytes: u64,
     /// Free bytes when it was begun.
@@ -113,10 +113,12 @@ pub(crate) struct Failure {
 impl Failure {
     /// The error that a writer gets who must wait for this plan.
     pub(crate) fn to_error(&self) -> Error {
-        Error::new(
-            self.kind,
-            format!("writes are refused because a merge failed: {}", self.message),
-        )
+        self.error.said_again("writes are refused because a merge failed: ")
+    }
+
+    /// Whether there was no room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.error.kind() == ErrorKind::Full
     }
 }
 
