@@ -24,6 +24,7 @@
 //! `memory` - `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`, `wal` -
 //! `format` - `env`, the only door to the operating system.
 
+mod bounds;
 mod budget;
 mod cursor;
 mod db;

@@ -9,6 +9,7 @@
 //! 3. Unless the store is opened for reading only, a new manifest and a new log are begun, and
 //!    files that nothing names any more are removed.
 
+use crate::bounds;
 use crate::cursor::EntryRef;
 use crate::db::{Compression, KeyspaceOptions, Options, Snapshots, bad_policy, decode_batch};
 use crate::env::Env;
@@ -54,7 +55,7 @@ pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
         // What a creation leaves that was cut short may be there. Anything else is not ours, or is
         // what is left of a store whose `CURRENT` was lost.
         let ours = |name: &&String| match names::parse(name) {
-            Some((kind, _)) => kind == FileKind::Manifest,
+            Some((kind, number)) => kind == FileKind::Manifest && names::is_near(number, 0),
             None => [LOCK, CURRENT_NEW].contains(&name.as_str()),
         };
         if let Some(stranger) = found.iter().find(|name| !ours(name)) {
@@ -68,6 +69,9 @@ pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
         Some((_, account)) => account,
         None => Account { next_file: 1, ..Account::default() },
     };
+    if !options.read_only {
+        bounds::check_room(&account, dir)?;
+    }
     Recovery::new(options, account)?.finish(lock)
 }
 
@@ -135,7 +139,7 @@ impl Recovery {
         }
         let names = options.env.list(&options.dir);
         let names = names.map_err(|error| Error::io("list", &options.dir, error))?;
-        let files = names.iter().filter_map(|name| names::parse(name)).collect();
+        let files = names::numbered_among(&options.dir, &names, account.next_file);
         Ok(Recovery {
             options,
             account,

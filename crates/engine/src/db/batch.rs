@@ -1,5 +1,6 @@
 //! Atomic batches.
 
+use crate::bounds;
 use crate::db::Keyspace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Damage, Reader, put_varint};
@@ -279,10 +280,27 @@ pub(crate) fn decode_batch(
         let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
         let space = reader.varint()?;
         let space = u32::try_from(space).map_err(|_| reader.damage("an unknown keyspace"))?;
-        let key = reader.bytes()?;
-        let value = if kind.is_tombstone() { &[][..] } else { reader.bytes()? };
+        let (key, value) = take_pair(&mut reader, kind)?;
         ops.push(LoggedOp { space, kind, key, value });
     }
     reader.finish()?;
     Ok((first, ops))
 }
+/// Takes key and value of an entry of `kind`, as they lie in logs and in copies of memory.
+pub(crate) fn take_pair<'a>(
+    reader: &mut Reader<'a>,
+    kind: EntryKind,
+) -> std::result::Result<(&'a [u8], &'a [u8]), Damage> {
+    let key = reader.bytes()?;
+    let value = if kind.is_tombstone() { &[][..] } else { reader.bytes()? };
+    match (key.len(), value.len()) {
+        (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => Ok((key, value)),
+        _ => Err(reader.damage("a key or a value has a length that none can have")),
+    }
+}
+
+    // An empty batch stands for a bulk load, whose entries have one number together.
+    let last = first.0.checked_add(count.max(1) - 1);
+    if first == SeqNo(0) || last.is_none_or(|last| bounds::check_seq(SeqNo(last)).is_err()) {
+        return Err(reader.damage("a write has a number that no write can have"));
+    }

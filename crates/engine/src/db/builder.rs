@@ -22,6 +22,9 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 /// Of a bound on memory, a memtable gets this part, and the cache keeps it at the least.
 pub(crate) const MEMORY_PARTS: u64 = 16;
 
+/// Logical bytes of the largest memtable that can be asked for: 1 TiB, far more than one can hold.
+pub(crate) const MEMTABLE_BYTES_MAX: u64 = 1 << 40;
+
 /// How far a write must have got when the call returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PersistMode {
@@ -344,11 +347,14 @@ fn check_memory(options: &Options) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidArgument, told))
 }
 
-/// A memtable takes something.
+/// A memtable takes something, and no more than there can be.
 pub(crate) fn check_memtable(bytes: u64) -> Result<()> {
     match bytes {
-        0 => Err(Error::new(ErrorKind::InvalidArgument, "a memtable of 0 bytes")),
-        _ => Ok(()),
+        1..=MEMTABLE_BYTES_MAX => Ok(()),
+        _ => {
+            let told = format!("a memtable of {bytes} bytes: expected 1 to {MEMTABLE_BYTES_MAX}");
+            Err(Error::new(ErrorKind::InvalidArgument, told))
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod taken;
 pub(crate) use record::{Record, SpaceRecord, Spill};
 pub(crate) use taken::{Mark, Taken};
 
+use crate::bounds;
 use crate::env::{Env, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
@@ -101,6 +102,7 @@ pub(crate) struct Manifest {
 impl Account {
     /// Takes one record.
     fn take(&mut self, record: Record) -> std::result::Result<(), String> {
+        record.seqs().into_iter().try_for_each(bounds::check_seq)?;
         match record {
             Record::NextFile(number) => self.next_file = self.next_file.max(number),
             Record::Space(space) => self.make_space(space, NOT_COMPRESSED.to_string())?,
@@ -109,8 +111,11 @@ impl Account {
                 self.space(space)?.compression = compression;
             }
             Record::Tree { space, flushed_seq, taken, tree } => {
+                bounds::check_tree(&tree)?;
                 let tree = bare::restore_tree(*tree)?;
+                bounds::check_tree(&tree)?;
                 check_tree(&tree).map_err(|error| error.to_string())?;
+                self.next_file = self.next_file.max(tree.next_table().0);
                 let state = self.space(space)?;
                 (state.tree, state.flushed_seq) = (tree, flushed_seq);
                 state.taken = taken.into_iter().collect();
@@ -121,12 +126,14 @@ impl Account {
                 // Nothing that was marked before is in the file.
                 state.taken.forget(spill.upto);
                 state.spill = Some(spill);
-                self.next_file = self.next_file.max(spill.file + 1);
+                self.next_file = self.next_file.max(spill.file.saturating_add(1));
             }
             Record::Edit { space, flushed_seq, taken, edit } => {
                 let state = self.space(space)?;
                 let mut edit = bare::restore(edit, &state.tree)?;
-                edit.apply_to(&mut state.tree).map_err(|error| error.to_string())?;
+                bounds::check_edit(&edit)?;
+                edit.apply_read_to(&mut state.tree).map_err(|error| error.to_string())?;
+                bounds::check_counts(&state.tree)?;
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
                 taken.iter().for_each(|mark| state.taken.add(mark));
                 state.tidy();
@@ -134,7 +141,7 @@ impl Account {
                 self.next_file = self.next_file.max(next);
             }
         }
-        Ok(())
+        bounds::check_file(self.next_file)
     }
 
     fn make_space(
@@ -142,7 +149,11 @@ impl Account {
         space: SpaceRecord,
         compression: String,
     ) -> std::result::Result<(), String> {
+        bounds::check_space(&space)?;
         let SpaceRecord { id, name, policy, memtable_bytes } = space;
+        if self.spaces.values().any(|state| state.name == name) {
+            return Err(format!("two keyspaces are called {name}"));
+        }
         let state = SpaceState {
             name,
             policy,
@@ -197,6 +208,11 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
     while let Some((offset, payload)) = reader.next_record()? {
         let record = Record::decode(payload).map_err(|fault| fault.at(&path, offset))?;
         account.take(record).map_err(|told| Error::corruption(&path, offset, told))?;
+    }
+    for state in account.spaces.values() {
+        // Of edits each was looked at by itself.
+        let told = |error| format!("the tree of keyspace {}: {error}", state.name);
+        check_tree(&state.tree).map_err(|error| Error::corruption(&path, 0, told(error)))?;
     }
     if account.next_file == 0 {
         return Err(Error::corruption(&path, 0, "the manifest does not say what exists"));
@@ -400,11 +416,12 @@ fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
         }
     }
     let number = lines.next().and_then(|line| line.strip_prefix("manifest ")?.parse().ok());
+    let offset = head.len() as u64 + 1;
     match number.filter(|&number| current_text(number) == text) {
-        Some(number) => Ok(Some(number)),
-        None => {
-            let offset = head.len() as u64 + 1;
-            Err(Error::corruption(path, offset, "the name of the manifest fails its checksum"))
-        }
+        Some(number) => match bounds::check_file(number) {
+            Ok(()) => Ok(Some(number)),
+            Err(told) => Err(Error::corruption(path, offset, told)),
+        },
+        None => Err(Error::corruption(path, offset, "the name of the manifest fails its checksum")),
     }
 }
