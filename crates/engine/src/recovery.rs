@@ -33,6 +33,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque, hash_map};
 use std::fmt::Debug;
+use std::io::ErrorKind::PermissionDenied;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -79,14 +80,25 @@ fn no_store(dir: &Path) -> Error {
     Error::new(ErrorKind::NotFound, "there is no store").at(dir)
 }
 
+/// Creates `dir` and what is missing above it, and makes the names of all of these survive power
+/// loss.
 fn create_dir(env: &dyn Env, dir: &Path) -> Result<()> {
+    let is_missing = |dir: &&Path| {
+        env.list(dir).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    // The last of a relative path is the empty one: where the process is.
+    let missing = dir.ancestors().take_while(is_missing).count();
     env.create_dir_all(dir).map_err(|error| Error::io("create the directory", dir, error))?;
-    match dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => {
-            env.sync_dir(parent).map_err(|error| Error::io("sync the directory", parent, error))
+    // One that was there may be as new: the one right above is synced in any case.
+    let above = dir.ancestors().skip(1).take(missing.max(1));
+    for parent in above {
+        match env.sync_dir(parent) {
+            // Nobody can sync what he may not read: nor need he where nothing was made.
+            Err(error) if missing == 0 && error.kind() == PermissionDenied => {}
+            synced => synced.map_err(|error| Error::io("sync the directory", parent, error))?,
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {
@@ -95,7 +107,7 @@ fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> 
             let told = "the store is open already, in this process or another";
             Error::new(ErrorKind::Locked, told).at(dir)
         }
-        _ => Error::io("lock", dir, error),
+        _ => Error::io("lock", &dir.join(LOCK), error),
     })
 }
 
