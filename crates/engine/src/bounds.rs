@@ -1,8 +1,8 @@
 //! How large numbers in files may be.
 //!
-//! Whoever wrote a directory may have meant harm, or had another idea of a number. Up to these bounds
-//! numbers can be counted on, added up and multiplied by what policies multiply them by. No store
-//! comes near them: what is larger was never written by this program.
+//! Whoever wrote a directory may have meant harm, or had another idea of a number. Up to these
+//! bounds numbers can be counted on, added up and multiplied by what policies multiply them by. No
+//! store comes near them: what is larger was never written by this program.
 
 use crate::db::{MEMTABLE_BYTES_MAX, check_name};
 use crate::error::{Error, ErrorKind, Result};

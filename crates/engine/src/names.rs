@@ -57,8 +57,8 @@ pub(crate) fn is_near(number: u64, next: u64) -> bool {
     number < next.saturating_add(AHEAD_MAX)
 }
 
-/// The numbered files of the store in `dir` among `names`, where its manifest says that numbers from
-/// `next` on are free. Others are told of, and left alone.
+/// The numbered files of the store in `dir` among `names`, where its manifest says that numbers
+/// from `next` on are free. Others are told of, and left alone.
 pub(crate) fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind, u64)> {
     let found = names.iter().filter_map(|name| Some((name, parse(name)?)));
     let ours = found.filter(|(name, (_, number))| {

@@ -483,23 +483,29 @@ fn open_tables(
 }
 
 impl Shared {
-    /// Makes a keyspace, or finds the one of that name.
+    /// Makes a keyspace, or finds the one of that name, which must be what `options` ask for.
     pub(crate) fn keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<Space>> {
-        if let Some(space) = self.spaces.read().get(name) {
-            return Ok(Arc::clone(space));
+        let build = |spec: &str| self.options.registry.build(spec).map_err(bad_policy);
+        let policy = options.policy.as_deref().map(build).transpose()?;
+        let policy = policy.map(|policy| policy.spec().to_string());
+        options.memtable_bytes.map_or(Ok(()), crate::db::check_memtable)?;
+        let found = self.spaces.read().get(name).map(Arc::clone);
+        if let Some(space) = found {
+            return space.check_options(policy, options.memtable_bytes).map(|()| space);
         }
         self.check_writable()?;
         crate::db::check_name(name)?;
-        let policy = options.policy.as_deref().unwrap_or(&self.options.policy);
-        let policy = self.options.registry.build(policy).map_err(bad_policy)?;
-        let memtable_bytes = options.memtable_bytes.unwrap_or(self.options.memtable_bytes);
-        crate::db::check_memtable(memtable_bytes)?;
         let mut spaces = self.spaces.write();
-        if let Some(space) = spaces.get(name) {
-            return Ok(Arc::clone(space));
+        if let Some(space) = spaces.get(name).map(Arc::clone) {
+            drop(spaces);
+            return space.check_options(policy, options.memtable_bytes).map(|()| space);
         }
         let id = spaces.values().map(|space| space.id + 1).max().unwrap_or(0);
-        let policy = policy.spec().to_string();
+        let memtable_bytes = options.memtable_bytes.unwrap_or(self.options.memtable_bytes);
+        let policy = match policy {
+            Some(policy) => policy,
+            None => build(&self.options.policy)?.spec().to_string(),
+        };
         let space = manifest::SpaceRecord { id, name: name.into(), policy, memtable_bytes };
         let compression = Compression::parse(&self.options.compression)?;
         let record = match compression.is_none() {

@@ -105,7 +105,8 @@ impl SubAssign for Size {
 }
 
 impl std::iter::Sum for Size {
-    /// As much as there can be where the sum is more: sizes may come from a text that anybody wrote.
+    /// As much as there can be where the sum is more: sizes may come from a text that anybody
+    /// wrote.
     fn sum<I: Iterator<Item = Size>>(sizes: I) -> Size {
         sizes.fold(Size::default(), Size::saturating_add)
     }

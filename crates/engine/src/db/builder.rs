@@ -324,10 +324,10 @@ impl Builder {
     /// Opens the store. What was promised before a crash is there again.
     ///
     /// The directory is made where it is missing, with those above it, and made to survive power
-    /// loss. New directories and files are for their owner alone (modes 0700 and 0600, less what the
-    /// process's umask takes away); a directory that exists keeps its mode. The directory itself may
-    /// be a symbolic link; nothing in it is followed if it is one. Files that have none of the
-    /// store's names stay as they are, and so do those with numbers that the store never gave.
+    /// loss. New directories and files are for their owner alone (modes 0700 and 0600, less what
+    /// the process's umask takes away); a directory that exists keeps its mode. The directory
+    /// itself may be a symbolic link; nothing in it is followed if it is one. Files that have none
+    /// of the store's names stay as they are, and so do those with numbers that it never gave.
     ///
     /// # Errors
     /// `NotFound` where there is no store and none may be made; `InvalidArgument` where the

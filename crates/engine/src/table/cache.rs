@@ -18,8 +18,8 @@ const BLOCK_BYTES_USUAL: u64 = 4096;
 /// Counters are spread, so that threads that read different blocks do not fight for one of them.
 const COUNTERS: usize = 16;
 
-/// Names a table in a cache, whichever store it is of and whatever its number is: no two tables that
-/// are ever opened have the same.
+/// Names a table in a cache, whichever store it is of and whatever its number is: no two tables
+/// that are ever opened have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CacheName(u64);
 

@@ -122,6 +122,39 @@ impl Failure {
     }
 }
 
+impl Space {
+    /// Whether the keyspace has the policy, in its shortest spelling, and the memtable size that
+    /// somebody asks for.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with what it has.
+    pub(crate) fn check_options(
+        &self,
+        policy: Option<String>,
+        memtable_bytes: Option<u64>,
+    ) -> crate::Result<()> {
+        let refuse = |told: String| {
+            let told = format!("the keyspace `{}` exists with {told}", self.name);
+            Err(Error::new(ErrorKind::InvalidArgument, told))
+        };
+        if let Some(asked) = policy {
+            let has = self.core.lock().policy.spec().to_string();
+            if has != asked {
+                return refuse(format!(
+                    "the policy {has}, not {asked}: `Keyspace::set_merge_policy` changes it"
+                ));
+            }
+        }
+        let has = self.memtable_bytes;
+        match memtable_bytes.filter(|&asked| asked != has) {
+            Some(asked) => refuse(format!(
+                "memtables of {has} bytes, not {asked}: their size is chosen when it is made"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Core {
     /// Puts `plan` among the reservations under way.
     pub(crate) fn reserve(&mut self, plan: MergePlan) {

@@ -1,7 +1,8 @@
-//! Files made by somebody who knows the formats and means harm: checksums are right, numbers are not.
+//! Files made by somebody who knows the formats and means harm: checksums are right, numbers are
+//! not.
 //!
-//! Promised: such a store opens and answers, or there is an error of kind `Corruption` with path and
-//! offset (or `Unsupported`); never a panic.
+//! Promised: such a store opens and answers, or there is an error of kind `Corruption` with path
+//! and offset (or `Unsupported`); never a panic.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, POLICIES, Progress};

@@ -24,6 +24,7 @@ mod model;
 mod numbered;
 mod pool;
 mod power;
+mod refused;
 mod reopen;
 mod rogue;
 mod space;

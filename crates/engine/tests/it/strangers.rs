@@ -1,10 +1,10 @@
 //! What others put into the directory of a store.
 //!
 //! Promised: files whose names are none of the store's stay as they are, also those whose numbers
-//! no store comes near; they keep no store from opening and move no counter. What is no regular file
-//! under a name of the store is told, with its path and with what it is, and nothing waits for it.
-//! No link is followed but one that stands for the directory itself. What the store makes is for
-//! its owner alone. A store in new directories, however deep, is there after power loss.
+//! no store comes near; they keep no store from opening and move no counter. What is no regular
+//! file under a name of the store is told, with its path and with what it is, and nothing waits for
+//! it. No link is followed but one that stands for the directory itself. What the store makes is
+//! for its owner alone. A store in new directories, however deep, is there after power loss.
 
 use lsmith::env::{Env, MemEnv, RealEnv};
 use lsmith::{Builder, Cache, PersistMode, Store};

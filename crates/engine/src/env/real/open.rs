@@ -1,8 +1,8 @@
 //! Opening the files of a store: regular files only, never through a link, for their owner alone.
 //!
 //! Whoever can write to the directory can put anything under a name of the store. To open a FIFO
-//! waits until somebody opens its other end, so nothing is waited for here, and then it is looked at
-//! what was opened.
+//! is to wait until somebody opens its other end, so nothing is waited for here, and then it is
+//! looked at what was opened.
 
 use rustix::fs::OFlags;
 use std::fs::{self, File, FileType, OpenOptions};
