@@ -31,7 +31,8 @@ pub enum ErrorKind {
     ReadOnly,
 }
 
-/// Why an operation failed: a kind, a sentence, and where it happened.
+/// Why an operation failed: a kind, a sentence, where it happened, and what the operating system
+/// said.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -84,6 +85,18 @@ impl Error {
         self
     }
 
+    /// The same error for another caller, with `told` in front of its message.
+    pub(crate) fn said_again(&self, told: &str) -> Error {
+        let Inner { kind, message, path, offset, source } = &*self.0;
+        Error(Box::new(Inner {
+            kind: *kind,
+            message: format!("{told}{message}"),
+            path: path.clone(),
+            offset: *offset,
+            source: source.as_ref().map(copy),
+        }))
+    }
+
     /// What a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -98,6 +111,19 @@ impl Error {
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
+
+    /// What the operating system said, where it refused something. The message ends with it.
+    pub fn io_error(&self) -> Option<&io::Error> {
+        self.0.source.as_ref()
+    }
+}
+
+/// As much of `error` as can be said twice.
+fn copy(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
 }
 
 impl fmt::Display for Error {
@@ -109,12 +135,42 @@ impl fmt::Display for Error {
         if let Some(offset) = self.0.offset {
             write!(f, " at offset {offset}")?;
         }
-        Ok(())
+        match &self.0.source {
+            // In one way, whoever says it: the system, an environment that knows its limits.
+            Some(source) if source.kind() == io::ErrorKind::StorageFull => {
+                f.write_str(": no space left on device")
+            }
+            Some(source) => write!(f, ": {source}"),
+            None => Ok(()),
+        }
     }
 }
 
 impl std::error::Error for Error {
+    /// What is beneath the [error of the operating system](Error::io_error), which is part of the
+    /// message already.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_ref().map(|source| source as _)
+        self.0.source.as_ref().and_then(|source| source.source())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_device_is_told_by_the_path_and_in_the_same_words_by_all() {
+        let path = Path::new("/store/000012.table");
+        for source in [io::Error::from_raw_os_error(28), io::ErrorKind::StorageFull.into()] {
+            let error = Error::io("write", path, source);
+            assert_eq!(error.kind(), ErrorKind::Full);
+            let told = "cannot write in /store/000012.table: no space left on device";
+            assert_eq!(error.to_string(), told);
+            let again = error.said_again("a merge failed: ");
+            assert_eq!(again.to_string(), format!("a merge failed: {told}"));
+            assert_eq!((again.kind(), again.path()), (ErrorKind::Full, Some(path)));
+            assert_eq!(again.io_error().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
+            assert!(std::error::Error::source(&again).is_none(), "it would be said twice");
+        }
     }
 }

@@ -24,6 +24,7 @@
 //! `verify` - `memory` - `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`,
 //! `wal` - `format` - `env`, the only door to the operating system.
 
+mod bounds;
 mod budget;
 mod commit;
 mod cursor;

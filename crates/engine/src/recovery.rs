@@ -12,6 +12,7 @@ mod begin;
 mod replay;
 mod row;
 
+use crate::bounds;
 use crate::cursor::EntryRef;
 use crate::db::{Compression, KeyspaceOptions, Options, PersistMode, Snapshots, bad_policy};
 use crate::env::Env;
@@ -33,6 +34,7 @@ use replay::{LeftOut, keep_newest};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, hash_map};
 use std::fmt::Debug;
+use std::io::ErrorKind::PermissionDenied;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -55,7 +57,7 @@ pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
         // What a creation leaves that was cut short may be there. Anything else is not ours, or is
         // what is left of a store whose `CURRENT` was lost.
         let ours = |name: &&String| match names::parse(name) {
-            Some((kind, _)) => kind == FileKind::Manifest,
+            Some((kind, number)) => kind == FileKind::Manifest && names::is_near(number, 0),
             None => [LOCK, CURRENT_NEW].contains(&name.as_str()),
         };
         if let Some(stranger) = found.iter().find(|name| !ours(name)) {
@@ -69,6 +71,9 @@ pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
         Some((_, account)) => account,
         None => Account { next_file: 1, ..Account::default() },
     };
+    if !options.read_only {
+        bounds::check_room(&account, dir)?;
+    }
     Recovery::new(options, account)?.finish(lock)
 }
 
@@ -76,14 +81,25 @@ fn no_store(dir: &Path) -> Error {
     Error::new(ErrorKind::NotFound, "there is no store").at(dir)
 }
 
+/// Creates `dir` and what is missing above it, and makes the names of all of these survive power
+/// loss.
 fn create_dir(env: &dyn Env, dir: &Path) -> Result<()> {
+    let is_missing = |dir: &&Path| {
+        env.list(dir).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    // The last of a relative path is the empty one: where the process is.
+    let missing = dir.ancestors().take_while(is_missing).count();
     env.create_dir_all(dir).map_err(|error| Error::io("create the directory", dir, error))?;
-    match dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => {
-            env.sync_dir(parent).map_err(|error| Error::io("sync the directory", parent, error))
+    // One that was there may be as new: the one right above is synced in any case.
+    let above = dir.ancestors().skip(1).take(missing.max(1));
+    for parent in above {
+        match env.sync_dir(parent) {
+            // Nobody can sync what he may not read: nor need he where nothing was made.
+            Err(error) if missing == 0 && error.kind() == PermissionDenied => {}
+            synced => synced.map_err(|error| Error::io("sync the directory", parent, error))?,
         }
-        None => Ok(()),
     }
+    Ok(())
 }
 
 fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {
@@ -92,7 +108,7 @@ fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> 
             let told = "the store is open already, in this process or another";
             Error::new(ErrorKind::Locked, told).at(dir)
         }
-        _ => Error::io("lock", dir, error),
+        _ => Error::io("lock", &dir.join(LOCK), error),
     })
 }
 
@@ -131,7 +147,7 @@ impl Recovery {
         }
         let names = options.env.list(&options.dir);
         let names = names.map_err(|error| Error::io("list", &options.dir, error))?;
-        let files: Vec<_> = names.iter().filter_map(|name| names::parse(name)).collect();
+        let files = names::numbered_among(&options.dir, &names, account.next_file);
         let highest = files.iter().map(|(_, number)| *number + 1).max().unwrap_or(1);
         let next_file = Arc::new(AtomicU64::new(account.next_file.max(highest)));
         Ok(Recovery {
@@ -311,17 +327,18 @@ fn open_tables(
 }
 
 impl Shared {
-    /// Makes a keyspace, or finds the one of that name.
+    /// Makes a keyspace, or finds the one of that name, which must be what `options` ask for.
     pub(crate) fn keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<Space>> {
-        if let Some(space) = self.spaces.read().get(name) {
-            return Ok(Arc::clone(space));
+        let build = |spec: &str| self.options.registry.build(spec).map_err(bad_policy);
+        let policy = options.policy.as_deref().map(build).transpose()?;
+        let policy = policy.map(|policy| policy.spec().to_string());
+        options.memtable_bytes.map_or(Ok(()), crate::db::check_memtable)?;
+        let found = self.spaces.read().get(name).map(Arc::clone);
+        if let Some(space) = found {
+            return space.check_options(policy, options.memtable_bytes).map(|()| space);
         }
         self.check_writable()?;
         crate::db::check_name(name)?;
-        let policy = options.policy.as_deref().unwrap_or(&self.options.policy);
-        let policy = self.options.registry.build(policy).map_err(bad_policy)?;
-        let memtable_bytes = options.memtable_bytes.unwrap_or(self.options.memtable_bytes);
-        crate::db::check_memtable(memtable_bytes)?;
         let mut spaces = loop {
             let shares = !self.spaces.read().is_empty();
             if shares {
@@ -332,11 +349,16 @@ impl Shared {
                 break spaces;
             }
         };
-        if let Some(space) = spaces.get(name) {
-            return Ok(Arc::clone(space));
+        if let Some(space) = spaces.get(name).map(Arc::clone) {
+            drop(spaces);
+            return space.check_options(policy, options.memtable_bytes).map(|()| space);
         }
         let id = spaces.values().map(|space| space.id + 1).max().unwrap_or(0);
-        let policy = policy.spec().to_string();
+        let memtable_bytes = options.memtable_bytes.unwrap_or(self.options.memtable_bytes);
+        let policy = match policy {
+            Some(policy) => policy,
+            None => build(&self.options.policy)?.spec().to_string(),
+        };
         let space = manifest::SpaceRecord { id, name: name.into(), policy, memtable_bytes };
         let compression = Compression::parse(&self.options.compression)?;
         let record = match compression.is_none() {

@@ -232,7 +232,7 @@ impl Shared {
         };
         match result {
             Ok(()) => timer.end(|recorders| &recorders.merge_nanos),
-            Err(error) => self.give_up(&job, &error, free_bytes),
+            Err(error) => self.give_up(&job, error, free_bytes),
         }
     }
 
@@ -250,7 +250,7 @@ impl Shared {
 
     /// Notes that `job` failed, which began with `free_bytes` on the device, and keeps its plan out
     /// of the way until the cause is gone.
-    fn give_up(&self, job: &Job, error: &Error, free_bytes: u64) {
+    fn give_up(&self, job: &Job, error: Error, free_bytes: u64) {
         let mut core = job.space.core.lock();
         core.release(&job.plan);
         if self.closing.load(Ordering::Acquire) {
@@ -268,8 +268,7 @@ impl Shared {
         core.failed_in_row += 1;
         core.block(Failure {
             plan: job.plan.clone(),
-            kind: error.kind(),
-            message: error.to_string(),
+            error,
             needs_bytes: bytes + bytes / 16 + (64 << 10),
             free_bytes,
             retry_at: self.options.env.now() + wait,

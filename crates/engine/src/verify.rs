@@ -11,6 +11,7 @@ use crate::wal::{LogId, LogKind, LogReader, LogStart};
 use lsmith_tree::check_tree;
 use std::io::ErrorKind::NotFound;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 /// All damage that can be found in the store.
 pub(crate) fn verify(shared: &Shared) -> Result<Vec<Error>> {
@@ -41,8 +42,13 @@ pub(crate) fn verify(shared: &Shared) -> Result<Vec<Error>> {
         }
         Err(error) => collect(&mut damage, Err(error))?,
     }
+    // All files of the store have smaller numbers.
+    let next = shared.files.load(Ordering::Relaxed);
     for name in env.list(dir).map_err(|error| Error::io("list", dir, error))? {
         let Some((FileKind::Wal, number)) = names::parse(&name) else { continue };
+        if number >= next {
+            continue;
+        }
         let path = numbered(dir, FileKind::Wal, number);
         match verify_wal(shared, &path, number) {
             // Logs that nobody needs any more are removed without these locks.

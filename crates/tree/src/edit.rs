@@ -324,6 +324,18 @@ impl TreeEdit {
     /// # Errors
     /// As [`apply`]; the edit is then as it was.
     pub fn apply_to(&mut self, tree: &mut Tree) -> Result<(), EditError> {
+        self.apply_read_to(tree)?;
+        debug_assert_eq!(crate::check_tree(tree), Ok(()));
+        Ok(())
+    }
+
+    /// What [`apply_to`](TreeEdit::apply_to) does, for an edit that was read: that somebody made it
+    /// of this tree is not taken for granted, so the tree can be one that
+    /// [`check_tree`](crate::check_tree) refuses.
+    ///
+    /// # Errors
+    /// As [`apply`]; the edit is then as it was.
+    pub fn apply_read_to(&mut self, tree: &mut Tree) -> Result<(), EditError> {
         fits(tree, self)?;
         count_edit(tree, self);
         for addition in self.add.iter_mut().filter(|addition| addition.place != AddPlace::Into) {
@@ -335,7 +347,6 @@ impl TreeEdit {
             level.change(index, |run| run.insert(addition.take()));
         }
         self.clear();
-        debug_assert_eq!(crate::check_tree(tree), Ok(()));
         Ok(())
     }
 
@@ -444,8 +455,8 @@ fn add_run(tree: &mut Tree, addition: &mut Addition) {
 }
 
 fn count_edit(tree: &mut Tree, edit: &TreeEdit) {
-    tree.flushes += edit.flushes;
-    tree.flushed += edit.flushed;
+    tree.flushes = tree.flushes.saturating_add(edit.flushes);
+    tree.flushed = tree.flushed.saturating_add(edit.flushed);
     tree.dropped_below = tree.dropped_below.max(edit.dropped_below);
     for (level, counters) in &edit.counters {
         tree.level_mut(*level).counters.add(counters);
@@ -454,8 +465,8 @@ fn count_edit(tree: &mut Tree, edit: &TreeEdit) {
         tree.memo.change(change);
     }
     for addition in &edit.add {
-        tree.next_run = tree.next_run.max(addition.run.0 + 1);
-        let tables = addition.slices.iter().map(|slice| slice.table().id.0 + 1).max();
+        tree.next_run = tree.next_run.max(addition.run.0.saturating_add(1));
+        let tables = addition.slices.iter().map(|slice| slice.table().id.0.saturating_add(1)).max();
         tree.next_table = tree.next_table.max(tables.unwrap_or(0));
     }
 }

@@ -64,12 +64,13 @@ macro_rules! counter_fields {
                 }
             }
 
-            /// Adds `other` to each counter; a compaction first settles the account of empty room.
+            /// Adds `other` to each counter, up to as much as there can be; a compaction first
+            /// settles the account of empty room.
             pub fn add(&mut self, other: &Counters) {
                 if other.compactions > 0 {
                     (self.room_added, self.room_taken, self.slack) = (0, 0, 0);
                 }
-                $(self.$name += other.$name;)*
+                $(self.$name = self.$name.saturating_add(other.$name);)*
             }
         }
     };
@@ -116,30 +117,30 @@ impl Level {
     }
 
     pub(crate) fn set_runs(&mut self, runs: Vec<Arc<Run>>) {
-        self.bytes = runs.iter().map(|run| run.bytes()).sum();
+        self.bytes = runs.iter().fold(0, |bytes, run| bytes.saturating_add(run.bytes()));
         self.tied = runs.iter().filter(|run| run.knot().is_some()).count();
         self.runs = runs;
     }
 
     pub(crate) fn insert(&mut self, index: usize, run: Run) {
-        self.bytes += run.bytes();
+        self.bytes = self.bytes.saturating_add(run.bytes());
         self.tied += usize::from(run.knot().is_some());
         self.runs.insert(index, Arc::new(run));
     }
 
     pub(crate) fn remove(&mut self, index: usize) {
         let run = self.runs.remove(index);
-        self.bytes -= run.bytes();
+        self.bytes = self.bytes.saturating_sub(run.bytes());
         self.tied -= usize::from(run.knot().is_some());
     }
 
     /// Lets `change` have a run, in place where nobody else looks at it.
     pub(crate) fn change(&mut self, index: usize, change: impl FnOnce(&mut Run)) {
         let run = Arc::make_mut(&mut self.runs[index]);
-        self.bytes -= run.bytes();
+        self.bytes = self.bytes.saturating_sub(run.bytes());
         change(run);
         debug_assert!(run.adds_up(), "{run}");
-        self.bytes += run.bytes();
+        self.bytes = self.bytes.saturating_add(run.bytes());
     }
 
     /// The runs, newest first.

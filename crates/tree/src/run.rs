@@ -241,7 +241,7 @@ impl Run {
         let slices = left.into_iter().chain(slices).chain(right);
         self.slices.splice(from..upto, slices, self.cells);
         self.size -= gone;
-        self.size += kept;
+        self.size = self.size.saturating_add(kept);
     }
 
     /// Puts `slices`, in key order, into the gap of the run where they belong.
@@ -253,7 +253,7 @@ impl Run {
         }
         let start = &first.range().start;
         let at = self.slices().partition_point(|s| s.range().start < *start);
-        self.size += slices.iter().map(Slice::size).sum::<Size>();
+        self.size = self.size.saturating_add(slices.iter().map(Slice::size).sum());
         self.cells += slices.iter().map(Slice::cell_count).sum::<u64>();
         self.slices.splice(at..at, slices, self.cells);
     }

@@ -46,6 +46,16 @@ impl Size {
         Size { bytes, entries: 0, tombstones: 0 }
     }
 
+    /// Both together, or as much as there can be where that is more.
+    #[must_use]
+    pub fn saturating_add(self, other: Size) -> Size {
+        Size {
+            bytes: self.bytes.saturating_add(other.bytes),
+            entries: self.entries.saturating_add(other.entries),
+            tombstones: self.tombstones.saturating_add(other.tombstones),
+        }
+    }
+
     fn middle(self, other: Size) -> Size {
         Size {
             bytes: u64::midpoint(self.bytes, other.bytes),
@@ -95,8 +105,10 @@ impl SubAssign for Size {
 }
 
 impl std::iter::Sum for Size {
+    /// As much as there can be where the sum is more: sizes may come from a text that anybody
+    /// wrote.
     fn sum<I: Iterator<Item = Size>>(sizes: I) -> Size {
-        sizes.fold(Size::default(), Add::add)
+        sizes.fold(Size::default(), Size::saturating_add)
     }
 }
 
@@ -377,7 +389,7 @@ impl Slice {
     pub fn cells(&self) -> impl Iterator<Item = Cell> {
         let profile = &self.table.profile;
         let mut below = self.table.below(&self.range.start);
-        let all = below + self.size;
+        let all = below.saturating_add(self.size);
         let mut start = self.range.start.clone();
         let inner = self.point_indexes().map(|at| (Some(profile.key(at)), profile.below(at)));
         let ends = inner.chain(std::iter::once((self.range.end.clone(), all)));
@@ -448,7 +460,7 @@ impl Slice {
         let profile = &self.table.profile;
         let base = self.table.below(&self.range.start).bytes;
         let on_start = profile.count(0..profile.len(), &self.range.start, true);
-        let cut = profile.count_by_bytes(base + bytes).max(on_start);
+        let cut = profile.count_by_bytes(base.saturating_add(bytes)).max(on_start);
         if cut < profile.len() {
             let end = profile.key(cut);
             if self.range.contains(&end) {

@@ -98,7 +98,7 @@ impl Tree {
 
     /// Logical bytes on storage.
     pub fn disk_bytes(&self) -> u64 {
-        self.levels.iter().map(Level::bytes).sum()
+        self.levels.iter().fold(0, |bytes, level| bytes.saturating_add(level.bytes()))
     }
 
     /// The run called `id`, with its level.
@@ -189,9 +189,9 @@ impl Tree {
 
     /// Keeps the counters of names above every name in use.
     pub(crate) fn count_names(&mut self) {
-        let runs = self.runs().map(|(_, run)| run.id().0 + 1).max();
+        let runs = self.runs().map(|(_, run)| run.id().0.saturating_add(1)).max();
         let tables = self.runs().flat_map(|(_, run)| run.slices().iter());
-        let tables = tables.map(|slice| slice.table().id.0 + 1).max();
+        let tables = tables.map(|slice| slice.table().id.0.saturating_add(1)).max();
         self.next_run = self.next_run.max(runs.unwrap_or(0));
         self.next_table = self.next_table.max(tables.unwrap_or(0));
     }

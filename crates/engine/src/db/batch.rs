@@ -1,5 +1,6 @@
 //! Atomic batches.
 
+use crate::bounds;
 use crate::db::Keyspace;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Damage, Reader, put_varint};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 pub const KEY_BYTES_MAX: usize = 65_535;
 /// Bytes of the longest value: 256 MiB.
 pub const VALUE_BYTES_MAX: usize = 1 << 28;
-/// Bytes of all keys and values of a batch: 1 GiB.
+/// Bytes of all keys and values of a batch, and 24 more for each write: 1 GiB.
 pub const BATCH_BYTES_MAX: usize = 1 << 30;
 
 /// Bytes that an operation takes in the log besides key and value, at most.
@@ -19,6 +20,11 @@ const OP_OVERHEAD_BYTES: usize = 24;
 
 /// Writes that take effect together, in their order: all of them or none, also across keyspaces
 /// and across a crash.
+///
+/// Adding a write tells nothing. One that breaks a rule (an empty key, a key of more than
+/// [`KEY_BYTES_MAX`], a value of more than [`VALUE_BYTES_MAX`], a batch of more than
+/// [`BATCH_BYTES_MAX`]) spoils the batch: its memory is given back, and
+/// [`Store::write`](crate::Store::write) refuses all of it, and says which write it was and why.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -41,7 +47,12 @@ pub struct Batch {
     /// The writes as the log will hold them.
     record: Vec<u8>,
     ops: Vec<Placed>,
+    /// How many writes were asked for.
+    len: usize,
+    /// Bytes of the keys and values of `ops`.
     bytes: usize,
+    /// Why nothing can be written.
+    refused: Option<String>,
 }
 
 /// Where in its batch's record a write is.
@@ -87,22 +98,25 @@ impl Batch {
 
     /// How many writes there are.
     pub fn len(&self) -> usize {
-        self.ops.len()
+        self.len
     }
 
     /// Whether there are no writes.
     pub fn is_empty(&self) -> bool {
-        self.ops.is_empty() && self.bytes == 0
+        self.len == 0
     }
 
     fn push(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
-        self.bytes = self.bytes.saturating_add(key.len() + value.len());
-        if self.bytes > BATCH_BYTES_MAX {
-            // It will be refused: there is no need to hold it.
-            (self.record, self.ops) = (Vec::new(), Vec::new());
+        self.len += 1;
+        if self.refused.is_some() {
             return;
         }
         let op = Op { space: keyspace.space(), kind, key, value };
+        let bytes = self.bytes + key.len() + value.len();
+        if let Some(told) = op.broken_rule().or_else(|| too_large(bytes, self.len)) {
+            return self.refuse(op, &told);
+        }
+        self.bytes = bytes;
         self.record.reserve(OP_OVERHEAD_BYTES + key.len() + value.len());
         op.put_head(&mut self.record);
         let key_start = self.record.len() as u32;
@@ -113,6 +127,20 @@ impl Batch {
         let (key_bytes, value_bytes) = (key.len() as u32, value.len() as u32);
         let space = self.place_space(keyspace.space());
         self.ops.push(Placed { space, kind, key_start, key_bytes, value_start, value_bytes });
+    }
+
+    /// Nothing will be written, because `op` cannot be: there is no need to hold the rest.
+    #[cold]
+    fn refuse(&mut self, op: Op<'_>, told: &str) {
+        let what = match op.kind {
+            EntryKind::Put => "a put",
+            EntryKind::Delete => "a delete",
+            EntryKind::Insert => "an insert",
+            EntryKind::Remove => "a remove",
+        };
+        let (number, name) = (self.len, &op.space.name);
+        let told = format!("write {number} of the batch, {what} in keyspace `{name}`: {told}");
+        (self.record, self.ops, self.refused) = (Vec::new(), Vec::new(), Some(told));
     }
 
     /// The place of `space` among the batch's own.
@@ -159,22 +187,26 @@ impl Op<'_> {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    /// Which rule it breaks, if any.
+    #[inline]
+    fn broken_rule(&self) -> Option<String> {
         match (self.key.len(), self.value.len()) {
-            (0, _) => refuse("a key has at least one byte".into()),
-            (key, _) if key > KEY_BYTES_MAX => {
-                refuse(format!("a key of {key} bytes: at most {KEY_BYTES_MAX}"))
+            (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => None,
+            (0, _) => Some("a key has at least one byte".into()),
+            (1..=KEY_BYTES_MAX, value) => {
+                Some(format!("a value of {value} bytes: at most {VALUE_BYTES_MAX}"))
             }
-            (_, value) if value > VALUE_BYTES_MAX => {
-                refuse(format!("a value of {value} bytes: at most {VALUE_BYTES_MAX}"))
-            }
-            _ => Ok(()),
+            (key, _) => Some(format!("a key of {key} bytes: at most {KEY_BYTES_MAX}")),
         }
     }
 }
 
-fn refuse(told: String) -> Result<()> {
-    Err(Error::new(ErrorKind::InvalidArgument, told))
+/// Why there cannot be a batch of `len` writes with `bytes` of keys and values.
+#[inline]
+fn too_large(bytes: usize, len: usize) -> Option<String> {
+    let bytes = bytes.saturating_add(OP_OVERHEAD_BYTES.saturating_mul(len));
+    let told = || format!("a batch of {bytes} bytes: at most {BATCH_BYTES_MAX}");
+    (bytes > BATCH_BYTES_MAX).then(told)
 }
 
 /// What one call writes.
@@ -221,15 +253,11 @@ impl<'a> Ops<'a> {
 
     /// Checks the limits.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.bytes() <= BATCH_BYTES_MAX {
-            self.iter().try_for_each(|op| op.check())?;
-        }
-        match self.bytes().saturating_add(OP_OVERHEAD_BYTES * self.len()) {
-            bytes if bytes > BATCH_BYTES_MAX => {
-                refuse(format!("a batch of {bytes} bytes: at most {BATCH_BYTES_MAX}"))
-            }
-            _ => Ok(()),
-        }
+        let told = match self {
+            Ops::One(op) => op.broken_rule(),
+            Ops::Batch(batch) => batch.refused.clone(),
+        };
+        told.map_or(Ok(()), |told| Err(Error::new(ErrorKind::InvalidArgument, told)))
     }
 
     /// Gives `take` the log record, in parts, of these writes, of which the first has number
@@ -266,6 +294,19 @@ pub(crate) struct LoggedOp<'a> {
     pub(crate) value: &'a [u8],
 }
 
+/// Takes key and value of an entry of `kind`, as they lie in logs and in copies of memory.
+pub(crate) fn take_pair<'a>(
+    reader: &mut Reader<'a>,
+    kind: EntryKind,
+) -> std::result::Result<(&'a [u8], &'a [u8]), Damage> {
+    let key = reader.bytes()?;
+    let value = if kind.is_tombstone() { &[][..] } else { reader.bytes()? };
+    match (key.len(), value.len()) {
+        (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => Ok((key, value)),
+        _ => Err(reader.damage("a key or a value has a length that none can have")),
+    }
+}
+
 /// Reads a log record back: the number of its first write, and the writes.
 pub(crate) fn decode_batch(
     payload: &[u8],
@@ -273,14 +314,18 @@ pub(crate) fn decode_batch(
     let mut reader = Reader::new(payload, 0);
     let first = SeqNo(reader.varint()?);
     let count = reader.varint()?;
+    // An empty batch stands for a bulk load, whose entries have one number together.
+    let last = first.0.checked_add(count.max(1) - 1);
+    if first == SeqNo(0) || last.is_none_or(|last| bounds::check_seq(SeqNo(last)).is_err()) {
+        return Err(reader.damage("a write has a number that no write can have"));
+    }
     let mut ops = Vec::new();
     for _ in 0..count {
         let [kind] = reader.array()?;
         let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
         let space = reader.varint()?;
         let space = u32::try_from(space).map_err(|_| reader.damage("an unknown keyspace"))?;
-        let key = reader.bytes()?;
-        let value = if kind.is_tombstone() { &[][..] } else { reader.bytes()? };
+        let (key, value) = take_pair(&mut reader, kind)?;
         ops.push(LoggedOp { space, kind, key, value });
     }
     reader.finish()?;

@@ -22,6 +22,9 @@ const MEMORY_BYTES_MIN: u64 = 1 << 20;
 /// Of a bound on memory, a memtable gets this part, and the cache keeps it at the least.
 pub(crate) const MEMORY_PARTS: u64 = 16;
 
+/// Logical bytes of the largest memtable that can be asked for: 1 TiB, far more than one can hold.
+pub(crate) const MEMTABLE_BYTES_MAX: u64 = 1 << 40;
+
 /// How far a write must have got when the call returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PersistMode {
@@ -35,12 +38,16 @@ pub enum PersistMode {
     SyncAll,
 }
 
-/// Choices for one keyspace. They hold from its making on; the policy can be changed later.
+/// Choices for one keyspace. They hold from its making on; the policy can be changed later. For a
+/// keyspace that exists they are what it must have: see
+/// [`Store::keyspace_with`](crate::Store::keyspace_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceOptions {
-    /// The merge policy, such as `tiered(ratio=4)`; the store's if `None`.
+    /// The merge policy, such as `tiered(ratio=4)`; the store's if `None`, or whatever a keyspace
+    /// that exists has.
     pub policy: Option<String>,
-    /// Logical bytes at which a memtable is sealed; the store's if `None`.
+    /// Logical bytes at which a memtable is sealed, 1 to 2^40; the store's if `None`, or whatever a
+    /// keyspace that exists has.
     pub memtable_bytes: Option<u64>,
 }
 
@@ -84,7 +91,7 @@ impl Options {
     /// Bytes of log that may be written behind the first entry of a memtable before it is sealed
     /// however little it holds.
     pub(crate) fn quiet_bytes(&self, memtable_bytes: u64) -> u64 {
-        3 * self.log_bytes.unwrap_or(2 * memtable_bytes).max(64 * 1024)
+        self.log_bytes.unwrap_or(2 * memtable_bytes).max(64 * 1024).saturating_mul(3)
     }
 }
 
@@ -135,9 +142,10 @@ impl Builder {
     }
 
     /// Logical bytes (key + value + 8 per entry) at which the memtable of a keyspace made from now
-    /// on is sealed. Default: 56 MiB. Beside a sealed one that is being merged the next may grow to
-    /// 8 MiB, or to a seventh of this where that is more, or to four times this where that is less:
-    /// writers are slowed the more the less of that is left. So the default comes to 64 MiB.
+    /// on is sealed, 1 to 2^40. Default: 56 MiB. Beside a sealed one that is being merged the next
+    /// may grow to 8 MiB, or to a seventh of this where that is more, or to four times this where
+    /// that is less: writers are slowed the more the less of that is left. So the default comes to
+    /// 64 MiB.
     pub fn memtable_bytes(mut self, bytes: u64) -> Builder {
         self.options.memtable_bytes = bytes;
         self
@@ -192,7 +200,7 @@ impl Builder {
         self
     }
 
-    /// Bytes of a log file, allocated ahead. Default: an eighth of the memtable's.
+    /// Bytes of a log file, allocated ahead, 64 KiB to 1 GiB. Default: an eighth of the memtable's.
     pub fn log_bytes(mut self, bytes: u64) -> Builder {
         self.options.log_bytes = Some(bytes);
         self
@@ -315,11 +323,17 @@ impl Builder {
 
     /// Opens the store. What was promised before a crash is there again.
     ///
+    /// The directory is made where it is missing, with those above it, and made to survive power
+    /// loss. New directories and files are for their owner alone (modes 0700 and 0600, less what
+    /// the process's umask takes away); a directory that exists keeps its mode. The directory
+    /// itself may be a symbolic link; nothing in it is followed if it is one. Files that have none
+    /// of the store's names stay as they are, and so do those with numbers that it never gave.
+    ///
     /// # Errors
     /// `NotFound` where there is no store and none may be made; `InvalidArgument` where the
     /// directory holds something else, or an option cannot be; `Locked` where somebody has it
     /// open; `Corruption` with path and offset; `Unsupported` for newer formats and unknown
-    /// policies; `Full`, `Io`.
+    /// policies; `Full`; `Io`, also where a name of the store is no regular file.
     pub fn open(self) -> Result<Store> {
         let options = self.options;
         check_memtable(options.memtable_bytes)?;
@@ -344,11 +358,14 @@ fn check_memory(options: &Options) -> Result<()> {
     Err(Error::new(ErrorKind::InvalidArgument, told))
 }
 
-/// A memtable takes something.
+/// A memtable takes something, and no more than there can be.
 pub(crate) fn check_memtable(bytes: u64) -> Result<()> {
     match bytes {
-        0 => Err(Error::new(ErrorKind::InvalidArgument, "a memtable of 0 bytes")),
-        _ => Ok(()),
+        1..=MEMTABLE_BYTES_MAX => Ok(()),
+        _ => {
+            let told = format!("a memtable of {bytes} bytes: expected 1 to {MEMTABLE_BYTES_MAX}");
+            Err(Error::new(ErrorKind::InvalidArgument, told))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Iterators over a keyspace.
 
 use crate::db::{SnapshotGuard, Store};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::read::{MergingCursor, VisibleIter};
 use crate::version::{Source, Version};
 use bytes::Bytes;
@@ -37,8 +37,11 @@ use std::sync::Arc;
 /// ```
 pub struct Iter {
     entries: VisibleIter<MergingCursor<Source>>,
-    /// Whether it has made its first step, or nobody wants to know how long that takes.
+    /// Whether it has made its first step, or nobody wants to know how long that takes and nothing
+    /// was refused.
     moved: bool,
+    /// Why there are no entries, to be told by the first step.
+    refused: Option<Error>,
     // Dropped after the cursors: the snapshot first, then the tables, then the store.
     snapshot: Arc<SnapshotGuard>,
     _version: Arc<Version>,
@@ -54,19 +57,30 @@ impl Iter {
     ) -> Iter {
         let entries = VisibleIter::new(version.cursor(), snapshot.seq(), lower, upper);
         let moved = store.shared().recorders.is_none();
-        Iter { entries, moved, snapshot, _version: version, store }
+        Iter { entries, moved, refused: None, snapshot, _version: version, store }
+    }
+
+    /// The same without any entries, and with `error` in their place.
+    pub(crate) fn refused(mut self, error: Error) -> Iter {
+        let (no, seq) = (Bound::Unbounded, self.snapshot.seq());
+        self.entries = VisibleIter::new(MergingCursor::new(Vec::new()), seq, no.clone(), no);
+        (self.moved, self.refused) = (false, Some(error));
+        self
     }
 
     /// Makes a step, and measures the first.
     #[inline]
     fn step<'a, T>(
         &'a mut self,
-        step: impl FnOnce(&'a mut VisibleIter<MergingCursor<Source>>) -> T,
-    ) -> T {
+        step: impl FnOnce(&'a mut VisibleIter<MergingCursor<Source>>) -> Option<Result<T>>,
+    ) -> Option<Result<T>> {
         if self.moved {
             return step(&mut self.entries);
         }
         self.moved = true;
+        if let Some(error) = self.refused.take() {
+            return Some(Err(error));
+        }
         let timer = self.store.shared().timer();
         let entry = step(&mut self.entries);
         timer.end(|recorders| &recorders.seek_nanos);
@@ -76,7 +90,8 @@ impl Iter {
     /// The following entry from the front, lent until the next step.
     ///
     /// # Errors
-    /// `Io`, `Corruption`.
+    /// `Io`, `Corruption`; `InvalidArgument` as the only thing there is, where a
+    /// [`Snapshot`](crate::Snapshot::range) was asked for a keyspace of another store.
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
         self.step(VisibleIter::next_ref)
     }
@@ -84,7 +99,7 @@ impl Iter {
     /// The following entry from the back, lent until the next step.
     ///
     /// # Errors
-    /// `Io`, `Corruption`.
+    /// As [`next_ref`](Iter::next_ref).
     pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
         self.step(VisibleIter::next_back_ref)
     }

@@ -86,7 +86,8 @@ impl Keyspace {
         &self.store
     }
 
-    /// The value of `key`; `None` where it is absent. The value shares the memory of the block or
+    /// The value of `key`; `None` where it is absent, as every key is that no write can have: the
+    /// empty one, and one that is too long. The value shares the memory of the block or
     /// memtable that holds it.
     ///
     /// # Errors
@@ -207,7 +208,8 @@ impl Keyspace {
         self.range::<&[u8]>(..)
     }
 
-    /// The entries within `range`, from both ends, as of now.
+    /// The entries within `range`, from both ends, as of now; none where the range ends before it
+    /// begins.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
         let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
         let bounds = (bound(range.start_bound()), bound(range.end_bound()));
@@ -359,7 +361,7 @@ impl Keyspace {
             tombstones: size.tombstones,
             flushes: tree.flushes(),
             pressure: self.space.gate.pressure(),
-            failures: core.failures.iter().map(|failure| failure.message.clone()).collect(),
+            failures: core.failures.iter().map(|failure| failure.error.to_string()).collect(),
         }
     }
 }

@@ -10,9 +10,11 @@ mod snapshot;
 mod store;
 
 pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-pub(crate) use batch::{LoggedOp, Op, Ops, decode_batch};
+pub(crate) use batch::{LoggedOp, Op, Ops, decode_batch, take_pair};
 pub use builder::{Builder, DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode};
-pub(crate) use builder::{MEMORY_PARTS, Options, bad_policy, check_memtable, check_name};
+pub(crate) use builder::{
+    MEMORY_PARTS, MEMTABLE_BYTES_MAX, Options, bad_policy, check_memtable, check_name,
+};
 pub(crate) use compression::Compression;
 pub use compression::check_compression;
 pub use iter::Iter;

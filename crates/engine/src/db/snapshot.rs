@@ -1,7 +1,7 @@
 //! Snapshots: sequence numbers held for reading.
 
 use crate::db::{Iter, Keyspace, Store};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::version::Moment;
 use bytes::Bytes;
 use lsmith_tree::SeqNo;
@@ -123,11 +123,22 @@ impl Snapshot {
         self.guard.seq()
     }
 
+    /// An error unless `keyspace` is one of the store of which this is a snapshot.
+    fn check(&self, keyspace: &Keyspace) -> Result<()> {
+        if Arc::ptr_eq(self.store.shared(), keyspace.store().shared()) {
+            return Ok(());
+        }
+        let name = keyspace.name();
+        let told = format!("the keyspace `{name}` is of another store than the snapshot");
+        Err(Error::new(ErrorKind::InvalidArgument, told))
+    }
+
     /// The value that `key` had in `keyspace`.
     ///
     /// # Errors
-    /// `Io`, `Corruption`.
+    /// `InvalidArgument` where the keyspace is of another store; `Io`, `Corruption`.
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
+        self.check(keyspace)?;
         keyspace.read(key.as_ref(), Moment::Snapshot(self.seq()), |value| value.into_shared())
     }
 
@@ -135,23 +146,30 @@ impl Snapshot {
     /// [`Keyspace::get_with`] does.
     ///
     /// # Errors
-    /// `Io`, `Corruption`.
+    /// As [`get`](Snapshot::get).
     pub fn get_with<R>(
         &self,
         keyspace: &Keyspace,
         key: impl AsRef<[u8]>,
         look: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
+        self.check(keyspace)?;
         let moment = Moment::Snapshot(self.seq());
         keyspace.read(key.as_ref(), moment, |value| look(value.bytes()))
     }
 
-    /// The entries that `keyspace` had within `range`, from both ends.
+    /// The entries that `keyspace` had within `range`, from both ends; none where the range ends
+    /// before it begins. Of a keyspace of another store there is nothing but an error of kind
+    /// `InvalidArgument`.
     pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Iter {
         let bound =
             |bound: std::ops::Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
         let bounds = (bound(range.start_bound()), bound(range.end_bound()));
-        keyspace.iterate(bounds, Arc::clone(&self.guard))
+        let entries = keyspace.iterate(bounds, Arc::clone(&self.guard));
+        match self.check(keyspace) {
+            Ok(()) => entries,
+            Err(error) => entries.refused(error),
+        }
     }
 
     /// The store of which this is a snapshot.

@@ -98,8 +98,8 @@ impl Store {
         &self.inner.shared
     }
 
-    /// The keyspace called `name`, made with the store's policy and memtable size if it does not
-    /// exist.
+    /// The keyspace called `name` with whatever policy and memtable size it has, made with the
+    /// store's if it does not exist.
     ///
     /// # Errors
     /// `InvalidArgument` for a bad name; those of a write if it must be made.
@@ -107,10 +107,14 @@ impl Store {
         self.keyspace_with(name, &KeyspaceOptions::default())
     }
 
-    /// The keyspace called `name`, made with `options` if it does not exist.
+    /// The keyspace called `name`, made with `options` if it does not exist. One that exists must
+    /// have what `options` name, whatever it was made with: the call never changes it.
+    /// [`Keyspace::set_merge_policy`] does; the size of memtables stays.
     ///
     /// # Errors
-    /// As [`keyspace`](Store::keyspace); `InvalidArgument` for a policy that cannot be built.
+    /// As [`keyspace`](Store::keyspace); `InvalidArgument` for a policy that cannot be built, for a
+    /// memtable size that cannot be, and where a keyspace that exists has another policy or another
+    /// memtable size: the error says which.
     pub fn keyspace_with(&self, name: &str, options: &KeyspaceOptions) -> Result<Keyspace> {
         let space = self.shared().keyspace(name, options)?;
         Ok(Keyspace::new(self.clone(), space))
@@ -138,17 +142,18 @@ impl Store {
     /// as far as `mode` says.
     ///
     /// # Errors
-    /// `InvalidArgument` where a key, a value or the batch is too long, or a keyspace belongs to
-    /// another store; `Full` while there is no room: nothing is written then; `Poisoned`,
-    /// `ReadOnly`, `Io`.
+    /// `InvalidArgument` where a key is empty, a key, a value or the batch is too long (the error
+    /// says which write it was), or a keyspace belongs to another store: nothing is written then.
+    /// `Full` while there is no room: nothing is written either. `Poisoned`, `ReadOnly`, `Io`.
     pub fn write(&self, batch: Batch, mode: PersistMode) -> Result<()> {
         let spaces = self.shared().spaces.read();
         let known = |space: &Arc<Space>| {
             spaces.get(&space.name).is_some_and(|known| Arc::ptr_eq(known, space))
         };
         let ops = Ops::Batch(&batch);
-        if !ops.spaces().iter().all(known) {
-            let told = "the batch writes to a keyspace of another store";
+        if let Some(space) = ops.spaces().iter().find(|space| !known(space)) {
+            let name = &space.name;
+            let told = format!("the batch writes to the keyspace `{name}` of another store");
             return Err(Error::new(ErrorKind::InvalidArgument, told));
         }
         drop(spaces);

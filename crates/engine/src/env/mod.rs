@@ -28,8 +28,12 @@ use std::time::Duration;
 pub const PAGE_BYTES: u64 = 4096;
 
 /// What the store asks of its surroundings.
+///
+/// A path that is opened, looked at or changed leads to a regular file, or that is an error: the
+/// last name of it is never followed where it is a link, and nothing is waited for.
 pub trait Env: Debug + Send + Sync + 'static {
-    /// Creates `dir` and its parents; an existing directory is fine.
+    /// Creates `dir` and its parents; an existing directory is fine. What is made is for its owner
+    /// alone, where there are owners.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
 
     /// The names (not paths) of the files and directories in `dir`, sorted.

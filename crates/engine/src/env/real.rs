@@ -1,6 +1,7 @@
 //! The operating system itself.
 
 mod log;
+mod open;
 
 use super::common::{Buffered, LOCK_FILE, Sink, check_capacity};
 use super::{Env, LogFile, ReadFile, WriteFile};
@@ -10,15 +11,19 @@ use memmap2::Mmap;
 use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::{pread, retry_on_intr};
 use std::fmt::Debug;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::ops::Range;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Files on the disks of this machine.
+///
+/// New files are for their owner alone (mode 0600), and so are new directories (0700); those that
+/// are there stay as they are. What is no regular file is not opened, and no symbolic link is
+/// followed but on the way to the directory.
 ///
 /// A store owns its directory: a stranger who shortens a log file while it is open kills the
 /// process, because logs and tables are mapped into memory.
@@ -65,7 +70,7 @@ impl Drop for DirLock {
 
 impl Env for RealEnv {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        DirBuilder::new().recursive(true).mode(0o700).create(open::here(dir))
     }
 
     /// A name that is not UTF-8 is listed with replacement characters: no file of ours.
@@ -73,17 +78,17 @@ impl Env for RealEnv {
         let name = |entry: io::Result<fs::DirEntry>| {
             entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
         };
-        let mut names = fs::read_dir(dir)?.map(name).collect::<io::Result<Vec<_>>>()?;
+        let mut names = fs::read_dir(open::here(dir))?.map(name).collect::<io::Result<Vec<_>>>()?;
         names.sort();
         Ok(names)
     }
 
     fn file_bytes(&self, path: &Path) -> io::Result<u64> {
-        Ok(fs::metadata(path)?.len())
+        Ok(open::metadata(path)?.len())
     }
 
     fn held_bytes(&self, path: &Path) -> io::Result<u64> {
-        let file = fs::metadata(path)?;
+        let file = open::metadata(path)?;
         // The system counts in sectors of this size, whatever those of the device are.
         Ok(file.len().min(file.blocks() * 512))
     }
@@ -96,7 +101,7 @@ impl Env for RealEnv {
     #[cfg(target_os = "linux")]
     fn punch_all(&self, path: &Path, ranges: &[Range<u64>]) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        let file = OpenOptions::new().write(true).open(path)?;
+        let file = open::open(OpenOptions::new().write(true), path)?;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let punch =
             |range: &Range<u64>| Ok(fallocate(&file, flags, range.start, range.end - range.start)?);
@@ -104,7 +109,7 @@ impl Env for RealEnv {
     }
 
     fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        let file = OpenOptions::new().write(true).open(path)?;
+        let file = open::open(OpenOptions::new().write(true), path)?;
         if file.metadata()?.len() > bytes { file.set_len(bytes) } else { Ok(()) }
     }
 
@@ -117,20 +122,21 @@ impl Env for RealEnv {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        File::open(dir)?.sync_all()
+        open::dir(dir)?.sync_all()
     }
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
+        open::open(OpenOptions::new().read(true), path)?.sync_all()
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        let file = open::open(OpenOptions::new().write(true).create_new(true), path)?;
         Ok(Box::new(Buffered::new(RealSink(file))))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        Ok(Arc::new(RealRead { file: File::open(path)?, maps: self.maps }))
+        let file = open::open(OpenOptions::new().read(true), path)?;
+        Ok(Arc::new(RealRead { file, maps: self.maps }))
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
@@ -140,7 +146,8 @@ impl Env for RealEnv {
         if self.free_bytes(path.parent().unwrap_or(Path::new(".")))? < capacity {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+        let mut options = OpenOptions::new();
+        let file = open::open(options.read(true).write(true).create_new(true), path)?;
         match RealLog::new(file, capacity) {
             Ok(log) => Ok(Box::new(log)),
             Err(error) => {
@@ -153,9 +160,9 @@ impl Env for RealEnv {
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        let path = dir.join(LOCK_FILE);
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let file = open::open(options, &dir.join(LOCK_FILE))?;
         // Such a lock belongs to this opening of the file: it excludes other handles of this
         // process too, and the system gives it back however the process ends.
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
@@ -163,8 +170,7 @@ impl Env for RealEnv {
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-        let device = statvfs(dir)?;
+        let device = statvfs(open::here(dir))?;
         // A device that does not tell its size (tmpfs without limit) has no limit.
         let unlimited = device.f_blocks == 0;
         Ok(if unlimited { u64::MAX } else { device.f_bavail.saturating_mul(device.f_frsize) })

@@ -134,6 +134,7 @@ impl TableFacts {
             || last_key < *last_point
             || below.bytes > size.bytes
             || below.entries > size.entries
+            || below.tombstones > size.tombstones
         {
             return Err(Damage::whole("the properties contradict themselves"));
         }

@@ -12,6 +12,7 @@ mod taken;
 pub(crate) use record::{LogRow, Record, SpaceRecord, Spill};
 pub(crate) use taken::{Mark, Taken};
 
+use crate::bounds;
 use crate::env::{Env, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
@@ -108,6 +109,7 @@ pub(crate) struct Manifest {
 impl Account {
     /// Takes one record.
     fn take(&mut self, record: Record) -> std::result::Result<(), String> {
+        record.seqs().into_iter().try_for_each(bounds::check_seq)?;
         match record {
             Record::NextFile(number) => self.next_file = self.next_file.max(number),
             Record::Space(space) => self.make_space(space, NOT_COMPRESSED.to_string())?,
@@ -116,8 +118,11 @@ impl Account {
                 self.space(space)?.compression = compression;
             }
             Record::Tree { space, flushed_seq, taken, tree } => {
+                bounds::check_tree(&tree)?;
                 let tree = bare::restore_tree(*tree)?;
+                bounds::check_tree(&tree)?;
                 check_tree(&tree).map_err(|error| error.to_string())?;
+                self.next_file = self.next_file.max(tree.next_table().0);
                 let state = self.space(space)?;
                 (state.tree, state.flushed_seq) = (tree, flushed_seq);
                 state.taken = taken.into_iter().collect();
@@ -132,12 +137,14 @@ impl Account {
                 // Nothing that was marked before is in the file.
                 state.taken.forget(spill.upto);
                 state.spill = Some(spill);
-                self.next_file = self.next_file.max(spill.file + 1);
+                self.next_file = self.next_file.max(spill.file.saturating_add(1));
             }
             Record::Edit { space, flushed_seq, taken, edit } => {
                 let state = self.space(space)?;
                 let mut edit = bare::restore(edit, &state.tree)?;
-                edit.apply_to(&mut state.tree).map_err(|error| error.to_string())?;
+                bounds::check_edit(&edit)?;
+                edit.apply_read_to(&mut state.tree).map_err(|error| error.to_string())?;
+                bounds::check_counts(&state.tree)?;
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
                 taken.iter().for_each(|mark| state.taken.add(mark));
                 state.tidy();
@@ -145,7 +152,7 @@ impl Account {
                 self.next_file = self.next_file.max(next);
             }
         }
-        Ok(())
+        bounds::check_file(self.next_file)
     }
 
     fn make_space(
@@ -153,7 +160,11 @@ impl Account {
         space: SpaceRecord,
         compression: String,
     ) -> std::result::Result<(), String> {
+        bounds::check_space(&space)?;
         let SpaceRecord { id, name, policy, memtable_bytes } = space;
+        if self.spaces.values().any(|state| state.name == name) {
+            return Err(format!("two keyspaces are called {name}"));
+        }
         let state = SpaceState {
             name,
             policy,
@@ -419,11 +430,12 @@ fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
         }
     }
     let number = lines.next().and_then(|line| line.strip_prefix("manifest ")?.parse().ok());
+    let offset = head.len() as u64 + 1;
     match number.filter(|&number| current_text(number) == text) {
-        Some(number) => Ok(Some(number)),
-        None => {
-            let offset = head.len() as u64 + 1;
-            Err(Error::corruption(path, offset, "the name of the manifest fails its checksum"))
-        }
+        Some(number) => match bounds::check_file(number) {
+            Ok(()) => Ok(Some(number)),
+            Err(told) => Err(Error::corruption(path, offset, told)),
+        },
+        None => Err(Error::corruption(path, offset, "the name of the manifest fails its checksum")),
     }
 }

@@ -129,6 +129,17 @@ impl Record {
         }
     }
 
+    /// The numbers of writes that the record names, those in trees and edits left out.
+    pub(super) fn seqs(&self) -> Vec<SeqNo> {
+        match self {
+            Record::Tree { flushed_seq, taken, .. } | Record::Edit { flushed_seq, taken, .. } => {
+                taken.iter().map(|mark| mark.upto).chain([*flushed_seq]).collect()
+            }
+            Record::Spill { spill, .. } => vec![spill.upto],
+            _ => Vec::new(),
+        }
+    }
+
     pub(crate) fn decode(payload: &[u8]) -> Result<Record, Fault> {
         let text = std::str::from_utf8(payload).map_err(|_| bad("a record", "text"))?;
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));

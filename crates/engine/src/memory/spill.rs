@@ -13,6 +13,7 @@
 //! where numbers are varints.
 
 use crate::cursor::EntryRef;
+use crate::db::take_pair;
 use crate::env::{Env, SyncReach};
 use crate::error::{Error, Result};
 use crate::format::{Damage, Reader, put_bytes, put_varint};
@@ -253,7 +254,11 @@ fn put_entry(out: &mut Vec<u8>, entry: &EntryRef<'_>) {
     }
 }
 
-fn take_record(payload: &[u8], space: u32) -> std::result::Result<Vec<Spilled>, Damage> {
+fn take_record(
+    payload: &[u8],
+    space: u32,
+    upto: SeqNo,
+) -> std::result::Result<Vec<Spilled>, Damage> {
     let mut reader = Reader::new(payload, 0);
     if reader.varint()? != u64::from(space) {
         return Err(reader.damage("it is of another keyspace"));
@@ -264,9 +269,12 @@ fn take_record(payload: &[u8], space: u32) -> std::result::Result<Vec<Spilled>, 
         let [kind] = reader.array()?;
         let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
         let seq = SeqNo(reader.varint()?);
-        let key = Bytes::copy_from_slice(reader.bytes()?);
-        let value = if kind.is_tombstone() { &[][..] } else { reader.bytes()? };
-        entries.push(Spilled { seq, kind, key, value: Bytes::copy_from_slice(value) });
+        if seq == SeqNo(0) || seq > upto {
+            return Err(reader.damage("a write has a number that none of the copy can have"));
+        }
+        let (key, value) = take_pair(&mut reader, kind)?;
+        let [key, value] = [key, value].map(Bytes::copy_from_slice);
+        entries.push(Spilled { seq, kind, key, value });
     }
     reader.finish()?;
     Ok(entries)
@@ -288,7 +296,7 @@ pub(crate) fn read_spill(
     let mut reader = LogReader::open(env, &path, id)?;
     let (mut entries, mut end) = (Vec::new(), 0);
     while let Some((offset, payload)) = reader.next_record()? {
-        let found = take_record(payload, space);
+        let found = take_record(payload, space, spill.upto);
         entries.extend(found.map_err(|damage| Error::corruption(&path, offset, damage.what))?);
         end = offset;
     }
@@ -297,6 +305,12 @@ pub(crate) fn read_spill(
     }
     if entries.len() as u64 != spill.entries {
         let told = format!("expected {} entries, found {}", spill.entries, entries.len());
+        return Err(Error::corruption(&path, end, told));
+    }
+    let mut seqs: Vec<SeqNo> = entries.iter().map(|entry| entry.seq).collect();
+    seqs.sort_unstable();
+    if let Some(pair) = seqs.windows(2).find(|pair| pair[0] == pair[1]) {
+        let told = format!("two writes have the number {}", pair[0]);
         return Err(Error::corruption(&path, end, told));
     }
     Ok(entries)

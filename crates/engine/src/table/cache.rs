@@ -5,6 +5,7 @@ use crate::format::Block;
 use bytes::BytesMut;
 use parking_lot::Mutex;
 use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,11 +18,13 @@ const BLOCK_BYTES_USUAL: u64 = 4096;
 /// Counters are spread, so that threads that read different blocks do not fight for one of them.
 const COUNTERS: usize = 16;
 
-/// Bits of a table's name in the cache that are its number; those above tell stores apart.
-const TABLE_BITS: u32 = 40;
+/// Names a table in a cache, whichever store it is of and whatever its number is: no two tables
+/// that are ever opened have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CacheName(u64);
 
 /// What names a block: its table, and where in the file it starts.
-type BlockKey = (u64, u64);
+type BlockKey = (CacheName, u64);
 
 type Blocks = sync::Cache<BlockKey, Block, BlockWeight, DefaultHashBuilder, Buffers>;
 
@@ -90,8 +93,8 @@ struct Counter {
 pub struct Cache {
     blocks: Option<Arc<Blocks>>,
     buffers: Buffers,
-    /// How many stores have used it.
-    stores: Arc<AtomicU64>,
+    /// The name of the next table.
+    next: Arc<AtomicU64>,
 }
 
 impl Cache {
@@ -104,7 +107,7 @@ impl Cache {
             Arc::new(Blocks::with(blocks_usual, capacity_bytes, BlockWeight, hasher, buffers))
         };
         let blocks = (capacity_bytes > 0).then(cache);
-        Cache { blocks, buffers, stores: Arc::default() }
+        Cache { blocks, buffers, next: Arc::default() }
     }
 
     /// Bytes that the cache holds now, of all stores.
@@ -123,8 +126,8 @@ impl Cache {
 #[derive(Debug)]
 pub(crate) struct BlockCache {
     cache: Cache,
-    /// What the names of this store's tables begin with.
-    store: u64,
+    /// The names of this store's tables.
+    names: Mutex<FxHashSet<CacheName>>,
     counters: [Counter; COUNTERS],
     /// Whether blocks that come from mapped files, and not through here, are waited for.
     pub(super) waits: Waits,
@@ -136,7 +139,8 @@ impl Drop for BlockCache {
         if let Some(blocks) = &self.cache.blocks
             && Arc::strong_count(blocks) > 1
         {
-            blocks.retain(|(of, _), _| of >> TABLE_BITS != self.store);
+            let names = self.names.get_mut();
+            blocks.retain(|(of, _), _| !names.contains(of));
         }
     }
 }
@@ -149,14 +153,16 @@ impl BlockCache {
 
     /// A part in `cache`.
     pub(crate) fn within(cache: &Cache) -> BlockCache {
-        let store = cache.stores.fetch_add(1, Ordering::Relaxed);
         let counters = std::array::from_fn(|_| Counter::default());
-        BlockCache { cache: cache.clone(), store, counters, waits: Waits::default() }
+        let (names, waits) = (Mutex::default(), Waits::default());
+        BlockCache { cache: cache.clone(), names, counters, waits }
     }
 
-    /// The name of `table` in the cache.
-    fn name(&self, table: u64) -> u64 {
-        self.store << TABLE_BITS | table
+    /// A name for a table that has just been opened.
+    pub(super) fn name_table(&self) -> CacheName {
+        let name = CacheName(self.cache.next.fetch_add(1, Ordering::Relaxed));
+        self.names.lock().insert(name);
+        name
     }
 
     /// Lets the cache hold up to `bytes` from now on. One made to keep nothing stays so.
@@ -172,30 +178,30 @@ impl BlockCache {
     }
 
     /// The block of `table` that starts at `offset`, if it is here.
-    pub(crate) fn block(&self, table: u64, offset: u64) -> Option<Block> {
-        let block = self.cache.blocks.as_ref()?.get(&(self.name(table), offset));
+    pub(super) fn block(&self, table: CacheName, offset: u64) -> Option<Block> {
+        let block = self.cache.blocks.as_ref()?.get(&(table, offset));
         // Blocks start anywhere: the low bits of their offsets are as good as random.
-        let counter = &self.counters[(offset ^ table) as usize % COUNTERS];
+        let counter = &self.counters[(offset ^ table.0) as usize % COUNTERS];
         let count = if block.is_some() { &counter.hits } else { &counter.misses };
         count.fetch_add(1, Ordering::Relaxed);
         block
     }
 
     /// Keeps `block`.
-    pub(crate) fn insert(&self, table: u64, offset: u64, block: Block) {
+    pub(super) fn insert(&self, table: CacheName, offset: u64, block: Block) {
         if let Some(blocks) = &self.cache.blocks {
-            blocks.insert((self.name(table), offset), block);
+            blocks.insert((table, offset), block);
         }
     }
 
     /// Forgets the blocks of `table`, to be called when its file is deleted. Looks at every block
     /// of the cache (about a millisecond per 100,000). A read of the table that is still going on
     /// may put blocks back: they are never asked for again and leave like any cold block, which
-    /// is safe because no two tables have the same number.
-    pub(crate) fn remove_table(&self, table: u64) {
+    /// is safe because no two tables have the same name.
+    pub(super) fn remove_table(&self, table: CacheName) {
+        self.names.lock().remove(&table);
         if let Some(blocks) = &self.cache.blocks {
-            let name = self.name(table);
-            blocks.retain(|(of, _), _| *of != name);
+            blocks.retain(|(of, _), _| *of != table);
         }
     }
 

@@ -1,6 +1,6 @@
 //! An open table.
 
-use super::cache::BlockCache;
+use super::cache::{BlockCache, CacheName};
 use super::cursor::{CacheFill, TableCursor};
 use super::mapped::Mapped;
 use super::table_file::{Parts, TableFile};
@@ -62,6 +62,8 @@ pub(crate) struct Table {
     facts: TableFacts,
     tree_table: Arc<lsmith_tree::Table>,
     cache: Arc<BlockCache>,
+    /// What the cache calls this table.
+    name: CacheName,
     mapped: Option<Mapped>,
     env: Arc<dyn Env>,
     memory: MemoryUse,
@@ -102,8 +104,24 @@ impl Table {
         let plain = footer.features & FEATURE_COMPRESSED == 0;
         let mapped = plain.then(|| file.map()).flatten();
         let mapped = mapped.map(|bytes| Mapped::new(bytes, fences.len()));
-        let env = Arc::clone(env);
-        Ok(Arc::new(Table { file, fences, filter, facts, tree_table, cache, mapped, env, memory }))
+        let (env, name) = (Arc::clone(env), cache.name_table());
+        Ok(Arc::new(Table {
+            file,
+            fences,
+            filter,
+            facts,
+            tree_table,
+            cache,
+            name,
+            mapped,
+            env,
+            memory,
+        }))
+    }
+
+    /// Forgets the blocks that the cache has, to be called when the file is deleted.
+    pub(crate) fn forget_blocks(&self) {
+        self.cache.remove_table(self.name);
     }
 
     /// Gives all entries, which have number 0 in the file, the number `seq`.
@@ -233,7 +251,7 @@ impl Table {
             reads.bytes_read += place.end - place.start;
             return mapped.block(&self.file, index, place).map(Some);
         }
-        let block = self.cache.block(self.file.table, place.start);
+        let block = self.cache.block(self.name, place.start);
         reads.blocks_cached += u64::from(block.is_some());
         Ok(block)
     }
@@ -246,7 +264,7 @@ impl Table {
         let offset = place.start;
         let buffer = self.cache.buffer((place.end - place.start) as usize);
         let block = self.file.unsealed_block(self.file.fill(buffer, offset)?, offset)?;
-        self.cache.insert(self.file.table, offset, block.clone());
+        self.cache.insert(self.name, offset, block.clone());
         Ok(block)
     }
 

@@ -111,8 +111,8 @@ impl Writes {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) plan: MergePlan,
-    pub(crate) kind: ErrorKind,
-    pub(crate) message: String,
+    /// Why.
+    pub(crate) error: Error,
     /// Free bytes that are needed before it is worth trying again.
     pub(crate) needs_bytes: u64,
     /// Free bytes when it was begun.
@@ -124,10 +124,45 @@ pub(crate) struct Failure {
 impl Failure {
     /// The error that a writer gets who must wait for this plan.
     pub(crate) fn to_error(&self) -> Error {
-        Error::new(
-            self.kind,
-            format!("writes are refused because a merge failed: {}", self.message),
-        )
+        self.error.said_again("writes are refused because a merge failed: ")
+    }
+
+    /// Whether there was no room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.error.kind() == ErrorKind::Full
+    }
+}
+
+impl Space {
+    /// Whether the keyspace has the policy, in its shortest spelling, and the memtable size that
+    /// somebody asks for.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with what it has.
+    pub(crate) fn check_options(
+        &self,
+        policy: Option<String>,
+        memtable_bytes: Option<u64>,
+    ) -> crate::Result<()> {
+        let refuse = |told: String| {
+            let told = format!("the keyspace `{}` exists with {told}", self.name);
+            Err(Error::new(ErrorKind::InvalidArgument, told))
+        };
+        if let Some(asked) = policy {
+            let has = self.core.lock().policy.spec().to_string();
+            if has != asked {
+                return refuse(format!(
+                    "the policy {has}, not {asked}: `Keyspace::set_merge_policy` changes it"
+                ));
+            }
+        }
+        let has = self.memtable_bytes;
+        match memtable_bytes.filter(|&asked| asked != has) {
+            Some(asked) => refuse(format!(
+                "memtables of {has} bytes, not {asked}: their size is chosen when it is made"
+            )),
+            None => Ok(()),
+        }
     }
 }
 

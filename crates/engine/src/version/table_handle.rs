@@ -23,7 +23,6 @@ pub(crate) struct TableHandle {
     id: TableId,
     path: PathBuf,
     env: Arc<dyn Env>,
-    cache: Arc<BlockCache>,
     obsolete: AtomicBool,
     file_bytes: u64,
     /// Bytes given back.
@@ -57,7 +56,6 @@ impl TableHandle {
             id,
             path,
             env: Arc::clone(env),
-            cache: Arc::clone(cache),
             obsolete: AtomicBool::new(false),
             space: Mutex::default(),
         }))
@@ -153,7 +151,7 @@ impl Drop for TableHandle {
         if !self.obsolete.load(Ordering::Acquire) {
             return;
         }
-        self.cache.remove_table(self.id.0);
+        self.table.forget_blocks();
         // A file that stays costs space only, and the next opening removes it.
         if let Err(error) = self.env.remove_file(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "cannot remove an obsolete table");

@@ -1,9 +1,9 @@
 //! Back-pressure: writers are slowed as merges fall behind, and stopped before memory runs out.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::shared::Shared;
 use crate::stats::add;
-use crate::version::{Core, SEALED_MAX, Space};
+use crate::version::{Core, Failure, SEALED_MAX, Space};
 use lsmith_policy::Load;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -182,9 +182,8 @@ impl Shared {
             self.retry_failures(&mut core);
         }
         space.gate.note(&core);
-        let full = core.failures.iter().find(|failure| failure.kind == ErrorKind::Full);
-        if let Some(failure) = full {
-            return Err(failure.to_error().at(&self.options.dir));
+        if let Some(failure) = core.failures.iter().find(|failure| failure.is_full()) {
+            return Err(failure.to_error());
         }
         let crowded = core.waiting_memtables() >= SEALED_MAX;
         if self.options.lockstep {
@@ -208,7 +207,7 @@ impl Shared {
     /// there is more than there was, else after a while, in case the room there was is not ours to
     /// use. Whether there are such plans.
     pub(crate) fn retry_failures(&self, core: &mut Core) -> bool {
-        if !core.failures.iter().any(|failure| failure.kind == ErrorKind::Full) {
+        if !core.failures.iter().any(Failure::is_full) {
             return false;
         }
         let options = &self.options;
@@ -217,7 +216,7 @@ impl Shared {
         let before = core.failures.len();
         core.unblock(|failure| {
             let hopeful = free > failure.free_bytes || now >= failure.retry_at;
-            failure.kind != ErrorKind::Full || failure.needs_bytes > free || !hopeful
+            !failure.is_full() || failure.needs_bytes > free || !hopeful
         });
         let any = core.failures.len() < before;
         if any {

@@ -7,6 +7,42 @@ use std::fmt::Write;
 /// One run per level in each of these many levels, or so many runs in one.
 const MANY: usize = 60;
 
+/// Sizes and counts as large as the numbers of a tree may get, with three levels to learn about, of
+/// which the second is over full.
+const LARGE: &str = "view memtable 1B\n\
+    tree flushes 4611686018427387904 flushed 72057594037927936B\n\
+    mem r9[t9:a..z 1MB]\nL1 r3[t3:a..z 9007199254740992B]\n\
+    L2 r2[t2:a..z 9007199254740992B {c 1B, e 2B}]\nL3 r1[t1:a..z 9007199254740992B]\n\
+    count L1 bytes_from_memory 72057594037927936 bytes_in 72057594037927936 \
+    blocks_written 72057594037927936 slack 72057594037927936 room_added 72057594037927936\n\
+    count L3 bytes_in 72057594037927936 bytes_written 5 blocks_written 72057594037927936\n";
+
+/// Notes with the greatest numbers there are: none that a policy wrote.
+fn notes() -> Vec<String> {
+    let most = u64::MAX;
+    let steps = [
+        "watch".to_string(),
+        "full".to_string(),
+        "done".to_string(),
+        format!("settle {most} {most}"),
+        format!("part {most} 0"),
+        format!("tau 2 {most} {most} {most}"),
+        format!("tau {most} {most}"),
+    ];
+    let mut all = Vec::new();
+    for step in steps {
+        for (least, blocks) in [(0, 1), (most, 1), (most, most)] {
+            all.push(format!(
+                "note learn=\"{step}\"\nnote learn_at=\"{least} {least}\"\n\
+                 note learned_at=\"3 {blocks} {most}\"\nnote watched=\"3 0 {blocks}\"\n\
+                 note last_cycle={most}\nnote tau_2={most}\nnote merged_at={most}\n\
+                 note compacted=\"{most} {most}\"\nnote sweep_round=\"1/{most}\""
+            ));
+        }
+    }
+    all
+}
+
 pub(super) fn views(random: &mut Random) -> Vec<TreeView> {
     let mut texts: Vec<String> = [
         "tree",
@@ -27,6 +63,7 @@ pub(super) fn views(random: &mut Random) -> Vec<TreeView> {
     ]
     .map(str::to_string)
     .to_vec();
+    texts.extend(notes().iter().map(|notes| format!("{LARGE}{notes}")));
     texts.push(runs("L0", MANY));
     texts.push(runs("L3", MANY));
     texts.push((0..MANY).fold("tree\n".to_string(), |text, i| {

@@ -156,7 +156,7 @@ fn window(young: &[&Arc<Run>], start: Key, bytes: u64) -> Option<KeyRange> {
         return None;
     }
     let parts = young.iter().map(|run| (run, left(run)));
-    let large = parts.filter(|(_, left)| left * 2 * young.len() as u64 >= all);
+    let large = parts.filter(|(_, left)| u128::from(*left) * 2 * young.len() as u128 >= all.into());
     let ends = large.filter_map(|(run, left)| {
         let part = u128::from(bytes) * u128::from(left) / u128::from(all);
         end_of(run, &rest, (part as u64).max(1))

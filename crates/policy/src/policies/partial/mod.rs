@@ -210,7 +210,8 @@ impl Partial {
     /// How a merge of `rate` of a level into the run `target` minds blocks.
     fn reuse(&self, view: &TreeView, level: usize, rate: f64, target: Option<&Run>) -> Reuse {
         let full_bytes = full_bytes(view);
-        let slack = WASTE * rate * (self.capacity_blocks(view, level) * full_bytes) as f64;
+        let capacity_bytes = self.capacity_blocks(view, level).saturating_mul(full_bytes);
+        let slack = WASTE * rate * capacity_bytes as f64;
         let crowded = target.is_some_and(|run| run.slices().len() as u64 > self.slices_max);
         let keeps = self.reuse && !crowded;
         let piece_bytes = if keeps { self.piece_bytes.max(1) } else { u64::MAX };

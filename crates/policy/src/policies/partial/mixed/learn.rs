@@ -130,7 +130,7 @@ impl<'a> Lesson<'a> {
         }
         match self.step {
             // The level above the bottom is the one whose threshold is tried: out of it all goes.
-            Step::Tau { level, .. } => level + 1 == self.bottom,
+            Step::Tau { level, .. } => self.bottom.checked_sub(1) == Some(level),
             Step::Full => true,
             Step::Settle { .. } | Step::Part { .. } => false,
             Step::Watch | Step::Done => self.view.memo("beta") == Some("true"),
@@ -192,7 +192,7 @@ impl<'a> Lesson<'a> {
             return Some(format!("level {} is the bottom, it was {height}", self.bottom));
         }
         let blocks = self.blocks(self.bottom);
-        let changed = blocks > 2 * before || 2 * blocks < before;
+        let changed = blocks > before.saturating_mul(2) || blocks.saturating_mul(2) < before;
         changed.then(|| format!("the bottom level has {blocks} blocks, it had {before}"))
     }
 
@@ -224,10 +224,10 @@ impl<'a> Lesson<'a> {
         if height != bottom {
             return notes;
         }
-        if moved.saturating_sub(since) < above_blocks * self.view.block_bytes {
+        if moved.saturating_sub(since) < above_blocks.saturating_mul(self.view.block_bytes) {
             return Vec::new();
         }
-        if blocks.abs_diff(before) * 20 < before {
+        if blocks.abs_diff(before).saturating_mul(20) < before {
             notes.push(self.learned_now(None));
             notes.extend(self.begin(2));
         }
@@ -303,7 +303,7 @@ impl<'a> Lesson<'a> {
         let now = self.meter(self.bottom);
         match self.start() {
             None => self.enter(Step::Settle { cost, volume }, Some(now)),
-            Some(start) if now.bytes - start.bytes < volume => Vec::new(),
+            Some(start) if now.bytes.saturating_sub(start.bytes) < volume => Vec::new(),
             Some(_) => self.enter(Step::Part { cost, volume }, Some(now)),
         }
     }
@@ -328,7 +328,8 @@ impl<'a> Lesson<'a> {
         let (Some(cost), Some(start)) = (self.cost_since(now), self.start()) else {
             return vec![note("learn_at", now.text())];
         };
-        if !is_full && now.bytes - start.bytes < above_blocks * self.view.block_bytes {
+        let due_bytes = above_blocks.saturating_mul(self.view.block_bytes);
+        if !is_full && now.bytes - start.bytes < due_bytes {
             return Vec::new();
         }
         let at = note("learn_at", now.text());

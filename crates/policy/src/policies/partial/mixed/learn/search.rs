@@ -37,7 +37,7 @@ impl Search {
             Search::Linear => {
                 let (last, cost) = *known.last()?;
                 let worse = known.len() > 1 && cost > known[known.len() - 2].1;
-                (!worse && last < GRID).then_some(last + 1)
+                (!worse && last < GRID).then(|| last + 1)
             }
             Search::Golden => {
                 let cost = |setting| known.iter().find(|(s, _)| *s == setting).map(|(_, c)| *c);

@@ -1,0 +1,234 @@
+//! Calls that break a rule.
+//!
+//! Promised: they get an error of kind `InvalidArgument` that says which rule, nothing has changed
+//! then, and nobody panics. Handles of one store are never answered by another.
+
+use lsmith::env::MemEnv;
+use lsmith::{
+    BATCH_BYTES_MAX, Batch, Builder, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceOptions,
+    PersistMode, Store, VALUE_BYTES_MAX,
+};
+use std::ops::Bound;
+use std::sync::Arc;
+
+fn builder(env: &MemEnv) -> Builder {
+    let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+    builder.memtable_bytes(10_000).log_bytes(64 << 10)
+}
+
+fn store() -> (Store, Keyspace) {
+    let store = builder(&MemEnv::new()).open().unwrap();
+    let keyspace = store.keyspace("default").unwrap();
+    (store, keyspace)
+}
+
+/// What the error says that `refused` ends with.
+fn told<T>(refused: lsmith::Result<T>) -> String {
+    let error = refused.map(drop).expect_err("it breaks a rule");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    error.to_string()
+}
+
+fn options(policy: Option<&str>, memtable_bytes: Option<u64>) -> KeyspaceOptions {
+    let policy = policy.map(str::to_string);
+    KeyspaceOptions { policy, memtable_bytes }
+}
+
+/// The snapshot's number was looked up among the writes of another store.
+#[test]
+fn a_snapshot_refuses_keyspaces_of_other_stores() {
+    let [(left, own), (_right, others)] = [store(), store()];
+    own.put("key", "own").unwrap();
+    others.put("key", "others").unwrap();
+    let snapshot = left.snapshot();
+    assert_eq!(snapshot.get(&own, "key").unwrap().as_deref(), Some(&b"own"[..]));
+    let said = told(snapshot.get(&others, "key"));
+    assert!(said.contains("`default`") && said.contains("another store"), "{said}");
+    told(snapshot.get_with(&others, "key", |_| panic!("nothing is shown")));
+    let mut entries = snapshot.range::<&str>(&others, ..);
+    assert_eq!(told(entries.next().unwrap()), said);
+    assert!(entries.next().is_none() && entries.next_back().is_none());
+    let mut entries = snapshot.range(&others, "a".."z");
+    told(entries.next_back().unwrap());
+    assert!(entries.next().is_none());
+    let mut entries = snapshot.range(&others, "a".."z");
+    told(entries.next_ref().unwrap().map(drop));
+    assert!(entries.next_ref().is_none());
+    let mut entries = snapshot.range(&others, "a".."z");
+    told(entries.next_back_ref().unwrap().map(drop));
+    assert!(entries.next_back_ref().is_none());
+    assert_eq!(snapshot.range::<&str>(&own, ..).count(), 1);
+}
+
+#[test]
+fn a_batch_over_keyspaces_of_several_stores_is_refused_whole() {
+    let [(left, own), (right, others)] = [store(), store()];
+    for store in [&left, &right] {
+        let mut batch = Batch::new();
+        batch.put(&own, "key", "value");
+        batch.put(&others, "key", "value");
+        let said = told(store.write(batch, PersistMode::Buffer));
+        assert!(said.contains("another store") && said.contains("`default`"), "{said}");
+    }
+    assert_eq!((own.iter().count(), others.iter().count()), (0, 0));
+}
+
+/// Options of a keyspace that exists were not looked at, whatever they were.
+#[test]
+fn a_keyspace_has_the_options_that_are_asked_for_or_is_refused() {
+    let env = MemEnv::new();
+    let store = builder(&env).open().unwrap();
+    let made = options(Some("tiered(ratio=3)"), Some(5000));
+    store.keyspace_with("a", &made).unwrap();
+    let check = |store: &Store| {
+        store.keyspace_with("a", &made).unwrap();
+        store.keyspace_with("a", &options(Some("tiered( ratio=3 )"), None)).unwrap();
+        store.keyspace("a").unwrap();
+        let said = told(store.keyspace_with("a", &options(Some("tierd"), None)));
+        assert!(said.contains("did you mean `tiered`"), "{said}");
+        told(store.keyspace_with("a", &options(None, Some(0))));
+        told(store.keyspace_with("a", &options(None, Some(u64::MAX))));
+        let said = told(store.keyspace_with("a", &options(Some("tiered(ratio=4)"), None)));
+        for part in ["`a`", "tiered(ratio=3)", "tiered(ratio=4)", "set_merge_policy"] {
+            assert!(said.contains(part), "{said}");
+        }
+        let said = told(store.keyspace_with("a", &options(None, Some(6000))));
+        assert!(said.contains("5000") && said.contains("6000"), "{said}");
+        assert_eq!(store.keyspace("a").unwrap().merge_policy(), made.policy.clone().unwrap());
+    };
+    check(&store);
+    for refused in [options(Some("tierd"), None), options(None, Some(0))] {
+        told(store.keyspace_with("b", &refused));
+    }
+    told(store.keyspace_with("b", &options(None, Some(u64::MAX))));
+    assert_eq!(store.keyspaces(), ["a"]);
+    drop(store);
+    check(&builder(&env).read_only(true).open().unwrap());
+    let store = builder(&env).open().unwrap();
+    let keyspace = store.keyspace("a").unwrap();
+    keyspace.set_merge_policy("none").unwrap();
+    told(store.keyspace_with("a", &made));
+    store.keyspace_with("a", &options(Some("none"), Some(5000))).unwrap();
+}
+
+#[test]
+fn a_memtable_of_more_than_there_can_be_is_refused() {
+    for bytes in [0, (1 << 40) + 1, u64::MAX] {
+        told(builder(&MemEnv::new()).memtable_bytes(bytes).open());
+    }
+    let store = builder(&MemEnv::new()).memtable_bytes(1 << 40).log_bytes(u64::MAX).open();
+    let keyspace = store.unwrap().keyspace("default").unwrap();
+    keyspace.put("key", "value").unwrap();
+}
+
+#[test]
+fn keys_and_values_beyond_the_limits_are_refused_by_every_call() {
+    let (store, keyspace) = store();
+    let (long, longest) = (vec![7; KEY_BYTES_MAX + 1], vec![7; KEY_BYTES_MAX]);
+    let large = vec![0; VALUE_BYTES_MAX + 1];
+    for (key, said) in [(&[][..], "at least one byte"), (&long, "65536 bytes")] {
+        for refused in [
+            keyspace.put(key, "value"),
+            keyspace.insert(key, "value"),
+            keyspace.delete(key),
+            keyspace.remove(key),
+            keyspace.bulk_load().unwrap().put(key, "value"),
+        ] {
+            assert!(told(refused).contains(said) || said == "at least one byte");
+        }
+        // No such key is there: that is an answer.
+        assert_eq!(keyspace.get(key).unwrap(), None);
+        assert!(!keyspace.contains(key).unwrap());
+        assert_eq!(store.snapshot().get(&keyspace, key).unwrap(), None);
+    }
+    assert!(told(keyspace.put("key", &large)).contains("268435457"));
+    told(keyspace.insert("key", &large));
+    told(keyspace.bulk_load().unwrap().put("key", &large));
+    assert_eq!(keyspace.iter().count(), 0);
+    keyspace.put(&longest, "value").unwrap();
+    for _ in 0..2 {
+        assert_eq!(keyspace.get(&longest).unwrap().as_deref(), Some(&b"value"[..]));
+        assert_eq!(keyspace.get(&long).unwrap(), None);
+        assert_eq!(keyspace.get("").unwrap(), None);
+        assert_eq!(keyspace.range(&longest[..]..&long[..]).count(), 1);
+        assert_eq!(keyspace.range::<&[u8]>(..&[][..]).count(), 0);
+        assert_eq!(keyspace.range::<&[u8]>(&[][..]..).count(), 1);
+        assert_eq!(keyspace.prefix(&long).count(), 0);
+        keyspace.flush().unwrap();
+    }
+}
+
+/// A batch told at the end that some key was empty, and not which.
+#[test]
+fn a_batch_says_which_of_its_writes_is_refused() {
+    let (store, keyspace) = store();
+    let long = vec![7; KEY_BYTES_MAX + 1];
+    type Fill<'a> = Box<dyn Fn(&mut Batch) + 'a>;
+    let fills: [(&str, Fill<'_>); 5] = [
+        ("a put", Box::new(|batch| batch.put(&keyspace, "", "value"))),
+        ("an insert", Box::new(|batch| batch.insert(&keyspace, &long, "value"))),
+        ("a delete", Box::new(|batch| batch.delete(&keyspace, ""))),
+        ("a remove", Box::new(|batch| batch.remove(&keyspace, &long))),
+        ("a put", Box::new(|batch| batch.put(&keyspace, "k", vec![0; VALUE_BYTES_MAX + 1]))),
+    ];
+    for (what, fill) in fills {
+        let mut batch = Batch::new();
+        batch.put(&keyspace, "a", "1");
+        batch.put(&keyspace, "b", "2");
+        fill(&mut batch);
+        batch.put(&keyspace, "c", "3");
+        batch.put(&keyspace, "", "also refused");
+        assert_eq!(batch.len(), 5);
+        let said = told(store.write(batch, PersistMode::Buffer));
+        assert!(said.contains("write 3 of the batch") && said.contains(what), "{said}");
+        assert!(said.contains("`default`"), "{said}");
+        assert_eq!(keyspace.iter().count(), 0, "{what}");
+    }
+}
+
+#[test]
+fn a_batch_of_more_than_a_gigabyte_is_refused() {
+    let (store, keyspace) = store();
+    let value = vec![0; VALUE_BYTES_MAX];
+    let mut batch = Batch::new();
+    for number in 0..5_u8 {
+        batch.put(&keyspace, [b'k', number], &value);
+    }
+    drop(value);
+    batch.put(&keyspace, "key", "value");
+    assert_eq!((batch.len(), batch.is_empty()), (6, false));
+    let said = told(store.write(batch, PersistMode::Buffer));
+    assert!(said.contains(&BATCH_BYTES_MAX.to_string()) && said.contains("write 4"), "{said}");
+    assert_eq!(keyspace.iter().count(), 0);
+    keyspace.put("key", "value").unwrap();
+}
+
+#[test]
+fn a_range_that_ends_before_it_begins_is_empty() {
+    let (_store, keyspace) = store();
+    for key in ["a", "b", "c", "d"] {
+        keyspace.put(key, "value").unwrap();
+    }
+    let count = |bounds: (Bound<&str>, Bound<&str>)| {
+        let [mut front, mut back] = [(); 2].map(|()| keyspace.range::<&str>(bounds));
+        let mut both = keyspace.range::<&str>(bounds);
+        let counts = [front.by_ref().count(), back.by_ref().rev().count()];
+        let (first, last) = (both.next(), both.next_back());
+        assert_eq!(first.is_none(), counts[0] == 0);
+        assert_eq!(last.is_none(), counts[0] < 2);
+        assert_eq!(counts[0], counts[1]);
+        counts[0]
+    };
+    for _ in 0..2 {
+        use Bound::{Excluded, Included, Unbounded};
+        assert_eq!(count((Included("c"), Excluded("b"))), 0);
+        assert_eq!(count((Excluded("d"), Included("a"))), 0);
+        assert_eq!(count((Excluded("b"), Excluded("b"))), 0);
+        assert_eq!(count((Included("b"), Excluded("b"))), 0);
+        assert_eq!(count((Excluded("b"), Included("b"))), 0);
+        assert_eq!(count((Included("b"), Included("b"))), 1);
+        assert_eq!(count((Excluded("z"), Unbounded)), 0);
+        assert_eq!(count((Unbounded, Excluded(""))), 0);
+        keyspace.flush().unwrap();
+    }
+}
