@@ -81,6 +81,9 @@ impl Shared {
         version: Arc<Version>,
         parts: Vec<KeyRange>,
     ) -> Result<()> {
+        let space = Arc::clone(&job.space);
+        // Dropped last: the parts hold versions, and these hold files of merged tables.
+        let _leaving = space.leaving();
         let table = self.table_options(job, &version);
         let inputs = version.tree.disk_runs().filter(|run| job.plan.takes(run.id()));
         let bytes: u64 = inputs.map(|run| run.bytes()).sum();

@@ -87,7 +87,7 @@ impl Row {
         {
             return Err(absent(dir, newest, "the manifest says that it is there"));
         }
-        row.join(started, |number, by| match number >= from && missing(number) {
+        row.join(started, |number, by| match number > 0 && number >= from && missing(number) {
             true => Err(absent(dir, number, &format!("log {by} says that it comes after it"))),
             false => Ok(()),
         })?;

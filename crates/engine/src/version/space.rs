@@ -364,7 +364,22 @@ impl Core {
     }
 }
 
+/// Keeps a keyspace from being taken for at rest.
+pub(crate) struct Leaving<'a>(&'a Space);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.core.lock().leaving -= 1;
+    }
+}
+
 impl Space {
+    /// Whoever waits for rest waits until what is given here is dropped.
+    pub(crate) fn leaving(&self) -> Leaving<'_> {
+        self.core.lock().leaving += 1;
+        Leaving(self)
+    }
+
     /// Shows readers what `core`, the state of this keyspace, holds now. No run on storage has
     /// changed since that was last done.
     pub(crate) fn publish(&self, core: &Core) {
