@@ -47,5 +47,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     tidy::report(root)?;
     let pages = ["doc", "--workspace", "--no-deps"];
     run(cargo(root).args(pages).env("RUSTDOCFLAGS", "-D warnings"))?;
-    run(cargo(root).args(["test", "--release", "--workspace"]))
+    run(cargo(root).args(["test", "--release", "--workspace"]))?;
+    // Overflow checks and debug assertions, where bytes are hostile and threads meet.
+    run(cargo(root).args(["test", "-p", "lsmith", "-p", "lsmith-tree"]))
 }

@@ -2,6 +2,7 @@
 //! fails, and throws the same again with `LSMITH_SEED` set to it. `LSMITH_FULL=1` throws more.
 
 use std::env;
+use std::hash::{BuildHasher, RandomState};
 use std::thread;
 
 /// A seeded source of random numbers.
@@ -69,6 +70,21 @@ pub(crate) fn with_seeds(count: u64, test: impl Fn(u64)) {
         None => 0..if full() { 10 * count } else { count },
     };
     for seed in seeds {
+        let _told = Told(seed);
+        test(seed);
+    }
+}
+
+/// The same, and as many seeds again that no run before has thrown.
+pub(crate) fn with_new_seeds(count: u64, test: impl Fn(u64)) {
+    with_seeds(count, &test);
+    if env::var_os("LSMITH_SEED").is_some() {
+        return;
+    }
+    // The standard library draws this anew for each process.
+    let first = RandomState::new().hash_one(count) >> 16;
+    eprintln!("new seeds from {first} on");
+    for seed in first..first + if full() { 10 * count } else { count } {
         let _told = Told(seed);
         test(seed);
     }

@@ -5,7 +5,7 @@
 //! where power was lost. It finds no damage in itself. It writes, syncs, closes and opens again
 //! with all of that there, and goes on to the next accident.
 
-use crate::dice::{Dice, with_seeds};
+use crate::dice::{Dice, with_new_seeds};
 use crate::history::{History, Maps, SPACES, check_snapshot};
 use crate::numbered::{POLICIES, any_mode, mapped_or_not, restless};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
@@ -151,7 +151,7 @@ fn examine(disk: &MemEnv, history: &mut History, floor: usize, dice: &mut Dice) 
 
 #[test]
 fn six_lives_each_find_what_the_ones_before_were_promised() {
-    with_seeds(60, |seed| {
+    with_new_seeds(30, |seed| {
         let mut dice = Dice::new(seed);
         let mut disk = MemEnv::new();
         let mut history = History::default();

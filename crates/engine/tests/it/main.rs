@@ -34,6 +34,7 @@ mod refused;
 mod reopen;
 mod rogue;
 mod seal_due;
+mod soak;
 mod space;
 mod stop_points;
 mod stops;
