@@ -2,14 +2,17 @@
 //!
 //! Promised: whichever operation of the system fails, once or from then on, while a store is made,
 //! opened, written, flushed, merged or closed, nothing panics and nothing hangs; the error says
-//! what kind it is; what is open can still be read. After a failed write of log or manifest that
+//! what kind it is; what is open can still be read. It does not matter whether what fails has done
+//! nothing, a part of what it should, or all of it. After a failed write of log or manifest that
 //! nobody can tell the outcome of, writes are refused until the store is reopened; after any other
 //! failure they go on once the cause is gone. Either way everything acknowledged is there
 //! afterwards. A store is made as a whole or not at all.
 
 use crate::dice::{Dice, with_seeds};
-use crate::numbered::{Batches, POLICIES, Progress, any_mode, now_and_then, restless};
-use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
+use crate::numbered::{
+    Batches, POLICIES, Progress, any_mode, mapped_or_not, now_and_then, restless,
+};
+use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
 use lsmith::{Error, ErrorKind, PersistMode, Store};
 use std::io;
 use std::path::Path;
@@ -50,18 +53,19 @@ fn live(
     (Some(store), result)
 }
 
-/// Lets one operation fail, or all from then on, and looks at what is left.
-fn live_with(rule: Fault, lockstep: bool, seed: u64) {
+/// Lets one operation fail, or all from then on, and looks at what is left. The first that fails
+/// has done what `effect` says nevertheless.
+fn live_with(rule: Fault, effect: Effect, lockstep: bool, seed: u64) {
     let mut dice = Dice::new(seed);
     let batches = Batches::new(seed);
     let disk = MemEnv::new();
-    let env = FaultEnv::new(Arc::new(disk.clone()));
+    let env = FaultEnv::over(mapped_or_not(&disk, &mut dice));
     let mut progress = Progress::default();
     // A first life, so that the second one has something to recover.
     let (store, result) = live(&env, batches, &mut progress, lockstep, &mut dice);
     result.unwrap();
     drop(store);
-    env.set(rule);
+    env.set_with(rule, effect);
     let (store, result) = live(&env, batches, &mut progress, lockstep, &mut dice);
     let full = rule.kind == io::ErrorKind::StorageFull;
     if let Err(error) = &result {
@@ -91,7 +95,8 @@ fn live_with(rule: Fault, lockstep: bool, seed: u64) {
             }
         }
         let progress = progress;
-        examine(&disk.crash_clone(dice.number(), 0.5), batches, progress.synced, progress);
+        let loss = *dice.pick(&Loss::ALL);
+        examine(&disk.power_loss(dice.number(), loss), batches, progress.synced, progress);
         drop(store);
     }
     examine(&disk.process_crash_clone(), batches, progress.acknowledged, progress);
@@ -122,7 +127,8 @@ fn fail_everywhere(lockstep: bool) {
                 let after = dice.below(env.count(class) as usize) as u64;
                 let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
                 let kind = *dice.pick(&[io::ErrorKind::Other, io::ErrorKind::StorageFull]);
-                live_with(Fault { kind, ..fault(class, after, lasting) }, lockstep, seed);
+                let effect = *dice.pick(class.effects());
+                live_with(Fault { kind, ..fault(class, after, lasting) }, effect, lockstep, seed);
             }
         }
     });

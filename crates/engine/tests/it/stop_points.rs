@@ -81,6 +81,17 @@ const BULK_LOAD: Script = Script {
     ..PLAIN
 };
 
+/// Nothing is in memory, so that no log is needed but for the number of the load.
+const LOAD_ALONE: Script = Script {
+    name: "load_alone",
+    before: |store, life| {
+        life.write(store, 10, PersistMode::Buffer)?;
+        store.flush()
+    },
+    work: |store, life| life.load(store),
+    ..BULK_LOAD
+};
+
 const POLICY: Script = Script {
     name: "policy",
     options: |builder| builder.policy("tiered(ratio=3)").memtable_bytes(1000),
@@ -198,6 +209,7 @@ fn a_store_survives_every_stop_and_every_loss() {
         WRITES,
         LOGS,
         BULK_LOAD,
+        LOAD_ALONE,
         POLICY,
         KEYSPACES,
         RECOVERY,
