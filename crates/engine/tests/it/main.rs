@@ -14,6 +14,7 @@ mod crash;
 mod damage;
 mod dice;
 mod faults;
+mod format;
 mod full;
 mod gate;
 mod histograms;
