@@ -220,6 +220,8 @@ pub(crate) enum DbCommand {
     Compact,
     /// Print what the keyspace looks like
     Stats,
+    /// Print what every keyspace looks like, one a line
+    Keyspaces,
     /// Print the tree as text
     Tree,
     /// Look for damage in every file; exit 1 if there is any

@@ -13,6 +13,7 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Get { key } => look::get(&to_read(args)?, key.as_encoded_bytes(), json),
         DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, json),
         DbCommand::Stats => look::stats(&to_read(args)?, json),
+        DbCommand::Keyspaces => look::keyspaces(&open_to_read(args)?, json),
         DbCommand::Tree => look::tree(&to_read(args)?, json),
         DbCommand::Verify => look::verify(&open_to_read(args)?, json),
         DbCommand::Policy { spec: None } => look::policy(&to_read(args)?, json),

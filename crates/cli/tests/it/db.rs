@@ -152,6 +152,35 @@ fn keyspaces_are_apart() {
 }
 
 #[test]
+fn all_keyspaces_are_listed() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "one"]);
+    fine(&["db", db, "put", "k", "two", "--keyspace", "b", "--compression", "lz4"]);
+    fine(&["db", db, "put", "l", "three", "--keyspace", "a"]);
+    fine(&["db", db, "compact", "--keyspace", "b"]);
+    fine(&["db", db, "policy", "tiered(ratio=3)", "--keyspace", "a"]);
+    let listed = json(&["db", db, "keyspaces"])["keyspaces"].clone();
+    let column = |name: &str| -> Vec<Value> {
+        listed.as_array().unwrap().iter().map(|space| space[name].clone()).collect()
+    };
+    assert_eq!(column("id"), [0, 1, 2]);
+    assert_eq!(column("name"), ["default", "b", "a"]);
+    assert_eq!(column("policy"), ["minlatency(k=6)", "minlatency(k=6)", "tiered(ratio=3)"]);
+    assert_eq!(column("compression"), ["none", "lz4", "none"]);
+    assert_eq!(column("tables"), [0, 1, 0]);
+    assert_eq!(column("entries"), [0, 1, 0]);
+    assert_eq!(column("logical_bytes"), [0, 12, 0]);
+    assert_eq!(column("memory_bytes"), [12, 0, 14]);
+    assert!(column("table_bytes")[1].as_u64() > Some(100));
+    let text = fine(&["db", db, "keyspaces"]);
+    assert_eq!(text.lines().count(), 5, "{text}");
+    assert!(text.lines().nth(3).unwrap().starts_with("1    b "), "{text}");
+    let missing = refused(1, &["db", &format!("{db}-other"), "keyspaces"]);
+    assert!(missing.contains("there is no store"), "{missing}");
+}
+
+#[test]
 fn damage_is_listed_with_path_and_offset() {
     let (_dir, db) = place();
     let db = db.as_str();
