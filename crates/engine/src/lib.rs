@@ -4,6 +4,7 @@
 //!   merge policy of its own.
 //! * [`Batch`]: writes that happen together. [`PersistMode`]: how far a write must have got.
 //! * [`Snapshot`]: what the store held at one moment. [`Iter`]: entries in key order, both ways.
+//! * [`inspect`]: a look into single files, damaged ones too.
 //! * [`Error`]: one type, with an [`ErrorKind`]; damage names the file and the offset.
 //!
 //! ```
@@ -31,6 +32,7 @@ pub mod env;
 mod error;
 mod event;
 mod format;
+pub mod inspect;
 mod leftovers;
 mod manifest;
 mod memory;

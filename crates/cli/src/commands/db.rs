@@ -1,5 +1,6 @@
 //! `db`: a look into a store, and work on it.
 
+mod dump;
 mod look;
 mod work;
 
@@ -16,6 +17,7 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Keyspaces => look::keyspaces(&open_to_read(args)?, json),
         DbCommand::Tree => look::tree(&to_read(args)?, json),
         DbCommand::Verify => look::verify(&open_to_read(args)?, json),
+        DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
         DbCommand::Policy { spec: None } => look::policy(&to_read(args)?, json),
         DbCommand::Policy { spec: Some(spec) } => {
             specs::policy(spec)?;

@@ -251,3 +251,84 @@ fn sorted_lines_are_loaded_all_or_nothing() {
     assert!(fine(&["db", db, "load", path]).starts_with("loaded 3 entries"));
     assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [] }));
 }
+
+/// The oldest file of a store whose name ends so.
+fn file(db: &str, ending: &str) -> String {
+    let names = fs::read_dir(db).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    names.filter(|name| name.ends_with(ending)).min().unwrap()
+}
+
+#[test]
+fn files_are_dumped_as_text() {
+    let (dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "b", "old"]);
+    fine(&["db", db, "compact"]);
+    let lines = dir.path().join("lines");
+    fs::write(&lines, b"a\xff\tnew\nc\t\n").unwrap();
+    fine(&["db", db, "ingest", lines.to_str().unwrap()]);
+
+    let table = file(db, ".table");
+    let text = fine(&["db", db, "dump", &table, "--values"]);
+    assert!(text.ends_with("\n  b number 0 put 3B old\n"), "{text}");
+    assert!(text.contains(", format 3, undated\n") && text.contains("entries: 1"), "{text}");
+    let dumped = json(&["db", db, "dump", &format!("{db}/{table}")]);
+    assert_eq!((&dumped["type"], &dumped["damage"]), (&json!("table"), &json!([])));
+    let entry = json!({ "key": "b", "seq": 0, "kind": "put", "value_bytes": 3 });
+    assert_eq!(dumped["blocks"][0]["shown"], json!([entry]));
+
+    let log = file(db, ".wal");
+    let text = fine(&["db", db, "dump", &log, "--limit", "1"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[2], "  \"a\\xff\" number 2 put 3B keyspace 0", "{text}");
+    assert_eq!(lines[4..], ["1 more left out", "end: clean at 88"], "{text}");
+    let dumped = json(&["db", db, "dump", &log, "--values"]);
+    let record = &dumped["records"][1];
+    assert_eq!((&record["first"], &record["shown"][0]["kind"]), (&json!(3), &json!("put")));
+    assert_eq!(dumped["end"], json!({ "how": "clean", "offset": 88, "bytes_dropped": 0 }));
+
+    let manifest = file(db, ".manifest");
+    let text = fine(&["db", db, "dump", &manifest]);
+    assert!(text.contains("\n  keyspace 0 default memtable "), "{text}");
+    let text = fine(&["db", db, "dump", "CURRENT"]);
+    let number = manifest.split('.').next().unwrap().trim_start_matches('0');
+    assert!(text.ends_with(&format!("names manifest {number}\n")), "{text}");
+    assert_eq!(json(&["db", db, "dump", "CURRENT"])["manifest"].to_string(), number);
+
+    let line = refused(2, &["db", db, "dump", "LOCK"]);
+    assert!(line.contains("expected CURRENT"), "{line}");
+    refused(1, &["db", db, "dump", "000099.table"]);
+}
+
+#[test]
+fn damaged_files_are_dumped_as_far_as_they_can_be_read() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    for key in ["a", "b", "c"] {
+        fine(&["db", db, "put", key, "value"]);
+    }
+    let log = file(db, ".wal");
+    let path = format!("{db}/{log}");
+    let bytes = fs::read(&path).unwrap();
+    let mut damaged = bytes.clone();
+    damaged[50] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+    let done = crate::command::lsmith(&["db", db, "dump", &log]);
+    assert_eq!((done.code, &*done.err), (1, "lsmith: 1 place is damaged\n"), "{done:?}");
+    assert!(done.out.contains("damaged: ") && done.out.contains("at offset 32"), "{done:?}");
+    let done = crate::command::lsmith(&["db", db, "dump", &log, "--json"]);
+    let found: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!((done.code, &found["damage"][0]["offset"]), (1, &json!(32)));
+    assert_eq!(found["end"]["how"], json!("damaged"));
+    fs::write(&path, &bytes).unwrap();
+
+    fine(&["db", db, "compact"]);
+    let table = file(db, ".table");
+    let path = format!("{db}/{table}");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[3] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let done = crate::command::lsmith(&["db", db, "dump", &table]);
+    assert!(done.code == 1 && done.out.contains("damaged, keys within a..\"c\\x00\""), "{done:?}");
+}

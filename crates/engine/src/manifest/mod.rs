@@ -9,7 +9,7 @@ mod bare;
 mod record;
 mod taken;
 
-pub(crate) use record::{Record, SpaceRecord, Spill};
+pub(crate) use record::{Fault, Record, SpaceRecord, Spill};
 pub(crate) use taken::{Mark, Taken};
 
 use crate::env::{Env, SyncReach};
@@ -100,7 +100,7 @@ pub(crate) struct Manifest {
 
 impl Account {
     /// Takes one record.
-    fn take(&mut self, record: Record) -> std::result::Result<(), String> {
+    pub(crate) fn take(&mut self, record: Record) -> std::result::Result<(), String> {
         match record {
             Record::NextFile(number) => self.next_file = self.next_file.max(number),
             Record::Space(space) => self.make_space(space, NOT_COMPRESSED.to_string())?,
@@ -374,7 +374,11 @@ fn write_current(env: &dyn Env, dir: &Path, number: u64) -> Result<()> {
     write().map_err(|error| Error::io("write", &new, error))
 }
 
-fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
+/// The number of the manifest that the `CURRENT` at `path` names; `None` where there is none.
+///
+/// # Errors
+/// `Corruption`, `Unsupported`, `Io`.
+pub(crate) fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
     let bytes = match env.file_bytes(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("look at", path, error)),

@@ -64,6 +64,7 @@
 
 mod frame;
 mod reader;
+mod remains;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -71,4 +72,5 @@ mod writer;
 
 pub(crate) use frame::{LogId, LogKind};
 pub(crate) use reader::{LogEnd, LogReader};
+pub(crate) use remains::{FoundRecord, LogRemains};
 pub(crate) use writer::LogWriter;

@@ -142,6 +142,11 @@ fn checked_in() -> Vec<Fixture> {
     fixtures
 }
 
+/// A copy of every fixture, each in a directory of its own, by name.
+pub(crate) fn copies() -> BTreeMap<String, tempfile::TempDir> {
+    checked_in().iter().map(|fixture| (fixture.name.clone(), fixture.copy())).collect()
+}
+
 /// Names and contents of the files in `dir`, but for the lock, which opening makes.
 fn files_in(dir: &Path) -> Files {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());

@@ -18,6 +18,7 @@ mod format;
 mod full;
 mod gate;
 mod histograms;
+mod inspect;
 mod load;
 mod mapped;
 mod model;

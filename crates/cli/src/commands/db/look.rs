@@ -1,5 +1,6 @@
 //! What only reads.
 
+use super::dump::damage_fields;
 use crate::args::ScanArgs;
 use crate::output::{Output, json_text, print, print_json, readable};
 use crate::table::table;
@@ -154,13 +155,7 @@ pub(super) fn tree(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
 pub(super) fn verify(store: &Store, json: bool) -> anyhow::Result<()> {
     let damage = store.verify()?;
     if json {
-        let damage = damage.iter().map(|error| {
-            json!({
-                "path": error.path().map(|path| path.to_string_lossy()),
-                "offset": error.offset(),
-                "message": error.to_string(),
-            })
-        });
+        let damage = damage.iter().map(damage_fields);
         print_json(&json!({ "damage": damage.collect::<Value>() }))?;
     } else if damage.is_empty() {
         print("no damage found")?;
