@@ -33,6 +33,7 @@ mod error;
 mod event;
 mod format;
 pub mod inspect;
+mod left_out;
 mod leftovers;
 mod manifest;
 mod memory;
@@ -60,6 +61,7 @@ pub use db::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Observer};
+pub use left_out::{LeftOut, LeftOutReason};
 pub use lsmith_tree::SeqNo;
 pub use pool::Threads;
 pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};

@@ -2,6 +2,7 @@
 
 mod dump;
 mod look;
+mod verify;
 mod work;
 
 use crate::args::{DbArgs, DbCommand};
@@ -16,7 +17,7 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Stats => look::stats(&to_read(args)?, json),
         DbCommand::Keyspaces => look::keyspaces(&open_to_read(args)?, json),
         DbCommand::Tree => look::tree(&to_read(args)?, json),
-        DbCommand::Verify => look::verify(&open_to_read(args)?, json),
+        DbCommand::Verify => verify::verify(&args.dir, json),
         DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
         DbCommand::Policy { spec: None } => look::policy(&to_read(args)?, json),
         DbCommand::Policy { spec: Some(spec) } => {

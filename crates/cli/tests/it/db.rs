@@ -109,7 +109,7 @@ fn a_store_can_be_looked_into() {
     let compacted = json(&["db", db, "compact"]);
     assert_eq!((&compacted["runs"], &compacted["entries"]), (&json!(1), &json!(20_000)));
     assert_eq!(json(&["db", db, "stats"])["policy"], json!("tiered(ratio=3)"));
-    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [] }));
+    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [], "left_out": [] }));
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn sorted_lines_are_loaded_all_or_nothing() {
     assert_eq!((&loaded["loaded"], &loaded["tables"]), (&json!(3), &json!(1)));
     assert_eq!(fine(&["db", db, "scan"]), "a\t1\nb\t2\nc\t3\n");
     assert!(fine(&["db", db, "load", path]).starts_with("loaded 3 entries"));
-    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [] }));
+    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [], "left_out": [] }));
 }
 
 /// The oldest file of a store whose name ends so.
@@ -331,4 +331,82 @@ fn damaged_files_are_dumped_as_far_as_they_can_be_read() {
     fs::write(&path, bytes).unwrap();
     let done = crate::command::lsmith(&["db", db, "dump", &table]);
     assert!(done.code == 1 && done.out.contains("damaged, keys within a..\"c\\x00\""), "{done:?}");
+}
+
+#[test]
+fn what_is_left_out_is_told_and_no_damage() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    for key in ["a", "b", "c"] {
+        fine(&["db", db, "put", key, "value"]);
+    }
+    // The end of the last log as power loss leaves it: within a record, zeros.
+    let mut logs: Vec<String> = fs::read_dir(db)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().to_str().unwrap().to_owned())
+        .filter(|path| path.ends_with(".wal"))
+        .collect();
+    logs.sort();
+    let last = &logs[logs.len() - 1];
+    let mut bytes = fs::read(last).unwrap();
+    bytes[56..].fill(0);
+    fs::write(last, bytes).unwrap();
+    fs::write(format!("{db}/000001.wal.lost"), [7; 70]).unwrap();
+    fs::write(format!("{db}/000077.table"), [7; 20]).unwrap();
+    fs::write(format!("{db}/letter.txt"), "hello").unwrap();
+
+    // What opening leaves out is warned of on standard error as well.
+    let out = |args: &[&str]| {
+        let done = crate::command::lsmith(&[&["db", db], args].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+        done.out
+    };
+    let verified: Value = serde_json::from_str(&out(&["verify", "--json"])).unwrap();
+    assert_eq!(verified["damage"], json!([]));
+    let told: Vec<(&str, u64, u64)> = verified["left_out"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|left| {
+            let number = |name: &str| left[name].as_u64().unwrap();
+            (left["reason"].as_str().unwrap(), number("offset"), number("bytes"))
+        })
+        .collect();
+    let expected =
+        [("torn end", 32, 24), ("unnamed", 0, 20), ("set aside", 0, 70), ("stranger", 0, 5)];
+    assert_eq!(told, expected);
+    let text = out(&["verify"]);
+    assert!(text.contains("is torn at offset 32: 24 bytes left out"), "{text}");
+    assert!(text.ends_with("no damage found\n"), "{text}");
+    assert_eq!(out(&["scan"]), "a\tvalue\nb\tvalue\n");
+}
+
+#[test]
+fn all_damage_of_a_store_that_does_not_open_is_listed() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "value"]);
+    fine(&["db", db, "compact"]);
+    let mut expected = Vec::new();
+    for (ending, at, offset) in [("CURRENT", 30, 23), (".manifest", 60, 32), (".table", 3, 0)] {
+        let path = format!("{db}/{}", file(db, ending));
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        expected.push((path, offset));
+    }
+    expected.sort();
+    let done = crate::command::lsmith(&["db", db, "verify", "--json"]);
+    let found: Value = serde_json::from_str(&done.out).unwrap();
+    let mut told: Vec<(String, u64)> = found["damage"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|damage| {
+            (damage["path"].as_str().unwrap().to_owned(), damage["offset"].as_u64().unwrap())
+        })
+        .collect();
+    told.sort();
+    assert_eq!((done.code, told), (1, expected), "{done:?}");
+    assert_eq!(done.err, "lsmith: 3 places are damaged\n");
 }

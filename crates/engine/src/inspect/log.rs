@@ -104,6 +104,10 @@ impl LogFile {
         self.remains.end.as_ref().err()
     }
 
+    pub(super) fn into_damage(self) -> Option<Error> {
+        self.remains.end.err()
+    }
+
     /// Where the end of the file is torn, and how many bytes from there on are not zero: something
     /// was being appended, and no sync had returned for it. `None` where the file ends as it
     /// should, or is damaged.

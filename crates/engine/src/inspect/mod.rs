@@ -4,6 +4,7 @@
 //! * [`TableFile`]: a table, block by block.
 //! * [`LogFile`]: the records of a write-ahead log, of a manifest, or of a copy of memory.
 //! * [`current`]: which manifest `CURRENT` names.
+//! * [`damage`]: what is damaged in all files of a directory.
 //!
 //! Damage is no error here: it is told in its place, and what lies behind it is shown. Errors are
 //! what keeps from looking: `Io`, and `Unsupported` for files of newer formats.
@@ -111,6 +112,48 @@ impl From<EntryRef<'_>> for Entry {
             value: Bytes::copy_from_slice(entry.value),
         }
     }
+}
+
+/// All damage that the files in `dir` show, each looked at by itself: for a store that does not
+/// open. [`Store::verify`](crate::Store::verify) finds more, as it knows what the files must hold.
+///
+/// # Errors
+/// `Io`. Files of newer formats are among the damage, as `Unsupported`.
+pub fn damage(env: &dyn Env, dir: &Path) -> Result<Vec<Error>> {
+    let mut damage = Vec::new();
+    for name in env.list(dir).map_err(|error| Error::io("list", dir, error))? {
+        let path = dir.join(name);
+        let found = match FileType::of(&path) {
+            None => Ok(()),
+            Some((FileType::Current, _)) => current(env, &path).map(drop),
+            Some((FileType::Table, _)) => table_damage(env, &path, &mut damage),
+            Some(_) => log_damage(env, &path, &mut damage),
+        };
+        match found {
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            found => damage.extend(found.err()),
+        }
+    }
+    Ok(damage)
+}
+
+fn table_damage(env: &dyn Env, path: &Path, damage: &mut Vec<Error>) -> Result<()> {
+    let mut table = TableFile::open(env, path)?;
+    for index in 0..table.block_count() {
+        match table.block(index) {
+            Err(error) if error.kind() == ErrorKind::Corruption => damage.push(error),
+            other => other.map(drop)?,
+        }
+    }
+    damage.append(&mut table.take_damage());
+    Ok(())
+}
+
+fn log_damage(env: &dyn Env, path: &Path, damage: &mut Vec<Error>) -> Result<()> {
+    let log = LogFile::open(env, path)?;
+    damage.extend(log.records().filter_map(|record| record.content.err()));
+    damage.extend(log.into_damage());
+    Ok(())
 }
 
 /// The number of the manifest that the `CURRENT` at `path` names.

@@ -142,6 +142,10 @@ impl TableFile {
         &self.remains.damage
     }
 
+    pub(super) fn take_damage(&mut self) -> Vec<Error> {
+        std::mem::take(&mut self.remains.damage)
+    }
+
     /// How many data blocks there are. Where the index is damaged, a stretch of the file in which
     /// none can be found counts as one.
     pub fn block_count(&self) -> usize {

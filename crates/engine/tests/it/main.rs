@@ -19,6 +19,7 @@ mod full;
 mod gate;
 mod histograms;
 mod inspect;
+mod left_out;
 mod load;
 mod mapped;
 mod model;

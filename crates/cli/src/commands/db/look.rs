@@ -1,6 +1,5 @@
 //! What only reads.
 
-use super::dump::damage_fields;
 use crate::args::ScanArgs;
 use crate::output::{Output, json_text, print, print_json, readable};
 use crate::table::table;
@@ -149,25 +148,6 @@ pub(super) fn tree(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     match json {
         true => print_json(&json!({ "tree": tree })),
         false => Ok(print(tree.trim_end())?),
-    }
-}
-
-pub(super) fn verify(store: &Store, json: bool) -> anyhow::Result<()> {
-    let damage = store.verify()?;
-    if json {
-        let damage = damage.iter().map(damage_fields);
-        print_json(&json!({ "damage": damage.collect::<Value>() }))?;
-    } else if damage.is_empty() {
-        print("no damage found")?;
-    } else {
-        let mut output = Output::new();
-        damage.iter().try_for_each(|error| output.line(error))?;
-        output.finish()?;
-    }
-    match damage.len() {
-        0 => Ok(()),
-        1 => bail!("1 place is damaged"),
-        count => bail!("{count} places are damaged"),
     }
 }
 
