@@ -230,6 +230,12 @@ pub(crate) enum DbCommand {
     /// Print one file of the store as text, without opening the store; what is damaged is told in
     /// its place, exit 1 then
     Dump(DumpArgs),
+    /// Save what can be read of a damaged store into a new one, and tell what could not be saved;
+    /// the damaged store is not changed
+    Repair {
+        /// The directory of the new store: an empty one, or one to be made
+        to: PathBuf,
+    },
     /// Print the merge policy and what it would do next, or set it
     Policy {
         /// The policy to set

@@ -16,7 +16,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What a file is called that was set aside by an opening ends so.
-const SET_ASIDE: &str = ".lost";
+pub(crate) const SET_ASIDE: &str = ".lost";
 
 /// A part of the directory that is not part of what the store shows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //!   merge policy of its own.
 //! * [`Batch`]: writes that happen together. [`PersistMode`]: how far a write must have got.
 //! * [`Snapshot`]: what the store held at one moment. [`Iter`]: entries in key order, both ways.
-//! * [`inspect`]: a look into single files, damaged ones too.
+//! * [`inspect`]: a look into single files, damaged ones too; [`repair`]: saves what can be read.
 //! * [`Error`]: one type, with an [`ErrorKind`]; damage names the file and the offset.
 //!
 //! ```
@@ -44,6 +44,7 @@ mod pace;
 mod pool;
 mod read;
 mod recovery;
+mod repair;
 mod scheduler;
 mod shared;
 mod spans;
@@ -64,5 +65,6 @@ pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};
 pub use lsmith_tree::SeqNo;
 pub use pool::Threads;
+pub use repair::{Finding, FindingKind, RepairOptions, RepairReport, RepairedKeyspace, repair};
 pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};
 pub use table::Cache;

@@ -85,7 +85,11 @@ fn create_dir(env: &dyn Env, dir: &Path) -> Result<()> {
     }
 }
 
-fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {
+/// Takes the lock of the store in `dir`.
+///
+/// # Errors
+/// `Locked` where somebody has it open; `Io`.
+pub(crate) fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {
     env.lock(dir).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => {
             let told = "the store is open already, in this process or another";

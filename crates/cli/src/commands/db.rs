@@ -2,6 +2,7 @@
 
 mod dump;
 mod look;
+mod repair;
 mod verify;
 mod work;
 
@@ -19,6 +20,7 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Tree => look::tree(&to_read(args)?, json),
         DbCommand::Verify => verify::verify(&args.dir, json),
         DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
+        DbCommand::Repair { to } => repair::repair(&args.dir, to, json),
         DbCommand::Policy { spec: None } => look::policy(&to_read(args)?, json),
         DbCommand::Policy { spec: Some(spec) } => {
             specs::policy(spec)?;

@@ -410,3 +410,37 @@ fn all_damage_of_a_store_that_does_not_open_is_listed() {
     assert_eq!((done.code, told), (1, expected), "{done:?}");
     assert_eq!(done.err, "lsmith: 3 places are damaged\n");
 }
+
+#[test]
+fn what_can_be_read_is_saved() {
+    let (dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "old"]);
+    fine(&["db", db, "compact"]);
+    fine(&["db", db, "put", "l", "new"]);
+    fine(&["db", db, "put", "m", "apart", "--keyspace", "other"]);
+    let to = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let repaired = json(&["db", db, "repair", &to("whole")]);
+    assert_eq!((&repaired["exact"], &repaired["findings"]), (&json!(true), &json!([])));
+    assert_eq!(fine(&["db", &to("whole"), "scan"]), "k\told\nl\tnew\n");
+    assert_eq!(fine(&["db", &to("whole"), "scan", "--keyspace", "other"]), "m\tapart\n");
+
+    let table = format!("{db}/{}", file(db, ".table"));
+    let mut bytes = fs::read(&table).unwrap();
+    bytes[3] ^= 1;
+    fs::write(&table, bytes).unwrap();
+    let repaired = json(&["db", db, "repair", &to("part")]);
+    let finding = &repaired["findings"][0];
+    assert_eq!(repaired["exact"], json!(false));
+    assert_eq!((&finding["kind"], &finding["path"]), (&json!("lost keys"), &json!(table)));
+    assert_eq!((&finding["offset"], &finding["keyspace"]), (&json!(0), &json!("default")));
+    assert_eq!(finding["keys"], json!("k..\"k\\x00\""));
+    assert_eq!(fine(&["db", &to("part"), "scan"]), "l\tnew\n");
+    let text = fine(&["db", db, "repair", &to("again")]);
+    assert!(text.starts_with("lost: a checksum does not match in "), "{text}");
+    assert!(text.contains("\nkeyspace default: 1 entries\n"), "{text}");
+
+    let line = refused(2, &["db", db, "repair", &to("part")]);
+    assert!(line.contains("is not empty"), "{line}");
+    refused(1, &["db", &to("none"), "repair", &to("new")]);
+}

@@ -199,11 +199,12 @@ impl TableFile {
         let block = self.remains.block(piece)?;
         let codec = codec_name(&self.remains.sealed(piece)?).unwrap_or("none");
         let mut entries = Vec::new();
-        let mut walk = BlockWalk::new(&block);
+        let payload_bytes = block.bytes() as u64;
+        let mut walk = BlockWalk::new(block);
         let damaged = |damage| self.remains.damaged(damage, piece);
         while let Some(slot) = walk.next().map_err(damaged)? {
             entries.push(walk.entry(&slot).into());
         }
-        Ok(TableBlock { codec, payload_bytes: block.bytes() as u64, entries })
+        Ok(TableBlock { codec, payload_bytes, entries })
     }
 }

@@ -52,6 +52,21 @@ pub(crate) struct SpaceState {
 }
 
 impl SpaceState {
+    /// A keyspace that was just made.
+    pub(crate) fn new(space: SpaceRecord, compression: String) -> SpaceState {
+        let SpaceRecord { name, policy, memtable_bytes, .. } = space;
+        SpaceState {
+            name,
+            policy,
+            compression,
+            memtable_bytes,
+            tree: Tree::new(),
+            flushed_seq: SeqNo::default(),
+            taken: Taken::default(),
+            spill: None,
+        }
+    }
+
     /// Whether what the log holds of `key` under number `seq` has left memory, or is read back
     /// from elsewhere.
     pub(crate) fn is_past(&self, key: &[u8], seq: SeqNo) -> bool {
@@ -142,18 +157,8 @@ impl Account {
         space: SpaceRecord,
         compression: String,
     ) -> std::result::Result<(), String> {
-        let SpaceRecord { id, name, policy, memtable_bytes } = space;
-        let state = SpaceState {
-            name,
-            policy,
-            compression,
-            memtable_bytes,
-            tree: Tree::new(),
-            flushed_seq: SeqNo::default(),
-            taken: Taken::default(),
-            spill: None,
-        };
-        match self.spaces.insert(id, state) {
+        let id = space.id;
+        match self.spaces.insert(id, SpaceState::new(space, compression)) {
             Some(_) => Err(format!("keyspace {id} is made twice")),
             None => Ok(()),
         }

@@ -11,7 +11,7 @@ use crate::env::{Env, PAGE_BYTES};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{Block, Damage, Fences, Filter, Footer, Slot, TableFacts};
 use bytes::Bytes;
-use lsmith_tree::{KeyRange, key_after};
+use lsmith_tree::{Key, KeyRange, key_after};
 use std::ops::Range;
 use std::path::Path;
 
@@ -104,14 +104,17 @@ impl TableRemains {
         let mut search = BlockSearch::new(&self.file, end);
         let mut pieces: Vec<Piece> = Vec::new();
         while let Some((place, block)) = search.next()? {
-            // What is sealed and holds no entries is the filter, or another part behind the data.
-            let Some((first, last)) = ends_of(&block) else { break };
+            let Some((first, last)) = block.as_ref().and_then(ends_of) else {
+                // The data ends where the next part begins.
+                return Ok(pieces);
+            };
             let keys = KeyRange::inclusive(&first, &last);
             add_gap(&mut pieces, place.start, Some(&keys));
             pieces.push(Piece { place, keys, is_block: true });
         }
-        if self.footer.is_some() {
-            add_gap(&mut pieces, end, None);
+        // Without a footer nobody knows how much there was.
+        if self.footer.is_none() || pieces.last().is_none_or(|last| last.place.end < end) {
+            push_gap(&mut pieces, end, None);
         }
         Ok(pieces)
     }
@@ -183,23 +186,26 @@ fn pieces_of(fences: &Fences, facts: Option<&TableFacts>) -> Vec<Piece> {
     (0..fences.len()).map(piece).collect()
 }
 
-/// Adds what lies between the last of `pieces` and `upto`, where `keys` come next.
+/// Adds what lies between the last of `pieces` and `upto`, if anything, where `keys` come next.
 fn add_gap(pieces: &mut Vec<Piece>, upto: u64, keys: Option<&KeyRange>) {
-    let (from, below) = match pieces.last() {
-        Some(last) => (last.place.end, last.keys.end.clone()),
-        None => (0, None),
-    };
-    if from < upto {
-        // Versions of the first key behind the gap may lie in it.
-        let end = keys.map(|keys| key_after(&keys.start));
-        let keys = KeyRange { start: below.unwrap_or_default(), end };
-        pieces.push(Piece { place: from..upto, keys, is_block: false });
+    if pieces.last().map_or(0, |last| last.place.end) < upto {
+        push_gap(pieces, upto, keys);
     }
+}
+
+fn push_gap(pieces: &mut Vec<Piece>, upto: u64, keys: Option<&KeyRange>) {
+    let (from, start) = match pieces.last() {
+        Some(last) => (last.place.end, last.keys.end.clone().unwrap_or_default()),
+        None => (0, Key::new()),
+    };
+    // Versions of the first key behind the gap may lie in it.
+    let end = keys.map(|keys| key_after(&keys.start));
+    pieces.push(Piece { place: from..upto, keys: KeyRange { start, end }, is_block: false });
 }
 
 /// The first and the last key of `block`, if it is one of entries.
 fn ends_of(block: &Block) -> Option<(Vec<u8>, Vec<u8>)> {
-    let mut walk = BlockWalk::new(block);
+    let mut walk = BlockWalk::new(block.clone());
     walk.next().ok()??;
     let first = walk.key().to_vec();
     while walk.next().ok()?.is_some() {}
@@ -208,14 +214,14 @@ fn ends_of(block: &Block) -> Option<(Vec<u8>, Vec<u8>)> {
 
 /// Walks the entries of a block.
 #[derive(Debug)]
-pub(crate) struct BlockWalk<'a> {
-    block: &'a Block,
+pub(crate) struct BlockWalk {
+    block: Block,
     at: usize,
     key: Vec<u8>,
 }
 
-impl<'a> BlockWalk<'a> {
-    pub(crate) fn new(block: &'a Block) -> BlockWalk<'a> {
+impl BlockWalk {
+    pub(crate) fn new(block: Block) -> BlockWalk {
         BlockWalk { block, at: 0, key: Vec::new() }
     }
 

@@ -41,29 +41,28 @@ impl<'a> BlockSearch<'a> {
         BlockSearch { file, end, next: 0, window: Bytes::new(), window_start: 0 }
     }
 
-    /// The next sealed block that can be found, and where it lies.
-    pub(super) fn next(&mut self) -> Result<Option<(Range<u64>, Block)>> {
+    /// The next block that can be found, and where it lies. Of what is sealed right behind the block
+    /// before, also what is none of entries: the filter, or another part behind the data.
+    pub(super) fn next(&mut self) -> Result<Option<(Range<u64>, Option<Block>)>> {
         let mut longest = BLOCK_BYTES_MAX;
         for start in self.next..self.end.saturating_sub(SEAL_BYTES as u64) {
             let bytes = self.bytes(start, longest)?;
-            let is_likely = start == self.next || may_start(&bytes);
-            let found = if is_likely { self.block_at(start, &bytes) } else { None };
-            if let Some((end, block)) = found {
-                self.next = end;
-                return Ok(Some((start..end, block)));
+            let is_next = start == self.next;
+            let place = Place { table: self.file.table, offset: start };
+            let is_likely = is_next || may_start(&bytes);
+            let found = if is_likely { place.find_seal(&bytes) } else { None };
+            if let Some(sealed_bytes) = found {
+                let end = start + sealed_bytes as u64;
+                let block = Block::open(bytes.slice(..sealed_bytes), place).ok();
+                if is_next || block.is_some() {
+                    self.next = end;
+                    return Ok(Some((start..end, block)));
+                }
             }
             longest = STRAY_BYTES_MAX;
         }
         self.next = self.end;
         Ok(None)
-    }
-
-    /// The block that starts at `start` with `bytes`, and where it ends.
-    fn block_at(&self, start: u64, bytes: &Bytes) -> Option<(u64, Block)> {
-        let place = Place { table: self.file.table, offset: start };
-        let sealed_bytes = place.find_seal(bytes)?;
-        let block = Block::open(bytes.slice(..sealed_bytes), place).ok()?;
-        Some((start + sealed_bytes as u64, block))
     }
 
     /// The bytes from `start` on, `bytes` of them or up to the end.

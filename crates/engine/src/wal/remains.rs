@@ -10,6 +10,7 @@ use super::{LogEnd, LogId, LogReader};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use bytes::Bytes;
+use std::ops::Range;
 use std::path::Path;
 
 /// A log, all of it in memory.
@@ -36,6 +37,9 @@ pub(crate) struct FoundRecord {
 }
 
 impl LogRemains {
+    /// Where the first record starts.
+    pub(crate) const START: u64 = FILE_HEADER_BYTES as u64;
+
     /// Reads the file at `path`, which should be the log `id`.
     ///
     /// # Errors
@@ -54,6 +58,12 @@ impl LogRemains {
     /// The length of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.len() as u64
+    }
+
+    /// The bytes at `place`, without what lies beyond the end of the file.
+    pub(crate) fn bytes_at(&self, place: Range<u64>) -> &[u8] {
+        let bound = |at: u64| at.min(self.bytes()) as usize;
+        &self.bytes[bound(place.start)..bound(place.end)]
     }
 
     /// All records, in the order of the file.

@@ -182,7 +182,8 @@ fn blocks_are_found_without_index_or_footer() {
             assert_eq!(table.damage().len(), 1, "{:?}", table.damage());
             let (found, _, damaged) = entries(&table);
             assert!(found == expected, "{} of {}", found.len(), expected.len());
-            assert!(damaged <= holes);
+            // Where all behind the data is gone there may have been more of it.
+            assert!(damaged <= holes + usize::from(cut), "{damaged}");
         }
     }
 }

@@ -27,6 +27,7 @@ mod numbered;
 mod pool;
 mod power;
 mod reopen;
+mod repair;
 mod rogue;
 mod space;
 mod threads;
