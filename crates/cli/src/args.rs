@@ -220,10 +220,22 @@ pub(crate) enum DbCommand {
     Compact,
     /// Print what the keyspace looks like
     Stats,
+    /// Print what every keyspace looks like, one a line
+    Keyspaces,
     /// Print the tree as text
     Tree,
-    /// Look for damage in every file; exit 1 if there is any
+    /// Look for damage in every file, exit 1 if there is any; and tell what opening the store leaves
+    /// out after power loss, and which files are not the store's
     Verify,
+    /// Print one file of the store as text, without opening the store; what is damaged is told in
+    /// its place, exit 1 then
+    Dump(DumpArgs),
+    /// Save what can be read of a damaged store into a new one, and tell what could not be saved;
+    /// the damaged store is not changed
+    Repair {
+        /// The directory of the new store: an empty one, or one to be made
+        to: PathBuf,
+    },
     /// Print the merge policy and what it would do next, or set it
     Policy {
         /// The policy to set
@@ -234,6 +246,21 @@ pub(crate) enum DbCommand {
         /// A codec, or a list of codecs for the levels, such as `none,lz4,zstd(level=9)`
         codecs: Option<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// A table, log, copy of memory (`.spill`), manifest or CURRENT: its name in the directory of
+    /// the store, or a path
+    pub(crate) file: PathBuf,
+    /// Print values too, not only how long they are
+    #[arg(long)]
+    pub(crate) values: bool,
+    /// Print at most so many entries of tables and copies, writes of logs, or records of manifests;
+    /// 0 for an outline. All of the file is looked at
+    #[arg(long, visible_alias = "entries", value_name = "N")]
+    #[arg(value_parser = lsmith_spec::parse_count)]
+    pub(crate) limit: Option<u64>,
 }
 
 #[derive(Debug, Args)]

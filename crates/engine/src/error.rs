@@ -102,6 +102,11 @@ impl Error {
         self.0.kind
     }
 
+    /// What happened, without where.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// The file concerned, where there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()

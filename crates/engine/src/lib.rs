@@ -4,6 +4,7 @@
 //!   merge policy of its own.
 //! * [`Batch`]: writes that happen together. [`PersistMode`]: how far a write must have got.
 //! * [`Snapshot`]: what the store held at one moment. [`Iter`]: entries in key order, both ways.
+//! * [`inspect`]: a look into single files, damaged ones too; [`repair`]: saves what can be read.
 //! * [`Error`]: one type, with an [`ErrorKind`]; damage names the file and the offset.
 //!
 //! ```
@@ -33,6 +34,8 @@ pub mod env;
 mod error;
 mod event;
 mod format;
+pub mod inspect;
+mod left_out;
 mod leftovers;
 mod manifest;
 mod memory;
@@ -43,6 +46,7 @@ mod pace;
 mod pool;
 mod read;
 mod recovery;
+mod repair;
 mod scheduler;
 mod shared;
 mod spans;
@@ -60,7 +64,9 @@ pub use db::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Observer};
+pub use left_out::{LeftOut, LeftOutReason};
 pub use lsmith_tree::SeqNo;
 pub use pool::Threads;
+pub use repair::{Finding, FindingKind, RepairOptions, RepairReport, RepairedKeyspace, repair};
 pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};
 pub use table::Cache;

@@ -30,7 +30,7 @@ use crate::write::Gate;
 use arc_swap::ArcSwap;
 use lsmith_tree::{TableId, Tree, TreeView};
 use parking_lot::{Mutex, RwLock};
-use replay::{LeftOut, keep_newest};
+use replay::{Unread, keep_newest};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, hash_map};
 use std::fmt::Debug;
@@ -102,7 +102,11 @@ fn create_dir(env: &dyn Env, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {
+/// Takes the lock of the store in `dir`.
+///
+/// # Errors
+/// `Locked` where somebody has it open; `Io`.
+pub(crate) fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {
     env.lock(dir).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => {
             let told = "the store is open already, in this process or another";
@@ -125,7 +129,7 @@ struct Recovery {
     logs: Vec<Log>,
     /// Those of them that no batch is in.
     empty: Vec<u64>,
-    left_out: LeftOut,
+    left_out: Unread,
     /// All numbered files found.
     files: Vec<(FileKind, u64)>,
     /// The next file number.
@@ -159,7 +163,7 @@ impl Recovery {
             last_seq,
             logs: Vec::new(),
             empty: Vec::new(),
-            left_out: LeftOut::default(),
+            left_out: Unread::default(),
             files,
             next_file,
         })
@@ -192,6 +196,7 @@ impl Recovery {
             shares_log: AtomicBool::new(self.spaces.len() > 1),
             work: Work::default(),
             leftovers: Arc::clone(&self.leftovers),
+            left_out: self.left_out.told(&*self.options.env, &self.options.dir),
             splits: Mutex::default(),
             pace: self.pace(),
             _lock: lock,

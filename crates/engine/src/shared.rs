@@ -8,6 +8,7 @@ use crate::db::{Options, Snapshots};
 use crate::env::SyncReach;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
+use crate::left_out::LeftOut;
 use crate::leftovers::Leftovers;
 use crate::manifest::{Account, Manifest, Record};
 use crate::merge::Split;
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) shares_log: AtomicBool,
     pub(crate) work: Work,
     pub(crate) leftovers: Arc<Leftovers>,
+    /// What was left out of the logs when the store was opened.
+    pub(crate) left_out: Vec<LeftOut>,
     /// What merges may write in a second, if that is limited.
     pub(crate) pace: Option<Pace>,
     /// Merges of which parts may be left for other threads.

@@ -1,6 +1,9 @@
 //! `db`: a look into a store, and work on it.
 
+mod dump;
 mod look;
+mod repair;
+mod verify;
 mod work;
 
 use crate::args::{DbArgs, DbCommand};
@@ -13,8 +16,11 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Get { key } => look::get(&to_read(args)?, key.as_encoded_bytes(), json),
         DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, json),
         DbCommand::Stats => look::stats(&to_read(args)?, json),
+        DbCommand::Keyspaces => look::keyspaces(&open_to_read(args)?, json),
         DbCommand::Tree => look::tree(&to_read(args)?, json),
-        DbCommand::Verify => look::verify(&open_to_read(args)?, json),
+        DbCommand::Verify => verify::verify(&args.dir, json),
+        DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
+        DbCommand::Repair { to } => repair::repair(&args.dir, to, json),
         DbCommand::Policy { spec: None } => look::policy(&to_read(args)?, json),
         DbCommand::Policy { spec: Some(spec) } => {
             specs::policy(spec)?;

@@ -109,7 +109,7 @@ fn a_store_can_be_looked_into() {
     let compacted = json(&["db", db, "compact"]);
     assert_eq!((&compacted["runs"], &compacted["entries"]), (&json!(1), &json!(20_000)));
     assert_eq!(json(&["db", db, "stats"])["policy"], json!("tiered(ratio=3)"));
-    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [] }));
+    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [], "left_out": [] }));
 }
 
 #[test]
@@ -149,6 +149,35 @@ fn keyspaces_are_apart() {
     assert!(line.contains("did you mean `other`?"), "{line}");
     let line = refused(1, &["db", db, "--keyspace", "quite-different", "get", "k"]);
     assert!(line.contains("no keyspace"), "{line}");
+}
+
+#[test]
+fn all_keyspaces_are_listed() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "one"]);
+    fine(&["db", db, "put", "k", "two", "--keyspace", "b", "--compression", "lz4"]);
+    fine(&["db", db, "put", "l", "three", "--keyspace", "a"]);
+    fine(&["db", db, "compact", "--keyspace", "b"]);
+    fine(&["db", db, "policy", "tiered(ratio=3)", "--keyspace", "a"]);
+    let listed = json(&["db", db, "keyspaces"])["keyspaces"].clone();
+    let column = |name: &str| -> Vec<Value> {
+        listed.as_array().unwrap().iter().map(|space| space[name].clone()).collect()
+    };
+    assert_eq!(column("id"), [0, 1, 2]);
+    assert_eq!(column("name"), ["default", "b", "a"]);
+    assert_eq!(column("policy"), ["minlatency(k=6)", "minlatency(k=6)", "tiered(ratio=3)"]);
+    assert_eq!(column("compression"), ["none", "lz4", "none"]);
+    assert_eq!(column("tables"), [0, 1, 0]);
+    assert_eq!(column("entries"), [0, 1, 0]);
+    assert_eq!(column("logical_bytes"), [0, 12, 0]);
+    assert_eq!(column("memory_bytes"), [12, 0, 14]);
+    assert!(column("table_bytes")[1].as_u64() > Some(100));
+    let text = fine(&["db", db, "keyspaces"]);
+    assert_eq!(text.lines().count(), 5, "{text}");
+    assert!(text.lines().nth(3).unwrap().starts_with("1    b "), "{text}");
+    let missing = refused(1, &["db", &format!("{db}-other"), "keyspaces"]);
+    assert!(missing.contains("there is no store"), "{missing}");
 }
 
 #[test]
@@ -220,5 +249,198 @@ fn sorted_lines_are_loaded_all_or_nothing() {
     assert_eq!((&loaded["loaded"], &loaded["tables"]), (&json!(3), &json!(1)));
     assert_eq!(fine(&["db", db, "scan"]), "a\t1\nb\t2\nc\t3\n");
     assert!(fine(&["db", db, "load", path]).starts_with("loaded 3 entries"));
-    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [] }));
+    assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [], "left_out": [] }));
+}
+
+/// The oldest file of a store whose name ends so.
+fn file(db: &str, ending: &str) -> String {
+    let names = fs::read_dir(db).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.into_string().unwrap());
+    names.filter(|name| name.ends_with(ending)).min().unwrap()
+}
+
+#[test]
+fn files_are_dumped_as_text() {
+    let (dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "b", "old"]);
+    fine(&["db", db, "compact"]);
+    let lines = dir.path().join("lines");
+    fs::write(&lines, b"a\xff\tnew\nc\t\n").unwrap();
+    fine(&["db", db, "ingest", lines.to_str().unwrap()]);
+
+    let table = file(db, ".table");
+    let text = fine(&["db", db, "dump", &table, "--values"]);
+    assert!(text.ends_with("\n  b number 0 put 3B old\n"), "{text}");
+    assert!(text.contains(", format 3, undated\n") && text.contains("entries: 1"), "{text}");
+    let dumped = json(&["db", db, "dump", &format!("{db}/{table}")]);
+    assert_eq!((&dumped["type"], &dumped["damage"]), (&json!("table"), &json!([])));
+    let entry = json!({ "key": "b", "seq": 0, "kind": "put", "value_bytes": 3 });
+    assert_eq!(dumped["blocks"][0]["shown"], json!([entry]));
+
+    let log = file(db, ".wal");
+    let text = fine(&["db", db, "dump", &log, "--limit", "1"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[2], "  \"a\\xff\" number 2 put 3B keyspace 0", "{text}");
+    assert_eq!(lines[4..], ["1 more left out", "end: clean at 88"], "{text}");
+    let dumped = json(&["db", db, "dump", &log, "--values"]);
+    let record = &dumped["records"][1];
+    assert_eq!((&record["first"], &record["shown"][0]["kind"]), (&json!(3), &json!("put")));
+    assert_eq!(dumped["end"], json!({ "how": "clean", "offset": 88, "bytes_dropped": 0 }));
+
+    let manifest = file(db, ".manifest");
+    let text = fine(&["db", db, "dump", &manifest]);
+    assert!(text.contains("\n  keyspace 0 default memtable "), "{text}");
+    let text = fine(&["db", db, "dump", "CURRENT"]);
+    let number = manifest.split('.').next().unwrap().trim_start_matches('0');
+    assert!(text.ends_with(&format!("names manifest {number}\n")), "{text}");
+    assert_eq!(json(&["db", db, "dump", "CURRENT"])["manifest"].to_string(), number);
+
+    let line = refused(2, &["db", db, "dump", "LOCK"]);
+    assert!(line.contains("expected CURRENT"), "{line}");
+    refused(1, &["db", db, "dump", "000099.table"]);
+}
+
+#[test]
+fn damaged_files_are_dumped_as_far_as_they_can_be_read() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    for key in ["a", "b", "c"] {
+        fine(&["db", db, "put", key, "value"]);
+    }
+    let log = file(db, ".wal");
+    let path = format!("{db}/{log}");
+    let bytes = fs::read(&path).unwrap();
+    let mut damaged = bytes.clone();
+    damaged[50] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+    let done = crate::command::lsmith(&["db", db, "dump", &log]);
+    assert_eq!((done.code, &*done.err), (1, "lsmith: 1 place is damaged\n"), "{done:?}");
+    assert!(done.out.contains("damaged: ") && done.out.contains("at offset 32"), "{done:?}");
+    let done = crate::command::lsmith(&["db", db, "dump", &log, "--json"]);
+    let found: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!((done.code, &found["damage"][0]["offset"]), (1, &json!(32)));
+    assert_eq!(found["end"]["how"], json!("damaged"));
+    fs::write(&path, &bytes).unwrap();
+
+    fine(&["db", db, "compact"]);
+    let table = file(db, ".table");
+    let path = format!("{db}/{table}");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[3] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let done = crate::command::lsmith(&["db", db, "dump", &table]);
+    assert!(done.code == 1 && done.out.contains("damaged, keys within a..\"c\\x00\""), "{done:?}");
+}
+
+#[test]
+fn what_is_left_out_is_told_and_no_damage() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    for key in ["a", "b", "c"] {
+        fine(&["db", db, "put", key, "value"]);
+    }
+    // The end of the last log as power loss leaves it: within a record, zeros.
+    let mut logs: Vec<String> = fs::read_dir(db)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().to_str().unwrap().to_owned())
+        .filter(|path| path.ends_with(".wal"))
+        .collect();
+    logs.sort();
+    let last = &logs[logs.len() - 1];
+    let mut bytes = fs::read(last).unwrap();
+    bytes[56..].fill(0);
+    fs::write(last, bytes).unwrap();
+    fs::write(format!("{db}/000001.wal.lost"), [7; 70]).unwrap();
+    fs::write(format!("{db}/000077.table"), [7; 20]).unwrap();
+    fs::write(format!("{db}/letter.txt"), "hello").unwrap();
+
+    // What opening leaves out is warned of on standard error as well.
+    let out = |args: &[&str]| {
+        let done = crate::command::lsmith(&[&["db", db], args].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+        done.out
+    };
+    let verified: Value = serde_json::from_str(&out(&["verify", "--json"])).unwrap();
+    assert_eq!(verified["damage"], json!([]));
+    let told: Vec<(&str, u64, u64)> = verified["left_out"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|left| {
+            let number = |name: &str| left[name].as_u64().unwrap();
+            (left["reason"].as_str().unwrap(), number("offset"), number("bytes"))
+        })
+        .collect();
+    let expected =
+        [("torn end", 32, 24), ("unnamed", 0, 20), ("set aside", 0, 70), ("stranger", 0, 5)];
+    assert_eq!(told, expected);
+    let text = out(&["verify"]);
+    assert!(text.contains("is torn at offset 32: 24 bytes left out"), "{text}");
+    assert!(text.ends_with("no damage found\n"), "{text}");
+    assert_eq!(out(&["scan"]), "a\tvalue\nb\tvalue\n");
+}
+
+#[test]
+fn all_damage_of_a_store_that_does_not_open_is_listed() {
+    let (_dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "value"]);
+    fine(&["db", db, "compact"]);
+    let mut expected = Vec::new();
+    for (ending, at, offset) in [("CURRENT", 30, 23), (".manifest", 60, 32), (".table", 3, 0)] {
+        let path = format!("{db}/{}", file(db, ending));
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        expected.push((path, offset));
+    }
+    expected.sort();
+    let done = crate::command::lsmith(&["db", db, "verify", "--json"]);
+    let found: Value = serde_json::from_str(&done.out).unwrap();
+    let mut told: Vec<(String, u64)> = found["damage"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|damage| {
+            (damage["path"].as_str().unwrap().to_owned(), damage["offset"].as_u64().unwrap())
+        })
+        .collect();
+    told.sort();
+    assert_eq!((done.code, told), (1, expected), "{done:?}");
+    assert_eq!(done.err, "lsmith: 3 places are damaged\n");
+}
+
+#[test]
+fn what_can_be_read_is_saved() {
+    let (dir, db) = place();
+    let db = db.as_str();
+    fine(&["db", db, "put", "k", "old"]);
+    fine(&["db", db, "compact"]);
+    fine(&["db", db, "put", "l", "new"]);
+    fine(&["db", db, "put", "m", "apart", "--keyspace", "other"]);
+    let to = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let repaired = json(&["db", db, "repair", &to("whole")]);
+    assert_eq!((&repaired["exact"], &repaired["findings"]), (&json!(true), &json!([])));
+    assert_eq!(fine(&["db", &to("whole"), "scan"]), "k\told\nl\tnew\n");
+    assert_eq!(fine(&["db", &to("whole"), "scan", "--keyspace", "other"]), "m\tapart\n");
+
+    let table = format!("{db}/{}", file(db, ".table"));
+    let mut bytes = fs::read(&table).unwrap();
+    bytes[3] ^= 1;
+    fs::write(&table, bytes).unwrap();
+    let repaired = json(&["db", db, "repair", &to("part")]);
+    let finding = &repaired["findings"][0];
+    assert_eq!(repaired["exact"], json!(false));
+    assert_eq!((&finding["kind"], &finding["path"]), (&json!("lost keys"), &json!(table)));
+    assert_eq!((&finding["offset"], &finding["keyspace"]), (&json!(0), &json!("default")));
+    assert_eq!(finding["keys"], json!("k..\"k\\x00\""));
+    assert_eq!(fine(&["db", &to("part"), "scan"]), "l\tnew\n");
+    let text = fine(&["db", db, "repair", &to("again")]);
+    assert!(text.starts_with("lost: a checksum does not match in "), "{text}");
+    assert!(text.contains("\nkeyspace default: 1 entries\n"), "{text}");
+
+    let line = refused(2, &["db", db, "repair", &to("part")]);
+    assert!(line.contains("is not empty"), "{line}");
+    refused(1, &["db", &to("none"), "repair", &to("new")]);
 }

@@ -81,6 +81,12 @@ impl Keyspace {
         &self.space.name
     }
 
+    /// The number by which files of the store name the keyspace: never another in the life of the
+    /// store.
+    pub fn id(&self) -> u32 {
+        self.space.id
+    }
+
     /// The store that the keyspace belongs to.
     pub fn store(&self) -> &Store {
         &self.store

@@ -2,6 +2,7 @@
 
 use super::{Batch, Builder, Keyspace, KeyspaceOptions, Ops, Options, PersistMode, Snapshot};
 use crate::error::{Error, ErrorKind, Result};
+use crate::left_out::LeftOut;
 use crate::pool::Threads;
 use crate::recovery;
 use crate::shared::Shared;
@@ -245,5 +246,16 @@ impl Store {
     /// Only what keeps it from looking; damage is in the result.
     pub fn verify(&self) -> Result<Vec<Error>> {
         crate::verify::verify(self.shared())
+    }
+
+    /// What the opening of a store left out of its files because power loss, or the death of a
+    /// process, had kept it from being complete; files that an earlier opening set aside for that;
+    /// and files that are not the store's. None of this is damage. The files of a store that was
+    /// opened for writing are looked at as they are now.
+    ///
+    /// # Errors
+    /// What keeps it from looking; `Corruption` where the manifest is damaged.
+    pub fn left_out(&self) -> Result<Vec<LeftOut>> {
+        crate::left_out::left_out(self.shared())
     }
 }

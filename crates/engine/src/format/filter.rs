@@ -132,6 +132,11 @@ impl Filter {
         size_of_val(&*self.lines)
     }
 
+    /// Bits of each key, at most.
+    pub(crate) fn probes(&self) -> u8 {
+        self.probes
+    }
+
     /// Loads the line of the key with this [`key_hash`], and gives anything of it: where many
     /// filters are asked, these loads go on side by side.
     #[inline]

@@ -27,9 +27,7 @@ pub(crate) use filter::{Filter, FilterBuilder, key_hash};
 pub(crate) use footer::{
     FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES, Footer, FooterFault, Section,
 };
-#[cfg(test)]
-pub(crate) use seal::SEAL_BYTES;
-pub(crate) use seal::{Place, seal, unseal};
+pub(crate) use seal::{Place, SEAL_BYTES, codec_name, seal, unseal};
 
 /// The version of the table format that is written, and the only one that is read.
 pub(crate) const FORMAT_VERSION: u32 = 3;

@@ -5,10 +5,9 @@
 //! ```
 
 use super::codec::Damage;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 /// Bytes of a seal.
-#[cfg(test)]
 pub(crate) const SEAL_BYTES: usize = 1 + CHECKSUM_BYTES;
 
 const CHECKSUM_BYTES: usize = 8;
@@ -34,11 +33,34 @@ pub(crate) struct Place {
 impl Place {
     /// The checksum of `bytes` at this place.
     pub(crate) fn checksum(self, bytes: &[u8]) -> u64 {
+        xxh3_64_with_seed(bytes, self.seed())
+    }
+
+    fn seed(self) -> u64 {
         let mut place = [0; 16];
         let (table, offset) = place.split_at_mut(8);
         table.copy_from_slice(&self.table.to_le_bytes());
         offset.copy_from_slice(&self.offset.to_le_bytes());
-        xxh3_64_with_seed(bytes, xxh3_64(&place))
+        xxh3_64(&place)
+    }
+
+    /// How many bytes the sealed block has that starts here with `bytes`, more of the file than
+    /// the block; `None` where none does. For who has lost the index.
+    pub(crate) fn find_seal(self, bytes: &[u8]) -> Option<usize> {
+        let mut hasher = Xxh3::with_seed(self.seed());
+        let mut hashed = 0;
+        for (end, rest) in (1..).zip(bytes.windows(SEAL_BYTES)) {
+            let Some((tag, checksum)) = rest.split_first() else { continue };
+            if *tag > TAG_ZSTD {
+                continue;
+            }
+            hasher.update(bytes.get(hashed..end).unwrap_or_default());
+            hashed = end;
+            if hasher.digest().to_le_bytes() == *checksum {
+                return Some(end + CHECKSUM_BYTES);
+            }
+        }
+        None
     }
 }
 
@@ -73,6 +95,17 @@ pub(super) fn unseal_tagged(bytes: &[u8], place: Place) -> Result<(u8, &[u8]), D
     }
     let (tag, stored) = sealed.split_last().ok_or(Damage::whole("a block is too short"))?;
     Ok((*tag, stored))
+}
+
+/// How the payload of the sealed block `bytes` is compressed: the name of its codec.
+pub(crate) fn codec_name(bytes: &[u8]) -> Option<&'static str> {
+    let (tag, _) = bytes.last_chunk::<SEAL_BYTES>()?.split_first()?;
+    match *tag {
+        TAG_PLAIN => Some("none"),
+        TAG_LZ4 => Some("lz4"),
+        TAG_ZSTD => Some("zstd"),
+        _ => None,
+    }
 }
 
 /// The payload of the sealed block `bytes`, which passed its checksum before; `None` where it is

@@ -9,7 +9,7 @@ mod bare;
 mod record;
 mod taken;
 
-pub(crate) use record::{LogRow, Record, SpaceRecord, Spill};
+pub(crate) use record::{Fault, LogRow, Record, SpaceRecord, Spill};
 pub(crate) use taken::{Mark, Taken};
 
 use crate::bounds;
@@ -53,6 +53,21 @@ pub(crate) struct SpaceState {
 }
 
 impl SpaceState {
+    /// A keyspace that was just made.
+    pub(crate) fn new(space: SpaceRecord, compression: String) -> SpaceState {
+        let SpaceRecord { name, policy, memtable_bytes, .. } = space;
+        SpaceState {
+            name,
+            policy,
+            compression,
+            memtable_bytes,
+            tree: Tree::new(),
+            flushed_seq: SeqNo::default(),
+            taken: Taken::default(),
+            spill: None,
+        }
+    }
+
     /// Whether what the log holds of `key` under number `seq` has left memory, or is read back
     /// from elsewhere.
     pub(crate) fn is_past(&self, key: &[u8], seq: SeqNo) -> bool {
@@ -108,7 +123,7 @@ pub(crate) struct Manifest {
 
 impl Account {
     /// Takes one record.
-    fn take(&mut self, record: Record) -> std::result::Result<(), String> {
+    pub(crate) fn take(&mut self, record: Record) -> std::result::Result<(), String> {
         record.seqs().into_iter().try_for_each(bounds::check_seq)?;
         match record {
             Record::NextFile(number) => self.next_file = self.next_file.max(number),
@@ -161,21 +176,11 @@ impl Account {
         compression: String,
     ) -> std::result::Result<(), String> {
         bounds::check_space(&space)?;
-        let SpaceRecord { id, name, policy, memtable_bytes } = space;
-        if self.spaces.values().any(|state| state.name == name) {
-            return Err(format!("two keyspaces are called {name}"));
+        if self.spaces.values().any(|state| state.name == space.name) {
+            return Err(format!("two keyspaces are called {}", space.name));
         }
-        let state = SpaceState {
-            name,
-            policy,
-            compression,
-            memtable_bytes,
-            tree: Tree::new(),
-            flushed_seq: SeqNo::default(),
-            taken: Taken::default(),
-            spill: None,
-        };
-        match self.spaces.insert(id, state) {
+        let id = space.id;
+        match self.spaces.insert(id, SpaceState::new(space, compression)) {
             Some(_) => Err(format!("keyspace {id} is made twice")),
             None => Ok(()),
         }
@@ -404,7 +409,11 @@ fn write_current(env: &dyn Env, dir: &Path, number: u64) -> Result<()> {
     write().map_err(|error| Error::io("write", &new, error))
 }
 
-fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
+/// The number of the manifest that the `CURRENT` at `path` names; `None` where there is none.
+///
+/// # Errors
+/// `Corruption`, `Unsupported`, `Io`.
+pub(crate) fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
     let bytes = match env.file_bytes(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("look at", path, error)),

@@ -11,4 +11,4 @@ mod onto;
 mod spill;
 
 pub(crate) use fold::{FoldJob, Newest, Replacement};
-pub(crate) use spill::{SpillJob, Spilled, read_spill};
+pub(crate) use spill::{SpillJob, Spilled, read_spill, spilled_space, take_record};

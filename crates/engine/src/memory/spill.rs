@@ -254,7 +254,15 @@ fn put_entry(out: &mut Vec<u8>, entry: &EntryRef<'_>) {
     }
 }
 
-fn take_record(
+/// The keyspace that a record of a copy is of.
+pub(crate) fn spilled_space(payload: &[u8]) -> std::result::Result<u32, Damage> {
+    let mut reader = Reader::new(payload, 0);
+    let space = reader.varint()?;
+    u32::try_from(space).map_err(|_| reader.damage("an unknown keyspace"))
+}
+
+/// The entries in a record of a copy of memory of `space`, which holds writes up to number `upto`.
+pub(crate) fn take_record(
     payload: &[u8],
     space: u32,
     upto: SeqNo,

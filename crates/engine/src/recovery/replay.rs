@@ -24,7 +24,9 @@ use super::Recovery;
 use super::row::{Link, Row, open_log};
 use crate::cursor::EntryRef;
 use crate::db::decode_batch;
+use crate::env::Env;
 use crate::error::{Error, Result};
+use crate::left_out::{LeftOut, LeftOutReason};
 use crate::memtable::KeepFrom;
 use crate::names::{FileKind, numbered};
 use crate::shared::Log;
@@ -32,10 +34,11 @@ use crate::wal::{LogEnd, LogStart};
 use crate::write::seal_while_opening;
 use lsmith_tree::SeqNo;
 use std::ops::Range;
+use std::path::Path;
 
-/// What opening left out of the logs.
+/// What opening does not read of the logs.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LeftOut {
+pub(super) struct Unread {
     /// Whole logs.
     pub(super) logs: Vec<u64>,
     /// What lies behind an offset of a log.
@@ -92,7 +95,7 @@ impl Recovery {
         let known = self.account.logs;
         let Row { links, strays, unneeded } =
             Row::find(&*self.options.env, &self.options.dir, &numbers, known)?;
-        self.left_out = LeftOut { logs: strays, tails: Vec::new(), unneeded };
+        self.left_out = Unread { logs: strays, tails: Vec::new(), unneeded };
         let in_tables = self.in_tables();
         let first = links.first().map_or(u64::MAX, |link| link.start.first.0);
         let seq = match known {
@@ -310,6 +313,22 @@ impl Recovery {
             core.active.memtable.insert(entry, keep_newest(seq));
         }
         Ok(())
+    }
+}
+
+impl Unread {
+    /// The same, as whoever looks after an accident is told of it.
+    pub(super) fn told(&self, env: &dyn Env, dir: &Path) -> Vec<LeftOut> {
+        let logs = self.logs.iter().map(|&number| {
+            let path = numbered(dir, FileKind::Wal, number);
+            let bytes = env.file_bytes(&path).unwrap_or(0);
+            LeftOut { path, offset: 0, bytes, reason: LeftOutReason::BehindGap }
+        });
+        let tails = self.tails.iter().map(|&Tail { log, offset, bytes }| {
+            let path = numbered(dir, FileKind::Wal, log);
+            LeftOut { path, offset, bytes, reason: LeftOutReason::TornEnd }
+        });
+        tails.chain(logs).collect()
     }
 }
 

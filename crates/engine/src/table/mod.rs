@@ -8,6 +8,8 @@ mod cache;
 mod cursor;
 mod mapped;
 mod reader;
+mod remains;
+mod search;
 mod table_file;
 #[cfg(test)]
 mod tests;
@@ -21,4 +23,5 @@ pub(crate) use cache::BlockCache;
 pub use cache::Cache;
 pub(crate) use cursor::{CacheFill, TableCursor};
 pub(crate) use reader::{ReadCount, ReadTally, Table};
+pub(crate) use remains::{BlockWalk, Piece, TableRemains};
 pub(crate) use writer::{TableOptions, TableWriter};

@@ -106,7 +106,7 @@ impl TableFile {
     }
 
     /// Takes `section` out of `tail`, the bytes from the filter to the properties.
-    fn part<T>(
+    pub(super) fn part<T>(
         &self,
         tail: &Bytes,
         footer: &Footer,
@@ -119,8 +119,14 @@ impl TableFile {
         payload.and_then(parse).map_err(|damage| self.damaged(damage, section.start))
     }
 
-    fn footer(&self) -> Result<Footer> {
-        let bytes = self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))?;
+    /// The length of the file in bytes.
+    pub(super) fn bytes(&self) -> Result<u64> {
+        self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))
+    }
+
+    /// The footer, which must be that of this table.
+    pub(super) fn footer(&self) -> Result<Footer> {
+        let bytes = self.bytes()?;
         let Some(start) = bytes.checked_sub(FOOTER_BYTES as u64) else {
             return Err(self.damaged(Damage::whole("the file is too short for a table"), bytes));
         };

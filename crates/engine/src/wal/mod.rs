@@ -64,6 +64,7 @@
 
 mod frame;
 mod reader;
+mod remains;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -72,5 +73,6 @@ mod writer;
 
 pub(crate) use frame::{LogId, LogKind};
 pub(crate) use reader::{LogEnd, LogReader};
+pub(crate) use remains::{FoundRecord, LogRemains};
 pub(crate) use start::{LOG_START_BYTES_MAX, LogStart};
 pub(crate) use writer::LogWriter;

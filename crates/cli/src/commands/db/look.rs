@@ -99,36 +99,55 @@ pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     Ok(print(table(&["of the keyspace", ""], 2, rows.collect()))?)
 }
 
+pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
+    let names = store.keyspaces();
+    let spaces = names.iter().map(|name| store.existing_keyspace(name));
+    let mut spaces: Vec<Keyspace> = spaces.collect::<Result<_, _>>()?;
+    spaces.sort_by_key(Keyspace::id);
+    let fields = |space: &Keyspace| {
+        let stats = space.stats();
+        [
+            ("id", json!(space.id())),
+            ("name", json!(stats.name)),
+            ("policy", json!(stats.policy)),
+            ("compression", json!(stats.compression)),
+            ("memtable_bytes", json!(stats.memtable_bytes)),
+            ("memory_bytes", json!(stats.memory_bytes)),
+            ("runs", json!(stats.runs)),
+            ("tables", json!(stats.tables)),
+            ("logical_bytes", json!(stats.logical_bytes)),
+            ("table_bytes", json!(stats.table_bytes)),
+            ("entries", json!(stats.entries)),
+        ]
+    };
+    if json {
+        let object = |space| fields(space).map(|(name, value)| (name.to_owned(), value));
+        let objects = spaces.iter().map(|space| Value::Object(object(space).into_iter().collect()));
+        return print_json(&json!({ "keyspaces": objects.collect::<Value>() }));
+    }
+    let header = [
+        "id",
+        "name",
+        "policy",
+        "compression",
+        "memtable",
+        "in memory",
+        "runs",
+        "tables",
+        "logical bytes",
+        "table bytes",
+        "entries",
+    ];
+    let text = |(_, value): (_, Value)| value.as_str().map_or(value.to_string(), str::to_owned);
+    let rows = spaces.iter().map(|space| fields(space).map(text).to_vec());
+    Ok(print(table(&header, 4, rows.collect()))?)
+}
+
 pub(super) fn tree(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     let tree = keyspace.tree().to_string();
     match json {
         true => print_json(&json!({ "tree": tree })),
         false => Ok(print(tree.trim_end())?),
-    }
-}
-
-pub(super) fn verify(store: &Store, json: bool) -> anyhow::Result<()> {
-    let damage = store.verify()?;
-    if json {
-        let damage = damage.iter().map(|error| {
-            json!({
-                "path": error.path().map(|path| path.to_string_lossy()),
-                "offset": error.offset(),
-                "message": error.to_string(),
-            })
-        });
-        print_json(&json!({ "damage": damage.collect::<Value>() }))?;
-    } else if damage.is_empty() {
-        print("no damage found")?;
-    } else {
-        let mut output = Output::new();
-        damage.iter().try_for_each(|error| output.line(error))?;
-        output.finish()?;
-    }
-    match damage.len() {
-        0 => Ok(()),
-        1 => bail!("1 place is damaged"),
-        count => bail!("{count} places are damaged"),
     }
 }
 

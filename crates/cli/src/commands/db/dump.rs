@@ -1,0 +1,191 @@
+//! A file of a store as text, whether the store can be opened or not.
+
+mod log;
+mod table;
+
+use crate::args::DumpArgs;
+use crate::failure::bad_argument;
+use crate::output::Output;
+use anyhow::bail;
+use lsmith::env::RealEnv;
+use lsmith::inspect::{self, Entry, EntryKind, FileType};
+use lsmith_tree::text::display_key;
+use serde_json::{Value, json};
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub(super) fn dump(dir: &Path, args: &DumpArgs, json: bool) -> anyhow::Result<()> {
+    let path = Some(dir.join(&args.file)).filter(|path| path.exists());
+    let path = path.unwrap_or_else(|| args.file.clone());
+    let Some((file_type, _)) = FileType::of(&path) else {
+        let told = "expected CURRENT, or a name that ends in .table, .wal, .spill or .manifest";
+        return Err(bad_argument(format!("{}: {told}", path.display())));
+    };
+    let mut dump = Dump {
+        path,
+        output: Output::new(),
+        json,
+        values: args.values,
+        left: args.limit.unwrap_or(u64::MAX),
+        hidden: 0,
+        items: 0,
+        damage: Vec::new(),
+    };
+    match file_type {
+        FileType::Table => dump.table()?,
+        FileType::Current => dump.current()?,
+        _ => dump.log()?,
+    }
+    let places = dump.damage.len();
+    dump.output.finish()?;
+    match places {
+        0 => Ok(()),
+        1 => bail!("1 place is damaged"),
+        count => bail!("{count} places are damaged"),
+    }
+}
+
+/// A file on its way to standard output, item by item: it may be large.
+struct Dump {
+    path: PathBuf,
+    output: Output,
+    json: bool,
+    values: bool,
+    /// How many entries may still be printed.
+    left: u64,
+    /// How many were not.
+    hidden: u64,
+    items: u64,
+    damage: Vec<Value>,
+}
+
+/// Something to be printed: as text or as JSON.
+struct Item {
+    text: String,
+    fields: Value,
+}
+
+impl Dump {
+    /// Prints what stands before the items, which in JSON are the array `items`.
+    fn begin(&mut self, mut item: Item, items: &str) -> io::Result<()> {
+        if !self.json {
+            return self.output.line(item.text);
+        }
+        item.fields["path"] = json!(self.path.to_string_lossy());
+        let fields = item.fields.to_string();
+        let open = fields.strip_suffix('}').unwrap_or(&fields);
+        self.output.bytes(format!("{open},\"{items}\":[").as_bytes())
+    }
+
+    fn item(&mut self, item: Item) -> io::Result<()> {
+        self.items += 1;
+        if !self.json {
+            return self.output.line(item.text);
+        }
+        let separator = if self.items > 1 { "," } else { "" };
+        self.output.bytes(format!("{separator}{}", item.fields).as_bytes())
+    }
+
+    /// Tells damage, where it was met.
+    fn damaged(&mut self, error: &lsmith::Error) -> io::Result<()> {
+        self.damage.push(damage_fields(error));
+        match self.json {
+            true => Ok(()),
+            false => self.output.line(format_args!("damaged: {error}")),
+        }
+    }
+
+    /// Prints what stands behind the items.
+    fn end(&mut self, mut item: Item) -> io::Result<()> {
+        if self.json {
+            item.fields["left_out"] = json!(self.hidden);
+            item.fields["damage"] = json!(self.damage);
+            let fields = item.fields.to_string();
+            let rest = fields.strip_prefix('{').unwrap_or(&fields);
+            return self.output.line(format_args!("],{rest}"));
+        }
+        if self.hidden > 0 {
+            self.output.line(format_args!("{} more left out", self.hidden))?;
+        }
+        match item.text.is_empty() {
+            true => Ok(()),
+            false => self.output.line(item.text),
+        }
+    }
+
+    /// How many of `count` entries may be printed.
+    fn take(&mut self, count: usize) -> usize {
+        let shown = self.left.min(count as u64);
+        self.left -= shown;
+        self.hidden += count as u64 - shown;
+        shown as usize
+    }
+
+    /// Adds to `item` those of `entries` that may be printed, each with its keyspace where that is
+    /// not the same for all.
+    fn add_entries(&mut self, item: &mut Item, entries: &[(Option<u32>, &Entry)]) {
+        let shown = self.take(entries.len());
+        let mut list = Vec::new();
+        for (keyspace, entry) in &entries[..shown] {
+            let line = self.entry(*keyspace, entry);
+            item.text += &line.text;
+            list.push(line.fields);
+        }
+        item.fields["entries"] = json!(entries.len());
+        item.fields["shown"] = json!(list);
+    }
+
+    fn entry(&self, keyspace: Option<u32>, entry: &Entry) -> Item {
+        let Entry { key, seq, kind, value } = entry;
+        let (key, kind, bytes) = (display_key(key), kind_name(*kind), value.len());
+        let mut text = format!("\n  {key} number {seq} {kind} {bytes}B");
+        let mut fields =
+            json!({ "key": key.to_string(), "seq": seq.0, "kind": kind, "value_bytes": bytes });
+        if let Some(keyspace) = keyspace {
+            text += &format!(" keyspace {keyspace}");
+            fields["keyspace"] = json!(keyspace);
+        }
+        if self.values {
+            let value = display_key(value).to_string();
+            text += &format!(" {value}");
+            fields["value"] = json!(value);
+        }
+        Item { text, fields }
+    }
+
+    fn current(&mut self) -> anyhow::Result<()> {
+        let bytes = std::fs::read(&self.path)?;
+        let text = format!("CURRENT, {} bytes", bytes.len());
+        let fields = json!({ "type": "current", "bytes": bytes.len() });
+        self.begin(Item { text, fields }, "lines")?;
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            self.item(Item { text: format!("  {line}"), fields: json!(line) })?;
+        }
+        let (text, manifest) = match inspect::current(&RealEnv::new(), &self.path) {
+            Ok(manifest) => (format!("names manifest {manifest}"), Some(manifest)),
+            Err(error) => {
+                self.damaged(&error)?;
+                (String::new(), None)
+            }
+        };
+        Ok(self.end(Item { text, fields: json!({ "manifest": manifest }) })?)
+    }
+}
+
+/// What JSON tells of damage.
+pub(super) fn damage_fields(error: &lsmith::Error) -> Value {
+    json!({
+        "path": error.path().map(|path| path.to_string_lossy()),
+        "offset": error.offset(),
+        "message": error.to_string(),
+    })
+}
+
+fn kind_name(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::Put => "put",
+        EntryKind::Delete => "delete",
+        EntryKind::Insert => "insert",
+        EntryKind::Remove => "remove",
+    }
+}

@@ -1,0 +1,83 @@
+//! Saving a damaged store.
+
+use crate::bars::Bars;
+use crate::failure::bad_argument;
+use crate::output::{Output, print_json};
+use lsmith::{ErrorKind, Finding, FindingKind, RepairOptions, RepairReport};
+use lsmith_lab::Progress;
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub(super) fn repair(from: &Path, to: &Path, json: bool) -> anyhow::Result<()> {
+    let bars = Bars::new();
+    bars.begin(&format!("saving what can be read into {}", to.display()), 0);
+    let report = lsmith::repair(&RepairOptions::default(), from, to);
+    let report = report.map_err(|error| match error.kind() {
+        ErrorKind::InvalidArgument => bad_argument(error),
+        _ => error.into(),
+    })?;
+    drop(bars);
+    if json {
+        return print_json(&fields(&report));
+    }
+    let mut output = Output::new();
+    report.findings.iter().try_for_each(|finding| output.line(finding))?;
+    for space in &report.keyspaces {
+        let guess = match space.order_guessed {
+            true => format!(", order guessed for {} keys", space.contested),
+            false => String::new(),
+        };
+        output.line(format_args!("keyspace {}: {} entries{guess}", space.name, space.entries))?;
+    }
+    let to = to.display();
+    match report.is_exact() {
+        true => output.line(format_args!("{to} holds all that the store held"))?,
+        false => output.line(format_args!("{to} holds what could be saved"))?,
+    }
+    Ok(output.finish()?)
+}
+
+fn fields(report: &RepairReport) -> Value {
+    let keyspaces = report.keyspaces.iter().map(|space| {
+        json!({
+            "name": space.name,
+            "policy": space.policy,
+            "entries": space.entries,
+            "order_guessed": space.order_guessed,
+            "contested": space.contested,
+        })
+    });
+    json!({
+        "exact": report.is_exact(),
+        "keyspaces": keyspaces.collect::<Value>(),
+        "findings": report.findings.iter().map(finding_fields).collect::<Value>(),
+    })
+}
+
+fn finding_fields(finding: &Finding) -> Value {
+    let mut fields = json!({
+        "path": finding.path.to_string_lossy(),
+        "offset": finding.offset,
+        "keyspace": finding.keyspace,
+        "message": finding.message,
+    });
+    let kind = match &finding.kind {
+        FindingKind::LostKeys { keys, older, logged } => {
+            fields["keys"] = json!(keys.to_string());
+            (fields["older"], fields["logged"]) = (json!(older), json!(logged));
+            "lost keys"
+        }
+        FindingKind::LostBatches { bytes, writes } => {
+            (fields["bytes"], fields["writes"]) = (json!(bytes), json!(writes));
+            "lost batches"
+        }
+        FindingKind::LeftOut { bytes } => {
+            fields["bytes"] = json!(bytes);
+            "left out"
+        }
+        FindingKind::Guessed => "guessed",
+        _ => "harmless",
+    };
+    fields["kind"] = json!(kind);
+    fields
+}

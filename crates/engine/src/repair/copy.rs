@@ -1,0 +1,222 @@
+//! From all that is said of a key to what is the newest, and into the new store.
+
+use super::known::KnownSpace;
+use super::memory::Memory;
+use super::sources::{Loss, Losses, RunSource, Tables, of_memory};
+use super::{FindingKind, Old, RepairedKeyspace};
+use crate::db::{BulkLoad, Keyspace};
+use crate::error::Result;
+use crate::inspect::Entry;
+use crate::names::{FileKind, numbered};
+use bytes::Bytes;
+use lsmith_tree::{Run, SeqNo, Slice};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+use std::sync::Arc;
+
+/// The sources of a keyspace, newest first.
+struct Sources {
+    all: Vec<Box<dyn Iterator<Item = Entry>>>,
+    /// Sources whose place among the others was guessed, as a range of indexes.
+    guessed: std::ops::Range<usize>,
+    /// The index of the last source: what the log has although it is in tables as well.
+    logged: usize,
+    losses: Losses,
+}
+
+/// Something said of a key.
+struct Candidate {
+    source: usize,
+    entry: Entry,
+}
+
+impl Old {
+    /// Saves `space` into `keyspace`.
+    pub(super) fn copy_space(
+        &mut self,
+        space: &KnownSpace,
+        memory: Memory,
+        keyspace: &Keyspace,
+    ) -> Result<RepairedKeyspace> {
+        let sources = self.sources(space, memory);
+        let mut load = keyspace.bulk_load()?;
+        let mut copy = Copy::new(sources);
+        let entries = copy.run(&mut load)?;
+        load.finish()?;
+        for Loss { mut finding, .. } in copy.lost {
+            finding.keyspace = Some(space.state.name.clone());
+            self.findings.push(finding);
+        }
+        Ok(RepairedKeyspace {
+            name: keyspace.name().to_string(),
+            policy: keyspace.merge_policy(),
+            entries,
+            order_guessed: !space.unplaced.is_empty(),
+            contested: copy.contested,
+        })
+    }
+
+    /// What was in memory is newer than tables. Tables without a known place stand in for those of
+    /// the newest run of which one is missing, else they are on top.
+    fn sources(&mut self, space: &KnownSpace, memory: Memory) -> Sources {
+        let Memory { held, mut copied, logged, .. } = memory;
+        let (losses, mut tables) = (Losses::default(), Tables::new());
+        let mut all = vec![of_memory(held)];
+        let (runs, missing) = self.runs(space);
+        let (mut place, mut guessed) = (0..0, 0..0);
+        if !space.unplaced.is_empty() {
+            place.start = missing.unwrap_or(0);
+        }
+        for index in 0..=runs.len() {
+            if index == place.start {
+                guessed.start = all.len();
+                for &number in &space.unplaced {
+                    if let Some((_, newest)) = copied.take_if(|(file, _)| *file > number) {
+                        all.push(of_memory(newest));
+                    }
+                    let mut source = RunSource::new(all.len(), &losses);
+                    source.add_table(self, &mut tables, number);
+                    all.push(Box::new(source));
+                }
+                guessed.end = all.len();
+                all.extend(copied.take().map(|(_, newest)| of_memory(newest)));
+            }
+            let Some(run) = runs.get(index) else { break };
+            let mut source = RunSource::new(all.len(), &losses);
+            run.iter().for_each(|slice| source.add_slice(self, &mut tables, slice));
+            all.push(Box::new(source));
+        }
+        let last = all.len();
+        all.push(of_memory(logged));
+        Sources { all, guessed, logged: last, losses }
+    }
+
+    /// The runs of `space`, newest first; and the index of the newest of which a table is gone,
+    /// where the manifest may not have said all that became of it.
+    fn runs(&mut self, space: &KnownSpace) -> (Vec<Vec<Slice>>, Option<usize>) {
+        let slices = |run: &Arc<Run>| run.slices().iter().cloned().collect();
+        let mut runs: Vec<Vec<Slice>> = space.state.tree.disk_runs().map(slices).collect();
+        if space.is_exact {
+            return (runs, None);
+        }
+        let present: BTreeSet<u64> = self.numbers(FileKind::Table).into_iter().collect();
+        let (mut gone, mut newest) = (BTreeSet::new(), None);
+        for (index, run) in runs.iter_mut().enumerate() {
+            run.retain(|slice| {
+                let number = slice.table().id.0;
+                let is_there = present.contains(&number);
+                if !is_there {
+                    gone.insert(number);
+                    newest = newest.or(Some(index));
+                }
+                is_there
+            });
+        }
+        for number in gone {
+            let path = numbered(&self.dir, FileKind::Table, number);
+            let told = "the table is gone: it was merged, or is lost";
+            self.find(FindingKind::Guessed, &path, None, told);
+        }
+        (runs, newest)
+    }
+}
+
+/// The copying of a keyspace.
+struct Copy {
+    sources: Sources,
+    /// The next entry of each source.
+    next: Vec<Option<Entry>>,
+    /// Their keys, the least first, and of equal ones that of the newest source.
+    keys: BinaryHeap<Reverse<(Bytes, usize)>>,
+    /// What was lost of keys that are still to come.
+    active: Vec<Loss>,
+    /// What was lost of keys before.
+    lost: Vec<Loss>,
+    contested: u64,
+}
+
+impl Copy {
+    fn new(mut sources: Sources) -> Copy {
+        let next: Vec<Option<Entry>> = sources.all.iter_mut().map(Iterator::next).collect();
+        let keys = next.iter().enumerate();
+        let keys = keys.filter_map(|(source, next)| Some((next.as_ref()?.key.clone(), source)));
+        let keys = keys.map(Reverse).collect();
+        Copy { sources, next, keys, active: Vec::new(), lost: Vec::new(), contested: 0 }
+    }
+
+    /// Loads all keys that are present; how many there are.
+    fn run(&mut self, load: &mut BulkLoad) -> Result<u64> {
+        let mut count = 0;
+        let mut candidates = Vec::new();
+        while let Some(Reverse((key, _))) = self.keys.peek() {
+            let key = key.clone();
+            self.take(&key, &mut candidates);
+            self.pass_losses(&key);
+            if let Some(entry) = self.newest(&key, &candidates)
+                && !entry.kind.is_tombstone()
+            {
+                load.put(&entry.key, &entry.value)?;
+                count += 1;
+            }
+            candidates.clear();
+        }
+        self.lost.append(&mut self.active);
+        self.lost.append(&mut self.sources.losses.borrow_mut());
+        Ok(count)
+    }
+
+    /// Takes all that is said of `key`, newest source first.
+    fn take(&mut self, key: &Bytes, candidates: &mut Vec<Candidate>) {
+        while let Some(Reverse((least, source))) = self.keys.peek()
+            && least == key
+        {
+            let source = *source;
+            self.keys.pop();
+            let next = self.sources.all[source].next();
+            if let Some(next) = &next {
+                self.keys.push(Reverse((next.key.clone(), source)));
+            }
+            let entry = std::mem::replace(&mut self.next[source], next);
+            candidates.extend(entry.map(|entry| Candidate { source, entry }));
+        }
+    }
+
+    /// Puts those losses aside that lie below `key`.
+    fn pass_losses(&mut self, key: &[u8]) {
+        self.active.append(&mut self.sources.losses.borrow_mut());
+        let is_past = |loss: &mut Loss| loss.keys.end.as_ref().is_some_and(|end| **end <= *key);
+        self.lost.extend(self.active.extract_if(.., is_past));
+    }
+
+    /// What of `candidates`, all that is said of `key`, is the newest.
+    fn newest<'a>(&mut self, key: &[u8], candidates: &'a [Candidate]) -> Option<&'a Entry> {
+        let (logged, others): (Vec<&Candidate>, Vec<&Candidate>) =
+            candidates.iter().partition(|candidate| candidate.source == self.sources.logged);
+        let newer = |best: &'a Candidate, other: &'a Candidate| {
+            let both = best.entry.seq > SeqNo(0) && other.entry.seq > SeqNo(0);
+            if both && other.entry.seq > best.entry.seq { other } else { best }
+        };
+        let best = others.iter().copied().reduce(newer);
+        let is_guessed = |candidate: &&Candidate| self.sources.guessed.contains(&candidate.source);
+        self.contested += u64::from(others.len() > 1 && others.iter().any(is_guessed));
+        let is_above = |loss: &&mut Loss| {
+            loss.keys.contains(key) && best.is_none_or(|best| loss.source < best.source)
+        };
+        let Some(loss) = self.active.iter_mut().find(is_above) else {
+            return best.map(|best| &best.entry);
+        };
+        let FindingKind::LostKeys { older, logged: saved, .. } = &mut loss.finding.kind else {
+            unreachable!("sources lose keys");
+        };
+        match (logged.first(), best) {
+            (Some(logged), best) if best.is_none_or(|best| best.entry.seq < logged.entry.seq) => {
+                *saved += 1;
+                Some(&logged.entry)
+            }
+            (_, best) => {
+                *older += u64::from(best.is_some_and(|best| !best.entry.kind.is_tombstone()));
+                best.map(|best| &best.entry)
+            }
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! What is known of the keyspaces and trees of a damaged store.
+
+use super::{FindingKind, Old};
+use crate::db::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
+use crate::error::{ErrorKind, Result};
+use crate::manifest::{self, Account, LogRow, Record, SpaceRecord, SpaceState};
+use crate::names::{CURRENT, FileKind, numbered};
+use crate::wal::{FoundRecord, LogId, LogKind, LogRemains};
+use lsmith_tree::{Table, TableId, Tree};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Logical bytes of a memtable of which nothing is known.
+const MEMTABLE_BYTES: u64 = 56 << 20;
+
+/// The keyspace of tables of which it is not known whose they are, and a number for it.
+const LOST_TABLES: &str = "lost-tables";
+const LOST_TABLES_ID: u32 = u32::MAX;
+
+/// All keyspaces, by their numbers.
+pub(super) struct Known {
+    pub(super) spaces: BTreeMap<u32, KnownSpace>,
+    /// Whether the manifest was read as a whole: trees and marks are what they were.
+    pub(super) is_exact: bool,
+    /// The row of logs, as the manifest has it.
+    pub(super) logs: Option<LogRow>,
+}
+
+/// What is known of a keyspace.
+pub(super) struct KnownSpace {
+    pub(super) state: SpaceState,
+    /// Whether all of that is what it was.
+    pub(super) is_exact: bool,
+    /// Tables that the tree does not name though they may be its own, newest first as far as their
+    /// numbers say it.
+    pub(super) unplaced: Vec<u64>,
+}
+
+impl Known {
+    /// The keyspace with number `id`, made up where nothing is known of it.
+    pub(super) fn space(&mut self, old: &mut Old, id: u32) -> &KnownSpace {
+        self.spaces.entry(id).or_insert_with(|| {
+            let state = SpaceState::new(made_up(id), "none".to_string());
+            let told = format!("nothing is known of keyspace {id}: it is called {}", state.name);
+            old.find(FindingKind::Guessed, &old.dir.clone(), None, told);
+            KnownSpace { state, is_exact: false, unplaced: Vec::new() }
+        })
+    }
+}
+
+/// Whose a table is.
+type Owners = BTreeMap<u64, u32>;
+
+/// A manifest being read.
+#[derive(Default)]
+pub(super) struct Reading {
+    pub(super) account: Account,
+    /// Whether all of it could be read.
+    pub(super) is_whole: bool,
+    /// What is known of tables.
+    pub(super) tables: BTreeMap<TableId, Arc<Table>>,
+    /// The keyspaces of tables, as records name them.
+    owners: Owners,
+    /// The same as damaged records seem to name them.
+    likely_owners: Owners,
+}
+
+/// Reads what there is of manifests.
+pub(super) fn read(old: &mut Old) -> Result<Known> {
+    let current = read_current(old)?;
+    let mut numbers = old.numbers(FileKind::Manifest);
+    numbers.reverse();
+    // That in force, or else the newest that is whole. One that is older than that in force does
+    // not count: its tables may be gone.
+    numbers.retain(|number| current.is_none_or(|current| *number >= current));
+    numbers.sort_by_key(|number| Some(*number) != current);
+    let mut best: Option<(u64, Reading)> = None;
+    let told = old.findings.len();
+    for number in numbers {
+        let findings = old.findings.len();
+        let reading = Reading::new(old, number)?;
+        if reading.is_whole {
+            old.findings.drain(told..findings);
+            best = Some((number, reading));
+            break;
+        }
+        match &best {
+            Some(_) => old.findings.truncate(findings),
+            None => best = Some((number, reading)),
+        }
+    }
+    if let Some((number, _)) = &best
+        && current != Some(*number)
+    {
+        let path = numbered(&old.dir, FileKind::Manifest, *number);
+        let told = "this manifest is taken to be the one in force";
+        old.find(FindingKind::Guessed, &path, None, told);
+    }
+    Ok(old.place_tables(best.map(|(_, reading)| reading)))
+}
+
+/// The manifest that `CURRENT` names, if it can be read.
+fn read_current(old: &mut Old) -> Result<Option<u64>> {
+    let path = old.dir.join(CURRENT);
+    match manifest::read_current(&*old.env, &path) {
+        Ok(Some(number)) => Ok(Some(number)),
+        Ok(None) => {
+            old.find(FindingKind::Harmless, &path, None, "there is no such file");
+            Ok(None)
+        }
+        Err(error) if error.kind() == ErrorKind::Unsupported => Err(error),
+        Err(error) => {
+            old.find_error(FindingKind::Harmless, &error);
+            Ok(None)
+        }
+    }
+}
+
+impl Reading {
+    /// Reads manifest `number`, also behind damage.
+    fn new(old: &mut Old, number: u64) -> Result<Reading> {
+        let path = numbered(&old.dir, FileKind::Manifest, number);
+        let id = LogId { kind: LogKind::Manifest, number };
+        let mut reading = Reading::default();
+        let remains = match LogRemains::read(&*old.env, &path, id) {
+            Ok(remains) => remains,
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error),
+            Err(error) => {
+                old.find_error(FindingKind::Guessed, &error);
+                return Ok(reading);
+            }
+        };
+        reading.is_whole = true;
+        let is_torn = remains.end.is_ok();
+        let mut end = LogRemains::START;
+        for record in remains.records().take_while(|record| record.skipped == 0 || !is_torn) {
+            if record.skipped > 0 {
+                reading.lose(&remains, end..record.offset);
+            }
+            end = record.offset + record.bytes;
+            reading.take(old, &path, &record);
+        }
+        if let Err(error) = &remains.end {
+            // What is damaged may be the header alone.
+            if error.offset() >= Some(end) {
+                reading.lose(&remains, end..remains.bytes());
+            }
+            let kind = match reading.is_whole {
+                true => FindingKind::Harmless,
+                false => FindingKind::Guessed,
+            };
+            old.find_error(kind, error);
+        }
+        // All of it may be missing, as where it was being made.
+        reading.is_whole &= reading.account.next_file > 0;
+        Ok(reading)
+    }
+
+    /// Notes that what lies at `place` cannot be read, and what it seems to say.
+    fn lose(&mut self, remains: &LogRemains, place: std::ops::Range<u64>) {
+        self.is_whole = false;
+        let text = String::from_utf8_lossy(remains.bytes_at(place)).into_owned();
+        for (space, tables) in named_tables(&text) {
+            self.likely_owners.extend(tables.into_iter().map(|table| (table, space)));
+        }
+    }
+
+    /// Has one record take effect, as well as it can once others are lost.
+    fn take(&mut self, old: &mut Old, path: &Path, found: &FoundRecord) {
+        let record = match Record::decode(&found.payload) {
+            Ok(record) => record,
+            Err(fault) => {
+                self.is_whole = false;
+                old.find_error(FindingKind::Guessed, &fault.at(path, found.offset));
+                return;
+            }
+        };
+        self.note_tables(&record);
+        if self.is_whole {
+            match self.account.take(record.clone()) {
+                Ok(()) => return,
+                Err(told) => {
+                    self.is_whole = false;
+                    old.find(FindingKind::Guessed, path, Some(found.offset), told);
+                }
+            }
+        }
+        self.take_loosely(record);
+    }
+
+    /// Notes what a record says of tables.
+    fn note_tables(&mut self, record: &Record) {
+        let (space, slices): (u32, Vec<_>) = match record {
+            Record::Tree { space, tree, .. } => {
+                (*space, tree.disk_runs().flat_map(|run| run.slices()).collect())
+            }
+            Record::Edit { space, edit, .. } => {
+                (*space, edit.add.iter().flat_map(|addition| &addition.slices).collect())
+            }
+            _ => return,
+        };
+        for slice in slices {
+            let table = slice.table();
+            self.owners.insert(table.id.0, space);
+            if !table.range.is_all() {
+                self.tables.insert(table.id, Arc::clone(table));
+            }
+        }
+    }
+
+    /// Makes sure that there is a keyspace with this number.
+    pub(super) fn make_space(&mut self, id: u32) {
+        if !self.account.spaces.contains_key(&id) {
+            let made = self.account.take(Record::Space(made_up(id)));
+            made.expect("there is no such keyspace yet");
+        }
+    }
+}
+
+/// A keyspace of which only the number is known. The first one is mostly the default one.
+fn made_up(id: u32) -> SpaceRecord {
+    let name = match id {
+        0 => DEFAULT_KEYSPACE.to_string(),
+        LOST_TABLES_ID => LOST_TABLES.to_string(),
+        id => format!("keyspace-{id}"),
+    };
+    let (policy, memtable_bytes) = (DEFAULT_POLICY.to_string(), MEMTABLE_BYTES);
+    SpaceRecord { id, name, policy, memtable_bytes }
+}
+
+/// The tables that what is left of records of trees and edits names, by keyspace.
+fn named_tables(text: &str) -> BTreeMap<u32, BTreeSet<u64>> {
+    let (mut named, mut space) = (BTreeMap::<u32, BTreeSet<u64>>::new(), None);
+    for line in text.lines() {
+        // What stands in front of a record has no end of a line.
+        let head = ["short_edit ", "short_tree "].iter().find_map(|kind| line.split_once(kind));
+        if let Some((_, rest)) = head {
+            space = rest.split(' ').next().and_then(|id| id.parse().ok());
+        }
+        let Some(space) = space else { continue };
+        let tables = line.split(['[', ' ']).filter_map(|word| {
+            let (table, _) = word.strip_prefix('t')?.split_once(':')?;
+            table.parse::<u64>().ok()
+        });
+        named.entry(space).or_default().extend(tables);
+    }
+    named
+}
+
+impl Old {
+    /// Gives the tables that no tree names to keyspaces, where trees are not known exactly.
+    fn place_tables(&mut self, reading: Option<Reading>) -> Known {
+        let mut reading = reading.unwrap_or_default();
+        let mut unplaced = BTreeMap::<u32, Vec<u64>>::new();
+        if !reading.is_whole {
+            unplaced = self.unplaced(&mut reading);
+        }
+        let Reading { account, is_whole, .. } = reading;
+        let logs = account.logs;
+        let spaces = account.spaces.into_iter().map(|(id, state)| {
+            let unplaced = unplaced.remove(&id).unwrap_or_default();
+            (id, KnownSpace { state, is_exact: is_whole, unplaced })
+        });
+        Known { spaces: spaces.collect(), is_exact: is_whole, logs }
+    }
+
+    fn unplaced(&mut self, reading: &mut Reading) -> BTreeMap<u32, Vec<u64>> {
+        let placed: BTreeSet<u64> =
+            reading.account.spaces.values().flat_map(|space| tables_of(&space.tree)).collect();
+        let mut tables = self.numbers(FileKind::Table);
+        tables.retain(|table| !placed.contains(table));
+        tables.reverse();
+        let only = self.only_owner(&reading.account);
+        let mut unplaced = BTreeMap::<u32, Vec<u64>>::new();
+        for table in tables {
+            let owner = reading.owners.get(&table).or(reading.likely_owners.get(&table)).copied();
+            let space = owner.or(only).unwrap_or(LOST_TABLES_ID);
+            reading.make_space(space);
+            unplaced.entry(space).or_default().push(table);
+        }
+        for (space, tables) in &unplaced {
+            let name = &reading.account.spaces[space].name;
+            let (dir, count) = (self.dir.clone(), tables.len());
+            let told = format!("the place of {count} tables among those of keyspace {name}");
+            self.find(FindingKind::Guessed, &dir, None, told);
+        }
+        unplaced
+    }
+}
+
+impl Old {
+    /// Whose tables are of which nothing is said: those of the only keyspace, or of the only one of
+    /// which tables are gone, which they were merged into.
+    fn only_owner(&self, account: &Account) -> Option<u32> {
+        let present: BTreeSet<u64> = self.numbers(FileKind::Table).into_iter().collect();
+        let lacks =
+            |state: &SpaceState| tables_of(&state.tree).any(|table| !present.contains(&table));
+        let only = |mut ids: Vec<u32>| ids.pop().filter(|_| ids.is_empty());
+        let all: Vec<u32> = account.spaces.keys().copied().collect();
+        if all.is_empty() {
+            return Some(0);
+        }
+        let lacking = account.spaces.iter().filter(|(_, state)| lacks(state));
+        only(all).or_else(|| only(lacking.map(|(id, _)| *id).collect()))
+    }
+}
+
+/// The numbers of all tables of `tree`.
+fn tables_of(tree: &Tree) -> impl Iterator<Item = u64> {
+    tree.disk_runs().flat_map(|run| run.slices()).map(|slice| slice.table().id.0)
+}

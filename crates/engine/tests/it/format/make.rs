@@ -1,0 +1,229 @@
+//! Makes the fixtures: small stores on a disk in memory, by writes that a seed decides.
+
+use crate::dice::Dice;
+use lsmith::env::MemEnv;
+use lsmith::{Batch, Builder, Keyspace, KeyspaceOptions, PersistMode, Store};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a keyspace holds.
+pub(super) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Where the stores lie on their disks.
+pub(super) const DIR: &str = "/store";
+
+/// A store that was made.
+pub(super) struct Made {
+    pub(super) name: &'static str,
+    pub(super) disk: MemEnv,
+    /// What the keyspaces hold.
+    pub(super) maps: BTreeMap<String, Map>,
+}
+
+/// All fixtures, made anew.
+pub(super) fn all() -> Vec<Made> {
+    vec![closed(), killed(), reused(), power_lost()]
+}
+
+/// A store under way, and what it must hold.
+struct Run {
+    store: Store,
+    disk: MemEnv,
+    dice: Dice,
+    maps: BTreeMap<String, Map>,
+    /// Keys that were inserted when absent and not written since: those may be removed.
+    inserted: BTreeMap<String, BTreeSet<Vec<u8>>>,
+    fresh: u32,
+}
+
+fn key(number: usize) -> Vec<u8> {
+    format!("key-{number:05}").into_bytes()
+}
+
+fn builder(disk: &MemEnv) -> Builder {
+    let builder = Store::builder(DIR).env(Arc::new(disk.clone())).lockstep(true);
+    builder.memtable_bytes(3000).block_bytes(400).log_bytes(64 << 10)
+}
+
+impl Run {
+    fn begin(seed: u64, change: impl FnOnce(Builder) -> Builder) -> Run {
+        let disk = MemEnv::new();
+        let store = change(builder(&disk)).open().unwrap();
+        let (maps, inserted) = (BTreeMap::new(), BTreeMap::new());
+        Run { store, disk, dice: Dice::new(seed), maps, inserted, fresh: 0 }
+    }
+
+    fn space(&mut self, name: &str, policy: &str) -> Keyspace {
+        self.maps.entry(name.to_string()).or_default();
+        let policy = Some(policy.to_string());
+        self.store.keyspace_with(name, &KeyspaceOptions { policy, memtable_bytes: None }).unwrap()
+    }
+
+    /// A value that compresses well, of 10 bytes to `most`.
+    fn value(&mut self, most: usize) -> Vec<u8> {
+        let word = format!("{:04}-", self.dice.below(10_000));
+        let length = 10 + self.dice.below(most - 9);
+        word.bytes().cycle().take(length).collect()
+    }
+
+    /// Writes of all kinds to `space`, most of them to about `keys` keys.
+    fn write(&mut self, space: &Keyspace, count: usize, keys: usize) {
+        for _ in 0..count {
+            let key = key(self.dice.below(keys));
+            let value = self.value(60);
+            let map = self.maps.get_mut(space.name()).expect("the keyspace was made");
+            let inserted = self.inserted.entry(space.name().to_string()).or_default();
+            match self.dice.below(10) {
+                0 => {
+                    space.delete(&key).unwrap();
+                    map.remove(&key);
+                }
+                1 | 2 => {
+                    self.fresh += 1;
+                    let key = format!("once/{:05}\0\u{ff}", self.fresh * 7919 % 100_000);
+                    let key = key.into_bytes();
+                    space.insert(&key, &value).unwrap();
+                    map.insert(key.clone(), value);
+                    inserted.insert(key);
+                }
+                3 if inserted.len() > 5 => {
+                    let nth = self.dice.below(inserted.len());
+                    let key = inserted.iter().nth(nth).expect("so many there are").clone();
+                    space.remove(&key).unwrap();
+                    inserted.remove(&key);
+                    map.remove(&key);
+                }
+                _ => {
+                    space.put(&key, &value).unwrap();
+                    map.insert(key, value);
+                }
+            }
+        }
+    }
+
+    /// Loads every third key of `keys` in bulk.
+    fn load(&mut self, space: &Keyspace, keys: usize) {
+        let mut load = space.bulk_load().unwrap();
+        for number in (0..keys).step_by(3) {
+            let key = key(number);
+            let value = self.value(60);
+            load.put(&key, &value).unwrap();
+            self.maps.get_mut(space.name()).expect("it was made").insert(key, value);
+        }
+        load.finish().unwrap();
+    }
+
+    /// Puts `keys`, one after the other.
+    fn sweep(&mut self, space: &Keyspace, keys: std::ops::Range<usize>) {
+        for number in keys {
+            let (key, value) = (key(number), self.value(120));
+            space.put(&key, &value).unwrap();
+            self.maps.get_mut(space.name()).expect("it was made").insert(key, value);
+        }
+    }
+
+    /// One batch that writes to several keyspaces.
+    fn batch(&mut self, spaces: &[&Keyspace], mode: PersistMode) {
+        let mut batch = Batch::new();
+        for space in spaces {
+            let (key, value) = (b"in a batch".to_vec(), self.value(40));
+            batch.put(space, &key, &value);
+            self.maps.get_mut(space.name()).expect("it was made").insert(key, value);
+        }
+        self.store.write(batch, mode).unwrap();
+    }
+
+    /// The store as a process that is killed now leaves it.
+    fn kill(self, name: &'static str) -> Made {
+        Made { name, disk: self.disk.process_crash_clone(), maps: self.maps }
+    }
+}
+
+/// Closed in good order, for the second time: all codecs, tables of bulk loads, a change of policy
+/// and of codec after the manifest was begun, and writes that are in the log alone.
+fn closed() -> Made {
+    let change = |builder: Builder| builder.compression("none,zstd(level=9)");
+    let mut run = Run::begin(1, change);
+    for (name, policy) in [
+        ("zstd", "leveled(ratio=2, l0=1, table=4kB)"),
+        ("plain", "minlatency(k=2)"),
+        ("lz4", "tiered(ratio=3)"),
+        ("loaded", "none"),
+    ] {
+        let space = run.space(name, policy);
+        run.write(&space, 120, 120);
+    }
+    run.disk = run.disk.process_crash_clone();
+    run.store = change(builder(&run.disk)).open().unwrap();
+    let [zstd, plain, lz4, loaded] =
+        ["zstd", "plain", "lz4", "loaded"].map(|name| run.store.existing_keyspace(name).unwrap());
+    plain.set_compression("none").unwrap();
+    lz4.set_compression("lz4").unwrap();
+    run.write(&lz4, 100, 120);
+    lz4.set_merge_policy("leveled(ratio=3, l0=2, pick=round_robin, table=3kB)").unwrap();
+    run.write(&lz4, 60, 120);
+    run.write(&zstd, 100, 120);
+    run.load(&loaded, 200);
+    run.write(&loaded, 30, 120);
+    run.batch(&[&zstd, &plain, &lz4, &loaded], PersistMode::SyncData);
+    run.write(&plain, 5, 120);
+    let Run { store, disk, maps, .. } = run;
+    drop((store, zstd, plain, lz4, loaded));
+    Made { name: "closed", disk, maps }
+}
+
+/// Killed: a copy of memory stands in for the start of the log, batches are in several logs alone,
+/// and the manifest has edits behind its beginning.
+fn killed() -> Made {
+    let mut run = Run::begin(2, |builder| builder.memtable_bytes(8000).log_bytes_max(80 << 10));
+    let lazy = run.space("lazy", "choose_best(ratio=3, rate=0.1)");
+    let busy = run.space("busy", "constant(k=2)");
+    for _ in 0..110 {
+        run.write(&lazy, 9, 60);
+        run.write(&busy, 9, 60);
+        run.batch(&[&lazy, &busy], PersistMode::Buffer);
+    }
+    let quiet = run.space("quiet", "bigtable(k=3)");
+    run.write(&quiet, 3, 9);
+    run.kill("killed")
+}
+
+/// Killed while merges keep blocks: tables of which slices show parts, and holes in them.
+fn reused() -> Made {
+    let mut run = Run::begin(3, |builder| builder.memtable_bytes(20 << 10));
+    let mixed = run.space("mixed", "mixed(ratio=8, rate=1.0)");
+    run.sweep(&mixed, 0..500);
+    for round in 0..2 {
+        run.sweep(&mixed, 60 + 30 * round..190);
+        run.sweep(&mixed, 310..440 - 30 * round);
+    }
+    run.kill("reused")
+}
+
+/// After power loss: the end of the log had not been synced, and only parts of it are there. What
+/// is left is a prefix of the batches, each of which notes its number.
+fn power_lost() -> Made {
+    let mut run = Run::begin(4, |builder| builder.memtable_bytes(8000));
+    let space = run.space("space", "minlatency(k=2)");
+    let mut after = vec![run.maps.clone()];
+    for number in 1..=150_usize {
+        let mut batch = Batch::new();
+        for key in [b"last".to_vec(), key(run.dice.below(70))] {
+            let value = match &key[..] {
+                b"last" => number.to_string().into_bytes(),
+                _ => run.value(300),
+            };
+            batch.put(&space, &key, &value);
+            run.maps.get_mut("space").expect("it was made").insert(key, value);
+        }
+        let mode = if number == 110 { PersistMode::SyncData } else { PersistMode::Buffer };
+        run.store.write(batch, mode).unwrap();
+        after.push(run.maps.clone());
+    }
+    let disk = run.disk.crash_clone(7, 0.8);
+    let store = builder(&disk.process_crash_clone()).open().unwrap();
+    let last = store.existing_keyspace("space").unwrap().get("last").unwrap().unwrap();
+    let last: usize = std::str::from_utf8(&last).unwrap().parse().unwrap();
+    assert!((110..150).contains(&last), "{last} of 150 batches are left");
+    Made { name: "power_lost", disk, maps: after.swap_remove(last) }
+}

@@ -1,0 +1,132 @@
+//! Damaged manifests.
+
+use super::{Map, change, files, maps, paths, repaired, spaces};
+use crate::dice::{Dice, with_seeds};
+use crate::format::copies;
+use lsmith::env::RealEnv;
+use lsmith::inspect::{FileType, LogFile};
+use lsmith::{FindingKind, KeyspaceOptions, RepairReport, Store};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+fn is_guessed(report: &RepairReport) -> bool {
+    report.keyspaces.iter().any(|space| space.order_guessed)
+}
+
+#[test]
+fn without_current_nothing_is_lost() {
+    for (name, dir) in copies() {
+        let (expected, path) = (spaces(dir.path()), dir.path().join("CURRENT"));
+        change(&path, |bytes| bytes[40] ^= 1);
+        let (report, new) = repaired(dir.path());
+        assert_eq!(report.findings[0].path, path);
+        assert!(spaces(new.path()) == expected && !is_guessed(&report), "{name}");
+        fs::remove_file(path).unwrap();
+        let (report, new) = repaired(dir.path());
+        assert!(spaces(new.path()) == expected && !is_guessed(&report), "{name}");
+        assert!(matches!(report.findings[1].kind, FindingKind::Guessed), "{report:#?}");
+    }
+}
+
+/// A store of two keyspaces in which each key was written once: whatever is guessed about the
+/// order of tables, nothing is another than it was.
+fn written_once(dir: &Path) -> BTreeMap<String, Map> {
+    let builder = Store::builder(dir).lockstep(true).memtable_bytes(500).block_bytes(200);
+    let store = builder.log_bytes(64 << 10).open().unwrap();
+    for (name, policy) in [("a", "tiered(ratio=3)"), ("b", "leveled(ratio=2, l0=1, table=1kB)")] {
+        let options = KeyspaceOptions { policy: Some(policy.into()), memtable_bytes: None };
+        let space = store.keyspace_with(name, &options).unwrap();
+        for number in 0..200 {
+            let key = format!("{name}-{:04}", number * 7919 % 1000);
+            space.put(key, format!("value {number}")).unwrap();
+        }
+    }
+    drop(store);
+    maps(dir)
+}
+
+#[test]
+fn a_damaged_record_of_the_manifest_costs_no_entry() {
+    let dir = tempfile::tempdir().unwrap();
+    let expected = written_once(dir.path());
+    let [path] = &paths(dir.path(), FileType::Manifest)[..] else { panic!("one manifest") };
+    let whole = fs::read(path).unwrap();
+    let log = LogFile::open(&RealEnv::new(), path).unwrap();
+    let records: Vec<_> = log.records().collect();
+    assert!(records.len() > 20, "{}", records.len());
+    for record in &records {
+        change(path, |bytes| bytes[record.offset as usize + 30] ^= 1);
+        let (report, new) = repaired(dir.path());
+        assert!(!report.is_exact(), "{report:#?}");
+        let found = maps(new.path());
+        let all = |maps: &BTreeMap<String, Map>| {
+            let maps = maps.values().flatten();
+            maps.map(|(key, value)| (key.clone(), value.clone())).collect::<Map>()
+        };
+        assert!(all(&found) == all(&expected), "{report:#?}");
+        // Names go with the record that says them, and nothing else does.
+        let lsmith::inspect::Content::Text(text) = record.content.as_ref().unwrap() else {
+            panic!("text")
+        };
+        if !text.starts_with("keyspace") {
+            assert!(found == expected, "{text}: {report:#?}");
+        }
+        fs::write(path, &whole).unwrap();
+    }
+}
+
+/// Under merges that write keys again and again, nearly all are as they were when one record of the
+/// manifest is lost: what follows says where tables are.
+#[test]
+fn the_order_of_tables_is_guessed_where_the_manifest_is_damaged() {
+    with_seeds(1, |seed| {
+        let mut dice = Dice::new(seed);
+        let (mut all, mut same) = (0, 0);
+        for (name, dir) in copies() {
+            let expected = maps(dir.path());
+            let [path] = &paths(dir.path(), FileType::Manifest)[..] else { panic!("one manifest") };
+            let whole = fs::read(path).unwrap();
+            let records = LogFile::open(&RealEnv::new(), path).unwrap().records().count();
+            for _ in 0..records.min(10) {
+                let log = LogFile::open(&RealEnv::new(), path).unwrap();
+                let record = log.records().nth(dice.below(records)).unwrap();
+                change(path, |bytes| bytes[record.offset as usize + 20] ^= 1);
+                let (report, new) = repaired(dir.path());
+                assert!(!report.is_exact(), "{name} {report:#?}");
+                let found = maps(new.path());
+                for (name, map) in &expected {
+                    let Some(found) = found.get(name) else { continue };
+                    all += map.len();
+                    same +=
+                        map.iter().filter(|(key, value)| found.get(*key) == Some(value)).count();
+                }
+                fs::write(path, &whole).unwrap();
+            }
+        }
+        assert!(same * 100 > all * 97, "{same} of {all} keys");
+    });
+}
+
+#[test]
+fn without_a_manifest_entries_are_there_and_the_guess_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::builder(dir.path()).lockstep(true).memtable_bytes(2000).policy("none");
+    let store = store.open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    for number in 0..300 {
+        space.put(format!("{:03}", number % 200), format!("value {number}")).unwrap();
+    }
+    drop((store, space));
+    let expected = maps(dir.path());
+    for path in files(dir.path()).into_keys() {
+        if path.ends_with("CURRENT") || path.extension() == Some("manifest".as_ref()) {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    let (report, new) = repaired(dir.path());
+    // Tables were flushed one after the other: newer ones have higher numbers.
+    assert!(maps(new.path()) == expected, "{report:#?}");
+    let [space] = &report.keyspaces[..] else { panic!("{report:#?}") };
+    assert!(space.order_guessed && space.contested > 50 && space.entries == 200, "{space:?}");
+}
