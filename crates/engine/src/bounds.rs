@@ -21,7 +21,7 @@ pub(crate) const SEQ_MAX: SeqNo = SeqNo(1 << 62);
 const SIZE_MAX: u64 = 1 << 56;
 
 /// Numbers of keyspaces.
-const SPACE_MAX: u32 = 1 << 31;
+pub(crate) const SPACE_MAX: u32 = 1 << 31;
 
 /// Why a number cannot be.
 type Told = std::result::Result<(), String>;

@@ -1,6 +1,7 @@
 //! What is known of the keyspaces and trees of a damaged store.
 
 use super::{FindingKind, Old};
+use crate::bounds;
 use crate::db::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
 use crate::error::{ErrorKind, Result};
 use crate::manifest::{self, Account, LogRow, Record, SpaceRecord, SpaceState};
@@ -16,7 +17,7 @@ const MEMTABLE_BYTES: u64 = 56 << 20;
 
 /// The keyspace of tables of which it is not known whose they are, and a number for it.
 const LOST_TABLES: &str = "lost-tables";
-const LOST_TABLES_ID: u32 = u32::MAX;
+const LOST_TABLES_ID: u32 = bounds::SPACE_MAX;
 
 /// All keyspaces, by their numbers.
 pub(super) struct Known {

@@ -108,12 +108,15 @@ fn writes_after_a_bulk_load_without_room_stay() {
     }
 }
 
+/// So many entries of 1 kB take four logs. A fifth would have the memtable flushed.
+const SYNCED: u32 = 240;
+
 /// A store with several logs, all of which are needed and were synced.
 fn several_synced_logs() -> MemEnv {
     let env = MemEnv::new();
     let store = builder(env.clone()).open().unwrap();
     let space = default_keyspace(&store);
-    for number in 0..300_u32 {
+    for number in 0..SYNCED {
         space.put(number.to_be_bytes(), [7; 1000]).unwrap();
         if number % 10 == 9 {
             store.persist(PersistMode::SyncData).unwrap();
@@ -129,7 +132,7 @@ fn open_error(env: &MemEnv, told: &str) -> lsmith::Error {
     let error = match builder(env.clone()).open() {
         Ok(store) => {
             let found = default_keyspace(&store).iter().count();
-            panic!("{told}: opened with {found} entries of 300");
+            panic!("{told}: opened with {found} entries of {SYNCED}");
         }
         Err(error) => error,
     };
@@ -166,7 +169,7 @@ fn damage_at_the_end_of_an_older_log_is_no_power_loss() {
         env.remove_file(log).unwrap();
         open_error(&env, &format!("{} removed", log.display()));
     }
-    assert_eq!(default_keyspace(&builder(whole).open().unwrap()).iter().count(), 300);
+    assert_eq!(default_keyspace(&builder(whole).open().unwrap()).iter().count(), SYNCED as usize);
 }
 
 /// A true power loss is no damage, whatever was synced of whatever logs: a prefix is found, with all
