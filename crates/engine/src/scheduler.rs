@@ -290,12 +290,15 @@ impl Shared {
             return Ok(None);
         }
         let Done { outcome, tables, bytes_read, bytes_written, .. } = done;
-        let edit = TreeEdit::of_plan(&core.view.tree, &plan, outcome).map_err(|error| {
+        // Tables that were read may be damaged in such a way that their checksums are right.
+        let wrong = |told: String| {
             tables.iter().for_each(|table| table.retire());
-            Error::new(ErrorKind::InvalidArgument, format!("the plan came out wrong: {error}"))
-        })?;
+            Error::new(ErrorKind::Corruption, format!("the plan came out wrong: {told}"))
+        };
+        let edit = TreeEdit::of_plan(&core.view.tree, &plan, outcome);
+        let edit = edit.map_err(|error| wrong(error.to_string()))?;
         let mut after = core.view.tree.clone();
-        apply(&mut after, &edit).expect("the edit was made of this tree");
+        apply(&mut after, &edit).map_err(|error| wrong(error.to_string()))?;
         let (flushed_seq, taken) = core.taken_by(&plan, &after);
         let durable = edit.durable(&core.view.tree);
         let record = Record::Edit { space: job.space.id, flushed_seq, taken, edit: durable };
