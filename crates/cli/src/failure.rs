@@ -39,8 +39,13 @@ pub(crate) fn report(error: &Error) -> ExitCode {
         true => BAD_ARGUMENT,
         false => FAILED,
     };
-    tell(&format!("{error:#}"));
+    tell(&told(error));
     ExitCode::from(code)
+}
+
+/// All of what `error` says, from what was asked for down to its cause.
+fn told(error: &Error) -> String {
+    format!("{error:#}")
 }
 
 /// Prints one line on standard error, if anybody reads it.
@@ -102,5 +107,31 @@ fn texts(value: &ContextValue) -> Vec<String> {
         ContextValue::String(text) => vec![text.clone()],
         ContextValue::Strings(texts) => texts.clone(),
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+    use lsmith::env::{Fault, FaultEnv, Lasting, MemEnv, OpClass};
+    use lsmith::{DEFAULT_KEYSPACE, Store};
+    use std::io::ErrorKind;
+    use std::sync::Arc;
+
+    /// It was told that a merge failed, but not why.
+    #[test]
+    fn a_full_device_is_named_with_the_path() {
+        let env = FaultEnv::new(Arc::new(MemEnv::new()));
+        let store = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+        let store = store.memtable_bytes(1000).log_bytes(1 << 20).open().unwrap();
+        let keyspace = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+        let (class, kind) = (Some(OpClass::Write), ErrorKind::StorageFull);
+        env.set(Fault { class, after: 0, lasting: Lasting::Forever, kind });
+        let mut puts = (0..1000).map(|number| keyspace.put(format!("{number}"), [7; 100]));
+        let error = puts.find_map(Result::err).expect("the merge has no room");
+        let told = told(&anyhow::Error::new(error).context("the load"));
+        let start = "the load: writes are refused because a merge failed: cannot write in /store/";
+        assert!(told.starts_with(start), "{told}");
+        assert!(told.ends_with(".table: no space left on device"), "{told}");
     }
 }

@@ -1,7 +1,8 @@
 //! The `lsmith` command: parses what is asked for, has the lab or the store do it, prints what came
 //! of it.
 //!
-//! Exit codes: 0 done, 1 failed, 2 asked for wrongly. A failure is one line on standard error.
+//! Exit codes: 0 done, 1 failed, 2 asked for wrongly. A failure is one line on standard error;
+//! warnings of the store are lines there once a command is done that has not failed.
 
 mod args;
 mod bars;
@@ -21,7 +22,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::of_parsing(&error),
     };
-    log::begin();
+    let warnings = log::begin();
     let done = match &cli.command {
         Command::Compare(args) => commands::compare(args, cli.json),
         Command::Simulate(args) => commands::simulate(args, cli.json),
@@ -33,7 +34,10 @@ fn main() -> ExitCode {
         Command::Db(args) => commands::db(args, cli.json),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            warnings.tell();
+            ExitCode::SUCCESS
+        }
         Err(error) => failure::report(&error),
     }
 }

@@ -97,10 +97,9 @@ impl Shared {
         let PlanPart { plan, end, waiting_bytes } = plan_part;
         let Done { outcome, tables, bytes_read, bytes_written, .. } = done;
         let retire = || tables.iter().for_each(|table| table.retire());
-        let edit = TreeEdit::of_plan(&core.view.tree, &plan, outcome).map_err(|error| {
-            retire();
-            Error::new(ErrorKind::InvalidArgument, format!("the plan came out wrong: {error}"))
-        })?;
+        let edit = TreeEdit::of_plan(&core.view.tree, &plan, outcome)
+            .map_err(|error| came_out_wrong(error.to_string()))
+            .inspect_err(|_| retire())?;
         let written = self.write_edit(core, job.space.id, &plan, &edit);
         let (after, flushed_seq) = written.inspect_err(|_| {
             // In a poisoned store nobody knows whether the record is there: its tables must stay.
@@ -133,7 +132,7 @@ impl Shared {
         edit: &TreeEdit,
     ) -> Result<(Tree, SeqNo)> {
         let mut after = core.view.tree.clone();
-        apply(&mut after, edit).expect("the edit was made of this tree");
+        apply(&mut after, edit).map_err(|error| came_out_wrong(error.to_string()))?;
         let (flushed_seq, taken) = core.taken_by(plan, &after);
         let edit = edit.durable(&core.view.tree);
         let record = Record::Edit { space, flushed_seq, taken, edit };
@@ -218,6 +217,11 @@ impl Shared {
             add(&counts.merge_bytes_written, bytes_written);
         }
     }
+}
+
+/// Tables that were read may be damaged in such a way that their checksums are right.
+fn came_out_wrong(told: String) -> Error {
+    Error::new(ErrorKind::Corruption, format!("the plan came out wrong: {told}"))
 }
 
 impl Core {

@@ -1,6 +1,6 @@
 //! A look into a store, and work on it.
 
-use crate::command::{fine, json, refused};
+use crate::command::{fine, json, lsmith, refused};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -443,4 +443,20 @@ fn what_can_be_read_is_saved() {
     let line = refused(2, &["db", db, "repair", &to("part")]);
     assert!(line.contains("is not empty"), "{line}");
     refused(1, &["db", &to("none"), "repair", &to("new")]);
+}
+
+#[test]
+fn a_warning_is_a_line_of_its_own_unless_the_command_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let path = store.to_str().unwrap();
+    fine(&["db", path, "put", "k", "v"]);
+    let stranger = store.join("18446744073709551614.table");
+    std::fs::write(&stranger, "not ours").unwrap();
+    let done = lsmith(&["db", path, "get", "k"]);
+    assert_eq!((done.code, &*done.out), (0, "v\n"), "{done:?}");
+    assert!(done.err.starts_with("lsmith: warning: a file has a number"), "{done:?}");
+    assert!(done.err.contains(stranger.to_str().unwrap()), "{done:?}");
+    assert_eq!(done.err.lines().count(), 1, "{done:?}");
+    assert!(refused(1, &["db", path, "get", "absent"]).contains("no key `absent`"));
 }

@@ -86,6 +86,10 @@ impl TableFile {
     /// Reads and checks everything but the data blocks.
     pub(super) fn parts(&self) -> Result<Parts> {
         let footer = self.footer()?;
+        let tail_bytes = footer.properties.end - footer.filter.start;
+        // Checksums are no promise that it is short: memory that is not there is an error.
+        let enough = Vec::<u8>::new().try_reserve_exact(tail_bytes as usize);
+        enough.map_err(|error| Error::io("read", &self.path, error.into()))?;
         let tail = self.read(footer.filter.start..footer.properties.end)?;
         let filter = match footer.filter.is_empty() {
             true => None,

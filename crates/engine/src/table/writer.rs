@@ -2,7 +2,7 @@
 
 use crate::cursor::EntryRef;
 use crate::env::{Env, PAGE_BYTES, WriteFile};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES,
     FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place, ProfileGrain, Section,
@@ -124,18 +124,20 @@ impl TableWriter {
     ///
     /// # Errors
     ///
-    /// `Io` or `Full`.
-    ///
-    /// # Panics
-    ///
-    /// If the entry is not behind the one before, if its key is empty, if key or value are too
-    /// long, or if it is a tombstone with a value.
+    /// `Io` or `Full`. `Corruption` if the entry is not behind the one before, if its key is empty,
+    /// if key or value are too long, or if it is a tombstone with a value: entries come out of
+    /// other tables, where checksums can be right although that is so.
     pub(crate) fn add(&mut self, entry: EntryRef<'_>) -> Result<()> {
-        assert!((1..=KEY_BYTES_MAX).contains(&entry.key.len()), "a key of 1 to 65535 bytes");
-        assert!(entry.value.len() <= VALUE_BYTES_MAX, "a value of at most 1 GiB");
-        assert!(!entry.kind.is_tombstone() || entry.value.is_empty(), "a tombstone has no value");
+        if !(1..=KEY_BYTES_MAX).contains(&entry.key.len())
+            || entry.value.len() > VALUE_BYTES_MAX
+            || entry.kind.is_tombstone() && !entry.value.is_empty()
+        {
+            return Err(self.refuse("an entry that no table can hold"));
+        }
         let shared = common_prefix_bytes(&self.last_key, entry.key);
-        let new_key = self.check_order(shared, &entry);
+        let Some(new_key) = self.check_order(shared, &entry) else {
+            return Err(self.refuse("entries that are not in the order of their keys"));
+        };
         let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
         if !fits(self.block_bytes, self.open_bytes, entry_bytes) {
             self.cut_block()?;
@@ -198,18 +200,21 @@ impl TableWriter {
         Ok(facts)
     }
 
-    /// Whether `entry`, which shares `shared` bytes with the key before, has another key.
-    fn check_order(&self, shared: usize, entry: &EntryRef<'_>) -> bool {
+    /// Whether `entry`, which shares `shared` bytes with the key before, has another key; `None`
+    /// where it is not behind the entry before.
+    #[inline]
+    fn check_order(&self, shared: usize, entry: &EntryRef<'_>) -> Option<bool> {
         match (self.last_key.get(shared), entry.key.get(shared)) {
-            (None, None) => {
-                assert!(entry.seq < self.last_seq, "versions of a key are added newest first");
-                false
-            }
-            (last, this) => {
-                assert!(last < this, "entries are added in the order of their keys");
-                true
-            }
+            (None, None) => (entry.seq < self.last_seq).then_some(false),
+            (last, this) => (last < this).then_some(true),
         }
+    }
+
+    /// Says that what was to be written is `told`.
+    #[cold]
+    fn refuse(&self, told: &str) -> Error {
+        let told = format!("a table that was read holds {told}, found while writing");
+        Error::new(ErrorKind::Corruption, told).at(&self.path)
     }
 
     fn begin_block(&mut self, shared: usize, entry: &EntryRef<'_>, new_key: bool) {

@@ -47,7 +47,11 @@ impl LogReader {
     pub(crate) fn open(env: &dyn Env, path: &Path, id: LogId) -> Result<LogReader> {
         let read = || {
             let file = env.open(path)?;
-            let mut bytes = vec![0; usize::try_from(file.bytes()?).map_err(std::io::Error::other)?];
+            let length = usize::try_from(file.bytes()?).map_err(std::io::Error::other)?;
+            let mut bytes = Vec::new();
+            // A file without contents may be of any length: memory that is not there is an error.
+            bytes.try_reserve_exact(length)?;
+            bytes.resize(length, 0);
             file.read_exact_at(&mut bytes, 0)?;
             Ok(bytes)
         };

@@ -239,3 +239,25 @@ fn a_store_in_new_directories_survives_power_loss() {
         }
     }
 }
+
+/// Files without contents can be as long as anybody likes: what cannot be read is an error, and not
+/// the end of the process.
+#[test]
+fn a_file_of_absurd_length_is_told() {
+    for kind in ["manifest", "table", "wal"] {
+        // In memory, where files may be that long.
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        make_store(dir.path());
+        let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
+        let of_kind = |path: &PathBuf| path.extension().is_some_and(|found| found == kind);
+        let path = names.into_iter().find(of_kind).unwrap();
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        // More than a process has addresses, so that none of it is ever read. A file system that
+        // knows no files of that length has nothing to tell.
+        if file.set_len(1 << 48).is_err() {
+            continue;
+        }
+        let told = builder(dir.path()).read_only(true).open().expect_err(kind).to_string();
+        assert!(told.contains(path.to_str().unwrap()), "{told}");
+    }
+}

@@ -161,14 +161,18 @@ fn a_huge_entry_has_a_block_of_its_own() {
     assert_eq!(write(&entries, &options(9000)).1.data_blocks, 1);
 }
 
+/// They come out of other tables, of which checksums may be right and nothing else.
 #[test]
-#[should_panic(expected = "in the order of their keys")]
-fn keys_out_of_order_are_the_callers_bug() {
-    write(&[Entry::put("b", 1, ""), Entry::put("a", 2, "")], &options(1));
-}
-
-#[test]
-#[should_panic(expected = "newest first")]
-fn versions_out_of_order_are_the_callers_bug() {
-    write(&[Entry::put("a", 1, ""), Entry::put("a", 1, "")], &options(1));
+fn entries_out_of_order_are_refused() {
+    for [first, second] in [
+        [Entry::put("b", 1, ""), Entry::put("a", 2, "")],
+        [Entry::put("a", 1, ""), Entry::put("a", 1, "")],
+        [Entry::put("a", 1, ""), Entry::put("", 2, "")],
+    ] {
+        let env: Arc<dyn Env> = Arc::new(MemEnv::new());
+        let mut writer = TableWriter::create(&env, path(), TABLE, &options(1)).unwrap();
+        writer.add(first.as_ref()).unwrap();
+        let error = writer.add(second.as_ref()).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Corruption, "{error}");
+    }
 }
