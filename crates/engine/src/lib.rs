@@ -27,6 +27,7 @@
 mod budget;
 mod cursor;
 mod db;
+mod directory;
 pub mod env;
 mod error;
 mod event;

@@ -11,6 +11,7 @@
 
 use crate::cursor::EntryRef;
 use crate::db::{Compression, KeyspaceOptions, Options, Snapshots, bad_policy, decode_batch};
+use crate::directory;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::leftovers::Leftovers;
@@ -39,15 +40,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 /// Opens or creates the store that `options` describe.
 pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
     let (env, dir) = (&options.env, &options.dir);
-    if !options.read_only && options.create_if_missing {
-        create_dir(&**env, dir)?;
+    let list = || env.list(dir);
+    let has_store = |found: &Vec<String>| found.iter().any(|name| name == CURRENT);
+    let mut found = list();
+    if !options.read_only && options.create_if_missing && !found.as_ref().is_ok_and(has_store) {
+        directory::make(&**env, dir)?;
+        found = list();
     }
-    let found = env.list(dir).map_err(|error| match error.kind() {
+    let found = found.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => no_store(dir),
         _ => Error::io("list", dir, error),
     })?;
-    let is_store = found.iter().any(|name| name == CURRENT);
-    if !is_store {
+    if !has_store(&found) {
         if options.read_only || !options.create_if_missing {
             return Err(no_store(dir));
         }
@@ -73,16 +77,6 @@ pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
 
 fn no_store(dir: &Path) -> Error {
     Error::new(ErrorKind::NotFound, "there is no store").at(dir)
-}
-
-fn create_dir(env: &dyn Env, dir: &Path) -> Result<()> {
-    env.create_dir_all(dir).map_err(|error| Error::io("create the directory", dir, error))?;
-    match dir.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => {
-            env.sync_dir(parent).map_err(|error| Error::io("sync the directory", parent, error))
-        }
-        None => Ok(()),
-    }
 }
 
 fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {

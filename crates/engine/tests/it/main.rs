@@ -13,6 +13,7 @@ mod compression;
 mod crash;
 mod damage;
 mod dice;
+mod directories;
 mod faults;
 mod full;
 mod gate;
