@@ -30,6 +30,7 @@ mod budget;
 mod commit;
 mod cursor;
 mod db;
+mod directory;
 pub mod env;
 mod error;
 mod event;

@@ -15,6 +15,7 @@ mod row;
 use crate::bounds;
 use crate::cursor::EntryRef;
 use crate::db::{Compression, KeyspaceOptions, Options, PersistMode, Snapshots, bad_policy};
+use crate::directory;
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
 use crate::leftovers::Leftovers;
@@ -34,7 +35,6 @@ use replay::{Unread, keep_newest};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, hash_map};
 use std::fmt::Debug;
-use std::io::ErrorKind::PermissionDenied;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -42,15 +42,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 /// Opens or creates the store that `options` describe.
 pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
     let (env, dir) = (&options.env, &options.dir);
-    if !options.read_only && options.create_if_missing {
-        create_dir(&**env, dir)?;
+    let list = || env.list(dir);
+    let has_store = |found: &Vec<String>| found.iter().any(|name| name == CURRENT);
+    let mut found = list();
+    if !options.read_only && options.create_if_missing && !found.as_ref().is_ok_and(has_store) {
+        directory::make(&**env, dir)?;
+        found = list();
     }
-    let found = env.list(dir).map_err(|error| match error.kind() {
+    let found = found.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => no_store(dir),
         _ => Error::io("list", dir, error),
     })?;
-    let is_store = found.iter().any(|name| name == CURRENT);
-    if !is_store {
+    if !has_store(&found) {
         if options.read_only || !options.create_if_missing {
             return Err(no_store(dir));
         }
@@ -79,27 +82,6 @@ pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
 
 fn no_store(dir: &Path) -> Error {
     Error::new(ErrorKind::NotFound, "there is no store").at(dir)
-}
-
-/// Creates `dir` and what is missing above it, and makes the names of all of these survive power
-/// loss.
-fn create_dir(env: &dyn Env, dir: &Path) -> Result<()> {
-    let is_missing = |dir: &&Path| {
-        env.list(dir).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    };
-    // The last of a relative path is the empty one: where the process is.
-    let missing = dir.ancestors().take_while(is_missing).count();
-    env.create_dir_all(dir).map_err(|error| Error::io("create the directory", dir, error))?;
-    // One that was there may be as new: the one right above is synced in any case.
-    let above = dir.ancestors().skip(1).take(missing.max(1));
-    for parent in above {
-        match env.sync_dir(parent) {
-            // Nobody can sync what he may not read: nor need he where nothing was made.
-            Err(error) if missing == 0 && error.kind() == PermissionDenied => {}
-            synced => synced.map_err(|error| Error::io("sync the directory", parent, error))?,
-        }
-    }
-    Ok(())
 }
 
 /// Takes the lock of the store in `dir`.

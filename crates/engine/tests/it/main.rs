@@ -15,6 +15,7 @@ mod crafted;
 mod crash;
 mod damage;
 mod dice;
+mod directories;
 mod faults;
 mod format;
 mod full;

@@ -125,3 +125,33 @@ fn a_log_that_was_left_out_stays_away() {
         assert_eq!(batches.check(&open(&env)), progress.synced);
     });
 }
+
+/// The log format relies on devices that store a sector as a whole or not at all. On one that does
+/// not, the store may refuse to open, but it reads nothing that was not written, and loses nothing
+/// that was synced.
+#[test]
+fn a_torn_sector_of_a_log_is_told_or_left_out() {
+    with_seeds(300, |seed| {
+        let mut dice = Dice::new(seed);
+        let batches = Batches::new(2 * seed);
+        let open = |env: &MemEnv| {
+            let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+            builder.log_bytes(64 << 10).open()
+        };
+        let env = MemEnv::new();
+        let store = open(&env).unwrap();
+        let mut progress = Progress::default();
+        batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
+        for _ in 0..1 + dice.below(5) {
+            batches.go_on(&store, &mut progress, PersistMode::Buffer).unwrap();
+        }
+        match open(&env.power_loss(seed, Loss::Torn { logs: true })) {
+            Ok(store) => assert!(batches.check(&store) >= progress.synced),
+            Err(error) => {
+                assert_eq!(error.kind(), lsmith::ErrorKind::Corruption, "{error}");
+                let path = error.path().unwrap().to_string_lossy();
+                assert!(path.ends_with(".wal") && error.offset() > Some(32), "{error}");
+            }
+        }
+    });
+}

@@ -22,7 +22,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub(crate) const DIR: &str = "/store";
+/// Two directories deep, so that making the store makes more than one.
+pub(crate) const DIR: &str = "/made/for/store";
 
 /// The keyspace that bulk loads go to, and how many entries they have.
 const LOADED: &str = "loaded";
@@ -226,8 +227,10 @@ impl Script {
         let mut life = left.life;
         let open = |disk: &MemEnv| self.open(Script::builder(disk.clone())).unwrap();
         let disk = mapped_or_not(&disk, &mut dice);
+        let looked = dice.chance(25).then(|| self.look(&disk, floor));
         let store = open(&disk);
         let found = life.check(&store, floor);
+        assert!(looked.is_none_or(|looked| looked == found), "{looked:?} to who only reads");
         life.progress = Progress { tried: found, acknowledged: found, synced: found };
         life.write(&store, 3, PersistMode::SyncData).unwrap();
         life.check(&store, found + 3);
@@ -235,6 +238,17 @@ impl Script {
         life.check(&open(&cut), found + 3);
         drop(store);
         life.check(&open(&disk), found + 3);
+    }
+
+    /// The last batch that is there for who opens the store for reading only.
+    fn look(&self, disk: &MemEnv, floor: u64) -> u64 {
+        match self.open(Script::builder(disk.clone()).read_only(true)) {
+            Ok(store) => self.batches.check(&store),
+            Err(error) => {
+                assert!(error.kind() == lsmith::ErrorKind::NotFound && floor == 0, "{error}");
+                0
+            }
+        }
     }
 
     /// Stops the work everywhere, or where dice with `seed` say; counts stop points, and tells what

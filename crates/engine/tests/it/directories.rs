@@ -1,0 +1,59 @@
+//! The directory of a store.
+//!
+//! Promised: with the store, every directory that was made for it survives power loss.
+
+use lsmith::env::{Env, FaultEnv, MemEnv};
+use lsmith::{PersistMode, Store};
+use std::path::Path;
+use std::sync::Arc;
+
+fn open(dir: &str, env: &MemEnv) -> lsmith::Result<Store> {
+    Store::builder(dir).env(Arc::new(env.clone())).lockstep(true).open()
+}
+
+fn check(dir: &str, env: &MemEnv) {
+    let store = open(dir, &env.crash_clone(1, 0.0)).unwrap();
+    let found = store.keyspace("default").unwrap().get("a").unwrap();
+    assert_eq!(found.as_deref(), Some(&b"b"[..]), "in {dir}");
+}
+
+fn put_synced(store: &Store) {
+    store.keyspace("default").unwrap().put("a", "b").unwrap();
+    store.persist(PersistMode::SyncAll).unwrap();
+}
+
+const DIRS: [&str; 5] = ["store", "/store", "/a/store", "/a/b/store", "a/b/store"];
+
+#[test]
+fn a_store_made_in_new_directories_survives_power_loss() {
+    for dir in DIRS {
+        let env = MemEnv::new();
+        put_synced(&open(dir, &env).unwrap());
+        check(dir, &env);
+    }
+}
+
+/// Whoever made the directories died before they were synced.
+#[test]
+fn a_store_made_in_directories_that_were_just_made_survives_power_loss() {
+    for dir in DIRS {
+        let env = MemEnv::new();
+        env.create_dir_all(Path::new(dir)).unwrap();
+        put_synced(&open(dir, &env.process_crash_clone()).unwrap());
+        put_synced(&open(dir, &env).unwrap());
+        check(dir, &env);
+    }
+}
+
+#[test]
+fn a_store_that_is_there_needs_no_directory_made() {
+    let env = MemEnv::new();
+    put_synced(&open("/a/store", &env).unwrap());
+    let counted = FaultEnv::new(Arc::new(env));
+    let builder = Store::builder("/a/store").env(Arc::new(counted.clone()));
+    let before = counted.count(lsmith::env::OpClass::Create);
+    let store = builder.lockstep(true).open().unwrap();
+    // What becomes `CURRENT`, and nothing else.
+    assert_eq!(counted.count(lsmith::env::OpClass::Create) - before, 1);
+    drop(store);
+}
