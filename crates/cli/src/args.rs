@@ -224,8 +224,8 @@ pub(crate) enum DbCommand {
     Keyspaces,
     /// Print the tree as text
     Tree,
-    /// Look for damage in every file, exit 1 if there is any; and tell what opening the store leaves
-    /// out after power loss, and which files are not the store's
+    /// Look for damage in every file, exit 1 if there is any; tell as well what opening the store
+    /// leaves out after power loss, and which files are not the store's
     Verify,
     /// Print one file of the store as text, without opening the store; what is damaged is told in
     /// its place, exit 1 then

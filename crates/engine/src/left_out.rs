@@ -1,9 +1,9 @@
 //! What opening a store leaves out of its files, and files that are not the store's.
 //!
-//! None of this is damage. Power loss, or the death of the process in the middle of an append, tears
-//! the end of a log; what is behind a batch that is missing must not be seen, so that the store
-//! opens on a prefix of the batches. Nothing that a sync had returned for is among it, but whoever
-//! looks after an accident wants to know.
+//! None of this is damage. Power loss, or the death of the process in the middle of an append,
+//! tears the end of a log; what is behind a batch that is missing must not be seen, so that the
+//! store opens on a prefix of the batches. Nothing that a sync had returned for is among it, but
+//! whoever looks after an accident wants to know.
 
 use crate::error::{Error, Result};
 use crate::manifest::{self, Account};

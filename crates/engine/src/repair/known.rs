@@ -11,6 +11,7 @@ use lsmith_tree::{Table, TableId, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Logical bytes of a memtable of which nothing is known.
 const MEMTABLE_BYTES: u64 = 56 << 20;
@@ -110,12 +111,29 @@ fn read_current(old: &mut Old) -> Result<Option<u64>> {
             old.find(FindingKind::Harmless, &path, None, "there is no such file");
             Ok(None)
         }
-        Err(error) if error.kind() == ErrorKind::Unsupported => Err(error),
+        Err(error) if error.kind() == ErrorKind::Unsupported && is_sealed(old, &path) => Err(error),
         Err(error) => {
             old.find_error(FindingKind::Harmless, &error);
             Ok(None)
         }
     }
+}
+
+/// Whether the file at `path`, a `CURRENT`, matches its checksum: only then it says what it says.
+fn is_sealed(old: &Old, path: &Path) -> bool {
+    let read = || {
+        let file = old.env.open(path)?;
+        let mut bytes = vec![0; file.bytes()?.min(4096) as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok::<_, std::io::Error>(bytes)
+    };
+    let text = read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    text.is_ok_and(|text| {
+        let sealed = text.split_once("checksum ");
+        sealed.is_some_and(|(said, sum)| {
+            u64::from_str_radix(sum.trim_end(), 16) == Ok(xxh3_64(said.as_bytes()))
+        })
+    })
 }
 
 impl Reading {

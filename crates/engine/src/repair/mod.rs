@@ -66,8 +66,8 @@ impl Default for RepairOptions {
 ///
 /// # Errors
 /// `NotFound` where `from` has no file of a store; `Locked` where somebody has it open;
-/// `InvalidArgument` where `to` is not empty or lies in `from`; `Unsupported` where the manifest has
-/// another format; `Full`, `Io`. Part of the new store may be there after an error: remove it.
+/// `InvalidArgument` where `to` is not empty or lies in `from`; `Unsupported` where the manifest
+/// has another format; `Full`, `Io`. Part of the new store may be there after an error: remove it.
 pub fn repair(
     options: &RepairOptions,
     from: impl AsRef<Path>,

@@ -41,8 +41,8 @@ impl<'a> BlockSearch<'a> {
         BlockSearch { file, end, next: 0, window: Bytes::new(), window_start: 0 }
     }
 
-    /// The next block that can be found, and where it lies. Of what is sealed right behind the block
-    /// before, also what is none of entries: the filter, or another part behind the data.
+    /// The next block that can be found, and where it lies. Of what is sealed right behind the
+    /// block before, also what is none of entries: the filter, or another part behind the data.
     pub(super) fn next(&mut self) -> Result<Option<(Range<u64>, Option<Block>)>> {
         let mut longest = BLOCK_BYTES_MAX;
         for start in self.next..self.end.saturating_sub(SEAL_BYTES as u64) {

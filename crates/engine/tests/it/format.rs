@@ -14,8 +14,8 @@
 //! 1. Let `format/make.rs` make stores in which there is everything new, under new names.
 //! 2. `LSMITH_WRITE_FIXTURES=DIR cargo test -p lsmith --test it format`, with `DIR` as a whole
 //!    path, writes all of them to `DIR/NAME` and `DIR/NAME.txt`.
-//! 3. Copy what is new into `tests/format/vN`, with the format's number for N. All of `tests/format`
-//!    should stay below half a megabyte.
+//! 3. Copy what is new into `tests/format/vN`, with the format's number for N. All of
+//!    `tests/format` should stay below half a megabyte.
 
 mod make;
 

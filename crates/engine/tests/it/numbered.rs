@@ -56,7 +56,7 @@ impl Batches {
     }
 
     /// What batch `number` does: the keyspace, the key, and the value or `None` for a delete.
-    fn ops(&self, number: u64) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
+    pub(crate) fn ops(&self, number: u64) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
         let mut dice = Dice::new(self.seed ^ number.wrapping_mul(0x5851_f42d_4c95_7f2d));
         let mut ops = vec![];
         for _ in 0..1 + dice.below(6) {

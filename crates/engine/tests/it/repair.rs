@@ -8,6 +8,7 @@
 
 mod logs;
 mod manifests;
+mod random;
 
 use crate::dice::{Dice, with_seeds};
 use crate::format::copies;
@@ -20,6 +21,7 @@ use lsmith::{
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -273,7 +275,10 @@ fn what_cannot_be_repaired_is_refused() {
     let store = Store::builder(dir).read_only(true).open().unwrap();
     assert_eq!(kind(dir, other.path()), ErrorKind::Locked);
     drop(store);
-    change(&dir.join("CURRENT"), |bytes| bytes[21] = b'7');
+    // Of another format is only what says so with the right checksum.
+    let text = "lsmith store, format 7\nmanifest 11\n";
+    let text = format!("{text}checksum {:016x}\n", xxh3_64(text.as_bytes()));
+    fs::write(dir.join("CURRENT"), text).unwrap();
     assert_eq!(kind(dir, other.path()), ErrorKind::Unsupported);
     assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
 }
