@@ -38,6 +38,7 @@ mod memtable;
 mod merge;
 mod names;
 mod pace;
+mod panics;
 mod pool;
 mod read;
 mod recovery;

@@ -13,7 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// An open store. Cheap to clone; the store closes when the last handle of it, of its keyspaces,
-/// of its snapshots and of its iterators is dropped.
+/// of its snapshots and of its iterators is dropped. When that has been dropped the store can be
+/// opened again, and its own threads have ended. Only where a thread that merges drops it, which is
+/// an [`Observer`](crate::Observer)'s doing, the store is closed a little later: when no thread
+/// works for it any more.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -45,12 +48,18 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Release);
         self.shared.work.notify();
-        if let Some(threads) = &self.threads {
-            threads.leave(&self.shared);
+        if self.threads.as_ref().is_none_or(|threads| threads.leave(&self.shared)) {
+            self.shared.close();
         }
-        self.shared.leftovers.close();
-        let logs = self.shared.writer.lock().as_ref().map(|writer| writer.logs_to_sync());
-        if let Err(error) = self.shared.sync_for(PersistMode::SyncAll, &logs.unwrap_or_default()) {
+    }
+}
+
+impl Shared {
+    /// What is left to do when no thread works for the store, before it is let go of.
+    pub(crate) fn close(&self) {
+        self.leftovers.close();
+        let logs = self.writer.lock().as_ref().map(|writer| writer.logs_to_sync());
+        if let Err(error) = self.sync_for(PersistMode::SyncAll, &logs.unwrap_or_default()) {
             tracing::warn!(%error, "the log could not be synced while closing");
         }
     }
