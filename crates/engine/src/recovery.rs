@@ -22,7 +22,7 @@ use crate::pace::Pace;
 use crate::shared::{Log, Shared, Work, Writer};
 use crate::stats::{Counts, Recorders};
 use crate::table::BlockCache;
-use crate::version::{Active, Core, Reclaim, Space, TableHandle};
+use crate::version::{Active, Core, Policy, Reclaim, Space, TableHandle};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader};
 use crate::write::Gate;
 use arc_swap::ArcSwap;
@@ -411,7 +411,7 @@ fn open_space(
     let mut view = TreeView::new(tree, state.memtable_bytes);
     view.block_bytes = options.table.block_bytes as u64;
     let core = Core {
-        policy,
+        policy: Policy::new(policy, options.lockstep),
         compression,
         view,
         active: Active::new(),
@@ -435,6 +435,7 @@ fn open_space(
         version: ArcSwap::from_pointee(version),
         active: ArcSwap::new(Arc::clone(&core.active)),
         gate: Gate::default(),
+        observer_panic: Mutex::default(),
         core: Mutex::new(core),
     }))
 }
@@ -512,6 +513,7 @@ impl Shared {
     pub(crate) fn set_policy(&self, space: &Space, spec: &str) -> Result<()> {
         self.check_writable()?;
         let policy = self.options.registry.build(spec).map_err(bad_policy)?;
+        let policy = Policy::new(policy, self.options.lockstep);
         let record =
             manifest::Record::Policy { space: space.id, policy: policy.spec().to_string() };
         let mut core = space.core.lock();

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::format::{Damage, Reader, put_bytes, put_varint};
 use crate::manifest::{Record, Spill};
 use crate::names::{FileKind, numbered};
+use crate::panics;
 use crate::read::MergingCursor;
 use crate::shared::Shared;
 use crate::stats::add;
@@ -71,14 +72,16 @@ impl Shared {
         let file = self.files.fetch_add(1, Ordering::Relaxed);
         let path = numbered(&self.options.dir, FileKind::Spill, file);
         let version = job.space.version.load_full();
-        let written = self.sync_all_logs(logs).and_then(|()| {
+        let written = panics::as_error("copying memory", || {
+            self.sync_all_logs(logs)?;
             let copy = Copy { shared: self, job, version: &version, path: &path, file };
             copy.write()
         });
         let mut core = job.space.core.lock();
         core.release(&job.reserved);
-        let committed =
-            written.and_then(|entries| self.commit_spill(job, &mut core, file, entries));
+        let committed = panics::as_error("copying memory", || {
+            written.and_then(|entries| self.commit_spill(job, &mut core, file, entries))
+        });
         drop(core);
         if let Err(error) = committed {
             tracing::warn!(keyspace = job.space.name, %error, "memory could not be copied");
@@ -94,12 +97,15 @@ impl Shared {
         let writes = core.writes_of(&runs).expect("nobody takes what is reserved");
         let spill = Spill { file, upto: writes.newest, entries };
         self.write_record(Record::Spill { space: job.space.id, spill }, |_| ())?;
+        let step = self.one_step();
         for held in core.sealed.iter_mut().filter(|held| runs.contains(&held.run)) {
             held.writes.log = None;
         }
         // All that had vanished is older.
         core.vanished = core.vanished.filter(|vanished| vanished.newest > spill.upto);
-        self.remove_spill(core.spill.replace(spill));
+        let old = core.spill.replace(spill);
+        step.over();
+        self.remove_spill(old);
         Ok(())
     }
 
@@ -113,12 +119,12 @@ impl Shared {
 
 /// One that stays costs space only, and the next opening removes it.
 fn remove(env: &dyn Env, path: &Path) {
-    match env.remove_file(path) {
+    panics::logged("the environment", || match env.remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             tracing::warn!(path = %path.display(), %error, "cannot remove an old copy of memory");
         }
         _ => {}
-    }
+    });
 }
 
 /// A copy in the making.

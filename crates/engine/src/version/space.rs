@@ -1,13 +1,12 @@
 //! The state of one keyspace.
 
-use super::{Active, Change, MemoryRun, OpenRun, Reclaim, TableHandle, Version};
+use super::{Active, Change, MemoryRun, OpenRun, Policy, Reclaim, TableHandle, Version};
 use crate::db::Compression;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::{Mark, Spill};
 use crate::memtable::Sealed;
 use crate::write::Gate;
 use arc_swap::ArcSwap;
-use lsmith_policy::MergePolicy;
 use lsmith_tree::{
     MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, Slice, TableId, Tree, TreeView,
 };
@@ -30,12 +29,14 @@ pub(crate) struct Space {
     pub(crate) active: ArcSwap<Active>,
     /// What holds writers back.
     pub(crate) gate: Gate,
+    /// What the observer said when it panicked on a merging thread, until that is forgiven.
+    pub(crate) observer_panic: Mutex<Option<String>>,
 }
 
 /// What changes under the lock of a keyspace. [`Core::publish`] shows it to readers.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) policy: Arc<dyn MergePolicy>,
+    pub(crate) policy: Policy,
     pub(crate) compression: Compression,
     pub(crate) view: TreeView,
     pub(crate) active: Arc<Active>,
@@ -111,6 +112,13 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// The failure of `plan` that is not tried again before somebody asks for it.
+    pub(crate) fn for_good(plan: MergePlan, error: &Error) -> Failure {
+        let (kind, message) = (error.kind(), error.to_string());
+        let (needs_bytes, free_bytes, retry_at) = (0, 0, Duration::ZERO);
+        Failure { plan, kind, message, needs_bytes, free_bytes, retry_at }
+    }
+
     /// The error that a writer gets who must wait for this plan.
     pub(crate) fn to_error(&self) -> Error {
         Error::new(
@@ -292,7 +300,34 @@ impl Core {
     }
 }
 
+impl Core {
+    /// What keeps the keyspace from coming to rest: a plan that failed, or a policy that panicked.
+    pub(crate) fn trouble(&self) -> Option<Error> {
+        self.failures.first().map(Failure::to_error).or_else(|| self.policy_trouble())
+    }
+
+    fn policy_trouble(&self) -> Option<Error> {
+        let said = self.policy.panic()?;
+        let told = format!("the merge policy panicked, and is not asked since: {said}");
+        Some(Error::new(ErrorKind::Panicked, told))
+    }
+}
+
 impl Space {
+    /// What is to be told of the observer.
+    pub(crate) fn observer_trouble(&self) -> Option<Error> {
+        let said = self.observer_panic.lock().clone()?;
+        Some(Error::new(ErrorKind::Panicked, format!("the observer panicked: {said}")))
+    }
+
+    /// Why the keyspace, whose state is `core`, does not come to rest: all that there is.
+    pub(crate) fn troubles(&self, core: &Core) -> Vec<String> {
+        let failures = core.failures.iter().map(|failure| failure.message.clone());
+        let of_policy = core.policy_trouble().map(|error| error.to_string());
+        let of_observer = self.observer_trouble().map(|error| error.to_string());
+        failures.chain(of_policy).chain(of_observer).collect()
+    }
+
     /// Shows readers what `core`, the state of this keyspace, holds now. No run on storage has
     /// changed since that was last done.
     pub(crate) fn publish(&self, core: &Core) {
