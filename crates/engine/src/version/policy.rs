@@ -23,6 +23,12 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+/// No data block is larger: an entry has a block of its own, if nothing else.
+const BLOCK_BYTES_MAX: u64 = 1 << 32;
+
+/// More room than all blocks of a level have.
+const SLACK_BYTES_MAX: u64 = 1 << 44;
+
 /// A merge policy, and what has come of asking it.
 #[derive(Debug)]
 pub(crate) struct Policy {
@@ -100,7 +106,13 @@ impl Policy {
         if self.was_refused(view) || self.course.get().rests_at(&view.tree) {
             return None;
         }
-        self.ask(!self.lockstep, |policy| policy.next_merge(view)).flatten()
+        let mut plan = self.ask(!self.lockstep, |policy| policy.next_merge(view)).flatten()?;
+        if let Some(reuse) = &mut plan.reuse {
+            // They are added up, over all blocks and over all merges.
+            reuse.full_bytes = reuse.full_bytes.min(BLOCK_BYTES_MAX);
+            reuse.slack_bytes = reuse.slack_bytes.map(|slack| slack.min(SLACK_BYTES_MAX));
+        }
+        Some(plan)
     }
 
     /// What it would do next, and why. Its panics are the caller's.

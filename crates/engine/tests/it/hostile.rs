@@ -10,7 +10,7 @@ use lsmith::env::MemEnv;
 use lsmith::{Builder, DEFAULT_KEYSPACE, Event, Keyspace, Observer, Store};
 use lsmith_policy::{Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
-use lsmith_tree::{MergePlan, Place, Reason, RunId, TreeView};
+use lsmith_tree::{MergePlan, Place, Reason, Reuse, RunId, TreeView};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -77,6 +77,8 @@ impl Hostile {
     }
 }
 
+const WHY: Reason = Reason::new("why not", [0; 3]);
+
 impl MergePolicy for Hostile {
     fn spec(&self) -> Spec {
         self.may_panic("spec");
@@ -89,7 +91,7 @@ impl MergePolicy for Hostile {
     fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
         self.may_panic("next_merge");
         let oldest = view.tree.disk_runs().last()?.id();
-        let merge = |run, place| MergePlan::merge([run], place, Reason::new("why not", [0; 3]));
+        let merge = |run, place| MergePlan::merge([run], place, WHY);
         let plan = match &*self.plans {
             "refused" => merge(RunId(u64::MAX), Place::Oldest),
             // Again and again.
@@ -98,6 +100,19 @@ impl MergePolicy for Hostile {
             "circle" if view.tree.disk_run_count() == 1 => {
                 let away = view.tree.levels()[0].runs().is_empty();
                 merge(oldest, Place::NewRun(if away { 0 } else { 7 }))
+            }
+            // All that memory holds, into the one run that there is.
+            "blocks" | "keep" | "crumbs" => {
+                let memory = view.tree.memory().runs().last()?.id();
+                let mut plan = MergePlan::merge([memory, oldest], Place::Into(oldest), WHY);
+                let (piece_bytes, full_bytes, slack_bytes) = match &*self.plans {
+                    "keep" => (1, u64::MAX, Some(u64::MAX)),
+                    "crumbs" => (1, 1, Some(0)),
+                    _ => (u64::MAX, u64::MAX, None),
+                };
+                plan.reuse = Some(Reuse { piece_bytes, full_bytes, slack_bytes });
+                plan.cut_bytes = Some(1);
+                plan
             }
             "memo" => {
                 let mut plan = merge(view.tree.memory().runs().last()?.id(), Place::NewRun(0));
@@ -388,6 +403,24 @@ fn wild_memos_survive_reopening() {
     write(&store, 100..200);
     store.flush().unwrap();
     check(&disk, store, 200);
+}
+
+/// Sizes of blocks that no block can have.
+#[test]
+fn any_size_of_blocks_and_tables_costs_bytes_only() {
+    for plans in ["blocks", "keep", "crumbs"] {
+        for (blocks, lockstep) in [(false, true), (true, true), (true, false)] {
+            ends(move || {
+                let disk = MemEnv::new();
+                let policy = format!("hostile(plans={plans}, blocks={blocks})");
+                let store = builder(&disk, &policy).lockstep(lockstep).open().unwrap();
+                write(&store, 0..300);
+                write(&store, 0..200);
+                store.flush().unwrap();
+                check(&disk, store, 300);
+            });
+        }
+    }
 }
 
 /// A policy is a pure function: what it says of a tree once it says again.
