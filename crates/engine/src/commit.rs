@@ -79,10 +79,12 @@ impl Shared {
         // rest.
         core.leaving += 1;
         drop(core);
+        // Also where a panic ends this.
+        let leaving = space.counted_leaving();
         drop(committing);
         self.balance_memory();
         drop(old);
-        space.core.lock().leaving -= 1;
+        drop(leaving);
         Ok(true)
     }
 
@@ -163,6 +165,7 @@ impl Shared {
     fn apply_to(&self, core: &mut Core, job: &mut Job, written: Written) -> Arc<Version> {
         let Written { plan, end, edit, after, flushed_seq, .. } = written;
         let Written { bytes_read, bytes_written, bytes_at_peak, .. } = written;
+        let step = self.one_step();
         core.release(&job.plan);
         let before = std::mem::replace(&mut core.view.tree, after);
         let spill = core.spill;
@@ -171,12 +174,16 @@ impl Shared {
         core.failed_in_row = 0;
         let change = Change { before: &before, edit: &edit };
         job.space.publish_change(core, change);
+        step.over();
         core.let_go(&old, change, &job.space.version.load());
         if core.spill.is_none() {
             self.remove_spill(spill);
         }
         self.count_bytes(job, bytes_read, bytes_written);
         self.hold_rest(core, job, end);
+        if job.rewrites.is_none() {
+            core.policy.note_tree(&core.view.tree);
+        }
         job.space.gate.note(core);
         let table_bytes = core.table_bytes();
         let event = Event::Committed {

@@ -21,7 +21,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// Another process or another handle has the store open.
     Locked,
-    /// A log or manifest write failed earlier: writes are refused until the store is reopened.
+    /// A log or manifest write failed earlier, or a panic left one half done: writes are refused
+    /// until the store is reopened.
     Poisoned,
     /// The directory holds no store, or the named keyspace does not exist.
     NotFound,
@@ -29,6 +30,9 @@ pub enum ErrorKind {
     Unsupported,
     /// The store was opened for reading only.
     ReadOnly,
+    /// Something panicked on a thread that merges: a merge policy, an observer, an environment, or
+    /// the store itself. [`Store::retry`](crate::Store::retry) has it tried again.
+    Panicked,
 }
 
 /// Why an operation failed: a kind, a sentence, where it happened, and what the operating system

@@ -45,7 +45,11 @@ pub enum Event<'a> {
 }
 
 /// Is told what happens. Called while locks are held: it must be quick, and must not call the
-/// store.
+/// store. It may drop handles of it, the last one included.
+///
+/// A panic on a thread that merges is caught: the merge goes on, the next events are told as ever,
+/// and who waits for rest gets an error until [`Store::retry`](crate::Store::retry). On the thread
+/// of a caller it is the caller's panic, after what the caller did has taken effect.
 pub trait Observer: Debug + Send + Sync {
     /// `event` happened in the keyspace called `keyspace`.
     fn on_event(&self, keyspace: &str, event: &Event<'_>);

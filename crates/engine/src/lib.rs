@@ -44,6 +44,7 @@ mod memtable;
 mod merge;
 mod names;
 mod pace;
+mod panics;
 mod pool;
 mod read;
 mod recovery;

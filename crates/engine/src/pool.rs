@@ -1,6 +1,7 @@
 //! Threads that carry out merges, for one store or several.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::panics;
 use crate::scheduler::Duty;
 use crate::shared::Shared;
 use parking_lot::{Condvar, Mutex};
@@ -17,7 +18,9 @@ pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// these, which several stores can share: a thread goes from one to the next, so that none waits
 /// for all merges of another.
 ///
-/// Cheap to clone. The threads end with the last handle, of which every open store holds one.
+/// Cheap to clone. The threads end with the last handle, of which every open store holds one, and
+/// before it is gone; only those of a handle that one of them drops end a little later. None of them
+/// ends by a panic of what it was given.
 ///
 /// ```
 /// # let (left, right) = (tempfile::tempdir()?, tempfile::tempdir()?);
@@ -54,14 +57,21 @@ struct State {
     /// Changes whenever something happened that could give work.
     turn: u64,
     closing: bool,
+    /// In the order in which they joined.
     stores: Vec<Member>,
+    /// The number that the next store gets.
+    next: u64,
 }
 
 /// A store, and how many threads are at work for it.
 struct Member {
+    /// In the order in which they joined, from 0.
+    number: u64,
     store: Arc<Shared>,
     threads: usize,
     leaving: bool,
+    /// Whether nobody waits until it can be closed: the last thread at work for it closes it.
+    abandoned: bool,
 }
 
 thread_local! {
@@ -103,24 +113,32 @@ impl Threads {
 
     /// Works for `store` until it [leaves](Threads::leave).
     pub(crate) fn join(&self, store: &Arc<Shared>) {
-        let Pool { state, .. } = &*self.owner.pool;
-        state.lock().stores.push(Member { store: Arc::clone(store), threads: 0, leaving: false });
-        store.work.meet_in(&self.owner.pool);
-        store.leftovers.open(&self.owner.pool);
-        self.owner.pool.notify();
+        let pool = &self.owner.pool;
+        pool.state.lock().join(Arc::clone(store));
+        store.work.meet_in(pool);
+        store.leftovers.open(pool);
+        pool.notify();
     }
 
-    /// Works no more for `store`, which is closing, and waits until no thread does.
-    pub(crate) fn leave(&self, store: &Arc<Shared>) {
+    /// Works no more for `store`, whose last handle is being dropped, and waits until no thread
+    /// does: nobody but the caller has it then. A merging thread does not wait, since it may be at
+    /// work for the store itself, and hold locks that other threads want.
+    ///
+    /// Whether the caller is to close the store; else the last thread at work for it does.
+    pub(crate) fn leave(&self, store: &Arc<Shared>) -> bool {
         let Pool { state, left, .. } = &*self.owner.pool;
         let mut state = state.lock();
-        if let Some(member) = state.member(store) {
-            member.leaving = true;
+        let Some(member) = state.member(store) else { return true };
+        member.leaving = true;
+        if member.threads > 0 && is_merging_thread() {
+            member.abandoned = true;
+            return false;
         }
         left.wait_while(&mut state, |state| {
             state.member(store).is_some_and(|member| member.threads > 0)
         });
         state.stores.retain(|member| !Arc::ptr_eq(&member.store, store));
+        true
     }
 }
 
@@ -134,9 +152,13 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.pool.state.lock().closing = true;
         self.pool.changed.notify_all();
+        // An observer may have held the last handle. No thread can wait for itself, nor for those
+        // that want the locks under which it was told something: all end by themselves.
+        if is_merging_thread() {
+            return;
+        }
         for handle in self.handles.get_mut().drain(..) {
-            // An observer may have held the last handle: no thread can wait for itself.
-            if handle.thread().id() != thread::current().id() && handle.join().is_err() {
+            if handle.join().is_err() {
                 tracing::error!("a merging thread panicked");
             }
         }
@@ -150,6 +172,12 @@ impl fmt::Debug for Pool {
 }
 
 impl State {
+    fn join(&mut self, store: Arc<Shared>) {
+        let number = self.next;
+        self.next += 1;
+        self.stores.push(Member { number, store, threads: 0, leaving: false, abandoned: false });
+    }
+
     fn member(&mut self, store: &Arc<Shared>) -> Option<&mut Member> {
         self.stores.iter_mut().find(|member| Arc::ptr_eq(&member.store, store))
     }
@@ -166,16 +194,21 @@ impl Pool {
     fn work(&self, duty: Duty) {
         MERGES.set(true);
         loop {
-            let (turn, stores) = {
+            let turn = {
                 let state = self.state.lock();
                 if state.closing {
                     return;
                 }
-                (state.turn, state.stores.iter().map(|m| Arc::clone(&m.store)).collect::<Vec<_>>())
+                state.turn
             };
-            let mut worked = false;
-            for store in stores {
-                worked |= self.work_for(store, duty);
+            let (mut worked, mut next) = (false, 0);
+            while let Some((number, store)) = self.begin(next) {
+                worked |= work_for(&store, duty);
+                // Given back before the thread counts as gone: who waits for that has the last
+                // handle then, and with it the lock of the directory.
+                drop(store);
+                self.end(number);
+                next = number + 1;
             }
             let mut state = self.state.lock();
             if state.turn == turn && !worked && !state.closing {
@@ -184,30 +217,44 @@ impl Pool {
         }
     }
 
-    /// Does something for `store`, unless it has left; whether there was something to do.
-    fn work_for(&self, store: Arc<Shared>, duty: Duty) -> bool {
-        match self.state.lock().member(&store) {
-            Some(member) if !member.leaving => member.threads += 1,
-            _ => return false,
+    /// Counts this thread as at work for the first store from number `next` on that stays.
+    fn begin(&self, next: u64) -> Option<(u64, Arc<Shared>)> {
+        let mut state = self.state.lock();
+        let mut stores = state.stores.iter_mut();
+        let member = stores.find(|member| member.number >= next && !member.leaving)?;
+        member.threads += 1;
+        Some((member.number, Arc::clone(&member.store)))
+    }
+
+    /// Counts this thread as gone from store `number`, and closes the store where nobody else will.
+    fn end(&self, number: u64) {
+        let mut state = self.state.lock();
+        let at = state.stores.iter().position(|member| member.number == number);
+        let at = at.expect("a store stays until no thread is at work for it");
+        let member = &mut state.stores[at];
+        member.threads -= 1;
+        if !member.leaving || member.threads > 0 {
+            return;
         }
-        let at_work = AtWork { pool: self, store };
-        at_work.store.work_once(duty)
+        if member.abandoned {
+            let member = state.stores.remove(at);
+            drop(state);
+            panics::logged("closing a store", || {
+                member.store.close();
+                drop(member);
+            });
+        } else {
+            self.left.notify_all();
+        }
     }
 }
 
-/// A thread at work for a store; also one that panics stops being that.
-struct AtWork<'a> {
-    pool: &'a Pool,
-    store: Arc<Shared>,
-}
-
-impl Drop for AtWork<'_> {
-    fn drop(&mut self) {
-        if let Some(member) = self.pool.state.lock().member(&self.store) {
-            member.threads -= 1;
-            if member.leaving {
-                self.pool.left.notify_all();
-            }
-        }
-    }
+/// Does something for `store`; whether there was something to do.
+fn work_for(store: &Shared, duty: Duty) -> bool {
+    // Panics of what the store was given are caught where it is known what they leave behind.
+    panics::catch(|| store.work_once(duty)).unwrap_or_else(|panic| {
+        tracing::error!(dir = %store.options.dir.display(), %panic, "a merging thread panicked");
+        store.poison();
+        false
+    })
 }

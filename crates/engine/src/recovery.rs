@@ -26,7 +26,7 @@ use crate::pace::Pace;
 use crate::shared::{Log, Shared, Work, Writer};
 use crate::stats::{Counts, Recorders};
 use crate::table::BlockCache;
-use crate::version::{Active, Core, Reclaim, Space, TableHandle};
+use crate::version::{Active, Core, Policy, Reclaim, Space, TableHandle};
 use crate::write::Gate;
 use arc_swap::ArcSwap;
 use lsmith_tree::{TableId, Tree, TreeView};
@@ -255,7 +255,7 @@ fn open_space(
     let mut view = TreeView::new(tree, state.memtable_bytes);
     view.block_bytes = options.table.block_bytes as u64;
     let core = Core {
-        policy,
+        policy: Policy::new(policy, options.lockstep),
         compression,
         view,
         coming: None,
@@ -282,6 +282,7 @@ fn open_space(
         gate: Gate::default(),
         seal_due: AtomicBool::new(false),
         committing: Mutex::default(),
+        observer_panic: Mutex::default(),
         core: Mutex::new(core),
     }))
 }
@@ -386,6 +387,7 @@ impl Shared {
     pub(crate) fn set_policy(&self, space: &Space, spec: &str) -> Result<()> {
         self.check_writable()?;
         let policy = self.options.registry.build(spec).map_err(bad_policy)?;
+        let policy = Policy::new(policy, self.options.lockstep);
         let record =
             manifest::Record::Policy { space: space.id, policy: policy.spec().to_string() };
         let committing = space.committing.lock();

@@ -10,10 +10,11 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::memory::{FoldJob, SpillJob};
 use crate::merge::{Job, PlanPart};
+use crate::panics;
 use crate::pool::LOOK_AGAIN;
 use crate::shared::Shared;
 use crate::stats::{add, thread_cpu_nanos};
-use crate::version::{Core, Failure, Space, Version};
+use crate::version::{Core, Failure, SEALED_MAX, Space, Version};
 use crate::wal::LogWriter;
 use lsmith_tree::{LevelId, MergePlan, Place, Reason, RunId, TableId, check_plan};
 use std::sync::Arc;
@@ -48,7 +49,7 @@ impl Shared {
     /// Carries out some of what there is to do for each keyspace, else a part of what another
     /// thread does; whether there was anything.
     pub(crate) fn work_once(&self, duty: Duty) -> bool {
-        self.make_log_ahead();
+        panics::logged("making a log ahead", || self.make_log_ahead());
         self.leftovers.end_some();
         let mut worked = false;
         for space in self.all_spaces() {
@@ -87,7 +88,7 @@ impl Shared {
         };
         self.run(task, &logs);
         if lets_logs_go {
-            self.retire_logs();
+            panics::logged("removing logs", || self.retire_logs());
         }
     }
 
@@ -158,7 +159,12 @@ impl Shared {
         if duty == Duty::All || proposed.is_some() {
             core.merge_all &= core.is_busy();
         }
-        let plan = proposed.or_else(|| flush_left(core))?;
+        // Four memtables stop writers. A plan that leaves them there must not come first again and
+        // again where there is one thread.
+        let waits = core.waiting_memtables() >= SEALED_MAX
+            && proposed.as_ref().is_some_and(|plan| !takes_memory(core, plan));
+        let flush_first = if waits { flush_left(core) } else { None };
+        let plan = flush_first.or(proposed).or_else(|| flush_left(core))?;
         let tree = &core.view.tree;
         let rewrites = self.rewrite_of(core).filter(|(own, _)| *own == plan);
         let job = Job {
@@ -172,8 +178,9 @@ impl Shared {
             part_bytes: None,
             plan,
         };
-        core.reserve(job.plan.clone());
+        // First: where an observer panics nothing is reserved.
         self.tell(space, &Event::Planned { plan: &job.plan });
+        core.reserve(job.plan.clone());
         Some(Task::Merge(job, space.version.load_full()))
     }
 
@@ -198,6 +205,7 @@ impl Shared {
                     add(&self.counts.plans_refused, 1);
                     let policy = core.policy.spec();
                     tracing::warn!(%policy, %plan, %error, "a merge policy broke a rule");
+                    core.policy.refuse(&core.view);
                     flush(core)
                 }
             },
@@ -223,16 +231,27 @@ impl Shared {
 
     /// Carries out `job` and commits it, or gives it up.
     fn run_merge(&self, mut job: Job, version: Arc<Version>, logs: &[Arc<LogWriter>]) {
-        let timer = self.timer();
         let options = &self.options;
-        let free_bytes = options.env.free_bytes(&options.dir).unwrap_or(0);
-        let result = match self.sync_all_logs(logs) {
-            Ok(()) => self.carry_out(&mut job, version),
-            Err(error) => Err(error),
-        };
+        let mut free_bytes = 0;
+        let result = panics::catch(|| {
+            let timer = self.timer();
+            free_bytes = options.env.free_bytes(&options.dir).unwrap_or(0);
+            self.sync_all_logs(logs)?;
+            self.carry_out(&mut job, version)?;
+            timer.end(|recorders| &recorders.merge_nanos);
+            Ok(())
+        });
         match result {
-            Ok(()) => timer.end(|recorders| &recorders.merge_nanos),
-            Err(error) => self.give_up(&job, error, free_bytes),
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.give_up(&job, error, free_bytes),
+            // What the policy or the observer says when the plan commits is the writer's panic.
+            Err(panic) if options.lockstep => {
+                let mut core = job.space.core.lock();
+                core.release(&job.plan);
+                drop(core);
+                panic.resume()
+            }
+            Err(panic) => self.give_up(&job, panic.of("a merge"), free_bytes),
         }
     }
 
@@ -300,6 +319,10 @@ impl Shared {
                 }
                 busy |= core.is_busy() || core.is_fold_due() || core.is_spill_due();
                 busy = busy || self.propose(&core).is_some();
+                // The policy may have panicked just now.
+                if let Some(error) = core.trouble().or_else(|| space.observer_trouble()) {
+                    return Err(error);
+                }
             }
             if !busy {
                 self.retire_logs();

@@ -13,7 +13,8 @@ use crate::leftovers::Leftovers;
 use crate::manifest::{Account, Manifest, Record};
 use crate::merge::Split;
 use crate::pace::Pace;
-use crate::pool::Pool;
+use crate::panics;
+use crate::pool::{self, Pool};
 use crate::stats::{Counts, Recorders, Timer};
 use crate::table::BlockCache;
 use crate::version::Space;
@@ -138,16 +139,28 @@ impl Shared {
         Timer::begin(self.recorders.as_ref(), &*self.options.env)
     }
 
-    /// Tells the observer.
+    /// Tells the observer. Its panic is noted where that is not the caller's business.
     pub(crate) fn tell(&self, space: &Space, event: &Event<'_>) {
-        if let Some(observer) = &self.options.observer {
-            observer.on_event(&space.name, event);
+        let Some(observer) = &self.options.observer else { return };
+        let tell = || observer.on_event(&space.name, event);
+        if !pool::is_merging_thread() {
+            return tell();
+        }
+        if let Err(panic) = panics::catch(tell) {
+            tracing::error!(keyspace = space.name, %panic, "the observer panicked");
+            space.observer_panic.lock().get_or_insert_with(|| panic.to_string());
         }
     }
 
     /// All keyspaces.
     pub(crate) fn all_spaces(&self) -> Vec<Arc<Space>> {
         self.spaces.read().values().map(Arc::clone).collect()
+    }
+
+    /// Begins what must not be left half done: a panic before it is [over](OneStep::over) poisons
+    /// the store.
+    pub(crate) fn one_step(&self) -> OneStep<'_> {
+        OneStep(self)
     }
 
     /// Refuses writes from now on: nobody knows any more what the log or the manifest holds.
@@ -162,7 +175,8 @@ impl Shared {
             return Err(Error::new(ErrorKind::ReadOnly, "the store was opened for reading only"));
         }
         if self.poisoned.load(Ordering::Acquire) {
-            let told = "a write of log or manifest failed earlier: reopen the store to write again";
+            let told = "a write of log or manifest failed earlier, or a panic left one half done: \
+                        reopen the store to write again";
             return Err(Error::new(ErrorKind::Poisoned, told).at(&self.options.dir));
         }
         Ok(())
@@ -177,7 +191,9 @@ impl Shared {
     ) -> Result<T> {
         let mut manifest = self.manifest.lock();
         let manifest = manifest.as_mut().ok_or_else(read_only)?;
+        let step = self.one_step();
         let written = manifest.write(record);
+        step.over();
         if manifest.failed() {
             self.poison();
         }
@@ -193,6 +209,24 @@ impl Shared {
             }
         }
         Ok(())
+    }
+}
+
+/// Something that must not be left half done.
+#[must_use = "it poisons the store where it is dropped"]
+pub(crate) struct OneStep<'a>(&'a Shared);
+
+impl OneStep<'_> {
+    /// All of it is done, or it is known that nothing is.
+    pub(crate) fn over(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for OneStep<'_> {
+    fn drop(&mut self) {
+        tracing::error!(dir = %self.0.options.dir.display(), "a panic left something half done");
+        self.0.poison();
     }
 }
 

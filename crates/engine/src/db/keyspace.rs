@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::table::ReadCount;
 use crate::version::{Moment, Space, Value};
 use bytes::Bytes;
-use lsmith_policy::{Explanation, MergePolicy};
+use lsmith_policy::Explanation;
 use lsmith_tree::{EntryKind, Tree, TreeView};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -243,11 +243,7 @@ impl Keyspace {
 
     /// The merge policy, as a spec.
     pub fn merge_policy(&self) -> String {
-        self.policy().spec().to_string()
-    }
-
-    fn policy(&self) -> Arc<dyn MergePolicy> {
-        Arc::clone(&self.space.core.lock().policy)
+        self.space.core.lock().policy.spec().to_string()
     }
 
     /// Gives the keyspace another merge policy from now on. Merges under way are finished; the new
@@ -367,7 +363,7 @@ impl Keyspace {
             tombstones: size.tombstones,
             flushes: tree.flushes(),
             pressure: self.space.gate.pressure(),
-            failures: core.failures.iter().map(|failure| failure.error.to_string()).collect(),
+            failures: self.space.troubles(&core),
         }
     }
 }

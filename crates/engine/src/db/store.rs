@@ -14,7 +14,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// An open store. Cheap to clone; the store closes when the last handle of it, of its keyspaces,
-/// of its snapshots and of its iterators is dropped.
+/// of its snapshots and of its iterators is dropped. When that has been dropped the store can be
+/// opened again, and its own threads have ended. Only where a thread that merges drops it, which is
+/// an [`Observer`](crate::Observer)'s doing, the store is closed a little later: when no thread
+/// works for it any more.
+///
+/// A panic of a merge policy, an observer or an environment on a thread that merges is caught and
+/// logged. Who waits for rest gets an error of kind [`Panicked`](crate::ErrorKind::Panicked) until
+/// [`retry`](Store::retry) or, for a policy, until another one is
+/// [chosen](Keyspace::set_merge_policy). Meanwhile the plan stays out of the way, or the policy is
+/// not asked and memory is flushed without it; writers are told if nothing else can help them. On
+/// the thread of a caller, and in lockstep all are, a panic of a policy or an observer is the
+/// caller's: nobody knows then whether the write was made, the next one finds all in order. A panic
+/// in the middle of a write of log or manifest, on any thread, poisons the store.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -46,11 +58,17 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Release);
         self.shared.work.notify();
-        if let Some(threads) = &self.threads {
-            threads.leave(&self.shared);
+        if self.threads.as_ref().is_none_or(|threads| threads.leave(&self.shared)) {
+            self.shared.close();
         }
-        self.shared.leftovers.close();
-        if let Err(error) = self.shared.close_logs() {
+    }
+}
+
+impl Shared {
+    /// What is left to do when no thread works for the store, before it is let go of.
+    pub(crate) fn close(&self) {
+        self.leftovers.close();
+        if let Err(error) = self.close_logs() {
             tracing::warn!(%error, "the log could not be synced and cut while closing");
         }
     }
@@ -201,7 +219,8 @@ impl Store {
     }
 
     /// Waits until merges have come to rest, and until files that nobody reads any more are gone.
-    /// Memtables that are not full stay in memory.
+    /// Memtables that are not full stay in memory. A merge policy whose plans lead back to the same
+    /// tree again and again has come to rest too.
     ///
     /// # Errors
     /// What keeps a keyspace from coming to rest; `ReadOnly`.
@@ -210,10 +229,14 @@ impl Store {
     }
 
     /// Tries plans again that failed for other reasons than want of room, which are tried again by
-    /// themselves.
+    /// themselves, and asks policies again that have panicked.
     pub fn retry(&self) {
         for space in self.shared().all_spaces() {
-            space.core.lock().unblock(|_| false);
+            let mut core = space.core.lock();
+            core.unblock(|_| false);
+            core.policy.forgive();
+            drop(core);
+            *space.observer_panic.lock() = None;
         }
         self.shared().work.notify();
     }

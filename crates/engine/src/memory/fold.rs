@@ -9,9 +9,10 @@ use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::{Folded, FoldedBuilder, Rest, Sealed};
 use crate::merge::Fold;
+use crate::panics;
 use crate::read::MergingCursor;
 use crate::shared::Shared;
-use crate::version::{Core, Held, MemoryRun, Space, Writes};
+use crate::version::{Core, Failure, Held, MemoryRun, Space, Writes};
 use lsmith_tree::{
     AddPlace, Addition, Input, KeyRange, MergePlan, Place, Reason, RunId, Slice, Table, TreeEdit,
     apply,
@@ -74,26 +75,36 @@ impl Shared {
         let version = job.space.version.load_full();
         let runs: Vec<RunId> = job.reserved.inputs.iter().map(|input| input.run).collect();
         let sources: Vec<_> = runs.iter().filter_map(|run| version.memory_run(*run)).collect();
-        let folded = match &sources[..] {
+        let fold = || match &sources[..] {
             [] => Ok(None),
             [newest, older @ ..] => {
                 let (cursor, bytes) = (newest.cursor(&KeyRange::ALL), newest.run().bytes());
                 self.fold_over(Newest { cursor, bytes }, older, job.block_bytes)
             }
         };
+        let folded = panics::as_error("folding memory", fold);
         // While the manifest is written nothing happens to memory but that memtables are sealed.
         let _committing = job.space.committing.lock();
         let mut core = job.space.core.lock();
         core.release(&job.reserved);
-        // The only error is that the store closes.
-        if let Ok(folded) = folded
-            && let Some(writes) = core.writes_of(&runs)
-        {
-            let place = AddPlace::Above(runs[0]);
-            core.replace_memory(&runs, Replacement { folded, writes, place });
-            job.space.publish(&core);
-            job.space.gate.note(&core);
+        match folded {
+            Ok(folded) => {
+                if let Some(writes) = core.writes_of(&runs) {
+                    let place = AddPlace::Above(runs[0]);
+                    let step = self.one_step();
+                    core.replace_memory(&runs, Replacement { folded, writes, place });
+                    job.space.publish(&core);
+                    step.over();
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Panicked => {
+                tracing::error!(keyspace = job.space.name, %error, "memory could not be folded");
+                core.block(Failure::for_good(job.reserved.clone(), error));
+            }
+            // The store closes.
+            Err(_) => return,
         }
+        job.space.gate.note(&core);
     }
 
     /// What merging `newest` and the `older` runs, newest first, comes to.

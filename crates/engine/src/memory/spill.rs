@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::format::{Damage, Reader, put_bytes, put_varint};
 use crate::manifest::{Record, Spill};
 use crate::names::{FileKind, numbered};
+use crate::panics;
 use crate::read::MergingCursor;
 use crate::shared::Shared;
 use crate::stats::add;
@@ -85,13 +86,14 @@ impl Shared {
     /// Lets go of the log: copies what memory holds, or writes down that there is nothing. What
     /// fails is tried again when the log has grown further.
     pub(crate) fn run_spill(&self, job: &SpillJob, logs: &[Arc<LogWriter>]) {
-        let synced = self.sync_all_logs(logs);
+        let synced = panics::as_error("syncing the log", || self.sync_all_logs(logs));
         let done = match &job.what {
             What::Runs(reserved) => self.spill_runs(&job.space, reserved, synced),
             What::Vanished(vanished) => {
-                let forgotten = synced.and_then(|()| self.forget_vanished(&job.space, *vanished));
-                job.space.core.lock().leaving -= 1;
-                forgotten
+                let _leaving = job.space.counted_leaving();
+                panics::as_error("forgetting what has vanished", || {
+                    synced.and_then(|()| self.forget_vanished(&job.space, *vanished))
+                })
             }
         };
         if let Err(error) = done {
@@ -127,14 +129,16 @@ impl Shared {
         let path = numbered(&self.options.dir, FileKind::Spill, file);
         let version = space.version.load_full();
         let runs: Vec<RunId> = reserved.inputs.iter().map(|input| input.run).collect();
-        let written = synced.and_then(|()| {
+        let written = panics::as_error("copying memory", || {
+            synced?;
             let copy = Copy { shared: self, space, runs: &runs, version: &version, file };
             copy.write(&path)
         });
         let committing = space.committing.lock();
         let mut core = space.core.lock();
-        let committed =
-            written.and_then(|entries| self.commit_spill(space, &mut core, &runs, (file, entries)));
+        let committed = panics::as_error("copying memory", || {
+            written.and_then(|entries| self.commit_spill(space, &mut core, &runs, (file, entries)))
+        });
         core.release(reserved);
         drop(core);
         drop(committing);
@@ -158,12 +162,15 @@ impl Shared {
         let spill = Spill { file, upto: writes.newest, entries };
         let record = Record::Spill { space: space.id, spill };
         MutexGuard::unlocked(core, || self.write_record(record, |_| ()))?;
+        let step = self.one_step();
         for held in core.sealed.iter_mut().filter(|held| runs.contains(&held.run)) {
             held.writes.log = None;
         }
         // All that had vanished is older.
         core.vanished = core.vanished.filter(|vanished| vanished.newest > spill.upto);
-        self.remove_spill(core.spill.replace(spill));
+        let old = core.spill.replace(spill);
+        step.over();
+        self.remove_spill(old);
         Ok(())
     }
 
@@ -177,12 +184,12 @@ impl Shared {
 
 /// One that stays costs space only, and the next opening removes it.
 fn remove(env: &dyn Env, path: &Path) {
-    match env.remove_file(path) {
+    panics::logged("the environment", || match env.remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             tracing::warn!(path = %path.display(), %error, "cannot remove an old copy of memory");
         }
         _ => {}
-    }
+    });
 }
 
 /// A copy in the making.

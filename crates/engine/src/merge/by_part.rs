@@ -13,6 +13,7 @@ use super::input::Passed;
 use super::output::Output;
 use super::split::{PartDone, Split, Task};
 use crate::error::Result;
+use crate::panics;
 use crate::shared::Shared;
 use crate::version::Version;
 use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Tree};
@@ -90,7 +91,8 @@ impl Shared {
         job.part_bytes = Some(bytes.div_ceil(parts.len() as u64));
         let task = Task::new(self, job, table);
         let split = self.offer(task, parts, version, self.parts_ahead());
-        let result = self.commit_parts(job, &split);
+        // Whatever happens, nobody takes a part of it afterwards, or keeps its version.
+        let result = panics::as_error("a merge", || self.commit_parts(job, &split));
         self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
         // Those that came after one that failed, or after the tree has become another.
         for done in split.finish().into_iter().flatten() {
@@ -123,6 +125,9 @@ impl Shared {
             };
             if range.end.is_some() {
                 plan.memo.clear();
+            } else {
+                // It holds tables that go with this part: whoever waits for rest finds them gone.
+                split.let_go();
             }
             let read = (tally.blocks() - blocks, tally.bytes() - bytes);
             (blocks, bytes) = (blocks + read.0, bytes + read.1);
@@ -157,7 +162,7 @@ impl Shared {
         let passed = Passed { storage: done.passed.iter().copied().sum(), ..Passed::default() };
         let mut outcome = outcome_of(done.counts, passed);
         let mut output = self.output_of(split, done);
-        if let Err(error) = output.open_tables() {
+        if let Err(error) = panics::as_error("a merge", || output.open_tables()) {
             output.remove();
             return Err(error);
         }

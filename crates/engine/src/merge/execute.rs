@@ -5,6 +5,7 @@ use crate::merge::FoldCounts;
 use crate::merge::filters;
 use crate::merge::input::Passed;
 use crate::merge::output::Output;
+use crate::panics;
 use crate::shared::Shared;
 use crate::table::{ProfileGrain, TableOptions};
 use crate::version::{Space, TableHandle, Version};
@@ -93,11 +94,12 @@ impl Shared {
         let options = self.table_options(job, version);
         let mut output =
             Output::new(self, job.plan.cut_bytes, options.clone()).limited(job.is_limited());
-        let executed = match (job.rewrites, job.plan.reuse) {
+        let execute = || match (job.rewrites, job.plan.reuse) {
             (Some(table), _) => self.rewrite(job, table, version, &mut output),
             (None, Some(reuse)) => self.preserve(job, reuse, version, &mut output),
             (None, None) => self.merge(job, version, &mut output, options),
         };
+        let executed = panics::as_error("a merge", execute);
         match executed {
             Ok((outcome, bytes_read)) => {
                 Ok(Done::new(outcome, &job.plan, version).written(output, bytes_read))

@@ -11,6 +11,7 @@ use super::fold::{Fold, FoldCounts};
 use super::input::{InputCursor, passed_of};
 use super::output::{Output, Written};
 use crate::error::Result;
+use crate::panics;
 use crate::shared::Shared;
 use crate::table::{ReadTally, TableOptions};
 use crate::version::Version;
@@ -136,6 +137,12 @@ impl Split {
         state.upto = upto;
     }
 
+    /// Lets go of the version: all parts are over.
+    pub(super) fn let_go(&self) {
+        let version = self.state.lock().version.take();
+        drop(version);
+    }
+
     /// Bytes in the files of parts that are over, and whose results nobody has asked for.
     pub(super) fn waiting_bytes(&self) -> u64 {
         let state = self.state.lock();
@@ -164,7 +171,8 @@ struct Under<'a> {
 
 impl Drop for Under<'_> {
     fn drop(&mut self) {
-        let panicked = || Err(crate::Error::new(crate::ErrorKind::Io, "a merging thread panicked"));
+        let panicked =
+            || Err(crate::Error::new(crate::ErrorKind::Panicked, "a merging thread panicked"));
         self.split.put(self.part, self.result.take().unwrap_or_else(panicked));
     }
 }
@@ -266,8 +274,8 @@ impl Shared {
     fn merge_part(&self, task: &Task, inputs: &[Input], version: &Version) -> Result<PartDone> {
         let mut output =
             Output::new(self, task.cut_bytes, task.table.clone()).limited(task.limited);
-        let merged = self.write_merged(task, inputs, version, &mut output);
-        match merged {
+        let merge = || self.write_merged(task, inputs, version, &mut output);
+        match panics::as_error("a merge", merge) {
             Ok((counts, passed)) => Ok(PartDone { written: output.into_written(), counts, passed }),
             Err(error) => {
                 output.remove();

@@ -7,6 +7,7 @@
 
 use super::TableHandle;
 use crate::leftovers::Leftovers;
+use crate::panics;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -105,8 +106,10 @@ impl Reclaim {
             }
             let dead = state.dead.pop_front();
             drop(state);
-            let punched = dead.map_or(Ok(()), |dead| dead.table.punch(&dead.places));
-            match punched {
+            // A version may be going because of a panic: a second one would end the process.
+            let punch = || dead.map_or(Ok(()), |dead| dead.table.punch(&dead.places));
+            let panicked = |panic: panics::Panic| Err(io::Error::other(panic.to_string()));
+            match panics::catch(punch).unwrap_or_else(panicked) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                     self.unable.store(true, Ordering::Relaxed);
                 }

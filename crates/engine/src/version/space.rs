@@ -1,13 +1,12 @@
 //! The state of one keyspace.
 
-use super::{Active, Change, MemoryRun, OpenRun, Reclaim, TableHandle, Version};
+use super::{Active, Change, MemoryRun, OpenRun, Policy, Reclaim, TableHandle, Version};
 use crate::db::Compression;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::{Mark, Spill};
 use crate::memtable::Sealed;
 use crate::write::Gate;
 use arc_swap::ArcSwap;
-use lsmith_policy::MergePolicy;
 use lsmith_tree::{
     MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, Slice, TableId, Tree, TreeEdit,
     TreeView, apply, check_plan,
@@ -38,12 +37,14 @@ pub(crate) struct Space {
     pub(crate) seal_due: AtomicBool,
     /// What holds writers back.
     pub(crate) gate: Gate,
+    /// What the observer said when it panicked on a merging thread, until that is forgiven.
+    pub(crate) observer_panic: Mutex<Option<String>>,
 }
 
 /// What changes under the lock of a keyspace. [`Core::publish`] shows it to readers.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) policy: Arc<dyn MergePolicy>,
+    pub(crate) policy: Policy,
     pub(crate) compression: Compression,
     pub(crate) view: TreeView,
     /// The tree that is coming: what the one in `view` will be once the manifest knows of the
@@ -122,6 +123,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// The failure of `plan` that is not tried again before somebody asks for it.
+    pub(crate) fn for_good(plan: MergePlan, error: Error) -> Failure {
+        let (needs_bytes, free_bytes, retry_at) = (0, 0, Duration::ZERO);
+        Failure { plan, error, needs_bytes, free_bytes, retry_at }
+    }
+
     /// The error that a writer gets who must wait for this plan.
     pub(crate) fn to_error(&self) -> Error {
         self.error.said_again("writes are refused because a merge failed: ")
@@ -373,11 +380,43 @@ impl Drop for Leaving<'_> {
     }
 }
 
+impl Core {
+    /// What keeps the keyspace from coming to rest: a plan that failed, or a policy that panicked.
+    pub(crate) fn trouble(&self) -> Option<Error> {
+        self.failures.first().map(Failure::to_error).or_else(|| self.policy_trouble())
+    }
+
+    fn policy_trouble(&self) -> Option<Error> {
+        let said = self.policy.panic()?;
+        let told = format!("the merge policy panicked, and is not asked since: {said}");
+        Some(Error::new(ErrorKind::Panicked, told))
+    }
+}
+
 impl Space {
     /// Whoever waits for rest waits until what is given here is dropped.
     pub(crate) fn leaving(&self) -> Leaving<'_> {
         self.core.lock().leaving += 1;
         Leaving(self)
+    }
+
+    /// The same for one who has raised [`Core::leaving`] himself.
+    pub(crate) fn counted_leaving(&self) -> Leaving<'_> {
+        Leaving(self)
+    }
+
+    /// What is to be told of the observer.
+    pub(crate) fn observer_trouble(&self) -> Option<Error> {
+        let said = self.observer_panic.lock().clone()?;
+        Some(Error::new(ErrorKind::Panicked, format!("the observer panicked: {said}")))
+    }
+
+    /// Why the keyspace, whose state is `core`, does not come to rest: all that there is.
+    pub(crate) fn troubles(&self, core: &Core) -> Vec<String> {
+        let failures = core.failures.iter().map(|failure| failure.error.to_string());
+        let of_policy = core.policy_trouble().map(|error| error.to_string());
+        let of_observer = self.observer_trouble().map(|error| error.to_string());
+        failures.chain(of_policy).chain(of_observer).collect()
     }
 
     /// Shows readers what `core`, the state of this keyspace, holds now. No run on storage has

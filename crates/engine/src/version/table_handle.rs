@@ -3,6 +3,7 @@
 use crate::env::{Env, PAGE_BYTES};
 use crate::error::Result;
 use crate::names::{FileKind, numbered};
+use crate::panics;
 use crate::spans::Spans;
 use crate::table::{BlockCache, Table};
 use lsmith_tree::{KeyRange, SeqNo, TableId};
@@ -152,9 +153,13 @@ impl Drop for TableHandle {
             return;
         }
         self.table.forget_blocks();
-        // A file that stays costs space only, and the next opening removes it.
-        if let Err(error) = self.env.remove_file(&self.path) {
-            tracing::warn!(path = %self.path.display(), %error, "cannot remove an obsolete table");
-        }
+        // A file that stays costs space only, and the next opening removes it. Tables go in rows,
+        // and because of panics too: of two panics at a time the process would end.
+        panics::logged("the environment", || {
+            if let Err(error) = self.env.remove_file(&self.path) {
+                let path = self.path.display();
+                tracing::warn!(%path, %error, "cannot remove an obsolete table");
+            }
+        });
     }
 }

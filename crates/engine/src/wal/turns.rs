@@ -12,6 +12,7 @@
 mod tests;
 
 use crate::env::{LogFile, SyncReach};
+use crate::panics;
 use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -135,7 +136,11 @@ impl Turns {
         state.to_come = 0;
         let reach = if std::mem::take(&mut state.all) { SyncReach::All } else { SyncReach::Data };
         drop(state);
-        let result = file.sync(reach);
+        // All who wait would do so for ever if this thread did not tell them how it went.
+        let result = panics::catch(|| file.sync(reach));
+        let result = result.unwrap_or_else(|panic| {
+            Err(io::Error::other(format!("the environment panicked: {panic}")))
+        });
         let mut state = self.state.lock();
         let count = state.under_way.take().map_or(0, |sync| sync.count);
         if result.is_err() {

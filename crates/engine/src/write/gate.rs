@@ -60,7 +60,7 @@ impl Gate {
     pub(crate) fn note(&self, core: &Core) {
         let waiting = core.waiting_memtables();
         let load = Load { free_bytes: None, waiting_memtables: waiting };
-        let pressure = core.policy.pressure(&core.view, &load).clamp(0.0, 1.0);
+        let pressure = core.policy.pressure(&core.view, &load);
         self.pressure.store(pressure.to_bits(), Ordering::Relaxed);
         self.waiting.store(waiting, Ordering::Relaxed);
         self.waiting_bytes.store(core.waiting_bytes(), Ordering::Relaxed);
@@ -185,7 +185,8 @@ impl Shared {
         if let Some(failure) = core.failures.iter().find(|failure| failure.is_full()) {
             return Err(failure.to_error());
         }
-        let crowded = core.waiting_memtables() >= SEALED_MAX;
+        let waiting = core.waiting_memtables();
+        let crowded = waiting >= SEALED_MAX;
         if self.options.lockstep {
             return match core.failures.first().filter(|_| crowded) {
                 Some(failure) => Err(failure.to_error()),
@@ -195,11 +196,18 @@ impl Shared {
         if !crowded && space.gate.pressure() < 1.0 {
             return Ok(false);
         }
+        if waiting > 0 && core.trouble().is_none() {
+            return Ok(true);
+        }
         // While there is something else to do, that may be what helps.
-        let stuck = || !core.is_busy() && self.propose(&core).is_none();
-        match core.failures.first() {
-            Some(failure) if stuck() => Err(failure.to_error()),
-            _ => Ok(true),
+        if core.is_busy() || self.propose(&core).is_some() {
+            return Ok(true);
+        }
+        match core.trouble() {
+            Some(error) => Err(error),
+            // Nothing is going to happen that could make the policy think otherwise: its pressure
+            // is worth a delay, not a stop for ever.
+            None => Ok(waiting > 0),
         }
     }
 

@@ -153,12 +153,14 @@ impl Shared {
         let (id, flushed_seq) = (space.id, SeqNo(0));
         let record = Record::Edit { space: id, flushed_seq, taken, edit: edit.clone() };
         let after = self.write_apart(&mut core, after, record)?;
+        let step = self.one_step();
         core.add_tables(std::mem::take(tables));
         let before = std::mem::replace(&mut core.view.tree, after);
         let old = space.version.load_full();
         let change = Change { before: &before, edit: &edit };
         let new = Arc::new(core.version(Some(&old), Some(change)));
         self.snapshots.show_load(seq, &self.visible, || space.version.store(new));
+        step.over();
         space.gate.note(&core);
         drop(core);
         drop(committing);

@@ -44,7 +44,10 @@ impl Shared {
             self.next_log(writer, record_bytes)?;
         }
         let before = writer.wal.bytes();
-        if let Err(error) = writer.wal.append(parts) {
+        let step = self.one_step();
+        let appended = writer.wal.append(parts);
+        step.over();
+        if let Err(error) = appended {
             self.poison();
             return Err(error);
         }

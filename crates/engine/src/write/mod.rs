@@ -47,9 +47,11 @@ impl Shared {
         self.check_writable()?;
         let first = SeqNo(writer.next_seq);
         self.log(writer, first, ops)?;
+        let step = self.one_step();
         self.insert(writer, first, ops);
         writer.next_seq += ops.len() as u64;
         self.visible.store(writer.next_seq - 1, Ordering::SeqCst);
+        step.over();
         self.seal_full(writer, ops.spaces());
         let logs = if mode == PersistMode::Buffer { Vec::new() } else { writer.logs_to_sync() };
         drop(guard);
@@ -168,6 +170,7 @@ impl Shared {
     /// policy wants memory in one run, that run with what was there before.
     pub(crate) fn seal(&self, space: &Space, core: &mut Core) {
         let Some((oldest, newest)) = core.active.memtable.seq_range() else { return };
+        let step = self.one_step();
         let full = std::mem::replace(&mut core.active, Active::new());
         space.active.store(Arc::clone(&core.active));
         let (memtable, log) = (Arc::clone(&full.memtable), full.log());
@@ -179,6 +182,8 @@ impl Shared {
             seal_as_written(core, &self.files, memtable, writes);
         }
         space.publish(core);
+        step.over();
+        // What others have written is asked from here on.
         space.gate.note(core);
         self.tell(space, &Event::Sealed { tree: &core.view.tree });
     }

@@ -1,13 +1,14 @@
-//! An end for tests that would hang if they failed.
+//! Ends for tests that would hang if they failed.
 
 use std::io::Write;
+use std::panic::resume_unwind;
 use std::process::abort;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Far more than any test takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Far more than any test takes, also where many run at once.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Ends the process unless it is dropped in time: a thread that waits for a lock for ever can be
 /// told nothing else.
@@ -27,5 +28,32 @@ impl Watchdog {
             }
         });
         Watchdog { _alive: alive }
+    }
+}
+
+/// Runs `test` on a thread of its own. Fails where it has not ended in time: whatever waits there
+/// goes on waiting.
+pub(crate) fn ends(test: impl FnOnce() + Send + 'static) {
+    let (sender, over) = channel();
+    let name = thread::current().name().unwrap_or("a test").to_string();
+    let thread = thread::Builder::new().name(name);
+    let thread = thread.spawn(move || {
+        test();
+        let _ = sender.send(());
+    });
+    let thread = thread.unwrap();
+    match over.recv_timeout(PATIENCE) {
+        Ok(()) => thread.join().unwrap(),
+        Err(RecvTimeoutError::Disconnected) => {
+            resume_unwind(thread.join().expect_err("it ended without a word"))
+        }
+        Err(RecvTimeoutError::Timeout) => panic!("still waiting after {PATIENCE:?}"),
+    }
+}
+
+/// Waits until `done`, for as long as [`ends`] allows.
+pub(crate) fn wait_until(done: impl Fn() -> bool) {
+    while !done() {
+        thread::yield_now();
     }
 }
