@@ -22,6 +22,7 @@ mod gate;
 mod histograms;
 mod history;
 mod hostile;
+mod hostile_sizes;
 mod lives;
 mod load;
 mod load_snapshots;
