@@ -141,7 +141,7 @@ impl Shared {
 
 /// `error`, or where a merge of `inputs` met entries that cannot be written, the damage that they
 /// come from: what was to be written is told otherwise, and nobody can look there.
-pub(super) fn named(error: Error, inputs: &[Input], version: &Version) -> Error {
+pub(crate) fn named(error: Error, inputs: &[Input], version: &Version) -> Error {
     if error.kind() != ErrorKind::Corruption {
         return error;
     }

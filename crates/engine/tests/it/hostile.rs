@@ -2,23 +2,18 @@
 //! be anything.
 //!
 //! Promised: such a store opens or is refused; what it is asked it answers, rightly or wrongly, or
-//! there is an error that names a file. Never a panic, never an endless loop,
-//! and nothing is allocated out of proportion. What lies in blocks
-//! of a table that were not touched, and in other keyspaces, is right.
+//! there is an error that names a file. Never a panic, never an endless loop, and nothing is
+//! allocated out of proportion. What lies in blocks of a table that were not touched, and in other
+//! keyspaces, is right.
 
 use crate::counted::peak_bytes;
 use crate::dice::{Dice, any_seed, full};
-use crate::numbered::{Batches, POLICIES, Progress};
 use crate::reseal::{Changed, LogParts, TableParts, current_mutant};
 use crate::watchdog::Watchdog;
-use lsmith::env::{Env, MemEnv};
-use lsmith::{Builder, Error, ErrorKind, PersistMode, Store};
-use std::collections::BTreeMap;
+use crate::written::{Base, write};
+use lsmith::{Error, ErrorKind, Store};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-const DIR: &str = "/store";
 
 /// More entries than any of the files can hold.
 const ENTRIES_MAX: usize = 1 << 20;
@@ -26,98 +21,6 @@ const ENTRIES_MAX: usize = 1 << 20;
 /// What may be allocated on top of a multiple of the file: a compressed block of a few bytes may say
 /// that it comes to megabytes.
 const PEAK_BYTES: usize = 64 << 20;
-
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// A store as it was written.
-struct Base {
-    env: MemEnv,
-    policy: &'static str,
-    codec: &'static str,
-    files: Vec<(PathBuf, Vec<u8>)>,
-    maps: BTreeMap<String, Map>,
-}
-
-fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
-    let file = env.open(path).unwrap();
-    let mut bytes = vec![0; file.bytes().unwrap() as usize];
-    file.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
-}
-
-fn write(env: &MemEnv, path: &Path, bytes: &[u8]) {
-    env.remove_file(path).unwrap();
-    let mut file = env.create(path).unwrap();
-    file.write_all(bytes).unwrap();
-    file.sync().unwrap();
-}
-
-impl Base {
-    fn new(seed: u64) -> Base {
-        let mut base = Base {
-            env: MemEnv::new(),
-            policy: POLICIES[seed as usize % POLICIES.len()],
-            codec: ["none", "lz4", "zstd"][(seed / 2) as usize % 3],
-            files: Vec::new(),
-            maps: BTreeMap::new(),
-        };
-        let store = base.builder(&base.env).open().unwrap();
-        let batches = Batches { keys: 40, value_bytes: 60, ..Batches::new(seed) };
-        let mut progress = Progress::default();
-        for number in 0..90 {
-            let mode = if number % 20 == 19 { PersistMode::SyncData } else { PersistMode::Buffer };
-            batches.go_on(&store, &mut progress, mode).unwrap();
-        }
-        fill_third(&store, &batches, &mut progress);
-        base.maps =
-            store.keyspaces().into_iter().map(|name| (name.clone(), map(&store, &name))).collect();
-        drop(store);
-        for name in base.env.list(Path::new(DIR)).unwrap() {
-            let path = Path::new(DIR).join(name);
-            base.files.push((path.clone(), contents(&base.env, &path)));
-        }
-        base
-    }
-
-    fn builder(&self, env: &MemEnv) -> Builder {
-        let builder = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
-        builder
-            .policy(self.policy)
-            .compression(self.codec)
-            .memtable_bytes(2000)
-            .block_bytes(300)
-            .cache_bytes(20_000)
-            .log_bytes(8 << 10)
-            .log_bytes_max(16 << 10)
-    }
-}
-
-/// A keyspace with bulk loads, inserts, removes, and keys that are much alike.
-fn fill_third(store: &Store, batches: &Batches, progress: &mut Progress) {
-    let space = store.keyspace("third").unwrap();
-    let key = |number: u32| format!("{}{number:05}", "alike".repeat(12));
-    for start in [0, 1000] {
-        let mut load = space.bulk_load().unwrap();
-        (start..start + 40).for_each(|number| load.put(key(number), "loaded").unwrap());
-        load.finish().unwrap();
-    }
-    for number in 500..560 {
-        space.insert(key(number), "inserted").unwrap();
-        batches.go_on(store, progress, PersistMode::Buffer).unwrap();
-        if number % 3 == 0 {
-            space.remove(key(number)).unwrap();
-        }
-    }
-}
-
-fn map(store: &Store, name: &str) -> Map {
-    let space = store.existing_keyspace(name).unwrap();
-    let pair = |entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>| {
-        let (key, value) = entry.unwrap();
-        (key.to_vec(), value.to_vec())
-    };
-    space.iter().map(pair).collect()
-}
 
 /// A changed file, and which keys of one keyspace may read otherwise.
 struct Mutant {
