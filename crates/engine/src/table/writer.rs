@@ -2,7 +2,7 @@
 
 use crate::cursor::EntryRef;
 use crate::env::{Env, PAGE_BYTES, WriteFile};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES,
     FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place, ProfileGrain, Section,

@@ -18,8 +18,8 @@ use std::path::{Path, PathBuf};
 /// More entries than any of the files can hold.
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// What may be allocated on top of a multiple of the file: a compressed block of a few bytes may say
-/// that it comes to megabytes.
+/// What may be allocated on top of a multiple of the file: a compressed block of a few bytes may
+/// say that it comes to megabytes.
 const PEAK_BYTES: usize = 64 << 20;
 
 /// A changed file, and which keys of one keyspace may read otherwise.
