@@ -21,7 +21,8 @@
 //!     let path = entry?.path();
 //!     if FileType::of(&path).is_some_and(|(kind, _)| kind == FileType::Log) {
 //!         let log = LogFile::open(&env, &path)?;
-//!         let record = log.records().next().expect("one batch");
+//!         // Behind the start of the log.
+//!         let record = log.records().nth(1).expect("one batch");
 //!         let Content::Batch { first, writes } = record.content? else { panic!("of a log") };
 //!         assert_eq!((first.0, &writes[0].entry.key[..]), (1, &b"apple"[..]));
 //!     }
