@@ -126,7 +126,8 @@ impl Shared {
             if range.end.is_some() {
                 plan.memo.clear();
             } else {
-                // It holds tables that go with this part: whoever waits for rest finds them gone.
+                // The plan is over with this part: whoever waits for rest finds the files gone that
+                // nobody needs, of this plan and of the next.
                 split.let_go();
             }
             let read = (tally.blocks() - blocks, tally.bytes() - bytes);
@@ -135,7 +136,7 @@ impl Shared {
             drop(version);
             let waiting_bytes = split.waiting_bytes();
             let plan_part = PlanPart { plan, end: range.end.clone(), waiting_bytes };
-            if !self.commit(job, plan_part, done)? {
+            if !self.commit(job, plan_part, done)? || range.end.is_none() {
                 return Ok(());
             }
             split.show(job.space.version.load_full(), part + 1 + self.parts_ahead());
