@@ -193,7 +193,9 @@ impl Script {
     /// Does the work on a copy of `start`, stopped or not.
     fn run(&self, start: &(MemEnv, Life), stop: Option<Stop>, seed: u64) -> Left {
         let disk = start.0.process_crash_clone();
-        let env = FaultEnv::over(mapped_or_not(&disk, &mut Dice::new(seed)));
+        let mut dice = Dice::new(seed);
+        let env = FaultEnv::over(mapped_or_not(&disk, &mut dice));
+        let closes = stop.is_none() || dice.chance(50);
         let mut left = Left { disk, env, life: start.1, result: Ok(()), ready_operations: 0 };
         let set = |env: &FaultEnv| {
             if let Some(Stop { operation, effect, lasting }) = stop {
@@ -210,9 +212,14 @@ impl Script {
                 left.ready_operations = left.env.count_all();
                 set(&left.env);
             }
-            (self.work)(&store, &mut left.life)
+            let result = (self.work)(&store, &mut left.life);
+            if !closes {
+                // The accident comes before the store is closed.
+                left.disk = left.disk.process_crash_clone();
+            }
+            result
         });
-        if left.result.is_ok() && left.env.first_failed().is_none() {
+        if closes && left.result.is_ok() && left.env.first_failed().is_none() {
             left.life.synced();
         }
         left

@@ -7,7 +7,7 @@ use std::io;
 #[non_exhaustive]
 pub enum OpClass {
     /// [`Env::create`](crate::env::Env::create) and
-    /// [`Env::create_dir_all`](super::Env::create_dir_all).
+    /// [`Env::create_dir_all`](crate::env::Env::create_dir_all).
     Create,
     /// [`Env::create_log`](crate::env::Env::create_log).
     CreateLog,
