@@ -6,6 +6,7 @@
 //!
 //! The 0 stands where other records have the number of their first write, which is never 0.
 
+use crate::bounds;
 use crate::format::{Damage, Reader, put_varint};
 use lsmith_tree::SeqNo;
 
@@ -47,8 +48,8 @@ impl LogStart {
         }
         let (before, first) = (reader.varint()?, SeqNo(reader.varint()?));
         let start = LogStart { before, first, synced: reader.varint()? };
-        if first == SeqNo(0) {
-            return Err(reader.damage("a log that starts with write number 0"));
+        if first == SeqNo(0) || bounds::check_seq(first).is_err() {
+            return Err(reader.damage("a log that starts with a number that no write can have"));
         }
         reader.finish()?;
         Ok(Some(start))
@@ -61,11 +62,13 @@ mod tests {
 
     #[test]
     fn a_start_survives_its_bytes_and_a_batch_is_none() {
-        let start = LogStart { before: 12, first: SeqNo(u64::MAX), synced: 4096 };
+        let start = LogStart { before: 12, first: bounds::SEQ_MAX, synced: 4096 };
         let payload = start.encode();
         assert!(payload.len() <= LOG_START_BYTES_MAX);
         assert_eq!(LogStart::decode(&payload), Ok(Some(start)));
         assert_eq!(LogStart::decode(&[7, 0]), Ok(None));
+        let beyond = LogStart { first: SeqNo(bounds::SEQ_MAX.0 + 1), ..start };
+        assert!(LogStart::decode(&beyond.encode()).is_err());
         for damaged in [&[][..], &[0], &[0, 1, 1], &[0, 1, 0, 0], &[0, 1, 1, 0, 0]] {
             assert!(LogStart::decode(damaged).is_err(), "{damaged:?}");
         }
