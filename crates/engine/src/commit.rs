@@ -22,7 +22,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::manifest::Record;
-use crate::merge::{Done, Job, PlanPart};
+use crate::merge::{Done, Job, PlanPart, named};
 use crate::shared::Shared;
 use crate::stats::add;
 use crate::version::{Change, Core, TableHandle, Version};
@@ -103,6 +103,9 @@ impl Shared {
             .map_err(|error| came_out_wrong(error.to_string()))
             .inspect_err(|_| retire())?;
         let written = self.write_edit(core, job.space.id, &plan, &edit);
+        // A damaged table can hold keys that are not in its range.
+        let named = |error| named(error, &plan.inputs, &job.space.version.load_full());
+        let written = written.map_err(named);
         let (after, flushed_seq) = written.inspect_err(|_| {
             // In a poisoned store nobody knows whether the record is there: its tables must stay.
             if self.check_writable().is_ok() {
@@ -134,7 +137,10 @@ impl Shared {
         edit: &TreeEdit,
     ) -> Result<(Tree, SeqNo)> {
         let mut after = core.view.tree.clone();
-        apply(&mut after, edit).map_err(|error| came_out_wrong(error.to_string()))?;
+        apply(&mut after, edit).map_err(|error| {
+            let told = format!("what a merge wrote does not fit the tree: {error}");
+            Error::new(ErrorKind::Corruption, told).at(&self.options.dir)
+        })?;
         let (flushed_seq, taken) = core.taken_by(plan, &after);
         let edit = edit.durable(&core.view.tree);
         let record = Record::Edit { space, flushed_seq, taken, edit };

@@ -46,12 +46,12 @@ pub enum LeftOutReason {
 }
 
 impl LeftOutReason {
-    /// The reason in a word or two: `torn end`, `behind a gap`, `set aside`, `unnamed`, `stranger`.
+    /// The reason as a word: `torn_end`, `behind_gap`, `set_aside`, `unnamed` or `stranger`.
     pub fn name(self) -> &'static str {
         match self {
-            LeftOutReason::TornEnd => "torn end",
-            LeftOutReason::BehindGap => "behind a gap",
-            LeftOutReason::SetAside => "set aside",
+            LeftOutReason::TornEnd => "torn_end",
+            LeftOutReason::BehindGap => "behind_gap",
+            LeftOutReason::SetAside => "set_aside",
             LeftOutReason::Unnamed => "unnamed",
             LeftOutReason::Stranger => "stranger",
         }

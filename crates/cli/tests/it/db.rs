@@ -373,7 +373,7 @@ fn what_is_left_out_is_told_and_no_damage() {
         })
         .collect();
     let expected =
-        [("torn end", 32, 24), ("unnamed", 0, 20), ("set aside", 0, 70), ("stranger", 0, 5)];
+        [("torn_end", 32, 24), ("unnamed", 0, 20), ("set_aside", 0, 70), ("stranger", 0, 5)];
     assert_eq!(told, expected);
     let text = out(&["verify"]);
     assert!(text.contains("is torn at offset 32: 24 bytes left out"), "{text}");
@@ -432,7 +432,7 @@ fn what_can_be_read_is_saved() {
     let repaired = json(&["db", db, "repair", &to("part")]);
     let finding = &repaired["findings"][0];
     assert_eq!(repaired["exact"], json!(false));
-    assert_eq!((&finding["kind"], &finding["path"]), (&json!("lost keys"), &json!(table)));
+    assert_eq!((&finding["kind"], &finding["path"]), (&json!("lost_keys"), &json!(table)));
     assert_eq!((&finding["offset"], &finding["keyspace"]), (&json!(0), &json!("default")));
     assert_eq!(finding["keys"], json!("k..\"k\\x00\""));
     assert_eq!(fine(&["db", &to("part"), "scan"]), "l\tnew\n");

@@ -3,6 +3,7 @@
 use super::{Batch, Builder, Keyspace, KeyspaceOptions, Ops, Options, PersistMode, Snapshot};
 use crate::error::{Error, ErrorKind, Result};
 use crate::left_out::LeftOut;
+use crate::panics;
 use crate::pool::Threads;
 use crate::recovery;
 use crate::shared::Shared;
@@ -68,7 +69,8 @@ impl Shared {
     /// What is left to do when no thread works for the store, before it is let go of.
     pub(crate) fn close(&self) {
         self.leftovers.close();
-        if let Err(error) = self.close_logs() {
+        // Not the panic of whoever lets go of the store: he may be panicking already.
+        if let Err(error) = panics::as_error("closing the logs", || self.close_logs()) {
             tracing::warn!(%error, "the log could not be synced and cut while closing");
         }
     }

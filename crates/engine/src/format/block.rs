@@ -13,6 +13,7 @@
 //! restart point, where it is nothing. The sequence delta is zigzag against the base, the number of
 //! the first entry.
 
+use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, unzigzag};
 use super::compress::expand;
 use super::entry_head::{Head, KIND_BITS, Usual};
@@ -288,6 +289,10 @@ impl Block {
         let mut slot = self.slot(self.restart(after.saturating_sub(1))?)?;
         self.step(&slot, key)?;
         while slot.end() < end {
+            // Each holds its whole key, which may have taken no bytes of the block.
+            if trail.slots.len() >= RESTART_ENTRIES {
+                return Err(Damage { what: "a restart point is missing", at: slot.start() });
+            }
             trail.push(slot, key);
             slot = self.slot(slot.end())?;
             self.step(&slot, key)?;

@@ -8,7 +8,7 @@ use crate::cursor::EntryRef;
 
 /// Entries from one restart point to the next. At a restart point the key is stored in full; a
 /// search jumps between these and walks the rest, so fewer would cost bytes, more would cost time.
-const RESTART_ENTRIES: usize = 16;
+pub(super) const RESTART_ENTRIES: usize = 16;
 
 /// Builds one data block after the other at the end of a buffer, so that no byte is copied twice.
 #[derive(Debug, Default)]

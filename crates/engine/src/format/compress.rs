@@ -25,6 +25,9 @@ const LZ4_BYTES_PER_BYTE: u64 = 255;
 /// What a byte of Zstandard can come to, at most: 128 KiB for a block of four bytes.
 const ZSTD_BYTES_PER_BYTE: u64 = 32 << 10;
 
+/// What a byte can come to, at most, whatever the codec.
+pub(super) const PLAIN_BYTES_PER_BYTE: u64 = ZSTD_BYTES_PER_BYTE;
+
 /// How the blocks of a table are compressed when they are written. Reading needs no choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Codec {

@@ -13,6 +13,7 @@
 //! table for the first point), and the rest; `last key below` is there where the grain is blocks,
 //! and the same against `key`.
 
+use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
 use super::footer::{FOOTER_BYTES, Footer};
 use crate::cursor::EntryRef;
@@ -124,7 +125,8 @@ impl TableFacts {
         let Some(grain) = ProfileGrain::of_number(reader.varint()?) else {
             return Err(reader.damage("the profile has points of an unknown kind"));
         };
-        let profile = take_profile(&mut reader, grain, &first_key)?;
+        let plain_bytes = footer.plain_bytes_max();
+        let profile = take_profile(&mut reader, grain, &first_key, plain_bytes)?;
         reader.finish()?;
         let below = profile.last().map_or(Size::default(), |point| point.below);
         let last_point = profile.last().map_or(&first_key, |point| &point.key);
@@ -158,10 +160,14 @@ fn take_profile(
     reader: &mut Reader<'_>,
     grain: ProfileGrain,
     first_key: &Key,
+    plain_bytes_max: u64,
 ) -> Result<Vec<ProfilePoint>, Damage> {
     let points = reader.varint()?;
     let (mut profile, mut below) = (Vec::new(), Size::default());
     let mut key_before = first_key.clone();
+    // They are keys of entries, and of those from one restart point to the next one is stored as it
+    // is: so no more is allocated than such entries can come to.
+    let mut room = plain_bytes_max.saturating_mul(RESTART_ENTRIES as u64);
     for _ in 0..points {
         let key = Key::from(take_key(reader, &key_before)?);
         below = take_size(reader, below)?;
@@ -172,7 +178,11 @@ fn take_profile(
         if key <= key_before || after.as_ref().is_some_and(|a| *a <= key_before || *a > key) {
             return Err(reader.damage("the points of the profile are out of order"));
         }
-        key_before = key.clone();
+        let bytes = key.len() + after.as_ref().map_or(0, |after| after.len());
+        let Some(left) = room.checked_sub(bytes as u64) else {
+            return Err(reader.damage("the keys of the profile exceed the data blocks"));
+        };
+        (room, key_before) = (left, key.clone());
         profile.push(ProfilePoint { key, below, after });
     }
     Ok(profile)

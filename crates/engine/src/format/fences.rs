@@ -98,8 +98,13 @@ impl Fences {
             + size_of_val(&*self.continued)
     }
 
-    /// Decodes the payload of the index block of a table with `data_bytes` bytes of data blocks.
-    pub(crate) fn parse(payload: &[u8], data_bytes: u64) -> Result<Fences, Damage> {
+    /// Decodes the payload of the index block of a table with `data_bytes` bytes of data blocks,
+    /// which come to at most `plain_bytes_max` when nothing of them is compressed.
+    pub(crate) fn parse(
+        payload: &[u8],
+        data_bytes: u64,
+        plain_bytes_max: u64,
+    ) -> Result<Fences, Damage> {
         let mut reader = Reader::new(payload, 0);
         let (mut keys, mut continued) = (Vec::new(), Vec::new());
         let (mut key_starts, mut block_starts) = (vec![0], vec![0]);
@@ -117,7 +122,7 @@ impl Fences {
             }
             let end = keys.len() as u64 + (shared + suffix.len()) as u64;
             // Each fence is the start of a key that its block holds in full.
-            if block_end > data_bytes || end > data_bytes {
+            if block_end > data_bytes || end > plain_bytes_max {
                 return Err(reader.damage("fences exceed the data blocks"));
             }
             let Ok(key_end) = u32::try_from(end) else {

@@ -11,6 +11,7 @@
 
 use super::FORMAT_VERSION;
 use super::codec::{Damage, Reader};
+use super::compress::PLAIN_BYTES_PER_BYTE;
 use super::seal::Place;
 use std::ops::Range;
 
@@ -118,6 +119,14 @@ impl Footer {
             return Err(Damage::whole("a footer contradicts itself").into());
         }
         Ok(footer)
+    }
+
+    /// What the data blocks come to, at most, when nothing of them is compressed.
+    pub(crate) fn plain_bytes_max(&self) -> u64 {
+        match self.features & FEATURE_COMPRESSED {
+            0 => self.filter.start,
+            _ => self.filter.start.saturating_mul(PLAIN_BYTES_PER_BYTE),
+        }
     }
 
     /// Whether the parts fill the file up to the footer at `offset`.

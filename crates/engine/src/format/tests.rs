@@ -131,7 +131,7 @@ proptest! {
             touch(&block, &bytes);
         }
         prop_assert!(Block::open(Bytes::from(bytes.clone()), PLACE).is_err());
-        if let Ok(fences) = Fences::parse(&bytes, 300) {
+        if let Ok(fences) = Fences::parse(&bytes, 300, 300) {
             prop_assert!(fences.block_for(&bytes) < fences.len());
         }
         if let Ok(filter) = Filter::parse(&bytes) {
@@ -150,7 +150,7 @@ proptest! {
         }
         let sum = bytes.iter().map(|byte| u64::from(*byte)).sum();
         for data_bytes in 0..=sum {
-            if let Ok(fences) = Fences::parse(&bytes, data_bytes) {
+            if let Ok(fences) = Fences::parse(&bytes, data_bytes, data_bytes) {
                 prop_assert!(fences.block_for(&bytes) < fences.len());
                 prop_assert_eq!(fences.place(fences.len() - 1).end, data_bytes);
             }
@@ -176,7 +176,8 @@ proptest! {
             };
             builder.add(Fence { key: &own[..bytes], continued, block_bytes: 100 });
         }
-        let fences = Fences::parse(&builder.finish(), keys.len() as u64 * 100).expect("whole");
+        let data_bytes = keys.len() as u64 * 100;
+        let fences = Fences::parse(&builder.finish(), data_bytes, data_bytes).expect("whole");
         prop_assert_eq!(fences.len(), keys.len());
         prop_assert_eq!(fences.place(1), 100..200);
         let found = fences.block_for(&key);

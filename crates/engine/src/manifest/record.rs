@@ -136,7 +136,7 @@ impl Record {
                 taken.iter().map(|mark| mark.upto).chain([*flushed_seq]).collect()
             }
             Record::Spill { spill, .. } => vec![spill.upto],
-            Record::Logs(row) => vec![row.first],
+            Record::Logs(logs) => vec![logs.first],
             _ => Vec::new(),
         }
     }

@@ -106,7 +106,7 @@ impl Shared {
             }
             Err(error) => {
                 output.remove();
-                Err(error)
+                Err(named(error, &job.plan.inputs, version))
             }
         }
     }
@@ -139,6 +139,20 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// `error`, or where a merge of `inputs` met entries that cannot be written, the damage that they
+/// come from: what was to be written is told otherwise, and nobody can look there.
+pub(crate) fn named(error: Error, inputs: &[Input], version: &Version) -> Error {
+    if error.kind() != ErrorKind::Corruption {
+        return error;
+    }
+    let runs = inputs.iter().filter_map(|input| Some((version.disk_run(input.run)?, input)));
+    let slices = runs.flat_map(|(open, input)| open.run().overlapping(&input.range));
+    let tables: Vec<TableId> = slices.map(|slice| slice.table().id).collect();
+    let shown = version.shown(|table| tables.contains(&table));
+    let damage = shown.values().find_map(|(table, ranges)| table.table().verify(ranges).err());
+    damage.unwrap_or(error)
 }
 
 /// What went in, and what was dropped of it.

@@ -19,7 +19,7 @@ mod split;
 mod walk;
 
 pub(crate) use by_part::PlanPart;
-pub(crate) use execute::{Done, Job};
+pub(crate) use execute::{Done, Job, named};
 pub(crate) use fold::{Fold, FoldCounts};
 use input::{InputCursor, entry_size};
 pub(crate) use split::Split;

@@ -6,7 +6,7 @@
 //! would have written, but for where tables are cut. In lockstep nothing is split.
 
 use super::Job;
-use super::execute::outcome_of;
+use super::execute::{named, outcome_of};
 use super::fold::{Fold, FoldCounts};
 use super::input::{InputCursor, passed_of};
 use super::output::{Output, Written};
@@ -279,7 +279,7 @@ impl Shared {
             Ok((counts, passed)) => Ok(PartDone { written: output.into_written(), counts, passed }),
             Err(error) => {
                 output.remove();
-                Err(error)
+                Err(named(error, inputs, version))
             }
         }
     }

@@ -9,10 +9,9 @@ use crate::error::Result;
 use crate::inspect::Entry;
 use crate::names::{FileKind, numbered};
 use bytes::Bytes;
-use lsmith_tree::{Run, SeqNo, Slice};
+use lsmith_tree::{SeqNo, Slice};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
-use std::sync::Arc;
 
 /// The sources of a keyspace, newest first.
 struct Sources {
@@ -94,8 +93,7 @@ impl Old {
     /// The runs of `space`, newest first; and the index of the newest of which a table is gone,
     /// where the manifest may not have said all that became of it.
     fn runs(&mut self, space: &KnownSpace) -> (Vec<Vec<Slice>>, Option<usize>) {
-        let slices = |run: &Arc<Run>| run.slices().iter().cloned().collect();
-        let mut runs: Vec<Vec<Slice>> = space.state.tree.disk_runs().map(slices).collect();
+        let mut runs = space.runs.clone();
         if space.is_exact {
             return (runs, None);
         }

@@ -1,5 +1,6 @@
 //! What is known of the keyspaces and trees of a damaged store.
 
+use super::loose::LooseTree;
 use super::{FindingKind, Old};
 use crate::bounds;
 use crate::db::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
@@ -7,7 +8,7 @@ use crate::error::{ErrorKind, Result};
 use crate::manifest::{self, Account, LogRow, Record, SpaceRecord, SpaceState};
 use crate::names::{CURRENT, FileKind, numbered};
 use crate::wal::{FoundRecord, LogId, LogKind, LogRemains};
-use lsmith_tree::{Table, TableId, Tree};
+use lsmith_tree::{Slice, Table, TableId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(super) struct Known {
 /// What is known of a keyspace.
 pub(super) struct KnownSpace {
     pub(super) state: SpaceState,
+    /// The slices of all runs on storage, newest first.
+    pub(super) runs: Vec<Vec<Slice>>,
     /// Whether all of that is what it was.
     pub(super) is_exact: bool,
     /// Tables that the tree does not name though they may be its own, newest first as far as their
@@ -46,7 +49,7 @@ impl Known {
             let state = SpaceState::new(made_up(id), "none".to_string());
             let told = format!("nothing is known of keyspace {id}: it is called {}", state.name);
             old.find(FindingKind::Guessed, &old.dir.clone(), None, told);
-            KnownSpace { state, is_exact: false, unplaced: Vec::new() }
+            KnownSpace { state, runs: Vec::new(), is_exact: false, unplaced: Vec::new() }
         })
     }
 }
@@ -60,6 +63,8 @@ pub(super) struct Reading {
     pub(super) account: Account,
     /// Whether all of it could be read.
     pub(super) is_whole: bool,
+    /// Trees to which edits were made that may not fit, in the place of those of the account.
+    pub(super) loose: BTreeMap<u32, LooseTree>,
     /// What is known of tables.
     pub(super) tables: BTreeMap<TableId, Arc<Table>>,
     /// The keyspaces of tables, as records name them.
@@ -275,22 +280,28 @@ impl Old {
         if !reading.is_whole {
             unplaced = self.unplaced(&mut reading);
         }
-        let Reading { account, is_whole, .. } = reading;
-        let logs = account.logs;
-        let spaces = account.spaces.into_iter().map(|(id, state)| {
+        let logs = reading.account.logs;
+        let is_exact = reading.is_whole;
+        let spaces = std::mem::take(&mut reading.account.spaces).into_iter().map(|(id, state)| {
+            let tree = reading.loose.remove(&id);
+            let runs = tree.unwrap_or_else(|| LooseTree::new(&state.tree)).into_runs();
             let unplaced = unplaced.remove(&id).unwrap_or_default();
-            (id, KnownSpace { state, is_exact: is_whole, unplaced })
+            (id, KnownSpace { state, runs, is_exact, unplaced })
         });
-        Known { spaces: spaces.collect(), is_exact: is_whole, logs }
+        Known { spaces: spaces.collect(), is_exact, logs }
     }
 
     fn unplaced(&mut self, reading: &mut Reading) -> BTreeMap<u32, Vec<u64>> {
+        for (id, state) in &reading.account.spaces {
+            reading.loose.entry(*id).or_insert_with(|| LooseTree::new(&state.tree));
+        }
+        let trees = reading.loose.values();
         let placed: BTreeSet<u64> =
-            reading.account.spaces.values().flat_map(|space| tables_of(&space.tree)).collect();
+            trees.flat_map(|tree| tree.tables().map(|table| table.0)).collect();
         let mut tables = self.numbers(FileKind::Table);
         tables.retain(|table| !placed.contains(table));
         tables.reverse();
-        let only = self.only_owner(&reading.account);
+        let only = self.only_owner(&reading.loose);
         let mut unplaced = BTreeMap::<u32, Vec<u64>>::new();
         for table in tables {
             let owner = reading.owners.get(&table).or(reading.likely_owners.get(&table)).copied();
@@ -311,21 +322,14 @@ impl Old {
 impl Old {
     /// Whose tables are of which nothing is said: those of the only keyspace, or of the only one of
     /// which tables are gone, which they were merged into.
-    fn only_owner(&self, account: &Account) -> Option<u32> {
-        let present: BTreeSet<u64> = self.numbers(FileKind::Table).into_iter().collect();
-        let lacks =
-            |state: &SpaceState| tables_of(&state.tree).any(|table| !present.contains(&table));
-        let only = |mut ids: Vec<u32>| ids.pop().filter(|_| ids.is_empty());
-        let all: Vec<u32> = account.spaces.keys().copied().collect();
-        if all.is_empty() {
+    fn only_owner(&self, trees: &BTreeMap<u32, LooseTree>) -> Option<u32> {
+        if trees.is_empty() {
             return Some(0);
         }
-        let lacking = account.spaces.iter().filter(|(_, state)| lacks(state));
-        only(all).or_else(|| only(lacking.map(|(id, _)| *id).collect()))
+        let present: BTreeSet<u64> = self.numbers(FileKind::Table).into_iter().collect();
+        let lacks = |tree: &LooseTree| tree.tables().any(|table| !present.contains(&table.0));
+        let only = |mut ids: Vec<u32>| ids.pop().filter(|_| ids.is_empty());
+        let lacking = trees.iter().filter(|(_, tree)| lacks(tree));
+        only(trees.keys().copied().collect()).or_else(|| only(lacking.map(|(id, _)| *id).collect()))
     }
-}
-
-/// The numbers of all tables of `tree`.
-fn tables_of(tree: &Tree) -> impl Iterator<Item = u64> {
-    tree.disk_runs().flat_map(|run| run.slices()).map(|slice| slice.table().id.0)
 }

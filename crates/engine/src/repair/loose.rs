@@ -1,67 +1,182 @@
-//! Edits of a tree behind one that was lost.
+//! What records of a manifest say of trees behind one that was lost.
 //!
-//! Each says which runs it takes and where what it adds goes. Of that, what can be done is done:
+//! An edit says which runs it takes and where what it adds goes. Of that, what can be done is done:
 //! what it takes of runs that are not known is not there to be taken, and what it adds beside such
-//! a run goes above the first run that it takes, or on top where it takes none. So the order of
+//! a run goes above the newest run that it takes, or on top where it takes none. So the order of
 //! all tables but those of the lost edit is mostly what it was.
 
 use super::known::Reading;
 use crate::manifest::{Record, SpaceRecord};
-use lsmith_tree::{AddPlace, Addition, Input, KeyRange, RunId, Slice, Tree, TreeEdit};
+use lsmith_tree::{AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit};
+
+/// The runs of a tree, newest first, of which nothing is promised.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LooseTree {
+    runs: Vec<LooseRun>,
+}
+
+#[derive(Clone, Debug)]
+struct LooseRun {
+    id: RunId,
+    level: usize,
+    /// In key order.
+    slices: Vec<Slice>,
+}
+
+impl LooseTree {
+    pub(super) fn new(tree: &Tree) -> LooseTree {
+        let runs = tree.runs().filter_map(|(level, run)| match level {
+            LevelId::Memory => None,
+            LevelId::Disk(level) => {
+                let slices = run.slices().iter().cloned().collect();
+                Some(LooseRun { id: run.id(), level, slices })
+            }
+        });
+        LooseTree { runs: runs.collect() }
+    }
+
+    /// The slices of each run, newest first.
+    pub(super) fn into_runs(self) -> Vec<Vec<Slice>> {
+        self.runs.into_iter().map(|run| run.slices).collect()
+    }
+
+    /// The tables that are shown.
+    pub(super) fn tables(&self) -> impl Iterator<Item = TableId> {
+        self.runs.iter().flat_map(|run| &run.slices).map(|slice| slice.table().id)
+    }
+
+    fn find(&self, id: RunId) -> Option<usize> {
+        self.runs.iter().position(|run| run.id == id)
+    }
+
+    fn change(&mut self, edit: TreeEdit) {
+        let taken = edit.remove.iter().filter_map(|input| self.find(input.run)).min();
+        let beside = taken.map(|index| self.runs[index].id);
+        let (new, into): (Vec<Addition>, Vec<Addition>) = edit
+            .add
+            .into_iter()
+            .partition(|added| added.place != AddPlace::Into || self.find(added.run).is_none());
+        for added in new {
+            self.forget(&added.slices);
+            self.add_run(added, beside);
+        }
+        for input in &edit.remove {
+            let run = self.runs.iter_mut().find(|run| run.id == input.run);
+            run.into_iter().for_each(|run| run.cut(&input.range));
+        }
+        for added in into {
+            self.forget(&added.slices);
+            let run = self.runs.iter_mut().find(|run| run.id == added.run);
+            run.into_iter().for_each(|run| run.add(&added.slices));
+        }
+        self.runs.retain(|run| !run.slices.is_empty());
+    }
+
+    /// Adds a new run, in the place of the run `beside` where nothing is known of its own.
+    fn add_run(&mut self, added: Addition, beside: Option<RunId>) {
+        let index = match added.place {
+            AddPlace::Top(level) => self.runs.iter().position(|run| run.level >= level),
+            AddPlace::Above(run) => self.find(run).or(beside.and_then(|run| self.find(run))),
+            AddPlace::Memory | AddPlace::Into => beside.and_then(|run| self.find(run)),
+        };
+        let is_top = matches!(added.place, AddPlace::Top(_));
+        let index = index.unwrap_or(if is_top { self.runs.len() } else { 0 });
+        let level = match added.place {
+            AddPlace::Top(level) => level,
+            _ => self.runs.get(index).map_or(0, |run| run.level),
+        };
+        self.runs.insert(index, LooseRun { id: added.run, level, slices: added.slices });
+    }
+
+    /// Forgets where `slices`, which are about to be placed, were shown before.
+    fn forget(&mut self, slices: &[Slice]) {
+        for slice in slices {
+            for run in &mut self.runs {
+                let is_same = |other: &Slice| other.table().id == slice.table().id;
+                run.cut_where(slice.range(), is_same);
+            }
+        }
+    }
+}
+
+impl LooseRun {
+    fn cut(&mut self, range: &KeyRange) {
+        self.cut_where(range, |_| true);
+    }
+
+    /// Cuts `range` out of those slices for which `which` says true.
+    fn cut_where(&mut self, range: &KeyRange, which: impl Fn(&Slice) -> bool) {
+        let hit = |slice: &Slice| which(slice) && slice.range().overlaps(range);
+        if !self.slices.iter().any(hit) {
+            return;
+        }
+        let rest = |slice: &Slice| match hit(slice) {
+            false => vec![slice.clone()],
+            true => {
+                let parts = slice.range().without(range);
+                parts.iter().filter_map(|part| slice.clip(part)).collect()
+            }
+        };
+        self.slices = self.slices.iter().flat_map(rest).collect();
+    }
+
+    fn add(&mut self, slices: &[Slice]) {
+        slices.iter().for_each(|slice| self.cut(slice.range()));
+        self.slices.extend_from_slice(slices);
+        self.slices.sort_by(|left, right| left.range().start.cmp(&right.range().start));
+    }
+}
 
 impl Reading {
     /// Has `record` take effect as well as it can.
     pub(super) fn take_loosely(&mut self, record: Record) {
-        let record = match record {
-            Record::Edit { space, flushed_seq, taken, edit } => {
+        match record {
+            Record::Edit { space, flushed_seq, taken, mut edit } => {
+                for added in &mut edit.add {
+                    let slices = std::mem::take(&mut added.slices);
+                    added.slices =
+                        slices.into_iter().filter_map(|slice| self.known(slice)).collect();
+                }
+                edit.add.retain(|added| !added.slices.is_empty());
                 self.make_space(space);
-                let edit = self.loosen(space, edit);
-                Record::Edit { space, flushed_seq, taken, edit }
+                let state = self.account.spaces.get_mut(&space).expect("it was just made");
+                state.flushed_seq = state.flushed_seq.max(flushed_seq);
+                taken.iter().for_each(|mark| state.taken.add(mark));
+                let tree = self.loose.entry(space);
+                tree.or_insert_with(|| LooseTree::new(&state.tree)).change(edit);
             }
-            Record::Tree { space, .. }
-            | Record::Policy { space, .. }
+            Record::Tree { space, .. } => {
+                self.make_space(space);
+                if self.account.take(record).is_ok() {
+                    let tree = LooseTree::new(&self.account.spaces[&space].tree);
+                    self.loose.insert(space, tree);
+                }
+            }
+            Record::Space(made) => self.name_space(made, "none".to_string()),
+            Record::CompressedSpace(made, codecs) => self.name_space(made, codecs),
+            Record::Policy { space, .. }
             | Record::Compression { space, .. }
             | Record::Spill { space, .. } => {
                 self.make_space(space);
-                record
+                self.take_if_it_fits(record);
             }
-            Record::Space(made) => return self.name_space(made, "none".to_string()),
-            Record::CompressedSpace(made, codecs) => return self.name_space(made, codecs),
-            record => record,
-        };
-        // What does not fit in spite of all is left out: its tables are without a place then.
-        let _ = self.account.take(record);
+            record => self.take_if_it_fits(record),
+        }
     }
 
-    /// Says what a keyspace is of which something was said already.
+    fn take_if_it_fits(&mut self, record: Record) {
+        if let Err(told) = self.account.take(record) {
+            tracing::warn!(told, "a record of the manifest does not fit and is left out");
+        }
+    }
+
+    /// Says what a keyspace is of which something may have been said already.
     fn name_space(&mut self, made: SpaceRecord, compression: String) {
         self.make_space(made.id);
         let state = self.account.spaces.get_mut(&made.id).expect("it was just made");
         let SpaceRecord { name, policy, memtable_bytes, .. } = made;
         (state.name, state.policy) = (name, policy);
         (state.memtable_bytes, state.compression) = (memtable_bytes, compression);
-    }
-
-    fn loosen(&self, space: u32, mut edit: TreeEdit) -> TreeEdit {
-        let tree = &self.account.spaces[&space].tree;
-        edit.remove.retain(|input| tree.run(input.run).is_some());
-        let beside = edit.remove.first().map(|input| input.run);
-        let place = beside.map_or(AddPlace::Top(0), AddPlace::Above);
-        for addition in &mut edit.add {
-            let slices = std::mem::take(&mut addition.slices);
-            addition.slices = slices.into_iter().filter_map(|slice| self.known(slice)).collect();
-            let is_known = |run: RunId| tree.run(run).is_some();
-            match addition.place {
-                AddPlace::Into if !is_known(addition.run) => addition.place = place,
-                AddPlace::Above(run) if !is_known(run) => addition.place = place,
-                _ => {}
-            }
-        }
-        edit.add.retain(|addition| !addition.slices.is_empty());
-        let cuts: Vec<Input> =
-            edit.add.iter().filter_map(|added| cut(tree, &edit, added)).collect();
-        edit.remove.extend(cuts);
-        edit
     }
 
     /// `slice`, which may only name its table, with all that is known of that.
@@ -76,12 +191,53 @@ impl Reading {
     }
 }
 
-/// What has to be cut out of the run that `added` goes into: an edit that was lost has taken it.
-fn cut(tree: &Tree, edit: &TreeEdit, added: &Addition) -> Option<Input> {
-    let (_, run) = tree.run(added.run).filter(|_| added.place == AddPlace::Into)?;
-    let (first, last) = (added.slices.first()?, added.slices.last()?);
-    let range = KeyRange { start: first.range().start.clone(), end: last.range().end.clone() };
-    let takes = |input: &Input| input.run == added.run && input.range.covers(&range);
-    let is_free = edit.remove.iter().any(takes) || run.overlapping(&range).is_empty();
-    (!is_free).then_some(Input { run: added.run, range })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(tree: LooseTree) -> Vec<String> {
+        let run = |slices: Vec<Slice>| {
+            let slices =
+                slices.iter().map(|slice| format!("{}:{}", slice.table().id, slice.range()));
+            slices.collect::<Vec<_>>().join(" ")
+        };
+        tree.into_runs().into_iter().map(run).collect()
+    }
+
+    fn changed(edits: &[&str]) -> Vec<String> {
+        let tree: Tree =
+            "tree runs 5 tables 9\nL0 r4[t4:a..z 1kB]\nL1 r3[t3:a..m 1kB, t2:m..z 1kB]"
+                .parse()
+                .unwrap();
+        let mut tree = LooseTree::new(&tree);
+        edits.iter().for_each(|edit| tree.change(edit.parse().unwrap()));
+        told(tree)
+    }
+
+    #[test]
+    fn edits_that_fit_do_what_they_say() {
+        let flush = "edit flushes 1\nadd r5 at L0 [t5:b..c 1kB]";
+        let merge = "edit\ntake r4 a..n\ntake r3 a..m\nadd r3 [t6:a..l 2kB]";
+        assert_eq!(changed(&[flush, merge]), ["t5:b..c", "t4:n..z", "t6:a..l t2:m..z"]);
+    }
+
+    /// Run 5 came with an edit that was lost.
+    #[test]
+    fn what_is_not_known_is_not_needed() {
+        let merge = "edit\ntake r5 ..\ntake r4 ..\nadd r6 above r5 [t6:a..z 2kB]";
+        assert_eq!(changed(&[merge]), ["t6:a..z", "t3:a..m t2:m..z"]);
+        let only_unknown = "edit\ntake r5 ..\nadd r6 above r5 [t6:a..z 2kB]";
+        assert_eq!(changed(&[only_unknown]), ["t6:a..z", "t4:a..z", "t3:a..m t2:m..z"]);
+        let into = "edit\ntake r3 c..d\nadd r5 [t6:c..d 2kB]";
+        assert_eq!(changed(&[into]), ["t4:a..z", "t6:c..d", "t3:a..c t3:d..m t2:m..z"]);
+    }
+
+    /// The edit that took table 3 out of run 3 was lost.
+    #[test]
+    fn a_table_is_where_it_was_said_to_be_last() {
+        let placed = "edit\nadd r5 at L2 [t3:a..c of a..m 1kB]";
+        assert_eq!(changed(&[placed]), ["t4:a..z", "t3:c..m t2:m..z", "t3:a..c"]);
+        let over = "edit\nadd r3 [t6:b..d 1kB]";
+        assert_eq!(changed(&[over]), ["t4:a..z", "t3:a..b t6:b..d t3:d..m t2:m..z"]);
+    }
 }

@@ -89,7 +89,8 @@ impl TableRemains {
             let filter = self.file.part(&tail, footer, &footer.filter, Filter::parse);
             self.filter = self.note(filter)?;
         }
-        let parse = |payload: &[u8]| Fences::parse(payload, footer.filter.start);
+        let parse =
+            |payload: &[u8]| Fences::parse(payload, footer.filter.start, footer.plain_bytes_max());
         let fences = self.file.part(&tail, footer, &footer.index, parse);
         self.fences = self.note(fences)?;
         let parse = |payload: &[u8]| TableFacts::parse(payload, footer);

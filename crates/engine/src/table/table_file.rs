@@ -96,7 +96,8 @@ impl TableFile {
             false => Some(self.part(&tail, &footer, &footer.filter, Filter::parse)?),
         };
         let data_bytes = footer.filter.start;
-        let parse = |payload: &[u8]| Fences::parse(payload, data_bytes);
+        let plain_bytes = footer.plain_bytes_max();
+        let parse = |payload: &[u8]| Fences::parse(payload, data_bytes, plain_bytes);
         let fences = self.part(&tail, &footer, &footer.index, parse)?;
         let parse = |payload: &[u8]| TableFacts::parse(payload, &footer);
         let mut facts = self.part(&tail, &footer, &footer.properties, parse)?;

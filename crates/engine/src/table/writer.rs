@@ -2,7 +2,7 @@
 
 use crate::cursor::EntryRef;
 use crate::env::{Env, PAGE_BYTES, WriteFile};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES,
     FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place, ProfileGrain, Section,
@@ -124,20 +124,13 @@ impl TableWriter {
     ///
     /// # Errors
     ///
-    /// `Io` or `Full`. `Corruption` if the entry is not behind the one before, if its key is empty,
-    /// if key or value are too long, or if it is a tombstone with a value: entries come out of
-    /// other tables, where checksums can be right although that is so.
+    /// `Io` or `Full`; `Corruption` if the entry is not behind the one before, if its key is empty,
+    /// if key or value are too long, or if it is a tombstone with a value. Such an entry comes from
+    /// a damaged table: the error names the one being written, which does not know that.
     pub(crate) fn add(&mut self, entry: EntryRef<'_>) -> Result<()> {
-        if !(1..=KEY_BYTES_MAX).contains(&entry.key.len())
-            || entry.value.len() > VALUE_BYTES_MAX
-            || entry.kind.is_tombstone() && !entry.value.is_empty()
-        {
-            return Err(self.refuse("an entry that no table can hold"));
-        }
         let shared = common_prefix_bytes(&self.last_key, entry.key);
-        let Some(new_key) = self.check_order(shared, &entry) else {
-            return Err(self.refuse("entries that are not in the order of their keys"));
-        };
+        let checked = check_entry(&entry).and_then(|()| self.check_order(shared, &entry));
+        let new_key = checked.map_err(|told| Error::corruption(&self.path, self.written, told))?;
         let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
         if !fits(self.block_bytes, self.open_bytes, entry_bytes) {
             self.cut_block()?;
@@ -200,21 +193,18 @@ impl TableWriter {
         Ok(facts)
     }
 
-    /// Whether `entry`, which shares `shared` bytes with the key before, has another key; `None`
-    /// where it is not behind the entry before.
-    #[inline]
-    fn check_order(&self, shared: usize, entry: &EntryRef<'_>) -> Option<bool> {
+    /// Whether `entry`, which shares `shared` bytes with the key before, has another key.
+    fn check_order(
+        &self,
+        shared: usize,
+        entry: &EntryRef<'_>,
+    ) -> std::result::Result<bool, &'static str> {
         match (self.last_key.get(shared), entry.key.get(shared)) {
-            (None, None) => (entry.seq < self.last_seq).then_some(false),
-            (last, this) => (last < this).then_some(true),
+            (None, None) if entry.seq < self.last_seq => Ok(false),
+            (None, None) => Err("versions of a key do not come newest first"),
+            (last, this) if last < this => Ok(true),
+            _ => Err("entries do not come in the order of their keys"),
         }
-    }
-
-    /// Says that what was to be written is `told`.
-    #[cold]
-    fn refuse(&self, told: &str) -> Error {
-        let told = format!("a table that was read holds {told}, found while writing");
-        Error::new(ErrorKind::Corruption, told).at(&self.path)
     }
 
     fn begin_block(&mut self, shared: usize, entry: &EntryRef<'_>, new_key: bool) {
@@ -272,5 +262,20 @@ impl TableWriter {
         // A huge value must not hold its memory until the table is finished.
         self.out.shrink_to(2 * WRITE_BYTES);
         Ok(())
+    }
+}
+
+/// Whether a table can have such an entry.
+#[inline]
+fn check_entry(entry: &EntryRef<'_>) -> std::result::Result<(), &'static str> {
+    if !(1..=KEY_BYTES_MAX).contains(&entry.key.len()) {
+        return Err("a key is empty or too long");
+    }
+    if entry.value.len() > VALUE_BYTES_MAX {
+        return Err("a value is too long");
+    }
+    match entry.kind.is_tombstone() && !entry.value.is_empty() {
+        true => Err("a tombstone has a value"),
+        false => Ok(()),
     }
 }

@@ -49,7 +49,7 @@ impl LogStart {
         let (before, first) = (reader.varint()?, SeqNo(reader.varint()?));
         let start = LogStart { before, first, synced: reader.varint()? };
         if first == SeqNo(0) || bounds::check_seq(first).is_err() {
-            return Err(reader.damage("a log that starts with a number that no write can have"));
+            return Err(reader.damage("a log starts with a number that no write can have"));
         }
         reader.finish()?;
         Ok(Some(start))
@@ -67,8 +67,6 @@ mod tests {
         assert!(payload.len() <= LOG_START_BYTES_MAX);
         assert_eq!(LogStart::decode(&payload), Ok(Some(start)));
         assert_eq!(LogStart::decode(&[7, 0]), Ok(None));
-        let beyond = LogStart { first: SeqNo(bounds::SEQ_MAX.0 + 1), ..start };
-        assert!(LogStart::decode(&beyond.encode()).is_err());
         for damaged in [&[][..], &[0], &[0, 1, 1], &[0, 1, 0, 0], &[0, 1, 1, 0, 0]] {
             assert!(LogStart::decode(damaged).is_err(), "{damaged:?}");
         }

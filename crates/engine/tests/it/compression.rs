@@ -208,3 +208,24 @@ fn random_batches_under_any_codec() {
         }
     });
 }
+
+/// A fence can be longer than all of its block once that is compressed.
+#[test]
+fn long_keys_that_compress_to_little_are_read_back() {
+    for codec in ["lz4", "zstd"] {
+        let env = MemEnv::new();
+        let builder = || Store::builder("/store").env(Arc::new(env.clone())).compression(codec);
+        let key = |number: u32| format!("{}{number:04}", "k".repeat(3000));
+        let store = builder().open().unwrap();
+        let space = store.keyspace("default").unwrap();
+        for number in 0..100 {
+            space.put(key(number), "v").unwrap();
+        }
+        space.flush().unwrap();
+        drop((space, store));
+        let store = builder().open().unwrap();
+        let space = store.existing_keyspace("default").unwrap();
+        assert_eq!(space.iter().filter(|entry| entry.is_ok()).count(), 100, "{codec}");
+        assert_eq!(store.verify().unwrap().len(), 0, "{codec}");
+    }
+}

@@ -15,8 +15,8 @@ use crate::format::copies;
 use lsmith::env::RealEnv;
 use lsmith::inspect::{FileType, TableFile};
 use lsmith::{
-    ErrorKind, Finding, FindingKind, KeyspaceOptions, PersistMode, RepairOptions, RepairReport,
-    Store, repair,
+    ErrorKind, Finding, FindingKind, Keyspace, KeyspaceOptions, PersistMode, RepairOptions,
+    RepairReport, Store, repair,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,16 +46,27 @@ fn spaces(dir: &Path) -> BTreeMap<String, Space> {
     assert_eq!(store.verify().unwrap().len(), 0);
     let space = |name: String| {
         let space = store.existing_keyspace(&name).unwrap();
-        let entries = space.iter().map(Result::unwrap);
-        let map = entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
         let stats = space.stats();
-        (name, (stats.policy, stats.compression, stats.memtable_bytes, map))
+        (name, (stats.policy, stats.compression, stats.memtable_bytes, map_of(&space)))
     };
     store.keyspaces().into_iter().map(space).collect()
 }
 
 fn maps(dir: &Path) -> BTreeMap<String, Map> {
-    spaces(dir).into_iter().map(|(name, (.., map))| (name, map)).collect()
+    maps_of(&Store::builder(dir).read_only(true).open().unwrap())
+}
+
+fn maps_of(store: &Store) -> BTreeMap<String, Map> {
+    let map = |name: String| {
+        let map = map_of(&store.existing_keyspace(&name).unwrap());
+        (name, map)
+    };
+    store.keyspaces().into_iter().map(map).collect()
+}
+
+fn map_of(space: &Keyspace) -> Map {
+    let entries = space.iter().map(Result::unwrap);
+    entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
 /// Repairs the store in `dir`, which stays as it is, and gives the new one.

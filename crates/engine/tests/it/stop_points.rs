@@ -143,11 +143,11 @@ const PUNCHING: Script = Script {
     name: "punching",
     batches: Batches { seed: 3, keys: 1000, key_bytes: 8, value_bytes: 1500 },
     options: |builder| {
-        let builder = builder.policy("choose_best(ratio=3, rate=0.2)").memtable_bytes(64 << 10);
+        let builder = builder.policy("choose_best(ratio=3, rate=0.3)").memtable_bytes(32 << 10);
         builder.block_bytes(4096)
     },
-    before: |store, life| life.write(store, 500, PersistMode::Buffer),
-    work: |store, life| life.write(store, 40, PersistMode::Buffer),
+    before: |store, life| life.write(store, 200, PersistMode::Buffer),
+    work: |store, life| life.write(store, 30, PersistMode::Buffer),
     proof: |env, _| env.count(OpClass::Punch) > 0,
     ..PLAIN
 };

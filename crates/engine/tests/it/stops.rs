@@ -2,8 +2,9 @@
 //!
 //! A [`Script`] is done once to count its operations. Then it is done again and again, each time on
 //! a copy of the same disk, and stopped at one operation: that one fails, having done nothing, a
-//! part of what it should, or all of it, and all after it fail too, or work again. What is left is
-//! looked at as the next process finds it, and as a machine finds it after each class of power loss.
+//! part of what it should, or all of it, and all after it fail too, or work again. What is left
+//! is looked at as the next process finds it, and as a machine finds it after each class of power
+//! loss.
 //!
 //! Promised: the store opens, without damage; it holds a prefix of the batches, in their order,
 //! that includes all that had to survive; a bulk load is there as a whole or not at all; and the
@@ -11,13 +12,14 @@
 //! opening.
 //!
 //! A failure names its stop point: `LSMITH_STOP=name:n` does that one again, with every effect and
-//! every loss, `LSMITH_FULL=1` does all there are.
+//! every loss, `LSMITH_STOP=name` all of that script, `LSMITH_FULL=1` all there are.
 
 use crate::dice::{Dice, full};
 use crate::numbered::{Batches, Progress, mapped_or_not};
 use lsmith::env::{Effect, Fault, FaultEnv, Lasting, Loss, MemEnv};
 use lsmith::{Builder, PersistMode, Store};
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -262,36 +264,56 @@ impl Script {
         assert!(proven, "{} does not do what it is here for", self.name);
         let operations = whole.env.count_all() - whole.ready_operations;
         told.note(self.name, operations);
-        let asked = std::env::var("LSMITH_STOP").ok();
-        match asked.as_deref().map(|asked| asked.split_once(':').expect("name:n")) {
-            Some((name, n)) if name == self.name => {
-                self.stop_at(&start, n.parse().expect("a number"), seed, told);
-            }
-            Some(_) => {}
-            None if full() => {
-                (0..operations).for_each(|operation| self.stop_at(&start, operation, seed, told));
+        match self.asked() {
+            Some(asked) => {
+                let asked = asked.start..asked.end.min(operations);
+                asked.for_each(|operation| self.stop_at(&start, operation, seed, told));
             }
             None => {
-                for _ in 0..SAMPLE {
-                    let operation = dice.below(operations as usize) as u64;
-                    let effects =
-                        [Effect::Nothing, Effect::Partly, Effect::Wholly, Effect::Dropped];
-                    let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
-                    let stop = Stop { operation, effect: *dice.pick(&effects), lasting };
-                    let accidents: Vec<Accident> = Accident::all().collect();
-                    self.stop_and_examine(&start, stop, &[*dice.pick(&accidents)], seed, told);
-                }
+                (0..SAMPLE).for_each(|_| self.stop_by_dice(&start, operations, &mut dice, told));
             }
         }
     }
 
-    /// Stops at `operation`, with every effect, and every accident after that.
-    fn stop_at(&self, start: &(MemEnv, Life), operation: u64, seed: u64, told: &mut Told) {
+    /// The operations at which to stop in every way; `None` where dice say.
+    fn asked(&self) -> Option<Range<u64>> {
+        let Ok(asked) = std::env::var("LSMITH_STOP") else {
+            return full().then_some(0..u64::MAX);
+        };
+        let (name, number) = asked.split_once(':').unwrap_or((&asked, ""));
+        Some(match number.parse() {
+            _ if name != self.name => 0..0,
+            Ok(number) => number..number + 1,
+            Err(_) => 0..u64::MAX,
+        })
+    }
+
+    fn stop_by_dice(
+        &self,
+        start: &(MemEnv, Life),
+        operations: u64,
+        dice: &mut Dice,
+        told: &mut Told,
+    ) {
+        let operation = dice.below(operations as usize) as u64;
+        let effects = [Effect::Nothing, Effect::Partly, Effect::Wholly, Effect::Dropped];
+        let lasting = *dice.pick(&[Lasting::Once, Lasting::Forever]);
+        let stop = Stop { operation, effect: *dice.pick(&effects), lasting };
         let accidents: Vec<Accident> = Accident::all().collect();
+        self.stop_and_examine(start, stop, &[*dice.pick(&accidents)], dice.number(), told);
+    }
+
+    /// Stops at `operation`, with every effect, and then every accident, or some.
+    fn stop_at(&self, start: &(MemEnv, Life), operation: u64, seed: u64, told: &mut Told) {
+        let all: Vec<Accident> = Accident::all().collect();
+        let mut dice = Dice::new(seed ^ operation);
         for lasting in [Lasting::Forever, Lasting::Once] {
             let mut stop = |effect| {
                 let stop = Stop { operation, effect, lasting };
-                self.stop_and_examine(start, stop, &accidents, seed, told)
+                // What fails once seldom leaves more than what fails and ends everything.
+                let few = [*dice.pick(&all), *dice.pick(&all), Accident::Killed];
+                let accidents = if lasting == Lasting::Once { &few } else { &all[..] };
+                self.stop_and_examine(start, stop, accidents, seed, told)
             };
             let Some(failed) = stop(Effect::Nothing) else { return };
             failed.0.effects().iter().skip(1).for_each(|effect| drop(stop(*effect)));

@@ -157,9 +157,9 @@ fn writers_readers_and_merges() {
             writers.into_iter().for_each(|writer| writer.join().unwrap());
             done.store(true, SeqCst);
         });
-        check_stats(&store);
         store.flush().unwrap();
         check_end(&env, &store);
+        check_stats(&store);
         drop(store);
         check_end(&env, &builder(&env).open().unwrap());
     });

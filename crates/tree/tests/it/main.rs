@@ -1,5 +1,6 @@
 //! What no plan may ever do: change an answer.
 
 mod model;
+mod mutated;
 mod random;
 mod reads;

@@ -65,15 +65,15 @@ fn finding_fields(finding: &Finding) -> Value {
         FindingKind::LostKeys { keys, older, logged } => {
             fields["keys"] = json!(keys.to_string());
             (fields["older"], fields["logged"]) = (json!(older), json!(logged));
-            "lost keys"
+            "lost_keys"
         }
         FindingKind::LostBatches { bytes, writes } => {
             (fields["bytes"], fields["writes"]) = (json!(bytes), json!(writes));
-            "lost batches"
+            "lost_batches"
         }
         FindingKind::LeftOut { bytes } => {
             fields["bytes"] = json!(bytes);
-            "left out"
+            "left_out"
         }
         FindingKind::Guessed => "guessed",
         _ => "harmless",

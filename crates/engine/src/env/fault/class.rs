@@ -6,13 +6,15 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OpClass {
-    /// [`Env::create`](crate::env::Env::create) and [`Env::create_dir_all`](super::Env::create_dir_all).
+    /// [`Env::create`](crate::env::Env::create) and
+    /// [`Env::create_dir_all`](super::Env::create_dir_all).
     Create,
     /// [`Env::create_log`](crate::env::Env::create_log).
     CreateLog,
     /// [`WriteFile::write_all`](crate::env::WriteFile::write_all).
     Write,
-    /// [`WriteFile::sync`](crate::env::WriteFile::sync) and [`Env::sync_file`](crate::env::Env::sync_file).
+    /// [`WriteFile::sync`](crate::env::WriteFile::sync) and
+    /// [`Env::sync_file`](crate::env::Env::sync_file).
     Sync,
     /// [`Env::sync_dir`](crate::env::Env::sync_dir).
     SyncDir,
@@ -38,7 +40,8 @@ pub enum OpClass {
     Map,
     /// [`Env::list`](crate::env::Env::list).
     List,
-    /// [`Env::file_bytes`](crate::env::Env::file_bytes), [`Env::held_bytes`](super::Env::held_bytes) and
+    /// [`Env::file_bytes`](crate::env::Env::file_bytes),
+    /// [`Env::held_bytes`](crate::env::Env::held_bytes) and
     /// [`ReadFile::bytes`](crate::env::ReadFile::bytes).
     Measure,
     /// [`Env::free_bytes`](crate::env::Env::free_bytes).

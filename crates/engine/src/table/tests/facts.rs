@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::ErrorKind;
 use crate::table::ProfileGrain;
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{ProfilePoint, Size, key_after, logical_bytes};
@@ -161,18 +162,24 @@ fn a_huge_entry_has_a_block_of_its_own() {
     assert_eq!(write(&entries, &options(9000)).1.data_blocks, 1);
 }
 
-/// They come out of other tables, of which checksums may be right and nothing else.
+/// Merges read tables that may be damaged: what comes out of them is no caller's bug.
 #[test]
-fn entries_out_of_order_are_refused() {
-    for [first, second] in [
-        [Entry::put("b", 1, ""), Entry::put("a", 2, "")],
-        [Entry::put("a", 1, ""), Entry::put("a", 1, "")],
-        [Entry::put("a", 1, ""), Entry::put("", 2, "")],
-    ] {
-        let env: Arc<dyn Env> = Arc::new(MemEnv::new());
-        let mut writer = TableWriter::create(&env, path(), TABLE, &options(1)).unwrap();
-        writer.add(first.as_ref()).unwrap();
-        let error = writer.add(second.as_ref()).unwrap_err();
-        assert_eq!(error.kind(), crate::ErrorKind::Corruption, "{error}");
+fn entries_that_no_table_can_have_are_refused() {
+    let disk: Arc<dyn Env> = Arc::new(MemEnv::new());
+    for (number, (last, told)) in [
+        (Entry::put("a", 2, ""), "entries do not come in the order of their keys"),
+        (Entry::put("b", 1, ""), "versions of a key do not come newest first"),
+        (Entry::put("", 1, ""), "a key is empty or too long"),
+        (Entry { kind: EntryKind::Delete, ..Entry::put("c", 1, "x") }, "a tombstone has a value"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = Path::new("/").join(number.to_string());
+        let mut writer = TableWriter::create(&disk, &path, TABLE, &options(1)).unwrap();
+        writer.add(Entry::put("b", 1, "").as_ref()).unwrap();
+        let error = writer.add(last.as_ref()).unwrap_err();
+        assert_eq!((error.kind(), error.path()), (ErrorKind::Corruption, Some(&*path)));
+        assert!(error.to_string().starts_with(told), "{error}");
     }
 }

@@ -1,11 +1,12 @@
 //! Stores with any history, and any damage.
 
+use super::{check_rest, maps_of};
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, Progress, any_mode, now_and_then, restless};
 use lsmith::env::{Env, MemEnv};
 use lsmith::{RepairOptions, RepairReport, Store, repair};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 const OLD: &str = "/old";
@@ -61,6 +62,27 @@ fn after_power_loss_what_opening_shows_is_copied() {
     });
 }
 
+#[test]
+fn a_damaged_table_costs_keys_that_are_told_whatever_its_history() {
+    with_seeds(12, |seed| {
+        let mut dice = Dice::new(seed);
+        let batches = Batches::new(seed);
+        let disk = killed(batches, &mut dice);
+        let [left, right] = batches.after(BATCHES);
+        let expected = [("left".to_string(), left), ("right".to_string(), right)].into();
+        let names = disk.list(Path::new(OLD)).unwrap();
+        let tables = names.iter().filter(|name| name.ends_with(".table"));
+        for name in tables.take(20) {
+            let (disk, path) = (disk.process_crash_clone(), Path::new(OLD).join(name));
+            let at = dice.below(disk.file_bytes(&path).unwrap() as usize);
+            disk.flip(&path, at as u64, 1 << dice.below(8)).unwrap();
+            let (report, store) = repaired(&disk);
+            assert!(report.findings.iter().all(|finding| finding.path == path), "{report:#?}");
+            check_rest(&report, &maps_of(&store), &expected);
+        }
+    });
+}
+
 /// All values that a key was ever given, by any batch, in any keyspace.
 fn history(batches: Batches) -> BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>> {
     let mut history = BTreeMap::<_, BTreeSet<_>>::new();
@@ -101,7 +123,7 @@ fn no_damage_keeps_a_repair_from_ending() {
 }
 
 /// Does something bad to the file at `path`, if it is still there.
-fn harm(disk: &MemEnv, path: &PathBuf, dice: &mut Dice) {
+fn harm(disk: &MemEnv, path: &Path, dice: &mut Dice) {
     let Ok(bytes) = disk.file_bytes(path) else { return };
     let (at, mask) = (dice.below(bytes as usize) as u64, 1 << dice.below(8));
     match dice.below(8) {

@@ -1,0 +1,59 @@
+//! How much a thread allocates.
+
+#![allow(unsafe_code, reason = "an allocator is unsafe; this one leaves all work to the system's")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+struct Counted;
+
+#[global_allocator]
+static COUNTED: Counted = Counted;
+
+thread_local! {
+    static HELD: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(bytes: i64) {
+    // While a thread ends there is nothing to count with.
+    let _ = HELD.try_with(|held| {
+        held.set(held.get() + bytes);
+        PEAK.with(|peak| peak.set(peak.get().max(held.get())));
+    });
+}
+
+// SAFETY: everything is done by the system's allocator, with what the caller gave.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count(bytes as i64 - layout.size() as i64);
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.realloc(place, layout, bytes) }
+    }
+}
+
+/// What `work` gives, and how many bytes this thread held on top of what it held before, at most.
+pub(crate) fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = HELD.get();
+    PEAK.set(before);
+    let done = work();
+    (done, (PEAK.get() - before) as usize)
+}

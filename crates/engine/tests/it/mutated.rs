@@ -1,0 +1,174 @@
+//! Files that somebody changed who knows the formats: every checksum is right, everything else may
+//! be anything.
+//!
+//! Promised: such a store opens or is refused; what it is asked it answers, rightly or wrongly, or
+//! there is an error that names a file. Never a panic, never an endless loop, and nothing is
+//! allocated out of proportion. What lies in blocks of a table that were not touched, and in other
+//! keyspaces, is right.
+
+use crate::counted::peak_bytes;
+use crate::dice::{Dice, any_seed, full};
+use crate::reseal::{Changed, LogParts, TableParts, current_mutant};
+use crate::watchdog::Watchdog;
+use crate::written::{Base, write};
+use lsmith::{Error, ErrorKind, Store};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// More entries than any of the files can hold.
+const ENTRIES_MAX: usize = 1 << 20;
+
+/// What may be allocated on top of a multiple of the file: a compressed block of a few bytes may
+/// say that it comes to megabytes.
+const PEAK_BYTES: usize = 64 << 20;
+
+/// A changed file, and which keys of one keyspace may read otherwise.
+struct Mutant {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    block: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    is_table: bool,
+}
+
+fn mutant(base: &Base, dice: &mut Dice) -> Mutant {
+    let kinds = ["table", "table", "table", "wal", "wal", "manifest", "manifest", "spill", ""];
+    loop {
+        let kind = *dice.pick(&kinds);
+        let is_kind = |path: &Path| match path.extension() {
+            Some(found) => found == kind,
+            None => kind.is_empty() && path.ends_with("CURRENT"),
+        };
+        let of_kind: Vec<_> = base.files.iter().filter(|(path, _)| is_kind(path)).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        let (path, bytes) = *dice.pick(&of_kind);
+        let (bytes, block) = match kind {
+            "table" => match TableParts::new(bytes).mutant(dice) {
+                (bytes, Changed::Block(start, end)) => (bytes, Some((start, end))),
+                (bytes, Changed::Other) => (bytes, None),
+            },
+            "" => {
+                let text = String::from_utf8(bytes.clone()).unwrap();
+                (current_mutant(&text, dice).into_bytes(), None)
+            }
+            _ => (LogParts::new(bytes).mutant(dice, kind == "manifest"), None),
+        };
+        return Mutant { path: path.clone(), bytes, block, is_table: kind == "table" };
+    }
+}
+
+fn check_told(error: &Error) {
+    let fine = match error.kind() {
+        ErrorKind::Corruption => error.path().is_some(),
+        ErrorKind::Io | ErrorKind::Unsupported | ErrorKind::Poisoned => true,
+        _ => false,
+    };
+    assert!(fine, "{:?}: {error}", error.kind());
+}
+
+fn told<T>(result: lsmith::Result<T>) -> Option<T> {
+    result.inspect_err(check_told).ok()
+}
+
+/// Does with the store whatever can be done; everything may fail, but in the right way.
+fn use_all(base: &Base, mutant: &Mutant, dice: &mut Dice) {
+    let env = base.env.process_crash_clone();
+    let env = if dice.chance(50) { env } else { env.unmapped() };
+    write(&env, &mutant.path, &mutant.bytes);
+    let read_only = dice.chance(30);
+    for round in 0..2 {
+        let Some(store) = told(base.builder(&env).read_only(read_only).open()) else { return };
+        if round == 0 && mutant.is_table {
+            check_untouched(base, mutant, &store);
+        }
+        for name in store.keyspaces() {
+            let Some(space) = told(store.existing_keyspace(&name)) else { continue };
+            walk(space.iter());
+            walk(space.iter().rev());
+            walk(space.range("00000010"..).take(30));
+            walk(space.range(.."alikealike\u{7f}").rev().take(30));
+        }
+        told(store.verify()).into_iter().flatten().for_each(|error| check_told(&error));
+        if !read_only {
+            write_more(base, &store);
+        }
+    }
+}
+
+fn walk(entries: impl Iterator<Item = lsmith::Result<(bytes::Bytes, bytes::Bytes)>>) {
+    for (count, entry) in entries.enumerate() {
+        assert!(count < ENTRIES_MAX, "a walk that does not end");
+        if told(entry).is_none() {
+            return;
+        }
+    }
+}
+
+fn write_more(base: &Base, store: &Store) {
+    for name in store.keyspaces() {
+        let Some(space) = told(store.existing_keyspace(&name)) else { continue };
+        for key in base.maps.get(&name).into_iter().flatten().map(|(key, _)| key).step_by(3) {
+            if told(space.put(key, "another value")).is_none() {
+                break;
+            }
+        }
+        told(space.flush());
+        told(space.merge());
+    }
+    told(store.flush());
+}
+
+/// Wherever the changed part of a table has no say, everything is as it was.
+fn check_untouched(base: &Base, mutant: &Mutant, store: &Store) {
+    let mut wrong = 0;
+    for (name, map) in &base.maps {
+        let space = store.existing_keyspace(name).unwrap();
+        let touched = |key: &Vec<u8>| match &mutant.block {
+            Some((start, end)) => key >= start && end.as_ref().is_none_or(|end| key <= end),
+            None => true,
+        };
+        let mut differs = false;
+        for (key, value) in map {
+            let found = space.get(key);
+            let same = matches!(&found, Ok(Some(found)) if found == value);
+            differs |= !same;
+            assert!(same || touched(key), "{key:?} of {name}: {found:?}");
+            told(found);
+        }
+        wrong += usize::from(differs);
+    }
+    assert!(wrong <= 1, "a table is of one keyspace");
+}
+
+/// Uses the store with the changed file, and tells whether all went as it must.
+fn survives(base: &Base, dice: &mut Dice) -> bool {
+    let start = dice.clone();
+    let _watchdog = Watchdog::new("a store with a changed file");
+    let mutant = mutant(base, dice);
+    let used = catch_unwind(AssertUnwindSafe(|| {
+        let ((), peak) = peak_bytes(|| use_all(base, &mutant, dice));
+        let bytes = mutant.bytes.len();
+        assert!(peak < PEAK_BYTES + 40 * bytes, "{peak} bytes for a file of {bytes}");
+    }));
+    if used.is_err() {
+        let Base { policy, codec, .. } = base;
+        eprintln!("under {policy} and {codec}, with {start:?}: {}", mutant.path.display());
+    }
+    used.is_ok()
+}
+
+#[test]
+fn files_with_right_checksums_may_hold_anything() {
+    let (bases, each) = if full() { (80, 500) } else { (6, 60) };
+    let seed = any_seed();
+    let mut dice = Dice::new(seed);
+    let mut failed = 0;
+    for _ in 0..bases {
+        let base = Base::new(dice.number() % 1000);
+        failed += (0..each).filter(|_| !survives(&base, &mut dice)).count();
+    }
+    let told = format!("{} files, {failed} failed, LSMITH_SEED={seed}", bases * each);
+    eprintln!("{told}");
+    assert_eq!(failed, 0, "{told}");
+}
