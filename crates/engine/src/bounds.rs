@@ -6,7 +6,7 @@
 
 use crate::db::{MEMTABLE_BYTES_MAX, check_name};
 use crate::error::{Error, ErrorKind, Result};
-use crate::manifest::{Account, SpaceRecord};
+use crate::manifest::SpaceRecord;
 use lsmith_tree::{SeqNo, Size, Slice, Tree, TreeEdit};
 use std::path::Path;
 
@@ -109,14 +109,13 @@ pub(crate) fn check_tree(tree: &Tree) -> Told {
     check_counts(tree)
 }
 
-/// Whether the store in `dir` has numbers left to write with. What was written while it had can
-/// always be read.
+/// Whether the store in `dir`, whose files and writes have numbers up to `newest`, has any left to
+/// write with. What was written while it had can always be read.
 ///
 /// # Errors
 /// `Unsupported`.
-pub(crate) fn check_room(account: &Account, dir: &Path) -> Result<()> {
-    let newest = account.spaces.values().map(|state| state.durable_seq().0).max();
-    match account.next_file.max(newest.unwrap_or(0)) > NUMBER_MAX / 2 {
+pub(crate) fn check_room(newest: u64, dir: &Path) -> Result<()> {
+    match newest > NUMBER_MAX / 2 {
         true => {
             let told = "the store has no numbers left for files or writes: it can only be read";
             Err(Error::new(ErrorKind::Unsupported, told).at(dir))

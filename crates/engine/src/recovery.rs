@@ -12,7 +12,6 @@ mod begin;
 mod replay;
 mod row;
 
-use crate::bounds;
 use crate::cursor::EntryRef;
 use crate::db::{Compression, KeyspaceOptions, Options, PersistMode, Snapshots, bad_policy};
 use crate::directory;
@@ -74,9 +73,6 @@ pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {
         Some((_, account)) => account,
         None => Account { next_file: 1, ..Account::default() },
     };
-    if !options.read_only {
-        bounds::check_room(&account, dir)?;
-    }
     Recovery::new(options, account)?.finish(lock)
 }
 

@@ -1,6 +1,7 @@
 //! What opening a store for writing changes on the device.
 
 use super::Recovery;
+use crate::bounds;
 use crate::db::Options;
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -26,12 +27,13 @@ const LOGS_MAX: usize = 8;
 impl Recovery {
     /// Begins a new log and a new manifest, and removes what is not needed any more.
     pub(super) fn begin_writing(&self, shared: &Shared) -> Result<()> {
+        let next = shared.files.load(Ordering::Relaxed);
+        bounds::check_room(next.max(self.last_seq), &self.options.dir)?;
         self.set_aside();
         self.logs.iter().try_for_each(|log| self.secure(log))?;
         let first = SeqNo(self.last_seq + 1);
         let Options { env, dir, .. } = &self.options;
-        // Logs that are made from now on have higher numbers than the manifest.
-        let next = shared.files.load(Ordering::Relaxed);
+        // Logs that are made from now on have higher numbers than the manifest, which has `next`.
         let row = LogRow {
             from: self.logs.first().map_or(next, |log| log.number),
             first: self.logs.first().map_or(first, |log| log.first),

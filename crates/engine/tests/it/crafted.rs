@@ -161,6 +161,8 @@ fn an_absurd_number_in_a_manifest_is_damage() {
         format!("short_edit 0 flushed 0\ntaken {most} a..b\nedit\n"),
         format!("spill 0 file {most} upto 3 entries 1\n"),
         format!("spill 0 file 9 upto {most} entries 1\n"),
+        format!("logs from 8 first {most} newest 8\n"),
+        format!("logs from 8 first 1 newest {most}\n"),
     ];
     for record in trees.iter().chain(&edits).chain(&others) {
         check_damaged(&store(&[NEXT, SPACE, TREE, record]), "000007.manifest", record);
@@ -205,6 +207,21 @@ fn a_store_whose_numbers_run_out_can_be_read() {
     }
 }
 
+#[test]
+fn a_store_whose_writes_run_out_can_be_read() {
+    let last = (1_u64 << 61) - 1;
+    let tree = format!("short_tree 0 flushed {last}\ntree\n");
+    let env = store(&[NEXT, SPACE, &tree]);
+    write(&env, "000008.wal", &log_file(WAL, 8, &[batch(last + 1, 2, &[b"a", b"b"])]));
+    let before = env.list(Path::new(DIR)).unwrap();
+    let error = builder(&env).open().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    let after = env.list(Path::new(DIR)).unwrap();
+    assert!(after.iter().all(|name| name == "LOCK" || before.contains(name)), "{after:?}");
+    let store = builder(&env).read_only(true).open().unwrap();
+    assert_eq!(store.keyspace("default").unwrap().iter().count(), 2);
+}
+
 /// A batch of puts whose first has number `first`.
 fn batch(first: u64, count: u64, keys: &[&[u8]]) -> Vec<u8> {
     let mut payload = Vec::new();
@@ -221,6 +238,13 @@ fn batch(first: u64, count: u64, keys: &[&[u8]]) -> Vec<u8> {
     payload
 }
 
+/// What a log begins with that comes behind log `before`, and whose first write has number `first`.
+fn start(before: u64, first: u64) -> Vec<u8> {
+    let mut payload = Vec::new();
+    [0, before, first, 0].into_iter().for_each(|number| varint(&mut payload, number));
+    payload
+}
+
 #[test]
 fn an_absurd_number_in_a_log_is_damage() {
     let long = [7; 65_536];
@@ -234,6 +258,9 @@ fn an_absurd_number_in_a_log_is_damage() {
         ("a count without writes", batch(1, u64::MAX, &[b"a"])),
         ("an empty key", batch(1, 1, &[b""])),
         ("a long key", batch(1, 1, &[&long])),
+        ("a start with number 0", start(0, 0)),
+        ("a start with the last number", start(0, u64::MAX)),
+        ("a start behind itself", start(8, 1)),
     ] {
         let env = store(&[NEXT, SPACE, TREE]);
         write(&env, "000008.wal", &log_file(WAL, 8, &[payload]));
@@ -440,9 +467,10 @@ fn any_bytes_in_a_log_are_read_or_told() {
     with_seeds(3, |seed| {
         let mut dice = Dice::new(seed);
         for _ in 0..300 {
-            let mut payload = match dice.chance(50) {
-                true => batch(1 + dice.number() % 3, 2, &[b"a", b"b"]),
-                false => spill(&[(1, b"a"), (4, b"b")]),
+            let mut payload = match dice.below(3) {
+                0 => batch(1 + dice.number() % 3, 2, &[b"a", b"b"]),
+                1 => spill(&[(1, b"a"), (4, b"b")]),
+                _ => start(dice.number() % 3, 1 + dice.number() % 3),
             };
             for _ in 0..1 + dice.below(3) {
                 let at = dice.below(payload.len());
@@ -455,7 +483,7 @@ fn any_bytes_in_a_log_are_read_or_told() {
             for (kind, name) in [(WAL, "000009.wal"), (SPILL, "000009.spill")] {
                 let last = if kind == WAL { NEXT } else { "spill 0 file 9 upto 5 entries 2\n" };
                 let env = store(&[NEXT, SPACE, TREE, last]);
-                write(&env, name, &log_file(kind, 9, &[payload.clone()]));
+                write(&env, name, &log_file(kind, 9, &[payload.clone(), payload.clone()]));
                 let opened = builder(&env).open().and_then(|store| use_all(&store));
                 check_told(opened, &format!("{payload:?}"));
             }
