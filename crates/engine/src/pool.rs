@@ -19,8 +19,8 @@ pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// for all merges of another.
 ///
 /// Cheap to clone. The threads end with the last handle, of which every open store holds one, and
-/// before it is gone; only those of a handle that one of them drops end a little later. None of them
-/// ends by a panic of what it was given.
+/// before it is gone; only those of a handle that one of them drops end a little later. None of
+/// them ends by a panic of what it was given.
 ///
 /// ```
 /// # let (left, right) = (tempfile::tempdir()?, tempfile::tempdir()?);

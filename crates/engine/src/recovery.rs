@@ -358,9 +358,9 @@ impl Shared {
     /// Makes sure that a keyspace can be made beside others.
     ///
     /// As long as there is one keyspace, what leaves its memory need not wait for the log to be
-    /// synced: nobody needs the log for it. A keyspace that is made later would seem to, and what was
-    /// lost of the log with the power would be taken for damage. So from now on the log is synced
-    /// first, and what was written before is synced here.
+    /// synced: nobody needs the log for it. A keyspace that is made later would seem to, and what
+    /// was lost of the log with the power would be taken for damage. So from now on the log is
+    /// synced first, and what was written before is synced here.
     fn share_log(&self) -> Result<()> {
         self.shares_log.store(true, SeqCst);
         let logs = self.writer.lock().as_ref().map(Writer::logs_to_sync);

@@ -99,8 +99,8 @@ impl Recovery {
         }
     }
 
-    /// Writes `log`, which is still needed, anew: without its unused room and its torn end, which is
-    /// set aside, and synced.
+    /// Writes `log`, which is still needed, anew: without its unused room and its torn end, which
+    /// is set aside, and synced.
     ///
     /// Syncing the old file is not enough. If a sync of it failed before, the system may hold it to
     /// be clean although the device never got it.
@@ -154,8 +154,8 @@ impl Recovery {
     }
 }
 
-/// Copies the bytes in `range` of the file at `from` to a new file at `to`, in the place of any that
-/// is there, and syncs it.
+/// Copies the bytes in `range` of the file at `from` to a new file at `to`, in the place of any
+/// that is there, and syncs it.
 fn copy(env: &dyn Env, from: &Path, to: &Path, range: Range<u64>) -> io::Result<()> {
     let source = env.open(from)?;
     match env.remove_file(to) {

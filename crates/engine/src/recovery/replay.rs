@@ -193,8 +193,8 @@ impl Recovery {
         Err(self.gap(reached, None, in_tables.durable, told))
     }
 
-    /// Says that the writes from where the logs were read up to number `last` are missing. `next` is
-    /// the log that comes behind them.
+    /// Says that the writes from where the logs were read up to number `last` are missing. `next`
+    /// is the log that comes behind them.
     fn gap(&self, reached: &Reached, next: Option<&Link>, last: u64, told: &str) -> Error {
         let from = self.account.logs.map_or(0, |row| row.from);
         let before = next.map_or(0, |next| next.start.before);

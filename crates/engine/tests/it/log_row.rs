@@ -59,9 +59,9 @@ fn ten_synced_puts_stay(env: &MemEnv, told: &str) {
     assert_eq!(store.verify().unwrap().len(), 0, "{told}");
 }
 
-/// A bulk load takes a number in the log before the manifest knows of it. If it is cut short between
-/// the two, and that log goes, the number is in no log and in no table: the logs that came after it
-/// were taken for the far side of a gap, and removed.
+/// A bulk load takes a number in the log before the manifest knows of it. If it is cut short
+/// between the two, and that log goes, the number is in no log and in no table: the logs that came
+/// after it were taken for the far side of a gap, and removed.
 #[test]
 fn writes_after_a_bulk_load_that_was_cut_short_stay() {
     let mut stops = 0;
@@ -172,8 +172,8 @@ fn damage_at_the_end_of_an_older_log_is_no_power_loss() {
     assert_eq!(default_keyspace(&builder(whole).open().unwrap()).iter().count(), SYNCED as usize);
 }
 
-/// A true power loss is no damage, whatever was synced of whatever logs: a prefix is found, with all
-/// that was synced. What is left out is set aside.
+/// A true power loss is no damage, whatever was synced of whatever logs: a prefix is found, with
+/// all that was synced. What is left out is set aside.
 #[test]
 fn power_loss_over_several_logs_is_no_damage() {
     let mut aside = 0;

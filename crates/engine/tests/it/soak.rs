@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Rounds between two looks at what the store takes.
 const ROUNDS_PER_LOOK: usize = 500;
-/// Steps after which the history is begun anew, in a new store: it is read as a whole to be checked.
+/// Steps after which the history is begun anew, in a new store: it is read as a whole to be
+/// checked.
 const STEPS_MAX: usize = 4000;
 
 /// What a store takes.
