@@ -6,8 +6,8 @@
 //! == the name of the bug
 //! file crates/engine/src/write/log.rs
 //! test lives:: power::
-//! -         lines of the file, which are there once
-//! +         lines in their place; none where they are left out
+//! -lines of the file, which are there once
+//! +lines in their place; none where they are left out
 //! ```
 //!
 //! Each is planted in a copy of the workspace, and the tests whose names contain one of the words
@@ -53,7 +53,7 @@ fn parse(text: &str) -> Result<Vec<Bug>> {
         }
         let at = || format!("{LIST}, line {}", number + 1);
         let bug = bugs.last_mut().with_context(|| format!("{}: no bug has begun", at()))?;
-        let code = |rest: &str| format!("{}\n", rest.strip_prefix(' ').unwrap_or(rest));
+        let code = |rest: &str| format!("{rest}\n");
         match line.split_at(1) {
             ("-", rest) => bug.old.push_str(&code(rest)),
             ("+", rest) => bug.new.push_str(&code(rest)),
@@ -103,9 +103,9 @@ pub(crate) fn run(root: &Path, word: &str) -> Result<()> {
         fs::write(&path, text)?;
         let caught = caught?;
         missed += usize::from(caught.is_none());
-        println!("{:<66} {}", bug.name, caught.unwrap_or_else(|| "NOT CAUGHT".to_string()));
+        eprintln!("{:<66} {}", bug.name, caught.unwrap_or_else(|| "NOT CAUGHT".to_string()));
     }
-    println!("{} of {} planted bugs were caught", bugs.len() - missed, bugs.len());
+    eprintln!("{} of {} planted bugs were caught", bugs.len() - missed, bugs.len());
     ensure!(missed == 0, "{missed} planted bugs were not caught");
     Ok(())
 }
@@ -177,9 +177,25 @@ fn copy_all(from: &Path, to: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
+    /// Whoever changes lines in which a bug is planted moves the bug too.
+    #[test]
+    fn every_planted_bug_fits_the_code_as_it_is() {
+        let root = crate::chores::root();
+        let list = fs::read_to_string(root.join(LIST)).expect("it is there");
+        let misfits: Vec<String> = parse(&list)
+            .expect("a legal list")
+            .iter()
+            .filter_map(|bug| {
+                let text = fs::read_to_string(root.join(&bug.file)).unwrap_or_default();
+                bug.plant(&text).err().map(|error| error.to_string())
+            })
+            .collect();
+        assert!(misfits.is_empty(), "{misfits:#?}");
+    }
+
     #[test]
     fn a_bug_is_planted_in_the_one_place_where_its_lines_are() {
-        let text = "# heading\n== no sync\nfile a.rs\ntest x y\n-     sync();\n+     // none\n";
+        let text = "# heading\n== no sync\nfile a.rs\ntest x y\n-    sync();\n+    // none\n";
         let bugs = parse(text).expect("a legal list");
         assert_eq!(bugs[0].tests, ["x", "y"]);
         let planted = bugs[0].plant("{\n    sync();\n}\n").expect("it is there");
