@@ -91,6 +91,7 @@ pub(crate) fn run(root: &Path, word: &str) -> Result<()> {
     let bugs: Vec<Bug> = bugs.into_iter().filter(|bug| bug.name.contains(word)).collect();
     ensure!(!bugs.is_empty(), "no planted bug has `{word}` in its name");
     let copy = root.join("target/planted");
+    fs::create_dir_all(&copy)?;
     for part in COPIED {
         copy_all(&root.join(part), &copy.join(part))?;
     }
