@@ -221,6 +221,12 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
     let Some(number) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
     let path = numbered(dir, FileKind::Manifest, number);
     let mut reader = LogReader::open(env, &path, LogId { kind: LogKind::Manifest, number })?;
+    // Its length was synced before it was put in force, and nobody cuts it: where a log that ends
+    // early could be one that was cut when it was closed, a manifest is damaged.
+    if reader.bytes() < ROOM_BYTES as u64 {
+        let told = format!("the manifest is cut off: no manifest has less than {ROOM_BYTES} bytes");
+        return Err(Error::corruption(&path, reader.bytes(), told));
+    }
     let mut account = Account::default();
     while let Some((offset, payload)) = reader.next_record()? {
         let record = Record::decode(payload).map_err(|fault| fault.at(&path, offset))?;

@@ -60,7 +60,8 @@ fn log_file(kind: u32, number: u64, records: &[Vec<u8>]) -> Vec<u8> {
         file.extend_from_slice(&xxh3_64_with_seed(&padded, seed).to_le_bytes());
         file.extend_from_slice(&padded);
     }
-    file.resize(file.len() + 64, 0);
+    // No manifest is shorter.
+    file.resize(file.len() + 64 + if kind == MANIFEST { 256 << 10 } else { 0 }, 0);
     file
 }
 

@@ -52,7 +52,14 @@ fn mutant(base: &Base, dice: &mut Dice) -> Mutant {
                 let text = String::from_utf8(bytes.clone()).unwrap();
                 (current_mutant(&text, dice).into_bytes(), None)
             }
-            _ => (LogParts::new(bytes).mutant(dice, kind == "manifest"), None),
+            _ => {
+                let mut bytes = LogParts::new(bytes).mutant(dice, kind == "manifest");
+                if kind == "manifest" && dice.chance(95) {
+                    // No manifest is shorter.
+                    bytes.resize(bytes.len().max(256 << 10), 0);
+                }
+                (bytes, None)
+            }
         };
         return Mutant { path: path.clone(), bytes, block, is_table: kind == "table" };
     }
