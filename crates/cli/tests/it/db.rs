@@ -281,12 +281,14 @@ fn files_are_dumped_as_text() {
     let log = file(db, ".wal");
     let text = fine(&["db", db, "dump", &log, "--limit", "1"]);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[2], "  \"a\\xff\" number 2 put 3B keyspace 0", "{text}");
-    assert_eq!(lines[4..], ["1 more left out", "end: clean at 88"], "{text}");
+    let start = "record at 32, 24 bytes, the log after 0, of which 0 bytes were synced";
+    assert_eq!(lines[1], format!("{start}; first number 2"), "{text}");
+    assert_eq!(lines[3], "  \"a\\xff\" number 2 put 3B keyspace 0", "{text}");
+    assert_eq!(lines[5..], ["1 more left out", "end: clean at 112"], "{text}");
     let dumped = json(&["db", db, "dump", &log, "--values"]);
-    let record = &dumped["records"][1];
+    let record = &dumped["records"][2];
     assert_eq!((&record["first"], &record["shown"][0]["kind"]), (&json!(3), &json!("put")));
-    assert_eq!(dumped["end"], json!({ "how": "clean", "offset": 88, "bytes_dropped": 0 }));
+    assert_eq!(dumped["end"], json!({ "how": "clean", "offset": 112, "bytes_dropped": 0 }));
 
     let manifest = file(db, ".manifest");
     let text = fine(&["db", db, "dump", &manifest]);
@@ -349,7 +351,7 @@ fn what_is_left_out_is_told_and_no_damage() {
     logs.sort();
     let last = &logs[logs.len() - 1];
     let mut bytes = fs::read(last).unwrap();
-    bytes[56..].fill(0);
+    bytes[80..].fill(0);
     fs::write(last, bytes).unwrap();
     fs::write(format!("{db}/000001.wal.lost"), [7; 70]).unwrap();
     fs::write(format!("{db}/000077.table"), [7; 20]).unwrap();
@@ -373,10 +375,10 @@ fn what_is_left_out_is_told_and_no_damage() {
         })
         .collect();
     let expected =
-        [("torn_end", 32, 24), ("unnamed", 0, 20), ("set_aside", 0, 70), ("stranger", 0, 5)];
+        [("torn_end", 56, 24), ("unnamed", 0, 20), ("set_aside", 0, 70), ("stranger", 0, 5)];
     assert_eq!(told, expected);
     let text = out(&["verify"]);
-    assert!(text.contains("is torn at offset 32: 24 bytes left out"), "{text}");
+    assert!(text.contains("is torn at offset 56: 24 bytes left out"), "{text}");
     assert!(text.ends_with("no damage found\n"), "{text}");
     assert_eq!(out(&["scan"]), "a\tvalue\nb\tvalue\n");
 }
