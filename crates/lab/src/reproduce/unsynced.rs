@@ -54,7 +54,7 @@ impl Env for Unsynced {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.real.file_bytes(dir).map(drop)
+        std::fs::metadata(dir).map(drop)
     }
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
