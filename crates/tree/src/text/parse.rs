@@ -155,6 +155,10 @@ fn slice(line: &mut Scanner<'_>) -> Result<Slice> {
         table.seq_min = SeqNo(line.number("a sequence number")?);
         line.want("..")?;
         table.seq_max = SeqNo(line.number("a sequence number")?);
+        // A table without numbers is printed without them, so the last may not be 0 alone.
+        if table.seq_max < table.seq_min {
+            return Err(line.expected(format_args!("at least {} before this", table.seq_min)));
+        }
     }
     if line.eat_word("root") {
         table.root = line.number("the number of a root")?;

@@ -162,4 +162,6 @@ fn errors_name_the_place_and_what_was_expected() {
     assert_eq!(error.to_string(), "line 1, column 18: expected `into`, found `somewhere`");
     let error = "tree\nL99 ".parse::<Tree>().unwrap_err();
     assert!(error.to_string().contains("a level below 64"), "{error}");
+    let error = "tree\nL0 r1[t1:a..z 1MB s5..3]".parse::<Tree>().unwrap_err();
+    assert!(error.to_string().contains("expected at least 5 before this"), "{error}");
 }
