@@ -25,9 +25,9 @@ use crate::manifest::Record;
 use crate::merge::{Done, Job, PlanPart, named};
 use crate::shared::Shared;
 use crate::stats::add;
+use crate::sync::MutexGuard;
 use crate::version::{Change, Core, TableHandle, Version};
 use lsmith_tree::{Key, KeyRange, MergePlan, SeqNo, TableId, Tree, TreeEdit, apply};
-use parking_lot::MutexGuard;
 use std::sync::Arc;
 
 /// A part of a plan that the manifest knows of, to be applied.

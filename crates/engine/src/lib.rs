@@ -53,6 +53,7 @@ mod scheduler;
 mod shared;
 mod spans;
 mod stats;
+mod sync;
 mod table;
 mod verify;
 mod version;

@@ -2,8 +2,8 @@
 
 use crate::shared::Shared;
 use crate::stats::add;
-use parking_lot::Mutex;
-use std::sync::atomic::Ordering;
+use crate::sync::Mutex;
+use crate::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Bytes that a merge writes from one look at the limit to the next.

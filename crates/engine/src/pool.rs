@@ -4,11 +4,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::panics;
 use crate::scheduler::Duty;
 use crate::shared::Shared;
-use parking_lot::{Condvar, Mutex};
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Condvar, Mutex};
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// How long an idle thread sleeps before it looks whether failed plans can be tried again.
@@ -74,13 +74,13 @@ struct Member {
     abandoned: bool,
 }
 
-thread_local! {
+crate::sync::thread_local! {
     static MERGES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether this is one of the threads that merge.
 pub(crate) fn is_merging_thread() -> bool {
-    MERGES.get()
+    MERGES.with(Cell::get)
 }
 
 impl Threads {
@@ -192,7 +192,7 @@ impl Pool {
 
     /// Works for all stores in turns, until the pool closes.
     fn work(&self, duty: Duty) {
-        MERGES.set(true);
+        MERGES.with(|merges| merges.set(true));
         loop {
             let turn = {
                 let state = self.state.lock();

@@ -24,19 +24,19 @@ use crate::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK, numbered};
 use crate::pace::Pace;
 use crate::shared::{Log, Shared, Work, Writer};
 use crate::stats::{Counts, Recorders};
+use crate::sync::ArcSwap;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use crate::sync::{Mutex, RwLock};
 use crate::table::BlockCache;
 use crate::version::{Active, Core, Policy, Reclaim, Space, TableHandle};
 use crate::write::Gate;
-use arc_swap::ArcSwap;
 use lsmith_tree::{TableId, Tree, TreeView};
-use parking_lot::{Mutex, RwLock};
 use replay::{Unread, keep_newest};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, hash_map};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 /// Opens or creates the store that `options` describe.
 pub(crate) fn open(options: Options) -> Result<Arc<Shared>> {

@@ -14,11 +14,12 @@ use crate::panics;
 use crate::pool::LOOK_AGAIN;
 use crate::shared::Shared;
 use crate::stats::{add, thread_cpu_nanos};
+use crate::sync::atomic::Ordering;
 use crate::version::{Core, Failure, SEALED_MAX, Space, Version};
 use crate::wal::LogWriter;
+use crate::write::Locked;
 use lsmith_tree::{LevelId, MergePlan, Place, Reason, RunId, TableId, check_plan};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Logical bytes of a table that a merge by hand writes, at least.
 const MANUAL_TABLE_BYTES: u64 = 64 << 20;
@@ -59,7 +60,7 @@ impl Shared {
     }
 
     fn work_in(&self, space: &Arc<Space>, duty: Duty) -> bool {
-        self.seal_overdue(space);
+        self.seal_overdue(space, Locked::GoOn);
         for task in 0..TASKS_IN_ROW {
             if self.closing.load(Ordering::Acquire) {
                 return false;
@@ -310,8 +311,8 @@ impl Shared {
             let turn = *self.work.turn.lock();
             let mut busy = false;
             for space in self.all_spaces() {
-                self.seal_overdue(&space);
-                busy |= space.seal_due.load(Ordering::Relaxed);
+                // Nobody tells who gave the core back, so this waits for it here.
+                self.seal_overdue(&space, Locked::Wait);
                 let mut core = space.core.lock();
                 self.retry_failures(&mut core);
                 if let Some(failure) = core.failures.first() {

@@ -16,15 +16,15 @@ use crate::pace::Pace;
 use crate::panics;
 use crate::pool::{self, Pool};
 use crate::stats::{Counts, Recorders, Timer};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, OnceLock, RwLock};
 use crate::table::BlockCache;
 use crate::version::Space;
 use crate::wal::LogWriter;
 use lsmith_tree::SeqNo;
-use parking_lot::{Condvar, Mutex, RwLock};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The state of an open store.
 #[derive(Debug)]

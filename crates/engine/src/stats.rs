@@ -5,9 +5,10 @@ mod histogram;
 pub use histogram::{Histogram, Histograms};
 pub(crate) use histogram::{Recorders, Timer};
 
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::unscheduled::AtomicU64;
 use crate::table::ReadCount;
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! stats {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {

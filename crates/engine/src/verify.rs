@@ -7,11 +7,11 @@ use crate::manifest;
 use crate::memory::read_spill;
 use crate::names::{self, FileKind, numbered};
 use crate::shared::Shared;
+use crate::sync::atomic::Ordering;
 use crate::wal::{LogId, LogKind, LogReader, LogStart};
 use lsmith_tree::check_tree;
 use std::io::ErrorKind::NotFound;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 /// All damage that can be found in the store.
 pub(crate) fn verify(shared: &Shared) -> Result<Vec<Error>> {

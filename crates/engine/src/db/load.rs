@@ -6,12 +6,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names::{FileKind, numbered};
 use crate::shared::Shared;
 use crate::stats::add;
+use crate::sync::atomic::Ordering;
 use crate::table::{ProfileGrain, TableFacts, TableOptions, TableWriter};
 use crate::version::TableHandle;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, TableId};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The number that loaded entries have in their files. It is none of a write: the tree says what
 /// their number is.

@@ -2,14 +2,14 @@
 
 use crate::db::{Iter, Keyspace, Store};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::version::Moment;
 use bytes::Bytes;
 use lsmith_tree::SeqNo;
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// All live snapshots of a store.
 #[derive(Debug)]

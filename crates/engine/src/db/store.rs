@@ -8,11 +8,11 @@ use crate::pool::Threads;
 use crate::recovery;
 use crate::shared::Shared;
 use crate::stats::{Histograms, MemoryUse, StoreStats};
+use crate::sync::atomic::Ordering;
 use crate::version::Space;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// An open store. Cheap to clone; the store closes when the last handle of it, of its keyspaces,
 /// of its snapshots and of its iterators is dropped. When that has been dropped the store can be

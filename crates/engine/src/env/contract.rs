@@ -260,7 +260,7 @@ fn appends_of_many_threads(env: &dyn Env, dir: &Path) {
             log.append(&[thread; 72]).expect("appends");
         }
     };
-    std::thread::scope(|scope| {
+    crate::sync::thread::scope(|scope| {
         for thread in 1..=4 {
             let log = &*log;
             scope.spawn(move || append_all(log, thread));

@@ -11,16 +11,16 @@ pub use loss::Loss;
 
 use super::common::{Buffered, LOCK_FILE, check_capacity};
 use super::{Env, LogFile, ReadFile, WriteFile};
+use crate::sync::{Clock, RwLock};
 use disk::Disk;
 use files::{Handle, MemLock, MemLog, MemRead, MemSink};
 use node::{FileNode, NodeId};
-use parking_lot::RwLock;
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A disk in memory, which knows what is synced and what is not.
 ///
@@ -53,7 +53,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct MemEnv {
     disk: Arc<RwLock<Disk>>,
-    start: Instant,
+    start: Clock,
     punches: bool,
     maps: bool,
 }
@@ -72,7 +72,7 @@ impl MemEnv {
 
     fn of(disk: Disk) -> MemEnv {
         let disk = Arc::new(RwLock::new(disk));
-        MemEnv { disk, start: Instant::now(), punches: true, maps: true }
+        MemEnv { disk, start: Clock::start(), punches: true, maps: true }
     }
 
     /// Another disk for who can do what this one can.

@@ -5,6 +5,7 @@ mod open;
 
 use super::common::{Buffered, LOCK_FILE, Sink, check_capacity};
 use super::{Env, LogFile, ReadFile, WriteFile};
+use crate::sync::Clock;
 use bytes::Bytes;
 use log::RealLog;
 use memmap2::Mmap;
@@ -17,7 +18,7 @@ use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Files on the disks of this machine.
 ///
@@ -29,14 +30,14 @@ use std::time::{Duration, Instant};
 /// process, because logs and tables are mapped into memory.
 #[derive(Clone, Copy, Debug)]
 pub struct RealEnv {
-    start: Instant,
+    start: Clock,
     maps: bool,
 }
 
 impl RealEnv {
     /// The environment of this process.
     pub fn new() -> RealEnv {
-        RealEnv { start: Instant::now(), maps: true }
+        RealEnv { start: Clock::start(), maps: true }
     }
 
     /// The same, but tables are read by calls and not mapped into memory. Then their blocks are

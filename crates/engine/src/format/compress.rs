@@ -107,7 +107,7 @@ impl Compressor {
     }
 }
 
-thread_local! {
+crate::sync::thread_local! {
     /// Making one takes longer than reading a block with it.
     static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
@@ -130,7 +130,8 @@ pub(super) fn expand(tag: u8, stored: &[u8]) -> Result<Bytes, Damage> {
     let mut payload = vec![0; bytes as usize];
     let filled = match tag {
         TAG_LZ4 => lz4_flex::block::decompress_into(made, &mut payload).ok(),
-        _ => ZSTD.with_borrow_mut(|zstd| {
+        _ => ZSTD.with(|zstd| {
+            let zstd = &mut *zstd.borrow_mut();
             if zstd.is_none() {
                 *zstd = zstd::bulk::Decompressor::new().ok();
             }

@@ -17,12 +17,12 @@ use crate::env::{Env, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
 use crate::stats::{Counts, add};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::wal::{LogId, LogKind, LogReader, LogWriter};
 use lsmith_tree::{SeqNo, Tree, check_tree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The version of the directory's format: the first line of `CURRENT`.

@@ -12,13 +12,13 @@ use crate::merge::Fold;
 use crate::panics;
 use crate::read::MergingCursor;
 use crate::shared::Shared;
+use crate::sync::atomic::Ordering;
 use crate::version::{Core, Failure, Held, MemoryRun, Space, Writes};
 use lsmith_tree::{
     AddPlace, Addition, Input, KeyRange, MergePlan, Place, Reason, RunId, Slice, Table, TreeEdit,
     apply,
 };
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Entries between two looks at whether the store is closing.
 const ENTRIES_PER_LOOK: u64 = 4096;

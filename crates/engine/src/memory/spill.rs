@@ -23,14 +23,14 @@ use crate::panics;
 use crate::read::MergingCursor;
 use crate::shared::Shared;
 use crate::stats::add;
+use crate::sync::MutexGuard;
+use crate::sync::atomic::Ordering;
 use crate::version::{Core, Space, Version, Writes};
 use crate::wal::{LogEnd, LogId, LogKind, LogReader, LogWriter};
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
-use parking_lot::MutexGuard;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Bytes of entries after which a record ends.
 const RECORD_BYTES: usize = 256 * 1024;

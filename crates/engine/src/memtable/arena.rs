@@ -7,10 +7,10 @@
 //! other may lie in two chunks, so that none is lost at the end of one.
 
 use crate::format::key_prefix;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::unscheduled::AtomicU64;
 use lsmith_tree::SeqNo;
 use std::cmp::Ordering;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Words of a chunk: 32 KiB. Readers wait for the writer who adds one, as for a split.
 const CHUNK_WORDS: usize = 4096;

@@ -6,12 +6,12 @@ use super::index::Index;
 use super::leaf::Change;
 use super::record::{Memory, Record};
 use crate::cursor::EntryRef;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, RwLock, RwLockReadGuard};
 use bytes::Bytes;
 use lsmith_policy::is_memtable_full;
 use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The oldest place in time at which anybody may still read: the older of the oldest live snapshot
 /// and the newest sequence number that readers without a snapshot see.
@@ -169,10 +169,13 @@ impl Memtable {
     /// The first and the last key that were ever written here; `None` before the first write.
     pub(crate) fn key_range(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let index = self.index.read();
-        let first = index.leaf(b"").read();
         let last = index.last().leaf.read();
         let position = last.len().checked_sub(1)?;
-        Some((first.key(0, &index.arena), last.key(position, &index.arena)))
+        let last_key = last.key(position, &index.arena);
+        // Given back first: where there is one leaf, a writer who came between two reads of its
+        // lock would wait for the first, and the second for him.
+        drop(last);
+        Some((index.leaf(b"").read().key(0, &index.arena), last_key))
     }
 
     pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {

@@ -4,7 +4,7 @@ use super::arena::Arena;
 use super::leaf::Leaf;
 use super::numbers::{KEYS_MAX, Numbers};
 use crate::format::{common_prefix_bytes, key_prefix};
-use parking_lot::RwLock;
+use crate::sync::RwLock;
 
 /// Leaves in key order. The lock of one is taken only by who holds the index.
 #[derive(Debug, Default)]

@@ -2,9 +2,9 @@
 
 use super::{Folded, Memtable, Version};
 use crate::cursor::Cursor;
+use crate::sync::atomic::AtomicU64;
 use lsmith_tree::SeqNo;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// Entries in memory that nobody adds to any more.
 #[derive(Clone, Debug)]

@@ -4,12 +4,12 @@
 use super::*;
 use crate::cursor::Cursor;
 use crate::read::vec_cursor::{Owned, VecCursor, calls, compare, key};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const KEEP_ALL: KeepFrom = KeepFrom(SeqNo(0));
 
@@ -124,7 +124,7 @@ fn the_latest_visible_version_is_never_pruned_under_a_reader() {
     let memtable = Memtable::new();
     let visible = AtomicU64::new(1);
     insert(&memtable, Owned::put(b"hot", 1), KEEP_ALL);
-    std::thread::scope(|scope| {
+    crate::sync::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut before = SeqNo(1);
@@ -216,7 +216,7 @@ fn readers_go_on_while_the_index_grows() {
         insert(&memtable, Owned::put(key, index as u64 + 1), KEEP_ALL);
     }
     let done = AtomicU64::new(0);
-    std::thread::scope(|scope| {
+    crate::sync::thread::scope(|scope| {
         scope.spawn(|| {
             while done.load(Ordering::Acquire) == 0 {
                 for (index, key) in old.iter().enumerate() {

@@ -7,11 +7,11 @@ use crate::merge::input::Passed;
 use crate::merge::output::Output;
 use crate::panics;
 use crate::shared::Shared;
+use crate::sync::atomic::Ordering;
 use crate::table::{ProfileGrain, TableOptions};
 use crate::version::{Space, TableHandle, Version};
 use lsmith_tree::{Input, LevelId, MergePlan, Mode, Outcome, Place, RunId, Slice, TableId, Tree};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Entries between two looks at whether the store is closing.
 const ENTRIES_PER_LOOK: u64 = 4096;

@@ -7,12 +7,12 @@ use crate::merge::execute::whole;
 use crate::names::{FileKind, numbered};
 use crate::pace::PACE_BYTES;
 use crate::shared::Shared;
+use crate::sync::atomic::Ordering;
 use crate::table::{TableFacts, TableOptions, TableWriter};
 use crate::version::TableHandle;
 use lsmith_tree::{Outcome, TableId, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The tables that a plan writes, one after the other.
 pub(super) struct Output<'a> {

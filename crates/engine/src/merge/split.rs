@@ -13,10 +13,10 @@ use super::output::{Output, Written};
 use crate::error::Result;
 use crate::panics;
 use crate::shared::Shared;
+use crate::sync::{Condvar, Mutex};
 use crate::table::{ReadTally, TableOptions};
 use crate::version::Version;
 use lsmith_tree::{Input, Key, KeyRange, Outcome, SeqNo, Size};
-use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::sync::Arc;
 

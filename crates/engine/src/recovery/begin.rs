@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::manifest::{Account, LogRow, Manifest, Record};
 use crate::names::{FileKind, lost, numbered};
 use crate::shared::{Log, Shared, Writer};
+use crate::sync::atomic::Ordering;
 use crate::wal::LogStart;
 use lsmith_tree::{SeqNo, TableId};
 use std::collections::VecDeque;
@@ -15,7 +16,6 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Bytes of a log that are copied at a time.
 const COPY_BYTES: u64 = 1 << 20;

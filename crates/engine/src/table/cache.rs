@@ -2,12 +2,13 @@
 
 use super::waits::Waits;
 use crate::format::Block;
+use crate::sync::atomic::Ordering;
+use crate::sync::unscheduled::AtomicU64;
+use crate::sync::{BlockMap, Mutex};
 use bytes::BytesMut;
-use parking_lot::Mutex;
-use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter, sync};
+use quick_cache::{DefaultHashBuilder, Lifecycle, Weighter};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that a block costs in the cache besides its payload.
 const OVERHEAD_BYTES: u64 = 96;
@@ -26,7 +27,7 @@ pub(crate) struct CacheName(u64);
 /// What names a block: its table, and where in the file it starts.
 type BlockKey = (CacheName, u64);
 
-type Blocks = sync::Cache<BlockKey, Block, BlockWeight, DefaultHashBuilder, Buffers>;
+type Blocks = BlockMap<BlockKey, Block, BlockWeight, DefaultHashBuilder, Buffers>;
 
 #[derive(Clone, Debug)]
 struct BlockWeight;

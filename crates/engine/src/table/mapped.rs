@@ -3,9 +3,9 @@
 use super::table_file::TableFile;
 use crate::error::Result;
 use crate::format::{Block, Damage};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes at the end of a block that say where its restart points are, roughly.
 const TAIL_BYTES: u64 = 30;

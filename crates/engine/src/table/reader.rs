@@ -8,12 +8,12 @@ use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::format::{Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, Slot, TableFacts};
 use crate::stats::MemoryUse;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use lsmith_tree::{ProfilePoint, SeqNo};
 use std::hint::black_box;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What reads had to do. Adds up over calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@
 //! all looks are timed; each that waits begins that anew. So asking in vain takes at most about as
 //! long as the wait before did.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// While nothing is asked for, one block of so many is looked at with a clock.

@@ -1,8 +1,8 @@
 //! The memtable that writers write to.
 
 use crate::memtable::Memtable;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What stands for the number of no log.
 const NO_LOG: u64 = u64::MAX;

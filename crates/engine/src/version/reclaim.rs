@@ -8,12 +8,12 @@
 use super::TableHandle;
 use crate::leftovers::Leftovers;
 use crate::panics;
-use parking_lot::Mutex;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is to be given back of the tables of a keyspace, and who must not be disturbed by it.
 #[derive(Debug)]

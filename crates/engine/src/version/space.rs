@@ -5,16 +5,16 @@ use crate::db::Compression;
 use crate::error::{Error, ErrorKind};
 use crate::manifest::{Mark, Spill};
 use crate::memtable::Sealed;
+use crate::sync::ArcSwap;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicBool;
 use crate::write::Gate;
-use arc_swap::ArcSwap;
 use lsmith_tree::{
     MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, Slice, TableId, Tree, TreeEdit,
     TreeView, apply, check_plan,
 };
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A keyspace: a tree of its own, with a policy of its own.

@@ -5,14 +5,14 @@ use crate::error::Result;
 use crate::names::{FileKind, numbered};
 use crate::panics;
 use crate::spans::Spans;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::table::{BlockCache, Table};
 use lsmith_tree::{KeyRange, SeqNo, TableId};
-use parking_lot::Mutex;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Pages without use are left where they are while they are less than this part of the data blocks.
 const FEW: u64 = 16;

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::format::{Block, Slot, key_hash};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::read::{ConcatCursor, MergingCursor, Parts};
+use crate::sync::atomic::AtomicU64;
 use crate::table::{CacheFill, ReadCount, ReadTally, Table, TableCursor};
 use bytes::Bytes;
 use lsmith_tree::{KeyRange, RunId, SeqNo, Slice, Tree};
@@ -13,7 +14,6 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// Tables whose filters are loaded side by side: they lie in main memory as a rule.
 const TABLES_ASKED: usize = 8;

@@ -135,7 +135,7 @@ fn the_real_environment_holds_logs_too() {
             }
         }
     };
-    std::thread::scope(|scope| {
+    crate::sync::thread::scope(|scope| {
         (0..4).for_each(|thread| drop(scope.spawn(move || append_all(thread))));
     });
     let mut reader = LogReader::open(&env, &path, id).unwrap();

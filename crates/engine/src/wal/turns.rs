@@ -13,10 +13,10 @@ mod tests;
 
 use crate::env::{LogFile, SyncReach};
 use crate::panics;
-use parking_lot::{Mutex, MutexGuard};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Mutex, MutexGuard, crowd};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// How long the first who waits lets others come before he leads. More than it takes to
@@ -168,12 +168,11 @@ impl Turns {
 
 /// Those who wait for one sync.
 ///
-/// They are woken in one step. The locks used elsewhere would have each of them woken by the one
-/// before, and the last one late.
+/// They are woken in one step.
 #[derive(Debug, Default)]
 struct Round {
-    told: std::sync::Mutex<Told>,
-    changed: Condvar,
+    told: crowd::Mutex<Told>,
+    changed: crowd::Condvar,
 }
 
 /// What those who wait are told.

@@ -7,7 +7,7 @@ use super::frame::{
 use super::turns::Turns;
 use crate::env::{Env, LogFile, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::path::{Path, PathBuf};
 
 /// The buffer is given back when a record made it larger than this.

@@ -3,9 +3,9 @@
 use crate::error::Result;
 use crate::shared::Shared;
 use crate::stats::add;
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::version::{Core, Failure, SEALED_MAX, Space};
 use lsmith_policy::Load;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A byte waits this long, in nanoseconds, times p * p / (1 - p) at pressure p.

@@ -48,6 +48,8 @@ impl Shared {
     ) -> Result<()> {
         let mut flushes = 0;
         let loaded = loop {
+            // Looked at first: a flush may end before this thread waits for it.
+            let turn = *self.work.turn.lock();
             match self.try_load(space, &mut tables, hull) {
                 Ok(InMemory::Nothing) => break Ok(()),
                 Ok(InMemory::Active) if flushes == FLUSHES_MAX => {
@@ -58,7 +60,7 @@ impl Shared {
                 Ok(in_memory) => flushes += usize::from(in_memory == InMemory::Active),
                 Err(error) => break Err(error),
             }
-            if let Err(error) = self.wait_for_flush(space) {
+            if let Err(error) = self.wait_for_flush(space, turn) {
                 break Err(error);
             }
         };
@@ -69,10 +71,10 @@ impl Shared {
         loaded
     }
 
-    /// Waits until something has happened, or somebody should look again.
-    fn wait_for_flush(&self, space: &Space) -> Result<()> {
+    /// Waits until something has happened since the work stood at `turn`, or somebody should look
+    /// again.
+    fn wait_for_flush(&self, space: &Space, turn: u64) -> Result<()> {
         self.check_writable()?;
-        let turn = *self.work.turn.lock();
         if let Some(failure) = space.core.lock().failures.first() {
             return Err(failure.to_error());
         }
@@ -96,12 +98,16 @@ impl Shared {
         let mut core = space.core.lock();
         let in_memory = in_memory(space, &core, hull)?;
         if in_memory != InMemory::Nothing {
+            // Who tells what others know already wakes himself, again and again.
+            let is_news = in_memory == InMemory::Active || !core.flush_all;
             if in_memory == InMemory::Active {
                 self.seal(space, &mut core);
             }
             core.flush_all = true;
             drop(core);
-            self.after_seal(writer);
+            if is_news || self.options.lockstep {
+                self.after_seal(writer);
+            }
             return Ok(in_memory);
         }
         drop(core);

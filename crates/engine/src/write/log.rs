@@ -7,11 +7,11 @@ use crate::manifest::{LogRow, Record};
 use crate::names::{FileKind, numbered};
 use crate::shared::{Log, Shared, Spare, Writer};
 use crate::stats::add;
+use crate::sync::atomic::Ordering;
 use crate::version::Writes;
 use crate::wal::{LOG_START_BYTES_MAX, LogId, LogKind, LogStart, LogWriter};
 use lsmith_tree::SeqNo;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Logs shorter than this are made when they are needed: it takes a writer no time to speak of.
 const AHEAD_BYTES_MIN: u64 = 1 << 20;

@@ -24,12 +24,21 @@ use crate::memory::{Newest, Replacement};
 use crate::memtable::{KeepFrom, Memtable, Sealed};
 use crate::shared::{Shared, Writer, read_only};
 use crate::stats::add;
+use crate::sync::Guard;
+use crate::sync::MutexGuard;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::version::{Active, Core, Held, Space, Writes};
-use arc_swap::Guard;
 use lsmith_tree::{AddPlace, KeyRange, Profile, RunId, SeqNo, Size, Slice, Table, TableId};
-use parking_lot::MutexGuard;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What who wants to seal does where others hold the core of the keyspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Locked {
+    /// Waits until they give it back.
+    Wait,
+    /// Leaves it to who comes later.
+    GoOn,
+}
 
 impl Shared {
     /// Writes `ops`.
@@ -52,7 +61,7 @@ impl Shared {
         writer.next_seq += ops.len() as u64;
         self.visible.store(writer.next_seq - 1, Ordering::SeqCst);
         step.over();
-        self.seal_full(writer, ops.spaces());
+        self.seal_full(writer, ops.spaces(), Locked::GoOn);
         let logs = if mode == PersistMode::Buffer { Vec::new() } else { writer.logs_to_sync() };
         drop(guard);
         self.sync_for(mode, &logs)
@@ -112,11 +121,11 @@ impl Shared {
     }
 
     /// Seals those memtables of `spaces` that are full, and has them flushed.
-    fn seal_full(&self, writer: &mut Writer, spaces: &[Arc<Space>]) {
+    fn seal_full(&self, writer: &mut Writer, spaces: &[Arc<Space>], locked: Locked) {
         // A log that has begun may have had memtables sealed.
         let mut sealed = writer.log_began && self.options.lockstep;
         for space in spaces {
-            let Some(mut core) = self.look_at_full(space) else { continue };
+            let Some(mut core) = self.look_at_full(space, locked) else { continue };
             if core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
                 self.seal(space, &mut core);
                 sealed = true;
@@ -130,10 +139,11 @@ impl Shared {
     /// The core of `space`, to see whether its memtable is full. Where others hold it, because they
     /// plan or commit, a writer goes on: one that comes later looks, or a merging thread, unless
     /// the memtable has grown to twice what it is sealed at. In lockstep no thread would come.
-    fn look_at_full<'a>(&self, space: &'a Space) -> Option<MutexGuard<'a, Core>> {
+    fn look_at_full<'a>(&self, space: &'a Space, locked: Locked) -> Option<MutexGuard<'a, Core>> {
         space.core.try_lock().or_else(|| {
             let bytes = space.active.load().memtable.live_bytes();
-            if self.options.lockstep || bytes >= 2 * space.memtable_bytes {
+            if locked == Locked::Wait || self.options.lockstep || bytes >= 2 * space.memtable_bytes
+            {
                 return Some(space.core.lock());
             }
             space.seal_due.store(true, Ordering::Relaxed);
@@ -142,15 +152,15 @@ impl Shared {
     }
 
     /// Seals the memtable of `space` if it is full and was not sealed because the core was locked.
-    pub(crate) fn seal_overdue(&self, space: &Arc<Space>) {
+    pub(crate) fn seal_overdue(&self, space: &Arc<Space>, locked: Locked) {
         // Where nothing is due, no lock is taken to find that out.
         if !space.seal_due.load(Ordering::Relaxed) {
             return;
         }
         if let Some(writer) = self.writer.lock().as_mut() {
-            // Set again where the core is still locked.
+            // Set again where the core is still locked and nobody waits.
             space.seal_due.store(false, Ordering::Relaxed);
-            self.seal_full(writer, std::slice::from_ref(space));
+            self.seal_full(writer, std::slice::from_ref(space), locked);
         }
     }
 

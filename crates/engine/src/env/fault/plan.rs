@@ -1,7 +1,7 @@
 //! Counting operations, and choosing those that fail.
 
 use super::class::{Effect, Fault, Lasting, OpClass};
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
 

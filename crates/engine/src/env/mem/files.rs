@@ -4,8 +4,8 @@ use super::disk::Disk;
 use super::node::NodeId;
 use crate::env::common::{Sink, check_append};
 use crate::env::{LogFile, ReadFile, SyncReach};
+use crate::sync::RwLock;
 use bytes::Bytes;
-use parking_lot::RwLock;
 use std::io;
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! Maps of files on the disk in memory.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use crate::sync::atomic::Ordering;
+use crate::sync::unscheduled::AtomicU8;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;

@@ -13,13 +13,14 @@
 
 use crate::env::common::check_append;
 use crate::env::{LogFile, SyncReach};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::unscheduled::AtomicU64 as Word;
 use memmap2::{MmapOptions, MmapRaw};
-use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that are written ahead of those appended, so that few syncs meet space that was never
 /// written: 1 ms for each.
@@ -104,7 +105,7 @@ impl RealLog {
             place.add(8).copy_from_nonoverlapping(rest.as_ptr(), rest.len());
             // Release: whoever sees the head (after a crash of this process, the next reader of
             // the file) sees the rest.
-            AtomicU64::from_ptr(place.cast()).store(u64::from_ne_bytes(head), Ordering::Release);
+            Word::from_ptr(place.cast()).store(u64::from_ne_bytes(head), Ordering::Release);
         }
     }
 }

@@ -6,13 +6,13 @@ use crate::cursor::Cursor;
 use crate::memtable::{KeepFrom, Memtable};
 use crate::read::vec_cursor::{Owned, VecCursor};
 use crate::read::{MergingCursor, VisibleIter};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use lsmith_tree::logical_bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const KEYS: [&str; 3] = ["", "k", "key"];
 

@@ -1,5 +1,5 @@
 use super::*;
-use std::thread;
+use crate::sync::thread;
 
 /// A log of which every sync waits until it is let go.
 #[derive(Debug, Default)]
@@ -7,7 +7,7 @@ struct HeldLog {
     bytes: AtomicU64,
     /// Syncs that may end.
     free: Mutex<usize>,
-    freed: parking_lot::Condvar,
+    freed: crate::sync::Condvar,
     /// What has been synced.
     reaches: Mutex<Vec<SyncReach>>,
     /// Whether the device is broken.

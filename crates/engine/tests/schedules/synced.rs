@@ -1,0 +1,142 @@
+//! Power loss at any moment beside writers that sync.
+//!
+//! Promised: what is found afterwards is a prefix of what was done: each batch whole, no batch
+//! without those that were acknowledged before it began, and every batch whose sync was
+//! acknowledged before power was lost. So is what is found after a second loss, whether syncs
+//! failed or not.
+
+use crate::dice::Dice;
+use crate::runner::{builder, in_any_order, opened_when_closed};
+use lsmith::env::{Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
+use lsmith::{Batch, PersistMode, Store};
+use shuttle::thread;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+const WRITERS: usize = 3;
+const BATCHES: u64 = 4;
+
+/// A batch that was tried.
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    writer: usize,
+    number: u64,
+    begun: u64,
+    /// `None` where it failed, or is not told yet.
+    ended: Option<u64>,
+    is_synced: bool,
+}
+
+/// The last batch of each writer that is in `store`; all are whole.
+fn found_in(store: &Store) -> [u64; WRITERS] {
+    let spaces = ["left", "right"].map(|name| store.existing_keyspace(name).unwrap());
+    std::array::from_fn(|writer| {
+        let last = spaces.each_ref().map(|space| {
+            let found = space.get(format!("last{writer}")).unwrap();
+            found.map_or(0, |value| u64::from(value[0]))
+        });
+        assert_eq!(last[0], last[1], "a batch is torn");
+        for space in &spaces {
+            for number in 1..=BATCHES {
+                let found = space.get(format!("{writer}/{number}")).unwrap();
+                assert_eq!(found.is_some(), number <= last[0], "not a prefix");
+            }
+        }
+        last[0]
+    })
+}
+
+fn check(found: [u64; WRITERS], tried: &[Tried]) {
+    let is_there = |tried: &Tried| tried.number <= found[tried.writer];
+    for later in tried.iter().filter(|tried| is_there(tried)) {
+        for earlier in tried {
+            let before = earlier.ended.is_some_and(|ended| ended < later.begun);
+            assert!(!before || is_there(earlier), "{later:?} is there without {earlier:?}");
+        }
+    }
+    for synced in tried.iter().filter(|tried| tried.is_synced && tried.ended.is_some()) {
+        assert!(is_there(synced), "{synced:?} was synced and is lost");
+    }
+}
+
+fn program(dice: &mut Dice) {
+    let disk = MemEnv::new();
+    let env = FaultEnv::over(disk.clone());
+    let start = builder(&env, dice);
+    let store = start.open().unwrap();
+    let _ = ["left", "right"].map(|name| store.keyspace(name).unwrap());
+    if dice.chance(30) {
+        let class = Some(*dice.pick(&[OpClass::LogSync, OpClass::Sync, OpClass::Create]));
+        let kind = std::io::ErrorKind::Other;
+        env.set(Fault { class, after: dice.below(3) as u64, lasting: Lasting::Once, kind });
+    }
+    let clock = Arc::new(AtomicU64::new(0));
+    let tried: Arc<Mutex<Vec<Tried>>> = Arc::default();
+    let mut threads = Vec::new();
+    for writer in 0..WRITERS {
+        let (store, clock, tried) = (store.clone(), clock.clone(), tried.clone());
+        let mut dice = Dice::new(dice.number());
+        threads.push(thread::spawn(move || {
+            let spaces = ["left", "right"].map(|name| store.existing_keyspace(name).unwrap());
+            for number in 1..=BATCHES {
+                let mut batch = Batch::new();
+                for space in &spaces {
+                    batch.put(space, format!("last{writer}"), [number as u8]);
+                    batch.put(space, format!("{writer}/{number}"), [0; 40]);
+                }
+                let modes = [PersistMode::Buffer, PersistMode::SyncData, PersistMode::SyncAll];
+                let mode = *dice.pick(&modes);
+                let is_synced = mode != PersistMode::Buffer;
+                let begun = clock.fetch_add(1, SeqCst);
+                let new = Tried { writer, number, begun, ended: None, is_synced };
+                let at = {
+                    let mut tried = tried.lock().unwrap();
+                    tried.push(new);
+                    tried.len() - 1
+                };
+                if store.write(batch, mode).is_err() {
+                    return;
+                }
+                tried.lock().unwrap()[at].ended = Some(clock.fetch_add(1, SeqCst));
+            }
+        }));
+    }
+    (0..dice.below(40)).for_each(|_| thread::yield_now());
+    // Looked at before power goes: what is acknowledged later does not count.
+    let known = tried.lock().unwrap().clone();
+    let lost = disk.power_loss(dice.number(), *dice.pick(&Loss::ALL));
+    let all = tried.lock().unwrap().clone();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    drop(store);
+    // What was begun between the two looks may be there.
+    let mut then = known.clone();
+    then.extend(all[known.len()..].iter().map(|tried| Tried { ended: None, ..*tried }));
+    second_life(&lost, &then, dice);
+    second_life(&disk, &tried.lock().unwrap(), dice);
+}
+
+/// Opens what is on `disk`, checks it, writes with sync, and checks it again after another loss.
+fn second_life(disk: &MemEnv, tried: &[Tried], dice: &mut Dice) {
+    let builder = builder(disk, dice);
+    let store = opened_when_closed(&builder);
+    let found = found_in(&store);
+    check(found, tried);
+    let space = store.existing_keyspace("left").unwrap();
+    let mut batch = Batch::new();
+    batch.put(&space, "again", "x");
+    store.write(batch, PersistMode::SyncData).unwrap();
+    if dice.chance(50) {
+        store.flush().unwrap();
+    }
+    let disk = disk.power_loss(dice.number(), *dice.pick(&Loss::ALL));
+    drop((space, store));
+    let store = Store::builder(crate::runner::DIR).env(Arc::new(disk)).open().unwrap();
+    assert_eq!(found_in(&store), found);
+    assert!(store.existing_keyspace("left").unwrap().contains("again").unwrap());
+    assert!(store.verify().unwrap().is_empty());
+}
+
+#[test]
+fn what_was_synced_survives_power_loss_in_any_order_of_events() {
+    in_any_order(50, program);
+}
