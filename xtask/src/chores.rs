@@ -39,6 +39,22 @@ pub(crate) fn bless(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A call of cargo for tests of a store whose every step is scheduled.
+pub(crate) fn scheduled(root: &Path) -> Command {
+    let mut command = cargo(root);
+    let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
+    command.env("RUSTFLAGS", format!("{flags} --cfg shuttle").trim_start());
+    // Beside what is built without that flag, which would be built anew each time.
+    command.args(["test", "--release", "-p", "lsmith", "--test", "schedules"]);
+    command.args(["--target-dir", "target/schedules"]);
+    command
+}
+
+/// Runs a store in many orders of events.
+pub(crate) fn schedules(root: &Path) -> Result<()> {
+    run(scheduled(root).args(["--", "--nocapture"]))
+}
+
 /// Runs what CI runs, in the same order, with tidy before the tests so that it fails early.
 pub(crate) fn ci(root: &Path) -> Result<()> {
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
@@ -49,5 +65,6 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     run(cargo(root).args(pages).env("RUSTDOCFLAGS", "-D warnings"))?;
     run(cargo(root).args(["test", "--release", "--workspace"]))?;
     // Overflow checks and debug assertions, where bytes are hostile and threads meet.
-    run(cargo(root).args(["test", "-p", "lsmith", "-p", "lsmith-tree"]))
+    run(cargo(root).args(["test", "-p", "lsmith", "-p", "lsmith-tree"]))?;
+    schedules(root)
 }

@@ -1,5 +1,5 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask bless`, `cargo xtask ci`,
-//! `cargo xtask instructions`, `cargo xtask planted`.
+//! `cargo xtask instructions`, `cargo xtask planted`, `cargo xtask schedules`.
 
 mod chores;
 mod instructions;
@@ -9,13 +9,15 @@ mod tidy;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask tidy     sizes, layers, dead files
+cargo xtask tidy     sizes, layers, doors, dead files
 cargo xtask bless    write down anew what the golden scripts print
 cargo xtask ci       everything that CI runs, in the same order
 cargo xtask instructions [--bless]
                      what the store's hot paths take, against the record (needs valgrind)
 cargo xtask planted [WORD]
-                     plants bugs whose names contain WORD, and sees the tests catch each";
+                     plants bugs whose names contain WORD, and sees the tests catch each
+cargo xtask schedules
+                     runs a store in many orders of events (LSMITH_FULL=1: in very many)";
 
 fn main() -> ExitCode {
     let root = chores::root();
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         ["bless"] => chores::bless(&root),
         ["ci"] => chores::ci(&root),
         ["instructions"] => instructions::instructions(&root, false),
+        ["schedules"] => chores::schedules(&root),
         ["planted"] => planted::run(&root, ""),
         ["planted", word] => planted::run(&root, word),
         ["instructions", "--bless"] => instructions::instructions(&root, true),

@@ -11,9 +11,10 @@
 //! ```
 //!
 //! Each is planted in a copy of the workspace, and the tests whose names contain one of the words
-//! behind `test` are run there. One of them must fail, or run for too long.
+//! behind `test` are run there. One of them must fail, or run for too long. Where the line begins
+//! with `schedules`, the words are of tests of a store whose every step is scheduled.
 
-use crate::chores::cargo;
+use crate::chores::{cargo, scheduled};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -37,6 +38,8 @@ struct Bug {
     name: String,
     file: String,
     tests: Vec<String>,
+    /// Whether those are among the tests of schedules.
+    is_scheduled: bool,
     old: String,
     new: String,
 }
@@ -59,10 +62,14 @@ fn parse(text: &str) -> Result<Vec<Bug>> {
             ("+", rest) => bug.new.push_str(&code(rest)),
             _ => match line.split_once(' ') {
                 Some(("file", file)) => bug.file = file.to_string(),
-                Some(("test", names)) => {
+                Some((kind @ ("test" | "schedules"), names)) => {
                     bug.tests = names.split_whitespace().map(str::to_string).collect();
+                    bug.is_scheduled = kind == "schedules";
                 }
-                _ => bail!("{}: expected `file`, `test`, `-` or `+`, found `{line}`", at()),
+                _ => bail!(
+                    "{}: expected `file`, `test`, `schedules`, `-` or `+`, found `{line}`",
+                    at()
+                ),
             },
         }
     }
@@ -113,12 +120,11 @@ pub(crate) fn run(root: &Path, word: &str) -> Result<()> {
 
 /// The test that fails with `bug`; `None` if all pass.
 fn caught(copy: &Path, bug: &Bug) -> Result<Option<String>> {
-    let build = ["test", "--quiet", "-p", "lsmith", "--test", "it", "--lib"];
-    let status = command(copy).args(build).arg("--no-run").stderr(Stdio::null()).status()?;
+    let status = command(copy, bug).arg("--no-run").stderr(Stdio::null()).status()?;
     ensure!(status.success(), "with the bug `{}` the store does not compile", bug.name);
     let output = copy.join("target/output");
-    let mut tests = command(copy);
-    tests.args(build).arg("--").args(&bug.tests).stderr(Stdio::null());
+    let mut tests = command(copy, bug);
+    tests.arg("--").args(&bug.tests).stderr(Stdio::null());
     tests.process_group(0);
     let mut tests = tests.stdout(File::create(&output)?).spawn()?;
     let start = Instant::now();
@@ -149,9 +155,16 @@ fn caught(copy: &Path, bug: &Bug) -> Result<Option<String>> {
     }))
 }
 
-fn command(copy: &Path) -> Command {
+/// Builds what is to catch `bug`, or runs it.
+fn command(copy: &Path, bug: &Bug) -> Command {
+    if bug.is_scheduled {
+        let mut command = scheduled(copy);
+        command.arg("--quiet");
+        return command;
+    }
     let mut command = cargo(copy);
     command.env("CARGO_TARGET_DIR", copy.join("target")).env("CARGO_PROFILE_TEST_DEBUG", "0");
+    command.args(["test", "--quiet", "-p", "lsmith", "--test", "it", "--lib"]);
     command
 }
 

@@ -6,11 +6,11 @@
 //!
 //! * [`Mutex`], [`RwLock`], [`Condvar`]: as in the `parking_lot` crate, without poisoning.
 //! * [`crowd`]: as in `std`; those who wait there are woken in one step.
-//! * [`atomic`]: atomics that threads decide by. [`unscheduled`]: atomics that no thread decides by.
-//!   Those are counters for statistics, bytes of files, and words that a lock guards.
+//! * [`atomic`]: atomics that threads decide by. [`unscheduled`]: atomics that no thread decides
+//!   by. Those are counters for statistics, bytes of files, and words that a lock guards.
 //! * [`thread`], [`thread_local!`], [`Clock`].
-//! * [`ArcSwap`] as in the crate `arc-swap`, [`BlockMap`] as `Cache` in `quick_cache`: others' code with
-//!   locks and atomics inside.
+//! * [`ArcSwap`] as in the crate `arc-swap`, [`BlockMap`] as `Cache` in `quick_cache`: others'
+//!   code with locks and atomics inside.
 //!
 //! `Arc` and `Weak` need no door: what they do takes one step, and nobody waits for it.
 

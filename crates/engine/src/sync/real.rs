@@ -10,8 +10,8 @@ pub(crate) use std::thread_local;
 
 use std::time::{Duration, Instant};
 
-/// Locks whose waiters are woken in one step: those above have each woken by the one before, and the
-/// last one late.
+/// Locks whose waiters are woken in one step: those above have each woken by the one before, and
+/// the last one late.
 pub(crate) mod crowd {
     pub(crate) use std::sync::{Condvar, Mutex};
 }

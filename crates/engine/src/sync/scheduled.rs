@@ -1,9 +1,9 @@
 //! Those whose every step is decided by `shuttle`, which runs all threads of a test as one.
 //!
-//! Time passes by being looked at and by being waited for, and stands still else. A timed wait shorter
-//! than [`SAFETY_NET`] is over at once, after others may have taken steps. A longer one is
-//! there for what nobody tells of, such as room on a device; it lasts until somebody
-//! tells, so that a waker that forgets to is found out as a deadlock.
+//! Time passes by being looked at and by being waited for, and stands still else. A timed wait
+//! shorter than [`SAFETY_NET`] is over at once, after others may have taken steps. A longer one is
+//! there for what nobody tells of, such as room on a device; it lasts until somebody tells, so that
+//! a waker that forgets to is found out as a deadlock.
 
 mod swap;
 

@@ -109,6 +109,23 @@ fn program(dice: &mut Dice) {
     assert!(store.verify().unwrap().is_empty());
 }
 
+/// One who writes beside one who reads, all in one memtable: few steps, so that rare orders come.
+fn pair(dice: &mut Dice) {
+    let env = MemEnv::new();
+    let store = builder(&env, dice).memtable_bytes(1 << 20).threads(1).open().unwrap();
+    spaces(&store);
+    let acked: Arc<[AtomicU64; WRITERS]> = Arc::default();
+    let (writer, its, mut thrown) = (store.clone(), acked.clone(), Dice::new(dice.number()));
+    let writer = thread::spawn(move || write(&writer, 0, &its[0], &mut thrown));
+    read(&store, &acked, dice);
+    writer.join().unwrap();
+}
+
+#[test]
+fn snapshots_keep_what_they_see_in_any_order_of_events() {
+    in_any_order(100, pair);
+}
+
 #[test]
 fn batches_are_seen_as_a_whole_in_any_order_of_events() {
     in_any_order(50, program);

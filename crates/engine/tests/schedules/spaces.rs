@@ -1,7 +1,7 @@
 //! Keyspaces that are made, changed and asked by several threads at once.
 //!
-//! Promised: a keyspace is made once, whoever asks first; a policy and a codec can be changed beside
-//! writes, merges and questions about the store; who waits for rest gets there.
+//! Promised: a keyspace is made once, whoever asks first; a policy and a codec can be changed
+//! beside writes, merges and questions about the store; who waits for rest gets there.
 
 use crate::dice::Dice;
 use crate::runner::{POLICIES, builder, in_any_order, opened_when_closed};

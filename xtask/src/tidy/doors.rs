@@ -1,0 +1,72 @@
+//! Modules that are the only door to something.
+
+use super::Finding;
+
+/// A door, and what nobody else in the package may name.
+struct Door {
+    /// Where the rule holds.
+    folder: &'static str,
+    /// The module, in that folder.
+    module: &'static str,
+    words: &'static [&'static str],
+}
+
+const DOORS: [Door; 1] = [Door {
+    folder: "crates/engine/src/",
+    module: "sync",
+    words: &[
+        "parking_lot::",
+        "arc_swap::",
+        "quick_cache::sync",
+        "std::thread",
+        "std::sync::atomic",
+        "std::sync::Mutex",
+        "std::sync::RwLock",
+        "std::sync::Condvar",
+        "std::sync::OnceLock",
+        "std::sync::LazyLock",
+        "std::sync::mpsc",
+        "std::sync::Barrier",
+        "std::time::Instant",
+    ],
+}];
+
+/// What `text`, the file at `path`, names past a door.
+pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for door in &DOORS {
+        let Some(within) = path.strip_prefix(door.folder) else { continue };
+        if within.strip_prefix(door.module).is_some_and(|rest| rest.starts_with(['.', '/'])) {
+            continue;
+        }
+        for (index, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for word in door.words.iter().filter(|word| code.contains(**word)) {
+                findings.push(Finding {
+                    place: format!("{path}:{}", index + 1),
+                    what: format!("`{word}` is behind the door `{}`", door.module),
+                    excuse: None,
+                });
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_door_names_what_is_behind_it() {
+        let text = "// std::thread is not named here\nuse std::thread;\n";
+        let found = check("crates/engine/src/pool.rs", text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].place, "crates/engine/src/pool.rs:2");
+        for path in ["crates/engine/src/sync.rs", "crates/engine/src/sync/real.rs"] {
+            assert_eq!(check(path, text), []);
+        }
+        assert_eq!(check("crates/engine/src/synced.rs", text).len(), 1);
+        assert_eq!(check("crates/cli/src/main.rs", text), []);
+    }
+}
