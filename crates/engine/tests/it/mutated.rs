@@ -6,12 +6,12 @@
 //! allocated out of proportion. What lies in blocks of a table that were not touched, and in other
 //! keyspaces, is right.
 
-use crate::counted::peak_bytes;
 use crate::dice::{Dice, any_seed, full};
 use crate::reseal::{Changed, LogParts, TableParts, current_mutant};
 use crate::watchdog::Watchdog;
 use crate::written::{Base, write};
 use lsmith::{Error, ErrorKind, Store};
+use lsmith_fuzz::peak_bytes;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
