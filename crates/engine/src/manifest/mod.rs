@@ -161,7 +161,7 @@ impl Account {
                 edit.apply_read_to(&mut state.tree).map_err(|error| error.to_string())?;
                 bounds::check_counts(&state.tree)?;
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
-                taken.iter().for_each(|mark| state.taken.add(mark));
+                state.taken.extend(&taken);
                 state.tidy();
                 let next = state.tree.next_table().0;
                 self.next_file = self.next_file.max(next);
