@@ -55,8 +55,8 @@ fn mutant(base: &Base, dice: &mut Dice) -> Mutant {
             _ => {
                 let mut bytes = LogParts::new(bytes).mutant(dice, kind == "manifest");
                 if kind == "manifest" && dice.chance(95) {
-                    // No manifest is shorter.
-                    bytes.resize(bytes.len().max(256 << 10), 0);
+                    // No manifest that begins with this is longer.
+                    bytes.resize(3 * bytes.len() + (256 << 10), 0);
                 }
                 (bytes, None)
             }

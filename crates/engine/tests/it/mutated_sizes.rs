@@ -126,8 +126,8 @@ fn a_log_that_starts_with_an_impossible_number_is_damage() {
         let mut manifest = LogParts::new(&contents(&env, &path));
         manifest.records.retain(|(_, record)| !record.starts_with(b"logs"));
         let mut bytes = manifest.build();
-        // No manifest is shorter.
-        bytes.resize(256 << 10, 0);
+        // No manifest that begins with this is longer.
+        bytes.resize(3 * bytes.len() + (256 << 10), 0);
         write(&env, &path, &bytes);
         let path = path_of(&env, ".wal");
         let mut log = LogParts::new(&contents(&env, &path));
