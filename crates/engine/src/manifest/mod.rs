@@ -6,6 +6,8 @@
 //! is begun and `CURRENT` renamed over.
 
 mod bare;
+#[cfg(test)]
+mod fuzz;
 mod record;
 mod taken;
 #[cfg(test)]
