@@ -48,7 +48,6 @@ fn block(codec: Codec, choices: &mut Choices<'_>) -> Vec<u8> {
 /// Calls everything that can be called on a block.
 fn touch(block: &Block, target: &[u8]) {
     let (mut at, mut key, mut entries) = (0, Vec::new(), 0);
-    let mut found = block.clone();
     while at < block.entries_end() {
         let Ok(slot) = block.slot(at) else { break };
         assert!(slot.end() > at && slot.end() <= block.entries_end());
@@ -74,8 +73,7 @@ fn touch(block: &Block, target: &[u8]) {
     (0..block.restarts() + 2).take(1000).for_each(|index| {
         let _ = block.restart(index);
     });
-    found = found.dated(u64::MAX);
-    let _ = found.slot(0);
+    let _ = block.clone().dated(u64::MAX).slot(0);
 }
 
 #[test]
@@ -154,7 +152,7 @@ fn fuzz_heads_and_numbers() {
             let mut short = Vec::new();
             put_varint(&mut short, number);
             assert_eq!(Reader::new(&short, 0).varint(), Ok(number));
-            assert_eq!(Reader::new(&entries[..at], at - 1).varint().is_ok(), true);
+            assert!(Reader::new(&entries[..at], at - 1).varint().is_ok());
         }
         let mut reader = Reader::new(&entries, choices.below(40));
         let _ = (reader.bytes(), reader.u32(), reader.size(), reader.u64(), reader.finish());
@@ -271,7 +269,7 @@ fn facts(choices: &mut Choices<'_>) -> TableFacts {
     let grain = choices.pick(&[ProfileGrain::Steps, ProfileGrain::Blocks]);
     let mut below = Size::default();
     let mut add = |entries: usize| {
-        below = below + Size { bytes: 10 * entries as u64, entries: entries as u64, tombstones: 0 };
+        below += Size { bytes: 10 * entries as u64, entries: entries as u64, tombstones: 0 };
         below
     };
     let mut profile = Vec::new();

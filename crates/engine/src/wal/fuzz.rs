@@ -9,10 +9,11 @@ use std::path::Path;
 
 const ID: LogId = LogId { kind: LogKind::Wal, number: 7 };
 
-/// The file of a log, and its records.
-type Written = (Vec<u8>, Vec<(u64, Vec<u8>)>);
+/// Records, each with its offset.
+type Records = Vec<(u64, Vec<u8>)>;
 
-fn log(choices: &mut Choices<'_>) -> Written {
+/// The file of a log, and its records.
+fn log(choices: &mut Choices<'_>) -> (Vec<u8>, Records) {
     let (mut file, mut records) = (file_header(ID).to_vec(), Vec::new());
     for _ in 0..choices.below(8) {
         let length = choices.pick(&[0, 1, 7, 8, 40, 300, 900]);
@@ -34,7 +35,7 @@ fn append(file: &mut Vec<u8>, payload: &[u8], marked: bool) {
     seal(&mut file[start..], &placing);
 }
 
-fn read_in_order(env: &MemEnv, path: &Path) -> Result<(Vec<(u64, Vec<u8>)>, LogEnd)> {
+fn read_in_order(env: &MemEnv, path: &Path) -> Result<(Records, LogEnd)> {
     let mut reader = LogReader::open(env, path, ID)?;
     let mut records = Vec::new();
     loop {
@@ -53,7 +54,7 @@ fn read_in_order(env: &MemEnv, path: &Path) -> Result<(Vec<(u64, Vec<u8>)>, LogE
 }
 
 /// Reads the file in both ways; what is read in order, and of what is left of it.
-fn read(file: &[u8]) -> (Option<Vec<(u64, Vec<u8>)>>, Vec<(u64, Vec<u8>)>) {
+fn read(file: &[u8]) -> (Option<Records>, Records) {
     let (env, path) = (MemEnv::new(), Path::new("/7.wal"));
     let made = env.create(path);
     let made = made.and_then(|mut made| made.write_all(file).and_then(|()| made.sync()));
