@@ -12,8 +12,8 @@
 //! });
 //! ```
 //!
-//! * `cargo test` makes so many inputs from random seeds, 60 times as many with `LSMITH_FULL=1`. One
-//!   that fails prints its seed: `LSMITH_SEED` set to it makes that input and no other.
+//! * `cargo test` makes so many inputs from random seeds, 60 times as many with `LSMITH_FULL=1`.
+//!   One that fails prints its seed: `LSMITH_SEED` set to it makes that input and no other.
 //! * `cargo bolero test` makes choices of the bytes that a coverage-guided fuzzer gives it. These
 //!   bytes decide what is changed and how: a fuzzer need not find out about checksums.
 
