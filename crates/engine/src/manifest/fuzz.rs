@@ -115,9 +115,7 @@ fn account<'a>(records: impl IntoIterator<Item = &'a str>) -> std::result::Resul
         let record = Record::decode(record.as_bytes()).map_err(|fault| format!("{fault:?}"))?;
         account.take(record)?;
     }
-    for state in account.spaces.values() {
-        check_tree(&state.tree).map_err(|error| error.to_string())?;
-    }
+    account.spaces.values().try_for_each(check_state)?;
     Ok(account)
 }
 

@@ -248,7 +248,7 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
     }
     for state in account.spaces.values() {
         // Edits were judged when they were made, but these may come from elsewhere.
-        check_tree(&state.tree).map_err(|error| {
+        check_state(state).map_err(|error| {
             let told = format!("the tree of keyspace {} is not legal: {error}", state.name);
             Error::corruption(&path, reader.read_bytes(), told)
         })?;
@@ -264,6 +264,11 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
     }
     account.next_file = account.next_file.max(number + 1);
     Ok(Some((number, account)))
+}
+
+fn check_state(state: &SpaceState) -> std::result::Result<(), String> {
+    check_tree(&state.tree).map_err(|error| error.to_string())?;
+    bare::check_known(&state.tree)
 }
 
 impl Manifest {
