@@ -35,6 +35,8 @@ pub mod env;
 mod error;
 mod event;
 mod format;
+#[cfg(test)]
+mod fuzz;
 pub mod inspect;
 mod left_out;
 mod leftovers;

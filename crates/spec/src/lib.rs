@@ -21,6 +21,8 @@
 //! ```
 
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod nearest;
 mod params;
 mod quantity;

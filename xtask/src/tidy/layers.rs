@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Packages of ours that each may use outside its tests. `lsmith-spec` is the leaf that everyone
 /// may use.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("lsmith-spec", &[]),
     ("lsmith-tree", &[]),
     ("lsmith-policy", &["lsmith-tree"]),
@@ -30,6 +30,8 @@ const LAYERS: [(&str, &[&str]); 10] = [
             "lsmith-lab",
         ],
     ),
+    // Of tests only, so nobody is listed as a user of it.
+    ("lsmith-fuzz", &[]),
     ("xtask", &[]),
 ];
 

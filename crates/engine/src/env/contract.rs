@@ -18,7 +18,6 @@ pub fn check(env: &dyn Env, dir: &Path) {
     holes(env, dir);
     logs(env, dir);
     cut_logs(env, dir);
-    shortened_files(env, dir);
     full_logs(env, dir);
     appends_of_many_threads(env, dir);
     locks(env, dir);
@@ -216,25 +215,6 @@ fn cut_logs(env: &dyn Env, dir: &Path) {
         let bytes = contents(env, &path);
         assert!(bytes[..used as usize].iter().all(|byte| *byte == 6), "what was appended stays");
         assert!(bytes[used as usize..].iter().all(|byte| *byte == 0), "and nothing else comes");
-    }
-}
-
-fn shortened_files(env: &dyn Env, dir: &Path) {
-    let path = dir.join("shortened");
-    drop(created(env, &path, b"0123456789"));
-    match env.truncate(&path, 4) {
-        Ok(()) => {
-            assert_eq!(contents(env, &path), b"0123");
-            env.truncate(&path, 4).expect("a file of that length stays");
-            env.truncate(&path, 9).expect("a shorter file stays");
-            env.sync_file(&path).expect("syncs a shortened file");
-            assert_eq!(contents(env, &path), b"0123");
-            assert_eq!(kind(env.truncate(&dir.join("none"), 0)), Some(ErrorKind::NotFound));
-        }
-        Err(error) => {
-            assert_eq!(error.kind(), ErrorKind::Unsupported);
-            assert_eq!(contents(env, &path), b"0123456789");
-        }
     }
 }
 

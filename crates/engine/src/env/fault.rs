@@ -128,10 +128,6 @@ impl Env for FaultEnv {
         self.plan.run(OpClass::Punch, path, || self.inner.punch(path, range), partly)
     }
 
-    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        self.plan.run_whole(OpClass::Truncate, path, || self.inner.truncate(path, bytes))
-    }
-
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.plan.run_whole(OpClass::Remove, path, || self.inner.remove_file(path))
     }

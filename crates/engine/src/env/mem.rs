@@ -202,13 +202,6 @@ impl Env for MemEnv {
         self.disk.write().change(path, |file, at| file.punch(range, at))
     }
 
-    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        self.disk.write().change(path, |file, at| {
-            file.shorten(bytes, at);
-            Ok(())
-        })
-    }
-
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.disk.write().remove_file(path)
     }

@@ -57,15 +57,6 @@ pub trait Env: Debug + Send + Sync + 'static {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Shortens the file at `path` to its first `bytes` bytes; one that is not longer stays as it
-    /// is. Nobody may have it open. Before a [`sync_file`](Env::sync_file) power loss may undo it.
-    /// `NotFound` where there is no such file, `Unsupported` where this cannot be done, in which
-    /// case nothing is changed.
-    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        let _ = (path, bytes);
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
     /// Removes the file at `path`.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 

@@ -109,11 +109,6 @@ impl Env for RealEnv {
         ranges.iter().try_for_each(punch)
     }
 
-    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        let file = open::open(OpenOptions::new().write(true), path)?;
-        if file.metadata()?.len() > bytes { file.set_len(bytes) } else { Ok(()) }
-    }
-
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }

@@ -166,31 +166,27 @@ fn a_directory_whose_parent_is_not_synced_may_be_lost() {
 }
 
 #[test]
-fn a_file_that_was_shortened_may_be_long_again_until_it_is_synced() {
+fn a_log_that_was_cut_may_be_long_again_until_it_is_synced() {
     let env = MemEnv::new();
     let log = env.create_log(Path::new("/log"), 64).unwrap();
     log.append(&[1; 8]).unwrap();
     log.sync(SyncReach::All).unwrap();
-    write_synced(&env, "/a", b"abcdef");
     env.sync_dir(root()).unwrap();
     log.append(&[2; 8]).unwrap();
     log.cut().unwrap();
-    Env::truncate(&env, Path::new("/a"), 2).unwrap();
-    let lengths = |env: &MemEnv| ["/log", "/a"].map(|path| read(env, path).len());
-    assert_eq!(lengths(&env.crash_clone(0, 0.0)), [64, 6]);
-    assert_eq!(lengths(&env.crash_clone(0, 1.0)), [16, 2]);
-    assert_eq!(read(&env.crash_clone(0, 0.0), "/a"), b"abcdef");
+    let length = |env: &MemEnv| read(env, "/log").len();
+    assert_eq!(length(&env.crash_clone(0, 0.0)), 64);
+    assert_eq!(length(&env.crash_clone(0, 1.0)), 16);
     assert_eq!(
         read(&env.crash_clone(0, 0.0), "/log")[..16],
         [1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     );
 
     log.sync(SyncReach::Data).unwrap();
-    env.sync_file(Path::new("/a")).unwrap();
-    assert_eq!(lengths(&env.crash_clone(0, 0.0)), [64, 2]);
+    assert_eq!(length(&env.crash_clone(0, 0.0)), 64);
     assert_eq!(read(&env.crash_clone(0, 0.0), "/log")[8..16], [2; 8]);
     log.sync(SyncReach::All).unwrap();
-    assert_eq!(lengths(&env.crash_clone(0, 0.0)), [16, 2]);
+    assert_eq!(length(&env.crash_clone(0, 0.0)), 16);
     assert_eq!(kind(log.append(&[3; 8])), Some(ErrorKind::InvalidInput));
 }
 
@@ -352,7 +348,6 @@ fn every_class_of_operation_can_fail() {
         run(OpClass::Append, kind(log.append(&[1; 8])));
         run(OpClass::LogSync, kind(log.sync(SyncReach::All)));
         run(OpClass::Cut, kind(log.cut()));
-        run(OpClass::Truncate, kind(Env::truncate(&env, Path::new("/log2"), 0)));
         run(OpClass::Punch, kind(env.punch(Path::new("/log2"), 0..PAGE_BYTES)));
         run(OpClass::Remove, kind(env.remove_file(Path::new("/log2"))));
         assert_eq!(failed, [class]);
@@ -503,11 +498,6 @@ fn what_fails_has_done_nothing_a_part_or_everything() {
         env.sync_dir(root())
     };
     assert_eq!(left_by(OpClass::SyncDir, sync_dir, survived), ["", "a", "a b"]);
-    let truncate = |env: &FaultEnv| {
-        env.create_log(path, 16)?;
-        env.truncate(path, 8)
-    };
-    assert_eq!(left_by(OpClass::Truncate, truncate, length), ["Some(16)", "Some(8)"]);
     let cut = |env: &FaultEnv| env.create_log(path, 16)?.cut();
     assert_eq!(left_by(OpClass::Cut, cut, length), ["Some(16)", "Some(0)"]);
 }

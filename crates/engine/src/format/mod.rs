@@ -13,6 +13,8 @@ mod facts;
 mod fences;
 mod filter;
 mod footer;
+#[cfg(test)]
+mod fuzz;
 mod seal;
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,12 @@
 //! is begun and `CURRENT` renamed over.
 
 mod bare;
+#[cfg(test)]
+mod fuzz;
 mod record;
 mod taken;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use record::{Fault, LogRow, Record, SpaceRecord, Spill};
 pub(crate) use taken::{Mark, Taken};
@@ -161,7 +165,7 @@ impl Account {
                 edit.apply_read_to(&mut state.tree).map_err(|error| error.to_string())?;
                 bounds::check_counts(&state.tree)?;
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
-                taken.iter().for_each(|mark| state.taken.add(mark));
+                state.taken.extend(&taken);
                 state.tidy();
                 let next = state.tree.next_table().0;
                 self.next_file = self.next_file.max(next);
@@ -227,14 +231,24 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
         let told = format!("the manifest is cut off: no manifest has less than {ROOM_BYTES} bytes");
         return Err(Error::corruption(&path, reader.bytes(), told));
     }
-    let mut account = Account::default();
+    let (mut account, mut payload_bytes, mut least_bytes) = (Account::default(), 0, 0);
     while let Some((offset, payload)) = reader.next_record()? {
+        payload_bytes += payload.len();
         let record = Record::decode(payload).map_err(|fault| fault.at(&path, offset))?;
+        // It begins with an account of everything, in which a tree comes last, and behind which
+        // there is none. From that its length follows.
+        if least_bytes == 0 || matches!(record, Record::Tree { .. }) {
+            least_bytes = file_bytes(reader.read_bytes(), payload_bytes);
+        }
         account.take(record).map_err(|told| Error::corruption(&path, offset, told))?;
+    }
+    if reader.bytes() < least_bytes {
+        let told = format!("the manifest is cut off: it was made with {least_bytes} bytes");
+        return Err(Error::corruption(&path, reader.bytes(), told));
     }
     for state in account.spaces.values() {
         // Edits were judged when they were made, but these may come from elsewhere.
-        check_tree(&state.tree).map_err(|error| {
+        check_state(state).map_err(|error| {
             let told = format!("the tree of keyspace {} is not legal: {error}", state.name);
             Error::corruption(&path, reader.read_bytes(), told)
         })?;
@@ -250,6 +264,11 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
     }
     account.next_file = account.next_file.max(number + 1);
     Ok(Some((number, account)))
+}
+
+fn check_state(state: &SpaceState) -> std::result::Result<(), String> {
+    check_tree(&state.tree).map_err(|error| error.to_string())?;
+    bare::check_known(&state.tree)
 }
 
 impl Manifest {
@@ -364,13 +383,19 @@ impl Manifest {
     }
 }
 
+/// The length of a manifest file that begins with payloads of `payload_bytes` bytes together, the
+/// records of which end at `begun_bytes`.
+fn file_bytes(begun_bytes: u64, payload_bytes: usize) -> u64 {
+    begun_bytes + (2 * payload_bytes + ROOM_BYTES) as u64
+}
+
 /// Writes manifest `number`, which says `account`, durably but for its name.
 fn write_account(env: &dyn Env, path: &Path, number: u64, account: &Account) -> Result<LogWriter> {
     let payloads: Vec<String> = account.records().iter().map(Record::encode).collect();
     let bytes: usize = payloads.iter().map(String::len).sum();
     let capacity = LogWriter::capacity_for(payloads.iter().map(String::len));
     let id = LogId { kind: LogKind::Manifest, number };
-    let log = LogWriter::create(env, path, id, capacity + (2 * bytes + ROOM_BYTES) as u64)?;
+    let log = LogWriter::create(env, path, id, file_bytes(capacity, bytes))?;
     for payload in &payloads {
         log.append(&[payload.as_bytes()])?;
     }

@@ -156,6 +156,10 @@ impl Record {
             }
             "compression" => {
                 let (id, codecs) = rest.split_once(' ').ok_or_else(|| bad("codecs", rest))?;
+                // It stands in front of a name where a keyspace is written down anew.
+                if codecs.contains(' ') {
+                    return Err(bad("codecs without spaces", codecs));
+                }
                 Ok(Record::Compression { space: number(id)?, compression: codecs.to_string() })
             }
             "policy" => {
@@ -302,6 +306,7 @@ mod tests {
             b"compressed_keyspace lz4",
             b"compressed_keyspace lz4 1 a memtable 1MiB",
             b"compression 1",
+            b"compression 1 none, lz4",
             b"spill 0 file 7 upto 3",
             b"logs from 13 first 7",
             b"edit 0 flushed 1\ntaken a..b\nedit",

@@ -2,6 +2,7 @@
 //! has them.
 
 use lsmith_tree::{Key, KeyRange, SeqNo};
+use std::collections::BinaryHeap;
 
 /// One mark: of the keys in `range`, every write up to number `upto` is in tables, or has left
 /// nothing.
@@ -20,19 +21,11 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Adds a mark.
-    pub(crate) fn add(&mut self, mark: &Mark) {
-        let mut starts: Vec<Key> = self.steps.iter().map(|(start, _)| start.clone()).collect();
-        starts.push(mark.range.start.clone());
-        starts.extend(mark.range.end.clone());
-        starts.sort_unstable();
-        starts.dedup();
-        let raised = starts.into_iter().map(|start| {
-            let old = self.upto(&start);
-            let upto = if mark.range.contains(&start) { old.max(mark.upto) } else { old };
-            (start, upto)
-        });
-        self.steps = simplified(raised.collect());
+    /// Adds marks, in any order. The work is that of sorting them, and of going once over what was
+    /// there: a record may have as many as fit into a file.
+    pub(crate) fn extend<'a>(&mut self, marks: impl IntoIterator<Item = &'a Mark>) {
+        let covered = covered(marks.into_iter().collect());
+        self.steps = simplified(higher(std::mem::take(&mut self.steps), covered));
     }
 
     /// Forgets the marks up to number `upto`.
@@ -68,9 +61,56 @@ impl Taken {
 
 impl FromIterator<Mark> for Taken {
     fn from_iter<I: IntoIterator<Item = Mark>>(marks: I) -> Taken {
-        let mut taken = Taken::default();
-        marks.into_iter().for_each(|mark| taken.add(&mark));
+        let (mut taken, marks) = (Taken::default(), Vec::from_iter(marks));
+        taken.extend(&marks);
         taken
+    }
+}
+
+/// The greatest number of `marks` from each of their borders on, up to the next.
+fn covered(mut marks: Vec<&Mark>) -> Vec<(Key, SeqNo)> {
+    let ends = marks.iter().filter_map(|mark| mark.range.end.clone());
+    let starts = marks.iter().map(|mark| mark.range.start.clone());
+    let mut borders: Vec<Key> = starts.chain(ends).collect();
+    borders.sort_unstable();
+    borders.dedup();
+    marks.sort_unstable_by(|left, right| left.range.start.cmp(&right.range.start));
+    let mut marks = marks.into_iter().peekable();
+    // Those that have begun, the greatest on top. One that is over goes when it gets there.
+    let mut begun = BinaryHeap::new();
+    let step = |border: Key| {
+        while let Some(mark) = marks.next_if(|mark| mark.range.start <= border) {
+            begun.push((mark.upto, mark.range.end.as_ref()));
+        }
+        let is_over = |end: Option<&Key>| end.is_some_and(|end| *end <= border);
+        while begun.peek().is_some_and(|(_, end)| is_over(*end)) {
+            begun.pop();
+        }
+        let upto = begun.peek().map_or(SeqNo(0), |(upto, _)| *upto);
+        (border, upto)
+    };
+    borders.into_iter().map(step).collect()
+}
+
+/// The greater of two numbers for every key.
+fn higher(left: Vec<(Key, SeqNo)>, right: Vec<(Key, SeqNo)>) -> Vec<(Key, SeqNo)> {
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    let (mut of_left, mut of_right) = (SeqNo(0), SeqNo(0));
+    let mut steps = Vec::new();
+    loop {
+        let next = match (left.peek(), right.peek()) {
+            (None, None) => return steps,
+            (Some((left, _)), Some((right, _))) => left.min(right),
+            (Some((start, _)), None) | (None, Some((start, _))) => start,
+        };
+        let start = next.clone();
+        if let Some((_, upto)) = left.next_if(|(key, _)| *key == start) {
+            of_left = upto;
+        }
+        if let Some((_, upto)) = right.next_if(|(key, _)| *key == start) {
+            of_right = upto;
+        }
+        steps.push((start, of_left.max(of_right)));
     }
 }
 
@@ -99,14 +139,36 @@ mod tests {
         let mut taken: Taken =
             [mark("c..h", 5), mark("e..k", 9), mark("a..z", 2)].into_iter().collect();
         assert_eq!(told(&taken), ["a..c 2", "c..e 5", "e..k 9", "k..z 2"]);
-        taken.add(&mark("b..k", 9));
+        taken.extend(&[mark("b..k", 9)]);
         assert_eq!(told(&taken), ["a..b 2", "b..k 9", "k..z 2"]);
         taken.forget(SeqNo(2));
         assert_eq!(told(&taken), ["b..k 9"]);
-        taken.add(&mark("..", 10));
+        taken.extend(&[mark("..", 10)]);
         assert_eq!(told(&taken), [".. 10"]);
         taken.forget(SeqNo(10));
         assert_eq!(taken, Taken::default());
+    }
+
+    /// Each mark that was added went over all that were there. A manifest of a few megabytes, of
+    /// which all checksums are right, kept whoever opened it busy for hours.
+    #[test]
+    fn marks_by_the_hundred_thousand_are_taken_in() {
+        const MARKS: u32 = 200_000;
+        let key = |number: u32| Key::copy_from_slice(&number.to_be_bytes());
+        let narrow = (0..MARKS).map(|number| Mark {
+            range: KeyRange { start: key(2 * number), end: Some(key(2 * number + 1)) },
+            upto: SeqNo(1 << 30),
+        });
+        // Each lies around all of those before, and says more.
+        let wide = (1..MARKS).map(|number| Mark {
+            range: KeyRange { start: key(MARKS - number), end: Some(key(MARKS + number)) },
+            upto: SeqNo(u64::from(MARKS - number)),
+        });
+        let taken: Taken = narrow.chain(wide).collect();
+        assert_eq!(taken.upto(&key(MARKS)), SeqNo(1 << 30));
+        assert_eq!(taken.upto(&key(MARKS + 1)), SeqNo(u64::from(MARKS - 2)));
+        assert_eq!(taken.upto(&key(2 * MARKS - 2)), SeqNo(1 << 30));
+        assert_eq!(taken.upto(&key(2 * MARKS - 1)), SeqNo(0));
     }
 
     proptest! {
@@ -124,6 +186,10 @@ mod tests {
                 })
                 .collect();
             let mut taken: Taken = marks.iter().cloned().collect();
+            let (one, two) = marks.split_at(marks.len() / 2);
+            let mut parts: Taken = one.iter().cloned().collect();
+            parts.extend(two);
+            prop_assert_eq!(&parts, &taken);
             let mut again: Taken = taken.marks().collect();
             prop_assert_eq!(&again, &taken);
             taken.forget(SeqNo(forgotten));

@@ -141,7 +141,7 @@ impl Reading {
                 self.make_space(space);
                 let state = self.account.spaces.get_mut(&space).expect("it was just made");
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
-                taken.iter().for_each(|mark| state.taken.add(mark));
+                state.taken.extend(&taken);
                 let tree = self.loose.entry(space);
                 tree.or_insert_with(|| LooseTree::new(&state.tree)).change(edit);
             }

@@ -119,11 +119,11 @@ pub(super) struct Head {
     pub(super) payload_bytes: usize,
     pub(super) marked: bool,
     seed: u64,
-    tag: u32,
+    pub(super) tag: u32,
 }
 
 impl Head {
-    fn new(number: u64, offset: u64, coded: u32) -> Head {
+    pub(super) fn new(number: u64, offset: u64, coded: u32) -> Head {
         let mut place = [0; 20];
         place[..8].copy_from_slice(&number.to_le_bytes());
         place[8..16].copy_from_slice(&offset.to_le_bytes());
@@ -149,6 +149,29 @@ impl Head {
         let record = &bytes[offset..offset + record_bytes(self.payload_bytes)];
         let checksum = xxh3_64_with_seed(&record[RECORD_HEADER_BYTES..], self.seed);
         checksum == u64::from_le_bytes(word(record, 8))
+    }
+}
+
+/// How many bytes may be looked at on a search for records at every place of a file, in files long.
+/// Records do not overlap, so in a log that was written each byte belongs to one of them at most;
+/// a head that is there by chance is one in 2^30.
+const SEARCHED_FILES_MAX: usize = 8;
+
+/// A bound on what a search for records looks at: where heads overlap, each may announce all that
+/// follows.
+pub(super) struct Effort(usize);
+
+impl Effort {
+    /// For a file of `bytes` bytes.
+    pub(super) fn for_file(bytes: usize) -> Effort {
+        Effort(bytes.saturating_mul(SEARCHED_FILES_MAX))
+    }
+
+    /// Whether `bytes` more may be looked at.
+    pub(super) fn spend(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
     }
 }
 

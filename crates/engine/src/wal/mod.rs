@@ -63,6 +63,8 @@
 //! unsupported.
 
 mod frame;
+#[cfg(test)]
+mod fuzz;
 mod reader;
 mod remains;
 mod start;

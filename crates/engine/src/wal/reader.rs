@@ -1,7 +1,7 @@
 //! Reading a log back: see the module above for how it tells a torn end from damage.
 
 use super::frame::{
-    FILE_HEADER_BYTES, HEAD_BYTES, Head, LogId, RECORD_HEADER_BYTES, check_file_header,
+    Effort, FILE_HEADER_BYTES, HEAD_BYTES, Head, LogId, RECORD_HEADER_BYTES, check_file_header,
     record_bytes,
 };
 use crate::env::Env;
@@ -173,16 +173,19 @@ impl LogReader {
         }
     }
 
-    /// Whether a valid record with a sync mark starts anywhere behind `offset`.
+    /// Whether a valid record with a sync mark starts anywhere behind `offset`, or there are more
+    /// heads than anybody can have written: both are damage.
     fn has_mark_behind(&self, offset: usize) -> bool {
         let bytes = &self.bytes[..];
         let last_start = bytes.len().saturating_sub(RECORD_HEADER_BYTES);
+        let mut effort = Effort::for_file(bytes.len());
         (offset + HEAD_BYTES..=last_start).step_by(8).any(|start| {
             !is_zero(&bytes[start..start + HEAD_BYTES])
                 && Head::read(self.number, bytes, start).is_some_and(|head| {
+                    let record = record_bytes(head.payload_bytes);
                     head.marked
-                        && start + record_bytes(head.payload_bytes) <= bytes.len()
-                        && head.matches(bytes, start)
+                        && start + record <= bytes.len()
+                        && (!effort.spend(record) || head.matches(bytes, start))
                 })
         })
     }

@@ -5,7 +5,9 @@
 //! that pass for a record at some offset are the record that was written there. Records start at
 //! multiples of 8, and behind damage each of these is tried.
 
-use super::frame::{FILE_HEADER_BYTES, HEAD_BYTES, Head, RECORD_HEADER_BYTES, record_bytes};
+use super::frame::{
+    Effort, FILE_HEADER_BYTES, HEAD_BYTES, Head, RECORD_HEADER_BYTES, record_bytes,
+};
 use super::{LogEnd, LogId, LogReader};
 use crate::env::Env;
 use crate::error::{Error, ErrorKind, Result};
@@ -66,13 +68,16 @@ impl LogRemains {
         &self.bytes[bound(place.start)..bound(place.end)]
     }
 
-    /// All records, in the order of the file.
+    /// All records, in the order of the file; of one with more heads than anybody can have written,
+    /// the first ones.
     pub(crate) fn records(&self) -> impl Iterator<Item = FoundRecord> {
         let mut next = FILE_HEADER_BYTES;
+        let mut effort = Effort::for_file(self.bytes.len());
         std::iter::from_fn(move || {
             let last = self.bytes.len().checked_sub(RECORD_HEADER_BYTES)?;
             let mut starts = (next..=last).step_by(8);
-            let found = starts.find_map(|offset| Some((offset, self.record_at(offset)?)));
+            let found =
+                starts.find_map(|offset| Some((offset, self.record_at(offset, &mut effort)?)));
             let (offset, head) = found?;
             let end = offset + record_bytes(head.payload_bytes);
             let payload_start = offset + RECORD_HEADER_BYTES;
@@ -89,13 +94,14 @@ impl LogRemains {
     }
 
     /// The head of the record that starts at `offset`, if there is one.
-    fn record_at(&self, offset: usize) -> Option<Head> {
+    fn record_at(&self, offset: usize, effort: &mut Effort) -> Option<Head> {
         let bytes = &self.bytes[..];
         if bytes[offset..offset + HEAD_BYTES] == [0; HEAD_BYTES] {
             return None;
         }
         let head = Head::read(self.number, bytes, offset)?;
-        let is_whole = offset + record_bytes(head.payload_bytes) <= bytes.len();
+        let record = record_bytes(head.payload_bytes);
+        let is_whole = offset + record <= bytes.len() && effort.spend(record);
         (is_whole && head.matches(bytes, offset)).then_some(head)
     }
 }

@@ -1,4 +1,4 @@
-use super::frame::{FILE_HEADER_BYTES, Placing, record_bytes, seal};
+use super::frame::{FILE_HEADER_BYTES, Head, Placing, file_header, record_bytes, seal};
 use super::*;
 use crate::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass, RealEnv, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
@@ -417,4 +417,30 @@ proptest! {
         prop_assert_eq!(payloads_of(&contents), all);
         prop_assert_eq!(contents.1, LogEnd::Clean);
     }
+}
+
+/// Who looks for a record with a sync mark tries all places, and looks at all that a head there
+/// announces. Where every eight bytes are a head that announces the rest of the file, that was the
+/// square of its length: terabytes, for eight megabytes.
+#[test]
+fn heads_that_overlap_are_not_all_followed() {
+    const HEADS: usize = 1 << 20;
+    let mut file = file_header(ID).to_vec();
+    file.resize(file.len() + 8, 0);
+    let length = file.len() + 8 * HEADS;
+    while file.len() < length {
+        let start = file.len();
+        let coded = 1 << 31 | length.saturating_sub(start + 16) as u32;
+        file.extend_from_slice(&coded.to_le_bytes());
+        let head = Head::new(ID.number, start as u64, coded);
+        file.extend_from_slice(&head.tag.to_le_bytes());
+    }
+    let env = MemEnv::new();
+    let mut made = env.create(path()).unwrap();
+    made.write_all(&file).unwrap();
+    made.sync().unwrap();
+    let error = read(&env).unwrap_err();
+    assert_eq!((error.kind(), error.offset()), (ErrorKind::Corruption, Some(32)), "{error}");
+    let remains = LogRemains::read(&env, path(), ID).unwrap();
+    assert_eq!(remains.records().count(), 0);
 }

@@ -60,8 +60,9 @@ fn log_file(kind: u32, number: u64, records: &[Vec<u8>]) -> Vec<u8> {
         file.extend_from_slice(&xxh3_64_with_seed(&padded, seed).to_le_bytes());
         file.extend_from_slice(&padded);
     }
-    // No manifest is shorter.
-    file.resize(file.len() + 64 + if kind == MANIFEST { 256 << 10 } else { 0 }, 0);
+    // No manifest that begins with this is longer.
+    let room = if kind == MANIFEST { 2 * file.len() + (256 << 10) } else { 0 };
+    file.resize(file.len() + 64 + room, 0);
     file
 }
 

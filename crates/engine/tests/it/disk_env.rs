@@ -15,11 +15,6 @@ macro_rules! left_to_the_disk {
             self.disk.file_bytes(path)
         }
 
-        fn truncate(&self, path: &std::path::Path, bytes: u64) -> std::io::Result<()> {
-            // Not the disk's own way of damaging a file.
-            lsmith::env::Env::truncate(&self.disk, path, bytes)
-        }
-
         fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
             self.disk.rename(from, to)
         }

@@ -12,7 +12,6 @@ mod close;
 mod cold;
 mod commit;
 mod compression;
-mod counted;
 mod crafted;
 mod crash;
 mod damage;

@@ -6,14 +6,17 @@
 //! allocated out of proportion. What lies in blocks of a table that were not touched, and in other
 //! keyspaces, is right.
 
-use crate::counted::peak_bytes;
 use crate::dice::{Dice, any_seed, full};
 use crate::reseal::{Changed, LogParts, TableParts, current_mutant};
 use crate::watchdog::Watchdog;
 use crate::written::{Base, write};
+use lsmith::env::MemEnv;
+use lsmith::inspect::{self, FileType, LogFile, TableFile};
 use lsmith::{Error, ErrorKind, Store};
+use lsmith_fuzz::{fuzz, peak_bytes};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// More entries than any of the files can hold.
 const ENTRIES_MAX: usize = 1 << 20;
@@ -55,8 +58,8 @@ fn mutant(base: &Base, dice: &mut Dice) -> Mutant {
             _ => {
                 let mut bytes = LogParts::new(bytes).mutant(dice, kind == "manifest");
                 if kind == "manifest" && dice.chance(95) {
-                    // No manifest is shorter.
-                    bytes.resize(bytes.len().max(256 << 10), 0);
+                    // No manifest that begins with this is longer.
+                    bytes.resize(3 * bytes.len() + (256 << 10), 0);
                 }
                 (bytes, None)
             }
@@ -178,4 +181,48 @@ fn files_with_right_checksums_may_hold_anything() {
     let told = format!("{} files, {failed} failed, LSMITH_SEED={seed}", bases * each);
     eprintln!("{told}");
     assert_eq!(failed, 0, "{told}");
+}
+
+/// Looks into one file without the store.
+fn look_into(env: &MemEnv, path: &Path) {
+    let dir = path.parent().expect("the store is in a directory");
+    told(inspect::damage(env, dir)).into_iter().flatten().for_each(|error| check_told(&error));
+    match FileType::of(path) {
+        Some((FileType::Table, _)) => {
+            let Some(table) = told(TableFile::open(env, path)) else { return };
+            for index in 0..table.block_count() {
+                let place = table.block_place(index);
+                assert!(place.end <= table.bytes(), "{place:?}");
+                let _ = table.block_keys(index);
+                told(table.block(index));
+            }
+            let _ = (table.footer(), table.properties(), table.filter());
+        }
+        Some((FileType::Current, _)) => drop(told(inspect::current(env, path))),
+        _ => {
+            let Some(log) = told(LogFile::open(env, path)) else { return };
+            let mut end = 32;
+            for record in log.records() {
+                assert_eq!(record.offset, end + record.skipped);
+                end = record.offset + record.bytes;
+                told(record.content);
+            }
+            assert!(end <= log.bytes().max(32));
+        }
+    }
+}
+
+#[test]
+fn fuzz_single_files() {
+    static BASES: OnceLock<Vec<Base>> = OnceLock::new();
+    fuzz!(300, |choices| {
+        let bases = BASES.get_or_init(|| (0..6).map(|seed| Base::new(7 * seed)).collect());
+        let base = &bases[choices.below(bases.len())];
+        let mutant = mutant(base, &mut Dice::new(choices.number()));
+        let env = base.env.process_crash_clone();
+        write(&env, &mutant.path, &mutant.bytes);
+        let ((), peak) = peak_bytes(|| look_into(&env, &mutant.path));
+        // All other files of the store are looked at as well.
+        assert!(peak < PEAK_BYTES + 40 * mutant.bytes.len(), "{peak}, {:?}", mutant.path);
+    });
 }

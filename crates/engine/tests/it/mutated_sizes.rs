@@ -2,11 +2,11 @@
 //!
 //! Promised: what is allocated for a file is in proportion to it.
 
-use crate::counted::peak_bytes;
 use crate::reseal::{LogParts, TableParts, put_bytes, put_varint};
 use crate::watchdog::Watchdog;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, ErrorKind, Store};
+use lsmith_fuzz::peak_bytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -126,8 +126,8 @@ fn a_log_that_starts_with_an_impossible_number_is_damage() {
         let mut manifest = LogParts::new(&contents(&env, &path));
         manifest.records.retain(|(_, record)| !record.starts_with(b"logs"));
         let mut bytes = manifest.build();
-        // No manifest is shorter.
-        bytes.resize(256 << 10, 0);
+        // No manifest that begins with this is longer.
+        bytes.resize(3 * bytes.len() + (256 << 10), 0);
         write(&env, &path, &bytes);
         let path = path_of(&env, ".wal");
         let mut log = LogParts::new(&contents(&env, &path));

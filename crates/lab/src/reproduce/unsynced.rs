@@ -41,10 +41,6 @@ impl Env for Unsynced {
         self.real.punch(path, range)
     }
 
-    fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
-        self.real.truncate(path, bytes)
-    }
-
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.real.remove_file(path)
     }

@@ -1,5 +1,6 @@
 //! What every policy must do, and what each one does.
 
 mod broken;
+mod fuzz;
 mod laws;
 mod scripts;

@@ -1,11 +1,13 @@
-//! Texts that were right before somebody changed them.
+//! Texts that were right before somebody changed them, and texts of any kind.
 //!
 //! Promised: reading one is an error or gives what can be printed, read back, checked, asked and
-//! applied; never a panic. `LSMITH_FULL=1` tries many more; `LSMITH_SEED` repeats a run.
+//! applied; never a panic, and nothing is allocated out of proportion.
 
+use lsmith_fuzz::{Choices, change_text, fuzz, peak_bytes, text_of};
+use lsmith_tree::text::{TextError, display_key, parse_key};
 use lsmith_tree::{KeyRange, MergePlan, Tree, TreeEdit, TreeView, check_plan, check_tree};
-use std::env;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
 
 const TREES: [&str; 4] = [
     "tree\nL0 r2[t2:a..m 1MB] r1[t1:b..z 1MB]",
@@ -32,12 +34,22 @@ const PLANS: [&str; 5] = [
     "merge r2 r1 over a..c in place forget at # gone",
 ];
 
-const PARTS: [&str; 24] = [
+const VIEWS: [&str; 2] = [
+    "view memtable 4MiB block 4KiB snapshot 3\ntree\nL0 r2[t2:a..m 1MB] r1[t1:b..z 1MB]\n\
+     under_way merge r2 over .. into r1",
+    "tree\nL0 r1[t1:a..m 1MB]\nblocked move r1 over .. into nothing # why\nnote x=y",
+];
+
+const RANGES: [&str; 6] =
+    ["..", "a..b", "#7..#7+", "\"\\xff b\"..\"..x..y\"", "a/b-c_d..", "..\"\\\\\\\"é\""];
+
+const PARTS: [&str; 63] = [
     "..",
     "",
     "18446744073709551615",
     "18446744073709551616",
     "0",
+    "1",
     "63",
     "64",
     "[",
@@ -47,98 +59,149 @@ const PARTS: [&str; 24] = [
     ",",
     "\"",
     "\\x",
+    "\\x00",
+    "\\xzz",
+    "\\",
     "#",
+    "# ",
     " # ",
+    "+",
+    "~k1",
+    "=",
+    ":",
     "r1",
+    "r2",
+    "r1[t1:a..z 1MB]",
     "t1:a..z",
     "1MB",
+    "9e",
+    "2d",
     "s1..2",
+    "root 3",
     "L0",
+    "L1",
+    "L63",
     "\n",
+    " ",
     "of ..",
     "é",
+    "a",
+    "b",
+    "tree",
+    "edit",
+    "view ",
+    "take ",
+    "add ",
+    "merge ",
+    "move ",
+    "over ",
+    "into ",
+    "at ",
+    "above ",
+    "count ",
+    "merges ",
+    "note ",
+    "forget ",
+    "cut ",
+    "reuse ",
+    "memtable ",
+    "under_way ",
+    "\u{85}",
 ];
 
-/// splitmix64
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit.max(1) as u64) as usize
-    }
-
-    fn pick<'a>(&mut self, texts: &[&'a str]) -> &'a str {
-        texts[self.below(texts.len())]
-    }
-}
-
-/// `text` with a few parts taken away, put in, or replaced.
-fn mutated(text: &str, dice: &mut Dice) -> String {
-    let mut chars: Vec<char> = text.chars().collect();
-    for _ in 0..1 + dice.below(3) {
-        let at = dice.below(chars.len() + 1);
-        let mut end = at + dice.below(4);
-        // As a rule a whole number goes.
-        while chars.get(end).is_some_and(char::is_ascii_digit) {
-            end += 1;
+fn one(whole: &[&str], choices: &mut Choices<'_>) -> String {
+    match choices.chance(80) {
+        true => change_text(choices.pick(whole), &PARTS, choices),
+        false => {
+            let rest = text_of(&PARTS, 30, choices);
+            let head = whole[0].split_once([' ', '\n']).map_or("", |(head, _)| head);
+            format!("{head} {rest}")
         }
-        let end = end.min(chars.len());
-        let new: Vec<char> = match dice.below(4) {
-            0 => Vec::new(),
-            1 => dice.below(200).to_string().chars().collect(),
-            _ => dice.pick(&PARTS).chars().collect(),
-        };
-        chars.splice(at..end, new);
     }
-    chars.into_iter().collect()
 }
 
-fn read_edit(text: &str, tree: &Tree) {
-    let Ok(edit) = text.parse::<TreeEdit>() else { return };
-    assert_eq!(edit.to_string().parse(), Ok(edit.clone()), "{text}");
-    let _ = edit.clone().apply_read_to(&mut tree.clone());
+/// What `text` says, which is printed and read back the same.
+fn read<T>(text: &str) -> Option<T>
+where
+    T: FromStr<Err = TextError> + Display + PartialEq + Debug,
+{
+    let (read, peak) = peak_bytes(|| text.parse::<T>());
+    // The levels of a tree stand in a row, named or not.
+    assert!(peak < (64 << 10) + 2000 * text.len(), "{peak} bytes for {text:?}");
+    match read {
+        Ok(read) => {
+            let printed = read.to_string();
+            assert_eq!(printed.parse().as_ref(), Ok(&read), "{text:?} is printed as {printed:?}");
+            Some(read)
+        }
+        Err(TextError { line, column, .. }) => {
+            assert!(line <= text.lines().count().max(1), "{text:?}: line {line}");
+            let columns = text.lines().nth(line - 1).unwrap_or_default().chars().count();
+            assert!((1..=columns + 1).contains(&column), "{text:?}: {line}, {column}");
+            None
+        }
+    }
 }
 
-fn read_tree(text: &str) {
-    let Ok(tree) = text.parse::<Tree>() else { return };
-    assert_eq!(tree.to_string().parse(), Ok(tree.clone()), "{text}");
-    let _ = check_tree(&tree);
-    tree.runs().flat_map(|(_, run)| run.cells()).for_each(drop);
-    let _ = tree.disk_bytes();
-    EDITS.iter().for_each(|edit| read_edit(edit, &tree));
-    let view = TreeView::new(tree, 1 << 20);
-    for plan in PLANS.map(|plan| plan.parse::<MergePlan>().expect("it is right")) {
-        let _ = check_plan(&view, &plan);
-    }
+fn right<T: FromStr<Err = TextError>>(text: &str) -> T {
+    text.parse().expect("it is right")
 }
 
 #[test]
-fn changed_texts_are_read_or_refused() {
-    let seed = match env::var("LSMITH_SEED") {
-        Ok(seed) => seed.parse().expect("LSMITH_SEED is a number"),
-        Err(_) => RandomState::new().build_hasher().finish(),
-    };
-    let full = env::var_os("LSMITH_FULL").is_some_and(|value| value != "0");
-    let count = if full { 2_000_000 } else { 20_000 };
-    eprintln!("LSMITH_SEED={seed}, {count} texts");
-    let mut dice = Dice(seed);
-    for _ in 0..count {
-        let tree: Tree = dice.pick(&TREES[..2]).parse().expect("it is right");
-        match dice.below(4) {
-            0 | 1 => read_tree(&mutated(dice.pick(&TREES), &mut dice)),
-            2 => read_edit(&mutated(dice.pick(&EDITS), &mut dice), &tree),
-            _ => {
-                let text = mutated(dice.pick(&PLANS), &mut dice);
-                let _ = text.parse::<KeyRange>();
-                let _ = format!("view snapshot 3\n{tree}under_way {text}").parse::<TreeView>();
-                if let Ok(plan) = text.parse::<MergePlan>() {
-                    assert_eq!(plan.to_string().parse(), Ok(plan.clone()), "{text}");
-                    let _ = check_plan(&TreeView::new(tree, 1 << 20), &plan);
-                }
+fn fuzz_keys_and_ranges() {
+    fuzz!(200_000, |choices| {
+        let text = one(&RANGES, choices);
+        read::<KeyRange>(&text);
+        if let Ok(key) = parse_key(&text) {
+            assert_eq!(parse_key(&display_key(&key).to_string()), Ok(key), "{text:?}");
+        }
+    });
+}
+
+#[test]
+fn fuzz_trees() {
+    fuzz!(20_000, |choices| {
+        let Some(tree) = read::<Tree>(&one(&TREES, choices)) else { return };
+        let _ = check_tree(&tree);
+        tree.runs().flat_map(|(_, run)| run.cells()).for_each(drop);
+        let _ = tree.disk_bytes();
+        for mut edit in EDITS.map(right::<TreeEdit>) {
+            let _ = edit.apply_read_to(&mut tree.clone());
+        }
+        let view = TreeView::new(tree, 1 << 20);
+        for plan in PLANS.map(right::<MergePlan>) {
+            let _ = check_plan(&view, &plan);
+        }
+    });
+}
+
+#[test]
+fn fuzz_edits() {
+    fuzz!(60_000, |choices| {
+        let mut tree: Tree = right(choices.pick(&TREES[..2]));
+        if let Some(mut edit) = read::<TreeEdit>(&one(&EDITS, choices)) {
+            let _ = edit.apply_read_to(&mut tree);
+        }
+    });
+}
+
+#[test]
+fn fuzz_plans() {
+    fuzz!(60_000, |choices| {
+        let tree: Tree = right(choices.pick(&TREES[..2]));
+        if let Some(plan) = read::<MergePlan>(&one(&PLANS, choices)) {
+            let _ = check_plan(&TreeView::new(tree, 1 << 20), &plan);
+        }
+    });
+}
+
+#[test]
+fn fuzz_views() {
+    fuzz!(40_000, |choices| {
+        if let Some(view) = read::<TreeView>(&one(&VIEWS, choices)) {
+            for plan in PLANS.map(right::<MergePlan>) {
+                let _ = check_plan(&view, &plan);
             }
         }
-    }
+    });
 }

@@ -1,5 +1,6 @@
 //! Workloads through their public interface.
 
+mod fuzz;
 mod garbage;
 mod kinds;
 mod limits;

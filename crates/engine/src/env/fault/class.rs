@@ -32,8 +32,6 @@ pub enum OpClass {
     Punch,
     /// [`LogFile::cut`](crate::env::LogFile::cut).
     Cut,
-    /// [`Env::truncate`](crate::env::Env::truncate).
-    Truncate,
     /// [`Env::open`](crate::env::Env::open).
     Open,
     /// [`ReadFile::map`](crate::env::ReadFile::map).
@@ -52,7 +50,7 @@ pub enum OpClass {
 
 impl OpClass {
     /// Every class.
-    pub const ALL: [OpClass; 19] = [
+    pub const ALL: [OpClass; 18] = [
         OpClass::Create,
         OpClass::CreateLog,
         OpClass::Write,
@@ -65,7 +63,6 @@ impl OpClass {
         OpClass::Read,
         OpClass::Punch,
         OpClass::Cut,
-        OpClass::Truncate,
         OpClass::Open,
         OpClass::Map,
         OpClass::List,
@@ -85,11 +82,7 @@ impl OpClass {
             | OpClass::SyncDir
             | OpClass::Append
             | OpClass::Punch => &[Nothing, Partly, Wholly],
-            OpClass::Rename
-            | OpClass::Remove
-            | OpClass::Cut
-            | OpClass::Truncate
-            | OpClass::Lock => &[Nothing, Wholly],
+            OpClass::Rename | OpClass::Remove | OpClass::Cut | OpClass::Lock => &[Nothing, Wholly],
             OpClass::Read => &[Nothing, Partly],
             OpClass::Open
             | OpClass::Map

@@ -1,0 +1,110 @@
+//! Where an input comes from.
+
+/// Numbers at the borders of what fields can hold.
+const BORDERS: [u64; 22] = [
+    0,
+    1,
+    2,
+    3,
+    15,
+    16,
+    17,
+    127,
+    128,
+    255,
+    4096,
+    65_535,
+    65_536,
+    (1 << 31) - 1,
+    1 << 31,
+    u32::MAX as u64,
+    1 << 32,
+    1 << 56,
+    1 << 62,
+    i64::MAX as u64,
+    u64::MAX - 1,
+    u64::MAX,
+];
+
+/// A row of choices: taken from bytes as long as there are any, then from a seed.
+#[derive(Clone, Debug)]
+pub struct Choices<'a> {
+    bytes: &'a [u8],
+    seed: u64,
+}
+
+impl<'a> Choices<'a> {
+    /// The choices that come of a seed.
+    #[must_use]
+    pub fn of_seed(seed: u64) -> Choices<'static> {
+        Choices { bytes: &[], seed }
+    }
+
+    /// The choices that somebody else made, who watches what comes of them.
+    #[must_use]
+    pub fn of_bytes(bytes: &'a [u8]) -> Choices<'a> {
+        Choices { bytes, seed: 0 }
+    }
+
+    /// A number of `bytes` bytes, 1 to 8.
+    fn take(&mut self, bytes: usize) -> u64 {
+        let mut word = [0; 8];
+        match self.bytes.split_at_checked(bytes) {
+            Some((taken, rest)) => {
+                word.iter_mut().zip(taken).for_each(|(to, from)| *to = *from);
+                self.bytes = rest;
+            }
+            None => {
+                // splitmix64
+                self.bytes = &[];
+                self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                word = (mixed ^ (mixed >> 31)).to_le_bytes();
+            }
+        }
+        u64::from_le_bytes(word)
+    }
+
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
+        self.take(8)
+    }
+
+    /// A number below `limit`; 0 where there is none.
+    pub fn below(&mut self, limit: usize) -> usize {
+        let bytes = match limit {
+            0..=0x100 => 1,
+            0x101..=0x1_0000 => 2,
+            _ => 8,
+        };
+        (self.take(bytes) % limit.max(1) as u64) as usize
+    }
+
+    /// True in about `percent` of 100 cases.
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of `choices`, of which there is at least one.
+    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    /// Any `length` bytes.
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.take(1) as u8).collect()
+    }
+
+    /// A number at which something may change, or any other, often a small one.
+    pub fn border(&mut self) -> u64 {
+        match self.below(4) {
+            0 => {
+                let shift = self.below(64);
+                self.number() >> shift
+            }
+            1 => self.below(600) as u64,
+            _ => self.pick(&BORDERS),
+        }
+    }
+}
