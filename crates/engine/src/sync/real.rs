@@ -16,6 +16,9 @@ pub(crate) mod crowd {
     pub(crate) use std::sync::{Condvar, Mutex};
 }
 
+/// Called where a device would be at work for a long time, while other threads go on.
+pub(crate) fn device_works() {}
+
 /// Time since it was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);

@@ -37,6 +37,14 @@ fn pass(time: Duration) -> Duration {
     })
 }
 
+/// Steps that others may take while a device is at work.
+const STEPS_OF_DEVICE: usize = 30;
+
+/// Called where a device would be at work for a long time, while other threads go on.
+pub(crate) fn device_works() {
+    (0..STEPS_OF_DEVICE).for_each(|_| thread::yield_now());
+}
+
 /// Time since it was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Duration);

@@ -115,6 +115,10 @@ impl Turns {
                 Told::Nothing | Told::Look => {}
             }
             let mut state = self.state.lock();
+            // The sync under way may have failed since this thread stopped waiting.
+            if state.failed {
+                return Err(failed_earlier());
+            }
             let to_be_led = Arc::ptr_eq(&state.next, round);
             if to_be_led && state.under_way.is_none() {
                 if told == Told::Nothing {

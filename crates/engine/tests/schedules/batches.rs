@@ -4,7 +4,7 @@
 //! changes; nobody sees time go back; what was acknowledged is seen.
 
 use crate::dice::Dice;
-use crate::runner::{POLICIES, builder, in_any_order, opened_when_closed};
+use crate::runner::{POLICIES, builder, in_any_order};
 use lsmith::env::MemEnv;
 use lsmith::{Batch, Keyspace, PersistMode, Snapshot, Store};
 use shuttle::thread;
@@ -102,7 +102,7 @@ fn program(dice: &mut Dice) {
         store.settle().unwrap();
     }
     drop(store);
-    let store = opened_when_closed(&builder);
+    let store = builder.open().unwrap();
     for writer in 0..WRITERS {
         assert_eq!(counter_in(&store.snapshot(), &spaces(&store), writer, true), BATCHES);
     }

@@ -5,7 +5,7 @@
 //! is lost by one.
 
 use crate::dice::Dice;
-use crate::runner::{builder, in_any_order, opened_when_closed};
+use crate::runner::{builder, in_any_order};
 use lsmith::env::MemEnv;
 use lsmith::{Keyspace, Snapshot};
 use shuttle::thread;
@@ -73,7 +73,7 @@ fn program(dice: &mut Dice) {
     loader.join().unwrap();
     putter.join().unwrap();
     drop((space, store));
-    let store = opened_when_closed(&builder);
+    let store = builder.open().unwrap();
     let space = store.keyspace("default").unwrap();
     assert_eq!(round_in(&store.snapshot(), &space, false), ROUNDS);
     assert_eq!(space.get("k2a").unwrap().unwrap()[0], PUTS);

@@ -4,7 +4,7 @@
 //! beside writes, merges and questions about the store; who waits for rest gets there.
 
 use crate::dice::Dice;
-use crate::runner::{POLICIES, builder, in_any_order, opened_when_closed};
+use crate::runner::{POLICIES, builder, in_any_order};
 use lsmith::Store;
 use lsmith::env::MemEnv;
 use shuttle::thread;
@@ -46,7 +46,7 @@ fn program(dice: &mut Dice) {
     }
     let before = store.keyspaces();
     drop(store);
-    let store = opened_when_closed(&builder);
+    let store = builder.open().unwrap();
     assert_eq!(store.keyspaces(), before);
     let count = |name| store.existing_keyspace(name).unwrap().iter().count();
     assert_eq!(NAMES.map(count).iter().sum::<usize>(), 3 * PUTS);

@@ -6,9 +6,9 @@
 //! failed or not.
 
 use crate::dice::Dice;
-use crate::runner::{builder, in_any_order, opened_when_closed};
-use lsmith::env::{Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
-use lsmith::{Batch, PersistMode, Store};
+use crate::runner::{builder, in_any_order};
+use lsmith::env::{Effect, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
+use lsmith::{Batch, Builder, PersistMode, Store};
 use shuttle::thread;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -59,22 +59,39 @@ fn check(found: [u64; WRITERS], tried: &[Tried]) {
     }
 }
 
+/// Writers, merges, and a fault now and then.
 fn program(dice: &mut Dice) {
+    let (builder, fails) = (builder(&MemEnv::new(), dice), dice.chance(30));
+    let class = Some(*dice.pick(&[OpClass::LogSync, OpClass::Sync, OpClass::Create]));
+    run(builder, fails.then_some(class), dice);
+}
+
+/// Writers alone, and a sync of the log that fails.
+fn failing_sync(dice: &mut Dice) {
+    let builder = builder(&MemEnv::new(), dice).memtable_bytes(1 << 20).threads(1);
+    run(builder, Some(Some(OpClass::LogSync)), dice);
+}
+
+/// Has one operation of class `fails` fail.
+fn run(builder: Builder, fails: Option<Option<OpClass>>, dice: &mut Dice) {
     let disk = MemEnv::new();
     let env = FaultEnv::over(disk.clone());
-    let start = builder(&env, dice);
-    let store = start.open().unwrap();
+    let store = builder.env(Arc::new(env.clone())).open().unwrap();
     let _ = ["left", "right"].map(|name| store.keyspace(name).unwrap());
-    if dice.chance(30) {
-        let class = Some(*dice.pick(&[OpClass::LogSync, OpClass::Sync, OpClass::Create]));
+    if let Some(class) = fails {
         let kind = std::io::ErrorKind::Other;
-        env.set(Fault { class, after: dice.below(3) as u64, lasting: Lasting::Once, kind });
+        let fault = Fault { class, after: dice.below(3) as u64, lasting: Lasting::Once, kind };
+        let effects =
+            [Effect::Nothing, Effect::Partly, Effect::Wholly, Effect::Dropped, Effect::Dropped];
+        env.set_with(fault, *dice.pick(&effects));
     }
     let clock = Arc::new(AtomicU64::new(0));
     let tried: Arc<Mutex<Vec<Tried>>> = Arc::default();
+    let losses: Arc<Mutex<Vec<(Vec<Tried>, MemEnv)>>> = Arc::default();
     let mut threads = Vec::new();
     for writer in 0..WRITERS {
         let (store, clock, tried) = (store.clone(), clock.clone(), tried.clone());
+        let (disk, losses) = (disk.clone(), losses.clone());
         let mut dice = Dice::new(dice.number());
         threads.push(thread::spawn(move || {
             let spaces = ["left", "right"].map(|name| store.existing_keyspace(name).unwrap());
@@ -98,6 +115,11 @@ fn program(dice: &mut Dice) {
                     return;
                 }
                 tried.lock().unwrap()[at].ended = Some(clock.fetch_add(1, SeqCst));
+                if is_synced {
+                    let known = tried.lock().unwrap().clone();
+                    let lost = disk.power_loss(0, Loss::Everything);
+                    losses.lock().unwrap().push((known, lost));
+                }
             }
         }));
     }
@@ -111,6 +133,10 @@ fn program(dice: &mut Dice) {
     // What was begun between the two looks may be there.
     let mut then = known.clone();
     then.extend(all[known.len()..].iter().map(|tried| Tried { ended: None, ..*tried }));
+    for (known, lost) in losses.lock().unwrap().drain(..) {
+        let store = Store::builder(crate::runner::DIR).env(Arc::new(lost)).open().unwrap();
+        check(found_in(&store), &known);
+    }
     second_life(&lost, &then, dice);
     second_life(&disk, &tried.lock().unwrap(), dice);
 }
@@ -118,7 +144,7 @@ fn program(dice: &mut Dice) {
 /// Opens what is on `disk`, checks it, writes with sync, and checks it again after another loss.
 fn second_life(disk: &MemEnv, tried: &[Tried], dice: &mut Dice) {
     let builder = builder(disk, dice);
-    let store = opened_when_closed(&builder);
+    let store = builder.open().unwrap();
     let found = found_in(&store);
     check(found, tried);
     let space = store.existing_keyspace("left").unwrap();
@@ -134,6 +160,11 @@ fn second_life(disk: &MemEnv, tried: &[Tried], dice: &mut Dice) {
     assert_eq!(found_in(&store), found);
     assert!(store.existing_keyspace("left").unwrap().contains("again").unwrap());
     assert!(store.verify().unwrap().is_empty());
+}
+
+#[test]
+fn no_sync_after_a_failed_one_is_believed_in_any_order_of_events() {
+    in_any_order(100, failing_sync);
 }
 
 #[test]

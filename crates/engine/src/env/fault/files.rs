@@ -3,6 +3,7 @@
 use super::class::{Effect, OpClass};
 use super::plan::{Due, Plan};
 use crate::env::{LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
+use crate::sync::device_works;
 use bytes::Bytes;
 use std::io;
 use std::ops::Range;
@@ -29,6 +30,7 @@ impl Around {
         sync: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
         let Some(Due { effect, error }) = self.plan.due(class, &self.path) else { return sync() };
+        device_works();
         match (effect, &self.disk) {
             (Effect::Wholly, _) => drop(sync()),
             (Effect::Partly, Some(disk)) => drop(disk.drop_unsynced(&self.path, true, sync)),

@@ -4,7 +4,7 @@ use super::disk::Disk;
 use super::node::NodeId;
 use crate::env::common::{Sink, check_append};
 use crate::env::{LogFile, ReadFile, SyncReach};
-use crate::sync::RwLock;
+use crate::sync::{RwLock, device_works};
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -25,6 +25,7 @@ impl Sink for MemSink {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        device_works();
         self.0.disk.write().file_mut(self.0.id).sync();
         Ok(())
     }
@@ -76,6 +77,7 @@ impl LogFile for MemLog {
     }
 
     fn sync(&self, reach: SyncReach) -> io::Result<()> {
+        device_works();
         let mut disk = self.0.disk.write();
         let file = disk.file_mut(self.0.id);
         match reach {
