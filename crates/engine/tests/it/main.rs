@@ -52,6 +52,7 @@ mod space;
 mod stop_points;
 mod stops;
 mod strangers;
+mod stuck_logs;
 mod threads;
 mod watchdog;
 mod written;
