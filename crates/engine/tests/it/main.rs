@@ -34,6 +34,7 @@ mod load_snapshots;
 mod log_files;
 mod log_row;
 mod mapped;
+mod merge_memory;
 mod model;
 mod mutated;
 mod mutated_sizes;
