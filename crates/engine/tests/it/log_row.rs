@@ -295,8 +295,8 @@ fn power_loss_behind_a_part_of_memory_in_tables_is_no_damage() {
     assert!(parts > 100, "{parts} times there were tables");
 }
 
-/// As long as there is one keyspace nobody needs the log in front of its tables, which is not synced
-/// for them. One that is made later seems to need all of it.
+/// As long as there is one keyspace nobody needs the log in front of its tables, and it is not
+/// synced for them. One that is made later seems to need all of it.
 #[test]
 fn power_loss_behind_the_making_of_a_keyspace_is_no_damage() {
     let env = MemEnv::new();
