@@ -11,8 +11,9 @@
 //! ```
 //!
 //! Each is planted in a copy of the workspace, and the tests whose names contain one of the words
-//! behind `test` are run there. One of them must fail, or run for too long. Where the line begins
-//! with `schedules`, the words are of tests of a store whose every step is scheduled.
+//! behind `test` are run there, until the first of them fails. One of them must, or must run for
+//! too long. Where the line begins with `schedules`, the words are of tests of a store whose every
+//! step is scheduled.
 
 use crate::chores::{cargo, scheduled};
 use anyhow::{Context, Result, bail, ensure};
@@ -128,31 +129,36 @@ fn caught(copy: &Path, bug: &Bug) -> Result<Option<String>> {
     tests.process_group(0);
     let mut tests = tests.stdout(File::create(&output)?).spawn()?;
     let start = Instant::now();
-    let status = loop {
-        if let Some(status) = tests.try_wait()? {
-            break status;
-        }
-        if start.elapsed() > PATIENCE {
-            // Cargo and the tests that it runs.
-            Command::new("kill").args(["-KILL", "--", &format!("-{}", tests.id())]).status()?;
-            tests.wait()?;
-            return Ok(Some("a test that does not end".to_string()));
+    let (caught, told) = loop {
+        // Asked first: what it has written is there when it has come to its end.
+        let ended = tests.try_wait()?;
+        let told = fs::read_to_string(&output)?;
+        let failed = failed(&told).or_else(|| match ended {
+            Some(status) => (!status.success()).then(|| "the death of the tests".to_string()),
+            None => (start.elapsed() > PATIENCE).then(|| "a test that does not end".to_string()),
+        });
+        if ended.is_some() || failed.is_some() {
+            break (failed, told);
         }
         sleep(Duration::from_millis(200));
     };
-    let output = fs::read_to_string(&output)?;
+    if tests.try_wait()?.is_none() {
+        // Cargo and the tests that it runs.
+        Command::new("kill").args(["-KILL", "--", &format!("-{}", tests.id())]).status()?;
+        tests.wait()?;
+    }
     ensure!(
-        output.lines().any(|line| line.starts_with("running ") && line != "running 0 tests"),
+        told.lines().any(|line| line.starts_with("running ") && line != "running 0 tests"),
         "no test of the bug `{}` was run",
         bug.name
     );
-    let failed = output.lines().filter_map(|line| line.strip_prefix("---- ")?.split(' ').next());
-    let failed: Vec<&str> = failed.collect();
-    Ok((!status.success()).then(|| match failed[..] {
-        [] => "the death of the tests".to_string(),
-        [one] => one.to_string(),
-        [one, ..] => format!("{one} and {} more", failed.len() - 1),
-    }))
+    Ok(caught)
+}
+
+/// The first test that has failed, as libtest tells it between the dots for those that passed.
+fn failed(told: &str) -> Option<String> {
+    let name = told.lines().find_map(|line| line.strip_suffix(" --- FAILED"))?;
+    Some(name.trim_start_matches('.').to_string())
 }
 
 /// Builds what is to catch `bug`, or runs it.
@@ -205,6 +211,26 @@ mod tests {
             })
             .collect();
         assert!(misfits.is_empty(), "{misfits:#?}");
+    }
+
+    #[test]
+    fn the_first_failure_is_found_among_the_dots() {
+        assert_eq!(failed("running 3 tests\n.. 2/3\n"), None);
+        let told = "running 3 tests\n..a::b --- FAILED\n.\nc::d --- FAILED\n";
+        assert_eq!(failed(told).as_deref(), Some("a::b"));
+    }
+
+    /// The table says of each bug which test catches it.
+    #[test]
+    fn every_planted_bug_is_in_the_table() {
+        let root = crate::chores::root();
+        let read = |file: &str| fs::read_to_string(root.join(file)).expect("it is there");
+        let bugs = parse(&read(LIST)).expect("a legal list");
+        let page = read("docs/planted.md");
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+        let told: Vec<&str> = rows.filter(|name| *name != "Planted bug").collect();
+        let names: Vec<&str> = bugs.iter().map(|bug| &*bug.name).collect();
+        assert_eq!(told, names);
     }
 
     #[test]

@@ -1,8 +1,16 @@
 //! What the environments of tests that watch a disk have in common.
 
-/// The methods of `Env` that such an environment leaves to the one in its field `disk`.
+/// The methods of `Env` that such an environment leaves to the one in its field `disk`, or all of
+/// them but `rename`.
 macro_rules! left_to_the_disk {
     () => {
+        left_to_the_disk!(but rename);
+
+        fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
+            self.disk.rename(from, to)
+        }
+    };
+    (but rename) => {
         fn create_dir_all(&self, dir: &std::path::Path) -> std::io::Result<()> {
             self.disk.create_dir_all(dir)
         }
@@ -13,10 +21,6 @@ macro_rules! left_to_the_disk {
 
         fn file_bytes(&self, path: &std::path::Path) -> std::io::Result<u64> {
             self.disk.file_bytes(path)
-        }
-
-        fn rename(&self, from: &std::path::Path, to: &std::path::Path) -> std::io::Result<()> {
-            self.disk.rename(from, to)
         }
 
         fn sync_dir(&self, dir: &std::path::Path) -> std::io::Result<()> {

@@ -12,6 +12,7 @@ use crate::dice::{Dice, with_seeds};
 use crate::numbered::{
     Batches, POLICIES, Progress, any_mode, mapped_or_not, now_and_then, restless,
 };
+use crate::watchdog::ends;
 use lsmith::env::{Effect, Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
 use lsmith::{Error, ErrorKind, PersistMode, Store};
 use std::io;
@@ -206,22 +207,25 @@ fn a_failed_record_of_the_manifest_refuses_writes() {
 /// only when memory is full behind it; it is tried again when asked for.
 #[test]
 fn a_failed_merge_can_be_tried_again() {
-    let (_, env, store, batches, mut progress) = small_store();
-    env.set(fault(OpClass::Write, 0, Lasting::Forever));
-    let error = store.flush().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Io);
-    assert!(error.to_string().contains(".table"), "{error}");
-    batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
-    store.flush().unwrap_err();
-    assert_eq!(tables(&env), 0, "what was given up is removed");
-    assert_eq!(store.stats().plans_failed, 2);
-    env.clear();
-    assert!(!store.keyspace("left").unwrap().stats().failures.is_empty());
-    store.retry();
-    store.flush().unwrap();
-    assert!(store.keyspace("left").unwrap().stats().failures.is_empty());
-    assert_eq!(batches.check(&store), 2);
-    assert_eq!(tables(&env), 4, "two memtables of each keyspace");
+    // One that is kept under way is waited for without end.
+    ends(|| {
+        let (_, env, store, batches, mut progress) = small_store();
+        env.set(fault(OpClass::Write, 0, Lasting::Forever));
+        let error = store.flush().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().contains(".table"), "{error}");
+        batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
+        store.flush().unwrap_err();
+        assert_eq!(tables(&env), 0, "what was given up is removed");
+        assert_eq!(store.stats().plans_failed, 2);
+        env.clear();
+        assert!(!store.keyspace("left").unwrap().stats().failures.is_empty());
+        store.retry();
+        store.flush().unwrap();
+        assert!(store.keyspace("left").unwrap().stats().failures.is_empty());
+        assert_eq!(batches.check(&store), 2);
+        assert_eq!(tables(&env), 4, "two memtables of each keyspace");
+    });
 }
 
 fn tables(env: &dyn Env) -> usize {

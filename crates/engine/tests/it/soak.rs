@@ -47,14 +47,22 @@ fn open(dir: &Path, dice: &mut Dice) -> Store {
     builder.log_bytes(64 << 10).log_bytes_max(1 << 20).cache_bytes(1 << 20).open().unwrap()
 }
 
+/// A run, and when it last told how it stands.
+struct Run {
+    start: Instant,
+    until: Option<Instant>,
+    told: Instant,
+    /// Stores that have come to their end, and steps of all of them.
+    stores: usize,
+    steps: usize,
+}
+
 /// One store from its making to its end.
-fn live(dir: &Path, dice: &mut Dice, until: Option<Instant>) {
+fn live(dir: &Path, dice: &mut Dice, run: &mut Run) {
     let (mut history, mut store) = (History::default(), open(dir, dice));
     let mut held: Option<(Snapshot, Maps)> = None;
-    let start = Instant::now();
-    let mut told = start;
     for round in 1.. {
-        let over = match until {
+        let over = match run.until {
             Some(until) => Instant::now() >= until,
             None => round > 2000,
         };
@@ -87,26 +95,31 @@ fn live(dir: &Path, dice: &mut Dice, until: Option<Instant>) {
             let taken = look(dir);
             // 3 x 60 keys with values below 1.5 kB: the rest is logs, manifests, and small tables.
             assert!(taken.files < 400 && taken.file_bytes < 64 << 20, "{taken:?}");
-            if until.is_some() && told.elapsed() > Duration::from_secs(10) {
-                eprintln!("{} s, step {}: {taken:?}", start.elapsed().as_secs(), round);
-                told = Instant::now();
+            if run.until.is_some() && run.told.elapsed() > Duration::from_secs(10) {
+                let seconds = run.start.elapsed().as_secs();
+                eprintln!("{seconds} s, store {}, step {round}: {taken:?}", run.stores + 1);
+                run.told = Instant::now();
             }
         }
     }
     assert_eq!(history.check(&store), history.acknowledged);
     assert!(store.verify().unwrap().is_empty());
+    run.stores += 1;
+    run.steps += history.acknowledged;
 }
 
 #[test]
 fn a_store_at_work_for_long_stays_right_and_small() {
     let seconds = env::var("LSMITH_SOAK").ok().map(|text| text.parse::<u64>().unwrap());
-    let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let start = Instant::now();
+    let until = seconds.map(|seconds| start + Duration::from_secs(seconds));
     with_seeds(1, |seed| {
         let mut dice = Dice::new(seed);
         let mut first: Option<Taken> = None;
+        let mut run = Run { start, until, told: start, stores: 0, steps: 0 };
         loop {
             let dir = tempfile::tempdir().unwrap();
-            live(dir.path(), &mut dice, until);
+            live(dir.path(), &mut dice, &mut run);
             let now = look(dir.path());
             let first = *first.get_or_insert(now);
             // Handles balance: no store that is closed keeps a file open.
@@ -116,5 +129,7 @@ fn a_store_at_work_for_long_stays_right_and_small() {
                 break;
             }
         }
+        let Run { stores, steps, .. } = run;
+        eprintln!("{} s, {stores} stores, {steps} steps", start.elapsed().as_secs());
     });
 }

@@ -356,12 +356,13 @@ fn what_was_synced_is_there_whatever_others_write_meanwhile() {
     let synced: [AtomicU64; 4] = Default::default();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        for (writer, synced) in synced.iter().enumerate() {
-            let (store, stop) = (&store, &stop);
-            scope.spawn(move || write_with_sync(store, writer, synced, stop));
-        }
+        let (store, stop) = (&store, &stop);
+        let spawn =
+            |(writer, synced)| scope.spawn(move || write_with_sync(store, writer, synced, stop));
+        let writers: Vec<_> = synced.iter().enumerate().map(spawn).collect();
         let mut copies = Vec::new();
-        while copies.len() < 12 {
+        // One who has failed would be waited for without end.
+        while copies.len() < 12 && writers.iter().all(|writer| !writer.is_finished()) {
             // Read first: what is synced later does not count.
             let before: Vec<u64> = synced.iter().map(|synced| synced.load(SeqCst)).collect();
             if before.iter().sum::<u64>() > 100 * copies.len() as u64 {
@@ -370,6 +371,7 @@ fn what_was_synced_is_there_whatever_others_write_meanwhile() {
             thread::yield_now();
         }
         stop.store(true, SeqCst);
+        assert_eq!(copies.len(), 12, "a writer has ended");
         copies.iter().for_each(|(before, disk)| check_synced(disk, before));
     });
 }

@@ -41,6 +41,33 @@ fn round_in(snapshot: &Snapshot, space: &Keyspace, walks: bool) -> u8 {
     rounds[0]
 }
 
+/// Reads `times` while others load, and checks what is seen.
+fn look(space: &Keyspace, times: usize, mut meanwhile: impl FnMut()) {
+    let mut seen = 0;
+    for _ in 0..times {
+        let got = space.get("k1").unwrap().map_or(0, |value| value[0]);
+        let snapshot = space.store().snapshot();
+        // The key of the putter lies among them.
+        let round = round_in(&snapshot, space, false);
+        assert!(round >= seen && round >= got, "time went back");
+        seen = round;
+        thread::yield_now();
+        assert_eq!(round_in(&snapshot, space, false), round);
+        meanwhile();
+    }
+}
+
+/// One who loads beside one who reads: few steps, so that rare orders come.
+fn pair(dice: &mut Dice) {
+    let env = MemEnv::new();
+    let store = builder(&env, dice).policy("none").threads(1).open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    let loading = space.clone();
+    let loader = thread::spawn(move || load(&loading));
+    look(&space, 8, || ());
+    loader.join().unwrap();
+}
+
 fn program(dice: &mut Dice) {
     let env = MemEnv::new();
     let builder = builder(&env, dice);
@@ -56,20 +83,11 @@ fn program(dice: &mut Dice) {
             assert_eq!(putting.get("k2a").unwrap().unwrap()[0], put);
         }
     });
-    let mut seen = 0;
-    for _ in 0..4 {
-        let got = space.get("k1").unwrap().map_or(0, |value| value[0]);
-        let snapshot = store.snapshot();
-        // The key of the putter lies among them.
-        let round = round_in(&snapshot, &space, false);
-        assert!(round >= seen && round >= got, "time went back");
-        seen = round;
-        thread::yield_now();
-        assert_eq!(round_in(&snapshot, &space, false), round);
+    look(&space, 4, || {
         if dice.chance(30) {
             space.flush().unwrap();
         }
-    }
+    });
     loader.join().unwrap();
     putter.join().unwrap();
     drop((space, store));
@@ -80,6 +98,11 @@ fn program(dice: &mut Dice) {
     space.delete("k2a").unwrap();
     assert_eq!(round_in(&store.snapshot(), &space, true), ROUNDS);
     assert!(store.verify().unwrap().is_empty());
+}
+
+#[test]
+fn snapshots_see_loads_in_any_order_of_events() {
+    in_any_order(100, pair);
 }
 
 #[test]
