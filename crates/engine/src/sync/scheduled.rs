@@ -13,6 +13,7 @@ pub(crate) use shuttle::thread_local;
 pub(crate) use std::sync::OnceLock;
 pub(crate) use swap::{ArcSwap, BlockMap, Guard};
 
+use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync as under;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -37,12 +38,17 @@ fn pass(time: Duration) -> Duration {
     })
 }
 
-/// Steps that others may take while a device is at work.
+/// Steps that others may take while a slow device is at work.
 const STEPS_OF_DEVICE: usize = 30;
+
+/// One in so many times a device is slow.
+const SLOW_ONCE_IN: u32 = 8;
 
 /// Called where a device would be at work for a long time, while other threads go on.
 pub(crate) fn device_works() {
-    (0..STEPS_OF_DEVICE).for_each(|_| thread::yield_now());
+    if thread_rng().gen_ratio(1, SLOW_ONCE_IN) {
+        (0..STEPS_OF_DEVICE).for_each(|_| thread::yield_now());
+    }
 }
 
 /// Time since it was made.

@@ -123,10 +123,10 @@ fn pair(dice: &mut Dice) {
 
 #[test]
 fn snapshots_keep_what_they_see_in_any_order_of_events() {
-    in_any_order(100, pair);
+    in_any_order(300, pair);
 }
 
 #[test]
 fn batches_are_seen_as_a_whole_in_any_order_of_events() {
-    in_any_order(50, program);
+    in_any_order(150, program);
 }

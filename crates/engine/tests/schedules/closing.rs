@@ -76,5 +76,5 @@ fn program(dice: &mut Dice) {
 
 #[test]
 fn stores_close_in_any_order_of_events() {
-    in_any_order(50, program);
+    in_any_order(150, program);
 }

@@ -119,7 +119,7 @@ fn program(dice: &mut Dice) {
 
 #[test]
 fn single_keys_are_linearizable_in_any_order_of_events() {
-    in_any_order(50, program);
+    in_any_order(150, program);
 }
 
 #[test]

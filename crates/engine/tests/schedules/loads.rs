@@ -102,10 +102,10 @@ fn program(dice: &mut Dice) {
 
 #[test]
 fn snapshots_see_loads_in_any_order_of_events() {
-    in_any_order(100, pair);
+    in_any_order(300, pair);
 }
 
 #[test]
 fn loads_are_seen_as_a_whole_in_any_order_of_events() {
-    in_any_order(50, program);
+    in_any_order(150, program);
 }

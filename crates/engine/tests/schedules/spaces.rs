@@ -55,5 +55,5 @@ fn program(dice: &mut Dice) {
 
 #[test]
 fn keyspaces_are_made_and_changed_in_any_order_of_events() {
-    in_any_order(50, program);
+    in_any_order(150, program);
 }

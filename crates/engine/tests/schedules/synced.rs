@@ -164,10 +164,10 @@ fn second_life(disk: &MemEnv, tried: &[Tried], dice: &mut Dice) {
 
 #[test]
 fn no_sync_after_a_failed_one_is_believed_in_any_order_of_events() {
-    in_any_order(100, failing_sync);
+    in_any_order(300, failing_sync);
 }
 
 #[test]
 fn what_was_synced_survives_power_loss_in_any_order_of_events() {
-    in_any_order(50, program);
+    in_any_order(150, program);
 }
