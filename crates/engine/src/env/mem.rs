@@ -234,7 +234,7 @@ impl Env for MemEnv {
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
         check_capacity(capacity)?;
         let id = self.disk.write().create(path, FileNode::log(capacity))?;
-        Ok(Box::new(MemLog(self.handle(id))))
+        Ok(Box::new(MemLog::new(self.handle(id), capacity)))
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {

@@ -4,6 +4,7 @@ use super::disk::Disk;
 use super::node::NodeId;
 use crate::env::common::{Sink, check_append};
 use crate::env::{LogFile, ReadFile, SyncReach};
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{RwLock, device_works};
 use bytes::Bytes;
 use std::io;
@@ -65,21 +66,31 @@ impl Drop for MemRead {
 }
 
 #[derive(Debug)]
-pub(super) struct MemLog(pub(super) Handle);
+pub(super) struct MemLog {
+    handle: Handle,
+    /// The length of the file. Changed only with the disk locked, and looked at often.
+    capacity: AtomicU64,
+}
+
+impl MemLog {
+    pub(super) fn new(handle: Handle, capacity: u64) -> MemLog {
+        MemLog { handle, capacity: AtomicU64::new(capacity) }
+    }
+}
 
 impl LogFile for MemLog {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut disk = self.0.disk.write();
-        let file = disk.file(self.0.id);
+        let mut disk = self.handle.disk.write();
+        let file = disk.file(self.handle.id);
         check_append(bytes.len(), file.end, file.length)?;
-        disk.append(self.0.id, bytes);
+        disk.append(self.handle.id, bytes);
         Ok(())
     }
 
     fn sync(&self, reach: SyncReach) -> io::Result<()> {
         device_works();
-        let mut disk = self.0.disk.write();
-        let file = disk.file_mut(self.0.id);
+        let mut disk = self.handle.disk.write();
+        let file = disk.file_mut(self.handle.id);
         match reach {
             SyncReach::Data => file.sync_data(),
             SyncReach::All => file.sync(),
@@ -88,17 +99,18 @@ impl LogFile for MemLog {
     }
 
     fn bytes(&self) -> u64 {
-        self.0.disk.read().file(self.0.id).end
+        self.handle.disk.read().file(self.handle.id).end
     }
 
     fn capacity(&self) -> u64 {
-        self.0.disk.read().file(self.0.id).length
+        self.capacity.load(Ordering::Relaxed)
     }
 
     fn cut(&self) -> io::Result<()> {
-        let mut disk = self.0.disk.write();
-        disk.change_open(self.0.id, |file, at| {
+        let mut disk = self.handle.disk.write();
+        disk.change_open(self.handle.id, |file, at| {
             file.shorten(file.end, at);
+            self.capacity.store(file.length, Ordering::Relaxed);
             Ok(())
         })
     }
@@ -106,7 +118,7 @@ impl LogFile for MemLog {
 
 impl Drop for MemLog {
     fn drop(&mut self) {
-        self.0.disk.write().close(self.0.id);
+        self.handle.disk.write().close(self.handle.id);
     }
 }
 
