@@ -11,7 +11,9 @@ pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn varint(number: u64) -> Vec<u8> {
+/// `number` as a varint.
+#[must_use]
+pub fn varint(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     put_varint(&mut out, number);
     out
@@ -48,6 +50,7 @@ pub fn change(bytes: &mut Vec<u8>, choices: &mut Choices<'_>, may_grow: bool) {
     }
 }
 
-fn write_at(bytes: &mut [u8], at: usize, new: &[u8]) {
+/// Writes `new` over what is at `at`, up to the end of `bytes`.
+pub fn write_at(bytes: &mut [u8], at: usize, new: &[u8]) {
     bytes.iter_mut().skip(at).zip(new).for_each(|(old, new)| *old = *new);
 }

@@ -1,4 +1,6 @@
-//! What the fuzz targets have in common. Tests use it, nothing else.
+//! What fuzz targets and random tests have in common. Tests use it, nothing else.
+//!
+//! [`dice`] is for tests that make random choices and can make them again.
 //!
 //! A target is a test that makes one input from [`Choices`] and does with it what must hold for
 //! every input. Where a checksum would stop all but a few, it changes what is below the checksum
@@ -20,13 +22,14 @@
 mod bytes;
 mod choices;
 mod counted;
+pub mod dice;
 mod run;
 mod text;
 
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use bolero;
-pub use bytes::{change, put_varint};
+pub use bytes::{change, put_varint, varint, write_at};
 pub use choices::Choices;
 pub use counted::peak_bytes;
 #[doc(hidden)]

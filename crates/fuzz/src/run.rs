@@ -1,8 +1,7 @@
 //! Runs without anybody who watches coverage.
 
 use crate::Choices;
-use std::env;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use crate::dice::{Told, asked_seed, full, new_seed};
 use std::io::Write;
 use std::process::abort;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -20,14 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// # Panics
 /// Where the target does.
 pub fn run(inputs: u64, target: impl Fn(&mut Choices<'_>)) {
-    if let Ok(seed) = env::var("LSMITH_SEED") {
-        let seed = seed.parse().expect("LSMITH_SEED is a number");
+    if let Some(seed) = asked_seed() {
         return target(&mut Choices::of_seed(seed));
     }
-    // The standard library draws this anew for each process.
-    let first = RandomState::new().build_hasher().finish() >> 16;
-    let is_full = env::var_os("LSMITH_FULL").is_some_and(|value| value != "0");
-    let count = inputs * if is_full { FULL } else { 1 };
+    let first = new_seed();
+    let count = inputs * if full() { FULL } else { 1 };
     let (started, heard) = channel();
     thread::spawn(move || watch(&heard));
     for seed in first..first + count {
@@ -49,17 +45,6 @@ fn watch(heard: &Receiver<u64>) {
                 let _ = writeln!(std::io::stderr(), "an input hangs: LSMITH_SEED={last}");
                 abort();
             }
-        }
-    }
-}
-
-/// Tells the seed if the target fails while this is alive.
-struct Told(u64);
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            let _ = writeln!(std::io::stderr(), "failed with LSMITH_SEED={}", self.0);
         }
     }
 }

@@ -37,16 +37,9 @@ fn reach(path: &Path, folder: &Path, reached: &mut BTreeSet<PathBuf>) -> Result<
         return Ok(());
     }
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let mut elsewhere = None;
-    for line in text.lines() {
-        elsewhere = line.trim().strip_prefix("#[path = \"").or(elsewhere);
-        let Some(name) = module(line) else { continue };
+    for name in text.lines().filter_map(module) {
         let inner = folder.join(name);
-        let file = match elsewhere.take().and_then(|path| path.strip_suffix("\"]")) {
-            // Named from the folder of the file that declares it.
-            Some(path_from_here) => path.with_file_name(path_from_here).canonicalize()?,
-            None => folder.join(format!("{name}.rs")),
-        };
+        let file = folder.join(format!("{name}.rs"));
         let file = if file.is_file() { file } else { inner.join("mod.rs") };
         reach(&file, &inner, reached)?;
     }

@@ -16,7 +16,6 @@ mod crafted;
 mod crash;
 mod damage;
 mod damage_many;
-mod dice;
 mod directories;
 mod faults;
 mod format;
@@ -56,3 +55,5 @@ mod stuck_logs;
 mod threads;
 mod watchdog;
 mod written;
+
+use lsmith_fuzz::dice;

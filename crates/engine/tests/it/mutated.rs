@@ -6,14 +6,14 @@
 //! allocated out of proportion. What lies in blocks of a table that were not touched, and in other
 //! keyspaces, is right.
 
-use crate::dice::{Dice, any_seed, full};
+use crate::dice::{any_seed, full};
 use crate::reseal::{Changed, LogParts, TableParts, current_mutant};
 use crate::watchdog::Watchdog;
 use crate::written::{Base, write};
 use lsmith::env::MemEnv;
 use lsmith::inspect::{self, FileType, LogFile, TableFile};
 use lsmith::{Error, ErrorKind, Store};
-use lsmith_fuzz::{fuzz, peak_bytes};
+use lsmith_fuzz::{Choices, fuzz, peak_bytes};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -33,10 +33,10 @@ struct Mutant {
     is_table: bool,
 }
 
-fn mutant(base: &Base, dice: &mut Dice) -> Mutant {
+fn mutant(base: &Base, dice: &mut Choices<'_>) -> Mutant {
     let kinds = ["table", "table", "table", "wal", "wal", "manifest", "manifest", "spill", ""];
     loop {
-        let kind = *dice.pick(&kinds);
+        let kind = dice.pick(&kinds);
         let is_kind = |path: &Path| match path.extension() {
             Some(found) => found == kind,
             None => kind.is_empty() && path.ends_with("CURRENT"),
@@ -45,14 +45,14 @@ fn mutant(base: &Base, dice: &mut Dice) -> Mutant {
         if of_kind.is_empty() {
             continue;
         }
-        let (path, bytes) = *dice.pick(&of_kind);
+        let (path, bytes) = dice.pick(&of_kind);
         let (bytes, block) = match kind {
             "table" => match TableParts::new(bytes).mutant(dice) {
                 (bytes, Changed::Block(start, end)) => (bytes, Some((start, end))),
                 (bytes, Changed::Other) => (bytes, None),
             },
             "" => {
-                let text = String::from_utf8(bytes.clone()).unwrap();
+                let text = String::from_utf8(bytes.to_vec()).unwrap();
                 (current_mutant(&text, dice).into_bytes(), None)
             }
             _ => {
@@ -82,7 +82,7 @@ fn told<T>(result: lsmith::Result<T>) -> Option<T> {
 }
 
 /// Does with the store whatever can be done; everything may fail, but in the right way.
-fn use_all(base: &Base, mutant: &Mutant, dice: &mut Dice) {
+fn use_all(base: &Base, mutant: &Mutant, dice: &mut Choices<'_>) {
     let env = base.env.process_crash_clone();
     let env = if dice.chance(50) { env } else { env.unmapped() };
     write(&env, &mutant.path, &mutant.bytes);
@@ -152,7 +152,7 @@ fn check_untouched(base: &Base, mutant: &Mutant, store: &Store) {
 }
 
 /// Uses the store with the changed file, and tells whether all went as it must.
-fn survives(base: &Base, dice: &mut Dice) -> bool {
+fn survives(base: &Base, dice: &mut Choices<'_>) -> bool {
     let start = dice.clone();
     let _watchdog = Watchdog::new("a store with a changed file");
     let mutant = mutant(base, dice);
@@ -172,7 +172,7 @@ fn survives(base: &Base, dice: &mut Dice) -> bool {
 fn files_with_right_checksums_may_hold_anything() {
     let (bases, each) = if full() { (80, 500) } else { (6, 60) };
     let seed = any_seed();
-    let mut dice = Dice::new(seed);
+    let mut dice = Choices::of_seed(seed);
     let mut failed = 0;
     for _ in 0..bases {
         let base = Base::new(dice.number() % 1000);
@@ -218,7 +218,7 @@ fn fuzz_single_files() {
     fuzz!(300, |choices| {
         let bases = BASES.get_or_init(|| (0..6).map(|seed| Base::new(7 * seed)).collect());
         let base = &bases[choices.below(bases.len())];
-        let mutant = mutant(base, &mut Dice::new(choices.number()));
+        let mutant = mutant(base, choices);
         let env = base.env.process_crash_clone();
         write(&env, &mutant.path, &mutant.bytes);
         let ((), peak) = peak_bytes(|| look_into(&env, &mutant.path));

@@ -2,11 +2,12 @@
 //!
 //! Promised: what is allocated for a file is in proportion to it.
 
-use crate::reseal::{LogParts, TableParts, put_bytes, put_varint};
+use crate::reseal::{LogParts, TableParts, put_bytes};
 use crate::watchdog::Watchdog;
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, ErrorKind, Store};
 use lsmith_fuzz::peak_bytes;
+use lsmith_fuzz::put_varint;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,52 +1,12 @@
 //! Files of a store taken apart, changed, and put together again with right checksums: what gets
 //! past them gets to the decoders.
 
-use crate::dice::Dice;
+use lsmith_fuzz::{Choices, change, put_varint, varint, write_at};
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 const SEAL_BYTES: usize = 9;
 const FOOTER_BYTES: usize = 80;
-
-/// Numbers at the borders of what fields can hold.
-const BORDERS: [u64; 20] = [
-    0,
-    1,
-    2,
-    15,
-    16,
-    127,
-    128,
-    255,
-    4096,
-    65_535,
-    65_536,
-    (1 << 31) - 1,
-    1 << 31,
-    u32::MAX as u64,
-    1 << 32,
-    1 << 56,
-    1 << 62,
-    i64::MAX as u64,
-    u64::MAX - 1,
-    u64::MAX,
-];
-
-fn border(dice: &mut Dice) -> u64 {
-    match dice.below(4) {
-        0 => dice.number() >> dice.below(64),
-        1 => dice.below(600) as u64,
-        _ => *dice.pick(&BORDERS),
-    }
-}
-
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
 
 /// Appends `bytes` behind their length.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -66,43 +26,6 @@ fn take_varint(bytes: &[u8], at: &mut usize) -> u64 {
         }
     }
     unreachable!("the ninth byte ends")
-}
-
-fn varint(number: u64) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_varint(&mut out, number);
-    out
-}
-
-/// Changes some bytes, and where `may_grow` how many there are.
-pub(crate) fn mutate(bytes: &mut Vec<u8>, dice: &mut Dice, may_grow: bool) {
-    for _ in 0..[1, 1, 1, 2, 5][dice.below(5)] {
-        // Much is decided at either end.
-        let span = if dice.chance(30) { bytes.len().min(24) } else { bytes.len() };
-        let from_end = dice.chance(50) && span < bytes.len();
-        let at = dice.below(span) + if from_end { bytes.len() - span } else { 0 };
-        let number = border(dice);
-        match dice.below(if may_grow { 10 } else { 5 }) {
-            0 => write_at(bytes, at, &[number as u8]),
-            1 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << dice.below(8)),
-            2 => write_at(bytes, at, &(number as u32).to_le_bytes()),
-            3 => write_at(bytes, at, &number.to_le_bytes()),
-            4 => write_at(bytes, at, &varint(number)),
-            5 => drop(bytes.splice(at..(at + 1).min(bytes.len()), varint(number))),
-            6 => drop(bytes.splice(at..at, varint(number))),
-            7 => drop(bytes.drain(at..(at + 1 + dice.below(8)).min(bytes.len()))),
-            8 => bytes.truncate(at),
-            _ => {
-                let copied = bytes[at..(at + dice.below(40)).min(bytes.len())].to_vec();
-                let to = dice.below(bytes.len() + 1);
-                drop(bytes.splice(to..to, copied));
-            }
-        }
-    }
-}
-
-fn write_at(bytes: &mut [u8], at: usize, new: &[u8]) {
-    bytes.iter_mut().skip(at).zip(new).for_each(|(old, new)| *old = *new);
 }
 
 fn checksum(table: u64, offset: usize, bytes: &[u8]) -> u64 {
@@ -193,7 +116,7 @@ impl TableParts {
         file
     }
 
-    fn index(&self, dice: Option<&mut Dice>) -> Vec<u8> {
+    fn index(&self, dice: Option<&mut Choices<'_>>) -> Vec<u8> {
         let mut fields: Vec<u64> = Vec::new();
         let mut suffixes = Vec::new();
         for (fence, block) in self.fences.iter().zip(&self.blocks) {
@@ -204,7 +127,7 @@ impl TableParts {
         }
         if let Some(dice) = dice {
             let at = dice.below(fields.len());
-            fields[at] = border(dice);
+            fields[at] = dice.border();
         }
         let fences = fields.chunks(3).zip(suffixes);
         let fence = |(numbers, suffix): (&[u64], &[u8])| {
@@ -219,24 +142,24 @@ impl TableParts {
     }
 
     /// A table that was changed somewhere.
-    pub(crate) fn mutant(&self, dice: &mut Dice) -> (Vec<u8>, Changed) {
+    pub(crate) fn mutant(&self, dice: &mut Choices<'_>) -> (Vec<u8>, Changed) {
         let mut new = self.clone();
         let mut index = None;
         match dice.below(20) {
             0..8 => return self.block_mutant(dice),
-            8 | 9 => mutate(new.filter.get_or_insert_default(), dice, true),
+            8 | 9 => change(new.filter.get_or_insert_default(), dice, true),
             10 | 11 => index = Some(self.index(Some(dice))),
             12 | 13 => {
                 let mut bytes = self.index(None);
-                mutate(&mut bytes, dice, true);
+                change(&mut bytes, dice, true);
                 index = Some(bytes);
             }
-            14..17 => mutate(&mut new.properties, dice, true),
+            14..17 => change(&mut new.properties, dice, true),
             17 => new.shuffle(dice),
             18 => new.filter = None,
             _ => {
                 let index = self.index(None);
-                let (at, number) = (8 * dice.below(8), border(dice));
+                let (at, number) = (8 * dice.below(8), dice.border());
                 let file = new.build(&index, |footer| write_at(footer, at, &number.to_le_bytes()));
                 return (file, Changed::Other);
             }
@@ -246,7 +169,7 @@ impl TableParts {
     }
 
     /// Takes a block away, puts one there twice, or swaps two.
-    fn shuffle(&mut self, dice: &mut Dice) {
+    fn shuffle(&mut self, dice: &mut Choices<'_>) {
         let [left, right] = [0; 2].map(|_| dice.below(self.blocks.len()));
         match dice.below(3) {
             0 => self.blocks.swap(left, right),
@@ -259,7 +182,7 @@ impl TableParts {
         }
     }
 
-    fn block_mutant(&self, dice: &mut Dice) -> (Vec<u8>, Changed) {
+    fn block_mutant(&self, dice: &mut Choices<'_>) -> (Vec<u8>, Changed) {
         let mut new = self.clone();
         let number = dice.below(self.blocks.len());
         let grows = dice.chance(50);
@@ -268,12 +191,12 @@ impl TableParts {
         match expand(tag, block) {
             // What is compressed is as often changed before it was compressed.
             Some(mut payload) if dice.chance(60) => {
-                mutate(&mut payload, dice, grows);
+                change(&mut payload, dice, grows);
                 *block = shrink(tag, &payload);
                 block.push(tag);
             }
             _ => {
-                mutate(block, dice, grows);
+                change(block, dice, grows);
                 block.push(if dice.chance(90) { tag } else { dice.below(4) as u8 });
             }
         }
@@ -348,7 +271,7 @@ impl LogParts {
     }
 
     /// A log that was changed somewhere; `text` says that its records are text.
-    pub(crate) fn mutant(&self, dice: &mut Dice, text: bool) -> Vec<u8> {
+    pub(crate) fn mutant(&self, dice: &mut Choices<'_>, text: bool) -> Vec<u8> {
         let mut new = self.clone();
         let [left, right] = [0; 2].map(|_| dice.below(self.records.len()));
         match dice.below(12) {
@@ -362,18 +285,18 @@ impl LogParts {
                 let other = String::from_utf8_lossy(&self.records[right].1).into_owned();
                 new.records[left].1 = text_mutant(&old, &other, dice).into_bytes();
             }
-            _ => mutate(&mut new.records[left].1, dice, true),
+            _ => change(&mut new.records[left].1, dice, true),
         }
         new.build()
     }
 }
 
 /// `text` with a word, a number or a line changed, which may come from `other`.
-pub(crate) fn text_mutant(text: &str, other: &str, dice: &mut Dice) -> String {
+pub(crate) fn text_mutant(text: &str, other: &str, dice: &mut Choices<'_>) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
     let others: Vec<&str> = other.lines().collect();
     let (Some(line), false) = (dice.below(lines.len()).into(), lines.is_empty()) else {
-        return border(dice).to_string();
+        return dice.border().to_string();
     };
     let foreign = others.get(dice.below(others.len())).copied().unwrap_or_default();
     match dice.below(8) {
@@ -385,7 +308,7 @@ pub(crate) fn text_mutant(text: &str, other: &str, dice: &mut Dice) -> String {
     lines.join("\n") + "\n"
 }
 
-fn line_mutant(line: &str, other: &str, dice: &mut Dice) -> String {
+fn line_mutant(line: &str, other: &str, dice: &mut Choices<'_>) -> String {
     let edges = |line: &str| -> Vec<usize> {
         let bytes = line.as_bytes();
         let differs = |at: &usize| {
@@ -395,14 +318,14 @@ fn line_mutant(line: &str, other: &str, dice: &mut Dice) -> String {
         [0].into_iter().chain(inner).chain([bytes.len()]).collect()
     };
     let (here, there) = (edges(line), edges(other));
-    let pick = |edges: &[usize], dice: &mut Dice| {
+    let pick = |edges: &[usize], dice: &mut Choices<'_>| {
         let at = dice.below(edges.len() - 1);
         edges[at]..edges[at + 1]
     };
     let new = match dice.below(4) {
         0 => other.get(pick(&there, dice)).unwrap_or_default().to_string(),
         1 => String::new(),
-        _ => border(dice).to_string(),
+        _ => dice.border().to_string(),
     };
     let mut line = line.to_string();
     // Where there is a number, as a rule another comes into its place.
@@ -417,7 +340,7 @@ fn line_mutant(line: &str, other: &str, dice: &mut Dice) -> String {
 }
 
 /// `CURRENT` with other words and a right checksum.
-pub(crate) fn current_mutant(text: &str, dice: &mut Dice) -> String {
+pub(crate) fn current_mutant(text: &str, dice: &mut Choices<'_>) -> String {
     let lines: Vec<&str> = text.lines().take(2).collect();
     let text = text_mutant(&(lines.join("\n") + "\n"), text, dice);
     format!("{text}checksum {:016x}\n", xxh3_64(text.as_bytes()))

@@ -12,11 +12,10 @@
 
 mod batches;
 mod closing;
-#[path = "../it/dice.rs"]
-#[allow(dead_code, reason = "also of the other tests")]
-mod dice;
 mod keys;
 mod loads;
 mod runner;
 mod spaces;
 mod synced;
+
+use lsmith_fuzz::dice;
