@@ -227,11 +227,11 @@ pub(crate) enum DbCommand {
     /// Look for damage in every file, exit 1 if there is any; tell as well what opening the store
     /// leaves out after power loss, and which files are not the store's
     Verify,
-    /// Print one file of the store as text, without opening the store; what is damaged is told in
-    /// its place, exit 1 then
+    /// Print one file of the store as text, without opening the store. Damage is printed where it
+    /// is found, and the exit code is 1
     Dump(DumpArgs),
-    /// Save what can be read of a damaged store into a new one, and tell what could not be saved;
-    /// the damaged store is not changed
+    /// Save what can be read of a damaged store into a new one, and print what could not be saved.
+    /// The damaged store is not changed
     Repair {
         /// The directory of the new store: an empty one, or one to be made
         to: PathBuf,
@@ -256,8 +256,8 @@ pub(crate) struct DumpArgs {
     /// Print values too, not only how long they are
     #[arg(long)]
     pub(crate) values: bool,
-    /// Print at most so many entries of tables and copies, writes of logs, or records of manifests;
-    /// 0 for an outline. All of the file is looked at
+    /// Print at most N items: the entries of a table or a copy of memory, the writes of a log, the
+    /// records of a manifest. 0 prints an outline. The whole file is checked all the same
     #[arg(long, visible_alias = "entries", value_name = "N")]
     #[arg(value_parser = lsmith_spec::parse_count)]
     pub(crate) limit: Option<u64>,

@@ -281,7 +281,7 @@ fn files_are_dumped_as_text() {
     let log = file(db, ".wal");
     let text = fine(&["db", db, "dump", &log, "--limit", "1"]);
     let lines: Vec<&str> = text.lines().collect();
-    let start = "record at 32, 24 bytes, the log after 0, of which 0 bytes were synced";
+    let start = "record at 32, 24 bytes, follows log 0, of which 0 bytes were synced";
     assert_eq!(lines[1], format!("{start}; first number 2"), "{text}");
     assert_eq!(lines[3], "  \"a\\xff\" number 2 put 3B keyspace 0", "{text}");
     assert_eq!(lines[5..], ["1 more left out", "end: clean at 112"], "{text}");

@@ -27,11 +27,12 @@ fn builder(env: Arc<dyn Env>) -> Builder {
     builder.memtable_bytes(2000).block_bytes(200)
 }
 
-fn default_keyspace(store: &Store) -> Keyspace {
+pub(crate) fn default_keyspace(store: &Store) -> Keyspace {
     store.keyspace(DEFAULT_KEYSPACE).unwrap()
 }
 
-fn write(store: &Store, numbers: std::ops::Range<u64>) {
+/// Entries of which a memtable of 2,000 bytes holds less than thirty.
+pub(crate) fn write(store: &Store, numbers: std::ops::Range<u64>) {
     let keyspace = default_keyspace(store);
     for number in numbers {
         keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();

@@ -5,9 +5,10 @@
 //! before somebody wants it to be; memory is flushed meanwhile. What panics on a writer's thread is
 //! that writer's panic, and the store goes on.
 
+use crate::close::{default_keyspace, write};
 use crate::watchdog::ends;
 use lsmith::env::MemEnv;
-use lsmith::{Builder, DEFAULT_KEYSPACE, Event, Keyspace, Observer, Store};
+use lsmith::{Builder, Event, Keyspace, Observer, Store};
 use lsmith_policy::{Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Place, Reason, Reuse, RunId, TreeView};
@@ -157,18 +158,6 @@ fn builder(disk: &MemEnv, policy: &str) -> Builder {
     let builder = Store::builder(DIR).env(Arc::new(disk.clone())).registry(registry);
     let builder = builder.policy(policy).log_bytes(64 << 10);
     builder.memtable_bytes(2000).block_bytes(200)
-}
-
-fn default_keyspace(store: &Store) -> Keyspace {
-    store.keyspace(DEFAULT_KEYSPACE).unwrap()
-}
-
-/// Entries of which a memtable holds less than thirty.
-fn write(store: &Store, numbers: std::ops::Range<u64>) {
-    let keyspace = default_keyspace(store);
-    for number in numbers {
-        keyspace.put(number.to_be_bytes(), [1; 50]).unwrap();
-    }
 }
 
 fn check(disk: &MemEnv, store: Store, count: u64) {

@@ -18,8 +18,8 @@ pub(super) fn dump(dir: &Path, args: &DumpArgs, json: bool) -> anyhow::Result<()
     let path = Some(dir.join(&args.file)).filter(|path| path.exists());
     let path = path.unwrap_or_else(|| args.file.clone());
     let Some((file_type, _)) = FileType::of(&path) else {
-        let told = "expected CURRENT, or a name that ends in .table, .wal, .spill or .manifest";
-        return Err(bad_argument(format!("{}: {told}", path.display())));
+        let message = "expected CURRENT, or a name that ends in .table, .wal, .spill or .manifest";
+        return Err(bad_argument(format!("{}: {message}", path.display())));
     };
     let mut dump = Dump {
         path,
@@ -172,7 +172,7 @@ impl Dump {
     }
 }
 
-/// What JSON tells of damage.
+/// Damage as JSON: path, offset and message.
 pub(super) fn damage_fields(error: &lsmith::Error) -> Value {
     json!({
         "path": error.path().map(|path| path.to_string_lossy()),

@@ -22,9 +22,9 @@ impl Dump {
             if let Some(error) = damage.take_if(|error| error.offset() <= Some(record.offset)) {
                 self.damaged(error)?;
             } else if record.skipped > 0 && log.damage().is_some() {
-                let told = format!("{} bytes are no record", record.skipped);
+                let message = format!("{} bytes are not a record", record.skipped);
                 let at = record.offset - record.skipped;
-                self.damaged(&lsmith::Error::corruption(&self.path, at, told))?;
+                self.damaged(&lsmith::Error::corruption(&self.path, at, message))?;
             }
             end = record.offset + record.bytes;
             let dropped = log.torn().is_some_and(|(offset, _)| record.offset >= offset);
@@ -64,8 +64,8 @@ impl Dump {
                 item.fields["before"] = json!(before);
                 item.fields["first"] = json!(first.0);
                 item.fields["synced"] = json!(synced);
-                let told = format!(", the log after {before}, of which {synced} bytes were synced");
-                item.text += &format!("{told}; first number {first}");
+                let link = format!(", follows log {before}, of which {synced} bytes were synced");
+                item.text += &format!("{link}; first number {first}");
             }
             Content::Batch { first, writes } => {
                 item.fields["first"] = json!(first.0);
