@@ -65,6 +65,6 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     run(cargo(root).args(pages).env("RUSTDOCFLAGS", "-D warnings"))?;
     run(cargo(root).args(["test", "--release", "--workspace"]))?;
     // Overflow checks and debug assertions, where bytes are hostile and threads meet.
-    run(cargo(root).args(["test", "-p", "lsmith", "-p", "lsmith-tree"]))?;
+    run(cargo(root).args(["test", "-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree"]))?;
     schedules(root)
 }

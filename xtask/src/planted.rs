@@ -170,7 +170,17 @@ fn command(copy: &Path, bug: &Bug) -> Command {
     }
     let mut command = cargo(copy);
     command.env("CARGO_TARGET_DIR", copy.join("target")).env("CARGO_PROFILE_TEST_DEBUG", "0");
-    command.args(["test", "--quiet", "-p", "lsmith", "--test", "it", "--lib"]);
+    command.args([
+        "test",
+        "--quiet",
+        "-p",
+        "lsmith",
+        "-p",
+        "lsmith-storage",
+        "--test",
+        "it",
+        "--lib",
+    ]);
     command
 }
 

@@ -19,14 +19,14 @@
 //! * a crash finds the change in the manifest or not, as at any other moment. Logs and files that
 //!   are needed without the change go after it was applied.
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::manifest::Record;
 use crate::merge::{Done, Job, PlanPart, named};
 use crate::shared::Shared;
 use crate::stats::add;
-use crate::sync::MutexGuard;
 use crate::version::{Change, Core, TableHandle, Version};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::sync::MutexGuard;
 use lsmith_tree::{Key, KeyRange, MergePlan, SeqNo, TableId, Tree, TreeEdit, apply};
 use std::sync::Arc;
 

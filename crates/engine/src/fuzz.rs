@@ -1,11 +1,9 @@
-//! Records and names of any kind: refused, or read as they can be written.
+//! Copies of memtables and lists of codecs of any kind: refused, or read as they can be written.
 
-use crate::db::{Compression, LoggedOp, decode_batch};
+use crate::db::Compression;
 use crate::memory::{Spilled, spilled_space, take_record};
-use crate::names::{numbered, parse};
 use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_varint};
 use lsmith_tree::{EntryKind, SeqNo};
-use std::path::Path;
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
@@ -17,18 +15,6 @@ fn put_pair(out: &mut Vec<u8>, kind: EntryKind, key: &[u8], value: &[u8]) {
     if !kind.is_tombstone() {
         put_bytes(out, value);
     }
-}
-
-fn batch(first: u64, ops: &[LoggedOp<'_>]) -> Vec<u8> {
-    let mut out = Vec::new();
-    put_varint(&mut out, first);
-    put_varint(&mut out, ops.len() as u64);
-    for op in ops {
-        out.push(op.kind as u8);
-        put_varint(&mut out, op.space.into());
-        put_pair(&mut out, op.kind, op.key, op.value);
-    }
-    out
 }
 
 fn copy(space: u32, entries: &[Spilled]) -> Vec<u8> {
@@ -58,27 +44,6 @@ fn entries(choices: &mut Choices<'_>) -> Vec<Some4> {
     (0..count).map(entry).collect()
 }
 
-fn op((kind, space, key, value): &Some4) -> LoggedOp<'_> {
-    LoggedOp { space: *space as u32, kind: *kind, key, value }
-}
-
-#[test]
-fn fuzz_batches() {
-    fuzz!(200_000, |choices| {
-        let entries = entries(choices);
-        let ops: Vec<LoggedOp<'_>> = entries.iter().map(op).collect();
-        let first = 1 + (choices.border() >> 3);
-        let mut payload = batch(first, &ops);
-        assert_eq!(decode_batch(&payload), Ok((SeqNo(first), ops)));
-        change(&mut payload, choices, true);
-        let (read, peak) = peak_bytes(|| decode_batch(&payload));
-        assert!(peak < 4096 + 40 * payload.len(), "{peak} bytes for {}", payload.len());
-        if let Ok((first, ops)) = read {
-            assert_eq!(decode_batch(&batch(first.0, &ops)), Ok((first, ops)));
-        }
-    });
-}
-
 #[test]
 fn fuzz_copies_of_memory() {
     fuzz!(150_000, |choices| {
@@ -97,18 +62,6 @@ fn fuzz_copies_of_memory() {
             assert_eq!(spilled_space(&payload), Ok(space));
             assert!(entries.iter().all(|entry| (SeqNo(1)..=upto).contains(&entry.seq)));
             assert_eq!(take_record(&copy(space, &entries), space, upto), Ok(entries));
-        }
-    });
-}
-
-#[test]
-fn fuzz_names() {
-    fuzz!(400_000, |choices| {
-        let names = ["000012.manifest", "1234567.wal", "000013.wal.new", "99999999999999.table"];
-        let parts = ["0", "000", "9", ".", "wal", "table", "spill", "manifest", ".new", "+"];
-        let name = change_text(choices.pick(&names), &parts, choices);
-        if let Some((kind, number)) = parse(&name) {
-            assert_eq!(numbered(Path::new(""), kind, number), Path::new(&name));
         }
     });
 }

@@ -5,11 +5,11 @@
 //! store opens on a prefix of the batches. Nothing that a sync had returned for is among it, but
 //! whoever looks after an accident wants to know.
 
-use crate::error::{Error, Result};
 use crate::manifest::{self, Account};
-use crate::names::{self, CURRENT, FileKind, LOCK, LOST, numbered};
 use crate::shared::Shared;
-use crate::wal::{LogEnd, LogId, LogKind, LogRemains};
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::log::{LogEnd, LogId, LogKind, LogRemains};
+use lsmith_storage::names::{self, CURRENT, FileKind, LOCK, LOST, numbered};
 use lsmith_tree::TableId;
 use std::fmt;
 use std::path::PathBuf;

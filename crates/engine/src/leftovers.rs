@@ -6,7 +6,7 @@
 //! to the threads that merge, where there are some.
 
 use crate::pool::{self, Pool};
-use crate::sync::Mutex;
+use lsmith_storage::sync::Mutex;
 use std::fmt;
 use std::sync::Arc;
 

@@ -25,16 +25,10 @@
 //! `verify` - `memory` - `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`,
 //! `wal` - `format` - `env`, the only door to the operating system.
 
-mod bounds;
 mod budget;
 mod commit;
-mod cursor;
 mod db;
-mod directory;
-pub mod env;
-mod error;
 mod event;
-mod format;
 #[cfg(test)]
 mod fuzz;
 pub mod inspect;
@@ -42,36 +36,29 @@ mod left_out;
 mod leftovers;
 mod manifest;
 mod memory;
-mod memtable;
 mod merge;
-mod names;
 mod pace;
-mod panics;
 mod pool;
-mod read;
 mod recovery;
 mod repair;
 mod scheduler;
 mod shared;
-mod spans;
 mod stats;
-mod sync;
-mod table;
 mod verify;
 mod version;
-mod wal;
 mod write;
 
 pub use db::{
-    BATCH_BYTES_MAX, Batch, Builder, BulkLoad, DEFAULT_KEYSPACE, DEFAULT_POLICY, Iter,
-    KEY_BYTES_MAX, Keyspace, KeyspaceOptions, KeyspaceStats, Loaded, PersistMode, Snapshot, Store,
-    VALUE_BYTES_MAX, check_compression,
+    BATCH_BYTES_MAX, Batch, Builder, BulkLoad, DEFAULT_KEYSPACE, DEFAULT_POLICY, Iter, Keyspace,
+    KeyspaceOptions, KeyspaceStats, Loaded, PersistMode, Snapshot, Store, check_compression,
 };
-pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};
+pub use lsmith_storage::env;
+pub use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+pub use lsmith_storage::table::Cache;
+pub use lsmith_storage::{Error, ErrorKind, Result};
 pub use lsmith_tree::SeqNo;
 pub use pool::Threads;
 pub use repair::{Finding, FindingKind, RepairOptions, RepairReport, RepairedKeyspace, repair};
 pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};
-pub use table::Cache;

@@ -2,8 +2,8 @@
 
 use crate::shared::Shared;
 use crate::stats::add;
-use crate::sync::Mutex;
-use crate::sync::atomic::Ordering;
+use lsmith_storage::sync::Mutex;
+use lsmith_storage::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Bytes that a merge writes from one look at the limit to the next.

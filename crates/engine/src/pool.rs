@@ -1,11 +1,11 @@
 //! Threads that carry out merges, for one store or several.
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::panics;
 use crate::scheduler::Duty;
 use crate::shared::Shared;
-use crate::sync::thread::{self, JoinHandle};
-use crate::sync::{Condvar, Mutex};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::panics;
+use lsmith_storage::sync::thread::{self, JoinHandle};
+use lsmith_storage::sync::{Condvar, Mutex};
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ struct Member {
     abandoned: bool,
 }
 
-crate::sync::thread_local! {
+lsmith_storage::sync::thread_local! {
     static MERGES: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -6,18 +6,18 @@
 //! Work on [memory](crate::memory) comes first: what policies are to see as one run is folded, and
 //! what holds on to too much of the log is copied.
 
-use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::memory::{FoldJob, SpillJob};
 use crate::merge::{Job, PlanPart};
-use crate::panics;
 use crate::pool::LOOK_AGAIN;
 use crate::shared::Shared;
 use crate::stats::{add, thread_cpu_nanos};
-use crate::sync::atomic::Ordering;
 use crate::version::{Core, Failure, SEALED_MAX, Space, Version};
-use crate::wal::LogWriter;
 use crate::write::Locked;
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::log::LogWriter;
+use lsmith_storage::panics;
+use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{LevelId, MergePlan, Place, Reason, RunId, TableId, check_plan};
 use std::sync::Arc;
 

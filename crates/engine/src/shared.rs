@@ -5,22 +5,22 @@
 //! one of them, and nobody who holds a core waits until the manifest is written.
 
 use crate::db::{Options, Snapshots};
-use crate::env::SyncReach;
-use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::left_out::LeftOut;
 use crate::leftovers::Leftovers;
 use crate::manifest::{Account, Manifest, Record};
 use crate::merge::Split;
 use crate::pace::Pace;
-use crate::panics;
 use crate::pool::{self, Pool};
 use crate::stats::{Counts, Recorders, Timer};
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, OnceLock, RwLock};
-use crate::table::BlockCache;
 use crate::version::Space;
-use crate::wal::LogWriter;
+use lsmith_storage::env::SyncReach;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::log::LogWriter;
+use lsmith_storage::panics;
+use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use lsmith_storage::sync::{Condvar, Mutex, OnceLock, RwLock};
+use lsmith_storage::table::BlockCache;
 use lsmith_tree::SeqNo;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;

@@ -5,9 +5,9 @@ mod histogram;
 pub use histogram::{Histogram, Histograms};
 pub(crate) use histogram::{Recorders, Timer};
 
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::unscheduled::AtomicU64;
-use crate::table::ReadCount;
+use lsmith_storage::sync::atomic::Ordering::Relaxed;
+use lsmith_storage::sync::unscheduled::AtomicU64;
+use lsmith_storage::table::ReadCount;
 use rustix::time::{ClockId, clock_gettime};
 
 macro_rules! stats {

@@ -1,14 +1,14 @@
 //! Looking for damage everywhere.
 
-use crate::db::decode_batch;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::Damage;
 use crate::manifest;
 use crate::memory::read_spill;
-use crate::names::{self, FileKind, numbered};
 use crate::shared::Shared;
-use crate::sync::atomic::Ordering;
-use crate::wal::{LogId, LogKind, LogReader, LogStart};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::format::Damage;
+use lsmith_storage::format::decode_batch;
+use lsmith_storage::log::{LogId, LogKind, LogReader, LogStart};
+use lsmith_storage::names::{self, FileKind, numbered};
+use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::check_tree;
 use std::io::ErrorKind::NotFound;
 use std::path::Path;

@@ -25,6 +25,7 @@ mod check;
 mod edit;
 mod entry;
 mod extent;
+mod filled;
 mod key;
 mod level;
 mod memo;

@@ -9,14 +9,15 @@ use std::path::Path;
 
 /// Packages of ours that each may use outside its tests. `lsmith-spec` is the leaf that everyone
 /// may use.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("lsmith-spec", &[]),
     ("lsmith-tree", &[]),
     ("lsmith-policy", &["lsmith-tree"]),
     ("lsmith-workload", &[]),
     ("lsmith-model", &["lsmith-tree", "lsmith-policy"]),
     ("lsmith-sim", &["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-model"]),
-    ("lsmith", &["lsmith-tree", "lsmith-policy"]),
+    ("lsmith-storage", &["lsmith-tree"]),
+    ("lsmith", &["lsmith-storage", "lsmith-tree", "lsmith-policy"]),
     ("lsmith-lab", &BELOW_LAB),
     (
         "lsmith-cli",

@@ -1,17 +1,12 @@
 //! Atomic batches.
 
-use crate::bounds;
 use crate::db::Keyspace;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{Damage, Reader, put_varint};
 use crate::version::Space;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX, put_varint};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::sync::Arc;
 
-/// Bytes of the longest key.
-pub const KEY_BYTES_MAX: usize = 65_535;
-/// Bytes of the longest value: 256 MiB.
-pub const VALUE_BYTES_MAX: usize = 1 << 28;
 /// Bytes of all keys and values of a batch, and 24 more for each write: 1 GiB.
 pub const BATCH_BYTES_MAX: usize = 1 << 30;
 
@@ -283,51 +278,4 @@ impl<'a> Ops<'a> {
             Ops::Batch(batch) => take(&[buffer, &batch.record]),
         }
     }
-}
-
-/// One write read back from the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LoggedOp<'a> {
-    pub(crate) space: u32,
-    pub(crate) kind: EntryKind,
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-}
-
-/// Takes key and value of an entry of `kind`, as they lie in logs and in copies of memory.
-pub(crate) fn take_pair<'a>(
-    reader: &mut Reader<'a>,
-    kind: EntryKind,
-) -> std::result::Result<(&'a [u8], &'a [u8]), Damage> {
-    let key = reader.bytes()?;
-    let value = if kind.is_tombstone() { &[][..] } else { reader.bytes()? };
-    match (key.len(), value.len()) {
-        (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => Ok((key, value)),
-        _ => Err(reader.damage("a key or a value has a length that none can have")),
-    }
-}
-
-/// Reads a log record back: the number of its first write, and the writes.
-pub(crate) fn decode_batch(
-    payload: &[u8],
-) -> std::result::Result<(SeqNo, Vec<LoggedOp<'_>>), Damage> {
-    let mut reader = Reader::new(payload, 0);
-    let first = SeqNo(reader.varint()?);
-    let count = reader.varint()?;
-    // An empty batch stands for a bulk load, whose entries have one number together.
-    let last = first.0.checked_add(count.max(1) - 1);
-    if first == SeqNo(0) || last.is_none_or(|last| bounds::check_seq(SeqNo(last)).is_err()) {
-        return Err(reader.damage("a write has a number that no write can have"));
-    }
-    let mut ops = Vec::new();
-    for _ in 0..count {
-        let [kind] = reader.array()?;
-        let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
-        let space = reader.varint()?;
-        let space = u32::try_from(space).map_err(|_| reader.damage("an unknown keyspace"))?;
-        let (key, value) = take_pair(&mut reader, kind)?;
-        ops.push(LoggedOp { space, kind, key, value });
-    }
-    reader.finish()?;
-    Ok((first, ops))
 }

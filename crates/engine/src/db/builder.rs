@@ -1,12 +1,12 @@
 //! How a store is opened.
 
 use super::Store;
-use crate::env::{Env, RealEnv};
-use crate::error::{Error, ErrorKind, Result};
 use crate::event::Observer;
 use crate::pool::Threads;
-use crate::table::{Cache, TableOptions};
 use lsmith_policy::Registry;
+use lsmith_storage::env::{Env, RealEnv};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::table::{Cache, TableOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! How the tables of a keyspace are compressed, level by level.
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::table::Codec;
 use lsmith_spec::{Params, Spec, SpecError, nearest};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::table::Codec;
 use std::fmt;
 
 /// What can be named.

@@ -1,10 +1,10 @@
 //! Iterators over a keyspace.
 
 use crate::db::{SnapshotGuard, Store};
-use crate::error::{Error, Result};
-use crate::read::{MergingCursor, VisibleIter};
 use crate::version::{Source, Version};
 use bytes::Bytes;
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::read::{MergingCursor, VisibleIter};
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use super::iter::prefix_bounds;
 use super::{BulkLoad, Iter, Op, Ops, SnapshotGuard, Store};
-use crate::error::Result;
-use crate::table::ReadCount;
 use crate::version::{Moment, Space, Value};
 use bytes::Bytes;
 use lsmith_policy::Explanation;
+use lsmith_storage::error::Result;
+use lsmith_storage::table::ReadCount;
 use lsmith_tree::{EntryKind, Tree, TreeView};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;

@@ -1,14 +1,15 @@
 //! Bulk loads: sorted entries straight into tables.
 
-use super::{KEY_BYTES_MAX, Keyspace, VALUE_BYTES_MAX};
-use crate::cursor::EntryRef;
-use crate::error::{Error, ErrorKind, Result};
-use crate::names::{FileKind, numbered};
+use super::Keyspace;
 use crate::shared::Shared;
 use crate::stats::add;
-use crate::sync::atomic::Ordering;
-use crate::table::{ProfileGrain, TableFacts, TableOptions, TableWriter};
 use crate::version::TableHandle;
+use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::sync::atomic::Ordering;
+use lsmith_storage::table::{ProfileGrain, TableFacts, TableOptions, TableWriter};
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, TableId};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -9,8 +9,8 @@ mod load;
 mod snapshot;
 mod store;
 
-pub use batch::{BATCH_BYTES_MAX, Batch, KEY_BYTES_MAX, VALUE_BYTES_MAX};
-pub(crate) use batch::{LoggedOp, Op, Ops, decode_batch, take_pair};
+pub use batch::{BATCH_BYTES_MAX, Batch};
+pub(crate) use batch::{Op, Ops};
 pub use builder::{Builder, DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode};
 pub(crate) use builder::{
     MEMORY_PARTS, MEMTABLE_BYTES_MAX, Options, bad_policy, check_memtable, check_name,

@@ -1,11 +1,11 @@
 //! Snapshots: sequence numbers held for reading.
 
 use crate::db::{Iter, Keyspace, Store};
-use crate::error::{Error, ErrorKind, Result};
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use crate::version::Moment;
 use bytes::Bytes;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::sync::Mutex;
+use lsmith_storage::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use lsmith_tree::SeqNo;
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;

@@ -1,15 +1,15 @@
 //! The handle of an open store.
 
 use super::{Batch, Builder, Keyspace, KeyspaceOptions, Ops, Options, PersistMode, Snapshot};
-use crate::error::{Error, ErrorKind, Result};
 use crate::left_out::LeftOut;
-use crate::panics;
 use crate::pool::Threads;
 use crate::recovery;
 use crate::shared::Shared;
 use crate::stats::{Histograms, MemoryUse, StoreStats};
-use crate::sync::atomic::Ordering;
 use crate::version::Space;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::panics;
+use lsmith_storage::sync::atomic::Ordering;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
 //! The records of files that are framed as logs.
 
 use super::{Entry, FileType};
-use crate::bounds::SEQ_MAX;
-use crate::db::decode_batch;
-use crate::env::Env;
-use crate::error::{Error, Result};
 use crate::manifest::Record;
 use crate::memory::{spilled_space, take_record};
-use crate::wal::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogStart};
 use bytes::Bytes;
+use lsmith_storage::bounds::SEQ_MAX;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::format::decode_batch;
+use lsmith_storage::log::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogStart};
 use lsmith_tree::SeqNo;
 use std::path::{Path, PathBuf};
 
@@ -151,12 +151,12 @@ impl LogFile {
     }
 }
 
-fn batch(payload: &Bytes) -> std::result::Result<Content, crate::format::Damage> {
+fn batch(payload: &Bytes) -> std::result::Result<Content, lsmith_storage::format::Damage> {
     if let Some(LogStart { before, first, synced }) = LogStart::decode(payload)? {
         return Ok(Content::Start { before, first, synced });
     }
     let (first, ops) = decode_batch(payload)?;
-    let write = |(op, seq): (&crate::db::LoggedOp<'_>, u64)| Write {
+    let write = |(op, seq): (&lsmith_storage::format::LoggedOp<'_>, u64)| Write {
         keyspace: op.space,
         entry: Entry {
             key: payload.slice_ref(op.key),
@@ -168,7 +168,7 @@ fn batch(payload: &Bytes) -> std::result::Result<Content, crate::format::Damage>
     Ok(Content::Batch { first, writes: ops.iter().zip(first.0..).map(write).collect() })
 }
 
-fn copy(payload: &[u8]) -> std::result::Result<Content, crate::format::Damage> {
+fn copy(payload: &[u8]) -> std::result::Result<Content, lsmith_storage::format::Damage> {
     let keyspace = spilled_space(payload)?;
     let entries = take_record(payload, keyspace, SEQ_MAX)?.into_iter().map(|spilled| Entry {
         key: spilled.key,

@@ -37,12 +37,12 @@ pub use log::{Content, LogFile, LogRecord, Write};
 pub use lsmith_tree::EntryKind;
 pub use table::{Filter, Footer, Properties, TableBlock, TableFile};
 
-use crate::cursor::EntryRef;
-use crate::env::Env;
-use crate::error::{Error, ErrorKind, Result};
 use crate::manifest;
-use crate::names::{self, CURRENT, FileKind};
 use bytes::Bytes;
+use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::names::{self, CURRENT, FileKind};
 use lsmith_tree::SeqNo;
 use std::path::Path;
 

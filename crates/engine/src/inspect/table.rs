@@ -1,11 +1,11 @@
 //! A table, block by block.
 
 use super::{Entry, FileType};
-use crate::env::Env;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::{FEATURE_COMPRESSED, FEATURE_UNDATED, FORMAT_VERSION, codec_name};
-use crate::table::{BlockWalk, Piece, TableRemains};
 use bytes::Bytes;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::format::{FEATURE_COMPRESSED, FEATURE_UNDATED, FORMAT_VERSION, codec_name};
+use lsmith_storage::table::{BlockWalk, Piece, TableRemains};
 use lsmith_tree::{KeyRange, SeqNo};
 use std::ops::Range;
 use std::path::Path;
@@ -202,7 +202,7 @@ impl TableFile {
         let payload_bytes = block.bytes() as u64;
         let mut walk = BlockWalk::new(block);
         let damaged = |damage| self.remains.damaged(damage, piece);
-        while let Some(slot) = walk.next().map_err(damaged)? {
+        while let Some(slot) = walk.next_slot().map_err(damaged)? {
             entries.push(walk.entry(&slot).into());
         }
         Ok(TableBlock { codec, payload_bytes, entries })

@@ -1,8 +1,8 @@
 //! Records of manifests of any kind: refused, or read as they can be written.
 
 use super::*;
-use crate::env::MemEnv;
 use lsmith_fuzz::{Choices, change_text, fuzz, peak_bytes, text_of};
+use lsmith_storage::env::MemEnv;
 
 /// Records as they follow each other in a manifest.
 const RECORDS: [&str; 14] = [
@@ -159,7 +159,7 @@ fn fuzz_current() {
             text = change_text(&text, &parts, choices);
         }
         let (env, path) = (MemEnv::new(), Path::new("/CURRENT"));
-        let write = |mut file: Box<dyn crate::env::WriteFile>| {
+        let write = |mut file: Box<dyn lsmith_storage::env::WriteFile>| {
             file.write_all(text.as_bytes())?;
             file.sync()
         };

@@ -6,6 +6,7 @@
 //! is begun and `CURRENT` renamed over.
 
 mod bare;
+mod bounds;
 #[cfg(test)]
 mod fuzz;
 mod record;
@@ -13,16 +14,17 @@ mod taken;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bounds::{SPACE_MAX, check_room};
 pub(crate) use record::{Fault, LogRow, Record, SpaceRecord, Spill};
 pub(crate) use taken::{Mark, Taken};
 
-use crate::bounds;
-use crate::env::{Env, SyncReach};
-use crate::error::{Error, ErrorKind, Result};
-use crate::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
 use crate::stats::{Counts, add};
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::wal::{LogId, LogKind, LogReader, LogWriter};
+use lsmith_storage::bounds::{check_file, check_seq};
+use lsmith_storage::env::{Env, SyncReach};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::log::{LogId, LogKind, LogReader, LogWriter};
+use lsmith_storage::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
+use lsmith_storage::sync::atomic::{AtomicU64, Ordering};
 use lsmith_tree::{SeqNo, Tree, check_tree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -128,7 +130,7 @@ pub(crate) struct Manifest {
 impl Account {
     /// Takes one record.
     pub(crate) fn take(&mut self, record: Record) -> std::result::Result<(), String> {
-        record.seqs().into_iter().try_for_each(bounds::check_seq)?;
+        record.seqs().into_iter().try_for_each(check_seq)?;
         match record {
             Record::NextFile(number) => self.next_file = self.next_file.max(number),
             Record::Space(space) => self.make_space(space, NOT_COMPRESSED.to_string())?,
@@ -171,7 +173,7 @@ impl Account {
                 self.next_file = self.next_file.max(next);
             }
         }
-        bounds::check_file(self.next_file)
+        check_file(self.next_file)
     }
 
     fn make_space(
@@ -256,7 +258,7 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
     if account.next_file == 0 {
         return Err(Error::corruption(&path, 0, "the manifest does not say what exists"));
     }
-    if let Some(crate::wal::LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
+    if let Some(lsmith_storage::log::LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
         tracing::warn!(
             path = %path.display(), offset, bytes_dropped,
             "the end of the manifest was not complete and is left out: it had not taken effect"
@@ -472,7 +474,7 @@ pub(crate) fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
     let number = lines.next().and_then(|line| line.strip_prefix("manifest ")?.parse().ok());
     let offset = head.len() as u64 + 1;
     match number.filter(|&number| current_text(number) == text) {
-        Some(number) => match bounds::check_file(number) {
+        Some(number) => match check_file(number) {
             Ok(()) => Ok(Some(number)),
             Err(told) => Err(Error::corruption(path, offset, told)),
         },

@@ -21,8 +21,8 @@
 //! nothing else: read, and written no more.
 
 use super::taken::Mark;
-use crate::error::{Error, ErrorKind};
 use lsmith_spec::{format_bytes, parse_bytes};
+use lsmith_storage::error::{Error, ErrorKind};
 use lsmith_tree::{SeqNo, Tree, TreeEdit};
 use std::path::Path;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::env::MemEnv;
+use lsmith_storage::env::MemEnv;
 
 const DIR: &str = "/store";
 

@@ -5,15 +5,15 @@
 //! what memory holds, folded or not.
 
 use super::onto::Onto;
-use crate::cursor::Cursor;
-use crate::error::{Error, ErrorKind, Result};
-use crate::memtable::{Folded, FoldedBuilder, Rest, Sealed};
-use crate::merge::Fold;
-use crate::panics;
-use crate::read::MergingCursor;
 use crate::shared::Shared;
-use crate::sync::atomic::Ordering;
 use crate::version::{Core, Failure, Held, MemoryRun, Space, Writes};
+use lsmith_storage::cursor::Cursor;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::fold::Fold;
+use lsmith_storage::memtable::{Folded, FoldedBuilder, Rest, Sealed};
+use lsmith_storage::panics;
+use lsmith_storage::read::MergingCursor;
+use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{
     AddPlace, Addition, Input, KeyRange, MergePlan, Place, Reason, RunId, Slice, Table, TreeEdit,
     apply,
@@ -135,7 +135,7 @@ impl Shared {
         let number = self.files.fetch_add(1, Ordering::Relaxed);
         let mut builder = FoldedBuilder::new(number, block_bytes);
         let mut entries = 0;
-        while let Some(entry) = fold.next()? {
+        while let Some(entry) = fold.next_entry()? {
             builder.add(entry);
             entries += 1;
             if entries % ENTRIES_PER_LOOK == 0 && self.closing.load(Ordering::Relaxed) {
@@ -165,7 +165,7 @@ impl Shared {
             if !fold.walk_mut().go_on() {
                 return Ok(builder.finish());
             }
-            while let Some(entry) = fold.next()? {
+            while let Some(entry) = fold.next_entry()? {
                 builder.add(entry);
             }
         }

@@ -1,9 +1,9 @@
 //! A memtable over what is left of folded memory, where both have the same keys.
 
-use crate::cursor::{Cursor, EntryRef};
-use crate::error::Result;
-use crate::memtable::Rest;
-use crate::merge::Walk;
+use lsmith_storage::cursor::{Cursor, EntryRef};
+use lsmith_storage::error::Result;
+use lsmith_storage::fold::Walk;
+use lsmith_storage::memtable::Rest;
 
 /// Walks all versions of one key of a memtable after the other, those of the folded entries
 /// included. It stands nowhere behind each, so that folded entries in between can stay where they

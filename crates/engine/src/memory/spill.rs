@@ -12,22 +12,22 @@
 //!
 //! where numbers are varints.
 
-use crate::cursor::EntryRef;
-use crate::db::take_pair;
-use crate::env::{Env, SyncReach};
-use crate::error::{Error, Result};
-use crate::format::{Damage, Reader, put_bytes, put_varint};
 use crate::manifest::{Record, Spill};
-use crate::names::{FileKind, numbered};
-use crate::panics;
-use crate::read::MergingCursor;
 use crate::shared::Shared;
 use crate::stats::add;
-use crate::sync::MutexGuard;
-use crate::sync::atomic::Ordering;
 use crate::version::{Core, Space, Version, Writes};
-use crate::wal::{LogEnd, LogId, LogKind, LogReader, LogWriter};
 use bytes::Bytes;
+use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::env::{Env, SyncReach};
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::format::take_pair;
+use lsmith_storage::format::{Damage, Reader, put_bytes, put_varint};
+use lsmith_storage::log::{LogEnd, LogId, LogKind, LogReader, LogWriter};
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::panics;
+use lsmith_storage::read::MergingCursor;
+use lsmith_storage::sync::MutexGuard;
+use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
 use std::path::Path;
 use std::sync::Arc;
@@ -229,11 +229,11 @@ impl Copy<'_> {
         let sources = self.runs.iter().filter_map(|run| self.version.memory_run(*run));
         let sources = sources.map(|memory| memory.cursor(&KeyRange::ALL)).collect();
         let mut cursor = MergingCursor::new(sources);
-        crate::cursor::Cursor::seek_first(&mut cursor)?;
+        lsmith_storage::cursor::Cursor::seek_first(&mut cursor)?;
         let (mut record, mut body) = (Vec::new(), Vec::new());
         let (mut count, mut entries) = (0, 0);
         loop {
-            let entry = crate::cursor::Cursor::entry(&cursor);
+            let entry = lsmith_storage::cursor::Cursor::entry(&cursor);
             if count > 0 && (entry.is_none() || body.len() >= RECORD_BYTES) {
                 record.clear();
                 put_varint(&mut record, u64::from(self.space.id));
@@ -247,7 +247,7 @@ impl Copy<'_> {
             let Some(entry) = entry else { return Ok(entries) };
             put_entry(&mut body, &entry);
             count += 1;
-            crate::cursor::Cursor::next(&mut cursor)?;
+            lsmith_storage::cursor::Cursor::next(&mut cursor)?;
         }
     }
 }

@@ -12,10 +12,10 @@ use super::execute::{Done, outcome_of};
 use super::input::Passed;
 use super::output::Output;
 use super::split::{PartDone, Split, Task};
-use crate::error::Result;
-use crate::panics;
 use crate::shared::Shared;
 use crate::version::Version;
+use lsmith_storage::error::Result;
+use lsmith_storage::panics;
 use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Tree};
 use std::sync::Arc;
 

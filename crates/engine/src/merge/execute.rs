@@ -1,15 +1,15 @@
 //! Carrying out a plan: read the inputs, write the output tables.
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::merge::FoldCounts;
 use crate::merge::filters;
 use crate::merge::input::Passed;
 use crate::merge::output::Output;
-use crate::panics;
 use crate::shared::Shared;
-use crate::sync::atomic::Ordering;
-use crate::table::{ProfileGrain, TableOptions};
 use crate::version::{Space, TableHandle, Version};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::fold::FoldCounts;
+use lsmith_storage::panics;
+use lsmith_storage::sync::atomic::Ordering;
+use lsmith_storage::table::{ProfileGrain, TableOptions};
 use lsmith_tree::{Input, LevelId, MergePlan, Mode, Outcome, Place, RunId, Slice, TableId, Tree};
 use std::sync::Arc;
 

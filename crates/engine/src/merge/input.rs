@@ -1,11 +1,11 @@
 //! The inputs of a plan as cursors that count what they pass.
 
-use super::Walk;
-use crate::cursor::{Cursor, EntryRef};
-use crate::error::Result;
-use crate::read::{ConcatCursor, MergingCursor};
-use crate::table::{CacheFill, ReadTally};
 use crate::version::{Source, Version};
+use lsmith_storage::cursor::{Cursor, EntryRef};
+use lsmith_storage::error::Result;
+use lsmith_storage::fold::Walk;
+use lsmith_storage::read::{ConcatCursor, MergingCursor};
+use lsmith_storage::table::{CacheFill, ReadTally};
 use lsmith_tree::{Input, LevelId, Size, logical_bytes};
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Merging: what goes on ([`Fold`]), and how a plan is carried out.
+//! Merging: what goes on ([`Fold`](lsmith_storage::fold::Fold)), and how a plan is carried out.
 //!
 //! A plan without [`Reuse`](lsmith_tree::Reuse) writes all that it takes anew, in parts where it is
 //! large (`split`), which are committed one by one where they can be (`by_part`). One with
@@ -8,7 +8,6 @@
 mod by_part;
 mod execute;
 mod filters;
-mod fold;
 mod input;
 mod output;
 mod part;
@@ -16,11 +15,8 @@ mod preserve;
 mod rewrite;
 mod side;
 mod split;
-mod walk;
 
 pub(crate) use by_part::PlanPart;
 pub(crate) use execute::{Done, Job, named};
-pub(crate) use fold::{Fold, FoldCounts};
 use input::{InputCursor, entry_size};
 pub(crate) use split::Split;
-pub(crate) use walk::Walk;

@@ -1,15 +1,15 @@
 //! The tables that a plan writes.
 
-use crate::cursor::EntryRef;
 use crate::db::Options;
-use crate::error::{Error, Result};
 use crate::merge::execute::whole;
-use crate::names::{FileKind, numbered};
 use crate::pace::PACE_BYTES;
 use crate::shared::Shared;
-use crate::sync::atomic::Ordering;
-use crate::table::{TableFacts, TableOptions, TableWriter};
 use crate::version::TableHandle;
+use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::sync::atomic::Ordering;
+use lsmith_storage::table::{TableFacts, TableOptions, TableWriter};
 use lsmith_tree::{Outcome, TableId, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

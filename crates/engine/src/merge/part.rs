@@ -3,9 +3,9 @@
 //! Where blocks are, which keys they hold and how large they are, the profiles of tables say: no
 //! block is read to find out.
 
-use crate::error::Result;
-use crate::table::{CacheFill, ReadTally, TableCursor};
-use crate::version::{OpenRun, OpenSlice, TableHandle, filled};
+use crate::version::{OpenRun, OpenSlice, TableHandle};
+use lsmith_storage::error::Result;
+use lsmith_storage::table::{CacheFill, ReadTally, TableCursor};
 use lsmith_tree::{Key, KeyRange, ProfilePoint, Size};
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Part {
         let table = handle.table().tree_table();
         let range = match range.covers(slice.range()) {
             true => slice.range().clone(),
-            false => filled(table, slice.range().intersection(range)),
+            false => table.filled(slice.range().intersection(range)),
         };
         if range.is_empty() {
             return None;
@@ -179,7 +179,7 @@ impl Cursors {
 
     /// Stands on the first entry of `block`, and will read no other blocks.
     pub(super) fn enter(&mut self, block: &Block) -> Result<&mut TableCursor> {
-        use crate::cursor::Cursor;
+        use lsmith_storage::cursor::Cursor;
         let cursor = self.over(&block.handle);
         cursor.keep_within(block.range.clone());
         cursor.seek(&block.range.start)?;

@@ -9,12 +9,13 @@ use super::execute::outcome_of;
 use super::output::Output;
 use super::part::{Block, Cursors, Part};
 use super::side::{FoldedSide, Side, Sides, Stop, StorageSide};
-use super::{Fold, FoldCounts, InputCursor, Job, entry_size};
-use crate::cursor::{Cursor, EntryRef};
-use crate::error::Result;
+use super::{InputCursor, Job, entry_size};
 use crate::shared::Shared;
-use crate::table::ReadTally;
-use crate::version::{OpenRun, TableHandle, Version, filled};
+use crate::version::{OpenRun, TableHandle, Version};
+use lsmith_storage::cursor::{Cursor, EntryRef};
+use lsmith_storage::error::Result;
+use lsmith_storage::fold::{Fold, FoldCounts};
+use lsmith_storage::table::ReadTally;
 use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, fits, is_piece, room};
 use lsmith_tree::{
     EntryKind, Input, Key, KeyRange, MergePlan, Outcome, Place, Reuse, SeqNo, Size, Slice,
@@ -40,7 +41,7 @@ impl Shared {
         let mut keeper = Keeper::new(self.rules(job, reuse, version), output, &tally);
         let mut entries = 0;
         loop {
-            while let Some(entry) = fold.next()? {
+            while let Some(entry) = fold.next_entry()? {
                 keeper.add(entry)?;
                 entries += 1;
                 self.check_open(entries)?;
@@ -388,7 +389,7 @@ impl<'a, 'b> Keeper<'a, 'b> {
     fn slice(&self, stretch: &Stretch) -> Slice {
         let (handle, range) = match stretch {
             Stretch::Old { table, range, .. } => {
-                (table, filled(table.table().tree_table(), range.clone()))
+                (table, table.table().tree_table().filled(range.clone()))
             }
             Stretch::New { table, first, last } => {
                 let range = KeyRange { start: first.clone(), end: Some(key_after(last)) };

@@ -3,11 +3,11 @@
 use super::execute::whole;
 use super::output::Output;
 use super::{Job, entry_size};
-use crate::cursor::Cursor;
-use crate::error::Result;
 use crate::shared::Shared;
-use crate::table::{CacheFill, ReadTally};
 use crate::version::Version;
+use lsmith_storage::cursor::Cursor;
+use lsmith_storage::error::Result;
+use lsmith_storage::table::{CacheFill, ReadTally};
 use lsmith_tree::{Input, Key, KeyRange, Outcome, Slice, TableId, key_after};
 use std::sync::Arc;
 

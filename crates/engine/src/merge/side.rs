@@ -5,11 +5,11 @@
 
 use super::input::{InputCursor, Passed, entry_size};
 use super::part::{Block, Cursors, Part};
-use super::{Fold, FoldCounts, Walk};
-use crate::cursor::{Cursor, EntryRef, newest_first};
-use crate::error::Result;
-use crate::table::ReadTally;
 use crate::version::OpenRun;
+use lsmith_storage::cursor::{Cursor, EntryRef, newest_first};
+use lsmith_storage::error::Result;
+use lsmith_storage::fold::{Fold, FoldCounts, Walk};
+use lsmith_storage::table::ReadTally;
 use lsmith_tree::{KeyRange, LevelId, RunId, SeqNo};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl FoldedSide {
     }
 
     fn advance(&mut self) -> Result<()> {
-        self.live = self.fold.next()?.is_some();
+        self.live = self.fold.next_entry()?.is_some();
         Ok(())
     }
 }

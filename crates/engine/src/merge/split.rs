@@ -7,15 +7,15 @@
 
 use super::Job;
 use super::execute::{named, outcome_of};
-use super::fold::{Fold, FoldCounts};
 use super::input::{InputCursor, passed_of};
 use super::output::{Output, Written};
-use crate::error::Result;
-use crate::panics;
 use crate::shared::Shared;
-use crate::sync::{Condvar, Mutex};
-use crate::table::{ReadTally, TableOptions};
 use crate::version::Version;
+use lsmith_storage::error::Result;
+use lsmith_storage::fold::{Fold, FoldCounts};
+use lsmith_storage::panics;
+use lsmith_storage::sync::{Condvar, Mutex};
+use lsmith_storage::table::{ReadTally, TableOptions};
 use lsmith_tree::{Input, Key, KeyRange, Outcome, SeqNo, Size};
 use std::fmt;
 use std::sync::Arc;
@@ -295,7 +295,7 @@ impl Shared {
         let fold = Fold::new(cursor, task.snapshots.clone(), |_| task.bottom)?;
         let mut fold = fold.forgetting(task.forgets);
         let mut entries = 0;
-        while let Some(entry) = fold.next()? {
+        while let Some(entry) = fold.next_entry()? {
             output.add(entry)?;
             entries += 1;
             self.check_open(entries)?;

@@ -1,15 +1,14 @@
 //! What opening a store for writing changes on the device.
 
 use super::Recovery;
-use crate::bounds;
 use crate::db::Options;
-use crate::env::Env;
-use crate::error::{Error, Result};
-use crate::manifest::{Account, LogRow, Manifest, Record};
-use crate::names::{FileKind, lost, numbered};
+use crate::manifest::{Account, LogRow, Manifest, Record, check_room};
 use crate::shared::{Log, Shared, Writer};
-use crate::sync::atomic::Ordering;
-use crate::wal::LogStart;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::log::LogStart;
+use lsmith_storage::names::{FileKind, lost, numbered};
+use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{SeqNo, TableId};
 use std::collections::VecDeque;
 use std::io;
@@ -28,7 +27,7 @@ impl Recovery {
     /// Begins a new log and a new manifest, and removes what is not needed any more.
     pub(super) fn begin_writing(&self, shared: &Shared) -> Result<()> {
         let next = shared.files.load(Ordering::Relaxed);
-        bounds::check_room(next.max(self.last_seq), &self.options.dir)?;
+        check_room(next.max(self.last_seq), &self.options.dir)?;
         self.set_aside();
         self.logs.iter().try_for_each(|log| self.secure(log))?;
         let first = SeqNo(self.last_seq + 1);
@@ -63,7 +62,7 @@ impl Recovery {
         };
         for space in shared.all_spaces() {
             let mut core = space.core.lock();
-            if core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
+            if core.active.is_full(core.policy.seal_bytes(&core.view)) {
                 shared.seal(&space, &mut core);
             }
             // Not before there is a manifest that is synced and does not need the space.

@@ -22,16 +22,16 @@
 
 use super::Recovery;
 use super::row::{Link, Row, open_log};
-use crate::cursor::EntryRef;
-use crate::db::decode_batch;
-use crate::env::Env;
-use crate::error::{Error, Result};
 use crate::left_out::{LeftOut, LeftOutReason};
-use crate::memtable::KeepFrom;
-use crate::names::{FileKind, numbered};
 use crate::shared::Log;
-use crate::wal::{LogEnd, LogStart};
 use crate::write::seal_while_opening;
+use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::format::decode_batch;
+use lsmith_storage::log::{LogEnd, LogStart};
+use lsmith_storage::memtable::KeepFrom;
+use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::SeqNo;
 use std::ops::Range;
 use std::path::Path;
@@ -295,7 +295,7 @@ impl Recovery {
         &mut self,
         log: Log,
         first: SeqNo,
-        ops: &[crate::db::LoggedOp<'_>],
+        ops: &[lsmith_storage::format::LoggedOp<'_>],
     ) -> std::result::Result<(), String> {
         for (index, op) in ops.iter().enumerate() {
             let seq = SeqNo(first.0 + index as u64);

@@ -6,12 +6,12 @@
 //!
 //! Logs of earlier versions name none. They follow each other by their numbers.
 
-use crate::db::decode_batch;
-use crate::env::Env;
-use crate::error::{Error, Result};
 use crate::manifest::LogRow;
-use crate::names::{FileKind, numbered};
-use crate::wal::{LogEnd, LogId, LogKind, LogReader, LogStart};
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::format::decode_batch;
+use lsmith_storage::log::{LogEnd, LogId, LogKind, LogReader, LogStart};
+use lsmith_storage::names::{FileKind, numbered};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -132,7 +132,8 @@ fn look(env: &dyn Env, dir: &Path, number: u64, older: u64) -> Result<Place> {
             _ => Place::Unused,
         });
     };
-    let damaged = |damage: crate::format::Damage| Error::corruption(&path, offset, damage.what);
+    let damaged =
+        |damage: lsmith_storage::format::Damage| Error::corruption(&path, offset, damage.what);
     if let Some(start) = LogStart::decode(payload).map_err(damaged)? {
         if start.before >= number {
             let told = format!("log {number} says that it comes after log {}", start.before);

@@ -2,12 +2,11 @@
 
 use super::loose::LooseTree;
 use super::{FindingKind, Old};
-use crate::bounds;
 use crate::db::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
-use crate::error::{ErrorKind, Result};
-use crate::manifest::{self, Account, LogRow, Record, SpaceRecord, SpaceState};
-use crate::names::{CURRENT, FileKind, numbered};
-use crate::wal::{FoundRecord, LogId, LogKind, LogRemains};
+use crate::manifest::{self, Account, LogRow, Record, SPACE_MAX, SpaceRecord, SpaceState};
+use lsmith_storage::error::{ErrorKind, Result};
+use lsmith_storage::log::{FoundRecord, LogId, LogKind, LogRemains};
+use lsmith_storage::names::{CURRENT, FileKind, numbered};
 use lsmith_tree::{Slice, Table, TableId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +18,7 @@ const MEMTABLE_BYTES: u64 = 56 << 20;
 
 /// The keyspace of tables of which it is not known whose they are, and a number for it.
 const LOST_TABLES: &str = "lost-tables";
-const LOST_TABLES_ID: u32 = bounds::SPACE_MAX;
+const LOST_TABLES_ID: u32 = SPACE_MAX;
 
 /// All keyspaces, by their numbers.
 pub(super) struct Known {

@@ -1,11 +1,11 @@
 //! The way through the logs of a damaged store: which batches count, and what is missing.
 
 use super::{FindingKind, Old};
-use crate::db::{LoggedOp, decode_batch};
-use crate::error::Error;
-use crate::format::Damage;
-use crate::names::{FileKind, numbered};
-use crate::wal::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogStart};
+use lsmith_storage::error::Error;
+use lsmith_storage::format::Damage;
+use lsmith_storage::format::{LoggedOp, decode_batch};
+use lsmith_storage::log::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogStart};
+use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::SeqNo;
 use std::path::PathBuf;
 

@@ -3,12 +3,12 @@
 use super::known::Known;
 use super::logs::{Logs, synced_before};
 use super::{FindingKind, Old};
-use crate::bounds::SEQ_MAX;
 use crate::inspect::Entry;
 use crate::memory::{Spilled, spilled_space, take_record};
-use crate::names::{FileKind, numbered};
-use crate::wal::{LogId, LogKind, LogRemains};
 use bytes::Bytes;
+use lsmith_storage::bounds::SEQ_MAX;
+use lsmith_storage::log::{LogId, LogKind, LogRemains};
+use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::{Key, KeyRange, SeqNo, key_after};
 use std::collections::BTreeMap;
 

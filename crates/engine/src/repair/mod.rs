@@ -20,13 +20,13 @@ mod sources;
 pub use report::{Finding, FindingKind, RepairReport, RepairedKeyspace};
 
 use crate::db::{Builder, DEFAULT_POLICY, KeyspaceOptions, Store};
-use crate::env::{Env, RealEnv};
-use crate::error::{Error, ErrorKind, Result};
 use crate::manifest::SpaceState;
-use crate::names::{self, FileKind};
 use crate::recovery::take_lock;
 use known::Known;
 use lsmith_policy::Registry;
+use lsmith_storage::env::{Env, RealEnv};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::names::{self, FileKind};
 use memory::Memories;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

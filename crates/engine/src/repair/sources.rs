@@ -1,12 +1,11 @@
 //! Entries from tables of which parts cannot be read.
 
 use super::{Finding, FindingKind, Old};
-use crate::error::Error;
-use crate::format::Damage;
 use crate::inspect::Entry;
-use crate::names::{FileKind, numbered};
-use crate::table::{BlockWalk, Piece, TableRemains};
-use crate::version::filled;
+use lsmith_storage::error::Error;
+use lsmith_storage::format::Damage;
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::table::{BlockWalk, Piece, TableRemains};
 use lsmith_tree::{KeyRange, SeqNo, Slice, Table};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -145,7 +144,7 @@ impl RunSource {
     /// The next entry of the block, whether it shows or not.
     fn next_in_block(&mut self) -> Option<Entry> {
         let walk = self.walk.as_mut()?;
-        match walk.entries.next() {
+        match walk.entries.next_slot() {
             Ok(Some(slot)) => {
                 let mut entry: Entry = walk.entries.entry(&slot).into();
                 let part = self.parts.front()?;
@@ -208,7 +207,7 @@ impl Iterator for RunSource {
 fn filled_range(table: &TableRemains, range: &KeyRange) -> KeyRange {
     let Some(facts) = &table.facts else { return range.clone() };
     let known = Table { profile: facts.profile.clone().into(), ..Table::default() };
-    filled(&known, range.clone())
+    known.filled(range.clone())
 }
 
 impl Old {

@@ -1,8 +1,8 @@
 //! Histograms: how often which value was seen, within one part in 32.
 
-use crate::env::Env;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::unscheduled::AtomicU64;
+use lsmith_storage::env::Env;
+use lsmith_storage::sync::atomic::Ordering::Relaxed;
+use lsmith_storage::sync::unscheduled::AtomicU64;
 use std::time::Duration;
 
 /// Values up to two to this power are told apart; from there on each doubling has as many steps.

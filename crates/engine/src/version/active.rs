@@ -1,7 +1,8 @@
 //! The memtable that writers write to.
 
-use crate::memtable::Memtable;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use lsmith_policy::is_memtable_full;
+use lsmith_storage::memtable::Memtable;
+use lsmith_storage::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// What stands for the number of no log.
@@ -24,6 +25,12 @@ impl Active {
     /// The log that holds its oldest entry; `None` while it is empty.
     pub(crate) fn log(&self) -> Option<u64> {
         Some(self.log.load(Ordering::Acquire)).filter(|log| *log != NO_LOG)
+    }
+
+    /// Returns true if the memtable should be sealed, given the policy's `seal_bytes`.
+    pub(crate) fn is_full(&self, seal_bytes: u64) -> bool {
+        let fill = self.memtable.fill();
+        fill.is_out_of_room || is_memtable_full(seal_bytes, fill.live_bytes, fill.written_bytes)
     }
 
     /// Notes that the next entry is in `log`. Called by who may write, one at a time.

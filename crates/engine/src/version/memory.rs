@@ -1,10 +1,10 @@
 //! A run in memory with what holds its entries.
 
-use crate::cursor::Cursor;
-use crate::error::Result;
-use crate::memtable::{Folded, Rest, Sealed, Version};
-use crate::read::{ConcatCursor, Parts};
 use crate::version::Moment;
+use lsmith_storage::cursor::Cursor;
+use lsmith_storage::error::Result;
+use lsmith_storage::memtable::{Folded, Rest, Sealed, Version};
+use lsmith_storage::read::{ConcatCursor, Parts};
 use lsmith_tree::{KeyRange, Run};
 use std::sync::Arc;
 
@@ -99,8 +99,8 @@ impl Parts for MemoryParts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cursor::EntryRef;
-    use crate::memtable::{FoldedBuilder, KeepFrom, Memtable};
+    use lsmith_storage::cursor::EntryRef;
+    use lsmith_storage::memtable::{FoldedBuilder, KeepFrom, Memtable};
     use lsmith_tree::{EntryKind, RunId, SeqNo, Slice, TableId};
 
     fn keys(memory: &MemoryRun, range: &str) -> Vec<String> {

@@ -23,4 +23,4 @@ pub(crate) use reclaim::Reclaim;
 use reclaim::Ticket;
 pub(crate) use space::{Core, Failure, Held, SEALED_MAX, Space, Writes};
 pub(crate) use table_handle::TableHandle;
-pub(crate) use view::{Moment, Source, Value, Version, filled, filled_slice};
+pub(crate) use view::{Moment, Source, Value, Version};

@@ -4,8 +4,8 @@
 //! a short stretch of keys. Slices are therefore held in chunks, and the versions before and after
 //! a plan share the chunks that it did not touch.
 
-use super::{TableHandle, filled, filled_slice};
-use crate::format::key_prefix;
+use super::TableHandle;
+use lsmith_storage::format::key_prefix;
 use lsmith_tree::{Key, KeyRange, Run, Slice, Slices, TableId};
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ impl Chunk {
     /// A chunk of `slices`, at least one.
     fn new(slices: Slices<'_>, find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Chunk {
         let open = |slice: &Slice| OpenSlice {
-            range: filled_slice(slice),
+            range: slice.filled(),
             cut: !slice.is_whole(),
             id: slice.table().id,
             table: find(slice),
@@ -142,7 +142,7 @@ impl OpenRun {
 
     /// Whether the parts are those of the slices of the run.
     fn shows_its_run(&self) -> bool {
-        let of = |slice: &Slice| (filled(slice.table(), slice.range().clone()), slice.table().id);
+        let of = |slice: &Slice| (slice.table().filled(slice.range().clone()), slice.table().id);
         let slices = self.run.slices().iter().map(of).filter(|(range, _)| !range.is_empty());
         slices.eq(self.slices().map(|part| (part.range.clone(), part.id)))
     }

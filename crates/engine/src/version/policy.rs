@@ -13,10 +13,10 @@
 //!   no more to say until something else has happened.
 //! * Numbers that make no sense are made to.
 
-use crate::panics;
 use crate::pool::is_merging_thread;
 use lsmith_policy::{Explanation, Load, MergePolicy};
 use lsmith_spec::Spec;
+use lsmith_storage::panics;
 use lsmith_tree::{MergePlan, Tree, TreeView};
 use rustc_hash::FxHasher;
 use std::cell::{Cell, OnceCell, RefCell};

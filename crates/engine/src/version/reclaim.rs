@@ -7,9 +7,9 @@
 
 use super::TableHandle;
 use crate::leftovers::Leftovers;
-use crate::panics;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use lsmith_storage::panics;
+use lsmith_storage::sync::Mutex;
+use lsmith_storage::sync::atomic::{AtomicBool, Ordering};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::ops::Range;

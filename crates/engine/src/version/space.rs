@@ -2,13 +2,13 @@
 
 use super::{Active, Change, MemoryRun, OpenRun, Policy, Reclaim, TableHandle, Version};
 use crate::db::Compression;
-use crate::error::{Error, ErrorKind};
 use crate::manifest::{Mark, Spill};
-use crate::memtable::Sealed;
-use crate::sync::ArcSwap;
-use crate::sync::Mutex;
-use crate::sync::atomic::AtomicBool;
 use crate::write::Gate;
+use lsmith_storage::error::{Error, ErrorKind};
+use lsmith_storage::memtable::Sealed;
+use lsmith_storage::sync::ArcSwap;
+use lsmith_storage::sync::Mutex;
+use lsmith_storage::sync::atomic::AtomicBool;
 use lsmith_tree::{
     MergePlan, Reservation, ReservationState, Run, RunId, SeqNo, Slice, TableId, Tree, TreeEdit,
     TreeView, apply, check_plan,

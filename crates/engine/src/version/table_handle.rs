@@ -1,13 +1,13 @@
 //! An open table that removes its file when it is obsolete and no longer read.
 
-use crate::env::{Env, PAGE_BYTES};
-use crate::error::Result;
-use crate::names::{FileKind, numbered};
-use crate::panics;
-use crate::spans::Spans;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::table::{BlockCache, Table};
+use lsmith_storage::env::{Env, PAGE_BYTES};
+use lsmith_storage::error::Result;
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::panics;
+use lsmith_storage::spans::Spans;
+use lsmith_storage::sync::Mutex;
+use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use lsmith_storage::table::{BlockCache, Table};
 use lsmith_tree::{KeyRange, SeqNo, TableId};
 use std::io;
 use std::ops::Range;

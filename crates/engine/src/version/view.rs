@@ -1,15 +1,15 @@
 //! A tree with everything open that is needed to read it.
 
 use super::{MemoryRun, OpenRun, OpenSlice, Ticket};
-use crate::cursor::{Cursor, EntryRef};
-use crate::error::Result;
-use crate::format::{Block, Slot, key_hash};
-use crate::memtable::{Memtable, MemtableCursor};
-use crate::read::{ConcatCursor, MergingCursor, Parts};
-use crate::sync::atomic::AtomicU64;
-use crate::table::{CacheFill, ReadCount, ReadTally, Table, TableCursor};
 use bytes::Bytes;
-use lsmith_tree::{KeyRange, RunId, SeqNo, Slice, Tree};
+use lsmith_storage::cursor::{Cursor, EntryRef};
+use lsmith_storage::error::Result;
+use lsmith_storage::format::{Block, Slot, key_hash};
+use lsmith_storage::memtable::{Memtable, MemtableCursor};
+use lsmith_storage::read::{ConcatCursor, MergingCursor, Parts};
+use lsmith_storage::sync::atomic::AtomicU64;
+use lsmith_storage::table::{CacheFill, ReadCount, ReadTally, Table, TableCursor};
+use lsmith_tree::{KeyRange, RunId, SeqNo, Tree};
 use std::hint::black_box;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -24,47 +24,6 @@ impl OpenRun {
         let parts = self.overlap(range);
         RunParts { run: Arc::clone(self), parts, range: range.clone(), fill, tally: None }
     }
-}
-
-/// `range` without what `table` is known not to fill at either end.
-pub(crate) fn filled(
-    table: &lsmith_tree::Table,
-    KeyRange { mut start, mut end }: KeyRange,
-) -> KeyRange {
-    let profile = &table.profile;
-    let next = profile.partition_point(|point| point.key <= start);
-    if let Some(point) = profile.get(next)
-        && point.after.as_ref().is_some_and(|after| *after <= start)
-    {
-        start = point.key.clone();
-    }
-    if let Some(end) = &mut end {
-        let next = profile.partition_point(|point| point.key < *end);
-        if let Some(after) = profile.get(next).and_then(|point| point.after.as_ref())
-            && *after < *end
-        {
-            *end = after.clone();
-        }
-    }
-    KeyRange { start, end }
-}
-
-/// The keys of `slice` without what its table is known not to fill at either end.
-pub(crate) fn filled_slice(slice: &Slice) -> KeyRange {
-    let KeyRange { mut start, mut end } = slice.range().clone();
-    let (profile, cells) = (&slice.table().profile, slice.cell_indexes());
-    if let Some(point) = profile.get(cells.start)
-        && point.after.as_ref().is_some_and(|after| *after <= start)
-    {
-        start = point.key.clone();
-    }
-    if let Some(end) = &mut end
-        && let Some(after) = profile.get(cells.end - 1).and_then(|point| point.after.as_ref())
-        && *after < *end
-    {
-        *end = after.clone();
-    }
-    KeyRange { start, end }
 }
 
 /// Slices of a run with their tables, to be walked one after the other.
@@ -310,7 +269,7 @@ impl Version {
         };
         let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, moment));
         if let Some(version) = found.or_else(in_memory) {
-            let crate::memtable::Version { kind, value, .. } = version;
+            let lsmith_storage::memtable::Version { kind, value, .. } = version;
             return Ok((!kind.is_tombstone()).then_some(Value::InMemory(value)));
         }
         // What is in a table was visible when its memtable was sealed.

@@ -1,11 +1,11 @@
 //! Back-pressure: writers are slowed as merges fall behind, and stopped before memory runs out.
 
-use crate::error::Result;
 use crate::shared::Shared;
 use crate::stats::add;
-use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::version::{Core, Failure, SEALED_MAX, Space};
 use lsmith_policy::Load;
+use lsmith_storage::error::Result;
+use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A byte waits this long, in nanoseconds, times p * p / (1 - p) at pressure p.

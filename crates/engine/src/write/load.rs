@@ -5,13 +5,13 @@
 //! Then an edit makes the tables the newest run on storage. That is the right place if memory,
 //! which lies above, holds no key between the first and the last: it is flushed until that is so.
 
-use crate::cursor::Cursor;
-use crate::env::SyncReach;
-use crate::error::{Error, ErrorKind, Result};
-use crate::format::put_varint;
 use crate::manifest::{Mark, Record};
 use crate::shared::{Shared, Writer, read_only};
 use crate::version::{Change, Core, Space, TableHandle};
+use lsmith_storage::cursor::Cursor;
+use lsmith_storage::env::SyncReach;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::format::put_varint;
 use lsmith_tree::{AddPlace, Addition, KeyRange, SeqNo, Slice, TreeEdit, apply};
 use std::sync::Arc;
 use std::time::Duration;

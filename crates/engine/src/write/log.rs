@@ -1,15 +1,15 @@
 //! The write-ahead log of a store: a row of files.
 
 use crate::db::PersistMode;
-use crate::env::SyncReach;
-use crate::error::Result;
 use crate::manifest::{LogRow, Record};
-use crate::names::{FileKind, numbered};
 use crate::shared::{Log, Shared, Spare, Writer};
 use crate::stats::add;
-use crate::sync::atomic::Ordering;
 use crate::version::Writes;
-use crate::wal::{LOG_START_BYTES_MAX, LogId, LogKind, LogStart, LogWriter};
+use lsmith_storage::env::SyncReach;
+use lsmith_storage::error::Result;
+use lsmith_storage::log::{LOG_START_BYTES_MAX, LogId, LogKind, LogStart, LogWriter};
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::SeqNo;
 use std::sync::Arc;
 
@@ -304,8 +304,8 @@ fn take_logs_below(writer: &mut Writer, needed: u64) -> UnneededLogs {
 #[cfg(test)]
 mod tests {
     use super::AHEAD_LOGS;
-    use crate::env::{Env, MemEnv};
     use crate::{DEFAULT_KEYSPACE, Store};
+    use lsmith_storage::env::{Env, MemEnv};
     use std::path::Path;
     use std::sync::Arc;
 

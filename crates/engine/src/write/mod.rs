@@ -15,19 +15,19 @@ mod log;
 
 pub(crate) use gate::Gate;
 
-use crate::cursor::EntryRef;
 use crate::db::{Op, Ops, PersistMode};
-use crate::env::SyncReach;
-use crate::error::Result;
 use crate::event::Event;
 use crate::memory::{Newest, Replacement};
-use crate::memtable::{KeepFrom, Memtable, Sealed};
 use crate::shared::{Shared, Writer, read_only};
 use crate::stats::add;
-use crate::sync::Guard;
-use crate::sync::MutexGuard;
-use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::version::{Active, Core, Held, Space, Writes};
+use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::env::SyncReach;
+use lsmith_storage::error::Result;
+use lsmith_storage::memtable::{KeepFrom, Memtable, Sealed};
+use lsmith_storage::sync::Guard;
+use lsmith_storage::sync::MutexGuard;
+use lsmith_storage::sync::atomic::{AtomicU64, Ordering};
 use lsmith_tree::{AddPlace, KeyRange, Profile, RunId, SeqNo, Size, Slice, Table, TableId};
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Shared {
     pub(crate) fn sync_for(
         &self,
         mode: PersistMode,
-        logs: &[Arc<crate::wal::LogWriter>],
+        logs: &[Arc<lsmith_storage::log::LogWriter>],
     ) -> Result<()> {
         let reach = match mode {
             PersistMode::Buffer => return Ok(()),
@@ -126,7 +126,7 @@ impl Shared {
         let mut sealed = writer.log_began && self.options.lockstep;
         for space in spaces {
             let Some(mut core) = self.look_at_full(space, locked) else { continue };
-            if core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
+            if core.active.is_full(core.policy.seal_bytes(&core.view)) {
                 self.seal(space, &mut core);
                 sealed = true;
             }
@@ -231,7 +231,7 @@ fn seal_as_written(core: &mut Core, files: &AtomicU64, memtable: Arc<Memtable>, 
 /// than fits into one.
 pub(crate) fn seal_while_opening(space: &Space, files: &AtomicU64) {
     let mut core = space.core.lock();
-    if !core.active.memtable.is_full(core.policy.seal_bytes(&core.view)) {
+    if !core.active.is_full(core.policy.seal_bytes(&core.view)) {
         return;
     }
     let Some((oldest, newest)) = core.active.memtable.seq_range() else { return };

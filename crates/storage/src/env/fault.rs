@@ -1,0 +1,178 @@
+//! Any environment, with operations that fail on demand.
+
+mod class;
+mod files;
+mod plan;
+
+pub use class::{Effect, Fault, Lasting, OpClass};
+
+use super::{Env, LogFile, MemEnv, PAGE_BYTES, ReadFile, WriteFile};
+use files::{Around, FaultLog, FaultRead, FaultWrite, create_half_log};
+use plan::Plan;
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Wraps an environment, counts its operations and lets some of them fail.
+///
+/// Clones share counts and rules, so that a test keeps one and gives the other to the store. Who
+/// fails by a rule has no effect, or one that was [chosen](FaultEnv::set_with).
+///
+/// # Examples
+///
+/// ```
+/// # use lsmith_storage as lsmith;
+/// use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
+/// use std::io::ErrorKind;
+/// use std::path::Path;
+/// use std::sync::Arc;
+///
+/// let env = FaultEnv::new(Arc::new(MemEnv::new()));
+/// env.set(Fault {
+///     class: Some(OpClass::Sync),
+///     after: 1,
+///     lasting: Lasting::Once,
+///     kind: ErrorKind::StorageFull,
+/// });
+/// let mut file = env.create(Path::new("/a"))?;
+/// file.sync()?;
+/// assert_eq!(file.sync().map_err(|error| error.kind()), Err(ErrorKind::StorageFull));
+/// assert_eq!(env.count(OpClass::Sync), 2);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct FaultEnv {
+    inner: Arc<dyn Env>,
+    /// The same, where it is a disk in memory.
+    disk: Option<MemEnv>,
+    plan: Arc<Plan>,
+}
+
+impl FaultEnv {
+    /// `inner`, without any fault yet.
+    ///
+    /// Syncs that fail [partly](Effect::Partly) or have [dropped](Effect::Dropped) what they should
+    /// have synced need a disk that can do so: [`over`](FaultEnv::over) one in memory. Here they
+    /// have no effect.
+    pub fn new(inner: Arc<dyn Env>) -> FaultEnv {
+        FaultEnv { inner, disk: None, plan: Arc::default() }
+    }
+
+    /// `disk`, without any fault yet.
+    pub fn over(disk: MemEnv) -> FaultEnv {
+        FaultEnv { disk: Some(disk.clone()), ..FaultEnv::new(Arc::new(disk)) }
+    }
+
+    /// Sets a rule, in addition to those that are set. What fails has no effect at all.
+    pub fn set(&self, fault: Fault) {
+        self.set_with(fault, Effect::Nothing);
+    }
+
+    /// Sets a rule, in addition to those that are set. The first operation that fails by it has
+    /// this effect, later ones have none.
+    pub fn set_with(&self, fault: Fault, effect: Effect) {
+        self.plan.set(fault, effect);
+    }
+
+    /// Takes all rules back; counts go on.
+    pub fn clear(&self) {
+        self.plan.clear();
+    }
+
+    /// The first operation that has failed by a rule since rules were last
+    /// [cleared](FaultEnv::clear), and the path concerned.
+    pub fn first_failed(&self) -> Option<(OpClass, PathBuf)> {
+        self.plan.first_failed()
+    }
+
+    /// Operations of `class` since the start, failed ones included.
+    pub fn count(&self, class: OpClass) -> u64 {
+        self.plan.counts()[class as usize]
+    }
+
+    /// Operations of all classes since the start, failed ones included.
+    pub fn count_all(&self) -> u64 {
+        self.plan.counts().iter().sum()
+    }
+
+    fn around(&self, path: &Path) -> Around {
+        let (plan, disk) = (Arc::clone(&self.plan), self.disk.clone());
+        Around { plan, disk, path: path.to_path_buf() }
+    }
+}
+
+impl Env for FaultEnv {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let parents = || self.inner.create_dir_all(dir.parent().unwrap_or(dir));
+        self.plan.run(OpClass::Create, dir, || self.inner.create_dir_all(dir), parents)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.plan.run_whole(OpClass::List, dir, || self.inner.list(dir))
+    }
+
+    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.plan.run_whole(OpClass::Measure, path, || self.inner.file_bytes(path))
+    }
+
+    fn held_bytes(&self, path: &Path) -> io::Result<u64> {
+        self.plan.run_whole(OpClass::Measure, path, || self.inner.held_bytes(path))
+    }
+
+    fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        let pages = (range.end - range.start) / PAGE_BYTES;
+        let half = range.start..range.start + pages.div_ceil(2) * PAGE_BYTES;
+        let partly = || self.inner.punch(path, half);
+        self.plan.run(OpClass::Punch, path, || self.inner.punch(path, range), partly)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.plan.run_whole(OpClass::Remove, path, || self.inner.remove_file(path))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.plan.run_whole(OpClass::Rename, from, || self.inner.rename(from, to))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let partly = || self.disk.as_ref().map_or(Ok(()), |disk| disk.sync_half_dir(dir));
+        self.plan.run(OpClass::SyncDir, dir, || self.inner.sync_dir(dir), partly)
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        self.around(path).sync(OpClass::Sync, || self.inner.sync_file(path))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        let create = || self.inner.create(path);
+        let inner = self.plan.run(OpClass::Create, path, create, || create().map(drop))?;
+        Ok(Box::new(FaultWrite { inner, around: self.around(path), failed: false }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let inner = self.plan.run_whole(OpClass::Open, path, || self.inner.open(path))?;
+        Ok(Arc::new(FaultRead { inner, around: self.around(path) }))
+    }
+
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        let wholly = || self.inner.create_log(path, capacity);
+        let partly = || create_half_log(|path| self.inner.create(path), path, capacity);
+        let inner = self.plan.run(OpClass::CreateLog, path, wholly, partly)?;
+        Ok(Box::new(FaultLog { inner, around: self.around(path) }))
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+        self.plan.run_whole(OpClass::Lock, dir, || self.inner.lock(dir))
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        self.plan.run_whole(OpClass::FreeBytes, dir, || self.inner.free_bytes(dir))
+    }
+
+    fn now(&self) -> Duration {
+        self.inner.now()
+    }
+}

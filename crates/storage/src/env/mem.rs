@@ -1,0 +1,255 @@
+//! Files in memory, on a disk that can be cut from its power.
+
+mod crash;
+mod disk;
+mod files;
+mod loss;
+mod map;
+mod node;
+
+pub use loss::Loss;
+
+use super::common::{Buffered, LOCK_FILE, check_capacity};
+use super::{Env, LogFile, ReadFile, WriteFile};
+use crate::sync::{Clock, RwLock};
+use disk::Disk;
+use files::{Handle, MemLock, MemLog, MemRead, MemSink};
+use node::{FileNode, NodeId};
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A disk in memory, which knows what is synced and what is not.
+///
+/// Clones share one disk. A path is taken from the root whether it starts with `/` or not. The
+/// copies that [`power_loss`](MemEnv::power_loss) and
+/// [`process_crash_clone`](MemEnv::process_crash_clone) make are disks of their own, taken at one
+/// moment, also while other threads write.
+///
+/// Files can be mapped: a map is a copy of the file as it is then, in which what is punched out of
+/// the file later turns into garbage, so that who looks there is found out.
+///
+/// # Examples
+///
+/// ```
+/// # use lsmith_storage as lsmith;
+/// use lsmith::env::{Env, MemEnv};
+/// use std::path::Path;
+///
+/// let env = MemEnv::new();
+/// let path = Path::new("/greeting");
+/// let mut file = env.create(path)?;
+/// file.write_all(b"hello")?;
+/// file.sync()?;
+/// env.sync_dir(Path::new("/"))?;
+/// file.write_all(b" world")?;
+///
+/// let after_power_loss = env.crash_clone(1, 0.5);
+/// assert_eq!(after_power_loss.file_bytes(path)?, 5);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MemEnv {
+    disk: Arc<RwLock<Disk>>,
+    start: Clock,
+    punches: bool,
+    maps: bool,
+}
+
+impl MemEnv {
+    /// An empty disk without limit.
+    pub fn new() -> MemEnv {
+        MemEnv::with_capacity(u64::MAX)
+    }
+
+    /// An empty disk that holds at most `capacity` bytes of file contents. The write that meets
+    /// the limit fails with `StorageFull`, and its first bytes may be stored.
+    pub fn with_capacity(capacity: u64) -> MemEnv {
+        MemEnv::of(Disk::new(capacity))
+    }
+
+    fn of(disk: Disk) -> MemEnv {
+        let disk = Arc::new(RwLock::new(disk));
+        MemEnv { disk, start: Clock::start(), punches: true, maps: true }
+    }
+
+    /// Another disk for who can do what this one can.
+    fn like(&self, disk: Disk) -> MemEnv {
+        MemEnv { punches: self.punches, maps: self.maps, ..MemEnv::of(disk) }
+    }
+
+    /// The same disk for who cannot punch holes into files.
+    #[must_use]
+    pub fn without_punching(mut self) -> MemEnv {
+        self.punches = false;
+        self
+    }
+
+    /// The same disk for who cannot map files.
+    #[must_use]
+    pub fn unmapped(mut self) -> MemEnv {
+        self.maps = false;
+        self
+    }
+
+    /// What a machine finds after losing power now, where changes that were not
+    /// synced have each survived with probability `keep`: [`Loss::Parts`].
+    #[must_use]
+    pub fn crash_clone(&self, seed: u64, keep: f64) -> MemEnv {
+        self.power_loss(seed, Loss::Parts { keep })
+    }
+
+    /// What a machine finds after losing power now: all that was synced, and of the rest what
+    /// `loss` leaves. What is random in that comes from `seed`: equal seeds on equal disks give
+    /// equal results.
+    #[must_use]
+    pub fn power_loss(&self, seed: u64, loss: Loss) -> MemEnv {
+        self.like(self.disk.read().after_power_loss(seed, loss))
+    }
+
+    /// What the next process finds after this one was killed now: everything that was written,
+    /// appends to logs included, but not what still waits in the buffer of a file being written;
+    /// and no locks.
+    #[must_use]
+    pub fn process_crash_clone(&self) -> MemEnv {
+        self.like(self.disk.read().after_process_death())
+    }
+
+    /// Damages the file at `path`: turns over the bits of `mask` in the byte at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` where there is no such file, `UnexpectedEof` where it ends earlier.
+    pub fn flip(&self, path: &Path, offset: u64, mask: u8) -> io::Result<()> {
+        self.disk.write().change(path, |file, _| file.flip(offset, mask))
+    }
+
+    /// Damages the file at `path`: cuts it to its first `bytes` bytes; a shorter file stays.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` where there is no such file.
+    pub fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        self.disk.write().change(path, |file, _| {
+            file.truncate(bytes);
+            Ok(())
+        })
+    }
+
+    /// Has `sync` sync the file at `path`, and then forget that: the device has not taken what was
+    /// written since the sync before, or has only taken the first half of it, and never will.
+    /// Reads go on to show it, and later syncs have nothing to say about it.
+    pub(super) fn drop_unsynced(
+        &self,
+        path: &Path,
+        half: bool,
+        sync: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (id, synced) = {
+            let disk = self.disk.read();
+            let id = disk.find_file(path)?;
+            (id, disk.file(id).synced)
+        };
+        sync()?;
+        let mut disk = self.disk.write();
+        if disk.find_file(path)? == id {
+            disk.file_mut(id).drop_unsynced(synced, half);
+        }
+        Ok(())
+    }
+
+    /// Makes the older half of the unsynced changes of names in `dir` survive.
+    pub(super) fn sync_half_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.write().sync_half_dir(dir)
+    }
+
+    fn handle(&self, id: NodeId) -> Handle {
+        Handle { disk: Arc::clone(&self.disk), id }
+    }
+}
+
+impl Default for MemEnv {
+    fn default() -> MemEnv {
+        MemEnv::new()
+    }
+}
+
+impl Env for MemEnv {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.write().create_dir_all(dir)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.disk.read().list(dir)
+    }
+
+    fn file_bytes(&self, path: &Path) -> io::Result<u64> {
+        let disk = self.disk.read();
+        Ok(disk.file(disk.find_file(path)?).length)
+    }
+
+    fn held_bytes(&self, path: &Path) -> io::Result<u64> {
+        let disk = self.disk.read();
+        Ok(disk.file(disk.find_file(path)?).held_bytes())
+    }
+
+    fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
+        if !self.punches {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.disk.write().change(path, |file, at| file.punch(range, at))
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.write().remove_file(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.write().rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.write().sync_dir(dir)
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.write().change(path, |file, _| {
+            file.sync();
+            Ok(())
+        })
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        let id = self.disk.write().create(path, FileNode::written())?;
+        Ok(Box::new(Buffered::new(MemSink(self.handle(id)))))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        let id = self.disk.write().open(path)?;
+        Ok(Arc::new(MemRead { handle: self.handle(id), maps: self.maps }))
+    }
+
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        check_capacity(capacity)?;
+        let id = self.disk.write().create(path, FileNode::log(capacity))?;
+        Ok(Box::new(MemLog::new(self.handle(id), capacity)))
+    }
+
+    fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
+        let id = self.disk.write().lock(dir, LOCK_FILE)?;
+        Ok(Box::new(MemLock(self.handle(id))))
+    }
+
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let disk = self.disk.read();
+        disk.find_dir(dir)?;
+        Ok(disk.free_bytes())
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+}

@@ -1,0 +1,297 @@
+//! A store in miniature: a memtable, runs, snapshots and merges of any neighbouring runs, in any
+//! order, compared with the plain history of what was written.
+
+use super::*;
+use crate::cursor::Cursor;
+use crate::memtable::{KeepFrom, Memtable};
+use crate::read::vec_cursor::{Owned, VecCursor};
+use crate::read::{MergingCursor, VisibleIter};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use bytes::Bytes;
+use lsmith_tree::logical_bytes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::ops::Bound;
+use std::sync::Arc;
+
+const KEYS: [&str; 3] = ["", "k", "key"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Writes the key; the number chooses among the kinds that keep their promises.
+    Write(usize, usize),
+    /// Lets readers see all writes so far.
+    Publish,
+    TakeSnapshot,
+    DropSnapshot(usize),
+    Flush,
+    /// Merges neighbouring runs: the newest of them, and how many.
+    Merge(usize, usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => (0..KEYS.len(), 0usize..7).prop_map(|(key, choice)| Step::Write(key, choice)),
+        6 => Just(Step::Publish),
+        2 => Just(Step::TakeSnapshot),
+        2 => (0usize..9).prop_map(Step::DropSnapshot),
+        3 => Just(Step::Flush),
+        2 => (0usize..9, 1usize..9).prop_map(|(newest, count)| Step::Merge(newest, count)),
+    ]
+}
+
+#[derive(Default)]
+struct Miniature {
+    /// Every write there was, oldest first.
+    history: Vec<Owned>,
+    /// How many of them had been flushed.
+    flushed: usize,
+    visible: AtomicU64,
+    memtable: Arc<Memtable>,
+    /// Newest first.
+    runs: Vec<Vec<Owned>>,
+    /// Newest first.
+    snapshots: Vec<SeqNo>,
+}
+
+impl Miniature {
+    fn take(&mut self, step: &Step) {
+        let (index, length) = match step {
+            Step::Write(key, choice) => return self.write(KEYS[*key], *choice),
+            Step::Publish => return self.visible = AtomicU64::new(self.history.len() as u64),
+            Step::TakeSnapshot => return self.snapshots.insert(0, self.visible_seq()),
+            Step::Flush => return self.flush(),
+            Step::DropSnapshot(index) => (*index, self.snapshots.len()),
+            Step::Merge(newest, _) => (*newest, self.runs.len()),
+        };
+        if length > 0 {
+            match step {
+                Step::Merge(_, count) => self.merge(index % length, *count),
+                _ => drop(self.snapshots.remove(index % length)),
+            }
+        }
+    }
+
+    fn visible_seq(&self) -> SeqNo {
+        SeqNo(self.visible.load(Ordering::Relaxed))
+    }
+
+    fn write(&mut self, key: &str, choice: usize) {
+        use EntryKind::{Delete, Insert, Put, Remove};
+        let kind = match self.model(key.as_bytes(), SeqNo::MAX) {
+            None => [Insert, Insert, Insert, Insert, Put, Put, Delete][choice],
+            Some(_) => [Remove, Remove, Remove, Put, Put, Delete, Delete][choice],
+        };
+        let write = Owned::put(key.as_bytes(), self.history.len() as u64 + 1).with(kind);
+        let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
+        let keep = KeepFrom(oldest.min(self.visible_seq()));
+        self.memtable.insert(write.as_ref(), keep);
+        self.history.push(write);
+    }
+
+    fn flush(&mut self) {
+        self.take(&Step::Publish);
+        self.check_sizes();
+        let memtable = std::mem::take(&mut self.memtable);
+        let run = self.fold(memtable.cursor(), self.snapshots.clone(), self.runs.len());
+        self.runs.insert(0, run);
+        self.flushed = self.history.len();
+    }
+
+    fn merge(&mut self, newest: usize, count: usize) {
+        let end = (newest + count).min(self.runs.len());
+        let sources = self.runs[newest..end].iter();
+        let sources = sources.map(|run| Box::new(VecCursor::new(run.clone())) as Box<dyn Cursor>);
+        let beneath = self.runs.len() - end;
+        let merging = MergingCursor::new(sources.collect());
+        let output = self.fold(merging, self.snapshots.clone(), beneath);
+        self.runs.splice(newest..end, [output]);
+    }
+
+    /// What a merge of `cursor` writes above the `beneath` oldest runs.
+    fn fold(&self, cursor: impl Cursor, snapshots: Vec<SeqNo>, beneath: usize) -> Vec<Owned> {
+        let beneath = &self.runs[self.runs.len() - beneath..];
+        let nothing = |key: &[u8]| beneath.iter().flatten().all(|entry| entry.key != key);
+        let mut fold = Fold::new(cursor, snapshots, nothing).unwrap().forgetting(true);
+        let mut output = Vec::new();
+        while let Some(entry) = fold.next_entry().unwrap() {
+            let oldest = self.snapshots.last().copied().unwrap_or(SeqNo::MAX);
+            let is_told = entry.seq > oldest || entry.kind.is_tombstone();
+            assert_eq!(entry.seq > SeqNo(0), is_told, "{entry:?}");
+            output.push(Owned::from(entry));
+        }
+        assert_eq!(fold.counts().entries_out, output.len() as u64);
+        output
+    }
+
+    /// The memtable counts what a flush without snapshots and with everything beneath would
+    /// write, and that follows from the writes alone.
+    fn check_sizes(&self) {
+        let mut fold = Fold::new(self.memtable.cursor(), Vec::new(), |_: &[u8]| false).unwrap();
+        let (mut bytes, mut entries) = (0, 0);
+        while let Some(entry) = fold.next_entry().unwrap() {
+            bytes += logical_bytes(entry.key.len(), entry.value.len());
+            entries += 1;
+            assert_eq!(Some(entry.kind), self.net_effect(entry.key));
+        }
+        assert_eq!(self.memtable.live_bytes(), bytes);
+        assert_eq!(self.memtable.entries(), entries);
+        let nets = KEYS.iter().filter(|key| self.net_effect(key.as_bytes()).is_some());
+        assert_eq!(nets.count() as u64, entries);
+    }
+
+    /// What the writes of `key` since the last flush come to.
+    fn net_effect(&self, key: &[u8]) -> Option<EntryKind> {
+        let writes = self.history[self.flushed..].iter().filter(|write| write.key == key);
+        writes.fold(None, |net, write| match net {
+            Some(older) => write.kind.over(older),
+            None => Some(write.kind),
+        })
+    }
+
+    /// What the history says of `key`.
+    fn model(&self, key: &[u8], snapshot: SeqNo) -> Option<&Bytes> {
+        let newest = self
+            .history
+            .iter()
+            .rfind(|write| write.seq <= snapshot && write.key == key)
+            .filter(|write| !write.kind.is_tombstone());
+        newest.map(|write| &write.value)
+    }
+
+    fn point_read(&self, key: &[u8], snapshot: Option<SeqNo>) -> Option<Bytes> {
+        let version = match snapshot {
+            Some(snapshot) => self.memtable.get(key, snapshot),
+            None => self.memtable.get_latest(key, &self.visible),
+        };
+        let snapshot = snapshot.unwrap_or(self.visible_seq());
+        let in_runs = || {
+            let entries = self.runs.iter().flatten();
+            let mut seen = entries.filter(|entry| entry.key == key && entry.seq <= snapshot);
+            seen.next().map(|entry| (entry.kind, entry.value.clone()))
+        };
+        let found = version.map(|version| (version.kind, version.value)).or_else(in_runs);
+        found.filter(|(kind, _)| !kind.is_tombstone()).map(|(_, value)| value)
+    }
+
+    fn scan(&self, snapshot: SeqNo) -> VisibleIter<MergingCursor> {
+        let mut sources: Vec<Box<dyn Cursor>> = vec![Box::new(self.memtable.cursor())];
+        for run in &self.runs {
+            sources.push(Box::new(VecCursor::new(run.clone())));
+        }
+        let merging = MergingCursor::new(sources);
+        VisibleIter::new(merging, snapshot, Bound::Unbounded, Bound::Unbounded)
+    }
+
+    fn check_reads(&self) {
+        let visible = self.visible_seq();
+        for key in KEYS.map(str::as_bytes) {
+            assert_eq!(self.point_read(key, None).as_ref(), self.model(key, visible));
+            for &snapshot in &self.snapshots {
+                let found = self.point_read(key, Some(snapshot));
+                assert_eq!(found.as_ref(), self.model(key, snapshot), "{key:?} at {snapshot}");
+            }
+        }
+        for &snapshot in self.snapshots.iter().chain([&visible]) {
+            let present = |key: &'static str| {
+                let value = self.model(key.as_bytes(), snapshot)?;
+                Some((Bytes::from(key), value.clone()))
+            };
+            let expected: Vec<_> = KEYS.into_iter().filter_map(present).collect();
+            let forward: Vec<_> = self.scan(snapshot).map(|found| found.unwrap()).collect();
+            assert_eq!(forward, expected);
+            let backward: Vec<_> = self.scan(snapshot).rev().map(|found| found.unwrap()).collect();
+            assert!(backward.iter().rev().eq(&expected));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #[test]
+    fn merges_change_no_answer(steps in vec(step(), 1..80)) {
+        let mut miniature = Miniature::default();
+        for step in &steps {
+            miniature.take(step);
+            miniature.check_reads();
+        }
+        miniature.check_sizes();
+    }
+
+    /// With no snapshot and nothing beneath, what stays is what a user sees.
+    #[test]
+    fn a_merge_of_everything_leaves_the_present_values_alone(steps in vec(step(), 1..80)) {
+        let mut miniature = Miniature::default();
+        steps.iter().for_each(|step| miniature.take(step));
+        miniature.snapshots.clear();
+        miniature.flush();
+        miniature.merge(0, miniature.runs.len());
+        let entries = miniature.runs[0].iter();
+        let present: Vec<_> =
+            entries.map(|entry| (entry.key.clone(), entry.value.clone())).collect();
+        let seen: Vec<_> = miniature.scan(SeqNo::MAX).map(|found| found.unwrap()).collect();
+        prop_assert_eq!(present, seen);
+    }
+}
+
+fn fold_one_key(kinds: &[EntryKind], snapshots: &[u64]) -> (Vec<(u64, EntryKind)>, FoldCounts) {
+    let entry = |(i, kind): (usize, &EntryKind)| Owned::put(b"k", i as u64 + 1).with(*kind);
+    let cursor = VecCursor::new(kinds.iter().enumerate().map(entry).collect());
+    let snapshots = snapshots.iter().copied().map(SeqNo).collect();
+    let mut fold = Fold::new(cursor, snapshots, |_: &[u8]| false).unwrap();
+    let mut output = Vec::new();
+    while let Some(entry) = fold.next_entry().unwrap() {
+        output.push((entry.seq.0, entry.kind));
+    }
+    (output, fold.counts())
+}
+
+#[test]
+fn each_snapshot_keeps_its_version() {
+    use EntryKind::Put;
+    let (output, counts) = fold_one_key(&[Put; 5], &[4, 1]);
+    assert_eq!(output, [(5, Put), (4, Put), (1, Put)]);
+    assert_eq!(counts.superseded, 2);
+}
+
+#[test]
+fn a_pair_vanishes_only_where_no_snapshot_lies_between() {
+    use EntryKind::{Insert, Remove};
+    let (output, counts) = fold_one_key(&[Insert, Remove], &[]);
+    assert_eq!((output.len(), counts.pairs_cancelled), (0, 1));
+    assert_eq!(counts.dropped_below, SeqNo(2));
+    let (output, counts) = fold_one_key(&[Insert, Remove], &[1]);
+    assert_eq!((output.len(), counts.pairs_cancelled), (2, 0));
+    let (output, _) = fold_one_key(&[Insert, Remove], &[2]);
+    assert_eq!(output, []);
+}
+
+#[test]
+fn a_tombstone_above_a_snapshot_stays_whatever_lies_beneath() {
+    let entries = vec![
+        Owned::put(b"a", 1),
+        Owned::put(b"a", 3).with(EntryKind::Delete),
+        Owned::put(b"b", 2).with(EntryKind::Delete),
+    ];
+    let mut asked = Vec::new();
+    let ask = |key: &[u8]| {
+        asked.push(key.to_vec());
+        true
+    };
+    let mut fold = Fold::new(VecCursor::new(entries), vec![SeqNo(2)], ask).unwrap();
+    assert_eq!(fold.next_entry().unwrap().map(|entry| entry.seq), Some(SeqNo(3)));
+    assert_eq!(fold.next_entry().unwrap().map(|entry| entry.seq), Some(SeqNo(1)));
+    assert_eq!(fold.next_entry().unwrap(), None);
+    assert_eq!(fold.counts().tombstones_dropped, 1);
+    assert_eq!(fold.counts().dropped_below, SeqNo(2));
+    assert_eq!(asked, [b"b"]);
+}
+
+#[test]
+fn an_error_is_passed_on() {
+    let entries = vec![Owned::put(b"a", 1), Owned::put(b"b", 2)];
+    let cursor = VecCursor::new(entries).failing_after(2);
+    let mut fold = Fold::new(cursor, Vec::new(), |_: &[u8]| true).unwrap();
+    assert!(fold.next_entry().unwrap().is_some());
+    assert!(fold.next_entry().is_err());
+}

@@ -1,0 +1,89 @@
+//! Writes data blocks. [`Block`](super::Block) says what they look like.
+
+use super::codec::zigzag;
+use super::compress::Compressor;
+use super::entry_head::{Head, KIND_BITS, Usual};
+use super::seal::{Place, seal_tagged};
+use crate::cursor::EntryRef;
+
+/// Entries from one restart point to the next. At a restart point the key is stored in full; a
+/// search jumps between these and walks the rest, so fewer would cost bytes, more would cost time.
+pub(super) const RESTART_ENTRIES: usize = 16;
+
+/// Builds one data block after the other at the end of a buffer, so that no byte is copied twice.
+#[derive(Debug, Default)]
+pub struct BlockBuilder {
+    start: usize,
+    entries: usize,
+    restarts: Vec<u32>,
+    seq_base: u64,
+    usual: Usual,
+}
+
+impl BlockBuilder {
+    /// Whether the block under construction has no entry yet.
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// The bytes of the block's entries so far, at the end of `out`.
+    pub fn bytes(&self, out: &[u8]) -> usize {
+        if self.is_empty() { 0 } else { out.len() - self.start }
+    }
+
+    /// Appends `entry` to `out`; its key has exactly `shared` bytes in common with the one before.
+    pub fn add(&mut self, out: &mut Vec<u8>, shared: usize, entry: &EntryRef<'_>) {
+        let tagged = (entry.value.len() as u64) << KIND_BITS | entry.kind as u64;
+        if self.is_empty() {
+            self.start = out.len();
+            self.seq_base = entry.seq.0;
+            self.usual = Usual::like(entry.key.len(), tagged);
+        }
+        let restart = self.entries.is_multiple_of(RESTART_ENTRIES);
+        if restart {
+            let offset = u32::try_from(out.len() - self.start);
+            self.restarts.push(offset.expect("a block is cut long before 4 GiB"));
+        }
+        let shared = if restart { 0 } else { shared };
+        let suffix = entry.key.get(shared..).expect("shared is a part of the key");
+        let delta = zigzag(entry.seq.0.wrapping_sub(self.seq_base) as i64);
+        let (shared, suffix_bytes) = (shared as u64, suffix.len() as u64);
+        Head { shared, suffix_bytes, tagged, delta }.put(self.usual, out);
+        out.extend_from_slice(suffix);
+        out.extend_from_slice(entry.value);
+        self.entries += 1;
+    }
+
+    /// Ends the block without compressing it.
+    #[cfg(test)]
+    pub fn finish(&mut self, out: &mut Vec<u8>, place: Place) -> usize {
+        self.finish_with(out, place, &mut Compressor::new(super::Codec::None))
+    }
+
+    /// Ends the block, which shall lie at `place`, compressed by `compressor`, and gets ready for
+    /// the next. The bytes of the whole block.
+    ///
+    /// # Panics
+    ///
+    /// If the block is empty.
+    pub fn finish_with(
+        &mut self,
+        out: &mut Vec<u8>,
+        place: Place,
+        compressor: &mut Compressor,
+    ) -> usize {
+        assert!(!self.is_empty(), "a block has at least one entry");
+        for offset in &self.restarts {
+            out.extend_from_slice(&offset.to_le_bytes());
+        }
+        out.extend_from_slice(&self.usual.key_bytes.to_le_bytes());
+        out.extend_from_slice(&self.usual.tagged.to_le_bytes());
+        out.extend_from_slice(&self.seq_base.to_le_bytes());
+        out.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
+        let tag = compressor.shrink(out, self.start);
+        seal_tagged(out, self.start, place, tag);
+        self.entries = 0;
+        self.restarts.clear();
+        out.len() - self.start
+    }
+}

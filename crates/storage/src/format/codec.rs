@@ -1,0 +1,296 @@
+//! Numbers and byte strings, and what is said when they are not there.
+
+use crate::error::Error;
+use std::path::Path;
+
+/// Bytes that do not follow the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// What is wrong, as an error message says it.
+    pub what: &'static str,
+    /// Where, in bytes from the start of what was being decoded.
+    pub at: usize,
+}
+
+impl Damage {
+    /// Damage that concerns all of what was being decoded.
+    pub fn whole(what: &'static str) -> Damage {
+        Damage { what, at: 0 }
+    }
+
+    /// The error for damage in something that starts at `offset` of the file at `path`.
+    pub fn within(self, path: &Path, offset: u64) -> Error {
+        Error::corruption(path, offset.saturating_add(self.at as u64), self.what)
+    }
+}
+
+/// The longest varint: ten times seven bits hold a `u64`.
+const VARINT_BYTES_MAX: usize = 10;
+
+/// Appends `number` as a varint: seven bits per byte, the lowest first, the top bit set in every
+/// byte but the last.
+#[inline]
+pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// What [`put_varint`] appends for `number`, as the low bytes of a word, and how many bytes;
+/// `None` where it is more than four. No branch depends on how many.
+#[inline]
+pub(super) fn varint_word(number: u64) -> Option<(u64, u32)> {
+    if number >= 1 << 28 {
+        return None;
+    }
+    let twos = (number & 0x3fff) | (number & 0x0fff_c000) << 2;
+    let sevens = (twos & 0x007f_007f) | (twos & 0x3f80_3f80) << 1;
+    // A byte for every seven bits, and one for zero.
+    let bytes = (u64::BITS + 6 - (number | 1).leading_zeros()) / 7;
+    let more = 0x8080_8080 & ((1 << (8 * bytes - 8)) - 1);
+    Some((sevens | more, bytes))
+}
+
+/// The varint at the start of `word`, and its bytes; `None` where it has more than eight.
+///
+/// Most numbers of an entry have one to four bytes, and which is hard to foretell: so no branch
+/// depends on it.
+#[inline]
+pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
+    let lasts = !word & 0x8080_8080_8080_8080;
+    if lasts == 0 {
+        return None;
+    }
+    let bits = lasts.trailing_zeros() + 1;
+    let sevens = word & (u64::MAX >> (u64::BITS - bits)) & 0x7f7f_7f7f_7f7f_7f7f;
+    let twos = (sevens & 0x007f_007f_007f_007f) | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = (twos & 0x3fff_0000_3fff) | (twos & 0x3fff_0000_3fff_0000) >> 2;
+    let number = (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4;
+    Some((number, bits as usize / 8))
+}
+
+/// Appends `bytes` behind their length.
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Maps small numbers of either sign to small numbers without sign.
+pub(super) fn zigzag(number: i64) -> u64 {
+    ((number << 1) ^ (number >> 63)) as u64
+}
+
+/// The number that [`zigzag`] made `number` of.
+pub(super) fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+/// How many bytes at their starts `left` and `right` have in common.
+#[inline]
+pub fn common_prefix_bytes(left: &[u8], right: &[u8]) -> usize {
+    // Mostly the first words say it.
+    if let (Some(left), Some(right)) = (left.first_chunk(), right.first_chunk()) {
+        let differing = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
+        if differing != 0 {
+            return differing.trailing_zeros() as usize / 8;
+        }
+    }
+    let words = left.as_chunks::<8>().0.iter().zip(right.as_chunks::<8>().0);
+    let whole = words.take_while(|(l, r)| l == r).count() * 8;
+    let rest = |bytes| <[u8]>::get(bytes, whole..).unwrap_or_default();
+    whole + rest(left).iter().zip(rest(right)).take_while(|(l, r)| l == r).count()
+}
+
+/// The first eight bytes of `key` as a number, zeros behind a shorter one: numbers are ordered as
+/// the keys are, up to ties.
+#[inline]
+pub fn key_prefix(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut padded = [0; 8];
+    padded.iter_mut().zip(key).for_each(|(place, byte)| *place = *byte);
+    u64::from_be_bytes(padded)
+}
+
+/// The varint at offset `at` of `bytes`, and where it ends.
+#[inline(always)]
+fn varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match (rest.first(), rest.first_chunk()) {
+        (Some(&byte), _) if byte < 0x80 => Ok((u64::from(byte), at + 1)),
+        (_, Some(word)) if let Some((number, bytes)) = short_varint(u64::from_le_bytes(*word)) => {
+            Ok((number, at + bytes))
+        }
+        _ => long_varint_at(bytes, at),
+    }
+}
+
+/// The same for a varint of any length, anywhere.
+#[cold]
+#[inline(never)]
+fn long_varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let mut number = 0;
+    for (index, &byte) in rest.iter().take(VARINT_BYTES_MAX).enumerate() {
+        let bits = u64::from(byte & 0x7f);
+        if index + 1 == VARINT_BYTES_MAX && bits > 1 {
+            break;
+        }
+        number |= bits << (7 * index);
+        if byte < 0x80 {
+            return Ok((number, at + index + 1));
+        }
+    }
+    Err(Damage { what: "a number does not end", at })
+}
+
+/// Takes numbers and byte strings off the front of bytes that may hold anything.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes` from offset `at` on.
+    #[inline]
+    pub fn new(bytes: &'a [u8], at: usize) -> Reader<'a> {
+        Reader { bytes, at }
+    }
+
+    /// The offset of the next byte.
+    #[inline]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Damage at the next byte.
+    #[cold]
+    pub fn damage(&self, what: &'static str) -> Damage {
+        Damage { what, at: self.at }
+    }
+
+    /// Takes a varint.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64, Damage> {
+        // The reader must not be lent to a call that is not inlined: it would live in memory.
+        let (number, at) = varint_at(self.bytes, self.at)?;
+        self.at = at;
+        Ok(number)
+    }
+
+    /// Takes a varint that is a length or a count in memory.
+    #[inline]
+    pub fn size(&mut self) -> Result<usize, Damage> {
+        let number = self.varint()?;
+        usize::try_from(number).map_err(|_| self.damage("a length is out of range"))
+    }
+
+    /// Takes a byte string behind its length.
+    pub fn bytes(&mut self) -> Result<&'a [u8], Damage> {
+        let length = self.size()?;
+        self.take(length)
+    }
+
+    /// Takes `length` bytes.
+    pub fn take(&mut self, length: usize) -> Result<&'a [u8], Damage> {
+        let end = self.at.checked_add(length);
+        let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
+            return Err(self.damage("a length reaches beyond the end"));
+        };
+        self.at += length;
+        Ok(taken)
+    }
+
+    /// Takes `N` bytes.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
+        let taken = self.take(N)?;
+        taken.try_into().map_err(|_| self.damage("a number does not end"))
+    }
+
+    /// Takes four bytes, the lowest first.
+    pub fn u32(&mut self) -> Result<u32, Damage> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    /// Takes eight bytes, the lowest first.
+    pub fn u64(&mut self) -> Result<u64, Damage> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Nothing may be left.
+    pub fn finish(self) -> Result<(), Damage> {
+        if self.at == self.bytes.len() {
+            return Ok(());
+        }
+        Err(self.damage("bytes are left over"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_number_of_more_than_64_bits_is_damage() {
+        let mut bytes = vec![0xff; 9];
+        bytes.push(0x02);
+        assert!(Reader::new(&bytes, 0).varint().is_err());
+        bytes[9] = 0x01;
+        assert_eq!(Reader::new(&bytes, 0).varint(), Ok(u64::MAX));
+        assert!(Reader::new(&bytes[..9], 0).varint().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_survive(number: u64, shift in 0..64, signed: i64) {
+            let (number, signed) = (number >> shift, signed >> shift);
+            let mut out = Vec::new();
+            put_varint(&mut out, number);
+            put_varint(&mut out, zigzag(signed));
+            let mut reader = Reader::new(&out, 0);
+            prop_assert_eq!(reader.varint(), Ok(number));
+            prop_assert_eq!(reader.varint().map(unzigzag), Ok(signed));
+            prop_assert!(reader.finish().is_ok());
+        }
+
+        #[test]
+        fn a_word_holds_what_is_appended(number: u64, shift in 0..64) {
+            let number = number >> shift;
+            let mut out = Vec::new();
+            put_varint(&mut out, number);
+            match varint_word(number) {
+                Some((word, bytes)) => {
+                    prop_assert_eq!(&word.to_le_bytes()[..bytes as usize], &out[..]);
+                    prop_assert_eq!(word >> (8 * bytes), 0);
+                }
+                None => prop_assert!(out.len() > 4),
+            }
+        }
+
+        #[test]
+        fn prefixes_are_ordered_as_keys_are(
+            left in prop::collection::vec(0..3u8, 0..12),
+            right in prop::collection::vec(0..3u8, 0..12),
+        ) {
+            let prefixes = key_prefix(&left).cmp(&key_prefix(&right));
+            prop_assert!(prefixes.is_eq() || prefixes == left.cmp(&right));
+        }
+
+        #[test]
+        fn the_common_prefix_is_the_longest(
+            prefix in prop::collection::vec(any::<u8>(), 0..40),
+            left in prop::collection::vec(0..3u8, 0..20),
+            right in prop::collection::vec(0..3u8, 0..20),
+        ) {
+            let (left, right) = ([&prefix[..], &left].concat(), [&prefix[..], &right].concat());
+            let common = common_prefix_bytes(&left, &right);
+            prop_assert_eq!(&left[..common], &right[..common]);
+            prop_assert!(left.get(common).is_none() || left.get(common) != right.get(common));
+        }
+    }
+}

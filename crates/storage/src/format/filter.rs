@@ -1,0 +1,194 @@
+//! The filter of a table: which keys it certainly does not hold.
+//!
+//! ```text
+//! line: 64 bytes ... | probes: u8 | seal
+//! ```
+//!
+//! A blocked Bloom filter. The upper half of the hash of a key picks a line of 512 bits, and all
+//! bits of the key lie in that line, so that a question touches one line of the processor's cache.
+
+use super::codec::{Damage, Reader};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The hash of `key` that filters work with.
+#[inline]
+pub fn key_hash(key: &[u8]) -> u64 {
+    xxh3_64(key)
+}
+
+const LINE_WORDS: usize = 8;
+const LINE_BYTES: usize = LINE_WORDS * 8;
+const LINE_BITS: usize = LINE_BYTES * 8;
+const PROBES_MAX: u8 = 16;
+
+/// One cache line of the filter.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Line([u64; LINE_WORDS]);
+
+impl Line {
+    fn insert(&mut self, hash: u64, probes: u8) {
+        for bit in bits(hash, probes) {
+            if let Some(word) = self.0.get_mut(bit / 64) {
+                *word |= 1 << (bit % 64);
+            }
+        }
+    }
+
+    #[inline]
+    fn may_hold(&self, hash: u64, probes: u8) -> bool {
+        bits(hash, probes)
+            .all(|bit| self.0.get(bit / 64).is_none_or(|word| word >> (bit % 64) & 1 == 1))
+    }
+}
+
+/// The bits of a key in its line: the top nine bits of the hash times ascending powers of an odd
+/// number (two to the 64 over the golden ratio, so that the powers are spread evenly).
+#[inline]
+fn bits(hash: u64, probes: u8) -> impl Iterator<Item = usize> {
+    const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut mixed = hash;
+    (0..probes).map(move |_| {
+        mixed = mixed.wrapping_mul(SPREAD);
+        (mixed >> (u64::BITS - LINE_BITS.ilog2())) as usize
+    })
+}
+
+/// The line of a key among `lines`.
+#[inline]
+fn line_index(hash: u64, lines: usize) -> usize {
+    ((hash >> 32).wrapping_mul(lines as u64) >> 32) as usize
+}
+
+/// Collects the hashes of keys while a table is written; the size of the filter follows from
+/// their number.
+#[derive(Debug)]
+pub struct FilterBuilder {
+    hashes: Vec<u64>,
+    bits_per_key: f64,
+}
+
+impl FilterBuilder {
+    /// A filter of about `bits_per_key` bits for each key, more than 0.
+    pub fn new(bits_per_key: impl Into<f64>) -> FilterBuilder {
+        FilterBuilder { hashes: Vec::new(), bits_per_key: bits_per_key.into() }
+    }
+
+    /// Adds a key by its [`key_hash`]. Add each key once, else the filter is larger than needed.
+    pub fn add(&mut self, hash: u64) {
+        self.hashes.push(hash);
+    }
+
+    /// The payload of the filter block.
+    pub fn finish(self) -> Vec<u8> {
+        let bits = (self.hashes.len() as f64 * self.bits_per_key) as u64;
+        let lines = bits.div_ceil(LINE_BITS as u64).clamp(1, u64::from(u32::MAX)) as usize;
+        // ln 2 times the bits per key is the best number of probes of a filter that is not blocked.
+        let probes = (self.bits_per_key * 0.69).clamp(1.0, f64::from(PROBES_MAX)) as u8;
+        let mut filter = vec![Line::default(); lines];
+        for hash in self.hashes {
+            if let Some(line) = filter.get_mut(line_index(hash, lines)) {
+                line.insert(hash, probes);
+            }
+        }
+        let mut out = Vec::with_capacity(lines * LINE_BYTES + 1);
+        for word in filter.iter().flat_map(|line| line.0) {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.push(probes);
+        out
+    }
+}
+
+/// A filter in memory.
+#[derive(Debug)]
+pub struct Filter {
+    lines: Box<[Line]>,
+    probes: u8,
+}
+
+impl Filter {
+    /// Decodes the payload of a filter block.
+    pub fn parse(payload: &[u8]) -> Result<Filter, Damage> {
+        let Some((&probes, lines)) = payload.split_last() else {
+            return Err(Damage::whole("a filter is too short"));
+        };
+        if lines.is_empty() || !lines.len().is_multiple_of(LINE_BYTES) {
+            return Err(Damage::whole("a filter is not made of whole lines"));
+        }
+        if probes == 0 || probes > PROBES_MAX {
+            return Err(Damage { what: "a filter has too many probes or none", at: lines.len() });
+        }
+        let mut reader = Reader::new(lines, 0);
+        let mut filter = vec![Line::default(); lines.len() / LINE_BYTES];
+        for word in filter.iter_mut().flat_map(|line| &mut line.0) {
+            *word = reader.u64()?;
+        }
+        Ok(Filter { lines: filter.into(), probes })
+    }
+
+    /// Bytes that it takes in memory.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.lines)
+    }
+
+    /// Bits of each key, at most.
+    pub fn probes(&self) -> u8 {
+        self.probes
+    }
+
+    /// Loads the line of the key with this [`key_hash`], and gives anything of it: where many
+    /// filters are asked, these loads go on side by side.
+    #[inline]
+    pub fn touch(&self, hash: u64) -> u64 {
+        let line = self.lines.get(line_index(hash, self.lines.len()));
+        line.and_then(|line| line.0.first()).copied().unwrap_or_default()
+    }
+
+    /// Whether the key with this [`key_hash`] may have been added. `false` is certain.
+    #[inline]
+    pub fn may_hold(&self, hash: u64) -> bool {
+        let line = self.lines.get(line_index(hash, self.lines.len()));
+        line.is_none_or(|line| line.may_hold(hash, self.probes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(keys: u64, bits_per_key: u8) -> Filter {
+        let mut builder = FilterBuilder::new(bits_per_key);
+        (0..keys).for_each(|key| builder.add(key_hash(&key.to_be_bytes())));
+        Filter::parse(&builder.finish()).expect("just written")
+    }
+
+    /// The share of 200,000 absent keys that a filter over `keys` keys does not rule out.
+    fn false_positives(keys: u64, bits_per_key: u8) -> f64 {
+        let filter = filter(keys, bits_per_key);
+        assert!((0..keys).all(|key| filter.may_hold(key_hash(&key.to_be_bytes()))));
+        let absent = 1 << 40..(1 << 40) + 200_000u64;
+        let held = absent.filter(|key| filter.may_hold(key_hash(&key.to_be_bytes()))).count();
+        held as f64 / 200_000.0
+    }
+
+    #[test]
+    fn ten_bits_per_key_let_about_one_absent_key_in_a_hundred_pass() {
+        for keys in [1_000, 30_000, 300_000] {
+            let share = false_positives(keys, 10);
+            assert!((0.006..0.015).contains(&share), "{share} of {keys}");
+        }
+    }
+
+    #[test]
+    fn more_bits_let_fewer_pass() {
+        let shares = [2, 5, 10, 16, 24].map(|bits| false_positives(30_000, bits));
+        assert!(shares.is_sorted_by(|more, fewer| more > fewer), "{shares:?}");
+        assert!(shares[4] < 0.001, "{shares:?}");
+    }
+
+    #[test]
+    fn a_line_is_one_cache_line() {
+        assert_eq!((size_of::<Line>(), align_of::<Line>()), (64, 64));
+    }
+}

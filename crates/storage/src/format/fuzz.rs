@@ -1,0 +1,315 @@
+//! Parts of tables of any kind, with right checksums: refused, or read as they can be written.
+
+use super::block_builder::BlockBuilder;
+use super::codec::unzigzag;
+use super::entry_head::{Head, Usual};
+use super::seal::seal_tagged;
+use super::*;
+use crate::cursor::EntryRef;
+use bytes::Bytes;
+use lsmith_fuzz::{Choices, change, fuzz, peak_bytes};
+use lsmith_tree::{EntryKind, Key, ProfilePoint, SeqNo, Size, key_after};
+
+const PLACE: Place = Place { table: 3, offset: 77 };
+
+const CODECS: [Codec; 3] = [Codec::None, Codec::Lz4, Codec::Zstd { level: 1 }];
+
+/// Some keys that share their beginnings, in order.
+fn keys(choices: &mut Choices<'_>) -> Vec<Vec<u8>> {
+    let mut keys: Vec<Vec<u8>> = (0..1 + choices.below(40))
+        .map(|_| {
+            let mut key = vec![b'k'; choices.below(12)];
+            key.extend((0..1 + choices.below(3)).map(|_| choices.below(5) as u8));
+            key
+        })
+        .collect();
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// A data block as it is stored, and an entry of it.
+fn block(codec: Codec, choices: &mut Choices<'_>) -> Vec<u8> {
+    let (mut out, mut builder, mut last) = (Vec::new(), BlockBuilder::default(), Vec::new());
+    for key in keys(choices) {
+        for version in (0..1 + choices.below(3) as u64).rev() {
+            let kind = choices.pick(&[EntryKind::Put, EntryKind::Delete, EntryKind::Insert]);
+            let value = if kind.is_tombstone() { 0 } else { choices.pick(&[0, 3, 3, 3, 70]) };
+            let value = vec![b'v'; value];
+            let entry = EntryRef { key: &key, seq: SeqNo(version * 7), kind, value: &value };
+            builder.add(&mut out, common_prefix_bytes(&last, &key), &entry);
+            last.clone_from(&key);
+        }
+    }
+    builder.finish_with(&mut out, PLACE, &mut Compressor::new(codec));
+    out
+}
+
+/// Calls everything that can be called on a block.
+fn touch(block: &Block, target: &[u8]) {
+    let (mut at, mut key, mut entries) = (0, Vec::new(), 0);
+    while at < block.entries_end() {
+        let Ok(slot) = block.slot(at) else { break };
+        assert!(slot.end() > at && slot.end() <= block.entries_end());
+        if block.step(&slot, &mut key).is_err() {
+            break;
+        }
+        assert!(key.ends_with(block.suffix(&slot)) && key.len() <= block.bytes());
+        assert_eq!(block.shared_value(&slot), block.value(&slot));
+        let (mut back, mut trail) = (Vec::new(), Trail::default());
+        if block.slot_ending(slot.end(), &mut back, &mut trail).is_ok() {
+            while trail.pop(&mut back).is_some() {}
+        }
+        let _ = block.find(&key, slot.seq);
+        (at, entries) = (slot.end(), entries + 1);
+    }
+    assert!(entries <= block.bytes());
+    for key in [target, &key] {
+        if let Ok(Some((slot, _))) = block.lower_bound(key) {
+            assert!(slot.shared() <= key.len());
+        }
+        let _ = block.find(key, SeqNo(7));
+    }
+    (0..block.restarts() + 2).take(1000).for_each(|index| {
+        let _ = block.restart(index);
+    });
+    let _ = block.clone().dated(u64::MAX).slot(0);
+}
+
+#[test]
+fn fuzz_data_blocks() {
+    fuzz!(20_000, |choices| {
+        let codec = choices.pick(&CODECS);
+        let mut sealed = block(codec, choices);
+        let right = Block::open(Bytes::from(sealed.clone()), PLACE).expect("just written");
+        let tag = sealed[sealed.len() - SEAL_BYTES];
+        if choices.chance(50) {
+            // What it comes to when it is not compressed.
+            sealed.truncate(sealed.len() - SEAL_BYTES);
+            change(&mut sealed, choices, true);
+        } else {
+            sealed = right.into_buffer().map_or_else(Vec::new, Vec::from);
+            change(&mut sealed, choices, true);
+        }
+        let tag = if choices.chance(80) { tag } else { choices.below(4) as u8 };
+        seal_tagged(&mut sealed, 0, PLACE, tag);
+        let target = choices.bytes(3);
+        let bytes = sealed.len();
+        let (_, peak) = peak_bytes(|| {
+            let Ok(block) = Block::open(Bytes::from(sealed), PLACE) else { return };
+            let plain = block.bytes();
+            let ((), peak) = peak_bytes(|| touch(&block, &target));
+            assert!(peak < 8192 + 40 * plain, "{peak} bytes for a block of {plain}");
+        });
+        let plain_max = bytes as u64 * super::compress::PLAIN_BYTES_PER_BYTE;
+        assert!((peak as u64) < (1 << 20) + 3 * plain_max, "{peak} bytes for {bytes}");
+    });
+}
+
+#[test]
+fn fuzz_seals() {
+    fuzz!(300_000, |choices| {
+        let payload_bytes = choices.below(60);
+        let mut bytes = choices.bytes(payload_bytes);
+        let whole = choices.chance(50);
+        if whole {
+            seal(&mut bytes, 0, PLACE);
+            assert_eq!(unseal(&bytes, PLACE), Ok(&bytes[..payload_bytes]));
+        }
+        let sealed = bytes.clone();
+        change(&mut bytes, choices, true);
+        let passes = unseal(&bytes, PLACE).is_ok();
+        assert_eq!(passes, whole && bytes == sealed, "{bytes:?}");
+        let found = PLACE.find_seal(&bytes);
+        assert!(found.is_none_or(|end| end <= bytes.len()));
+        let _ = codec_name(&bytes);
+        let _ = Block::lent(&Bytes::from(bytes), 0..choices.below(80));
+    });
+}
+
+#[test]
+fn fuzz_heads_and_numbers() {
+    fuzz!(400_000, |choices| {
+        let mut entries = choices.bytes(24);
+        if choices.chance(50) {
+            entries.clear();
+            (0..3).for_each(|_| put_varint(&mut entries, choices.border()));
+            entries.resize(entries.len() + 16, 0);
+        }
+        let usual = Usual::like(choices.below(40), choices.border());
+        // As at the end of a block, where there is no room for a quick look.
+        for end in [entries.len(), choices.below(entries.len() + 1)] {
+            let read = Head::read(&entries[..end], 0, usual);
+            let Ok((head, at)) = read else { continue };
+            assert!(at <= end);
+            assert_eq!(Head::read(&entries[..at], 0, usual), Ok((head, at)), "{entries:?}");
+            assert_eq!(Head::read(&entries, 0, usual), Ok((head, at)), "{entries:?}");
+            let _ = unzigzag(head.delta);
+        }
+        let mut reader = Reader::new(&entries, 0);
+        while let Ok(number) = reader.varint() {
+            let at = reader.at();
+            let mut short = Vec::new();
+            put_varint(&mut short, number);
+            assert_eq!(Reader::new(&short, 0).varint(), Ok(number));
+            assert!(Reader::new(&entries[..at], at - 1).varint().is_ok());
+        }
+        let mut reader = Reader::new(&entries, choices.below(40));
+        let _ = (reader.bytes(), reader.u32(), reader.size(), reader.u64(), reader.finish());
+    });
+}
+
+fn footer(data_bytes: u64, features: u32) -> Footer {
+    let filter = data_bytes..data_bytes + 74;
+    let index = filter.end..filter.end + 300;
+    let properties = index.end..index.end + 200;
+    Footer { table: 3, filter, index, properties, features }
+}
+
+#[test]
+fn fuzz_footers() {
+    fuzz!(400_000, |choices| {
+        let right = footer(choices.border() >> 1, choices.below(4) as u32);
+        let offset = right.properties.end;
+        let mut bytes = right.encode();
+        assert_eq!(decode(&bytes, offset), Ok(right));
+        change(&mut bytes, choices, false);
+        if choices.chance(90) {
+            let sum = Place { table: 0, offset }.checksum(&bytes[..64]);
+            bytes[64..72].copy_from_slice(&sum.to_le_bytes());
+            bytes[72..].copy_from_slice(b"lsmtable");
+        }
+        if let Ok(read) = decode(&bytes, offset) {
+            assert_eq!(read.encode(), bytes);
+            let _ = read.plain_bytes_max();
+        }
+    });
+}
+
+fn decode(bytes: &[u8], offset: u64) -> Result<Footer, FooterFault> {
+    Footer::decode(bytes.try_into().expect("as long as a footer"), offset)
+}
+
+#[test]
+fn fuzz_filters() {
+    fuzz!(200_000, |choices| {
+        let mut builder = FilterBuilder::new(choices.below(20) as u8 + 1);
+        (0..choices.below(200)).for_each(|_| builder.add(choices.number()));
+        let mut payload = builder.finish();
+        if choices.chance(80) {
+            change(&mut payload, choices, true);
+        } else {
+            let length = choices.below(200);
+            payload = choices.bytes(length);
+        }
+        let (read, peak) = peak_bytes(|| Filter::parse(&payload));
+        assert!(peak < 256 + 2 * payload.len(), "{peak} bytes for {}", payload.len());
+        let Ok(filter) = read else { return };
+        assert_eq!(filter.memory_bytes() + 1, payload.len());
+        assert_eq!(Some(&filter.probes()), payload.last());
+        for hash in [0, u64::MAX, choices.number()] {
+            let _ = (filter.touch(hash), filter.may_hold(hash));
+        }
+    });
+}
+
+/// The payload of an index, and the bytes of the blocks that it is of.
+fn index(choices: &mut Choices<'_>) -> (Vec<u8>, u64) {
+    let (mut builder, mut data_bytes) = (FencesBuilder::default(), 0);
+    for (index, key) in keys(choices).iter().enumerate() {
+        let block_bytes = 1 + choices.below(5000);
+        let key = if index == 0 { &[] } else { &key[..] };
+        builder.add(Fence { key, continued: choices.chance(10), block_bytes });
+        data_bytes += block_bytes as u64;
+    }
+    (builder.finish(), data_bytes)
+}
+
+fn rewritten(fences: &Fences) -> Vec<u8> {
+    let mut builder = FencesBuilder::default();
+    for index in 0..fences.count() {
+        let place = fences.place(index);
+        let block_bytes = (place.end - place.start) as usize;
+        let (key, continued) = (fences.key(index), fences.continued(index));
+        builder.add(Fence { key, continued, block_bytes });
+    }
+    builder.finish()
+}
+
+#[test]
+fn fuzz_fences() {
+    fuzz!(60_000, |choices| {
+        let (mut payload, data_bytes) = index(choices);
+        let right = Fences::parse(&payload, data_bytes, data_bytes + 1000).expect("just made");
+        assert_eq!(rewritten(&right), payload);
+        change(&mut payload, choices, true);
+        let data_bytes = if choices.chance(80) { data_bytes } else { choices.border() };
+        let plain_bytes = choices.pick(&[data_bytes, data_bytes / 2, 10_000]).min(100_000);
+        let (read, peak) = peak_bytes(|| Fences::parse(&payload, data_bytes, plain_bytes));
+        let most = 4096 + 3 * plain_bytes as usize + 100 * payload.len();
+        assert!(peak < most, "{peak} bytes for {}", payload.len());
+        let Ok(fences) = read else { return };
+        assert_eq!(fences.place(fences.count() - 1).end, data_bytes);
+        let again = rewritten(&fences);
+        let again = Fences::parse(&again, data_bytes, plain_bytes).expect("it was right");
+        assert_eq!(format!("{again:?}"), format!("{fences:?}"));
+        for key in [&[][..], b"k", b"kkkkkkk\x02", b"\xff"] {
+            assert!(fences.block_for(key) < fences.count());
+            assert!(fences.blocks_below(key) <= fences.count());
+            let _ = fences.continues_key(fences.count(), key);
+        }
+        for number in [0, choices.below(50), usize::MAX] {
+            let _ = (fences.blocks_within(number as u64), fences.continued_before(number));
+        }
+    });
+}
+
+fn facts(choices: &mut Choices<'_>) -> TableFacts {
+    let keys = keys(choices);
+    let grain = choices.pick(&[ProfileGrain::Steps, ProfileGrain::Blocks]);
+    let mut below = Size::default();
+    let mut add = |entries: usize| {
+        below += Size { bytes: 10 * entries as u64, entries: entries as u64, tombstones: 0 };
+        below
+    };
+    let mut profile = Vec::new();
+    for pair in keys.windows(2) {
+        let after = (grain == ProfileGrain::Blocks).then(|| key_after(&pair[0]));
+        let key = Key::from(pair[1].clone());
+        let below = add(1 + choices.below(300));
+        profile.push(ProfilePoint { key, below, after });
+    }
+    let seq_min = SeqNo(choices.border() >> 2);
+    TableFacts {
+        table: 3,
+        file_bytes: 0,
+        data_bytes: 4096,
+        data_blocks: 1 + keys.len() as u64,
+        size: add(3),
+        first_key: Key::from(keys[0].clone()),
+        last_key: Key::from(keys[keys.len() - 1].clone()),
+        seq_min,
+        seq_max: SeqNo(seq_min.0 + choices.below(100) as u64),
+        grain,
+        profile,
+    }
+}
+
+#[test]
+fn fuzz_properties() {
+    fuzz!(60_000, |choices| {
+        let footer = footer(4096, choices.below(2) as u32);
+        let mut payload = facts(choices).encode();
+        assert!(TableFacts::parse(&payload, &footer).is_ok(), "just made");
+        change(&mut payload, choices, true);
+        let (read, peak) = peak_bytes(|| TableFacts::parse(&payload, &footer));
+        // Keys of points share bytes: no more than is said of those of entries.
+        let most = 4096 + 200 * payload.len() + 32 * 4096;
+        assert!(peak < most, "{peak} bytes for {}", payload.len());
+        let Ok(mut facts) = read else { return };
+        let again = facts.encode();
+        assert_eq!(TableFacts::parse(&again, &footer).as_ref(), Ok(&facts));
+        let table = facts.take_tree_table();
+        assert!(table.range.start <= facts.last_key && facts.profile.is_empty());
+    });
+}

@@ -1,0 +1,79 @@
+//! Batches and file names of any kind: refused, or read as they can be written.
+
+use crate::format::{LoggedOp, decode_batch};
+use crate::names::{numbered, parse};
+use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_varint};
+use lsmith_tree::{EntryKind, SeqNo};
+use std::path::Path;
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn put_pair(out: &mut Vec<u8>, kind: EntryKind, key: &[u8], value: &[u8]) {
+    put_bytes(out, key);
+    if !kind.is_tombstone() {
+        put_bytes(out, value);
+    }
+}
+
+fn batch(first: u64, ops: &[LoggedOp<'_>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_varint(&mut out, first);
+    put_varint(&mut out, ops.len() as u64);
+    for op in ops {
+        out.push(op.kind as u8);
+        put_varint(&mut out, op.space.into());
+        put_pair(&mut out, op.kind, op.key, op.value);
+    }
+    out
+}
+
+/// A kind, a number, a key and a value.
+type Some4 = (EntryKind, u64, Vec<u8>, Vec<u8>);
+
+fn entries(choices: &mut Choices<'_>) -> Vec<Some4> {
+    let count = choices.below(12);
+    let entry = |_| {
+        let kinds = [EntryKind::Put, EntryKind::Delete, EntryKind::Insert, EntryKind::Remove];
+        let kind = choices.pick(&kinds);
+        let (key, value) = (1 + choices.below(6), choices.pick(&[0, 1, 5, 130]));
+        let value = if kind.is_tombstone() { 0 } else { value };
+        (kind, 1 + choices.below(60) as u64, choices.bytes(key), choices.bytes(value))
+    };
+    (0..count).map(entry).collect()
+}
+
+fn op((kind, space, key, value): &Some4) -> LoggedOp<'_> {
+    LoggedOp { space: *space as u32, kind: *kind, key, value }
+}
+
+#[test]
+fn fuzz_batches() {
+    fuzz!(200_000, |choices| {
+        let entries = entries(choices);
+        let ops: Vec<LoggedOp<'_>> = entries.iter().map(op).collect();
+        let first = 1 + (choices.border() >> 3);
+        let mut payload = batch(first, &ops);
+        assert_eq!(decode_batch(&payload), Ok((SeqNo(first), ops)));
+        change(&mut payload, choices, true);
+        let (read, peak) = peak_bytes(|| decode_batch(&payload));
+        assert!(peak < 4096 + 40 * payload.len(), "{peak} bytes for {}", payload.len());
+        if let Ok((first, ops)) = read {
+            assert_eq!(decode_batch(&batch(first.0, &ops)), Ok((first, ops)));
+        }
+    });
+}
+
+#[test]
+fn fuzz_names() {
+    fuzz!(400_000, |choices| {
+        let names = ["000012.manifest", "1234567.wal", "000013.wal.new", "99999999999999.table"];
+        let parts = ["0", "000", "9", ".", "wal", "table", "spill", "manifest", ".new", "+"];
+        let name = change_text(choices.pick(&names), &parts, choices);
+        if let Some((kind, number)) = parse(&name) {
+            assert_eq!(numbered(Path::new(""), kind, number), Path::new(&name));
+        }
+    });
+}

@@ -1,0 +1,198 @@
+//! The bytes around a payload.
+
+use crate::error::{Error, ErrorKind, Result};
+use std::path::Path;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// The length of the file header in bytes.
+pub(super) const FILE_HEADER_BYTES: usize = 32;
+
+/// The length in bytes of what is stored last of a record, and in one step.
+pub(super) const HEAD_BYTES: usize = 8;
+
+/// The length of the header of a record in bytes: head and checksum.
+pub(super) const RECORD_HEADER_BYTES: usize = 16;
+
+/// The longest payload of one record, in bytes: what 31 bits hold, whole words only.
+pub(super) const PAYLOAD_BYTES_MAX: usize = (1 << 31) - 8;
+
+const MAGIC: [u8; 8] = *b"lsmithlg";
+const VERSION: u32 = 1;
+const SYNC_MARK: u32 = 1 << 31;
+
+/// Two bits in different bytes of every tag: no change of a single byte makes a head zero.
+const TAG_BITS: u32 = 1 << 24 | 1;
+
+/// What a log is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogKind {
+    /// Batches that are not flushed yet.
+    Wal,
+    /// Edits of the trees.
+    Manifest,
+    /// A copy of memory that stands in for older batches.
+    Spill,
+}
+
+impl LogKind {
+    fn code(self) -> u32 {
+        match self {
+            LogKind::Wal => 1,
+            LogKind::Manifest => 2,
+            LogKind::Spill => 3,
+        }
+    }
+}
+
+/// Which log a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogId {
+    /// What it is for.
+    pub kind: LogKind,
+    /// The file number, never used twice in a store.
+    pub number: u64,
+}
+
+/// Bytes that a record with a payload of `payload_bytes` takes.
+pub(super) fn record_bytes(payload_bytes: usize) -> usize {
+    RECORD_HEADER_BYTES + payload_bytes.next_multiple_of(8)
+}
+
+fn word<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let word = bytes[at..].first_chunk();
+    *word.expect("callers checked the length of what they pass")
+}
+
+/// The header of the file that `id` names.
+pub(super) fn file_header(id: LogId) -> [u8; FILE_HEADER_BYTES] {
+    let mut header = [0; FILE_HEADER_BYTES];
+    header[..8].copy_from_slice(&MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[12..16].copy_from_slice(&id.kind.code().to_le_bytes());
+    header[16..24].copy_from_slice(&id.number.to_le_bytes());
+    let checksum = xxh3_64(&header[..24]);
+    header[24..].copy_from_slice(&checksum.to_le_bytes());
+    header
+}
+
+/// Checks the start of the file `bytes`: whether there is a whole header, and that it is the one
+/// of `id`.
+///
+/// # Errors
+///
+/// `Corruption` where this cannot be that log, `Unsupported` where it is of another version.
+pub(super) fn check_file_header(path: &Path, bytes: &[u8], id: LogId) -> Result<bool> {
+    let magic = &bytes[..bytes.len().min(8)];
+    if magic.iter().all(|byte| *byte == 0) {
+        return Ok(false);
+    }
+    if !MAGIC.starts_with(magic) {
+        return Err(Error::corruption(path, 0, "not an lsmith log"));
+    }
+    if bytes.len() < FILE_HEADER_BYTES {
+        return Ok(false);
+    }
+    if u64::from_le_bytes(word(bytes, 24)) != xxh3_64(&bytes[..24]) {
+        return Err(Error::corruption(path, 8, "the header does not match its checksum"));
+    }
+    let version = u32::from_le_bytes(word(bytes, 8));
+    if version != VERSION {
+        let told = format!("log format version {version}, this program knows version {VERSION}");
+        return Err(Error::new(ErrorKind::Unsupported, told).at(path));
+    }
+    let kind = u32::from_le_bytes(word(bytes, 12));
+    if kind != id.kind.code() {
+        let told = format!("log of kind {kind}, expected kind {}", id.kind.code());
+        return Err(Error::corruption(path, 12, told));
+    }
+    let number = u64::from_le_bytes(word(bytes, 16));
+    if number != id.number {
+        let told = format!("log number {number}, expected {}", id.number);
+        return Err(Error::corruption(path, 16, told));
+    }
+    Ok(true)
+}
+
+/// The start of a record, at a known place.
+#[derive(Clone, Copy)]
+pub(super) struct Head {
+    pub(super) payload_bytes: usize,
+    pub(super) marked: bool,
+    seed: u64,
+    pub(super) tag: u32,
+}
+
+impl Head {
+    pub(super) fn new(number: u64, offset: u64, coded: u32) -> Head {
+        let mut place = [0; 20];
+        place[..8].copy_from_slice(&number.to_le_bytes());
+        place[8..16].copy_from_slice(&offset.to_le_bytes());
+        place[16..].copy_from_slice(&coded.to_le_bytes());
+        let seed = xxh3_64(&place);
+        Head {
+            payload_bytes: (coded & !SYNC_MARK) as usize,
+            marked: coded & SYNC_MARK != 0,
+            seed,
+            tag: (seed >> 32) as u32 | TAG_BITS,
+        }
+    }
+
+    /// Reads the head at `offset` of the file `bytes`, 8 bytes at least; `None` where its tag is
+    /// wrong.
+    pub(super) fn read(number: u64, bytes: &[u8], offset: usize) -> Option<Head> {
+        let head = Head::new(number, offset as u64, u32::from_le_bytes(word(bytes, offset)));
+        (head.tag == u32::from_le_bytes(word(bytes, offset + 4))).then_some(head)
+    }
+
+    /// Whether the record at `offset` of the file `bytes`, all of it there, is what was appended.
+    pub(super) fn matches(&self, bytes: &[u8], offset: usize) -> bool {
+        let record = &bytes[offset..offset + record_bytes(self.payload_bytes)];
+        let checksum = xxh3_64_with_seed(&record[RECORD_HEADER_BYTES..], self.seed);
+        checksum == u64::from_le_bytes(word(record, 8))
+    }
+}
+
+/// How many bytes may be looked at on a search for records at every place of a file, in files long.
+/// Records do not overlap, so in a log that was written each byte belongs to one of them at most;
+/// a head that is there by chance is one in 2^30.
+const SEARCHED_FILES_MAX: usize = 8;
+
+/// A bound on what a search for records looks at: where heads overlap, each may announce all that
+/// follows.
+pub(super) struct Effort(usize);
+
+impl Effort {
+    /// For a file of `bytes` bytes.
+    pub(super) fn for_file(bytes: usize) -> Effort {
+        Effort(bytes.saturating_mul(SEARCHED_FILES_MAX))
+    }
+
+    /// Whether `bytes` more may be looked at.
+    pub(super) fn spend(&mut self, bytes: usize) -> bool {
+        let left = self.0.checked_sub(bytes);
+        self.0 = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
+/// Where and how a record is appended.
+pub(super) struct Placing {
+    pub(super) number: u64,
+    pub(super) offset: u64,
+    pub(super) payload_bytes: usize,
+    /// Whether everything in front of it is synced.
+    pub(super) marked: bool,
+}
+
+/// Fills in the header of `record`: room for it, payload and padding.
+pub(super) fn seal(record: &mut [u8], placing: &Placing) {
+    debug_assert_eq!(record.len(), record_bytes(placing.payload_bytes));
+    debug_assert!(placing.payload_bytes <= PAYLOAD_BYTES_MAX);
+    let mark = if placing.marked { SYNC_MARK } else { 0 };
+    let coded = placing.payload_bytes as u32 | mark;
+    let head = Head::new(placing.number, placing.offset, coded);
+    let checksum = xxh3_64_with_seed(&record[RECORD_HEADER_BYTES..], head.seed);
+    record[..4].copy_from_slice(&coded.to_le_bytes());
+    record[4..8].copy_from_slice(&head.tag.to_le_bytes());
+    record[8..16].copy_from_slice(&checksum.to_le_bytes());
+}

@@ -1,0 +1,179 @@
+//! What can be read of a log, also behind damage.
+//!
+//! A [`LogReader`] stops where a log ends or is damaged, as who opens a store must. Who saves what
+//! can be saved goes on: tag and checksum of a record depend on its file and its place, so bytes
+//! that pass for a record at some offset are the record that was written there. Records start at
+//! multiples of 8, and behind damage each of these is tried.
+
+use super::frame::{
+    Effort, FILE_HEADER_BYTES, HEAD_BYTES, Head, RECORD_HEADER_BYTES, record_bytes,
+};
+use super::{LogEnd, LogId, LogReader};
+use crate::env::Env;
+use crate::error::{Error, ErrorKind, Result};
+use bytes::Bytes;
+use std::ops::Range;
+use std::path::Path;
+
+/// A log, all of it in memory.
+#[derive(Debug)]
+pub struct LogRemains {
+    number: u64,
+    bytes: Bytes,
+    /// How the log ends for who reads it in order; where it is damaged, the first damage.
+    pub end: Result<LogEnd>,
+}
+
+/// A record that was found.
+#[derive(Clone, Debug)]
+pub struct FoundRecord {
+    /// Where it starts in the file.
+    pub offset: u64,
+    /// Bytes that it takes there.
+    pub bytes: u64,
+    /// Whether everything in front of it had been synced when it was appended.
+    pub marked: bool,
+    /// Bytes in front of it that are no record.
+    pub skipped: u64,
+    /// What the record holds.
+    pub payload: Bytes,
+}
+
+impl LogRemains {
+    /// Where the first record starts.
+    pub const START: u64 = FILE_HEADER_BYTES as u64;
+
+    /// Reads the file at `path`, which should be the log `id`.
+    ///
+    /// # Errors
+    ///
+    /// `Io` where it cannot be read, `Unsupported` where its version is not known. Damage is no
+    /// error.
+    pub fn read(env: &dyn Env, path: &Path, id: LogId) -> Result<LogRemains> {
+        let end = match read_in_order(env, path, id) {
+            Err(error) if error.kind() != ErrorKind::Corruption => return Err(error),
+            end => end,
+        };
+        let bytes = Bytes::from(read_all(env, path)?);
+        Ok(LogRemains { number: id.number, bytes, end })
+    }
+
+    /// The length of the file in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// The bytes at `place`, without what lies beyond the end of the file.
+    pub fn bytes_at(&self, place: Range<u64>) -> &[u8] {
+        let bound = |at: u64| at.min(self.bytes()) as usize;
+        &self.bytes[bound(place.start)..bound(place.end)]
+    }
+
+    /// All records, in the order of the file; of one with more heads than anybody can have written,
+    /// the first ones.
+    pub fn records(&self) -> impl Iterator<Item = FoundRecord> {
+        let mut next = FILE_HEADER_BYTES;
+        let mut effort = Effort::for_file(self.bytes.len());
+        std::iter::from_fn(move || {
+            let last = self.bytes.len().checked_sub(RECORD_HEADER_BYTES)?;
+            let mut starts = (next..=last).step_by(8);
+            let found =
+                starts.find_map(|offset| Some((offset, self.record_at(offset, &mut effort)?)));
+            let (offset, head) = found?;
+            let end = offset + record_bytes(head.payload_bytes);
+            let payload_start = offset + RECORD_HEADER_BYTES;
+            let record = FoundRecord {
+                offset: offset as u64,
+                bytes: (end - offset) as u64,
+                marked: head.marked,
+                skipped: (offset - next) as u64,
+                payload: self.bytes.slice(payload_start..payload_start + head.payload_bytes),
+            };
+            next = end;
+            Some(record)
+        })
+    }
+
+    /// The head of the record that starts at `offset`, if there is one.
+    fn record_at(&self, offset: usize, effort: &mut Effort) -> Option<Head> {
+        let bytes = &self.bytes[..];
+        if bytes[offset..offset + HEAD_BYTES] == [0; HEAD_BYTES] {
+            return None;
+        }
+        let head = Head::read(self.number, bytes, offset)?;
+        let record = record_bytes(head.payload_bytes);
+        let is_whole = offset + record <= bytes.len() && effort.spend(record);
+        (is_whole && head.matches(bytes, offset)).then_some(head)
+    }
+}
+
+/// How the log ends, or its first damage.
+fn read_in_order(env: &dyn Env, path: &Path, id: LogId) -> Result<LogEnd> {
+    let mut reader = LogReader::open(env, path, id)?;
+    while reader.next_record()?.is_some() {}
+    Ok(reader.end().expect("there are no more records"))
+}
+
+fn read_all(env: &dyn Env, path: &Path) -> Result<Vec<u8>> {
+    let read = || {
+        let file = env.open(path)?;
+        let mut bytes = vec![0; usize::try_from(file.bytes()?).map_err(std::io::Error::other)?];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| Error::io("read the log", path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::env::MemEnv;
+    use crate::log::{LogKind, LogWriter};
+
+    const ID: LogId = LogId { kind: LogKind::Wal, number: 7 };
+
+    fn log() -> (MemEnv, Vec<u64>) {
+        let env = MemEnv::new();
+        let log = LogWriter::create(&env, Path::new("/log"), ID, 4096).unwrap();
+        let append = |number: u8| log.append(&[&[number; 20]]).unwrap();
+        let offsets = (1..=6).map(append).collect();
+        (env, offsets)
+    }
+
+    fn payloads(env: &MemEnv) -> (Vec<u8>, LogRemains) {
+        let remains = LogRemains::read(env, Path::new("/log"), ID).unwrap();
+        let first = |record: FoundRecord| record.payload[0];
+        (remains.records().map(first).collect(), remains)
+    }
+
+    #[test]
+    fn records_behind_damage_are_found() {
+        let (env, offsets) = log();
+        let (found, remains) = payloads(&env);
+        assert_eq!((found, &remains.end.unwrap()), (vec![1, 2, 3, 4, 5, 6], &LogEnd::Clean));
+        // A payload, then a head as well.
+        env.flip(Path::new("/log"), offsets[1] + 20, 1).unwrap();
+        let (found, remains) = payloads(&env);
+        assert_eq!(found, [1, 3, 4, 5, 6]);
+        assert_eq!(remains.end.unwrap_err().offset(), Some(offsets[1]));
+        env.flip(Path::new("/log"), offsets[3] + 1, 1).unwrap();
+        let (found, remains) = payloads(&env);
+        assert_eq!(found, [1, 3, 5, 6]);
+        let skipped: Vec<u64> = remains.records().map(|record| record.skipped).collect();
+        assert_eq!(skipped, [0, 40, 40, 0]);
+    }
+
+    #[test]
+    fn a_log_without_header_has_its_records() {
+        let (env, _) = log();
+        for offset in [0, 9, 20] {
+            let env = env.process_crash_clone();
+            env.flip(Path::new("/log"), offset, 1).unwrap();
+            let (found, remains) = payloads(&env);
+            assert_eq!(found, [1, 2, 3, 4, 5, 6]);
+            assert_eq!(remains.end.unwrap_err().kind(), ErrorKind::Corruption);
+        }
+        env.truncate(Path::new("/log"), 5).unwrap();
+        assert_eq!(payloads(&env).0, [0; 0]);
+    }
+}

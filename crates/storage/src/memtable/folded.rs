@@ -1,0 +1,440 @@
+//! Memory that has been folded into one run: sorted, compact, never changed.
+//!
+//! The entries lie one after the other in chunks; a list of places, in the store's order, says
+//! where. Building it copies every byte once, and asks for memory a chunk at a time; what is folded
+//! again can [stay](Rest) in the chunk that it is in.
+
+use super::Version;
+use crate::cursor::{Cursor, EntryRef};
+use crate::error::Result;
+use crate::format::{EntryPlace, FactsBuilder, ProfileGrain, key_prefix};
+use bytes::Bytes;
+use lsmith_tree::blocks::fits;
+use lsmith_tree::{EntryKind, KeyRange, SeqNo, Table, logical_bytes};
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes of a chunk, unless one entry needs more. A value that somebody holds on to keeps its
+/// chunk in memory.
+const CHUNK_BYTES: usize = 32 * 1024;
+
+/// Entries in the store's order.
+#[derive(Debug, Default)]
+pub struct Folded {
+    places: Vec<Place>,
+    chunks: Vec<Bytes>,
+    /// Whether some key has several versions.
+    has_versions: bool,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The first bytes of the key, zeros behind a shorter one: as a number it is ordered as the
+    /// keys are, up to ties.
+    prefix: u64,
+    seq: SeqNo,
+    chunk: u32,
+    /// Of the key in its chunk; the value follows.
+    offset: u32,
+    value_bytes: u32,
+    key_bytes: u16,
+    kind: EntryKind,
+}
+
+impl Folded {
+    fn key(&self, place: &Place) -> &[u8] {
+        let start = place.offset as usize;
+        &self.chunks[place.chunk as usize][start..start + usize::from(place.key_bytes)]
+    }
+
+    fn value(&self, place: &Place) -> &[u8] {
+        let start = place.offset as usize + usize::from(place.key_bytes);
+        &self.chunks[place.chunk as usize][start..start + place.value_bytes as usize]
+    }
+
+    fn entry(&self, place: &Place) -> EntryRef<'_> {
+        let (seq, kind) = (place.seq, place.kind);
+        EntryRef { key: self.key(place), seq, kind, value: self.value(place) }
+    }
+
+    /// The value as a handle that shares the memory of its chunk.
+    fn shared_value(&self, place: &Place) -> Bytes {
+        let start = place.offset as usize + usize::from(place.key_bytes);
+        self.chunks[place.chunk as usize].slice(start..start + place.value_bytes as usize)
+    }
+
+    /// The key of the last entry, where `open` is the chunk behind all; empty if there is none.
+    fn last_key<'a>(&'a self, open: &'a [u8]) -> &'a [u8] {
+        let Some(place) = self.places.last() else { return &[] };
+        let chunk = self.chunks.get(place.chunk as usize).map_or(open, |chunk| &chunk[..]);
+        let start = place.offset as usize;
+        &chunk[start..start + usize::from(place.key_bytes)]
+    }
+
+    fn cmp_key(&self, place: &Place, prefix: u64, key: &[u8]) -> Ordering {
+        place.prefix.cmp(&prefix).then_with(|| self.key(place).cmp(key))
+    }
+
+    /// How many entries have keys below `key`.
+    fn below(&self, key: &[u8]) -> usize {
+        let prefix = key_prefix(key);
+        self.places.partition_point(|place| self.cmp_key(place, prefix, key).is_lt())
+    }
+
+    /// The newest version of `key` that `snapshot` sees.
+    pub fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<Version> {
+        let prefix = key_prefix(key);
+        let before = |place: &Place| match self.cmp_key(place, prefix, key) {
+            Ordering::Less => true,
+            Ordering::Equal => place.seq > snapshot,
+            Ordering::Greater => false,
+        };
+        let place = self.places.get(self.places.partition_point(before))?;
+        let found = self.cmp_key(place, prefix, key).is_eq();
+        found.then(|| Version { seq: place.seq, kind: place.kind, value: self.shared_value(place) })
+    }
+
+    /// Whether some key has several versions.
+    pub fn has_versions(&self) -> bool {
+        self.has_versions
+    }
+
+    /// Bytes of all chunks.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
+    }
+
+    /// The entries within `ranges`, which ascend.
+    pub fn rest(self: &Arc<Self>, ranges: impl IntoIterator<Item = KeyRange>) -> Rest {
+        let place = |range: KeyRange| {
+            let end = range.end.map_or(self.places.len(), |end| self.below(&end));
+            self.below(&range.start)..end
+        };
+        let stretches: Vec<Range<usize>> =
+            ranges.into_iter().map(place).filter(|stretch| !stretch.is_empty()).collect();
+        let mut stretches = stretches.into_iter();
+        let here = stretches.next().unwrap_or(0..0);
+        Rest { folded: Arc::clone(self), here, stretches }
+    }
+
+    /// A cursor over all entries.
+    pub fn cursor(self: &Arc<Self>) -> FoldedCursor {
+        FoldedCursor { folded: Arc::clone(self), at: None }
+    }
+
+    /// Bytes of memory in use, roughly.
+    pub fn allocated_bytes(&self) -> usize {
+        let chunks = self.chunks.iter().map(|chunk| chunk.len() + size_of::<Bytes>());
+        self.places.len() * size_of::<Place>() + chunks.sum::<usize>()
+    }
+}
+
+/// What is left of folded memory, entry by entry.
+#[derive(Debug)]
+pub struct Rest {
+    folded: Arc<Folded>,
+    /// The places that follow without a gap: the next entry is the first of them.
+    here: Range<usize>,
+    stretches: std::vec::IntoIter<Range<usize>>,
+}
+
+impl Rest {
+    fn place(&self) -> Option<&Place> {
+        self.folded.places[self.here.clone()].first()
+    }
+
+    /// The next entry.
+    pub fn entry(&self) -> Option<EntryRef<'_>> {
+        self.place().map(|place| self.folded.entry(place))
+    }
+
+    /// Goes on to the entry behind.
+    pub fn advance(&mut self) {
+        self.skip(1);
+    }
+
+    /// Goes on behind so many entries, which follow without a gap.
+    fn skip(&mut self, entries: usize) {
+        self.here.start += entries;
+        if self.here.is_empty() {
+            self.here = self.stretches.next().unwrap_or(0..0);
+        }
+    }
+}
+
+/// Puts entries together that arrive in the store's order.
+#[derive(Debug)]
+pub struct FoldedBuilder {
+    folded: Folded,
+    /// The chunk under construction.
+    chunk: Vec<u8>,
+    facts: FactsBuilder,
+    block_bytes: u64,
+    /// Logical bytes of the data block under construction.
+    open_bytes: u64,
+}
+
+impl FoldedBuilder {
+    /// Nothing yet. The profile is that of table `number` packed into data blocks of
+    /// `block_bytes`.
+    pub fn new(number: u64, block_bytes: u64) -> FoldedBuilder {
+        FoldedBuilder {
+            folded: Folded::default(),
+            chunk: Vec::new(),
+            facts: FactsBuilder::new(number, ProfileGrain::Blocks),
+            block_bytes,
+            open_bytes: 0,
+        }
+    }
+
+    /// Shares the chunks of `folded`, so that what is left of it can
+    /// [stay](FoldedBuilder::keep_below). Before anything is added.
+    pub fn share(&mut self, folded: &Folded) {
+        self.folded.chunks.clone_from(&folded.chunks);
+        self.folded.places.reserve(folded.places.len());
+    }
+
+    /// Adds the entries of `rest` with keys below `bound`, or all, where they are: its chunks are
+    /// shared, it has one version of each key, and they follow in the store's order.
+    ///
+    /// Memory is folded many times before an entry leaves it, and nearly all of it stays. So keys,
+    /// each at another place of memory, are looked at where blocks begin only.
+    pub fn keep_below(&mut self, rest: &mut Rest, bound: Option<&[u8]>) {
+        let bound = bound.map(|key| (key_prefix(key), key));
+        loop {
+            let Rest { folded, here, .. } = &*rest;
+            let places = &folded.places[here.clone()];
+            let below = match bound {
+                Some((prefix, key)) => {
+                    let is_below = |place: &&Place| folded.cmp_key(place, prefix, key).is_lt();
+                    places.iter().take_while(is_below).count()
+                }
+                None => places.len(),
+            };
+            if below == 0 {
+                return;
+            }
+            for place in &places[..below] {
+                self.note(&folded.entry(place), true);
+                self.folded.places.push(*place);
+            }
+            rest.skip(below);
+        }
+    }
+
+    /// Adds the entry that follows in the store's order.
+    pub fn add(&mut self, entry: EntryRef<'_>) {
+        let new_key = entry.key != self.folded.last_key(&self.chunk);
+        self.note(&entry, new_key);
+        self.store(entry);
+    }
+
+    /// Packs the entry into blocks.
+    #[inline]
+    fn note(&mut self, entry: &EntryRef<'_>, new_key: bool) {
+        let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
+        let joins = fits(self.block_bytes, self.open_bytes, entry_bytes);
+        self.open_bytes = if joins { self.open_bytes + entry_bytes } else { entry_bytes };
+        let last_key = if joins { &[] } else { self.folded.last_key(&self.chunk) };
+        self.facts.add(entry, EntryPlace { last_key, new_key, begins_block: !joins });
+        self.folded.has_versions |= !new_key;
+    }
+
+    fn store(&mut self, entry: EntryRef<'_>) {
+        let needed = entry.key.len() + entry.value.len();
+        if self.chunk.len() + needed > self.chunk.capacity() {
+            self.close_chunk();
+            self.chunk = Vec::with_capacity(needed.max(CHUNK_BYTES));
+        }
+        self.folded.places.push(Place {
+            prefix: key_prefix(entry.key),
+            seq: entry.seq,
+            chunk: self.folded.chunks.len() as u32,
+            offset: self.chunk.len() as u32,
+            value_bytes: entry.value.len() as u32,
+            key_bytes: entry.key.len() as u16,
+            kind: entry.kind,
+        });
+        self.chunk.extend_from_slice(entry.key);
+        self.chunk.extend_from_slice(entry.value);
+    }
+
+    fn close_chunk(&mut self) {
+        if !self.chunk.is_empty() {
+            let mut chunk = std::mem::take(&mut self.chunk);
+            chunk.shrink_to_fit();
+            self.folded.chunks.push(chunk.into());
+        }
+    }
+
+    /// Lets go of shared chunks of which nothing has stayed.
+    fn let_go_of_chunks(&mut self) {
+        let Folded { places, chunks, .. } = &mut self.folded;
+        let mut in_use = vec![false; chunks.len()];
+        places.iter().for_each(|place| in_use[place.chunk as usize] = true);
+        let unused = chunks.iter_mut().zip(in_use).filter(|(_, in_use)| !in_use);
+        unused.for_each(|(chunk, _)| *chunk = Bytes::new());
+    }
+
+    /// What was added, and its table for the tree; `None` where nothing was.
+    pub fn finish(mut self) -> Option<(Folded, Table)> {
+        if self.folded.places.is_empty() {
+            return None;
+        }
+        self.close_chunk();
+        self.folded.places.shrink_to_fit();
+        self.let_go_of_chunks();
+        let mut facts = self.facts.finish(self.folded.last_key(&[]));
+        Some((self.folded, facts.take_tree_table()))
+    }
+}
+
+/// Walks the entries.
+#[derive(Debug)]
+pub struct FoldedCursor {
+    folded: Arc<Folded>,
+    at: Option<usize>,
+}
+
+impl FoldedCursor {
+    fn here(&self) -> Option<&Place> {
+        self.folded.places.get(self.at?)
+    }
+}
+
+impl Cursor for FoldedCursor {
+    fn seek_first(&mut self) -> Result<()> {
+        self.at = Some(0);
+        Ok(())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.at = self.folded.places.len().checked_sub(1);
+        Ok(())
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.at = Some(self.folded.below(key));
+        Ok(())
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.at = self.folded.below(key).checked_sub(1);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.at = self.at.map(|at| at + 1);
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.at = self.at.and_then(|at| at.checked_sub(1));
+        Ok(())
+    }
+
+    fn entry(&self) -> Option<EntryRef<'_>> {
+        self.here().map(|place| self.folded.entry(place))
+    }
+
+    fn value(&self) -> Bytes {
+        self.here().map_or_else(Bytes::new, |place| self.folded.shared_value(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::vec_cursor::{Owned, VecCursor, calls, compare, key, sort};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn fold(entries: &[Owned], block_bytes: u64) -> Option<(Arc<Folded>, Table)> {
+        let mut builder = FoldedBuilder::new(7, block_bytes);
+        entries.iter().for_each(|entry| builder.add(entry.as_ref()));
+        builder.finish().map(|(folded, table)| (Arc::new(folded), table))
+    }
+
+    /// In the store's order, no two of the same key and number.
+    fn entries() -> impl Strategy<Value = Vec<Owned>> {
+        vec((key(), 1..40_u64, 0..4_u8), 1..60).prop_map(|parts| {
+            let mut entries: Vec<Owned> = parts
+                .into_iter()
+                .filter(|(key, ..)| !key.is_empty())
+                .map(|(key, seq, kind)| {
+                    Owned::put(&key, seq).with(EntryKind::from_byte(kind).unwrap())
+                })
+                .collect();
+            sort(&mut entries);
+            entries.dedup_by(|left, right| (&left.key, left.seq) == (&right.key, right.seq));
+            entries
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_walked_as_a_sorted_vector_is(entries in entries(), calls in calls()) {
+            if let Some((folded, _)) = fold(&entries, 64) {
+                compare(&mut VecCursor::new(entries), &mut folded.cursor(), &calls);
+            }
+        }
+
+        #[test]
+        fn a_get_finds_the_newest_version_that_a_snapshot_sees(
+            entries in entries(), key in key(), seq in 0..45_u64,
+        ) {
+            let Some((folded, table)) = fold(&entries, 64) else { return Ok(()) };
+            let seen = |entry: &&Owned| entry.key == key && entry.seq <= SeqNo(seq);
+            let expected = entries.iter().find(seen);
+            let found = folded.get(&key, SeqNo(seq));
+            prop_assert_eq!(found.is_some(), expected.is_some());
+            if let (Some(found), Some(expected)) = (found, expected) {
+                prop_assert_eq!(found.seq, expected.seq);
+                prop_assert_eq!(found.kind, expected.kind);
+                prop_assert_eq!(&found.value, &expected.value);
+            }
+            prop_assert_eq!(table.size.entries, entries.len() as u64);
+            prop_assert!(entries.iter().all(|entry| table.range.contains(&entry.key)));
+        }
+    }
+
+    #[test]
+    fn nothing_folds_to_nothing() {
+        assert!(fold(&[], 64).is_none());
+    }
+
+    #[test]
+    fn the_profile_has_a_point_at_each_border_of_a_block() {
+        let put = |key: &str, value_bytes: usize| Owned {
+            value: vec![7; value_bytes].into(),
+            ..Owned::put(key.as_bytes(), 1)
+        };
+        // Of 109, 109, 59, 409 and 9 logical bytes, in blocks of 200.
+        let entries = [put("a", 100), put("b", 100), put("c", 50), put("d", 400), put("e", 0)];
+        let (_, table) = fold(&entries, 200).unwrap();
+        let points: Vec<_> = table
+            .profile
+            .iter()
+            .map(|point| (&point.key[..], point.below.bytes, point.after.as_deref().unwrap()))
+            .collect();
+        let expected: [(&[u8], u64, &[u8]); 3] =
+            [(b"b", 109, b"a\0"), (b"d", 277, b"c\0"), (b"e", 686, b"d\0")];
+        assert_eq!(points, expected);
+    }
+
+    #[test]
+    fn long_entries_get_chunks_of_their_own() {
+        let long = |key: &str, bytes: usize| Owned {
+            value: vec![key.as_bytes()[0]; bytes].into(),
+            ..Owned::put(key.as_bytes(), 1)
+        };
+        let entries = [long("a", 20_000), long("b", 100_000), long("c", 20_000), long("d", 0)];
+        let (folded, _) = fold(&entries, 4096).unwrap();
+        for entry in &entries {
+            assert_eq!(folded.get(&entry.key, SeqNo(1)).unwrap().value, entry.value);
+        }
+        assert!((140_000..150_000).contains(&folded.allocated_bytes()));
+    }
+}

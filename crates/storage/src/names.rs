@@ -1,0 +1,143 @@
+//! Names of the files of a store.
+//!
+//! ```text
+//! CURRENT          which manifest is in force; there is a store where this file is
+//! LOCK             held by whoever has the store open
+//! 000012.manifest  edits of the trees
+//! 000013.wal       batches not yet flushed
+//! 000014.table     a table
+//! 000015.spill     a copy of what memory held, in the place of older batches
+//! 000013.wal.new        a log that is being written anew while the store is opened
+//! 000013.wal.lost       a log that was left out when the store was opened
+//! 000013.wal.4096.lost  what lay behind offset 4096 of a log, and was left out
+//! ```
+//!
+//! All numbers come from one counter and are never used twice. They have six digits or as many more
+//! as they need. Files with other names are a stranger's, and stay as they are.
+
+use std::path::{Path, PathBuf};
+
+/// A store makes a file or a table in memory for each number that it takes, and now and then writes
+/// down how far it has come. A number that is this much larger than what it wrote down last was
+/// never one of its own.
+const AHEAD_MAX: u64 = 1 << 32;
+
+/// The file that names the manifest in force.
+pub const CURRENT: &str = "CURRENT";
+/// What [`CURRENT`] is written as before it is renamed.
+pub const CURRENT_NEW: &str = "CURRENT.new";
+/// The lock file.
+pub const LOCK: &str = "LOCK";
+
+/// How the names of files end that hold what an opening left out.
+pub const LOST: &str = ".lost";
+
+/// What a numbered file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// Changes of the trees.
+    Manifest,
+    /// A file of the write-ahead log.
+    Wal,
+    /// A table.
+    Table,
+    /// A copy of memtables that stands in for older logs.
+    Spill,
+    /// A log that is being written anew.
+    NewWal,
+}
+
+impl FileKind {
+    const ALL: [FileKind; 5] =
+        [FileKind::Manifest, FileKind::Wal, FileKind::Table, FileKind::Spill, FileKind::NewWal];
+
+    fn extension(self) -> &'static str {
+        match self {
+            FileKind::Manifest => "manifest",
+            FileKind::Wal => "wal",
+            FileKind::Table => "table",
+            FileKind::Spill => "spill",
+            FileKind::NewWal => "wal.new",
+        }
+    }
+}
+
+/// The path of file `number` of `kind` in `dir`.
+pub fn numbered(dir: &Path, kind: FileKind, number: u64) -> PathBuf {
+    dir.join(format!("{number:06}.{}", kind.extension()))
+}
+
+/// The name under which the file at `path` is set aside: what opening the store left out of it, or
+/// with `offset` what lay behind that offset.
+pub fn lost(path: &Path, offset: Option<u64>) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    if let Some(offset) = offset {
+        name.push(format!(".{offset}"));
+    }
+    name.push(LOST);
+    PathBuf::from(name)
+}
+
+/// Whether the store can have given `number`, where its manifest says that those from `next` on are
+/// free.
+pub fn is_near(number: u64, next: u64) -> bool {
+    number < next.saturating_add(AHEAD_MAX)
+}
+
+/// The numbered files of the store in `dir` among `names`, where its manifest says that numbers
+/// from `next` on are free. Others are told of, and left alone.
+pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind, u64)> {
+    let found = names.iter().filter_map(|name| Some((name, parse(name)?)));
+    let ours = found.filter(|(name, (_, number))| {
+        let near = is_near(*number, next);
+        if !near {
+            tracing::warn!(
+                path = %dir.join(name).display(), next,
+                "a file has a number that the store never gave: it is left alone"
+            );
+        }
+        near
+    });
+    ours.map(|(_, file)| file).collect()
+}
+
+/// The kind and number that `name` stands for, if it is a numbered file of a store.
+pub fn parse(name: &str) -> Option<(FileKind, u64)> {
+    let (number, extension) = name.split_once('.')?;
+    let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
+    let all_digits = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
+    // Two names of one file would be one too many.
+    let shortest = number.len() == 6 || !number.starts_with('0');
+    (all_digits && shortest).then(|| number.parse().ok()).flatten().map(|number| (kind, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_parsing_and_strangers_are_none() {
+        for kind in FileKind::ALL {
+            for number in [0, 7, 1_234_567, u64::MAX] {
+                let path = numbered(Path::new("d"), kind, number);
+                let name = path.file_name().and_then(|name| name.to_str()).unwrap();
+                assert_eq!(parse(name), Some((kind, number)));
+            }
+        }
+        for name in ["CURRENT", "LOCK", "12.table", "x00012.wal", "000012.txt", "000012"] {
+            assert_eq!(parse(name), None, "{name}");
+        }
+        for name in ["0000012.table", "0001234567.wal", "18446744073709551616.wal", "+00012.wal"] {
+            assert_eq!(parse(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_far_ahead_are_a_stranger_s() {
+        let names = ["000012.table", "4294967307.wal", "4294967308.wal", "000100.spill", "LOCK"];
+        let found = numbered_among(Path::new("d"), &names.map(str::to_string), 12);
+        let numbers: Vec<u64> = found.into_iter().map(|(_, number)| number).collect();
+        assert_eq!(numbers, [12, 4_294_967_307, 100]);
+        assert!(is_near(u64::MAX - 1, u64::MAX), "the end of numbers is no panic");
+    }
+}

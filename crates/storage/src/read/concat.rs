@@ -1,0 +1,271 @@
+//! A run as one cursor: parts in key order, opened when they are reached.
+
+use crate::cursor::{Cursor, EntryRef};
+use crate::error::Result;
+use bytes::Bytes;
+
+/// The parts of a run, in key order, their ranges disjoint.
+pub trait Parts: Send {
+    /// What walks the entries of a part.
+    type Cursor: Cursor;
+
+    /// How many parts there are.
+    fn count(&self) -> usize;
+
+    /// The smallest key that may show through part `index`; empty for no limit.
+    fn start(&self, index: usize) -> &[u8];
+
+    /// The smallest key above all that may show through part `index`; `None` for no limit.
+    fn end(&self, index: usize) -> Option<&[u8]>;
+
+    /// The first part with keys at `key` or above; [`count`](Parts::count) where there is none.
+    fn part_for(&self, key: &[u8]) -> usize {
+        partition_point(self.count(), |index| self.end(index).is_some_and(|end| end <= key))
+    }
+
+    /// Whether what holds part `index` may have entries outside of the part.
+    fn is_cut(&self, _index: usize) -> bool {
+        true
+    }
+
+    /// A name for what holds part `index`. Parts of one name can be walked with one cursor.
+    fn source(&self, index: usize) -> usize;
+
+    /// A cursor over what holds part `index`.
+    fn open(&self, index: usize) -> Result<Self::Cursor>;
+
+    /// Tells `cursor`, which is open over what holds part `index`, that it will be asked for this
+    /// part. It may go on to show entries outside of the part's range.
+    fn enter(&self, index: usize, cursor: &mut Self::Cursor);
+}
+
+/// Cursors that stay open: the slices of a run that a merge has rewritten in places come from few
+/// tables in turns.
+const CURSORS_MAX: usize = 8;
+
+/// Walks the entries of a run. Each part shows the entries in its own range only, whatever else
+/// its cursor knows.
+pub struct ConcatCursor<P: Parts> {
+    parts: P,
+    /// The cursors last used, each with the name of what it walks, the last one first.
+    cursors: Vec<(usize, P::Cursor)>,
+    /// The part that the first cursor is in.
+    index: Option<usize>,
+    /// The part that a seek which was begun goes to.
+    aimed: Option<usize>,
+    /// Whether that cursor stands on an entry within its part.
+    live: bool,
+    /// Whether that cursor may leave its part without coming to its own end.
+    cut: bool,
+}
+
+impl<P: Parts> ConcatCursor<P> {
+    /// A cursor over `parts`; it stands nowhere yet and has opened nothing.
+    pub fn new(parts: P) -> ConcatCursor<P> {
+        ConcatCursor {
+            parts,
+            cursors: Vec::new(),
+            index: None,
+            aimed: None,
+            live: false,
+            cut: true,
+        }
+    }
+
+    /// The cursor in use, and the part that it is in.
+    #[inline]
+    fn current(&self) -> Option<(usize, &P::Cursor)> {
+        Some((self.index?, &self.cursors.first()?.1))
+    }
+
+    /// Opens part `index` and places its cursor by `go`, which is told the part's range.
+    fn enter(
+        &mut self,
+        index: usize,
+        go: impl FnOnce(&mut P::Cursor, &[u8], Option<&[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        self.live = false;
+        if self.index != Some(index) {
+            self.index = None;
+            self.bring_first(index)?;
+            self.parts.enter(index, &mut self.cursors[0].1);
+            self.index = Some(index);
+            self.cut = self.parts.is_cut(index);
+        }
+        go(&mut self.cursors[0].1, self.parts.start(index), self.parts.end(index))
+    }
+
+    /// Makes a cursor over what holds part `index` the first one.
+    fn bring_first(&mut self, index: usize) -> Result<()> {
+        let source = self.parts.source(index);
+        match self.cursors.iter().position(|(open, _)| *open == source) {
+            Some(at) => self.cursors[..=at].rotate_right(1),
+            None => {
+                self.cursors.truncate(CURSORS_MAX - 1);
+                let cursor = self.parts.open(index)?;
+                // Most walks need one.
+                self.cursors.reserve_exact(1);
+                self.cursors.insert(0, (source, cursor));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last part that starts below `key`.
+    fn last_part_below(&self, key: &[u8]) -> Option<usize> {
+        partition_point(self.parts.count(), |i| self.parts.start(i) < key).checked_sub(1)
+    }
+
+    /// Goes on from wherever the open cursor went to, which is no place below the part's start:
+    /// where it left the part through its end, to the first entry of the parts behind it.
+    fn settle_forward(&mut self) -> Result<()> {
+        while let Some((index, cursor)) = self.current() {
+            let end = self.parts.end(index).filter(|_| self.cut);
+            self.live = cursor.entry().is_some_and(|entry| end.is_none_or(|end| entry.key < end));
+            let behind = index + 1;
+            if self.live || behind == self.parts.count() {
+                break;
+            }
+            self.enter(behind, |cursor, start, _| cursor.seek(start))?;
+        }
+        Ok(())
+    }
+
+    /// The reverse of `settle_forward`.
+    fn settle_backward(&mut self) -> Result<()> {
+        while let Some((index, cursor)) = self.current() {
+            let start = self.parts.start(index);
+            self.live = cursor.entry().is_some_and(|entry| start <= entry.key);
+            let Some(before) = index.checked_sub(1).filter(|_| !self.live) else { break };
+            self.enter(before, |cursor, _, end| seek_end(cursor, end))?;
+        }
+        Ok(())
+    }
+
+    /// Moves the cursor in use, if it stands on an entry; whether that is all, as it mostly is:
+    /// otherwise the cursor has to settle, since it may have left its part.
+    #[inline]
+    fn step(&mut self, go: impl FnOnce(&mut P::Cursor) -> Result<()>) -> Result<bool> {
+        if !std::mem::take(&mut self.live) {
+            return Ok(true);
+        }
+        go(&mut self.cursors[0].1)?;
+        self.live = !self.cut && self.cursors[0].1.entry().is_some();
+        Ok(self.live)
+    }
+}
+
+/// The number of those below `count` for which `holds` says true: the ones before the first for
+/// which it doesn't.
+fn partition_point(count: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// Stands on the last entry below `end`.
+fn seek_end(cursor: &mut impl Cursor, end: Option<&[u8]>) -> Result<()> {
+    match end {
+        Some(end) => cursor.seek_before(end),
+        None => cursor.seek_last(),
+    }
+}
+
+impl<P: Parts> Cursor for ConcatCursor<P> {
+    fn seek_first(&mut self) -> Result<()> {
+        self.seek(b"")
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.live = false;
+        let Some(last) = self.parts.count().checked_sub(1) else { return Ok(()) };
+        self.enter(last, |cursor, _, end| seek_end(cursor, end))?;
+        self.settle_backward()
+    }
+
+    fn approach(&mut self, key: &[u8]) {
+        if let Some(index) = self.aimed {
+            if self.index == Some(index) {
+                self.cursors[0].1.approach(self.parts.start(index).max(key));
+            }
+            return;
+        }
+        let index = self.parts.part_for(key);
+        self.aimed = Some(index);
+        if index < self.parts.count() {
+            let entered = self.enter(index, |cursor, start, _| {
+                cursor.approach(start.max(key));
+                Ok(())
+            });
+            // The seek tries it again, and tells what is wrong.
+            drop(entered);
+        }
+    }
+
+    fn approach_before(&mut self, key: &[u8]) {
+        let Some(index) = self.last_part_below(key) else { return };
+        self.aimed = Some(index);
+        let entered = self.enter(index, |cursor, _, end| {
+            cursor.approach_before(end.map_or(key, |end| end.min(key)));
+            Ok(())
+        });
+        // As above.
+        drop(entered);
+    }
+
+    #[inline]
+    fn touch(&self) -> u64 {
+        self.cursors.first().map_or(0, |(_, cursor)| cursor.touch())
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.live = false;
+        let index = self.aimed.take().unwrap_or_else(|| self.parts.part_for(key));
+        if index == self.parts.count() {
+            return Ok(());
+        }
+        self.enter(index, |cursor, start, _| cursor.seek(start.max(key)))?;
+        self.settle_forward()
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        self.live = false;
+        let Some(index) = self.aimed.take().or_else(|| self.last_part_below(key)) else {
+            return Ok(());
+        };
+        self.enter(index, |cursor, _, end| {
+            cursor.seek_before(end.map_or(key, |end| end.min(key)))
+        })?;
+        self.settle_backward()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if self.step(|cursor| cursor.next())? { Ok(()) } else { self.settle_forward() }
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        if self.step(|cursor| cursor.prev())? { Ok(()) } else { self.settle_backward() }
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<EntryRef<'_>> {
+        let (_, cursor) = self.cursors.first().filter(|_| self.live)?;
+        cursor.entry()
+    }
+
+    fn value(&self) -> Bytes {
+        self.current().filter(|_| self.live).map_or_else(Bytes::new, |(_, cursor)| cursor.value())
+    }
+}
+
+#[cfg(test)]
+mod tests;

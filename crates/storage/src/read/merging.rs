@@ -1,0 +1,302 @@
+//! Many cursors as one.
+//!
+//! A tournament between the sources, kept as a tree of losers: of every match the loser stays in
+//! the tree and the winner goes up. When the overall winner moves on, only the matches on its own
+//! way up are played again: as many comparisons as the tree is high.
+//!
+//! ```text
+//!            tree[0] = winner
+//!            tree[1] = loser of the final
+//!       tree[2]           tree[3]           matches: node n is fed by nodes 2n and 2n + 1
+//!     s0       s1       s2       s3         source i sits at node i + sources
+//! ```
+
+use crate::cursor::{APPROACHES, Cursor, EntryRef, newest_first};
+use crate::error::Result;
+use crate::format::key_prefix;
+use bytes::Bytes;
+use lsmith_tree::SeqNo;
+use std::cmp::Ordering;
+use std::hint::{black_box, select_unpredictable};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// Walks the entries of all its sources in the store's order. Of two entries with equal key and
+/// sequence number, or one without a number, that of the newer source comes first.
+pub struct MergingCursor<C = Box<dyn Cursor>> {
+    /// Newest first.
+    sources: Vec<Source<C>>,
+    /// The winner, then the loser of each match.
+    tree: Vec<Player>,
+    /// Forward: every other source stands on its first entry after the winner's (or beyond its
+    /// end). Backward: on its last entry before it.
+    direction: Direction,
+}
+
+/// A source in a match.
+#[derive(Clone, Copy, Default)]
+struct Player {
+    source: usize,
+    /// That of its head, so that a match looks nowhere else.
+    rank: u64,
+}
+
+struct Source<C> {
+    cursor: C,
+    head: Head,
+}
+
+/// What a source stands on, but for what can be asked of its cursor if need be: most comparisons
+/// are over after the first bytes of the keys. A dead head is that of a source that stands nowhere.
+#[derive(Clone, Copy)]
+struct Head {
+    live: bool,
+    /// Of two sources the one with the lower rank comes first; those with equal ranks must be
+    /// looked at. Forward it is the [prefix](key_prefix) of the key, backward what that lacks to
+    /// the highest number, which is also the rank of a dead head.
+    rank: u64,
+    seq: SeqNo,
+}
+
+const DEAD: Head = Head { live: false, rank: u64::MAX, seq: SeqNo(0) };
+
+/// A copy of where a source stands.
+struct Here {
+    key: Vec<u8>,
+    seq: SeqNo,
+    source: usize,
+}
+
+impl<C: Cursor> Source<C> {
+    /// Calls `go` on the cursor and looks where that led, for a walk in `direction`.
+    #[inline]
+    fn go(&mut self, direction: Direction, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
+        go(&mut self.cursor)?;
+        self.head = self.cursor.entry().map_or(DEAD, |entry| {
+            let prefix = key_prefix(entry.key);
+            let rank = if direction == Direction::Forward { prefix } else { !prefix };
+            Head { live: true, rank, seq: entry.seq }
+        });
+        Ok(())
+    }
+
+    fn key(&self) -> &[u8] {
+        self.cursor.entry().map(|entry| entry.key).unwrap_or_default()
+    }
+
+    /// The order of what two sources stand on, which is something, as far as it says it itself.
+    fn order(&self, other: &Source<C>) -> Ordering {
+        self.key().cmp(other.key()).then_with(|| newest_first(self.head.seq, other.head.seq))
+    }
+
+    /// The order of what this source, which is the one at `index`, stands on, and `here`.
+    fn order_to(&self, here: &Here, index: usize) -> Ordering {
+        let order = self.key().cmp(&here.key);
+        order.then_with(|| newest_first(self.head.seq, here.seq)).then(index.cmp(&here.source))
+    }
+
+    /// From its first entry after `here` (or beyond its end) to its last one before `here`.
+    ///
+    /// Mostly that is one step. More are taken over entries that a writer has added in between.
+    fn turn_backward(&mut self, here: &Here, index: usize) -> Result<()> {
+        let live = self.head.live;
+        self.go(
+            Direction::Backward,
+            |cursor| if live { cursor.prev() } else { cursor.seek_last() },
+        )?;
+        while self.head.live && self.order_to(here, index).is_gt() {
+            self.go(Direction::Backward, C::prev)?;
+        }
+        Ok(())
+    }
+
+    /// The reverse of [`Source::turn_backward`].
+    fn turn_forward(&mut self, here: &Here, index: usize) -> Result<()> {
+        let live = self.head.live;
+        self.go(
+            Direction::Forward,
+            |cursor| if live { cursor.next() } else { cursor.seek_first() },
+        )?;
+        while self.head.live && self.order_to(here, index).is_lt() {
+            self.go(Direction::Forward, C::next)?;
+        }
+        Ok(())
+    }
+}
+
+impl<C: Cursor> MergingCursor<C> {
+    /// A cursor over `sources`, newest first; it stands nowhere yet.
+    pub fn new(sources: Vec<C>) -> MergingCursor<C> {
+        let source = |cursor| Source { cursor, head: DEAD };
+        let sources: Vec<Source<C>> = sources.into_iter().map(source).collect();
+        let tree = vec![Player::default(); sources.len()];
+        MergingCursor { sources, tree, direction: Direction::Forward }
+    }
+
+    /// The source whose entry the cursor stands on.
+    fn winner(&self) -> Option<usize> {
+        let winner = self.tree.first()?.source;
+        self.sources[winner].head.live.then_some(winner)
+    }
+
+    /// The index of the source whose entry the cursor stands on.
+    pub fn source(&self) -> Option<usize> {
+        self.winner()
+    }
+
+    /// Whether player `a` comes before player `b` in the direction of travel.
+    #[inline]
+    fn beats(&self, a: Player, b: Player) -> bool {
+        if a.rank == b.rank { self.beats_tied(a.source, b.source) } else { a.rank < b.rank }
+    }
+
+    /// The same of sources with equal ranks.
+    #[inline(never)]
+    fn beats_tied(&self, a: usize, b: usize) -> bool {
+        let (left, right) = (&self.sources[a], &self.sources[b]);
+        if !left.head.live || !right.head.live {
+            return left.head.live;
+        }
+        let order = left.order(right).then(a.cmp(&b));
+        match self.direction {
+            Direction::Forward => order.is_lt(),
+            Direction::Backward => order.is_gt(),
+        }
+    }
+
+    /// Plays all matches.
+    fn rebuild(&mut self) {
+        if self.sources.is_empty() {
+            return;
+        }
+        self.tree[0] = self.play(1);
+    }
+
+    /// Plays all matches under `node` and returns who wins there.
+    fn play(&mut self, node: usize) -> Player {
+        if node >= self.sources.len() {
+            return self.player(node - self.sources.len());
+        }
+        let (left, right) = (self.play(2 * node), self.play(2 * node + 1));
+        let (winner, loser) = if self.beats(right, left) { (right, left) } else { (left, right) };
+        self.tree[node] = loser;
+        winner
+    }
+
+    fn player(&self, source: usize) -> Player {
+        Player { source, rank: self.sources[source].head.rank }
+    }
+
+    /// Plays the matches of `source` again, which was the winner and has moved on.
+    fn replay(&mut self, source: usize) {
+        let mut winner = self.player(source);
+        let mut node = (source + self.sources.len()) / 2;
+        while node > 0 {
+            let rival = self.tree[node];
+            // Who wins is hard to foretell: no branch depends on it.
+            let beaten = self.beats(rival, winner);
+            self.tree[node] = select_unpredictable(beaten, winner, rival);
+            winner = select_unpredictable(beaten, rival, winner);
+            node /= 2;
+        }
+        self.tree[0] = winner;
+    }
+
+    /// Places every source by `go`, then finds the winner for `direction`.
+    fn seek_all(&mut self, direction: Direction, go: impl Fn(&mut C) -> Result<()>) -> Result<()> {
+        self.direction = direction;
+        let placed = self.sources.iter_mut().try_for_each(|source| source.go(direction, &go));
+        self.settle(placed)
+    }
+
+    /// Makes the other sources stand on the other side of the winner.
+    fn turn(&mut self, winner: usize, direction: Direction) -> Result<()> {
+        self.direction = direction;
+        let Source { cursor, head } = &self.sources[winner];
+        let key = cursor.entry().map(|entry| entry.key.to_vec()).unwrap_or_default();
+        let here = Here { key, seq: head.seq, source: winner };
+        self.sources[winner].head.rank = !self.sources[winner].head.rank;
+        let mut others = self.sources.iter_mut().enumerate().filter(|(i, _)| *i != winner);
+        let turned = others.try_for_each(|(index, source)| match direction {
+            Direction::Forward => source.turn_forward(&here, index),
+            Direction::Backward => source.turn_backward(&here, index),
+        });
+        self.settle(turned)
+    }
+
+    /// Finds the winner anew, or stands nowhere after an error.
+    fn settle(&mut self, result: Result<()>) -> Result<()> {
+        if result.is_err() {
+            self.sources.iter_mut().for_each(|source| source.head = DEAD);
+        }
+        self.rebuild();
+        result
+    }
+
+    fn step(&mut self, direction: Direction, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
+        let Some(winner) = self.winner() else { return Ok(()) };
+        if self.direction != direction {
+            self.turn(winner, direction)?;
+        }
+        let stepped = self.sources[winner].go(direction, go);
+        if stepped.is_err() {
+            return self.settle(stepped);
+        }
+        self.replay(winner);
+        Ok(())
+    }
+}
+
+impl<C: Cursor> Cursor for MergingCursor<C> {
+    fn seek_first(&mut self) -> Result<()> {
+        self.seek_all(Direction::Forward, C::seek_first)
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.seek_all(Direction::Backward, C::seek_last)
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.sources.len() > 1 {
+            for _ in 0..APPROACHES {
+                self.sources.iter_mut().for_each(|source| source.cursor.approach(key));
+                let touch = |all, source: &Source<C>| all ^ source.cursor.touch();
+                black_box(self.sources.iter().fold(0, touch));
+            }
+        }
+        self.seek_all(Direction::Forward, |cursor| cursor.seek(key))
+    }
+
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        if self.sources.len() > 1 {
+            self.sources.iter_mut().for_each(|source| source.cursor.approach_before(key));
+            let touch = |all, source: &Source<C>| all ^ source.cursor.touch();
+            black_box(self.sources.iter().fold(0, touch));
+        }
+        self.seek_all(Direction::Backward, |cursor| cursor.seek_before(key))
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.step(Direction::Forward, C::next)
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.step(Direction::Backward, C::prev)
+    }
+
+    #[inline]
+    fn entry(&self) -> Option<EntryRef<'_>> {
+        self.sources[self.winner()?].cursor.entry()
+    }
+
+    fn value(&self) -> Bytes {
+        self.winner().map_or_else(Bytes::new, |winner| self.sources[winner].cursor.value())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! Those whose every step is decided by `shuttle`, which runs all threads of a test as one.
+//!
+//! Time passes by being looked at and by being waited for, and stands still else. A timed wait
+//! shorter than [`SAFETY_NET`] is over at once, after others may have taken steps. A longer one is
+//! there for what nobody tells of, such as room on a device; it lasts until somebody tells, so that
+//! a waker that forgets to is found out as a deadlock.
+
+mod swap;
+
+pub use shuttle::sync::atomic;
+pub use shuttle::thread;
+pub use shuttle::thread_local;
+pub use std::sync::OnceLock;
+pub use swap::{ArcSwap, BlockMap, Guard};
+
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::sync as under;
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// Timed waits of this length and longer do not end by themselves.
+const SAFETY_NET: Duration = Duration::from_millis(100);
+
+/// What time passes by when somebody looks at it.
+const TICK: Duration = Duration::from_micros(1);
+
+// All threads of a test are one thread of the system.
+std::thread_local! {
+    static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+fn pass(time: Duration) -> Duration {
+    NOW.with(|now| {
+        now.set(now.get() + time);
+        now.get()
+    })
+}
+
+/// Steps that others may take while a slow device is at work.
+const STEPS_OF_DEVICE: usize = 30;
+
+/// One in so many times a device is slow.
+const SLOW_ONCE_IN: u32 = 8;
+
+/// Called where a device would be at work for a long time, while other threads go on.
+pub fn device_works() {
+    if thread_rng().gen_ratio(1, SLOW_ONCE_IN) {
+        (0..STEPS_OF_DEVICE).for_each(|_| thread::yield_now());
+    }
+}
+
+/// Time since it was made.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(Duration);
+
+impl Clock {
+    /// One that starts now.
+    pub fn start() -> Clock {
+        Clock(pass(TICK))
+    }
+
+    /// Never goes back.
+    pub fn elapsed(&self) -> Duration {
+        pass(TICK) - self.0
+    }
+}
+
+/// A lock without poisoning.
+#[derive(Debug, Default)]
+pub struct Mutex<T>(under::Mutex<T>);
+
+/// Holds the lock until it is dropped.
+#[derive(Debug)]
+pub struct MutexGuard<'a, T> {
+    mutex: &'a Mutex<T>,
+    /// There but while the holder waits, or does something without it.
+    held: Option<under::MutexGuard<'a, T>>,
+}
+
+impl<T> Mutex<T> {
+    pub fn new(value: T) -> Mutex<T> {
+        Mutex(under::Mutex::new(value))
+    }
+
+    fn hold(&self) -> under::MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        MutexGuard { mutex: self, held: Some(self.hold()) }
+    }
+
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        use std::sync::TryLockError::{Poisoned, WouldBlock};
+        let held = match self.0.try_lock() {
+            Ok(held) => held,
+            Err(Poisoned(error)) => error.into_inner(),
+            Err(WouldBlock) => return None,
+        };
+        Some(MutexGuard { mutex: self, held: Some(held) })
+    }
+
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> MutexGuard<'_, T> {
+    /// Does something without the lock.
+    pub fn unlocked<R>(guard: &mut Self, act: impl FnOnce() -> R) -> R {
+        /// Takes the lock again, after a panic too.
+        struct Again<'a, 'b, T>(&'a mut MutexGuard<'b, T>);
+        impl<T> Drop for Again<'_, '_, T> {
+            fn drop(&mut self) {
+                self.0.held = Some(self.0.mutex.hold());
+            }
+        }
+        guard.held = None;
+        let _again = Again(guard);
+        act()
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.held.as_ref().expect("nobody looks while the lock is given back")
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.held.as_mut().expect("nobody looks while the lock is given back")
+    }
+}
+
+/// Where threads wait to be told.
+#[derive(Debug, Default)]
+pub struct Condvar(under::Condvar);
+
+impl Condvar {
+    pub fn new() -> Condvar {
+        Condvar::default()
+    }
+
+    pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+        let held = guard.held.take().expect("it is held by who waits");
+        guard.held = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, time: Duration) {
+        if time >= SAFETY_NET {
+            return self.wait(guard);
+        }
+        pass(time);
+        MutexGuard::unlocked(guard, thread::yield_now);
+    }
+
+    pub fn wait_while<T>(
+        &self,
+        guard: &mut MutexGuard<'_, T>,
+        mut lacks: impl FnMut(&mut T) -> bool,
+    ) {
+        while lacks(guard) {
+            self.wait(guard);
+        }
+    }
+
+    pub fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    pub fn notify_one(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// A lock for one who writes or many who read, without poisoning.
+#[derive(Debug, Default)]
+pub struct RwLock<T>(under::RwLock<T>);
+
+pub type RwLockReadGuard<'a, T> = under::RwLockReadGuard<'a, T>;
+
+impl<T> RwLock<T> {
+    pub fn new(value: T) -> RwLock<T> {
+        RwLock(under::RwLock::new(value))
+    }
+
+    pub fn read(&self) -> RwLockReadGuard<'_, T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn write(&self) -> under::RwLockWriteGuard<'_, T> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Locks in the manner of `std`.
+pub mod crowd {
+    use super::MutexGuard;
+    use std::sync::LockResult;
+    use std::time::Duration;
+
+    /// A lock.
+    #[derive(Debug, Default)]
+    pub struct Mutex<T>(super::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        #[expect(clippy::unnecessary_wraps, reason = "as in std")]
+        pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+            Ok(self.0.lock())
+        }
+    }
+
+    /// Where threads wait to be told.
+    #[derive(Debug, Default)]
+    pub struct Condvar(super::Condvar);
+
+    /// Whether a wait ended by itself: here it always did.
+    pub struct TimedOut;
+
+    impl TimedOut {
+        #[expect(clippy::unused_self, reason = "as in std")]
+        pub fn timed_out(&self) -> bool {
+            true
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as in std")]
+    impl Condvar {
+        pub fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
+            self.0.wait(&mut guard);
+            Ok(guard)
+        }
+
+        /// No wait of this kind is a safety net.
+        pub fn wait_timeout<'a, T>(
+            &self,
+            mut guard: MutexGuard<'a, T>,
+            time: Duration,
+        ) -> LockResult<(MutexGuard<'a, T>, TimedOut)> {
+            let time = time.min(super::SAFETY_NET / 2);
+            self.0.wait_for(&mut guard, time);
+            Ok((guard, TimedOut))
+        }
+
+        pub fn notify_all(&self) {
+            self.0.notify_all();
+        }
+
+        pub fn notify_one(&self) {
+            self.0.notify_one();
+        }
+    }
+}

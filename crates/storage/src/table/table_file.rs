@@ -1,0 +1,230 @@
+//! The file of a table: reading parts of it, and saying where they are damaged.
+
+use crate::env::{Env, ReadFile};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::{
+    Block, Damage, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer, FooterFault, Place,
+    Section, TableFacts, unseal,
+};
+use bytes::{Bytes, BytesMut};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes that one read takes where many blocks in a row are wanted.
+pub(super) const CHUNK_BYTES: u64 = 256 * 1024;
+
+/// An open table file.
+#[derive(Debug)]
+pub(super) struct TableFile {
+    file: Arc<dyn ReadFile>,
+    path: PathBuf,
+    /// The number of the table.
+    pub(super) table: u64,
+    /// What is to be added to the numbers of all entries: 0 but for tables of bulk loads.
+    pub(super) seq_base: u64,
+}
+
+/// Everything in a table file but its data blocks.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) footer: Footer,
+    pub(super) fences: Fences,
+    pub(super) filter: Option<Filter>,
+    pub(super) facts: TableFacts,
+}
+
+impl TableFile {
+    /// Opens the file of `table` at `path`. Nothing is read yet.
+    pub(super) fn open(env: &dyn Env, path: &Path, table: u64) -> Result<TableFile> {
+        let file = env.open(path).map_err(|error| Error::io("open", path, error))?;
+        Ok(TableFile { file, path: path.to_path_buf(), table, seq_base: 0 })
+    }
+
+    /// Damage in something that starts at `offset`, as an error.
+    #[cold]
+    pub(super) fn damaged(&self, damage: Damage, offset: u64) -> Error {
+        damage.within(&self.path, offset)
+    }
+
+    /// The bytes of the file at `place`.
+    pub(super) fn read(&self, place: Range<u64>) -> Result<Bytes> {
+        self.fill(BytesMut::zeroed((place.end - place.start) as usize), place.start)
+    }
+
+    /// `buffer`, filled with the bytes of the file from `offset` on.
+    pub(super) fn fill(&self, mut buffer: BytesMut, offset: u64) -> Result<Bytes> {
+        let filled = self.file.read_exact_at(&mut buffer, offset);
+        filled.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                self.damaged(Damage::whole("the file ends too early"), offset)
+            }
+            _ => Error::io("read", &self.path, error),
+        })?;
+        Ok(buffer.freeze())
+    }
+
+    /// The file as memory, where its environment has such a thing.
+    pub(super) fn map(&self) -> Option<Bytes> {
+        // One that has run out of room for maps still reads.
+        self.file.map().ok().flatten()
+    }
+
+    /// Says that the bytes at `place` will be wanted.
+    pub(super) fn announce(&self, place: Range<u64>) {
+        self.file.announce(place);
+    }
+
+    /// The data block that was read as `sealed` from `offset`.
+    pub(super) fn unsealed_block(&self, sealed: Bytes, offset: u64) -> Result<Block> {
+        let block = Block::open(sealed, Place { table: self.table, offset });
+        let block = block.map_err(|damage| self.damaged(damage, offset))?;
+        Ok(block.dated(self.seq_base))
+    }
+
+    /// Reads and checks everything but the data blocks.
+    pub(super) fn parts(&self) -> Result<Parts> {
+        let footer = self.footer()?;
+        let tail_bytes = footer.properties.end - footer.filter.start;
+        // Checksums are no promise that it is short: memory that is not there is an error.
+        let enough = Vec::<u8>::new().try_reserve_exact(tail_bytes as usize);
+        enough.map_err(|error| Error::io("read", &self.path, error.into()))?;
+        let tail = self.read(footer.filter.start..footer.properties.end)?;
+        let filter = match footer.filter.is_empty() {
+            true => None,
+            false => Some(self.part(&tail, &footer, &footer.filter, Filter::parse)?),
+        };
+        let data_bytes = footer.filter.start;
+        let plain_bytes = footer.plain_bytes_max();
+        let parse = |payload: &[u8]| Fences::parse(payload, data_bytes, plain_bytes);
+        let fences = self.part(&tail, &footer, &footer.index, parse)?;
+        let parse = |payload: &[u8]| TableFacts::parse(payload, &footer);
+        let mut facts = self.part(&tail, &footer, &footer.properties, parse)?;
+        facts.seq_min.0 = facts.seq_min.0.wrapping_add(self.seq_base);
+        facts.seq_max.0 = facts.seq_max.0.wrapping_add(self.seq_base);
+        if facts.data_blocks != fences.count() as u64 {
+            let damage = Damage::whole("properties and index count different blocks");
+            return Err(self.damaged(damage, footer.properties.start));
+        }
+        Ok(Parts { footer, fences, filter, facts })
+    }
+
+    /// Takes `section` out of `tail`, the bytes from the filter to the properties.
+    pub(super) fn part<T>(
+        &self,
+        tail: &Bytes,
+        footer: &Footer,
+        section: &Section,
+        parse: impl FnOnce(&[u8]) -> std::result::Result<T, Damage>,
+    ) -> Result<T> {
+        let start = footer.filter.start;
+        let sealed = &tail[(section.start - start) as usize..(section.end - start) as usize];
+        let payload = unseal(sealed, Place { table: self.table, offset: section.start });
+        payload.and_then(parse).map_err(|damage| self.damaged(damage, section.start))
+    }
+
+    /// The length of the file in bytes.
+    pub(super) fn bytes(&self) -> Result<u64> {
+        self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))
+    }
+
+    /// The footer, which must be that of this table.
+    pub(super) fn footer(&self) -> Result<Footer> {
+        let bytes = self.bytes()?;
+        let Some(start) = bytes.checked_sub(FOOTER_BYTES as u64) else {
+            return Err(self.damaged(Damage::whole("the file is too short for a table"), bytes));
+        };
+        let read = self.read(start..bytes)?;
+        let footer = read.first_chunk().expect("as many bytes were read");
+        match Footer::decode(footer, start) {
+            Ok(footer) if footer.table == self.table => Ok(footer),
+            Ok(footer) => {
+                let what =
+                    format!("the file holds table {}, not table {}", footer.table, self.table);
+                Err(Error::corruption(&self.path, start, what))
+            }
+            Err(FooterFault::Damage(damage)) => Err(self.damaged(damage, start)),
+            Err(FooterFault::Other(version)) => {
+                let what = format!(
+                    "the table has format version {version}, \
+                     this program reads version {FORMAT_VERSION}"
+                );
+                Err(Error::new(ErrorKind::Unsupported, what).at(&self.path))
+            }
+            Err(FooterFault::Features(bits)) => {
+                let what = format!("the table has features {bits:#x}, unknown to this program");
+                Err(Error::new(ErrorKind::Unsupported, what).at(&self.path))
+            }
+        }
+    }
+}
+
+/// Reads blocks of a table in their order, many with one read, past the cache.
+#[derive(Debug, Default)]
+pub(super) struct ReadAhead {
+    chunk: Bytes,
+    chunk_start: u64,
+}
+
+/// What is wanted of a [`ReadAhead`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    /// The block.
+    pub(super) index: usize,
+    /// Of the blocks behind it, those are of interest that can have keys below this.
+    pub(super) end: Option<&'a [u8]>,
+    /// Bytes that one read takes at most, unless the block is longer.
+    pub(super) chunk_bytes: u64,
+}
+
+/// A block, and how many bytes were read from the file to have it.
+pub(super) struct Loaded {
+    pub(super) block: Block,
+    pub(super) bytes_read: u64,
+}
+
+impl ReadAhead {
+    /// The wanted block of `file`, which has these `fences`.
+    pub(super) fn block(
+        &mut self,
+        file: &TableFile,
+        fences: &Fences,
+        wanted: Wanted<'_>,
+    ) -> Result<Loaded> {
+        let Wanted { index, end, chunk_bytes } = wanted;
+        let place = fences.place(index);
+        let mut bytes_read = 0;
+        if !self.holds(&place) {
+            let wanted = end.map_or(fences.count(), |end| fences.blocks_below(end));
+            let within = fences.blocks_within(place.start + chunk_bytes);
+            let last = wanted.min(within).max(index + 1) - 1;
+            let chunk = place.start..fences.place(last).end;
+            bytes_read = chunk.end - chunk.start;
+            self.read(file, chunk)?;
+        }
+        let within = (place.start - self.chunk_start) as usize;
+        let sealed = self.chunk.slice(within..within + (place.end - place.start) as usize);
+        Ok(Loaded { block: file.unsealed_block(sealed, place.start)?, bytes_read })
+    }
+
+    /// Whether the bytes at `place` are here already.
+    pub(super) fn holds(&self, place: &Range<u64>) -> bool {
+        let chunk_end = self.chunk_start + self.chunk.len() as u64;
+        place.start >= self.chunk_start && place.end <= chunk_end
+    }
+
+    /// Reads `chunk`, into the memory of the chunk before where nobody holds on to that.
+    fn read(&mut self, file: &TableFile, chunk: Range<u64>) -> Result<()> {
+        let mut buffer = std::mem::take(&mut self.chunk).try_into_mut().unwrap_or_default();
+        let bytes = (chunk.end - chunk.start) as usize;
+        if buffer.capacity() < bytes {
+            buffer = BytesMut::zeroed(bytes);
+        } else {
+            buffer.resize(bytes, 0);
+        }
+        self.chunk = file.fill(buffer, chunk.start)?;
+        self.chunk_start = chunk.start;
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! Reads what of a table is needed and checks that everything in it agrees.
+
+use super::reader::Table;
+use super::table_file::{CHUNK_BYTES, Parts, ReadAhead, Wanted};
+use super::writer::KEY_BYTES_MAX;
+use crate::cursor::EntryRef;
+use crate::error::Result;
+use crate::format::{
+    Block, Damage, EntryPlace, FactsBuilder, ProfileGrain, Slot, common_prefix_bytes, key_hash,
+};
+use lsmith_tree::{KeyRange, SeqNo, Size};
+use std::ops::Range;
+
+/// The state of a walk over entries.
+struct Walk<'a> {
+    parts: &'a Parts,
+    facts: FactsBuilder,
+    key: Vec<u8>,
+    last_key: Vec<u8>,
+    last_seq: SeqNo,
+    /// What must lie below the first entry of the stretch of blocks being walked; `None` where the
+    /// profile does not know.
+    base: Option<Size>,
+}
+
+/// Where `what` was found.
+enum Fault {
+    /// In the block being walked.
+    Block(Damage),
+    /// The filter does not hold a key of the block.
+    Filter(Damage),
+    /// The index does not fit the block.
+    Index(Damage),
+    /// The properties do not fit the blocks.
+    Properties(Damage),
+}
+
+impl From<Damage> for Fault {
+    fn from(damage: Damage) -> Fault {
+        Fault::Block(damage)
+    }
+}
+
+impl Table {
+    /// Reads the blocks that are needed to see the entries within `ranges`, in key order and
+    /// disjoint, past the cache and past what was loaded when the table was opened, and checks all
+    /// checksums, the order of the entries, and that filter, index and properties say what the
+    /// blocks hold. Other blocks may have gone.
+    ///
+    /// # Errors
+    ///
+    /// The first damage found, with path and offset; `Io`.
+    pub fn verify(&self, ranges: &[KeyRange]) -> Result<()> {
+        let parts = self.file.parts()?;
+        let needed = self.needed_blocks(ranges);
+        let all = matches!(&needed[..], [one] if *one == (0..parts.fences.count()));
+        let mut walk = Walk::new(&parts, self.file.table);
+        for blocks in needed {
+            self.verify_stretch(blocks, &mut walk)?;
+        }
+        let mut facts = walk.facts.finish(&walk.last_key);
+        facts.file_bytes = parts.facts.file_bytes;
+        if all && facts != parts.facts {
+            let damage = Damage::whole("the properties do not agree with the entries");
+            return Err(self.file.damaged(damage, parts.footer.properties.start));
+        }
+        Ok(())
+    }
+
+    /// Reads and checks neighbouring blocks.
+    fn verify_stretch(&self, blocks: Range<usize>, walk: &mut Walk<'_>) -> Result<()> {
+        let parts = walk.parts;
+        let damaged = |fault, index| match fault {
+            Fault::Block(damage) => self.file.damaged(damage, parts.fences.place(index).start),
+            Fault::Filter(damage) => self.file.damaged(damage, parts.footer.filter.start),
+            Fault::Index(damage) => self.file.damaged(damage, parts.footer.index.start),
+            Fault::Properties(damage) => self.file.damaged(damage, parts.footer.properties.start),
+        };
+        let mut ahead = ReadAhead::default();
+        let end = (blocks.end < parts.fences.count()).then(|| parts.fences.key(blocks.end));
+        walk.begin(blocks.start);
+        for index in blocks.clone() {
+            let wanted = Wanted { index, end, chunk_bytes: CHUNK_BYTES };
+            let block = ahead.block(&self.file, &parts.fences, wanted)?.block;
+            walk.block(index, &block).map_err(|fault| damaged(fault, index))?;
+        }
+        walk.check_size(blocks.end).map_err(|fault| damaged(fault, blocks.end - 1))
+    }
+}
+
+impl<'a> Walk<'a> {
+    fn new(parts: &'a Parts, table: u64) -> Walk<'a> {
+        Walk {
+            parts,
+            facts: FactsBuilder::new(table, parts.facts.grain),
+            key: Vec::new(),
+            last_key: Vec::new(),
+            last_seq: SeqNo::MAX,
+            base: None,
+        }
+    }
+
+    /// Gets ready to walk blocks from block `index` on.
+    fn begin(&mut self, index: usize) {
+        self.last_key.clear();
+        self.last_seq = SeqNo::MAX;
+        let fences = &self.parts.fences;
+        if fences.continued(index) {
+            self.last_key.extend_from_slice(fences.key(index));
+        }
+        // As if what was walked before had been all that lies below.
+        self.base = self.below(index).map(|below| below - self.facts.size());
+    }
+
+    /// What the profile says lies below block `index`, if it knows.
+    fn below(&self, index: usize) -> Option<Size> {
+        let (fences, facts) = (&self.parts.fences, &self.parts.facts);
+        match index {
+            0 => Some(Size::default()),
+            _ if index == fences.count() => Some(facts.size),
+            _ if facts.grain == ProfileGrain::Steps || fences.continued(index) => None,
+            _ => {
+                let point = index - 1 - fences.continued_before(index);
+                facts.profile.get(point).map(|point| point.below)
+            }
+        }
+    }
+
+    /// Checks that what was walked comes to what the profile says of the start of block `index`.
+    fn check_size(&self, index: usize) -> std::result::Result<(), Fault> {
+        let damage = Damage::whole("the properties do not agree with the entries");
+        match (self.base, self.below(index)) {
+            (Some(base), Some(below)) if base + self.facts.size() != below => {
+                Err(Fault::Properties(damage))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Walks block `index`.
+    fn block(&mut self, index: usize, block: &Block) -> std::result::Result<(), Fault> {
+        let (mut at, mut restarts) = (0, 0);
+        self.key.clear();
+        if block.restart(0)? != 0 {
+            return Err(Damage::whole("a block does not begin with a restart point").into());
+        }
+        while at < block.entries_end() {
+            let slot = block.slot(at)?;
+            let restart = restarts < block.restarts() && block.restart(restarts)? == at;
+            restarts += usize::from(restart);
+            block.step(&slot, &mut self.key)?;
+            let new_key = self.entry(block, &slot, restart)?;
+            if at == 0 {
+                self.fence(index, new_key)?;
+            }
+            if new_key && let Some(filter) = &self.parts.filter {
+                let held = filter.may_hold(key_hash(&self.key));
+                let damage = Damage::whole("the filter denies a key that is there");
+                held.then_some(()).ok_or(Fault::Filter(damage))?;
+            }
+            std::mem::swap(&mut self.key, &mut self.last_key);
+            self.key.clone_from(&self.last_key);
+            self.last_seq = slot.seq;
+            at = slot.end();
+        }
+        if restarts != block.restarts() {
+            let damage = Damage { what: "restart points are not where entries start", at };
+            return Err(damage.into());
+        }
+        let place = self.parts.fences.place(index);
+        self.facts.add_block((place.end - place.start) as usize);
+        Ok(())
+    }
+
+    /// Checks one entry, whose key is `self.key`; whether that key is new.
+    fn entry(
+        &mut self,
+        block: &Block,
+        slot: &Slot,
+        restart: bool,
+    ) -> std::result::Result<bool, Damage> {
+        let damage = |what| Err(Damage { what, at: slot.start() });
+        if !(1..=KEY_BYTES_MAX).contains(&self.key.len()) {
+            return damage("a key is empty or too long");
+        }
+        let new_key = self.key != self.last_key;
+        if self.key < self.last_key || (!new_key && slot.seq >= self.last_seq) {
+            return damage("entries are out of order");
+        }
+        // Searches rely on the longest possible prefix being shared.
+        let shared = if restart { 0 } else { common_prefix_bytes(&self.last_key, &self.key) };
+        if slot.shared() != shared {
+            return damage("a key does not share what it could");
+        }
+        let value = block.value(slot);
+        if slot.kind.is_tombstone() && !value.is_empty() {
+            return damage("a tombstone has a value");
+        }
+        let entry = EntryRef { key: &self.key, seq: slot.seq, kind: slot.kind, value };
+        let begins_block = slot.start() == 0;
+        let place = EntryPlace { last_key: &self.last_key, new_key, begins_block };
+        self.facts.add(&entry, place);
+        Ok(new_key)
+    }
+
+    /// Checks the fence of block `index`, whose first key is `self.key`.
+    fn fence(&self, index: usize, new_key: bool) -> std::result::Result<(), Fault> {
+        let fence = self.parts.fences.key(index);
+        let continued = self.parts.fences.continued(index);
+        let fits = match index {
+            0 => fence.is_empty() && !continued,
+            _ if continued => !new_key && fence == self.key,
+            _ => fence > &self.last_key[..] && fence <= &self.key[..],
+        };
+        let damage = Damage::whole("a fence does not fit its block");
+        fits.then_some(()).ok_or(Fault::Index(damage))
+    }
+}

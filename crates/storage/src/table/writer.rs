@@ -1,0 +1,281 @@
+//! Writes a table.
+
+use crate::cursor::EntryRef;
+use crate::env::{Env, PAGE_BYTES, WriteFile};
+use crate::error::{Error, Result};
+use crate::format::{
+    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES,
+    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place, ProfileGrain, Section,
+    TableFacts, common_prefix_bytes, key_hash, seal,
+};
+use lsmith_tree::blocks::fits;
+use lsmith_tree::{SeqNo, logical_bytes};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes of the longest key of a table.
+pub(super) const KEY_BYTES_MAX: usize = 65_535;
+
+/// Bytes of the longest value of a table.
+pub(super) const VALUE_BYTES_MAX: usize = 1 << 30;
+
+/// Bytes that are gathered before they are given to the file.
+const WRITE_BYTES: usize = 256 * 1024;
+
+/// How a table is written. Reading needs none of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableOptions {
+    /// Logical bytes of a data block: one is cut before the entry that it does not
+    /// [fit](lsmith_tree::blocks::fits) into.
+    pub block_bytes: usize,
+    /// Bits of the filter for each key; 0 for no filter.
+    pub filter_bits_per_key: u8,
+    /// The same, in the place of that, where the sizes of all runs have a say.
+    pub filter_bits: Option<f64>,
+    /// Where the profile has its points.
+    pub grain: ProfileGrain,
+    /// How data blocks are compressed.
+    pub codec: Codec,
+}
+
+impl Default for TableOptions {
+    fn default() -> TableOptions {
+        TableOptions {
+            block_bytes: 4096,
+            filter_bits_per_key: 10,
+            filter_bits: None,
+            grain: ProfileGrain::Steps,
+            codec: Codec::None,
+        }
+    }
+}
+
+/// A table being written. Dropped before [`finish`](TableWriter::finish) or after an error it
+/// leaves a file that is no table, for the caller to remove.
+#[derive(Debug)]
+pub struct TableWriter {
+    file: Box<dyn WriteFile>,
+    path: PathBuf,
+    table: u64,
+    block_bytes: u64,
+    /// Blocks that the file has not got yet; the last may be under construction.
+    out: Vec<u8>,
+    /// Where in the file `out` starts.
+    written: u64,
+    block: BlockBuilder,
+    compressor: Compressor,
+    /// Logical bytes of the block under construction.
+    open_bytes: u64,
+    /// The fence of the block under construction, and whether the block is continued.
+    fence: Vec<u8>,
+    continued: bool,
+    fences: FencesBuilder,
+    filter: Option<FilterBuilder>,
+    facts: FactsBuilder,
+    last_key: Vec<u8>,
+    last_seq: SeqNo,
+}
+
+impl TableWriter {
+    /// Creates the file at `path`, which must not exist, for table number `table`.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Full`.
+    pub fn create(
+        env: &Arc<dyn Env>,
+        path: &Path,
+        table: u64,
+        options: &TableOptions,
+    ) -> Result<TableWriter> {
+        let file = env.create(path).map_err(|error| Error::io("create", path, error))?;
+        let bits_per_key = options.filter_bits.unwrap_or(options.filter_bits_per_key.into());
+        Ok(TableWriter {
+            file,
+            path: path.to_path_buf(),
+            table,
+            block_bytes: options.block_bytes as u64,
+            out: Vec::with_capacity(WRITE_BYTES + options.block_bytes),
+            written: 0,
+            block: BlockBuilder::default(),
+            compressor: Compressor::new(options.codec),
+            open_bytes: 0,
+            fence: Vec::new(),
+            continued: false,
+            fences: FencesBuilder::default(),
+            filter: (bits_per_key > 0.0).then(|| FilterBuilder::new(bits_per_key)),
+            facts: FactsBuilder::new(table, options.grain),
+            last_key: Vec::new(),
+            last_seq: SeqNo::MAX,
+        })
+    }
+
+    /// Logical bytes of the entries added so far.
+    pub fn logical_bytes(&self) -> u64 {
+        self.facts.size().bytes
+    }
+
+    /// Entries added so far.
+    pub fn entries(&self) -> u64 {
+        self.facts.size().entries
+    }
+
+    /// Adds the entry that follows in the store's order.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Full`; `Corruption` if the entry is not behind the one before, if its key is empty,
+    /// if key or value are too long, or if it is a tombstone with a value. Such an entry comes from
+    /// a damaged table: the error names the one being written, which does not know that.
+    pub fn add(&mut self, entry: EntryRef<'_>) -> Result<()> {
+        let shared = common_prefix_bytes(&self.last_key, entry.key);
+        let checked = check_entry(&entry).and_then(|()| self.check_order(shared, &entry));
+        let new_key = checked.map_err(|told| Error::corruption(&self.path, self.written, told))?;
+        let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
+        if !fits(self.block_bytes, self.open_bytes, entry_bytes) {
+            self.cut_block()?;
+        }
+        let begins_block = self.block.is_empty();
+        if begins_block {
+            self.begin_block(shared, &entry, new_key);
+        }
+        if new_key && let Some(filter) = &mut self.filter {
+            filter.add(key_hash(entry.key));
+        }
+        let place = EntryPlace { last_key: &self.last_key, new_key, begins_block };
+        self.facts.add(&entry, place);
+        self.block.add(&mut self.out, shared, &entry);
+        self.open_bytes += entry_bytes;
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&entry.key[shared..]);
+        self.last_seq = entry.seq;
+        Ok(())
+    }
+
+    /// Ends the data block under construction, if there is one: the next entry begins another.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Full`.
+    pub fn end_block(&mut self) -> Result<()> {
+        if self.block.is_empty() { Ok(()) } else { self.cut_block() }
+    }
+
+    /// Writes what is left, and makes the file survive power loss; that its directory names it
+    /// the caller must see to.
+    ///
+    /// # Errors
+    ///
+    /// `Io` or `Full`.
+    ///
+    /// # Panics
+    ///
+    /// If no entry was added.
+    pub fn finish(mut self) -> Result<TableFacts> {
+        assert!(self.entries() > 0, "a table has at least one entry");
+        self.end_block()?;
+        let filter = self.filter.take().map(FilterBuilder::finish);
+        let filter = self.write_part(filter)?;
+        let fences = std::mem::take(&mut self.fences).finish();
+        let index = self.write_part(Some(fences))?;
+        let facts =
+            std::mem::replace(&mut self.facts, FactsBuilder::new(self.table, ProfileGrain::Steps));
+        let mut facts = facts.finish(&self.last_key);
+        let properties = self.write_part(Some(facts.encode()))?;
+        facts.file_bytes = properties.end + FOOTER_BYTES as u64;
+        let compressed = if self.compressor.used() { FEATURE_COMPRESSED } else { 0 };
+        let undated = if facts.seq_max == SeqNo(0) { FEATURE_UNDATED } else { 0 };
+        let features = compressed | undated;
+        let footer = Footer { table: self.table, filter, index, properties, features };
+        self.out.extend_from_slice(&footer.encode());
+        self.write_out()?;
+        self.file.sync().map_err(|error| Error::io("sync", &self.path, error))?;
+        Ok(facts)
+    }
+
+    /// Whether `entry`, which shares `shared` bytes with the key before, has another key.
+    fn check_order(
+        &self,
+        shared: usize,
+        entry: &EntryRef<'_>,
+    ) -> std::result::Result<bool, &'static str> {
+        match (self.last_key.get(shared), entry.key.get(shared)) {
+            (None, None) if entry.seq < self.last_seq => Ok(false),
+            (None, None) => Err("versions of a key do not come newest first"),
+            (last, this) if last < this => Ok(true),
+            _ => Err("entries do not come in the order of their keys"),
+        }
+    }
+
+    fn begin_block(&mut self, shared: usize, entry: &EntryRef<'_>, new_key: bool) {
+        let first = self.entries() == 0;
+        self.continued = !new_key;
+        let fence_bytes = match (first, new_key) {
+            (true, _) => 0,
+            (false, true) => shared + 1,
+            (false, false) => entry.key.len(),
+        };
+        self.fence.clear();
+        self.fence.extend_from_slice(&entry.key[..fence_bytes]);
+    }
+
+    /// Ends the block under construction.
+    fn cut_block(&mut self) -> Result<()> {
+        let before = self.out.len() - self.block.bytes(&self.out);
+        let place = Place { table: self.table, offset: self.written + before as u64 };
+        let block_bytes = self.block.finish_with(&mut self.out, place, &mut self.compressor);
+        self.fences.add(Fence { key: &self.fence, continued: self.continued, block_bytes });
+        self.facts.add_block(block_bytes);
+        self.open_bytes = 0;
+        if self.out.len() >= WRITE_BYTES { self.write_pages() } else { Ok(()) }
+    }
+
+    /// Puts the block with this payload behind what is there; nothing where there is no payload.
+    fn write_part(&mut self, payload: Option<Vec<u8>>) -> Result<Section> {
+        self.write_out()?;
+        let start = self.written;
+        if let Some(payload) = payload {
+            self.out = payload;
+            seal(&mut self.out, 0, Place { table: self.table, offset: start });
+            self.write_out()?;
+        }
+        Ok(start..self.written)
+    }
+
+    /// Writes up to the end of the last whole page: one that is written in two pieces costs the
+    /// system a tenth more.
+    fn write_pages(&mut self) -> Result<()> {
+        let end = self.written + self.out.len() as u64;
+        self.write_first(self.out.len() - (end % PAGE_BYTES) as usize)
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        self.write_first(self.out.len())
+    }
+
+    /// Writes the first `bytes` of what waits.
+    fn write_first(&mut self, bytes: usize) -> Result<()> {
+        let first = self.file.write_all(&self.out[..bytes]);
+        first.map_err(|error| Error::io("write", &self.path, error))?;
+        self.written += bytes as u64;
+        self.out.drain(..bytes);
+        // A huge value must not hold its memory until the table is finished.
+        self.out.shrink_to(2 * WRITE_BYTES);
+        Ok(())
+    }
+}
+
+/// Whether a table can have such an entry.
+#[inline]
+fn check_entry(entry: &EntryRef<'_>) -> std::result::Result<(), &'static str> {
+    if !(1..=KEY_BYTES_MAX).contains(&entry.key.len()) {
+        return Err("a key is empty or too long");
+    }
+    if entry.value.len() > VALUE_BYTES_MAX {
+        return Err("a value is too long");
+    }
+    match entry.kind.is_tombstone() && !entry.value.is_empty() {
+        true => Err("a tombstone has a value"),
+        false => Ok(()),
+    }
+}
