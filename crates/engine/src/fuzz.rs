@@ -1,7 +1,7 @@
 //! Copies of memtables and lists of codecs of any kind: refused, or read as they can be written.
 
-use crate::db::Compression;
-use crate::memory::{Spilled, spilled_space, take_record};
+use crate::compression::Compression;
+use crate::memory::{Spilled, spilled_keyspace, take_record};
 use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_varint};
 use lsmith_tree::{EntryKind, SeqNo};
 
@@ -17,9 +17,9 @@ fn put_pair(out: &mut Vec<u8>, kind: EntryKind, key: &[u8], value: &[u8]) {
     }
 }
 
-fn copy(space: u32, entries: &[Spilled]) -> Vec<u8> {
+fn copy(keyspace: u32, entries: &[Spilled]) -> Vec<u8> {
     let mut out = Vec::new();
-    put_varint(&mut out, space.into());
+    put_varint(&mut out, keyspace.into());
     put_varint(&mut out, entries.len() as u64);
     for entry in entries {
         out.push(entry.kind as u8);
@@ -51,17 +51,17 @@ fn fuzz_copies_of_memory() {
             let (key, value) = (key.into(), value.into());
             Spilled { seq: SeqNo(seq), kind, key, value }
         };
-        let (space, upto) = (choices.below(300) as u32, SeqNo(60));
+        let (keyspace, upto) = (choices.below(300) as u32, SeqNo(60));
         let entries: Vec<Spilled> = entries(choices).into_iter().map(entry).collect();
-        let mut payload = copy(space, &entries);
-        assert_eq!(take_record(&payload, space, upto), Ok(entries));
+        let mut payload = copy(keyspace, &entries);
+        assert_eq!(take_record(&payload, keyspace, upto), Ok(entries));
         change(&mut payload, choices, true);
-        let (read, peak) = peak_bytes(|| take_record(&payload, space, upto));
+        let (read, peak) = peak_bytes(|| take_record(&payload, keyspace, upto));
         assert!(peak < 4096 + 100 * payload.len(), "{peak} bytes for {}", payload.len());
         if let Ok(entries) = read {
-            assert_eq!(spilled_space(&payload), Ok(space));
+            assert_eq!(spilled_keyspace(&payload), Ok(keyspace));
             assert!(entries.iter().all(|entry| (SeqNo(1)..=upto).contains(&entry.seq)));
-            assert_eq!(take_record(&copy(space, &entries), space, upto), Ok(entries));
+            assert_eq!(take_record(&copy(keyspace, &entries), keyspace, upto), Ok(entries));
         }
     });
 }

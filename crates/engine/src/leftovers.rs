@@ -5,7 +5,7 @@
 //! ones that takes tens of milliseconds, which are no reader's business. So it leaves the version
 //! to the threads that merge, where there are some.
 
-use crate::pool::{self, Pool};
+use crate::threads::{self, Pool};
 use lsmith_storage::sync::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Leftovers {
 
     /// Ends `thing`, or leaves it to those who merge.
     pub(crate) fn leave(&self, thing: impl Send + 'static) {
-        if pool::is_merging_thread() {
+        if threads::is_merging_thread() {
             return;
         }
         let mut state = self.state.lock();

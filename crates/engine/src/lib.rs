@@ -25,40 +25,49 @@
 //! `verify` - `memory` - `merge`, `version`, `manifest` - `read` (cursors) - `table`, `memtable`,
 //! `wal` - `format` - `env`, the only door to the operating system.
 
-mod budget;
+mod catalog;
 mod commit;
+mod compression;
+mod context;
 mod db;
+mod engine;
 mod event;
+mod examine;
 #[cfg(test)]
 mod fuzz;
 pub mod inspect;
+mod keyspace;
+mod keyspaces;
 mod left_out;
 mod leftovers;
 mod manifest;
 mod memory;
 mod merge;
-mod pace;
-mod pool;
-mod recovery;
+mod opening;
+mod options;
+mod progress;
 mod repair;
 mod scheduler;
-mod shared;
+mod snapshots;
 mod stats;
-mod verify;
+mod threads;
+mod throttle;
 mod version;
+mod wal;
 mod write;
 
-pub use db::{
-    BATCH_BYTES_MAX, Batch, Builder, BulkLoad, DEFAULT_KEYSPACE, DEFAULT_POLICY, Iter, Keyspace,
-    KeyspaceOptions, KeyspaceStats, Loaded, PersistMode, Snapshot, Store, check_compression,
-};
+pub use compression::check_compression;
+pub use db::{Batch, Builder, BulkLoad, Iter, Keyspace, KeyspaceStats, Loaded, Snapshot, Store};
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};
+#[doc(inline)]
 pub use lsmith_storage::env;
 pub use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use lsmith_storage::table::Cache;
 pub use lsmith_storage::{Error, ErrorKind, Result};
 pub use lsmith_tree::SeqNo;
-pub use pool::Threads;
+pub use options::{DEFAULT_KEYSPACE, DEFAULT_POLICY, KeyspaceOptions, PersistMode};
 pub use repair::{Finding, FindingKind, RepairOptions, RepairReport, RepairedKeyspace, repair};
 pub use stats::{Histogram, Histograms, MemoryUse, StoreStats};
+pub use threads::Threads;
+pub use write::BATCH_BYTES_MAX;

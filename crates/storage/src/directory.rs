@@ -1,4 +1,4 @@
-//! Making the directory of a store.
+//! The directory of a store: made, synced, and rid of files that nothing names.
 
 use crate::env::Env;
 use crate::error::{Error, Result};
@@ -27,4 +27,24 @@ pub fn make(env: &dyn Env, dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Makes creations, removals and renames in `dir` survive power loss.
+///
+/// # Errors
+/// `Io`.
+pub fn sync(env: &dyn Env, dir: &Path) -> Result<()> {
+    env.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
+}
+
+/// Removes the file at `path`, which nothing names any more, if it is there. `what` says in the log
+/// what it is, for example "an old log". A file that cannot be removed costs space only: the next
+/// opening of the store removes it.
+pub fn remove(env: &dyn Env, path: &Path, what: &str) {
+    match env.remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "cannot remove {what}");
+        }
+        _ => {}
+    }
 }

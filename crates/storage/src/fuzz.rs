@@ -24,7 +24,7 @@ fn batch(first: u64, ops: &[LoggedOp<'_>]) -> Vec<u8> {
     put_varint(&mut out, ops.len() as u64);
     for op in ops {
         out.push(op.kind as u8);
-        put_varint(&mut out, op.space.into());
+        put_varint(&mut out, op.keyspace.into());
         put_pair(&mut out, op.kind, op.key, op.value);
     }
     out
@@ -45,8 +45,8 @@ fn entries(choices: &mut Choices<'_>) -> Vec<Some4> {
     (0..count).map(entry).collect()
 }
 
-fn op((kind, space, key, value): &Some4) -> LoggedOp<'_> {
-    LoggedOp { space: *space as u32, kind: *kind, key, value }
+fn op((kind, keyspace, key, value): &Some4) -> LoggedOp<'_> {
+    LoggedOp { keyspace: *keyspace as u32, kind: *kind, key, value }
 }
 
 #[test]

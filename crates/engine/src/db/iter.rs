@@ -1,6 +1,7 @@
 //! Iterators over a keyspace.
 
-use crate::db::{SnapshotGuard, Store};
+use crate::db::Store;
+use crate::snapshots::SnapshotGuard;
 use crate::version::{Source, Version};
 use bytes::Bytes;
 use lsmith_storage::error::{Error, Result};
@@ -56,7 +57,7 @@ impl Iter {
         (lower, upper): (Bound<Bytes>, Bound<Bytes>),
     ) -> Iter {
         let entries = VisibleIter::new(version.cursor(), snapshot.seq(), lower, upper);
-        let moved = store.shared().recorders.is_none();
+        let moved = store.context().recorders.is_none();
         Iter { entries, moved, refused: None, snapshot, _version: version, store }
     }
 
@@ -81,7 +82,7 @@ impl Iter {
         if let Some(error) = self.refused.take() {
             return Some(Err(error));
         }
-        let timer = self.store.shared().timer();
+        let timer = self.store.context().timer();
         let entry = step(&mut self.entries);
         timer.end(|recorders| &recorders.seek_nanos);
         entry

@@ -1,8 +1,11 @@
 //! The handle of a keyspace.
 
 use super::iter::prefix_bounds;
-use super::{BulkLoad, Iter, Op, Ops, SnapshotGuard, Store};
-use crate::version::{Moment, Space, Value};
+use super::{BulkLoad, Iter, Store};
+use crate::keyspace::{KeyspaceShared, Request};
+use crate::snapshots::SnapshotGuard;
+use crate::version::{Moment, Value};
+use crate::write::{Op, Ops};
 use bytes::Bytes;
 use lsmith_policy::Explanation;
 use lsmith_storage::error::Result;
@@ -16,7 +19,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     store: Store,
-    space: Arc<Space>,
+    shared: Arc<KeyspaceShared>,
 }
 
 /// What a keyspace looks like now.
@@ -68,23 +71,24 @@ pub struct KeyspaceStats {
 }
 
 impl Keyspace {
-    pub(super) fn new(store: Store, space: Arc<Space>) -> Keyspace {
-        Keyspace { store, space }
+    pub(super) fn new(store: Store, shared: Arc<KeyspaceShared>) -> Keyspace {
+        Keyspace { store, shared }
     }
 
-    pub(crate) fn space(&self) -> &Arc<Space> {
-        &self.space
+    /// Returns what all threads share of the keyspace.
+    pub(super) fn shared(&self) -> &Arc<KeyspaceShared> {
+        &self.shared
     }
 
     /// The name of the keyspace.
     pub fn name(&self) -> &str {
-        &self.space.name
+        &self.shared.name
     }
 
     /// The number by which files of the store name the keyspace: never another in the life of the
     /// store.
     pub fn id(&self) -> u32 {
-        self.space.id
+        self.shared.id
     }
 
     /// The store that the keyspace belongs to.
@@ -130,7 +134,7 @@ impl Keyspace {
     }
 
     fn latest(&self) -> Moment<'_> {
-        Moment::Latest(&self.store.shared().visible)
+        Moment::Latest(&self.store.context().visible)
     }
 
     /// Whether `key` is present.
@@ -150,14 +154,14 @@ impl Keyspace {
         moment: Moment<'_>,
         take: impl FnOnce(Value<'_>) -> R,
     ) -> Result<Option<R>> {
-        let shared = self.store.shared();
-        let timer = shared.timer();
+        let context = self.store.context();
+        let timer = context.timer();
         let mut reads = ReadCount::default();
-        let version = self.space.version.load();
+        let version = self.shared.version.load();
         let found = version.get(key, moment, &mut reads);
         let present = matches!(found, Ok(Some(_)));
-        shared.counts.note_get(present, &reads);
-        if let Some(recorders) = &shared.recorders {
+        context.counts.note_get(present, &reads);
+        if let Some(recorders) = &context.recorders {
             recorders.get_blocks.record(reads.blocks_cached + reads.blocks_read);
         }
         timer.end(|recorders| &recorders.get_nanos);
@@ -201,10 +205,10 @@ impl Keyspace {
     }
 
     fn write_one(&self, kind: EntryKind, key: &[u8], value: &[u8]) -> Result<()> {
-        let op = Op { space: &self.space, kind, key, value };
-        let shared = self.store.shared();
-        let timer = shared.timer();
-        shared.write(Ops::One(op), shared.options.persist)?;
+        let op = Op { keyspace: &self.shared, kind, key, value };
+        let context = self.store.context();
+        let timer = context.timer();
+        self.store.engine().write_path.write(Ops::One(op), context.options.persist)?;
         timer.end(|recorders| &recorders.write_nanos);
         Ok(())
     }
@@ -228,8 +232,7 @@ impl Keyspace {
     }
 
     fn snapshot_guard(&self) -> Arc<SnapshotGuard> {
-        let shared = self.store.shared();
-        Arc::new(shared.snapshots.take(&shared.visible))
+        Arc::new(self.store.context().take_snapshot())
     }
 
     /// The snapshot is taken before the version, so that the version holds all that it sees.
@@ -238,12 +241,12 @@ impl Keyspace {
         bounds: (Bound<Bytes>, Bound<Bytes>),
         at: Arc<SnapshotGuard>,
     ) -> Iter {
-        Iter::new(self.store.clone(), self.space.version.load_full(), at, bounds)
+        Iter::new(self.store.clone(), self.shared.version.load_full(), at, bounds)
     }
 
     /// The merge policy, as a spec.
     pub fn merge_policy(&self) -> String {
-        self.space.core.lock().policy.spec().to_string()
+        self.shared.state.lock().policy.spec().to_string()
     }
 
     /// Gives the keyspace another merge policy from now on. Merges under way are finished; the new
@@ -253,14 +256,14 @@ impl Keyspace {
     /// `InvalidArgument` for a spec that cannot be built; the error names the nearest right one.
     /// Those of a write.
     pub fn set_merge_policy(&self, spec: &str) -> Result<()> {
-        self.store.shared().set_policy(&self.space, spec)?;
-        self.store.settle_in_lockstep();
+        self.store.engine().catalog.set_policy(&self.shared, spec)?;
+        self.store.work_in_lockstep();
         Ok(())
     }
 
     /// How tables are compressed, level by level.
     pub fn compression(&self) -> String {
-        self.space.core.lock().compression.to_string()
+        self.shared.state.lock().compression.to_string()
     }
 
     /// Has tables compressed like this from now on, see
@@ -270,7 +273,7 @@ impl Keyspace {
     /// # Errors
     /// `InvalidArgument` for a list that cannot be read; those of a write.
     pub fn set_compression(&self, codecs: &str) -> Result<()> {
-        self.store.shared().set_compression(&self.space, codecs)
+        self.store.engine().catalog.set_compression(&self.shared, codecs)
     }
 
     /// Begins a bulk load: entries in ascending order of keys go straight into tables, past log
@@ -299,7 +302,7 @@ impl Keyspace {
     /// # Errors
     /// What keeps the keyspace from coming to rest; `ReadOnly`.
     pub fn merge(&self) -> Result<()> {
-        self.store.seal_then(&self.space, |core| core.merge_all = true)?;
+        self.store.seal_and_ask(&self.shared, Request::Merge)?;
         self.store.settle()
     }
 
@@ -308,52 +311,52 @@ impl Keyspace {
     /// # Errors
     /// What keeps the keyspace from coming to rest; `ReadOnly`.
     pub fn flush(&self) -> Result<()> {
-        self.store.seal_then(&self.space, |core| core.flush_all = true)?;
+        self.store.seal_and_ask(&self.shared, Request::Flush)?;
         self.store.settle()
     }
 
     /// The tree as it is now. Its `Display` is the text form.
     pub fn tree(&self) -> Tree {
-        self.space.version.load().tree.clone()
+        self.shared.version.load().tree.clone()
     }
 
     /// All that the merge policy sees now.
     pub fn view(&self) -> TreeView {
-        self.space.core.lock().view.clone()
+        self.shared.state.lock().view.clone()
     }
 
     /// What the policy would do next, and why.
     pub fn explain(&self) -> Explanation {
-        let core = self.space.core.lock();
-        core.policy.explain(&core.view)
+        let state = self.shared.state.lock();
+        state.policy.explain(&state.view)
     }
 
     /// What the keyspace looks like now.
     pub fn stats(&self) -> KeyspaceStats {
-        let core = self.space.core.lock();
-        let tree = &core.view.tree;
-        let held = core.memory();
-        let memory_bytes = tree.memory().bytes() + core.active.memtable.live_bytes();
-        let table_bytes = core.table_bytes();
+        let state = self.shared.state.lock();
+        let tree = &state.view.tree;
+        let held = state.memory();
+        let memory_bytes = tree.memory().bytes() + state.active.memtable.live_bytes();
+        let table_bytes = state.table_bytes();
         let (mut dead_bytes, mut punched_bytes) = (0, 0);
-        for table in core.tables.values() {
+        for table in state.tables.values() {
             let (dead, punched) = table.dead_and_punched_bytes();
             dead_bytes += dead;
             punched_bytes += punched;
         }
         let size: lsmith_tree::Size = tree.levels().iter().map(|level| level.size()).sum();
         KeyspaceStats {
-            name: self.space.name.clone(),
-            policy: core.policy.spec().to_string(),
-            compression: core.compression.to_string(),
-            memtable_bytes: self.space.memtable_bytes,
+            name: self.shared.name.clone(),
+            policy: state.policy.spec().to_string(),
+            compression: state.compression.to_string(),
+            memtable_bytes: self.shared.memtable_bytes,
             memory_bytes,
             memory_allocated_bytes: held.memtables,
             fence_bytes: held.fences,
             filter_bytes: held.filters,
             profile_bytes: held.profiles,
             runs: tree.disk_run_count() as u64,
-            tables: core.tables.len() as u64,
+            tables: state.tables.len() as u64,
             table_bytes,
             live_bytes: table_bytes - dead_bytes,
             dead_bytes,
@@ -362,38 +365,8 @@ impl Keyspace {
             entries: size.entries,
             tombstones: size.tombstones,
             flushes: tree.flushes(),
-            pressure: self.space.gate.pressure(),
-            failures: self.space.troubles(&core),
-        }
-    }
-}
-
-impl Store {
-    /// Seals the memtable of `space`, and has the work done that follows from it and from what
-    /// `change` asks for.
-    fn seal_then(
-        &self,
-        space: &Arc<Space>,
-        change: impl FnOnce(&mut crate::version::Core),
-    ) -> Result<()> {
-        let shared = self.shared();
-        shared.check_writable()?;
-        let mut guard = shared.writer.lock();
-        let writer = guard.as_mut().ok_or_else(crate::shared::read_only)?;
-        let mut core = space.core.lock();
-        shared.seal(space, &mut core);
-        change(&mut core);
-        drop(core);
-        shared.after_seal(writer);
-        Ok(())
-    }
-
-    fn settle_in_lockstep(&self) {
-        let shared = self.shared();
-        if shared.options.lockstep
-            && let Some(writer) = shared.writer.lock().as_mut()
-        {
-            shared.after_seal(writer);
+            pressure: self.shared.gate.pressure(),
+            failures: self.shared.troubles(&state),
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Bulk loads: sorted entries straight into tables.
 
 use super::Keyspace;
-use crate::shared::Shared;
+use crate::context::Context;
 use crate::stats::add;
 use crate::version::TableHandle;
 use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::directory;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_storage::sync::atomic::Ordering;
 use lsmith_storage::table::{ProfileGrain, TableFacts, TableOptions, TableWriter};
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, TableId};
 use std::path::PathBuf;
@@ -54,18 +54,18 @@ pub struct Loaded {
 
 impl BulkLoad {
     pub(super) fn new(keyspace: &Keyspace) -> Result<BulkLoad> {
-        let shared = keyspace.store().shared();
-        shared.check_writable()?;
-        let core = keyspace.space().core.lock();
-        let grain = match core.policy.wants_blocks() {
+        let context = keyspace.store().context();
+        context.check_writable()?;
+        let state = keyspace.shared().state.lock();
+        let grain = match state.policy.wants_blocks() {
             true => ProfileGrain::Blocks,
             false => ProfileGrain::Steps,
         };
-        let codec = core.compression.of_level(0);
+        let codec = state.compression.of_level(0);
         Ok(BulkLoad {
             keyspace: keyspace.clone(),
-            options: TableOptions { grain, codec, ..shared.options.table.clone() },
-            table_bytes: core.view.memtable_bytes,
+            options: TableOptions { grain, codec, ..context.options.table.clone() },
+            table_bytes: state.view.memtable_bytes,
             writer: None,
             first_key: Vec::new(),
             last_key: Vec::new(),
@@ -76,12 +76,12 @@ impl BulkLoad {
         })
     }
 
-    fn shared(&self) -> &Arc<Shared> {
-        self.keyspace.store().shared()
+    fn context(&self) -> &Arc<Context> {
+        self.keyspace.store().context()
     }
 
     fn path(&self, number: u64) -> PathBuf {
-        numbered(&self.shared().options.dir, FileKind::Table, number)
+        numbered(&self.context().options.dir, FileKind::Table, number)
     }
 
     /// Adds an entry. Keys ascend.
@@ -111,9 +111,9 @@ impl BulkLoad {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
-                let number = self.shared().files.fetch_add(1, Ordering::Relaxed);
+                let number = self.context().new_number();
                 self.created.push(number);
-                let (path, env) = (self.path(number), &self.shared().options.env);
+                let (path, env) = (self.path(number), &self.context().options.env);
                 let writer = TableWriter::create(env, &path, number, &self.options)?;
                 self.writer.insert(writer)
             }
@@ -166,25 +166,25 @@ impl BulkLoad {
         if self.facts.is_empty() {
             return Ok(Loaded::default());
         }
-        let shared = Arc::clone(self.shared());
-        let options = &shared.options;
-        let synced = options.env.sync_dir(&options.dir);
-        synced.map_err(|error| Error::io("sync the directory", &options.dir, error))?;
+        let context = Arc::clone(self.context());
+        let options = &context.options;
+        directory::sync(&*options.env, &options.dir)?;
         let open = |facts: &TableFacts| {
-            TableHandle::open(&options.env, &options.dir, TableId(facts.table), &shared.cache)
+            TableHandle::open(&options.env, &options.dir, TableId(facts.table), &context.cache)
         };
         let tables: Vec<Arc<TableHandle>> = self.facts.iter().map(open).collect::<Result<_>>()?;
         let hull = KeyRange::inclusive(&self.first_key, &self.last_key);
         // From here on the tables themselves know whether their files must go.
         self.finished = true;
-        shared.load(self.keyspace.space(), tables, &hull)?;
+        let engine = self.keyspace.store().engine();
+        engine.write_path.load(self.keyspace.shared(), tables, &hull)?;
         let mut loaded = Loaded { tables: self.facts.len() as u64, ..Loaded::default() };
         for facts in &self.facts {
             loaded.entries += facts.size.entries;
             loaded.logical_bytes += facts.size.bytes;
             loaded.table_bytes += facts.file_bytes;
         }
-        add(&shared.counts.load_bytes, loaded.table_bytes);
+        add(&context.counts.load_bytes, loaded.table_bytes);
         Ok(loaded)
     }
 }
@@ -197,13 +197,7 @@ impl Drop for BulkLoad {
         drop(self.writer.take());
         for &number in &self.created {
             let path = self.path(number);
-            match self.shared().options.env.remove_file(&path) {
-                // One that stays costs space only, and the next opening removes it.
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove a failed load");
-                }
-                _ => {}
-            }
+            directory::remove(&*self.context().options.env, &path, "a failed load");
         }
     }
 }

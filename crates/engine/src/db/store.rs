@@ -1,15 +1,17 @@
 //! The handle of an open store.
 
-use super::{Batch, Builder, Keyspace, KeyspaceOptions, Ops, Options, PersistMode, Snapshot};
+use super::{Batch, Builder, Keyspace, Snapshot};
+use crate::context::{Context, read_only};
+use crate::engine::Engine;
+use crate::examine;
+use crate::keyspace::{KeyspaceShared, Request};
 use crate::left_out::LeftOut;
-use crate::pool::Threads;
-use crate::recovery;
-use crate::shared::Shared;
+use crate::memory::seal;
+use crate::opening;
+use crate::options::{KeyspaceOptions, Options, PersistMode};
 use crate::stats::{Histograms, MemoryUse, StoreStats};
-use crate::version::Space;
+use crate::threads::{Threads, Worker};
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::panics;
-use lsmith_storage::sync::atomic::Ordering;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,35 +52,24 @@ pub struct Store {
 
 /// Closes the store when dropped.
 struct Inner {
-    shared: Arc<Shared>,
-    /// Those that merge; `None` where writers do, or nobody.
-    threads: Option<Threads>,
+    engine: Engine,
+    /// The threads that merge, and the number by which they work for this store; `None` where
+    /// writers merge, or nobody.
+    threads: Option<(Threads, u64)>,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.shared.closing.store(true, Ordering::Release);
-        self.shared.work.notify();
-        if self.threads.as_ref().is_none_or(|threads| threads.leave(&self.shared)) {
-            self.shared.close();
-        }
-    }
-}
-
-impl Shared {
-    /// What is left to do when no thread works for the store, before it is let go of.
-    pub(crate) fn close(&self) {
-        self.leftovers.close();
-        // Not the panic of whoever lets go of the store: he may be panicking already.
-        if let Err(error) = panics::as_error("closing the logs", || self.close_logs()) {
-            tracing::warn!(%error, "the log could not be synced and cut while closing");
+        self.engine.context.start_closing();
+        if self.threads.as_ref().is_none_or(|(threads, number)| threads.leave(*number)) {
+            self.engine.scheduler.close();
         }
     }
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("dir", &self.shared().options.dir).finish_non_exhaustive()
+        f.debug_struct("Store").field("dir", &self.context().options.dir).finish_non_exhaustive()
     }
 }
 
@@ -95,28 +86,51 @@ impl Store {
             Some(threads) => Some(threads),
             None => Some(Threads::new(options.threads)?),
         };
-        let shared = recovery::open(options)?;
-        if let Some(threads) = &threads {
-            threads.join(&shared);
-        }
-        let store = Store { inner: Arc::new(Inner { shared, threads }) };
-        store.settle_after_opening();
+        let engine = opening::open(options)?;
+        let threads = threads.map(|threads| {
+            engine.context.progress.set_pool(threads.pool());
+            engine.context.leftovers.open(threads.pool());
+            let number = threads.join(Arc::clone(&engine.scheduler) as _);
+            (threads, number)
+        });
+        let store = Store { inner: Arc::new(Inner { engine, threads }) };
+        // What memtables hold that were filled by opening.
+        store.work_in_lockstep();
         Ok(store)
     }
 
-    /// In lockstep, does what threads would do with memtables that recovery has filled.
-    fn settle_after_opening(&self) {
-        let shared = self.shared();
-        if shared.options.lockstep
-            && !shared.options.read_only
-            && let Some(writer) = shared.writer.lock().as_mut()
+    /// In lockstep, does what threads would do.
+    pub(super) fn work_in_lockstep(&self) {
+        let engine = self.engine();
+        if engine.context.options.lockstep
+            && let Some(writer) = engine.wal.lock().as_mut()
         {
-            shared.after_seal(writer);
+            engine.scheduler.after_seal(writer);
         }
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.inner.shared
+    /// Seals the memtable of `keyspace`, makes `request`, and has the work done that follows.
+    pub(super) fn seal_and_ask(&self, keyspace: &KeyspaceShared, request: Request) -> Result<()> {
+        let engine = self.engine();
+        engine.context.check_writable()?;
+        let mut guard = engine.wal.lock();
+        let writer = guard.as_mut().ok_or_else(read_only)?;
+        let mut state = keyspace.state.lock();
+        seal(&engine.context, keyspace, &mut state);
+        state.ask(request);
+        drop(state);
+        engine.scheduler.after_seal(writer);
+        Ok(())
+    }
+
+    /// Returns the parts of the store.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.inner.engine
+    }
+
+    /// Returns what all parts of the store share.
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.inner.engine.context
     }
 
     /// The keyspace called `name` with whatever policy and memtable size it has, made with the
@@ -137,8 +151,8 @@ impl Store {
     /// memtable size that cannot be, and where a keyspace that exists has another policy or another
     /// memtable size: the error says which.
     pub fn keyspace_with(&self, name: &str, options: &KeyspaceOptions) -> Result<Keyspace> {
-        let space = self.shared().keyspace(name, options)?;
-        Ok(Keyspace::new(self.clone(), space))
+        let keyspace = self.engine().catalog.keyspace(name, options)?;
+        Ok(Keyspace::new(self.clone(), keyspace))
     }
 
     /// The keyspace called `name` if it exists.
@@ -146,17 +160,16 @@ impl Store {
     /// # Errors
     /// `NotFound`.
     pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
-        let space = self.shared().spaces.read().get(name).map(Arc::clone);
-        let space = space.ok_or_else(|| {
-            let told = format!("there is no keyspace called `{name}`");
-            Error::new(ErrorKind::NotFound, told).at(&self.shared().options.dir)
+        let keyspace = self.engine().keyspaces.get(name).ok_or_else(|| {
+            let message = format!("there is no keyspace called `{name}`");
+            Error::new(ErrorKind::NotFound, message).at(&self.context().options.dir)
         })?;
-        Ok(Keyspace::new(self.clone(), space))
+        Ok(Keyspace::new(self.clone(), keyspace))
     }
 
     /// The names of all keyspaces, sorted.
     pub fn keyspaces(&self) -> Vec<String> {
-        self.shared().spaces.read().keys().cloned().collect()
+        self.engine().keyspaces.read().keys().cloned().collect()
     }
 
     /// Writes `batch` as one: after a crash all of it is there or nothing. Returns when it has got
@@ -167,19 +180,20 @@ impl Store {
     /// says which write it was), or a keyspace belongs to another store: nothing is written then.
     /// `Full` while there is no room: nothing is written either. `Poisoned`, `ReadOnly`, `Io`.
     pub fn write(&self, batch: Batch, mode: PersistMode) -> Result<()> {
-        let spaces = self.shared().spaces.read();
-        let known = |space: &Arc<Space>| {
-            spaces.get(&space.name).is_some_and(|known| Arc::ptr_eq(known, space))
+        let engine = self.engine();
+        let ops = batch.ops();
+        let keyspaces = engine.keyspaces.read();
+        let is_ours = |keyspace: &Arc<KeyspaceShared>| {
+            keyspaces.get(&keyspace.name).is_some_and(|known| Arc::ptr_eq(known, keyspace))
         };
-        let ops = Ops::Batch(&batch);
-        if let Some(space) = ops.spaces().iter().find(|space| !known(space)) {
-            let name = &space.name;
-            let told = format!("the batch writes to the keyspace `{name}` of another store");
-            return Err(Error::new(ErrorKind::InvalidArgument, told));
+        if let Some(keyspace) = ops.keyspaces().iter().find(|keyspace| !is_ours(keyspace)) {
+            let name = &keyspace.name;
+            let message = format!("the batch writes to the keyspace `{name}` of another store");
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        drop(spaces);
-        let timer = self.shared().timer();
-        self.shared().write(ops, mode)?;
+        drop(keyspaces);
+        let timer = engine.context.timer();
+        engine.write_path.write(ops, mode)?;
         timer.end(|recorders| &recorders.write_nanos);
         Ok(())
     }
@@ -189,15 +203,14 @@ impl Store {
     /// # Errors
     /// `Io`, `Poisoned`.
     pub fn persist(&self, mode: PersistMode) -> Result<()> {
-        self.shared().check_writable()?;
-        let logs = self.shared().writer.lock().as_ref().map(|writer| writer.logs_to_sync());
-        self.shared().sync_for(mode, &logs.unwrap_or_default())
+        self.context().check_writable()?;
+        let wal = &self.engine().wal;
+        wal.sync_for(mode, &wal.logs_to_sync())
     }
 
     /// What all keyspaces hold now, to be read later.
     pub fn snapshot(&self) -> Snapshot {
-        let shared = self.shared();
-        let guard = Arc::new(shared.snapshots.take(&shared.visible));
+        let guard = Arc::new(self.context().take_snapshot());
         Snapshot { store: self.clone(), guard }
     }
 
@@ -206,18 +219,18 @@ impl Store {
     /// # Errors
     /// What keeps a keyspace from coming to rest; `ReadOnly`.
     pub fn flush(&self) -> Result<()> {
-        let shared = self.shared();
-        shared.check_writable()?;
-        let mut guard = shared.writer.lock();
-        let writer = guard.as_mut().ok_or_else(crate::shared::read_only)?;
-        for space in shared.all_spaces() {
-            let mut core = space.core.lock();
-            shared.seal(&space, &mut core);
-            core.flush_all = true;
+        let engine = self.engine();
+        engine.context.check_writable()?;
+        let mut guard = engine.wal.lock();
+        let writer = guard.as_mut().ok_or_else(read_only)?;
+        for keyspace in engine.keyspaces.all() {
+            let mut state = keyspace.state.lock();
+            seal(&engine.context, &keyspace, &mut state);
+            state.ask(Request::Flush);
         }
-        shared.after_seal(writer);
+        engine.scheduler.after_seal(writer);
         drop(guard);
-        shared.settle()
+        engine.scheduler.settle()
     }
 
     /// Waits until merges have come to rest, and until files that nobody reads any more are gone.
@@ -227,41 +240,41 @@ impl Store {
     /// # Errors
     /// What keeps a keyspace from coming to rest; `ReadOnly`.
     pub fn settle(&self) -> Result<()> {
-        self.shared().settle()
+        self.engine().scheduler.settle()
     }
 
     /// Tries plans again that failed for other reasons than want of room, which are tried again by
     /// themselves, and asks policies again that have panicked.
     pub fn retry(&self) {
-        for space in self.shared().all_spaces() {
-            let mut core = space.core.lock();
-            core.unblock(|_| false);
-            core.policy.forgive();
-            drop(core);
-            *space.observer_panic.lock() = None;
+        for keyspace in self.engine().keyspaces.all() {
+            let mut state = keyspace.state.lock();
+            state.unblock(|_| false);
+            state.policy.forgive();
+            drop(state);
+            *keyspace.observer_panic.lock() = None;
         }
-        self.shared().work.notify();
+        self.context().progress.notify();
     }
 
     /// What has been counted since the store was opened.
     pub fn stats(&self) -> StoreStats {
-        self.shared().counts.read()
+        self.context().counts.read()
     }
 
     /// Histograms of what has been done since the store was opened; `None` unless
     /// [`Builder::histograms`] asked for them.
     pub fn histograms(&self) -> Option<Histograms> {
-        self.shared().recorders.as_ref().map(|recorders| recorders.read())
+        self.context().recorders.as_ref().map(|recorders| recorders.read())
     }
 
     /// What is held in memory now, by part. Looks at every table.
     pub fn memory(&self) -> MemoryUse {
-        self.shared().memory()
+        self.engine().keyspaces.memory()
     }
 
     /// Bytes of blocks in the cache; of all stores where it is shared.
     pub fn cache_bytes(&self) -> u64 {
-        self.shared().cache.bytes()
+        self.context().cache.bytes()
     }
 
     /// Checks everything that can be checked: every block of every table, the trees, and the logs
@@ -270,7 +283,7 @@ impl Store {
     /// # Errors
     /// Only what keeps it from looking; damage is in the result.
     pub fn verify(&self) -> Result<Vec<Error>> {
-        crate::verify::verify(self.shared())
+        examine::verify(self.engine())
     }
 
     /// What the opening of a store left out of its files because power loss, or the death of a
@@ -281,6 +294,6 @@ impl Store {
     /// # Errors
     /// What keeps it from looking; `Corruption` where the manifest is damaged.
     pub fn left_out(&self) -> Result<Vec<LeftOut>> {
-        crate::left_out::left_out(self.shared())
+        examine::left_out(self.engine())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Entry, FileType};
 use crate::manifest::Record;
-use crate::memory::{spilled_space, take_record};
+use crate::memory::{spilled_keyspace, take_record};
 use bytes::Bytes;
 use lsmith_storage::bounds::SEQ_MAX;
 use lsmith_storage::env::Env;
@@ -157,7 +157,7 @@ fn batch(payload: &Bytes) -> std::result::Result<Content, lsmith_storage::format
     }
     let (first, ops) = decode_batch(payload)?;
     let write = |(op, seq): (&lsmith_storage::format::LoggedOp<'_>, u64)| Write {
-        keyspace: op.space,
+        keyspace: op.keyspace,
         entry: Entry {
             key: payload.slice_ref(op.key),
             seq: SeqNo(seq),
@@ -169,7 +169,7 @@ fn batch(payload: &Bytes) -> std::result::Result<Content, lsmith_storage::format
 }
 
 fn copy(payload: &[u8]) -> std::result::Result<Content, lsmith_storage::format::Damage> {
-    let keyspace = spilled_space(payload)?;
+    let keyspace = spilled_keyspace(payload)?;
     let entries = take_record(payload, keyspace, SEQ_MAX)?.into_iter().map(|spilled| Entry {
         key: spilled.key,
         seq: spilled.seq,

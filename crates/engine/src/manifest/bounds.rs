@@ -4,8 +4,8 @@
 //! bounds numbers can be counted on, added up and multiplied by what policies multiply them by. No
 //! store comes near them: what is larger was never written by this program.
 
-use crate::db::{MEMTABLE_BYTES_MAX, check_name};
-use crate::manifest::SpaceRecord;
+use crate::manifest::KeyspaceRecord;
+use crate::options::{MEMTABLE_BYTES_MAX, check_name};
 use lsmith_storage::bounds::{Checked, NUMBER_MAX, check_number, check_seq};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_tree::{Size, Slice, Tree, TreeEdit};
@@ -15,13 +15,13 @@ use std::path::Path;
 const SIZE_MAX: u64 = 1 << 56;
 
 /// Numbers of keyspaces.
-pub(crate) const SPACE_MAX: u32 = 1 << 31;
+pub(crate) const KEYSPACE_MAX: u32 = 1 << 31;
 
 /// Whether there can be such a keyspace.
-pub(crate) fn check_space(space: &SpaceRecord) -> Checked {
-    check_number("keyspace number", space.id.into(), SPACE_MAX.into())?;
-    check_name(&space.name).map_err(|error| error.to_string())?;
-    match space.memtable_bytes {
+pub(crate) fn check_keyspace(keyspace: &KeyspaceRecord) -> Checked {
+    check_number("keyspace number", keyspace.id.into(), KEYSPACE_MAX.into())?;
+    check_name(&keyspace.name).map_err(|error| error.to_string())?;
+    match keyspace.memtable_bytes {
         0 => Err("a memtable of 0 bytes".into()),
         bytes => check_number("memtable bytes", bytes, MEMTABLE_BYTES_MAX),
     }

@@ -115,7 +115,7 @@ fn account<'a>(records: impl IntoIterator<Item = &'a str>) -> std::result::Resul
         let record = Record::decode(record.as_bytes()).map_err(|fault| format!("{fault:?}"))?;
         account.take(record)?;
     }
-    account.spaces.values().try_for_each(check_state)?;
+    account.keyspaces.values().try_for_each(check_state)?;
     Ok(account)
 }
 

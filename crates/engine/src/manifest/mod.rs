@@ -9,13 +9,15 @@ mod bare;
 mod bounds;
 #[cfg(test)]
 mod fuzz;
+mod owner;
 mod record;
 mod taken;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use bounds::{SPACE_MAX, check_room};
-pub(crate) use record::{Fault, LogRow, Record, SpaceRecord, Spill};
+pub(crate) use bounds::{KEYSPACE_MAX, check_room};
+pub(crate) use owner::Manifest;
+pub(crate) use record::{Fault, KeyspaceRecord, LogRow, Record, Spill};
 pub(crate) use taken::{Mark, Taken};
 
 use crate::stats::{Counts, add};
@@ -42,7 +44,7 @@ const ROOM_BYTES: usize = 256 * 1024;
 
 /// What a keyspace is according to the manifest.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct SpaceState {
+pub(crate) struct KeyspaceFacts {
     pub(crate) name: String,
     pub(crate) policy: String,
     /// How tables are compressed: a list that `Compression` reads.
@@ -58,11 +60,11 @@ pub(crate) struct SpaceState {
     pub(crate) spill: Option<Spill>,
 }
 
-impl SpaceState {
+impl KeyspaceFacts {
     /// A keyspace that was just made.
-    pub(crate) fn new(space: SpaceRecord, compression: String) -> SpaceState {
-        let SpaceRecord { name, policy, memtable_bytes, .. } = space;
-        SpaceState {
+    pub(crate) fn new(keyspace: KeyspaceRecord, compression: String) -> KeyspaceFacts {
+        let KeyspaceRecord { name, policy, memtable_bytes, .. } = keyspace;
+        KeyspaceFacts {
             name,
             policy,
             compression,
@@ -107,16 +109,16 @@ impl SpaceState {
 /// Everything that the manifest says.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Account {
-    pub(crate) spaces: BTreeMap<u32, SpaceState>,
+    pub(crate) keyspaces: BTreeMap<u32, KeyspaceFacts>,
     /// The row of write-ahead logs; `None` in stores of earlier versions, which did not say.
     pub(crate) logs: Option<LogRow>,
     /// Above every file number in use.
     pub(crate) next_file: u64,
 }
 
-/// The manifest of an open store.
+/// The file of the manifest of an open store.
 #[derive(Debug)]
-pub(crate) struct Manifest {
+pub(crate) struct ManifestFile {
     env: Arc<dyn Env>,
     dir: PathBuf,
     counts: Arc<Counts>,
@@ -133,35 +135,39 @@ impl Account {
         record.seqs().into_iter().try_for_each(check_seq)?;
         match record {
             Record::NextFile(number) => self.next_file = self.next_file.max(number),
-            Record::Space(space) => self.make_space(space, NOT_COMPRESSED.to_string())?,
-            Record::CompressedSpace(space, compression) => self.make_space(space, compression)?,
-            Record::Compression { space, compression } => {
-                self.space(space)?.compression = compression;
+            Record::Keyspace(keyspace) => {
+                self.make_keyspace(keyspace, NOT_COMPRESSED.to_string())?
             }
-            Record::Tree { space, flushed_seq, taken, tree } => {
+            Record::CompressedKeyspace(keyspace, compression) => {
+                self.make_keyspace(keyspace, compression)?
+            }
+            Record::Compression { keyspace, compression } => {
+                self.keyspace(keyspace)?.compression = compression;
+            }
+            Record::Tree { keyspace, flushed_seq, taken, tree } => {
                 bounds::check_tree(&tree)?;
                 let tree = bare::restore_tree(*tree)?;
                 bounds::check_tree(&tree)?;
                 check_tree(&tree).map_err(|error| error.to_string())?;
                 self.next_file = self.next_file.max(tree.next_table().0);
-                let state = self.space(space)?;
+                let state = self.keyspace(keyspace)?;
                 (state.tree, state.flushed_seq) = (tree, flushed_seq);
                 state.taken = taken.into_iter().collect();
             }
-            Record::Policy { space, policy } => self.space(space)?.policy = policy,
+            Record::Policy { keyspace, policy } => self.keyspace(keyspace)?.policy = policy,
             Record::Logs(logs) => {
                 self.next_file = self.next_file.max(logs.newest.saturating_add(1));
                 self.logs = Some(logs);
             }
-            Record::Spill { space, spill } => {
-                let state = self.space(space)?;
+            Record::Spill { keyspace, spill } => {
+                let state = self.keyspace(keyspace)?;
                 // Nothing that was marked before is in the file.
                 state.taken.forget(spill.upto);
                 state.spill = Some(spill);
                 self.next_file = self.next_file.max(spill.file.saturating_add(1));
             }
-            Record::Edit { space, flushed_seq, taken, edit } => {
-                let state = self.space(space)?;
+            Record::Edit { keyspace, flushed_seq, taken, edit } => {
+                let state = self.keyspace(keyspace)?;
                 let mut edit = bare::restore(edit, &state.tree)?;
                 bounds::check_edit(&edit)?;
                 edit.apply_read_to(&mut state.tree).map_err(|error| error.to_string())?;
@@ -176,45 +182,45 @@ impl Account {
         check_file(self.next_file)
     }
 
-    fn make_space(
+    fn make_keyspace(
         &mut self,
-        space: SpaceRecord,
+        keyspace: KeyspaceRecord,
         compression: String,
     ) -> std::result::Result<(), String> {
-        bounds::check_space(&space)?;
-        if self.spaces.values().any(|state| state.name == space.name) {
-            return Err(format!("two keyspaces are called {}", space.name));
+        bounds::check_keyspace(&keyspace)?;
+        if self.keyspaces.values().any(|state| state.name == keyspace.name) {
+            return Err(format!("two keyspaces are called {}", keyspace.name));
         }
-        let id = space.id;
-        match self.spaces.insert(id, SpaceState::new(space, compression)) {
+        let id = keyspace.id;
+        match self.keyspaces.insert(id, KeyspaceFacts::new(keyspace, compression)) {
             Some(_) => Err(format!("keyspace {id} is made twice")),
             None => Ok(()),
         }
     }
 
-    fn space(&mut self, id: u32) -> std::result::Result<&mut SpaceState, String> {
-        self.spaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
+    fn keyspace(&mut self, id: u32) -> std::result::Result<&mut KeyspaceFacts, String> {
+        self.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
     }
 
     /// The records that say all this.
     fn records(&self) -> Vec<Record> {
-        let spaces = self.spaces.iter().flat_map(|(&id, state)| {
+        let keyspaces = self.keyspaces.iter().flat_map(|(&id, state)| {
             let (name, policy) = (state.name.clone(), state.policy.clone());
             let memtable_bytes = state.memtable_bytes;
             let (flushed_seq, tree) =
                 (state.flushed_seq, Box::new(bare::shorten_tree(state.tree.clone())));
             let taken = state.taken.marks().collect();
-            let space = SpaceRecord { id, name, policy, memtable_bytes };
-            let space = match &*state.compression {
-                NOT_COMPRESSED => Record::Space(space),
-                compression => Record::CompressedSpace(space, compression.to_string()),
+            let keyspace = KeyspaceRecord { id, name, policy, memtable_bytes };
+            let keyspace = match &*state.compression {
+                NOT_COMPRESSED => Record::Keyspace(keyspace),
+                compression => Record::CompressedKeyspace(keyspace, compression.to_string()),
             };
-            let spill = state.spill.map(|spill| Record::Spill { space: id, spill });
-            let tree = Record::Tree { space: id, flushed_seq, taken, tree };
-            std::iter::once(space).chain(spill).chain([tree])
+            let spill = state.spill.map(|spill| Record::Spill { keyspace: id, spill });
+            let tree = Record::Tree { keyspace: id, flushed_seq, taken, tree };
+            std::iter::once(keyspace).chain(spill).chain([tree])
         });
         let next_file = std::iter::once(Record::NextFile(self.next_file));
-        next_file.chain(self.logs.map(Record::Logs)).chain(spaces).collect()
+        next_file.chain(self.logs.map(Record::Logs)).chain(keyspaces).collect()
     }
 }
 
@@ -248,7 +254,7 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
         let told = format!("the manifest is cut off: it was made with {least_bytes} bytes");
         return Err(Error::corruption(&path, reader.bytes(), told));
     }
-    for state in account.spaces.values() {
+    for state in account.keyspaces.values() {
         // Edits were judged when they were made, but these may come from elsewhere.
         check_state(state).map_err(|error| {
             let told = format!("the tree of keyspace {} is not legal: {error}", state.name);
@@ -268,12 +274,12 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
     Ok(Some((number, account)))
 }
 
-fn check_state(state: &SpaceState) -> std::result::Result<(), String> {
+fn check_state(state: &KeyspaceFacts) -> std::result::Result<(), String> {
     check_tree(&state.tree).map_err(|error| error.to_string())?;
     bare::check_known(&state.tree)
 }
 
-impl Manifest {
+impl ManifestFile {
     /// Begins a new manifest that says `account`, and puts it in force. `files` is the counter of
     /// file numbers.
     ///
@@ -285,8 +291,8 @@ impl Manifest {
         counts: &Arc<Counts>,
         files: &Arc<AtomicU64>,
         account: Account,
-    ) -> Result<Manifest> {
-        let manifest = Manifest::prepare(env, dir, counts, files, account)?;
+    ) -> Result<ManifestFile> {
+        let manifest = ManifestFile::prepare(env, dir, counts, files, account)?;
         manifest.put_in_force()?;
         Ok(manifest)
     }
@@ -301,7 +307,7 @@ impl Manifest {
         counts: &Arc<Counts>,
         files: &Arc<AtomicU64>,
         mut account: Account,
-    ) -> Result<Manifest> {
+    ) -> Result<ManifestFile> {
         let number = files.fetch_add(1, Ordering::Relaxed);
         account.next_file = number + 1;
         let path = numbered(dir, FileKind::Manifest, number);
@@ -317,7 +323,7 @@ impl Manifest {
         })?;
         let (env, dir) = (Arc::clone(env), dir.to_path_buf());
         let (counts, files) = (Arc::clone(counts), Arc::clone(files));
-        Ok(Manifest { env, dir, counts, files, number, log, account, failed: false })
+        Ok(ManifestFile { env, dir, counts, files, number, log, account, failed: false })
     }
 
     /// Makes `CURRENT` name this manifest.
@@ -339,8 +345,8 @@ impl Manifest {
     /// `Poisoned` after an earlier failure. After any other error, [`failed`](Manifest::failed)
     /// tells whether it is known that nothing has changed.
     pub(crate) fn write(&mut self, mut record: Record) -> Result<()> {
-        if let Record::Edit { space, edit, .. } = &mut record {
-            let tree = self.account.spaces.get(space).map(|state| &state.tree);
+        if let Record::Edit { keyspace, edit, .. } = &mut record {
+            let tree = self.account.keyspaces.get(keyspace).map(|state| &state.tree);
             *edit = bare::shorten(std::mem::take(edit), tree.unwrap_or(&Tree::new()));
         }
         if self.failed {
@@ -371,7 +377,7 @@ impl Manifest {
 
     /// Begins a new file that says `account`.
     fn roll(&mut self, account: Account) -> Result<()> {
-        let new = Manifest::prepare(&self.env, &self.dir, &self.counts, &self.files, account)?;
+        let new = ManifestFile::prepare(&self.env, &self.dir, &self.counts, &self.files, account)?;
         self.failed = true;
         new.put_in_force()?;
         let old = std::mem::replace(self, new);

@@ -28,7 +28,7 @@ use std::path::Path;
 
 /// A keyspace, when it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SpaceRecord {
+pub(crate) struct KeyspaceRecord {
     pub(crate) id: u32,
     pub(crate) name: String,
     pub(crate) policy: String,
@@ -52,19 +52,19 @@ pub(crate) enum Record {
     /// File numbers below this one are taken.
     NextFile(u64),
     /// A keyspace was made.
-    Space(SpaceRecord),
+    Keyspace(KeyspaceRecord),
     /// A keyspace was made whose tables are compressed like this.
-    CompressedSpace(SpaceRecord, String),
+    CompressedKeyspace(KeyspaceRecord, String),
     /// All of a keyspace's tree.
-    Tree { space: u32, flushed_seq: SeqNo, taken: Vec<Mark>, tree: Box<Tree> },
+    Tree { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, tree: Box<Tree> },
     /// A keyspace changed its policy.
-    Policy { space: u32, policy: String },
+    Policy { keyspace: u32, policy: String },
     /// Tables of a keyspace are compressed otherwise from now on.
-    Compression { space: u32, compression: String },
+    Compression { keyspace: u32, compression: String },
     /// A change of a tree.
-    Edit { space: u32, flushed_seq: SeqNo, taken: Vec<Mark>, edit: TreeEdit },
+    Edit { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, edit: TreeEdit },
     /// Memory was copied to a file, in the place of any such file before.
-    Spill { space: u32, spill: Spill },
+    Spill { keyspace: u32, spill: Spill },
     /// Which logs there are from now on.
     Logs(LogRow),
 }
@@ -106,22 +106,22 @@ impl Record {
     pub(crate) fn encode(&self) -> String {
         match self {
             Record::NextFile(number) => format!("next_file {number}\n"),
-            Record::Space(space) => format!("keyspace {}\n", space.encode()),
-            Record::CompressedSpace(space, compression) => {
-                format!("compressed_keyspace {compression} {}\n", space.encode())
+            Record::Keyspace(keyspace) => format!("keyspace {}\n", keyspace.encode()),
+            Record::CompressedKeyspace(keyspace, compression) => {
+                format!("compressed_keyspace {compression} {}\n", keyspace.encode())
             }
-            Record::Compression { space, compression } => {
-                format!("compression {space} {compression}\n")
+            Record::Compression { keyspace, compression } => {
+                format!("compression {keyspace} {compression}\n")
             }
-            Record::Policy { space, policy } => format!("policy {space} {policy}\n"),
-            Record::Tree { space, flushed_seq, taken, tree } => {
-                format!("short_tree {space} flushed {flushed_seq}\n{}{tree}", taken_lines(taken))
+            Record::Policy { keyspace, policy } => format!("policy {keyspace} {policy}\n"),
+            Record::Tree { keyspace, flushed_seq, taken, tree } => {
+                format!("short_tree {keyspace} flushed {flushed_seq}\n{}{tree}", taken_lines(taken))
             }
-            Record::Edit { space, flushed_seq, taken, edit } => {
-                format!("short_edit {space} flushed {flushed_seq}\n{}{edit}", taken_lines(taken))
+            Record::Edit { keyspace, flushed_seq, taken, edit } => {
+                format!("short_edit {keyspace} flushed {flushed_seq}\n{}{edit}", taken_lines(taken))
             }
-            Record::Spill { space, spill: Spill { file, upto, entries } } => {
-                format!("spill {space} file {file} upto {upto} entries {entries}\n")
+            Record::Spill { keyspace, spill: Spill { file, upto, entries } } => {
+                format!("spill {keyspace} file {file} upto {upto} entries {entries}\n")
             }
             Record::Logs(LogRow { from, first, newest }) => {
                 format!("logs from {from} first {first} newest {newest}\n")
@@ -147,12 +147,14 @@ impl Record {
         let (kind, rest) = head.split_once(' ').unwrap_or((head, ""));
         match kind {
             "next_file" => number(rest).map(Record::NextFile),
-            "keyspace" => space(rest).ok_or_else(|| bad("a keyspace", rest)).map(Record::Space),
+            "keyspace" => {
+                keyspace(rest).ok_or_else(|| bad("a keyspace", rest)).map(Record::Keyspace)
+            }
             "compressed_keyspace" => {
                 let named = rest.split_once(' ');
-                let named = named.and_then(|(codecs, rest)| Some((space(rest)?, codecs)));
-                let (space, codecs) = named.ok_or_else(|| bad("a keyspace", rest))?;
-                Ok(Record::CompressedSpace(space, codecs.to_string()))
+                let named = named.and_then(|(codecs, rest)| Some((keyspace(rest)?, codecs)));
+                let (keyspace, codecs) = named.ok_or_else(|| bad("a keyspace", rest))?;
+                Ok(Record::CompressedKeyspace(keyspace, codecs.to_string()))
             }
             "compression" => {
                 let (id, codecs) = rest.split_once(' ').ok_or_else(|| bad("codecs", rest))?;
@@ -160,23 +162,23 @@ impl Record {
                 if codecs.contains(' ') {
                     return Err(bad("codecs without spaces", codecs));
                 }
-                Ok(Record::Compression { space: number(id)?, compression: codecs.to_string() })
+                Ok(Record::Compression { keyspace: number(id)?, compression: codecs.to_string() })
             }
             "policy" => {
                 let (id, policy) = rest.split_once(' ').ok_or_else(|| bad("a policy", rest))?;
-                Ok(Record::Policy { space: number(id)?, policy: policy.to_string() })
+                Ok(Record::Policy { keyspace: number(id)?, policy: policy.to_string() })
             }
             "tree" | "short_tree" => {
-                let (space, flushed_seq) = flushed(rest)?;
+                let (keyspace, flushed_seq) = flushed(rest)?;
                 let (taken, body) = take_taken(body)?;
                 let tree = body.parse().map_err(|error| Fault::Bad(format!("{error}")))?;
-                Ok(Record::Tree { space, flushed_seq, taken, tree: Box::new(tree) })
+                Ok(Record::Tree { keyspace, flushed_seq, taken, tree: Box::new(tree) })
             }
             "edit" | "short_edit" => {
-                let (space, flushed_seq) = flushed(rest)?;
+                let (keyspace, flushed_seq) = flushed(rest)?;
                 let (taken, body) = take_taken(body)?;
                 let edit = body.parse().map_err(|error| Fault::Bad(format!("{error}")))?;
-                Ok(Record::Edit { space, flushed_seq, taken, edit })
+                Ok(Record::Edit { keyspace, flushed_seq, taken, edit })
             }
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
@@ -185,9 +187,9 @@ impl Record {
     }
 }
 
-impl SpaceRecord {
+impl KeyspaceRecord {
     fn encode(&self) -> String {
-        let SpaceRecord { id, name, policy, memtable_bytes } = self;
+        let KeyspaceRecord { id, name, policy, memtable_bytes } = self;
         format!("{id} {name} memtable {} policy {policy}", format_bytes(*memtable_bytes))
     }
 }
@@ -200,11 +202,11 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, Fault> {
     text.parse().map_err(|_| bad("a number", text))
 }
 
-fn space(text: &str) -> Option<SpaceRecord> {
+fn keyspace(text: &str) -> Option<KeyspaceRecord> {
     let (id, text) = text.split_once(' ')?;
     let (name, text) = text.split_once(" memtable ")?;
     let (memtable, policy) = text.split_once(" policy ")?;
-    Some(SpaceRecord {
+    Some(KeyspaceRecord {
         id: id.parse().ok()?,
         name: name.to_string(),
         policy: policy.to_string(),
@@ -214,18 +216,18 @@ fn space(text: &str) -> Option<SpaceRecord> {
 
 /// `0 flushed 5123`
 fn flushed(text: &str) -> Result<(u32, SeqNo), Fault> {
-    let (space, seq) = text.split_once(" flushed ").ok_or_else(|| bad("`flushed`", text))?;
-    Ok((number(space)?, SeqNo(number(seq)?)))
+    let (keyspace, seq) = text.split_once(" flushed ").ok_or_else(|| bad("`flushed`", text))?;
+    Ok((number(keyspace)?, SeqNo(number(seq)?)))
 }
 
 /// `0 file 15 upto 4800 entries 977`
 fn spill(text: &str) -> Option<Record> {
-    let (space, text) = text.split_once(" file ")?;
+    let (keyspace, text) = text.split_once(" file ")?;
     let (file, text) = text.split_once(" upto ")?;
     let (upto, entries) = text.split_once(" entries ")?;
     let (file, upto) = (file.parse().ok()?, SeqNo(upto.parse().ok()?));
     let spill = Spill { file, upto, entries: entries.parse().ok()? };
-    Some(Record::Spill { space: space.parse().ok()?, spill })
+    Some(Record::Spill { keyspace: keyspace.parse().ok()?, spill })
 }
 
 /// `from 13 first 5124 newest 16`
@@ -262,7 +264,7 @@ mod tests {
         let tree: Tree = "tree flushes 1\nL0 r1[t2:a..z 1MB 5e]\nnote at=7".parse().unwrap();
         let edit: TreeEdit =
             "edit flushes 1\ntake r1 ..\nadd r2 at L1 [t3:a..z 1MB]".parse().unwrap();
-        let space = SpaceRecord {
+        let keyspace = KeyspaceRecord {
             id: 3,
             name: "users".into(),
             policy: "tiered(ratio=4)".into(),
@@ -274,20 +276,20 @@ mod tests {
         let spill = Spill { file: 15, upto: SeqNo(70), entries: 3 };
         for record in [
             Record::NextFile(12),
-            Record::Space(space.clone()),
-            Record::CompressedSpace(space, "none,zstd(level=9)".into()),
-            Record::Compression { space: 3, compression: "lz4".into() },
-            Record::Policy { space: 3, policy: "leveled(ratio=4, l0=2)".into() },
+            Record::Keyspace(keyspace.clone()),
+            Record::CompressedKeyspace(keyspace, "none,zstd(level=9)".into()),
+            Record::Compression { keyspace: 3, compression: "lz4".into() },
+            Record::Policy { keyspace: 3, policy: "leveled(ratio=4, l0=2)".into() },
             Record::Tree {
-                space: 3,
+                keyspace: 3,
                 flushed_seq: seq,
                 taken: marks.to_vec(),
                 tree: Box::new(tree.clone()),
             },
-            Record::Tree { space: 3, flushed_seq: seq, taken: vec![], tree: Box::new(tree) },
-            Record::Edit { space: 3, flushed_seq: seq, taken: vec![], edit: edit.clone() },
-            Record::Edit { space: 3, flushed_seq: seq, taken: marks.to_vec(), edit },
-            Record::Spill { space: 3, spill },
+            Record::Tree { keyspace: 3, flushed_seq: seq, taken: vec![], tree: Box::new(tree) },
+            Record::Edit { keyspace: 3, flushed_seq: seq, taken: vec![], edit: edit.clone() },
+            Record::Edit { keyspace: 3, flushed_seq: seq, taken: marks.to_vec(), edit },
+            Record::Spill { keyspace: 3, spill },
             Record::Logs(LogRow { from: 13, first: SeqNo(5124), newest: 16 }),
         ] {
             assert_eq!(Record::decode(record.encode().as_bytes()), Ok(record));

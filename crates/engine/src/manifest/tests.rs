@@ -8,9 +8,9 @@ fn account(tables: u64) -> Account {
     let slices = (1..=tables).map(|table| format!("t{table}:#{table}..#{} 1MB", table + 1));
     let slices: Vec<String> = slices.collect();
     let mut account = Account::default();
-    let space = "keyspace 0 default memtable 4MiB policy none\n".to_string();
+    let keyspace = "keyspace 0 default memtable 4MiB policy none\n".to_string();
     let tree = format!("short_tree 0 flushed 1\ntree\nL0 r1[{}]\n", slices.join(", "));
-    for record in [space, tree] {
+    for record in [keyspace, tree] {
         account.take(Record::decode(record.as_bytes()).unwrap()).unwrap();
     }
     account
@@ -25,15 +25,16 @@ fn a_long_manifest_that_was_cut_behind_a_record_is_damage() {
     env.create_dir_all(dir).unwrap();
     let shared: Arc<dyn Env> = Arc::new(env.clone());
     let (counts, files) = (Arc::default(), Arc::new(AtomicU64::new(30_000)));
-    let mut manifest = Manifest::create(&shared, dir, &counts, &files, account(20_000)).unwrap();
+    let mut manifest =
+        ManifestFile::create(&shared, dir, &counts, &files, account(20_000)).unwrap();
     let mut borders = vec![manifest.log.bytes()];
     for policy in ["tiered(ratio=2)", "tiered(ratio=3)", "tiered(ratio=4)"] {
-        manifest.write(Record::Policy { space: 0, policy: policy.into() }).unwrap();
+        manifest.write(Record::Policy { keyspace: 0, policy: policy.into() }).unwrap();
         borders.push(manifest.log.bytes());
     }
     assert!(borders[0] > ROOM_BYTES as u64, "{borders:?}");
     let (number, found) = read(&env, dir).unwrap().unwrap();
-    assert_eq!(found.spaces, manifest.account().spaces);
+    assert_eq!(found.keyspaces, manifest.account().keyspaces);
     let path = numbered(dir, FileKind::Manifest, number);
     let length = env.file_bytes(&path).unwrap();
     for border in borders.into_iter().chain([length - 8]) {

@@ -8,7 +8,11 @@
 
 mod fold;
 mod onto;
+mod seal;
 mod spill;
 
-pub(crate) use fold::{FoldJob, Newest, Replacement};
-pub(crate) use spill::{SpillJob, Spilled, read_spill, spilled_space, take_record};
+pub(crate) use fold::ReservedFold;
+pub(crate) use seal::{seal, seal_while_opening};
+pub(crate) use spill::{
+    ReservedSpill, Spilled, read_spill, remove_spill, spilled_keyspace, take_record,
+};

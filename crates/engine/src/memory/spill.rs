@@ -12,12 +12,14 @@
 //!
 //! where numbers are varints.
 
-use crate::manifest::{Record, Spill};
-use crate::shared::Shared;
+use crate::context::Context;
+use crate::keyspace::{KeyspaceShared, KeyspaceState, Request, WriteSpan};
+use crate::manifest::{Manifest, Record, Spill};
 use crate::stats::add;
-use crate::version::{Core, Space, Version, Writes};
+use crate::version::Version;
 use bytes::Bytes;
 use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::directory;
 use lsmith_storage::env::{Env, SyncReach};
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::format::take_pair;
@@ -27,7 +29,6 @@ use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
 use lsmith_storage::sync::MutexGuard;
-use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,8 +37,8 @@ use std::sync::Arc;
 const RECORD_BYTES: usize = 256 * 1024;
 
 /// All runs in memory, to be copied.
-pub(crate) struct SpillJob {
-    space: Arc<Space>,
+pub(crate) struct ReservedSpill {
+    keyspace: Arc<KeyspaceShared>,
     what: What,
 }
 
@@ -45,15 +46,7 @@ enum What {
     /// Runs in memory, and what keeps plans away from them meanwhile.
     Runs(MergePlan),
     /// Nothing: there is no run in memory, and these writes have left nothing.
-    Vanished(Writes),
-}
-
-impl Core {
-    /// Whether memory is to be copied, and holds on to a log.
-    pub(crate) fn is_spill_due(&self) -> bool {
-        let mut writes = self.sealed.iter().map(|held| &held.writes).chain(&self.vanished);
-        self.spill_due && writes.any(|writes| writes.log.is_some())
-    }
+    Vanished(WriteSpan),
 }
 
 /// An entry read back.
@@ -65,137 +58,143 @@ pub(crate) struct Spilled {
     pub(crate) value: Bytes,
 }
 
-impl Shared {
+impl ReservedSpill {
     /// Reserves the copying of memory, if it is due and can be done now.
-    pub(crate) fn next_spill(&self, space: &Arc<Space>, core: &mut Core) -> Option<SpillJob> {
-        core.spill_due = core.is_spill_due();
-        (core.spill_due && !core.is_memory_reserved()).then(|| {
-            core.spill_due = false;
-            let what = match core.vanished.filter(|_| core.sealed.is_empty()) {
+    pub(crate) fn next(keyspace: &Arc<KeyspaceShared>, state: &mut KeyspaceState) -> Option<Self> {
+        if !state.is_spill_due() {
+            state.requests.withdraw(Request::Spill);
+            return None;
+        }
+        (!state.is_memory_reserved()).then(|| {
+            state.requests.withdraw(Request::Spill);
+            let what = match state.vanished.filter(|_| state.sealed.is_empty()) {
                 Some(vanished) => {
                     // Whoever waits for rest waits for this too.
-                    core.leaving += 1;
+                    state.leaving += 1;
                     What::Vanished(vanished)
                 }
-                None => What::Runs(core.reserve_memory("memory is copied so that logs can go")),
+                None => What::Runs(state.reserve_memory("memory is copied so that logs can go")),
             };
-            SpillJob { space: Arc::clone(space), what }
+            ReservedSpill { keyspace: Arc::clone(keyspace), what }
         })
     }
 
-    /// Lets go of the log: copies what memory holds, or writes down that there is nothing. What
-    /// fails is tried again when the log has grown further.
-    pub(crate) fn run_spill(&self, job: &SpillJob, logs: &[Arc<LogWriter>]) {
-        let synced = panics::as_error("syncing the log", || self.sync_all_logs(logs));
-        let done = match &job.what {
-            What::Runs(reserved) => self.spill_runs(&job.space, reserved, synced),
+    /// Lets go of the log: copies what memory holds, or writes down that there is nothing. A
+    /// failure is tried again when the log has grown further. `synced` is what came out of syncing
+    /// the logs first.
+    pub(crate) fn carry_out(&self, context: &Context, manifest: &Manifest, synced: Result<()>) {
+        let spill = Spilling { context, manifest, keyspace: &self.keyspace };
+        let done = match &self.what {
+            What::Runs(reserved) => spill.copy_runs(reserved, synced),
             What::Vanished(vanished) => {
-                let _leaving = job.space.counted_leaving();
+                let _busy = self.keyspace.kept_busy();
                 panics::as_error("forgetting what has vanished", || {
-                    synced.and_then(|()| self.forget_vanished(&job.space, *vanished))
+                    synced.and_then(|()| spill.forget_vanished(*vanished))
                 })
             }
         };
         if let Err(error) = done {
-            tracing::warn!(keyspace = job.space.name, %error, "memory could not be copied");
+            tracing::warn!(keyspace = self.keyspace.name, %error, "memory could not be copied");
         }
     }
+}
 
+/// The copying of the memory of one keyspace.
+#[derive(Clone, Copy)]
+struct Spilling<'a> {
+    context: &'a Context,
+    manifest: &'a Manifest,
+    keyspace: &'a KeyspaceShared,
+}
+
+impl Spilling<'_> {
     /// Notes that `vanished` have left memory, all writes of `space` before them included.
-    fn forget_vanished(&self, space: &Space, vanished: Writes) -> Result<()> {
-        let committing = space.committing.lock();
+    fn forget_vanished(&self, vanished: WriteSpan) -> Result<()> {
+        let keyspace = self.keyspace;
+        let committing = keyspace.committing.lock();
         let (flushed_seq, edit) = (vanished.newest, TreeEdit::default());
-        let record = Record::Edit { space: space.id, flushed_seq, taken: Vec::new(), edit };
-        self.write_record(record, |_| ())?;
-        let mut core = space.core.lock();
-        core.vanished = core.vanished.filter(|now| now.newest > flushed_seq);
-        let spill = core.spill.filter(|spill| spill.upto <= flushed_seq);
+        let record = Record::Edit { keyspace: keyspace.id, flushed_seq, taken: Vec::new(), edit };
+        self.manifest.write(record, |_| ())?;
+        let mut state = keyspace.state.lock();
+        state.vanished = state.vanished.filter(|now| now.newest > flushed_seq);
+        let spill = state.spill.filter(|spill| spill.upto <= flushed_seq);
         if spill.is_some() {
-            core.spill = None;
+            state.spill = None;
         }
-        drop(core);
+        drop(state);
         drop(committing);
-        self.remove_spill(spill);
+        remove_spill(self.context, spill);
         Ok(())
     }
 
-    fn spill_runs(
-        &self,
-        space: &Arc<Space>,
-        reserved: &MergePlan,
-        synced: Result<()>,
-    ) -> Result<()> {
-        let file = self.files.fetch_add(1, Ordering::Relaxed);
-        let path = numbered(&self.options.dir, FileKind::Spill, file);
-        let version = space.version.load_full();
+    /// Copies the runs that `reserved` keeps, unless `synced` is an error.
+    fn copy_runs(&self, reserved: &MergePlan, synced: Result<()>) -> Result<()> {
+        let Spilling { context, keyspace, .. } = *self;
+        let file = context.new_number();
+        let path = numbered(&context.options.dir, FileKind::Spill, file);
+        let version = keyspace.version.load_full();
         let runs: Vec<RunId> = reserved.inputs.iter().map(|input| input.run).collect();
         let written = panics::as_error("copying memory", || {
             synced?;
-            let copy = Copy { shared: self, space, runs: &runs, version: &version, file };
+            let copy = Copy { context, keyspace, runs: &runs, version: &version, file };
             copy.write(&path)
         });
-        let committing = space.committing.lock();
-        let mut core = space.core.lock();
+        let committing = keyspace.committing.lock();
+        let mut state = keyspace.state.lock();
         let committed = panics::as_error("copying memory", || {
-            written.and_then(|entries| self.commit_spill(space, &mut core, &runs, (file, entries)))
+            written.and_then(|entries| self.commit(&mut state, &runs, (file, entries)))
         });
-        core.release(reserved);
-        drop(core);
+        state.release(reserved);
+        drop(state);
         drop(committing);
         // In a poisoned store nobody knows whether the manifest names it.
-        if committed.is_err() && self.check_writable().is_ok() {
-            remove(&*self.options.env, &path);
+        if committed.is_err() && context.check_writable().is_ok() {
+            remove_file(context, &path);
         }
         committed
     }
 
-    /// The reservation keeps memory as it is while others may have the lock of `core`; what is
+    /// The reservation keeps memory as it is while others may have the lock of `state`; what is
     /// sealed meanwhile is newer than what was copied.
-    fn commit_spill(
+    fn commit(
         &self,
-        space: &Space,
-        core: &mut MutexGuard<'_, Core>,
+        state: &mut MutexGuard<'_, KeyspaceState>,
         runs: &[RunId],
         (file, entries): (u64, u64),
     ) -> Result<()> {
-        let writes = core.writes_of(runs).expect("nobody takes what is reserved");
+        let writes = state.writes_of(runs).expect("nobody takes what is reserved");
         let spill = Spill { file, upto: writes.newest, entries };
-        let record = Record::Spill { space: space.id, spill };
-        MutexGuard::unlocked(core, || self.write_record(record, |_| ()))?;
-        let step = self.one_step();
-        for held in core.sealed.iter_mut().filter(|held| runs.contains(&held.run)) {
+        let record = Record::Spill { keyspace: self.keyspace.id, spill };
+        MutexGuard::unlocked(state, || self.manifest.write(record, |_| ()))?;
+        let step = self.context.one_step();
+        for held in state.sealed.iter_mut().filter(|held| runs.contains(&held.run)) {
             held.writes.log = None;
         }
         // All that had vanished is older.
-        core.vanished = core.vanished.filter(|vanished| vanished.newest > spill.upto);
-        let old = core.spill.replace(spill);
+        state.vanished = state.vanished.filter(|vanished| vanished.newest > spill.upto);
+        let old = state.spill.replace(spill);
         step.over();
-        self.remove_spill(old);
+        remove_spill(self.context, old);
         Ok(())
-    }
-
-    /// Removes the file of a copy that the manifest does not name any more.
-    pub(crate) fn remove_spill(&self, spill: Option<Spill>) {
-        if let Some(spill) = spill {
-            remove(&*self.options.env, &numbered(&self.options.dir, FileKind::Spill, spill.file));
-        }
     }
 }
 
-/// One that stays costs space only, and the next opening removes it.
-fn remove(env: &dyn Env, path: &Path) {
-    panics::logged("the environment", || match env.remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(path = %path.display(), %error, "cannot remove an old copy of memory");
-        }
-        _ => {}
-    });
+/// Removes the file of a copy that the manifest does not name any more.
+pub(crate) fn remove_spill(context: &Context, spill: Option<Spill>) {
+    if let Some(spill) = spill {
+        remove_file(context, &numbered(&context.options.dir, FileKind::Spill, spill.file));
+    }
+}
+
+fn remove_file(context: &Context, path: &Path) {
+    let remove = || directory::remove(&*context.options.env, path, "an old copy of memory");
+    panics::logged("the environment", remove);
 }
 
 /// A copy in the making.
 struct Copy<'a> {
-    shared: &'a Shared,
-    space: &'a Space,
+    context: &'a Context,
+    keyspace: &'a KeyspaceShared,
     runs: &'a [RunId],
     version: &'a Version,
     file: u64,
@@ -204,7 +203,7 @@ struct Copy<'a> {
 impl Copy<'_> {
     /// Writes the file, durably with its name; how many entries are in it.
     fn write(&self, path: &Path) -> Result<u64> {
-        let options = &self.shared.options;
+        let options = &self.context.options;
         // All of its room is asked for at once, so its length must be known.
         let mut lengths = Vec::new();
         let entries = self.records(|record| {
@@ -216,9 +215,8 @@ impl Copy<'_> {
         let log = LogWriter::create(&*options.env, path, id, capacity)?;
         self.records(|record| log.append(&[record]).map(drop))?;
         log.sync(SyncReach::All)?;
-        let synced = options.env.sync_dir(&options.dir);
-        synced.map_err(|error| Error::io("sync the directory", &options.dir, error))?;
-        let counts = &self.shared.counts;
+        directory::sync(&*options.env, &options.dir)?;
+        let counts = &self.context.counts;
         add(&counts.wal_bytes, log.bytes());
         add(&counts.spill_bytes, log.bytes());
         Ok(entries)
@@ -236,7 +234,7 @@ impl Copy<'_> {
             let entry = lsmith_storage::cursor::Cursor::entry(&cursor);
             if count > 0 && (entry.is_none() || body.len() >= RECORD_BYTES) {
                 record.clear();
-                put_varint(&mut record, u64::from(self.space.id));
+                put_varint(&mut record, u64::from(self.keyspace.id));
                 put_varint(&mut record, count);
                 record.extend_from_slice(&body);
                 take(&record)?;
@@ -262,20 +260,20 @@ fn put_entry(out: &mut Vec<u8>, entry: &EntryRef<'_>) {
 }
 
 /// The keyspace that a record of a copy is of.
-pub(crate) fn spilled_space(payload: &[u8]) -> std::result::Result<u32, Damage> {
+pub(crate) fn spilled_keyspace(payload: &[u8]) -> std::result::Result<u32, Damage> {
     let mut reader = Reader::new(payload, 0);
-    let space = reader.varint()?;
-    u32::try_from(space).map_err(|_| reader.damage("an unknown keyspace"))
+    let keyspace = reader.varint()?;
+    u32::try_from(keyspace).map_err(|_| reader.damage("an unknown keyspace"))
 }
 
 /// The entries in a record of a copy of memory of `space`, which holds writes up to number `upto`.
 pub(crate) fn take_record(
     payload: &[u8],
-    space: u32,
+    keyspace: u32,
     upto: SeqNo,
 ) -> std::result::Result<Vec<Spilled>, Damage> {
     let mut reader = Reader::new(payload, 0);
-    if reader.varint()? != u64::from(space) {
+    if reader.varint()? != u64::from(keyspace) {
         return Err(reader.damage("it is of another keyspace"));
     }
     let count = reader.varint()?;
@@ -303,7 +301,7 @@ pub(crate) fn take_record(
 pub(crate) fn read_spill(
     env: &dyn Env,
     dir: &Path,
-    space: u32,
+    keyspace: u32,
     spill: Spill,
 ) -> Result<Vec<Spilled>> {
     let path = numbered(dir, FileKind::Spill, spill.file);
@@ -311,7 +309,7 @@ pub(crate) fn read_spill(
     let mut reader = LogReader::open(env, &path, id)?;
     let (mut entries, mut end) = (Vec::new(), 0);
     while let Some((offset, payload)) = reader.next_record()? {
-        let found = take_record(payload, space, spill.upto);
+        let found = take_record(payload, keyspace, spill.upto);
         entries.extend(found.map_err(|damage| Error::corruption(&path, offset, damage.what))?);
         end = offset;
     }

@@ -7,16 +7,15 @@
 //! that a merge needs is that of a few parts, a failure loses these only, and no reader sees more
 //! runs than before.
 
-use super::Job;
-use super::execute::{Done, outcome_of};
 use super::input::Passed;
+use super::merger::outcome_of;
 use super::output::Output;
-use super::split::{PartDone, Split, Task};
-use crate::shared::Shared;
+use super::split::{PartOutput, Split, SplitPlan};
+use super::{Merger, PlanOutput, ReservedPlan};
 use crate::version::Version;
 use lsmith_storage::error::Result;
 use lsmith_storage::panics;
-use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Tree};
+use lsmith_tree::{Key, KeyRange, MergePlan};
 use std::sync::Arc;
 
 /// A part of a plan, or all of it, to be committed.
@@ -28,71 +27,45 @@ pub(crate) struct PlanPart {
     pub(crate) waiting_bytes: u64,
 }
 
-impl Job {
-    /// Whether the plan can be committed part by part: it merges whole runs on storage into one.
-    fn may_commit_by_part(&self, tree: &Tree) -> bool {
-        let plan = &self.plan;
-        let whole = |input: &Input| {
-            input.range.is_all() && tree.run(input.run).is_some_and(|(_, run)| run.knot().is_none())
-        };
-        !self.takes_memory
-            && self.rewrites.is_none()
-            && plan.place == Place::Oldest
-            && plan.mode == Mode::Merge
-            && plan.reuse.is_none()
-            && plan.inputs.len() > 1
-            && plan.inputs.iter().all(whole)
-    }
+/// Commits what came out of a part of a plan. Returns whether it could be; see
+/// [`Committer::commit`](crate::commit::Committer::commit).
+pub(crate) type Commit<'a> =
+    dyn FnMut(&mut ReservedPlan, PlanPart, PlanOutput) -> Result<bool> + 'a;
 
-    /// The plan for the keys of `range` alone, of what `tree` holds of it; `None` where it holds
-    /// nothing, or the run that takes the output in has gone.
-    pub(crate) fn within(&self, range: &KeyRange, tree: &Tree) -> Option<MergePlan> {
-        let target = self.plan.inputs.last()?.run;
-        let target = match self.plan.place {
-            Place::Into(run) => run,
-            _ => target,
-        };
-        tree.run(target)?;
-        let clipped = self.plan.inputs.iter().filter_map(|input| {
-            let range = input.range.intersection(range);
-            let (_, run) = tree.run(input.run)?;
-            (!run.overlapping(&range).is_empty()).then_some(Input { run: input.run, range })
-        });
-        let inputs: Vec<Input> = clipped.collect();
-        let plan = MergePlan { inputs, place: Place::Into(target), ..self.plan.clone() };
-        (!plan.inputs.is_empty()).then_some(plan)
-    }
-}
-
-impl Shared {
+impl Merger {
     /// The parts in which `job` is to be carried out and committed; `None` where it is to be done
     /// in one go.
-    pub(crate) fn parts_to_commit(&self, job: &Job, version: &Version) -> Option<Vec<KeyRange>> {
-        if !job.may_commit_by_part(&version.tree) {
+    pub(crate) fn parts_to_commit(
+        &self,
+        reserved: &ReservedPlan,
+        version: &Version,
+    ) -> Option<Vec<KeyRange>> {
+        if !reserved.may_commit_by_part(&version.tree) {
             return None;
         }
-        Some(self.parts_of(job, version)).filter(|parts| parts.len() > 1)
+        Some(self.parts_of(reserved, version)).filter(|parts| parts.len() > 1)
     }
 
     /// Carries out `job` in `parts`, and commits each. What is not committed is left in the plan
     /// of the job; on an error nothing of it is left on the device.
     pub(crate) fn merge_by_part(
         &self,
-        job: &mut Job,
+        reserved: &mut ReservedPlan,
         version: Arc<Version>,
         parts: Vec<KeyRange>,
+        commit: &mut Commit<'_>,
     ) -> Result<()> {
-        let space = Arc::clone(&job.space);
+        let keyspace = Arc::clone(&reserved.keyspace);
         // Dropped last: the parts hold versions, and these hold files of merged tables.
-        let _leaving = space.leaving();
-        let table = self.table_options(job, &version);
-        let inputs = version.tree.disk_runs().filter(|run| job.plan.takes(run.id()));
+        let _busy = keyspace.keep_busy();
+        let table = self.table_options(reserved, &version);
+        let inputs = version.tree.disk_runs().filter(|run| reserved.plan.takes(run.id()));
         let bytes: u64 = inputs.map(|run| run.bytes()).sum();
-        job.part_bytes = Some(bytes.div_ceil(parts.len() as u64));
-        let task = Task::new(self, job, table);
-        let split = self.offer(task, parts, version, self.parts_ahead());
+        reserved.part_bytes = Some(bytes.div_ceil(parts.len() as u64));
+        let plan = SplitPlan::new(&self.context, reserved, table);
+        let split = self.offer(plan, parts, version, self.parts_ahead());
         // Whatever happens, nobody takes a part of it afterwards, or keeps its version.
-        let result = panics::as_error("a merge", || self.commit_parts(job, &split));
+        let result = panics::as_error("a merge", || self.commit_parts(reserved, &split, commit));
         self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
         // Those that came after one that failed, or after the tree has become another.
         for done in split.finish().into_iter().flatten() {
@@ -104,10 +77,15 @@ impl Shared {
     /// Parts that may be begun before those below them are committed: what all threads can do at
     /// once, and one more.
     fn parts_ahead(&self) -> usize {
-        self.options.threads + 1
+        self.context.options.threads + 1
     }
 
-    fn commit_parts(&self, job: &mut Job, split: &Arc<Split>) -> Result<()> {
+    fn commit_parts(
+        &self,
+        reserved: &mut ReservedPlan,
+        split: &Arc<Split>,
+        commit: &mut Commit<'_>,
+    ) -> Result<()> {
         let (mut blocks, mut bytes) = (0, 0);
         for part in 0..split.parts.len() {
             let done = loop {
@@ -117,9 +95,9 @@ impl Shared {
                     None => split.wait_for(part),
                 }
             };
-            let (range, tally) = (&split.parts[part], &split.task.tally);
-            let version = job.space.version.load_full();
-            let Some(mut plan) = job.within(range, &version.tree) else {
+            let (range, tally) = (&split.parts[part], &split.plan.tally);
+            let version = reserved.keyspace.version.load_full();
+            let Some(mut plan) = reserved.within(range, &version.tree) else {
                 self.output_of(split, done).remove();
                 continue;
             };
@@ -136,17 +114,17 @@ impl Shared {
             drop(version);
             let waiting_bytes = split.waiting_bytes();
             let plan_part = PlanPart { plan, end: range.end.clone(), waiting_bytes };
-            if !self.commit(job, plan_part, done)? || range.end.is_none() {
+            if !commit(reserved, plan_part, done)? || range.end.is_none() {
                 return Ok(());
             }
-            split.show(job.space.version.load_full(), part + 1 + self.parts_ahead());
-            self.work.notify();
+            split.show(reserved.keyspace.version.load_full(), part + 1 + self.parts_ahead());
+            self.context.progress.notify();
         }
         Ok(())
     }
 
-    fn output_of(&self, split: &Split, done: PartDone) -> Output<'_> {
-        let mut output = Output::new(self, None, split.task.table.clone());
+    fn output_of(&self, split: &Split, done: PartOutput) -> Output<'_> {
+        let mut output = Output::new(self, None, split.plan.table.clone());
         output.append(done.written);
         output
     }
@@ -155,11 +133,11 @@ impl Shared {
     fn done_of(
         &self,
         split: &Split,
-        done: PartDone,
+        done: PartOutput,
         plan: &MergePlan,
         version: &Version,
         read: (u64, u64),
-    ) -> Result<Done> {
+    ) -> Result<PlanOutput> {
         let passed = Passed { storage: done.passed.iter().copied().sum(), ..Passed::default() };
         let mut outcome = outcome_of(done.counts, passed);
         let mut output = self.output_of(split, done);
@@ -169,6 +147,6 @@ impl Shared {
         }
         outcome.blocks.read = read.0;
         output.tell(&mut outcome);
-        Ok(Done::new(outcome, plan, version).written(output, read.1))
+        Ok(PlanOutput::new(outcome, plan, version).written(output, read.1))
     }
 }

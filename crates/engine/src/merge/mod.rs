@@ -6,17 +6,20 @@
 //! by block (`side`, `part`).
 
 mod by_part;
-mod execute;
 mod filters;
 mod input;
+mod merger;
 mod output;
 mod part;
+mod plan_output;
 mod preserve;
+mod reserved;
 mod rewrite;
 mod side;
 mod split;
 
 pub(crate) use by_part::PlanPart;
-pub(crate) use execute::{Done, Job, named};
 use input::{InputCursor, entry_size};
-pub(crate) use split::Split;
+pub(crate) use merger::{Merger, named};
+pub(crate) use plan_output::PlanOutput;
+pub(crate) use reserved::ReservedPlan;

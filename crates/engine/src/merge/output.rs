@@ -1,14 +1,14 @@
 //! The tables that a plan writes.
 
-use crate::db::Options;
-use crate::merge::execute::whole;
-use crate::pace::PACE_BYTES;
-use crate::shared::Shared;
+use crate::merge::Merger;
+use crate::merge::merger::whole;
+use crate::options::Options;
+use crate::throttle::PACE_BYTES;
 use crate::version::TableHandle;
 use lsmith_storage::cursor::EntryRef;
-use lsmith_storage::error::{Error, Result};
+use lsmith_storage::directory;
+use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_storage::sync::atomic::Ordering;
 use lsmith_storage::table::{TableFacts, TableOptions, TableWriter};
 use lsmith_tree::{Outcome, TableId, logical_bytes};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The tables that a plan writes, one after the other.
 pub(super) struct Output<'a> {
-    shared: &'a Shared,
+    merger: &'a Merger,
     table: TableOptions,
     cut_bytes: Option<u64>,
     writer: Option<TableWriter>,
@@ -50,12 +50,12 @@ impl<'a> Output<'a> {
     /// Nothing yet. Tables are cut when they have reached `cut_bytes` logical bytes, and written as
     /// `table` says.
     pub(super) fn new(
-        shared: &'a Shared,
+        merger: &'a Merger,
         cut_bytes: Option<u64>,
         table: TableOptions,
     ) -> Output<'a> {
         Output {
-            shared,
+            merger,
             table,
             cut_bytes,
             writer: None,
@@ -74,7 +74,7 @@ impl<'a> Output<'a> {
     }
 
     fn options(&self) -> &'a Options {
-        &self.shared.options
+        &self.merger.context.options
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -93,7 +93,7 @@ impl<'a> Output<'a> {
         if let Some(bytes) = &mut self.unpaced_bytes {
             *bytes += logical_bytes(entry.key.len(), entry.value.len());
             if *bytes >= PACE_BYTES {
-                self.shared.keep_pace(std::mem::take(bytes));
+                self.merger.throttle.keep_pace(std::mem::take(bytes));
             }
         }
         if !self.last_key.is_empty() && entry.key != self.last_key {
@@ -102,7 +102,7 @@ impl<'a> Output<'a> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
-                let number = self.shared.files.fetch_add(1, Ordering::Relaxed);
+                let number = self.merger.context.new_number();
                 self.created.push(number);
                 let (path, env) = (self.path(number), &self.options().env);
                 let writer = TableWriter::create(env, &path, number, &self.table)?;
@@ -163,10 +163,10 @@ impl<'a> Output<'a> {
         }
         let Options { env, dir, .. } = self.options();
         let dir: &Path = dir;
-        env.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))?;
+        directory::sync(&**env, dir)?;
         for facts in &self.facts {
             let id = TableId(facts.table);
-            self.handles.push(TableHandle::open(env, dir, id, &self.shared.cache)?);
+            self.handles.push(TableHandle::open(env, dir, id, &self.merger.context.cache)?);
         }
         Ok(())
     }
@@ -186,12 +186,7 @@ impl<'a> Output<'a> {
         self.handles.clear();
         for &number in &self.created {
             let path = self.path(number);
-            match self.options().env.remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    tracing::warn!(path = %path.display(), %error, "cannot remove a failed output");
-                }
-                _ => {}
-            }
+            directory::remove(&*self.options().env, &path, "a failed output");
         }
     }
 }

@@ -5,12 +5,11 @@
 //! read nor written: they come out as slices of the tables that they are in. All others go to a
 //! table of the output, and slices of both alternate.
 
-use super::execute::outcome_of;
+use super::merger::outcome_of;
 use super::output::Output;
 use super::part::{Block, Cursors, Part};
 use super::side::{FoldedSide, Side, Sides, Stop, StorageSide};
-use super::{InputCursor, Job, entry_size};
-use crate::shared::Shared;
+use super::{InputCursor, Merger, ReservedPlan, entry_size};
 use crate::version::{OpenRun, TableHandle, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
@@ -23,22 +22,23 @@ use lsmith_tree::{
 };
 use std::sync::Arc;
 
-impl Shared {
+impl Merger {
     /// Merges what the plan takes, and keeps blocks of it as `reuse` says. What came out, and the
     /// bytes read from files.
     pub(super) fn preserve(
         &self,
-        job: &Job,
+        reserved: &ReservedPlan,
         reuse: Reuse,
         version: &Version,
         output: &mut Output<'_>,
     ) -> Result<(Outcome, u64)> {
         let tally = Arc::new(ReadTally::default());
         // Taken after the inputs were fixed: a later snapshot sees the newest of all of them.
-        let snapshots = self.snapshots.newest_first();
-        let sides = sides(version, &job.plan, &snapshots, &tally)?;
-        let mut fold = Fold::new(sides, snapshots, |_| job.bottom)?.forgetting(job.forgets);
-        let mut keeper = Keeper::new(self.rules(job, reuse, version), output, &tally);
+        let snapshots = self.context.snapshots.newest_first();
+        let sides = sides(version, &reserved.plan, &snapshots, &tally)?;
+        let mut fold =
+            Fold::new(sides, snapshots, |_| reserved.bottom)?.forgetting(reserved.forgets);
+        let mut keeper = Keeper::new(self.rules(reserved, reuse, version), output, &tally);
         let mut entries = 0;
         loop {
             while let Some(entry) = fold.next_entry()? {
@@ -55,25 +55,25 @@ impl Shared {
         // What the cursors have read is told when they go.
         drop(fold);
         let counts = both(folded, counts);
-        let mut outcome = keeper.finish(outcome_of(counts, passed), version, &job.plan)?;
+        let mut outcome = keeper.finish(outcome_of(counts, passed), version, &reserved.plan)?;
         outcome.blocks.read = tally.blocks();
         Ok((outcome, tally.bytes()))
     }
 
-    fn rules(&self, job: &Job, reuse: Reuse, version: &Version) -> Orders {
-        let target = match job.plan.place {
+    fn rules(&self, reserved: &ReservedPlan, reuse: Reuse, version: &Version) -> Orders {
+        let target = match reserved.plan.place {
             Place::Into(target) => version.disk_run(target).map(Arc::clone),
             _ => None,
         };
-        let hull = job.plan.hull();
+        let hull = reserved.plan.hull();
         let before = target.as_ref().and_then(|run| Part::block_below(run, &hull.start));
         let after = hull.end.as_ref().and_then(|end| Part::block_from(target.as_ref()?, end));
-        let block_bytes = self.options.table.block_bytes as u64;
+        let block_bytes = self.context.options.table.block_bytes as u64;
         let rules = BlockRules {
             before: before.as_ref().map(|block| block.size.bytes),
-            ..BlockRules::of(&version.tree, &job.plan, reuse, block_bytes)
+            ..BlockRules::of(&version.tree, &reserved.plan, reuse, block_bytes)
         };
-        Orders { rules, reuse, bottom: job.bottom, target, before, after }
+        Orders { rules, reuse, bottom: reserved.bottom, target, before, after }
     }
 }
 
@@ -379,7 +379,7 @@ impl<'a, 'b> Keeper<'a, 'b> {
             }
         }
         if let Some((input, table)) = gap {
-            let slice = super::execute::whole(&self.output.handles[table]);
+            let slice = super::merger::whole(&self.output.handles[table]);
             outcome.rewritten.push((input, vec![slice]));
         }
         outcome.slices = self.stretches.iter().map(|stretch| self.slice(stretch)).collect();
@@ -396,7 +396,7 @@ impl<'a, 'b> Keeper<'a, 'b> {
                 (&self.output.handles[*table], range)
             }
         };
-        super::execute::whole(handle).clip(&range).expect("a stretch is a part of its table")
+        super::merger::whole(handle).clip(&range).expect("a stretch is a part of its table")
     }
 
     /// Empty room in the blocks of the target that the plan takes.

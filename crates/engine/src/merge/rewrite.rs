@@ -1,9 +1,8 @@
 //! Writing anew what is left of a table, so that its file can go.
 
-use super::execute::whole;
+use super::merger::whole;
 use super::output::Output;
-use super::{Job, entry_size};
-use crate::shared::Shared;
+use super::{Merger, ReservedPlan, entry_size};
 use crate::version::Version;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::Result;
@@ -19,17 +18,17 @@ enum Piece {
     New(Key, Key),
 }
 
-impl Shared {
+impl Merger {
     /// Copies the parts of `table` within the one input of the plan to a new table. All else stays
     /// as it is. What came out, and the bytes read from files.
     pub(super) fn rewrite(
         &self,
-        job: &Job,
+        reserved: &ReservedPlan,
         table: TableId,
         version: &Version,
         output: &mut Output<'_>,
     ) -> Result<(Outcome, u64)> {
-        let Input { run, range } = &job.plan.inputs[0];
+        let Input { run, range } = &reserved.plan.inputs[0];
         let open = version.disk_run(*run).expect("check_plan found every input");
         let tally = Arc::new(ReadTally::default());
         let (mut outcome, mut pieces) = (Outcome::default(), Vec::new());

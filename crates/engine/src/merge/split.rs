@@ -5,11 +5,11 @@
 //! what they leave, and puts the outputs one behind the other. What comes out is what one thread
 //! would have written, but for where tables are cut. In lockstep nothing is split.
 
-use super::Job;
-use super::execute::{named, outcome_of};
 use super::input::{InputCursor, passed_of};
+use super::merger::{named, outcome_of};
 use super::output::{Output, Written};
-use crate::shared::Shared;
+use super::{Merger, ReservedPlan};
+use crate::context::Context;
 use crate::version::Version;
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::{Fold, FoldCounts};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 const PARTS_MAX: u64 = 64;
 
 /// What all parts of a merge have in common.
-pub(super) struct Task {
+pub(super) struct SplitPlan {
     pub(super) inputs: Vec<Input>,
     pub(super) bottom: bool,
     pub(super) forgets: bool,
@@ -37,25 +37,29 @@ pub(super) struct Task {
     pub(super) tally: Arc<ReadTally>,
 }
 
-impl Task {
+impl SplitPlan {
     /// What `job` writes anew. Its inputs are fixed already: a snapshot that is taken later sees
     /// the newest of all of them.
-    pub(super) fn new(shared: &Shared, job: &Job, table: TableOptions) -> Task {
-        Task {
-            inputs: job.plan.inputs.clone(),
-            bottom: job.bottom,
-            forgets: job.forgets,
-            limited: job.is_limited(),
-            cut_bytes: job.plan.cut_bytes,
+    pub(super) fn new(
+        context: &Context,
+        reserved: &ReservedPlan,
+        table: TableOptions,
+    ) -> SplitPlan {
+        SplitPlan {
+            inputs: reserved.plan.inputs.clone(),
+            bottom: reserved.bottom,
+            forgets: reserved.forgets,
+            limited: reserved.is_limited(),
+            cut_bytes: reserved.plan.cut_bytes,
             table,
-            snapshots: shared.snapshots.newest_first(),
+            snapshots: context.snapshots.newest_first(),
             tally: Arc::default(),
         }
     }
 }
 
 /// What came out of a part.
-pub(super) struct PartDone {
+pub(super) struct PartOutput {
     pub(super) written: Written,
     pub(super) counts: FoldCounts,
     /// What was taken of each input.
@@ -64,13 +68,13 @@ pub(super) struct PartDone {
 
 /// A merge whose parts several threads carry out.
 pub(crate) struct Split {
-    pub(super) task: Task,
+    pub(super) plan: SplitPlan,
     pub(super) parts: Vec<KeyRange>,
-    state: Mutex<State>,
+    state: Mutex<Parts>,
     done: Condvar,
 }
 
-struct State {
+struct Parts {
     /// The version that holds the inputs. It goes before the plan commits, so that whoever waits
     /// for rest finds the files of obsolete tables gone.
     version: Option<Arc<Version>>,
@@ -78,9 +82,9 @@ struct State {
     next: usize,
     under_way: usize,
     /// Parts from here on are not to be begun yet: those below are to be committed first.
-    upto: usize,
+    end: usize,
     /// What came out of each part that is over.
-    results: Vec<Option<Result<PartDone>>>,
+    results: Vec<Option<Result<PartOutput>>>,
 }
 
 impl fmt::Debug for Split {
@@ -95,7 +99,7 @@ impl Split {
         let mut state = self.state.lock();
         let version = state.version.clone()?;
         let failed = state.results.iter().flatten().any(|result| result.is_err());
-        if failed || state.next >= state.upto.min(self.parts.len()) {
+        if failed || state.next >= state.end.min(self.parts.len()) {
             return None;
         }
         let part = state.next;
@@ -104,7 +108,7 @@ impl Split {
         Some((part, version))
     }
 
-    fn put(&self, part: usize, result: Result<PartDone>) {
+    fn put(&self, part: usize, result: Result<PartOutput>) {
         let mut state = self.state.lock();
         state.results[part] = Some(result);
         state.under_way -= 1;
@@ -113,7 +117,7 @@ impl Split {
     }
 
     /// What came out of `part`; `None` as long as it is not over.
-    pub(super) fn result_of(&self, part: usize) -> Option<Result<PartDone>> {
+    pub(super) fn result_of(&self, part: usize) -> Option<Result<PartOutput>> {
         self.state.lock().results[part].take()
     }
 
@@ -121,7 +125,7 @@ impl Split {
     pub(super) fn wait_for(&self, part: usize) {
         let mut state = self.state.lock();
         // Where another part has failed, this one may never begin.
-        let lacks = |state: &mut State| state.results[part].is_none() && state.under_way > 0;
+        let lacks = |state: &mut Parts| state.results[part].is_none() && state.under_way > 0;
         self.done.wait_while(&mut state, lacks);
         if state.results[part].is_none() {
             let failed = state.results.iter_mut().find(|result| matches!(result, Some(Err(_))));
@@ -130,11 +134,11 @@ impl Split {
     }
 
     /// Has those who take a part from now on read from `version`, which holds what they need, and
-    /// lets parts up to `upto` be begun.
-    pub(super) fn show(&self, version: Arc<Version>, upto: usize) {
+    /// lets parts up to `end` be begun.
+    pub(super) fn show(&self, version: Arc<Version>, end: usize) {
         let mut state = self.state.lock();
         state.version = Some(version);
-        state.upto = upto;
+        state.end = end;
     }
 
     /// Lets go of the version: all parts are over.
@@ -152,7 +156,7 @@ impl Split {
 
     /// Waits for the parts that other threads carry out. What came out of all of them, in key
     /// order; fewer where one failed.
-    pub(super) fn finish(&self) -> Vec<Result<PartDone>> {
+    pub(super) fn finish(&self) -> Vec<Result<PartOutput>> {
         let mut state = self.state.lock();
         // Nobody takes another.
         state.next = self.parts.len();
@@ -166,7 +170,7 @@ impl Split {
 struct Under<'a> {
     split: &'a Split,
     part: usize,
-    result: Option<Result<PartDone>>,
+    result: Option<Result<PartOutput>>,
 }
 
 impl Drop for Under<'_> {
@@ -177,22 +181,22 @@ impl Drop for Under<'_> {
     }
 }
 
-impl Shared {
+impl Merger {
     /// Writes all that `job` takes anew, in parts where it is large and there are threads. What
     /// came out, with its tables in `output`, and the bytes read from files.
     pub(super) fn merge(
         &self,
-        job: &Job,
+        reserved: &ReservedPlan,
         version: &Arc<Version>,
         output: &mut Output<'_>,
         table: TableOptions,
     ) -> Result<(Outcome, u64)> {
-        let task = Task::new(self, job, table);
-        let tally = Arc::clone(&task.tally);
-        let parts = self.parts_of(job, version);
+        let plan = SplitPlan::new(&self.context, reserved, table);
+        let tally = Arc::clone(&plan.tally);
+        let parts = self.parts_of(reserved, version);
         let done = match parts.len() {
-            0 | 1 => vec![self.merge_part(&task, &task.inputs, version)],
-            _ => self.merge_split(task, parts, version),
+            0 | 1 => vec![self.merge_part(&plan, &plan.inputs, version)],
+            _ => self.merge_split(plan, parts, version),
         };
         let (mut counts, mut passed) = (FoldCounts::default(), Vec::new());
         let mut failed = None;
@@ -211,7 +215,7 @@ impl Shared {
             return Err(error);
         }
         output.open_tables()?;
-        let passed = passed_of(version, &job.plan.inputs, &passed);
+        let passed = passed_of(version, &reserved.plan.inputs, &passed);
         let mut outcome = outcome_of(counts, passed);
         outcome.blocks.read = tally.blocks();
         output.tell(&mut outcome);
@@ -221,31 +225,31 @@ impl Shared {
     /// Offers `parts` to all threads and works with them.
     fn merge_split(
         &self,
-        task: Task,
+        plan: SplitPlan,
         parts: Vec<KeyRange>,
         version: &Arc<Version>,
-    ) -> Vec<Result<PartDone>> {
+    ) -> Vec<Result<PartOutput>> {
         let all = parts.len();
-        let split = self.offer(task, parts, Arc::clone(version), all);
+        let split = self.offer(plan, parts, Arc::clone(version), all);
         while self.carry_out_part(&split) {}
         self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
         split.finish()
     }
 
-    /// Offers `parts` of `task`, whose inputs are in `version`, to all threads; those from `upto`
+    /// Offers `parts` of `plan`, whose inputs are in `version`, to all threads; those from `end`
     /// on later.
     pub(super) fn offer(
         &self,
-        task: Task,
+        plan: SplitPlan,
         parts: Vec<KeyRange>,
         version: Arc<Version>,
-        upto: usize,
+        end: usize,
     ) -> Arc<Split> {
         let results = parts.iter().map(|_| None).collect();
-        let state = State { version: Some(version), next: 0, under_way: 0, upto, results };
-        let split = Arc::new(Split { task, parts, state: Mutex::new(state), done: Condvar::new() });
+        let state = Parts { version: Some(version), next: 0, under_way: 0, end, results };
+        let split = Arc::new(Split { plan, parts, state: Mutex::new(state), done: Condvar::new() });
         self.splits.lock().push(Arc::clone(&split));
-        self.work.notify();
+        self.context.progress.notify();
         split
     }
 
@@ -260,23 +264,30 @@ impl Shared {
         let mut under = Under { split, part, result: None };
         let range = &split.parts[part];
         // Where parts are committed one by one, a run may have no keys left.
-        let left = split.task.inputs.iter().filter(|input| version.tree.run(input.run).is_some());
+        let left = split.plan.inputs.iter().filter(|input| version.tree.run(input.run).is_some());
         let clipped =
             left.map(|input| Input { run: input.run, range: input.range.intersection(range) });
         let inputs: Vec<Input> = clipped.collect();
-        let result = self.merge_part(&split.task, &inputs, &version);
+        let result = self.merge_part(&split.plan, &inputs, &version);
         drop(version);
         under.result = Some(result);
         true
     }
 
     /// Writes what `inputs` hold. On an error nothing is left on the device.
-    fn merge_part(&self, task: &Task, inputs: &[Input], version: &Version) -> Result<PartDone> {
+    fn merge_part(
+        &self,
+        plan: &SplitPlan,
+        inputs: &[Input],
+        version: &Version,
+    ) -> Result<PartOutput> {
         let mut output =
-            Output::new(self, task.cut_bytes, task.table.clone()).limited(task.limited);
-        let merge = || self.write_merged(task, inputs, version, &mut output);
+            Output::new(self, plan.cut_bytes, plan.table.clone()).limited(plan.limited);
+        let merge = || self.write_merged(plan, inputs, version, &mut output);
         match panics::as_error("a merge", merge) {
-            Ok((counts, passed)) => Ok(PartDone { written: output.into_written(), counts, passed }),
+            Ok((counts, passed)) => {
+                Ok(PartOutput { written: output.into_written(), counts, passed })
+            }
             Err(error) => {
                 output.remove();
                 Err(named(error, inputs, version))
@@ -286,14 +297,14 @@ impl Shared {
 
     fn write_merged(
         &self,
-        task: &Task,
+        plan: &SplitPlan,
         inputs: &[Input],
         version: &Version,
         output: &mut Output<'_>,
     ) -> Result<(FoldCounts, Vec<Size>)> {
-        let cursor = InputCursor::new(version, inputs, &task.tally);
-        let fold = Fold::new(cursor, task.snapshots.clone(), |_| task.bottom)?;
-        let mut fold = fold.forgetting(task.forgets);
+        let cursor = InputCursor::new(version, inputs, &plan.tally);
+        let fold = Fold::new(cursor, plan.snapshots.clone(), |_| plan.bottom)?;
+        let mut fold = fold.forgetting(plan.forgets);
         let mut entries = 0;
         while let Some(entry) = fold.next_entry()? {
             output.add(entry)?;
@@ -305,13 +316,13 @@ impl Shared {
     }
 
     /// The ranges in which `job` is carried out: one where it is small, or nobody could help.
-    pub(super) fn parts_of(&self, job: &Job, version: &Version) -> Vec<KeyRange> {
-        if !self.work.has_threads() {
+    pub(super) fn parts_of(&self, reserved: &ReservedPlan, version: &Version) -> Vec<KeyRange> {
+        if !self.context.progress.has_threads() {
             return Vec::new();
         }
-        let steps = steps(version, &job.plan.inputs);
+        let steps = steps(version, &reserved.plan.inputs);
         let bytes = steps.iter().map(|(_, bytes)| bytes).sum::<u64>();
-        let count = (bytes / self.options.split_bytes).min(PARTS_MAX);
+        let count = (bytes / self.context.options.split_bytes).min(PARTS_MAX);
         cut(&steps, bytes, count)
     }
 }

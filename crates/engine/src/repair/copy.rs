@@ -1,6 +1,6 @@
 //! From all that is said of a key to what is the newest, and into the new store.
 
-use super::known::KnownSpace;
+use super::known::KnownKeyspace;
 use super::memory::Memory;
 use super::sources::{Loss, Losses, RunSource, Tables, of_memory};
 use super::{FindingKind, Old, RepairedKeyspace};
@@ -30,46 +30,46 @@ struct Candidate {
 }
 
 impl Old {
-    /// Saves `space` into `keyspace`.
-    pub(super) fn copy_space(
+    /// Saves the `known` keyspace into `keyspace`, a new one.
+    pub(super) fn copy_keyspace(
         &mut self,
-        space: &KnownSpace,
+        known: &KnownKeyspace,
         memory: Memory,
         keyspace: &Keyspace,
     ) -> Result<RepairedKeyspace> {
-        let sources = self.sources(space, memory);
+        let sources = self.sources(known, memory);
         let mut load = keyspace.bulk_load()?;
         let mut copy = Copy::new(sources);
         let entries = copy.run(&mut load)?;
         load.finish()?;
         for Loss { mut finding, .. } in copy.lost {
-            finding.keyspace = Some(space.state.name.clone());
+            finding.keyspace = Some(known.state.name.clone());
             self.findings.push(finding);
         }
         Ok(RepairedKeyspace {
             name: keyspace.name().to_string(),
             policy: keyspace.merge_policy(),
             entries,
-            order_guessed: !space.unplaced.is_empty(),
+            order_guessed: !known.unplaced.is_empty(),
             contested: copy.contested,
         })
     }
 
     /// What was in memory is newer than tables. Tables without a known place stand in for those of
     /// the newest run of which one is missing, else they are on top.
-    fn sources(&mut self, space: &KnownSpace, memory: Memory) -> Sources {
+    fn sources(&mut self, keyspace: &KnownKeyspace, memory: Memory) -> Sources {
         let Memory { held, mut copied, logged, .. } = memory;
         let (losses, mut tables) = (Losses::default(), Tables::new());
         let mut all = vec![of_memory(held)];
-        let (runs, missing) = self.runs(space);
+        let (runs, missing) = self.runs(keyspace);
         let (mut place, mut guessed) = (0..0, 0..0);
-        if !space.unplaced.is_empty() {
+        if !keyspace.unplaced.is_empty() {
             place.start = missing.unwrap_or(0);
         }
         for index in 0..=runs.len() {
             if index == place.start {
                 guessed.start = all.len();
-                for &number in &space.unplaced {
+                for &number in &keyspace.unplaced {
                     if let Some((_, newest)) = copied.take_if(|(file, _)| *file > number) {
                         all.push(of_memory(newest));
                     }
@@ -92,9 +92,9 @@ impl Old {
 
     /// The runs of `space`, newest first; and the index of the newest of which a table is gone,
     /// where the manifest may not have said all that became of it.
-    fn runs(&mut self, space: &KnownSpace) -> (Vec<Vec<Slice>>, Option<usize>) {
-        let mut runs = space.runs.clone();
-        if space.is_exact {
+    fn runs(&mut self, keyspace: &KnownKeyspace) -> (Vec<Vec<Slice>>, Option<usize>) {
+        let mut runs = keyspace.runs.clone();
+        if keyspace.is_exact {
             return (runs, None);
         }
         let present: BTreeSet<u64> = self.numbers(FileKind::Table).into_iter().collect();

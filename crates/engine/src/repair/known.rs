@@ -2,8 +2,8 @@
 
 use super::loose::LooseTree;
 use super::{FindingKind, Old};
-use crate::db::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
-use crate::manifest::{self, Account, LogRow, Record, SPACE_MAX, SpaceRecord, SpaceState};
+use crate::manifest::{self, Account, KEYSPACE_MAX, KeyspaceFacts, KeyspaceRecord, LogRow, Record};
+use crate::options::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
 use lsmith_storage::error::{ErrorKind, Result};
 use lsmith_storage::log::{FoundRecord, LogId, LogKind, LogRemains};
 use lsmith_storage::names::{CURRENT, FileKind, numbered};
@@ -18,11 +18,11 @@ const MEMTABLE_BYTES: u64 = 56 << 20;
 
 /// The keyspace of tables of which it is not known whose they are, and a number for it.
 const LOST_TABLES: &str = "lost-tables";
-const LOST_TABLES_ID: u32 = SPACE_MAX;
+const LOST_TABLES_ID: u32 = KEYSPACE_MAX;
 
 /// All keyspaces, by their numbers.
 pub(super) struct Known {
-    pub(super) spaces: BTreeMap<u32, KnownSpace>,
+    pub(super) keyspaces: BTreeMap<u32, KnownKeyspace>,
     /// Whether the manifest was read as a whole: trees and marks are what they were.
     pub(super) is_exact: bool,
     /// The row of logs, as the manifest has it.
@@ -30,8 +30,8 @@ pub(super) struct Known {
 }
 
 /// What is known of a keyspace.
-pub(super) struct KnownSpace {
-    pub(super) state: SpaceState,
+pub(super) struct KnownKeyspace {
+    pub(super) state: KeyspaceFacts,
     /// The slices of all runs on storage, newest first.
     pub(super) runs: Vec<Vec<Slice>>,
     /// Whether all of that is what it was.
@@ -43,12 +43,12 @@ pub(super) struct KnownSpace {
 
 impl Known {
     /// The keyspace with number `id`, made up where nothing is known of it.
-    pub(super) fn space(&mut self, old: &mut Old, id: u32) -> &KnownSpace {
-        self.spaces.entry(id).or_insert_with(|| {
-            let state = SpaceState::new(made_up(id), "none".to_string());
+    pub(super) fn keyspace(&mut self, old: &mut Old, id: u32) -> &KnownKeyspace {
+        self.keyspaces.entry(id).or_insert_with(|| {
+            let state = KeyspaceFacts::new(made_up(id), "none".to_string());
             let told = format!("nothing is known of keyspace {id}: it is called {}", state.name);
             old.find(FindingKind::Guessed, &old.dir.clone(), None, told);
-            KnownSpace { state, runs: Vec::new(), is_exact: false, unplaced: Vec::new() }
+            KnownKeyspace { state, runs: Vec::new(), is_exact: false, unplaced: Vec::new() }
         })
     }
 }
@@ -184,8 +184,8 @@ impl Reading {
     fn lose(&mut self, remains: &LogRemains, place: std::ops::Range<u64>) {
         self.is_whole = false;
         let text = String::from_utf8_lossy(remains.bytes_at(place)).into_owned();
-        for (space, tables) in named_tables(&text) {
-            self.likely_owners.extend(tables.into_iter().map(|table| (table, space)));
+        for (keyspace, tables) in named_tables(&text) {
+            self.likely_owners.extend(tables.into_iter().map(|table| (table, keyspace)));
         }
     }
 
@@ -214,18 +214,18 @@ impl Reading {
 
     /// Notes what a record says of tables.
     fn note_tables(&mut self, record: &Record) {
-        let (space, slices): (u32, Vec<_>) = match record {
-            Record::Tree { space, tree, .. } => {
-                (*space, tree.disk_runs().flat_map(|run| run.slices()).collect())
+        let (keyspace, slices): (u32, Vec<_>) = match record {
+            Record::Tree { keyspace, tree, .. } => {
+                (*keyspace, tree.disk_runs().flat_map(|run| run.slices()).collect())
             }
-            Record::Edit { space, edit, .. } => {
-                (*space, edit.add.iter().flat_map(|addition| &addition.slices).collect())
+            Record::Edit { keyspace, edit, .. } => {
+                (*keyspace, edit.add.iter().flat_map(|addition| &addition.slices).collect())
             }
             _ => return,
         };
         for slice in slices {
             let table = slice.table();
-            self.owners.insert(table.id.0, space);
+            self.owners.insert(table.id.0, keyspace);
             if !table.range.is_all() {
                 self.tables.insert(table.id, Arc::clone(table));
             }
@@ -233,40 +233,40 @@ impl Reading {
     }
 
     /// Makes sure that there is a keyspace with this number.
-    pub(super) fn make_space(&mut self, id: u32) {
-        if !self.account.spaces.contains_key(&id) {
-            let made = self.account.take(Record::Space(made_up(id)));
+    pub(super) fn make_keyspace(&mut self, id: u32) {
+        if !self.account.keyspaces.contains_key(&id) {
+            let made = self.account.take(Record::Keyspace(made_up(id)));
             made.expect("there is no such keyspace yet");
         }
     }
 }
 
 /// A keyspace of which only the number is known. The first one is mostly the default one.
-fn made_up(id: u32) -> SpaceRecord {
+fn made_up(id: u32) -> KeyspaceRecord {
     let name = match id {
         0 => DEFAULT_KEYSPACE.to_string(),
         LOST_TABLES_ID => LOST_TABLES.to_string(),
         id => format!("keyspace-{id}"),
     };
     let (policy, memtable_bytes) = (DEFAULT_POLICY.to_string(), MEMTABLE_BYTES);
-    SpaceRecord { id, name, policy, memtable_bytes }
+    KeyspaceRecord { id, name, policy, memtable_bytes }
 }
 
 /// The tables that what is left of records of trees and edits names, by keyspace.
 fn named_tables(text: &str) -> BTreeMap<u32, BTreeSet<u64>> {
-    let (mut named, mut space) = (BTreeMap::<u32, BTreeSet<u64>>::new(), None);
+    let (mut named, mut keyspace) = (BTreeMap::<u32, BTreeSet<u64>>::new(), None);
     for line in text.lines() {
         // What stands in front of a record has no end of a line.
         let head = ["short_edit ", "short_tree "].iter().find_map(|kind| line.split_once(kind));
         if let Some((_, rest)) = head {
-            space = rest.split(' ').next().and_then(|id| id.parse().ok());
+            keyspace = rest.split(' ').next().and_then(|id| id.parse().ok());
         }
-        let Some(space) = space else { continue };
+        let Some(keyspace) = keyspace else { continue };
         let tables = line.split(['[', ' ']).filter_map(|word| {
             let (table, _) = word.strip_prefix('t')?.split_once(':')?;
             table.parse::<u64>().ok()
         });
-        named.entry(space).or_default().extend(tables);
+        named.entry(keyspace).or_default().extend(tables);
     }
     named
 }
@@ -281,17 +281,18 @@ impl Old {
         }
         let logs = reading.account.logs;
         let is_exact = reading.is_whole;
-        let spaces = std::mem::take(&mut reading.account.spaces).into_iter().map(|(id, state)| {
-            let tree = reading.loose.remove(&id);
-            let runs = tree.unwrap_or_else(|| LooseTree::new(&state.tree)).into_runs();
-            let unplaced = unplaced.remove(&id).unwrap_or_default();
-            (id, KnownSpace { state, runs, is_exact, unplaced })
-        });
-        Known { spaces: spaces.collect(), is_exact, logs }
+        let keyspaces =
+            std::mem::take(&mut reading.account.keyspaces).into_iter().map(|(id, state)| {
+                let tree = reading.loose.remove(&id);
+                let runs = tree.unwrap_or_else(|| LooseTree::new(&state.tree)).into_runs();
+                let unplaced = unplaced.remove(&id).unwrap_or_default();
+                (id, KnownKeyspace { state, runs, is_exact, unplaced })
+            });
+        Known { keyspaces: keyspaces.collect(), is_exact, logs }
     }
 
     fn unplaced(&mut self, reading: &mut Reading) -> BTreeMap<u32, Vec<u64>> {
-        for (id, state) in &reading.account.spaces {
+        for (id, state) in &reading.account.keyspaces {
             reading.loose.entry(*id).or_insert_with(|| LooseTree::new(&state.tree));
         }
         let trees = reading.loose.values();
@@ -304,12 +305,12 @@ impl Old {
         let mut unplaced = BTreeMap::<u32, Vec<u64>>::new();
         for table in tables {
             let owner = reading.owners.get(&table).or(reading.likely_owners.get(&table)).copied();
-            let space = owner.or(only).unwrap_or(LOST_TABLES_ID);
-            reading.make_space(space);
-            unplaced.entry(space).or_default().push(table);
+            let keyspace = owner.or(only).unwrap_or(LOST_TABLES_ID);
+            reading.make_keyspace(keyspace);
+            unplaced.entry(keyspace).or_default().push(table);
         }
-        for (space, tables) in &unplaced {
-            let name = &reading.account.spaces[space].name;
+        for (keyspace, tables) in &unplaced {
+            let name = &reading.account.keyspaces[keyspace].name;
             let (dir, count) = (self.dir.clone(), tables.len());
             let told = format!("the place of {count} tables among those of keyspace {name}");
             self.find(FindingKind::Guessed, &dir, None, told);

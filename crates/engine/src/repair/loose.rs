@@ -6,7 +6,7 @@
 //! all tables but those of the lost edit is mostly what it was.
 
 use super::known::Reading;
-use crate::manifest::{Record, SpaceRecord};
+use crate::manifest::{KeyspaceRecord, Record};
 use lsmith_tree::{AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit};
 
 /// The runs of a tree, newest first, of which nothing is promised.
@@ -131,33 +131,33 @@ impl Reading {
     /// Has `record` take effect as well as it can.
     pub(super) fn take_loosely(&mut self, record: Record) {
         match record {
-            Record::Edit { space, flushed_seq, taken, mut edit } => {
+            Record::Edit { keyspace, flushed_seq, taken, mut edit } => {
                 for added in &mut edit.add {
                     let slices = std::mem::take(&mut added.slices);
                     added.slices =
                         slices.into_iter().filter_map(|slice| self.known(slice)).collect();
                 }
                 edit.add.retain(|added| !added.slices.is_empty());
-                self.make_space(space);
-                let state = self.account.spaces.get_mut(&space).expect("it was just made");
+                self.make_keyspace(keyspace);
+                let state = self.account.keyspaces.get_mut(&keyspace).expect("it was just made");
                 state.flushed_seq = state.flushed_seq.max(flushed_seq);
                 state.taken.extend(&taken);
-                let tree = self.loose.entry(space);
+                let tree = self.loose.entry(keyspace);
                 tree.or_insert_with(|| LooseTree::new(&state.tree)).change(edit);
             }
-            Record::Tree { space, .. } => {
-                self.make_space(space);
+            Record::Tree { keyspace, .. } => {
+                self.make_keyspace(keyspace);
                 if self.account.take(record).is_ok() {
-                    let tree = LooseTree::new(&self.account.spaces[&space].tree);
-                    self.loose.insert(space, tree);
+                    let tree = LooseTree::new(&self.account.keyspaces[&keyspace].tree);
+                    self.loose.insert(keyspace, tree);
                 }
             }
-            Record::Space(made) => self.name_space(made, "none".to_string()),
-            Record::CompressedSpace(made, codecs) => self.name_space(made, codecs),
-            Record::Policy { space, .. }
-            | Record::Compression { space, .. }
-            | Record::Spill { space, .. } => {
-                self.make_space(space);
+            Record::Keyspace(made) => self.name_keyspace(made, "none".to_string()),
+            Record::CompressedKeyspace(made, codecs) => self.name_keyspace(made, codecs),
+            Record::Policy { keyspace, .. }
+            | Record::Compression { keyspace, .. }
+            | Record::Spill { keyspace, .. } => {
+                self.make_keyspace(keyspace);
                 self.take_if_it_fits(record);
             }
             record => self.take_if_it_fits(record),
@@ -171,10 +171,10 @@ impl Reading {
     }
 
     /// Says what a keyspace is of which something may have been said already.
-    fn name_space(&mut self, made: SpaceRecord, compression: String) {
-        self.make_space(made.id);
-        let state = self.account.spaces.get_mut(&made.id).expect("it was just made");
-        let SpaceRecord { name, policy, memtable_bytes, .. } = made;
+    fn name_keyspace(&mut self, made: KeyspaceRecord, compression: String) {
+        self.make_keyspace(made.id);
+        let state = self.account.keyspaces.get_mut(&made.id).expect("it was just made");
+        let KeyspaceRecord { name, policy, memtable_bytes, .. } = made;
         (state.name, state.policy) = (name, policy);
         (state.memtable_bytes, state.compression) = (memtable_bytes, compression);
     }

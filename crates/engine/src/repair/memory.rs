@@ -4,7 +4,7 @@ use super::known::Known;
 use super::logs::{Logs, synced_before};
 use super::{FindingKind, Old};
 use crate::inspect::Entry;
-use crate::memory::{Spilled, spilled_space, take_record};
+use crate::memory::{Spilled, spilled_keyspace, take_record};
 use bytes::Bytes;
 use lsmith_storage::bounds::SEQ_MAX;
 use lsmith_storage::log::{LogId, LogKind, LogRemains};
@@ -43,16 +43,16 @@ fn keep(newest: &mut Newest, entry: Entry) {
 pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
     let mut memories = Memories::new();
     if known.is_exact {
-        let spaces = known.spaces.iter();
+        let keyspaces = known.keyspaces.iter();
         let spills: Vec<_> =
-            spaces.filter_map(|(id, space)| Some((*id, space.state.spill?))).collect();
+            keyspaces.filter_map(|(id, keyspace)| Some((*id, keyspace.state.spill?))).collect();
         for (id, spill) in spills {
             let copied = old.read_copy(spill.file, known);
             let memory: &mut Memory = memories.entry(id).or_default();
             if copied.entries >= spill.entries {
                 memory.copied_upto = spill.upto;
             } else if !copied.is_told {
-                let name = known.spaces[&id].state.name.clone();
+                let name = known.keyspaces[&id].state.name.clone();
                 old.lose_copied(spill.file, copied.bytes, KeyRange::ALL, name);
             }
             memory.held = copied.newest;
@@ -60,12 +60,12 @@ pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
     } else {
         for file in old.numbers(FileKind::Spill) {
             let copied = old.read_copy(file, known);
-            if let Some(id) = copied.space {
+            if let Some(id) = copied.keyspace {
                 memories.entry(id).or_default().copied = Some((file, copied.newest));
             }
         }
     }
-    let durable = known.spaces.values().map(|space| space.state.durable_seq()).max();
+    let durable = known.keyspaces.values().map(|keyspace| keyspace.state.durable_seq()).max();
     let row = known.logs.filter(|_| known.is_exact);
     let mut numbers = old.numbers(FileKind::Wal);
     numbers.retain(|number| row.is_none_or(|row| *number >= row.from));
@@ -75,8 +75,8 @@ pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
     for number in numbers {
         logs.read(old, number, &mut |old, first, ops| {
             for (op, seq) in ops.iter().zip(first.0..) {
-                let memory = memories.entry(op.space).or_default();
-                let state = &known.space(old, op.space).state;
+                let memory = memories.entry(op.keyspace).or_default();
+                let state = &known.keyspace(old, op.keyspace).state;
                 let seq = SeqNo(seq);
                 let is_past = seq <= memory.copied_upto || state.has_left(op.key, seq);
                 let (key, value) =
@@ -96,7 +96,7 @@ pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
 /// What was read of a copy of memory.
 #[derive(Default)]
 struct Copied {
-    space: Option<u32>,
+    keyspace: Option<u32>,
     newest: Newest,
     /// How many entries there were.
     entries: u64,
@@ -117,10 +117,10 @@ impl Old {
         copied.bytes = remains.bytes();
         let (mut end, mut after) = (LogRemains::START, Key::new());
         for record in remains.records() {
-            let Ok(space) = spilled_space(&record.payload) else { continue };
-            let Ok(entries) = take_record(&record.payload, space, SEQ_MAX) else { continue };
-            copied.space = Some(space);
-            let state = &known.space(self, space).state;
+            let Ok(keyspace) = spilled_keyspace(&record.payload) else { continue };
+            let Ok(entries) = take_record(&record.payload, keyspace, SEQ_MAX) else { continue };
+            copied.keyspace = Some(keyspace);
+            let state = &known.keyspace(self, keyspace).state;
             if record.offset > end {
                 let upto = entries.first().map(|first| key_after(&first.key));
                 let keys = KeyRange { start: std::mem::take(&mut after), end: upto };
@@ -137,8 +137,8 @@ impl Old {
             }
         }
         let is_used = remains.bytes_at(end..remains.bytes()).iter().any(|byte| *byte != 0);
-        if let Some(space) = copied.space.filter(|_| is_used) {
-            let name = known.space(self, space).state.name.clone();
+        if let Some(keyspace) = copied.keyspace.filter(|_| is_used) {
+            let name = known.keyspace(self, keyspace).state.name.clone();
             self.lose_copied(file, end, KeyRange { start: after, end: None }, name);
             copied.is_told = true;
         }

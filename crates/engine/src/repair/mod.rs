@@ -19,9 +19,10 @@ mod sources;
 
 pub use report::{Finding, FindingKind, RepairReport, RepairedKeyspace};
 
-use crate::db::{Builder, DEFAULT_POLICY, KeyspaceOptions, Store};
-use crate::manifest::SpaceState;
-use crate::recovery::take_lock;
+use crate::db::{Builder, Store};
+use crate::manifest::KeyspaceFacts;
+use crate::opening::take_lock;
+use crate::options::{DEFAULT_POLICY, KeyspaceOptions};
 use known::Known;
 use lsmith_policy::Registry;
 use lsmith_storage::env::{Env, RealEnv};
@@ -177,28 +178,28 @@ impl Old {
     ) -> Result<Vec<RepairedKeyspace>> {
         let new = new.open()?;
         let mut saved = Vec::new();
-        for (id, space) in &known.spaces {
-            let SpaceState { name, memtable_bytes, .. } = &space.state;
-            let policy = Some(self.policy_of(&space.state));
+        for (id, found) in &known.keyspaces {
+            let KeyspaceFacts { name, memtable_bytes, .. } = &found.state;
+            let policy = Some(self.policy_of(&found.state));
             let options = KeyspaceOptions { policy, memtable_bytes: Some(*memtable_bytes) };
             // A name that was made up may be that of another.
             let keyspace = match new.existing_keyspace(name) {
                 Ok(_) => new.keyspace_with(&format!("{name}-{id}"), &options)?,
                 Err(_) => new.keyspace_with(name, &options)?,
             };
-            self.set_compression(&keyspace, &space.state)?;
+            self.set_compression(&keyspace, &found.state)?;
             let memory = memories.remove(id).unwrap_or_default();
-            saved.push(self.copy_space(space, memory, &keyspace)?);
+            saved.push(self.copy_keyspace(found, memory, &keyspace)?);
         }
         Ok(saved)
     }
 
     /// The policy of a keyspace, or the default one where it cannot be built.
-    fn policy_of(&mut self, state: &SpaceState) -> String {
+    fn policy_of(&mut self, state: &KeyspaceFacts) -> String {
         match self.registry.build(&state.policy) {
             Ok(_) => state.policy.clone(),
             Err(error) => {
-                let SpaceState { name, policy, .. } = state;
+                let KeyspaceFacts { name, policy, .. } = state;
                 let told = format!("the policy `{policy}` of keyspace {name}: {error}");
                 let dir = self.dir.clone();
                 self.find(FindingKind::Guessed, &dir, None, told);
@@ -207,7 +208,7 @@ impl Old {
         }
     }
 
-    fn set_compression(&mut self, keyspace: &crate::Keyspace, state: &SpaceState) -> Result<()> {
+    fn set_compression(&mut self, keyspace: &crate::Keyspace, state: &KeyspaceFacts) -> Result<()> {
         match keyspace.set_compression(&state.compression) {
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {
                 let dir = self.dir.clone();

@@ -13,7 +13,7 @@ pub(crate) struct Change<'a> {
 impl Change<'_> {
     /// A range outside of which all slices of `run` are what they were; `None` where it is not
     /// known to have been in the tree before.
-    pub(super) fn of(&self, run: &Arc<Run>) -> Option<KeyRange> {
+    pub(crate) fn of(&self, run: &Arc<Run>) -> Option<KeyRange> {
         let (_, before) = self.before.run(run.id())?;
         if !Arc::ptr_eq(before, run) {
             return None;

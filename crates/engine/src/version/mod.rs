@@ -3,24 +3,19 @@
 //! A [`Version`] never changes. Readers hold the one that was current when they began; a table
 //! leaves the disk when it is obsolete and no version holds it.
 
-mod active;
 mod change;
 mod memory;
 mod open_run;
-mod policy;
 mod reclaim;
 mod shown;
-mod space;
 mod table_handle;
 mod view;
 
-pub(crate) use active::Active;
 pub(crate) use change::Change;
 pub(crate) use memory::MemoryRun;
 pub(crate) use open_run::{OpenRun, OpenSlice};
-pub(crate) use policy::Policy;
 pub(crate) use reclaim::Reclaim;
 use reclaim::Ticket;
-pub(crate) use space::{Core, Failure, Held, SEALED_MAX, Space, Writes};
+pub(crate) use shown::Shown;
 pub(crate) use table_handle::TableHandle;
 pub(crate) use view::{Moment, Source, Value, Version};

@@ -148,7 +148,7 @@ impl OpenRun {
     }
 
     /// Whether every slice has keys to show.
-    pub(super) fn shows_all(&self) -> bool {
+    pub(crate) fn shows_all(&self) -> bool {
         self.len == self.run.slices().len()
     }
 

@@ -18,14 +18,14 @@ use std::sync::Arc;
 /// What is to be given back of the tables of a keyspace, and who must not be disturbed by it.
 #[derive(Debug)]
 pub(crate) struct Reclaim {
-    state: Mutex<State>,
+    state: Mutex<ReclaimQueue>,
     leftovers: Arc<Leftovers>,
     /// Set when the environment has said that it cannot punch holes.
     unable: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ReclaimQueue {
     /// The number of the next version.
     next: u64,
     /// Versions that somebody holds.

@@ -124,7 +124,7 @@ pub(crate) struct Version {
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
     /// The last to go: until then nothing that the runs show is given back.
-    pub(super) ticket: Option<Ticket>,
+    pub(crate) ticket: Option<Ticket>,
 }
 
 impl Drop for Version {

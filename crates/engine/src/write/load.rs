@@ -5,9 +5,13 @@
 //! Then an edit makes the tables the newest run on storage. That is the right place if memory,
 //! which lies above, holds no key between the first and the last: it is flushed until that is so.
 
+use super::WritePath;
+use crate::context::read_only;
+use crate::keyspace::{KeyspaceShared, KeyspaceState, Request};
 use crate::manifest::{Mark, Record};
-use crate::shared::{Shared, Writer, read_only};
-use crate::version::{Change, Core, Space, TableHandle};
+use crate::memory::seal;
+use crate::version::{Change, TableHandle};
+use crate::wal::WalWriter;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::env::SyncReach;
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -35,22 +39,22 @@ enum InMemory {
     Active,
 }
 
-impl Shared {
+impl WritePath {
     /// Makes `tables`, which lie within `hull`, the newest run of `space` on storage.
     ///
     /// # Errors
     /// As [`BulkLoad::finish`](crate::BulkLoad::finish): nothing is left then of the tables.
     pub(crate) fn load(
         &self,
-        space: &Arc<Space>,
+        keyspace: &Arc<KeyspaceShared>,
         mut tables: Vec<Arc<TableHandle>>,
         hull: &KeyRange,
     ) -> Result<()> {
         let mut flushes = 0;
         let loaded = loop {
             // Looked at first: a flush may end before this thread waits for it.
-            let turn = *self.work.turn.lock();
-            match self.try_load(space, &mut tables, hull) {
+            let turn = self.context.progress.turn();
+            match self.try_load(keyspace, &mut tables, hull) {
                 Ok(InMemory::Nothing) => break Ok(()),
                 Ok(InMemory::Active) if flushes == FLUSHES_MAX => {
                     let told = "others write keys between the first and the last of a bulk load \
@@ -60,12 +64,12 @@ impl Shared {
                 Ok(in_memory) => flushes += usize::from(in_memory == InMemory::Active),
                 Err(error) => break Err(error),
             }
-            if let Err(error) = self.wait_for_flush(space, turn) {
+            if let Err(error) = self.wait_for_flush(keyspace, turn) {
                 break Err(error);
             }
         };
         // In a poisoned store nobody knows whether the manifest names them: they must stay.
-        if loaded.is_err() && self.check_writable().is_ok() {
+        if loaded.is_err() && self.context.check_writable().is_ok() {
             tables.iter().for_each(|table| table.retire());
         }
         loaded
@@ -73,14 +77,13 @@ impl Shared {
 
     /// Waits until something has happened since the work stood at `turn`, or somebody should look
     /// again.
-    fn wait_for_flush(&self, space: &Space, turn: u64) -> Result<()> {
-        self.check_writable()?;
-        if let Some(failure) = space.core.lock().failures.first() {
+    fn wait_for_flush(&self, keyspace: &KeyspaceShared, turn: u64) -> Result<()> {
+        self.context.check_writable()?;
+        if let Some(failure) = keyspace.state.lock().failures.first() {
             return Err(failure.to_error());
         }
-        let mut now = self.work.turn.lock();
-        if *now == turn && !self.options.lockstep {
-            self.work.changed.wait_for(&mut now, LOOK_AGAIN);
+        if !self.context.options.lockstep {
+            self.context.progress.wait_beyond(turn, LOOK_AGAIN);
         }
         Ok(())
     }
@@ -88,53 +91,53 @@ impl Shared {
     /// Carries out the load if memory holds nothing within `hull`, else has it flushed.
     fn try_load(
         &self,
-        space: &Arc<Space>,
+        keyspace: &Arc<KeyspaceShared>,
         tables: &mut Vec<Arc<TableHandle>>,
         hull: &KeyRange,
     ) -> Result<InMemory> {
-        let mut guard = self.writer.lock();
+        let mut guard = self.wal.lock();
         let writer = guard.as_mut().ok_or_else(read_only)?;
-        self.check_writable()?;
-        let mut core = space.core.lock();
-        let in_memory = in_memory(space, &core, hull)?;
+        self.context.check_writable()?;
+        let mut state = keyspace.state.lock();
+        let in_memory = in_memory(keyspace, &state, hull)?;
         if in_memory != InMemory::Nothing {
             // Who tells what others know already wakes himself, again and again.
-            let is_news = in_memory == InMemory::Active || !core.flush_all;
+            let is_news = in_memory == InMemory::Active || !state.requests.has(Request::Flush);
             if in_memory == InMemory::Active {
-                self.seal(space, &mut core);
+                seal(&self.context, keyspace, &mut state);
             }
-            core.flush_all = true;
-            drop(core);
-            if is_news || self.options.lockstep {
-                self.after_seal(writer);
+            state.ask(Request::Flush);
+            drop(state);
+            if is_news || self.context.options.lockstep {
+                self.scheduler.after_seal(writer);
             }
             return Ok(in_memory);
         }
-        drop(core);
+        drop(state);
         // Nobody writes while the writer's lock is held: memory stays as it is, or shrinks.
         let seq = self.next_number(writer)?;
-        self.commit_load(space, tables, hull, seq)?;
-        self.after_seal(writer);
+        self.commit_load(keyspace, tables, hull, seq)?;
+        self.scheduler.after_seal(writer);
         Ok(InMemory::Nothing)
     }
 
     /// The next number, with a batch in the log that has nothing but it, on the device with all
     /// before it.
-    fn next_number(&self, writer: &mut Writer) -> Result<SeqNo> {
+    fn next_number(&self, writer: &mut WalWriter) -> Result<SeqNo> {
         let seq = SeqNo(writer.next_seq);
         let mut record = Vec::new();
         put_varint(&mut record, seq.0);
         put_varint(&mut record, 0);
-        self.append_record(writer, &[&record])?;
+        self.wal.append(writer, &[&record])?;
         writer.next_seq += 1;
-        self.sync_logs(&writer.logs_to_sync(), SyncReach::Data)?;
+        self.wal.sync(&writer.logs_to_sync(), SyncReach::Data)?;
         Ok(seq)
     }
 
     /// Makes the tables part of the tree under number `seq`, and shows them.
     fn commit_load(
         &self,
-        space: &Space,
+        keyspace: &KeyspaceShared,
         tables: &mut Vec<Arc<TableHandle>>,
         hull: &KeyRange,
         seq: SeqNo,
@@ -142,33 +145,35 @@ impl Shared {
         for table in tables.iter_mut() {
             Arc::get_mut(table).expect("nobody else has it yet").date(seq);
         }
-        let committing = space.committing.lock();
-        let mut core = space.core.lock();
+        let committing = keyspace.committing.lock();
+        let mut state = keyspace.state.lock();
         let whole = |table: &Arc<TableHandle>| Slice::whole(Arc::clone(table.table().tree_table()));
         let addition = Addition {
-            run: core.view.tree.next_run(),
+            run: state.view.tree.next_run(),
             place: AddPlace::Top(TOP_LEVEL),
             knot: None,
             slices: tables.iter().map(whole).collect(),
         };
         let edit = TreeEdit { add: vec![addition], ..TreeEdit::default() };
-        let mut after = core.view.tree.clone();
+        let mut after = state.view.tree.clone();
         apply(&mut after, &edit).expect("a new run fits any tree");
         // What was written to these keys has left memory, so that the log is not read for them.
         let taken = vec![Mark { range: hull.clone(), upto: seq }];
-        let (id, flushed_seq) = (space.id, SeqNo(0));
-        let record = Record::Edit { space: id, flushed_seq, taken, edit: edit.clone() };
-        let after = self.write_apart(&mut core, after, record)?;
-        let step = self.one_step();
-        core.add_tables(std::mem::take(tables));
-        let before = std::mem::replace(&mut core.view.tree, after);
-        let old = space.version.load_full();
+        let (id, flushed_seq) = (keyspace.id, SeqNo(0));
+        let record = Record::Edit { keyspace: id, flushed_seq, taken, edit: edit.clone() };
+        let after = self.committer.write_apart(&mut state, after, record)?;
+        let step = self.context.one_step();
+        state.add_tables(std::mem::take(tables));
+        let before = std::mem::replace(&mut state.view.tree, after);
+        let old = keyspace.version.load_full();
         let change = Change { before: &before, edit: &edit };
-        let new = Arc::new(core.version(Some(&old), Some(change)));
-        self.snapshots.show_load(seq, &self.visible, || space.version.store(new));
+        let new = Arc::new(state.version(Some(&old), Some(change)));
+        self.context
+            .snapshots
+            .show_load(seq, &self.context.visible, || keyspace.version.store(new));
         step.over();
-        space.gate.note(&core);
-        drop(core);
+        keyspace.gate.note(&state);
+        drop(state);
         drop(committing);
         // What only it has kept goes here, where nobody waits.
         drop(old);
@@ -176,14 +181,18 @@ impl Shared {
     }
 }
 
-/// What the memory of `space`, whose state is `core`, holds within `hull`.
-fn in_memory(space: &Space, core: &Core, hull: &KeyRange) -> Result<InMemory> {
-    let mut active = core.active.memtable.cursor();
+/// What the memory of `space`, whose state is `state`, holds within `hull`.
+fn in_memory(
+    keyspace: &KeyspaceShared,
+    state: &KeyspaceState,
+    hull: &KeyRange,
+) -> Result<InMemory> {
+    let mut active = state.active.memtable.cursor();
     active.seek(&hull.start)?;
     if active.entry().is_some_and(|entry| hull.contains(entry.key)) {
         return Ok(InMemory::Active);
     }
-    for memory in &space.version.load().memory {
+    for memory in &keyspace.version.load().memory {
         let mut cursor = memory.cursor(hull);
         cursor.seek_first()?;
         if cursor.entry().is_some() {

@@ -12,7 +12,7 @@ pub const VALUE_BYTES_MAX: usize = 1 << 28;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedOp<'a> {
     /// The number of its keyspace.
-    pub space: u32,
+    pub keyspace: u32,
     /// What it does to the key.
     pub kind: EntryKind,
     /// The key: never empty.
@@ -48,10 +48,10 @@ pub fn decode_batch(payload: &[u8]) -> std::result::Result<(SeqNo, Vec<LoggedOp<
     for _ in 0..count {
         let [kind] = reader.array()?;
         let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
-        let space = reader.varint()?;
-        let space = u32::try_from(space).map_err(|_| reader.damage("an unknown keyspace"))?;
+        let keyspace = reader.varint()?;
+        let keyspace = u32::try_from(keyspace).map_err(|_| reader.damage("an unknown keyspace"))?;
         let (key, value) = take_pair(&mut reader, kind)?;
-        ops.push(LoggedOp { space, kind, key, value });
+        ops.push(LoggedOp { keyspace, kind, key, value });
     }
     reader.finish()?;
     Ok((first, ops))

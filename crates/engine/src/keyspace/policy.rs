@@ -13,7 +13,7 @@
 //!   no more to say until something else has happened.
 //! * Numbers that make no sense are made to.
 
-use crate::pool::is_merging_thread;
+use crate::threads::is_merging_thread;
 use lsmith_policy::{Explanation, Load, MergePolicy};
 use lsmith_spec::Spec;
 use lsmith_storage::panics;

@@ -1,7 +1,5 @@
 //! Threads that carry out merges, for one store or several.
 
-use crate::scheduler::Duty;
-use crate::shared::Shared;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::panics;
 use lsmith_storage::sync::thread::{self, JoinHandle};
@@ -10,6 +8,24 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Which plans a thread takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    /// Any plan.
+    All,
+    /// Plans that take a memtable, so that memtables never wait for a long merge.
+    Memory,
+}
+
+/// A store, as the threads that merge see it.
+pub(crate) trait Worker: Send + Sync {
+    /// Does some of what there is to do; returns whether there was anything. Never panics.
+    fn work_once(&self, duty: Duty) -> bool;
+
+    /// Closes the store: called when no thread works for it any more.
+    fn close(&self);
+}
 
 /// How long an idle thread sleeps before it looks whether failed plans can be tried again.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -45,7 +61,7 @@ struct Owner {
 /// What the threads and their stores share.
 #[derive(Default)]
 pub(crate) struct Pool {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     changed: Condvar,
     /// Where those wait who want to leave. Threads that were told of everybody who stops working
     /// would wake each other for ever.
@@ -53,7 +69,7 @@ pub(crate) struct Pool {
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     /// Changes whenever something happened that could give work.
     turn: u64,
     closing: bool,
@@ -67,7 +83,7 @@ struct State {
 struct Member {
     /// In the order in which they joined, from 0.
     number: u64,
-    store: Arc<Shared>,
+    store: Arc<dyn Worker>,
     threads: usize,
     leaving: bool,
     /// Whether nobody waits until it can be closed: the last thread at work for it closes it.
@@ -111,33 +127,36 @@ impl Threads {
         self.owner.handles.lock().len()
     }
 
-    /// Works for `store` until it [leaves](Threads::leave).
-    pub(crate) fn join(&self, store: &Arc<Shared>) {
-        let pool = &self.owner.pool;
-        pool.state.lock().join(Arc::clone(store));
-        store.work.meet_in(pool);
-        store.leftovers.open(pool);
-        pool.notify();
+    /// Works for `store` until it [leaves](Threads::leave). Returns the number by which it does.
+    pub(crate) fn join(&self, store: Arc<dyn Worker>) -> u64 {
+        let number = self.owner.pool.state.lock().join(store);
+        self.owner.pool.notify();
+        number
     }
 
-    /// Works no more for `store`, whose last handle is being dropped, and waits until no thread
-    /// does: nobody but the caller has it then. A merging thread does not wait, since it may be at
+    /// Returns what the threads and their stores share.
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.owner.pool
+    }
+
+    /// Works no more for store `number`, whose last handle is being dropped, and waits until no
+    /// thread does: nobody but the caller has it then. A merging thread does not wait, since it may be at
     /// work for the store itself, and hold locks that other threads want.
     ///
     /// Whether the caller is to close the store; else the last thread at work for it does.
-    pub(crate) fn leave(&self, store: &Arc<Shared>) -> bool {
+    pub(crate) fn leave(&self, number: u64) -> bool {
         let Pool { state, left, .. } = &*self.owner.pool;
         let mut state = state.lock();
-        let Some(member) = state.member(store) else { return true };
+        let Some(member) = state.member(number) else { return true };
         member.leaving = true;
         if member.threads > 0 && is_merging_thread() {
             member.abandoned = true;
             return false;
         }
         left.wait_while(&mut state, |state| {
-            state.member(store).is_some_and(|member| member.threads > 0)
+            state.member(number).is_some_and(|member| member.threads > 0)
         });
-        state.stores.retain(|member| !Arc::ptr_eq(&member.store, store));
+        state.stores.retain(|member| member.number != number);
         true
     }
 }
@@ -171,15 +190,16 @@ impl fmt::Debug for Pool {
     }
 }
 
-impl State {
-    fn join(&mut self, store: Arc<Shared>) {
+impl PoolState {
+    fn join(&mut self, store: Arc<dyn Worker>) -> u64 {
         let number = self.next;
         self.next += 1;
         self.stores.push(Member { number, store, threads: 0, leaving: false, abandoned: false });
+        number
     }
 
-    fn member(&mut self, store: &Arc<Shared>) -> Option<&mut Member> {
-        self.stores.iter_mut().find(|member| Arc::ptr_eq(&member.store, store))
+    fn member(&mut self, number: u64) -> Option<&mut Member> {
+        self.stores.iter_mut().find(|member| member.number == number)
     }
 }
 
@@ -203,7 +223,7 @@ impl Pool {
             };
             let (mut worked, mut next) = (false, 0);
             while let Some((number, store)) = self.begin(next) {
-                worked |= work_for(&store, duty);
+                worked |= store.work_once(duty);
                 // Given back before the thread counts as gone: who waits for that has the last
                 // handle then, and with it the lock of the directory.
                 drop(store);
@@ -218,7 +238,7 @@ impl Pool {
     }
 
     /// Counts this thread as at work for the first store from number `next` on that stays.
-    fn begin(&self, next: u64) -> Option<(u64, Arc<Shared>)> {
+    fn begin(&self, next: u64) -> Option<(u64, Arc<dyn Worker>)> {
         let mut state = self.state.lock();
         let mut stores = state.stores.iter_mut();
         let member = stores.find(|member| member.number >= next && !member.leaving)?;
@@ -247,14 +267,4 @@ impl Pool {
             self.left.notify_all();
         }
     }
-}
-
-/// Does something for `store`; whether there was something to do.
-fn work_for(store: &Shared, duty: Duty) -> bool {
-    // Panics of what the store was given are caught where it is known what they leave behind.
-    panics::catch(|| store.work_once(duty)).unwrap_or_else(|panic| {
-        tracing::error!(dir = %store.options.dir.display(), %panic, "a merging thread panicked");
-        store.poison();
-        false
-    })
 }

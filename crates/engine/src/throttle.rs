@@ -1,9 +1,11 @@
 //! Merges that write no more bytes a second than they may.
 
-use crate::shared::Shared;
+use crate::context::Context;
+use crate::keyspaces::Keyspaces;
+use crate::options::Options;
 use crate::stats::add;
 use lsmith_storage::sync::Mutex;
-use lsmith_storage::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes that a merge writes from one look at the limit to the next.
@@ -54,25 +56,34 @@ impl Bucket {
     }
 }
 
-/// The limit that all merges of a store share.
+/// The limit on what all merges of a store write per second.
 #[derive(Debug)]
-pub(crate) struct Pace(Mutex<Bucket>);
-
-impl Pace {
-    /// At most `bytes_per_s`.
-    pub(crate) fn new(bytes_per_s: u64) -> Pace {
-        Pace(Mutex::new(Bucket::new(bytes_per_s)))
-    }
+pub(crate) struct Throttle {
+    context: Arc<Context>,
+    keyspaces: Arc<Keyspaces>,
+    /// `None` where there is no limit.
+    bucket: Option<Mutex<Bucket>>,
 }
 
-impl Shared {
+impl Throttle {
+    /// Returns the limit that the options of `context` ask for; in lockstep there is none.
+    pub(crate) fn new(context: &Arc<Context>, keyspaces: &Arc<Keyspaces>) -> Throttle {
+        let Options { merge_bytes_per_s, lockstep, .. } = &context.options;
+        let limit = merge_bytes_per_s.filter(|_| !lockstep);
+        Throttle {
+            context: Arc::clone(context),
+            keyspaces: Arc::clone(keyspaces),
+            bucket: limit.map(|bytes_per_s| Mutex::new(Bucket::new(bytes_per_s))),
+        }
+    }
+
     /// Waits until a merge that has written `bytes` may write more. Where writers are held back
     /// because merges are behind, the limit gives way.
     pub(crate) fn keep_pace(&self, bytes: u64) {
-        let Some(Pace(bucket)) = &self.pace else { return };
-        let env = &self.options.env;
+        let Some(bucket) = &self.bucket else { return };
+        let env = &self.context.options.env;
         bucket.lock().take(bytes, env.now());
-        while !self.closing.load(Ordering::Relaxed) {
+        while !self.context.is_closing() {
             let wait = bucket.lock().wait(env.now());
             if wait.is_zero() {
                 return;
@@ -82,17 +93,14 @@ impl Shared {
                 return;
             }
             let start = env.now();
-            let mut turn = self.work.turn.lock();
-            self.work.changed.wait_for(&mut turn, wait.min(SLEEP_MAX));
-            drop(turn);
+            self.context.progress.wait(wait.min(SLEEP_MAX));
             let waited = env.now().saturating_sub(start);
-            add(&self.counts.paced_micros, waited.as_micros() as u64);
+            add(&self.context.counts.paced_micros, waited.as_micros() as u64);
         }
     }
 
     fn are_writers_held_back(&self) -> bool {
-        let spaces = self.all_spaces();
-        spaces.iter().any(|space| space.gate.pressure() > 0.0)
+        self.keyspaces.all().iter().any(|keyspace| keyspace.gate.pressure() > 0.0)
     }
 }
 

@@ -1,20 +1,19 @@
 //! What opening a store for writing changes on the device.
 
-use super::Recovery;
-use crate::db::Options;
+use super::Opening;
 use crate::manifest::{Account, LogRow, Manifest, Record, check_room};
-use crate::shared::{Log, Shared, Writer};
+use crate::memory::seal;
+use crate::options::Options;
+use crate::wal::{Log, Wal};
+use lsmith_storage::directory;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::log::LogStart;
 use lsmith_storage::names::{FileKind, lost, numbered};
 use lsmith_storage::sync::atomic::Ordering;
 use lsmith_tree::{SeqNo, TableId};
-use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Bytes of a log that are copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
@@ -23,64 +22,46 @@ const COPY_BYTES: u64 = 1 << 20;
 /// little is written to it.
 const LOGS_MAX: usize = 8;
 
-impl Recovery {
+impl Opening {
     /// Begins a new log and a new manifest, and removes what is not needed any more.
-    pub(super) fn begin_writing(&self, shared: &Shared) -> Result<()> {
-        let next = shared.files.load(Ordering::Relaxed);
-        check_room(next.max(self.last_seq), &self.options.dir)?;
+    pub(super) fn begin_writing(&self, manifest: &Manifest, wal: &Wal) -> Result<()> {
+        let context = &*self.context;
+        let next = context.next_file.load(Ordering::Relaxed);
+        check_room(next.max(self.last_seq), &context.options.dir)?;
         self.set_aside();
         self.logs.iter().try_for_each(|log| self.secure(log))?;
         let first = SeqNo(self.last_seq + 1);
-        let Options { env, dir, .. } = &self.options;
         // Logs that are made from now on have higher numbers than the manifest, which has `next`.
         let row = LogRow {
             from: self.logs.first().map_or(next, |log| log.number),
             first: self.logs.first().map_or(first, |log| log.first),
             newest: self.logs.last().map_or(0, |log| log.number),
         };
-        let account = Account { logs: Some(row), ..self.account.clone() };
-        let manifest = Manifest::create(env, dir, &shared.counts, &shared.files, account)?;
-        *shared.manifest.lock() = Some(manifest);
+        manifest.begin(Account { logs: Some(row), ..self.account.clone() })?;
         self.remove_unnamed();
-        // The new log names the one before it. So a log that was left out stays away also where it
-        // could not be set aside.
-        let before = self.logs.last().map_or(0, |log| log.number);
-        let (wal_number, wal) = shared.create_log(0)?;
-        wal.append(&[&LogStart { before, first, synced: 0 }.encode()])?;
-        shared.write_record(Record::Logs(LogRow { newest: wal_number, ..row }), |_| ())?;
-        let mut logs = self.logs.clone();
-        logs.push(Log { number: wal_number, first, bytes: wal.capacity() });
-        let writer = Writer {
-            wal: Arc::new(wal),
-            wal_number,
-            spares: VecDeque::new(),
-            unsynced: Vec::new(),
-            logs,
-            next_seq: self.last_seq + 1,
-            buffer: Vec::new(),
-            log_began: false,
-        };
-        for space in shared.all_spaces() {
-            let mut core = space.core.lock();
-            if core.active.is_full(core.policy.seal_bytes(&core.view)) {
-                shared.seal(&space, &mut core);
+        let writer = wal.begin(&self.logs, first)?;
+        manifest.write(Record::Logs(LogRow { newest: writer.number, ..row }), |_| ())?;
+        for keyspace in self.keyspaces.values() {
+            let mut state = keyspace.state.lock();
+            if state.active.is_full(state.policy.seal_bytes(&state.view)) {
+                seal(context, keyspace, &mut state);
             }
             // Not before there is a manifest that is synced and does not need the space.
-            core.reclaim(&space.version.load());
+            state.reclaim(&keyspace.version.load());
         }
         if self.logs.len() > LOGS_MAX {
-            shared.seal_up_to(u64::MAX);
-            shared.spill_up_to(u64::MAX);
+            wal.seal_up_to(u64::MAX);
+            wal.spill_up_to(u64::MAX);
         }
-        shared.bound_logs(&writer);
-        *shared.writer.lock() = Some(writer);
+        wal.bound_logs(&writer);
+        wal.open(writer);
         Ok(())
     }
 
     /// Keeps what was left out under names of which the store takes no notice. A log that cannot be
     /// set aside stays where it is, and is left out again.
     fn set_aside(&self) {
-        let env = &*self.options.env;
+        let env = &*self.context.options.env;
         for number in &self.left_out.logs {
             let path = self.path_of_log(*number);
             if let Err(error) = env.rename(&path, &lost(&path, None)) {
@@ -104,9 +85,9 @@ impl Recovery {
     /// Syncing the old file is not enough. If a sync of it failed before, the system may hold it to
     /// be clean although the device never got it.
     fn secure(&self, log: &Log) -> Result<()> {
-        let env = &*self.options.env;
+        let env = &*self.context.options.env;
         let path = self.path_of_log(log.number);
-        let new = numbered(&self.options.dir, FileKind::NewWal, log.number);
+        let new = numbered(&self.context.options.dir, FileKind::NewWal, log.number);
         let tail = self.left_out.tails.iter().find(|tail| tail.log == log.number);
         let saved = tail
             .map_or(Ok(()), |tail| copy(env, &path, &lost(&path, Some(tail.offset)), tail.range()));
@@ -123,32 +104,29 @@ impl Recovery {
     }
 
     fn path_of_log(&self, number: u64) -> PathBuf {
-        numbered(&self.options.dir, FileKind::Wal, number)
+        numbered(&self.context.options.dir, FileKind::Wal, number)
     }
 
     /// Removes numbered files that nothing names.
     fn remove_unnamed(&self) {
-        let Options { env, dir, .. } = &self.options;
+        let Options { env, dir, .. } = &self.context.options;
         let named = |kind, number| match kind {
             FileKind::Wal => !self.left_out.unneeded.contains(&number),
             FileKind::Manifest | FileKind::NewWal => false,
             FileKind::Spill => {
-                let mut spills = self.account.spaces.values().filter_map(|state| state.spill);
+                let mut spills = self.account.keyspaces.values().filter_map(|state| state.spill);
                 spills.any(|spill| spill.file == number)
             }
             FileKind::Table => self
-                .spaces
+                .keyspaces
                 .values()
-                .any(|space| space.core.lock().tables.contains_key(&TableId(number))),
+                .any(|keyspace| keyspace.state.lock().tables.contains_key(&TableId(number))),
         };
         for &(kind, number) in &self.files {
             if named(kind, number) {
                 continue;
             }
-            let path = numbered(dir, kind, number);
-            if let Err(error) = env.remove_file(&path) {
-                tracing::warn!(path = %path.display(), %error, "cannot remove an old file");
-            }
+            directory::remove(&**env, &numbered(dir, kind, number), "an old file");
         }
     }
 }

@@ -20,11 +20,11 @@
 //! A sync of which the log does not tell proves nothing: if nothing was appended after it, the last
 //! writes before it can be cut off without a trace.
 
-use super::Recovery;
+use super::Opening;
 use super::row::{Link, Row, open_log};
 use crate::left_out::{LeftOut, LeftOutReason};
-use crate::shared::Log;
-use crate::write::seal_while_opening;
+use crate::memory::seal_while_opening;
+use crate::wal::Log;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
@@ -84,7 +84,7 @@ struct InTables {
     complete: u64,
 }
 
-impl Recovery {
+impl Opening {
     /// Reads the logs back into memtables.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Recovery {
         numbers.sort_unstable();
         let known = self.account.logs;
         let Row { links, strays, unneeded } =
-            Row::find(&*self.options.env, &self.options.dir, &numbers, known)?;
+            Row::find(&*self.context.options.env, &self.context.options.dir, &numbers, known)?;
         self.left_out = Unread { logs: strays, tails: Vec::new(), unneeded };
         let in_tables = self.in_tables();
         let first = links.first().map_or(u64::MAX, |link| link.start.first.0);
@@ -122,7 +122,7 @@ impl Recovery {
     }
 
     fn in_tables(&self) -> InTables {
-        let states = || self.account.spaces.values();
+        let states = || self.account.keyspaces.values();
         let complete = states().map(|state| state.complete_seq().0).min();
         InTables { durable: self.last_seq, complete: complete.unwrap_or(0) }
     }
@@ -174,7 +174,8 @@ impl Recovery {
     /// The first of these logs that has a record with a sync mark.
     fn first_marked(&self, links: &[Link]) -> Result<Option<u64>> {
         for link in links {
-            let (_, mut reader) = open_log(&*self.options.env, &self.options.dir, link.number)?;
+            let (_, mut reader) =
+                open_log(&*self.context.options.env, &self.context.options.dir, link.number)?;
             while reader.next_record()?.is_some() {
                 if reader.is_marked() {
                     return Ok(Some(link.number));
@@ -203,7 +204,7 @@ impl Recovery {
             // Nothing of the log that held them could be read.
             _ => (before.max(from), 0),
         };
-        let path = numbered(&self.options.dir, FileKind::Wal, log);
+        let path = numbered(&self.context.options.dir, FileKind::Wal, log);
         let first = reached.next_seq();
         Error::corruption(&path, offset, format!("writes {first} to {last} are missing: {told}"))
     }
@@ -221,7 +222,8 @@ impl Recovery {
     /// Reads one log back, whose first write follows what has been reached.
     fn replay_log(&mut self, link: &Link, reached: &mut Reached) -> Result<()> {
         let number = link.number;
-        let (path, mut reader) = open_log(&*self.options.env, &self.options.dir, number)?;
+        let (path, mut reader) =
+            open_log(&*self.context.options.env, &self.context.options.dir, number)?;
         let log = Log { number, first: link.start.first, bytes: reader.bytes() };
         let wrong = |offset, expected: u64, found: u64| {
             let told = format!("expected write number {expected}, found {found}");
@@ -248,8 +250,8 @@ impl Recovery {
             batches += 1;
             self.insert(log, first, &ops).map_err(damaged)?;
             // Behind a batch, because none straddles memtables.
-            for ops in ops.chunk_by(|left, right| left.space == right.space) {
-                seal_while_opening(&self.spaces[&ops[0].space], &self.next_file);
+            for ops in ops.chunk_by(|left, right| left.keyspace == right.keyspace) {
+                seal_while_opening(&self.context, &self.keyspaces[&ops[0].keyspace]);
             }
         }
         let end = reader.read_bytes();
@@ -299,18 +301,19 @@ impl Recovery {
     ) -> std::result::Result<(), String> {
         for (index, op) in ops.iter().enumerate() {
             let seq = SeqNo(first.0 + index as u64);
-            let space = self.spaces.get(&op.space);
-            let space = space.ok_or_else(|| format!("there is no keyspace {}", op.space))?;
-            if self.account.spaces[&op.space].is_past(op.key, seq) {
+            let keyspace = self.keyspaces.get(&op.keyspace);
+            let keyspace =
+                keyspace.ok_or_else(|| format!("there is no keyspace {}", op.keyspace))?;
+            if self.account.keyspaces[&op.keyspace].is_past(op.key, seq) {
                 continue;
             }
-            let core = space.core.lock();
-            core.active.begin(log.number);
+            let state = keyspace.state.lock();
+            state.active.begin(log.number);
             if self.logs.last().is_none_or(|last| last.number != log.number) {
                 self.logs.push(log);
             }
             let entry = EntryRef { key: op.key, seq, kind: op.kind, value: op.value };
-            core.active.memtable.insert(entry, keep_newest(seq));
+            state.active.memtable.insert(entry, keep_newest(seq));
         }
         Ok(())
     }
@@ -318,7 +321,7 @@ impl Recovery {
 
 impl Unread {
     /// The same, as whoever looks after an accident is told of it.
-    pub(super) fn told(&self, env: &dyn Env, dir: &Path) -> Vec<LeftOut> {
+    pub(super) fn to_public(&self, env: &dyn Env, dir: &Path) -> Vec<LeftOut> {
         let logs = self.logs.iter().map(|&number| {
             let path = numbered(dir, FileKind::Wal, number);
             let bytes = env.file_bytes(&path).unwrap_or(0);

@@ -1,8 +1,9 @@
 //! Looking for damage everywhere.
 
+use crate::engine::Engine;
 use crate::manifest;
 use crate::memory::read_spill;
-use crate::shared::Shared;
+use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::Damage;
 use lsmith_storage::format::decode_batch;
@@ -14,13 +15,13 @@ use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
 /// All damage that can be found in the store.
-pub(crate) fn verify(shared: &Shared) -> Result<Vec<Error>> {
+pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
     let mut damage = Vec::new();
-    for space in shared.all_spaces() {
-        let version = space.version.load_full();
+    for keyspace in engine.keyspaces.all() {
+        let version = keyspace.version.load_full();
         if let Err(error) = check_tree(&version.tree) {
-            let told = format!("the tree of keyspace {} is not legal: {error}", space.name);
-            damage.push(Error::new(ErrorKind::Corruption, told).at(&shared.options.dir));
+            let told = format!("the tree of keyspace {} is not legal: {error}", keyspace.name);
+            damage.push(Error::new(ErrorKind::Corruption, told).at(&engine.context.options.dir));
         }
         let mut shown: Vec<_> = version.shown(|_| true).into_values().collect();
         shown.sort_unstable_by_key(|(table, _)| table.number());
@@ -29,13 +30,13 @@ pub(crate) fn verify(shared: &Shared) -> Result<Vec<Error>> {
         }
     }
     // With the writer and the manifest held, no file is cut off in the middle of a record.
-    let _writer = shared.writer.lock();
-    let _manifest = shared.manifest.lock();
-    let (env, dir) = (&shared.options.env, &shared.options.dir);
+    let _writer = engine.wal.lock();
+    let _manifest = engine.manifest.hold_still();
+    let (env, dir) = (&engine.context.options.env, &engine.context.options.dir);
     match manifest::read(&**env, dir) {
         Ok(read) => {
-            let spaces = read.into_iter().flat_map(|(_, account)| account.spaces);
-            for (id, state) in spaces {
+            let keyspaces = read.into_iter().flat_map(|(_, account)| account.keyspaces);
+            for (id, state) in keyspaces {
                 let Some(spill) = state.spill else { continue };
                 collect(&mut damage, read_spill(&**env, dir, id, spill).map(drop))?;
             }
@@ -43,14 +44,14 @@ pub(crate) fn verify(shared: &Shared) -> Result<Vec<Error>> {
         Err(error) => collect(&mut damage, Err(error))?,
     }
     // All files of the store have smaller numbers.
-    let next = shared.files.load(Ordering::Relaxed);
+    let next = engine.context.next_file.load(Ordering::Relaxed);
     for name in env.list(dir).map_err(|error| Error::io("list", dir, error))? {
         let Some((FileKind::Wal, number)) = names::parse(&name) else { continue };
         if number >= next {
             continue;
         }
         let path = numbered(dir, FileKind::Wal, number);
-        match verify_wal(shared, &path, number) {
+        match verify_wal(&**env, &path, number) {
             // Logs that nobody needs any more are removed without these locks.
             Err(_) if env.file_bytes(&path).is_err_and(|error| error.kind() == NotFound) => {}
             found => collect(&mut damage, found)?,
@@ -70,9 +71,9 @@ fn collect(damage: &mut Vec<Error>, found: Result<()>) -> Result<()> {
     }
 }
 
-fn verify_wal(shared: &Shared, path: &Path, number: u64) -> Result<()> {
+fn verify_wal(env: &dyn Env, path: &Path, number: u64) -> Result<()> {
     let id = LogId { kind: LogKind::Wal, number };
-    let mut reader = LogReader::open(&*shared.options.env, path, id)?;
+    let mut reader = LogReader::open(env, path, id)?;
     while let Some((offset, payload)) = reader.next_record()? {
         let damaged = |damage: Damage| Error::corruption(path, offset, damage.what);
         if LogStart::decode(payload).map_err(damaged)?.is_none() {

@@ -1,0 +1,90 @@
+//! Finding what opening a store leaves out of its files, and files that are not the store's.
+
+use crate::engine::Engine;
+use crate::left_out::{LeftOut, LeftOutReason};
+use crate::manifest::{self, Account};
+use lsmith_storage::error::{Error, Result};
+use lsmith_storage::log::{LogEnd, LogId, LogKind, LogRemains};
+use lsmith_storage::names::{self, CURRENT, FileKind, LOCK, LOST, numbered};
+use lsmith_tree::TableId;
+use std::path::PathBuf;
+
+/// All that is left out of the directory of `shared`.
+pub(crate) fn left_out(engine: &Engine) -> Result<Vec<LeftOut>> {
+    // With these held, no log is in the middle of a record.
+    let _writer = engine.wal.lock();
+    let _manifest = engine.manifest.hold_still();
+    let options = &engine.context.options;
+    let (env, dir) = (&*options.env, &*options.dir);
+    let Some((manifest, account)) = manifest::read(env, dir)? else { return Ok(Vec::new()) };
+    let mut names = env.list(dir).map_err(|error| Error::io("list", dir, error))?;
+    names.sort_by_key(|name| names::parse(name).map_or(u64::MAX, |(_, number)| number));
+    let mut search = Search { engine, account: &account, found: Vec::new() };
+    search.manifest(manifest)?;
+    // Who writes has set it aside.
+    search.found.extend(engine.left_out.iter().filter(|_| options.read_only).cloned());
+    for name in names {
+        if let Some(reason) = search.reason(&name, manifest) {
+            search.add_file(dir.join(name), reason);
+        }
+    }
+    Ok(search.found)
+}
+
+struct Search<'a> {
+    engine: &'a Engine,
+    account: &'a Account,
+    found: Vec<LeftOut>,
+}
+
+impl Search<'_> {
+    /// Why the file called `name` is left out, if it is.
+    fn reason(&self, name: &str, manifest: u64) -> Option<LeftOutReason> {
+        let Some((kind, number)) = names::parse(name) else {
+            let is_ours = [CURRENT, LOCK].contains(&name);
+            return match name.ends_with(LOST) {
+                true => Some(LeftOutReason::SetAside),
+                false => (!is_ours).then_some(LeftOutReason::Stranger),
+            };
+        };
+        // A store that writes has files of which nobody else knows yet.
+        let is_named = !self.engine.context.options.read_only
+            || match kind {
+                FileKind::Wal => true,
+                FileKind::Manifest => number == manifest,
+                FileKind::NewWal => false,
+                FileKind::Spill => {
+                    let mut spills =
+                        self.account.keyspaces.values().filter_map(|keyspace| keyspace.spill);
+                    spills.any(|spill| spill.file == number)
+                }
+                FileKind::Table => {
+                    let keyspaces = self.engine.keyspaces.all();
+                    let has = |table| {
+                        keyspaces.iter().any(|s| s.state.lock().tables.contains_key(&table))
+                    };
+                    has(TableId(number))
+                }
+            };
+        (!is_named).then_some(LeftOutReason::Unnamed)
+    }
+
+    fn add_file(&mut self, path: PathBuf, reason: LeftOutReason) {
+        let bytes = self.engine.context.options.env.file_bytes(&path).unwrap_or(0);
+        self.found.push(LeftOut { path, offset: 0, bytes, reason });
+    }
+
+    fn manifest(&mut self, number: u64) -> Result<()> {
+        let options = &self.engine.context.options;
+        let path = numbered(&options.dir, FileKind::Manifest, number);
+        let id = LogId { kind: LogKind::Manifest, number };
+        let remains = LogRemains::read(&*options.env, &path, id)?;
+        if let Ok(LogEnd::Torn { offset, bytes_dropped }) = remains.end
+            && bytes_dropped > 0
+        {
+            let (bytes, reason) = (bytes_dropped, LeftOutReason::TornEnd);
+            self.found.push(LeftOut { path, offset, bytes, reason });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! Opening a keyspace as the manifest describes it.
+
+use super::{Active, KeyspaceShared, KeyspaceState, Policy, Requests};
+use crate::compression::Compression;
+use crate::context::Context;
+use crate::manifest::KeyspaceFacts;
+use crate::version::{Reclaim, TableHandle};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_tree::{TableId, Tree, TreeView};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map;
+use std::sync::Arc;
+
+/// Opens keyspace `id`, which the manifest describes by `known`, with an empty memtable.
+///
+/// # Errors
+/// `Unsupported` where its policy or its compression cannot be built; those of opening a table;
+/// `Corruption` where a table is not what the manifest says.
+pub(crate) fn open_keyspace(
+    context: &Context,
+    id: u32,
+    known: &KeyspaceFacts,
+) -> Result<Arc<KeyspaceShared>> {
+    let options = &context.options;
+    let unsupported = |message| Error::new(ErrorKind::Unsupported, message).at(&options.dir);
+    let policy = options.registry.build(&known.policy).map_err(|error| {
+        let name = &known.name;
+        unsupported(format!("the keyspace {name} has a policy that cannot be built: {error}"))
+    })?;
+    let compression = Compression::parse(&known.compression)
+        .map_err(|error| unsupported(format!("the keyspace {}: {error}", known.name)))?;
+    let tables = open_tables(context, &known.tree)?;
+    let with_profiles =
+        |table: &Arc<lsmith_tree::Table>| Arc::clone(tables[&table.id].table().tree_table());
+    let tree = known.tree.clone().with_tables(with_profiles);
+    let mut view = TreeView::new(tree, known.memtable_bytes);
+    view.block_bytes = options.table.block_bytes as u64;
+    let state = KeyspaceState {
+        policy: Policy::new(policy, options.lockstep),
+        compression,
+        view,
+        coming: None,
+        active: Active::new(),
+        sealed: Vec::new(),
+        vanished: None,
+        spill: known.spill,
+        tables,
+        reclaim: Reclaim::new(&context.leftovers),
+        failures: Vec::new(),
+        failed_in_row: 0,
+        leaving: 0,
+        requests: Requests::default(),
+        at_rest: false,
+        has_worked: false,
+    };
+    Ok(Arc::new(KeyspaceShared::new(id, &known.name, known.memtable_bytes, state)))
+}
+
+/// Opens all tables of `tree`, which is the manifest's, and makes sure that they are what it says.
+fn open_tables(context: &Context, tree: &Tree) -> Result<FxHashMap<TableId, Arc<TableHandle>>> {
+    let options = &context.options;
+    let mut tables: FxHashMap<_, _> = FxHashMap::default();
+    for slice in tree.disk_runs().flat_map(|run| run.slices()) {
+        let named = slice.table();
+        let hash_map::Entry::Vacant(place) = tables.entry(named.id) else { continue };
+        let mut handle = TableHandle::open(&options.env, &options.dir, named.id, &context.cache)?;
+        if handle.is_undated() && named.seq_min == named.seq_max {
+            Arc::get_mut(&mut handle).expect("nobody else has it yet").date(named.seq_max);
+        }
+        let found = handle.table().tree_table();
+        let agrees = (found.size, &found.range) == (named.size, &named.range)
+            && (found.seq_min, found.seq_max) == (named.seq_min, named.seq_max);
+        if !agrees {
+            let path = numbered(&options.dir, FileKind::Table, named.id.0);
+            let message = "the table does not hold what the manifest says";
+            return Err(Error::corruption(&path, 0, message));
+        }
+        place.insert(handle);
+    }
+    Ok(tables)
+}

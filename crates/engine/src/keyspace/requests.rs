@@ -1,0 +1,50 @@
+//! What a keyspace was asked for by hand, or by the owner of the log.
+
+/// Something that the scheduler is to do whatever the merge policy wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Merge all runs into one.
+    Merge,
+    /// Flush all memtables that are sealed.
+    Flush,
+    /// Copy memory, because it holds on to too much of the log.
+    Spill,
+}
+
+/// The requests that are not answered yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Requests(u8);
+
+impl Requests {
+    /// Adds `request`.
+    pub(crate) fn ask(&mut self, request: Request) {
+        self.0 |= 1 << request as u8;
+    }
+
+    /// Removes `request`: it is answered, or there is nothing left that it could mean.
+    pub(crate) fn withdraw(&mut self, request: Request) {
+        self.0 &= !(1 << request as u8);
+    }
+
+    /// Returns true if `request` is not answered yet.
+    pub(crate) fn has(self, request: Request) -> bool {
+        self.0 & 1 << request as u8 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_request_stays_until_it_is_withdrawn() {
+        let mut requests = Requests::default();
+        requests.ask(Request::Merge);
+        requests.ask(Request::Spill);
+        requests.ask(Request::Spill);
+        requests.withdraw(Request::Merge);
+        requests.withdraw(Request::Flush);
+        let all = [Request::Merge, Request::Flush, Request::Spill];
+        assert_eq!(all.map(|request| requests.has(request)), [false, false, true]);
+    }
+}

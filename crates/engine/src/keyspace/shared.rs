@@ -1,0 +1,152 @@
+//! What all threads share of an open keyspace.
+
+use super::{Active, Gate, KeyspaceState};
+use crate::context::Context;
+use crate::event::Event;
+use crate::threads;
+use crate::version::{Change, Version};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::panics;
+use lsmith_storage::sync::atomic::AtomicBool;
+use lsmith_storage::sync::{ArcSwap, Mutex};
+use std::sync::Arc;
+
+/// An open keyspace, as all threads share it. What changes under its lock is a [`KeyspaceState`].
+#[derive(Debug)]
+pub(crate) struct KeyspaceShared {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    /// Logical bytes at which a memtable is sealed at the latest.
+    pub(crate) memtable_bytes: u64,
+    /// The version that readers take.
+    pub(crate) version: ArcSwap<Version>,
+    /// Held by a thread that [commits](crate::commit): that writes to the manifest about this
+    /// keyspace and then changes its state.
+    pub(crate) committing: Mutex<()>,
+    pub(crate) state: Mutex<KeyspaceState>,
+    /// The active memtable of the state, for writers. Changed under the locks of the writer and of
+    /// the state.
+    pub(crate) active: ArcSwap<Active>,
+    /// Whether a writer found the state locked when it was to see whether the active memtable is
+    /// full. Changed under the lock of the writer.
+    pub(crate) seal_due: AtomicBool,
+    /// What holds writers back.
+    pub(crate) gate: Gate,
+    /// The message of the observer's panic on a merging thread, until `Store::retry`.
+    pub(crate) observer_panic: Mutex<Option<String>>,
+}
+
+impl KeyspaceShared {
+    /// Returns the open keyspace `id` with `state`, whose tree readers see at once.
+    pub(super) fn new(
+        id: u32,
+        name: &str,
+        memtable_bytes: u64,
+        state: KeyspaceState,
+    ) -> KeyspaceShared {
+        KeyspaceShared {
+            id,
+            name: name.to_string(),
+            memtable_bytes,
+            version: ArcSwap::from_pointee(state.version(None, None)),
+            active: ArcSwap::new(Arc::clone(&state.active)),
+            gate: Gate::default(),
+            seal_due: AtomicBool::new(false),
+            committing: Mutex::default(),
+            observer_panic: Mutex::default(),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Tells the store's observer of `event`. On a merging thread its panic is caught and noted; on
+    /// the thread of a caller it is the caller's.
+    pub(crate) fn observe(&self, context: &Context, event: &Event<'_>) {
+        let Some(observer) = &context.options.observer else { return };
+        let tell = || observer.on_event(&self.name, event);
+        if !threads::is_merging_thread() {
+            return tell();
+        }
+        if let Err(panic) = panics::catch(tell) {
+            tracing::error!(keyspace = self.name, %panic, "the observer panicked");
+            self.observer_panic.lock().get_or_insert_with(|| panic.to_string());
+        }
+    }
+
+    /// Keeps the keyspace from coming to rest until the guard is dropped.
+    pub(crate) fn keep_busy(&self) -> Busy<'_> {
+        self.state.lock().leaving += 1;
+        Busy(self)
+    }
+
+    /// Does the same for a caller that has raised [`KeyspaceState::leaving`] itself.
+    pub(crate) fn kept_busy(&self) -> Busy<'_> {
+        Busy(self)
+    }
+
+    /// Returns the error that the panic of the observer has left.
+    pub(crate) fn observer_trouble(&self) -> Option<Error> {
+        let message = self.observer_panic.lock().clone()?;
+        Some(Error::new(ErrorKind::Panicked, format!("the observer panicked: {message}")))
+    }
+
+    /// Returns every reason why the keyspace, whose state is `state`, does not come to rest.
+    pub(crate) fn troubles(&self, state: &KeyspaceState) -> Vec<String> {
+        let failures = state.failures.iter().map(|failure| failure.error.to_string());
+        let of_policy = state.policy_trouble().map(|error| error.to_string());
+        let of_observer = self.observer_trouble().map(|error| error.to_string());
+        failures.chain(of_policy).chain(of_observer).collect()
+    }
+
+    /// Shows readers what `state`, the state of this keyspace, holds now. No run on storage may
+    /// have changed since the last call.
+    pub(crate) fn publish(&self, state: &KeyspaceState) {
+        let before = self.version.load();
+        self.version.store(Arc::new(state.version(Some(&before), None)));
+    }
+
+    /// Does the same after `change`, which may concern runs on storage.
+    pub(crate) fn publish_change(&self, state: &KeyspaceState, change: Change<'_>) {
+        let before = self.version.load();
+        self.version.store(Arc::new(state.version(Some(&before), Some(change))));
+    }
+
+    /// Checks that the keyspace has the policy, in its shortest spelling, and the memtable size
+    /// that a caller asks for.
+    ///
+    /// # Errors
+    /// `InvalidArgument`, which names what the keyspace has.
+    pub(crate) fn check_options(
+        &self,
+        policy: Option<String>,
+        memtable_bytes: Option<u64>,
+    ) -> Result<()> {
+        let refuse = |message: String| {
+            let message = format!("the keyspace `{}` exists with {message}", self.name);
+            Err(Error::new(ErrorKind::InvalidArgument, message))
+        };
+        if let Some(asked) = policy {
+            let has = self.state.lock().policy.spec().to_string();
+            if has != asked {
+                return refuse(format!(
+                    "the policy {has}, not {asked}: `Keyspace::set_merge_policy` changes it"
+                ));
+            }
+        }
+        let has = self.memtable_bytes;
+        match memtable_bytes.filter(|&asked| asked != has) {
+            Some(asked) => refuse(format!(
+                "memtables of {has} bytes, not {asked}: their size is chosen when it is made"
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Keeps a keyspace from coming to rest.
+pub(crate) struct Busy<'a>(&'a KeyspaceShared);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().leaving -= 1;
+    }
+}

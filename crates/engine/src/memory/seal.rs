@@ -1,0 +1,85 @@
+//! Sealing the active memtable of a keyspace.
+
+use super::fold::{Newest, fold_over};
+use crate::context::Context;
+use crate::event::Event;
+use crate::keyspace::{Active, KeyspaceShared, KeyspaceState, Replacement, SealedRun, WriteSpan};
+use lsmith_storage::memtable::{Memtable, Sealed};
+use lsmith_tree::{AddPlace, KeyRange, Profile, RunId, Size, Slice, Table, TableId};
+use std::sync::Arc;
+
+/// Seals the active memtable: it becomes the newest run of memory, or in lockstep, where the
+/// policy wants memory in one run, that run with what was there before.
+pub(crate) fn seal(context: &Context, keyspace: &KeyspaceShared, state: &mut KeyspaceState) {
+    let Some((oldest, newest)) = state.active.memtable.seq_range() else { return };
+    let step = context.one_step();
+    let full = std::mem::replace(&mut state.active, Active::new());
+    keyspace.active.store(Arc::clone(&state.active));
+    let (memtable, log) = (Arc::clone(&full.memtable), full.log());
+    let writes = WriteSpan { oldest, newest, log };
+    let folds = context.options.lockstep && state.policy.wants_blocks();
+    if folds && !state.is_memory_reserved() {
+        seal_folded(context, keyspace, state, memtable, writes);
+    } else {
+        seal_as_written(context, state, memtable, writes);
+    }
+    keyspace.publish(state);
+    step.over();
+    // What others have written is asked from here on.
+    keyspace.gate.note(state);
+    keyspace.observe(context, &Event::Sealed { tree: &state.view.tree });
+}
+
+fn seal_folded(
+    context: &Context,
+    keyspace: &KeyspaceShared,
+    state: &mut KeyspaceState,
+    memtable: Arc<Memtable>,
+    writes: WriteSpan,
+) {
+    let version = keyspace.version.load();
+    let bytes = memtable.live_bytes();
+    let newest = Newest { cursor: Sealed::Written(memtable).cursor(), bytes };
+    let older: Vec<_> = version.memory.iter().collect();
+    let folded = fold_over(context, newest, &older, state.view.block_bytes);
+    let folded = folded.expect("nothing in memory fails, and the store is not closing");
+    let old: Vec<RunId> = state.sealed.iter().map(|held| held.run).collect();
+    let writes = state.writes_of(&old).map_or(writes, |older| writes.with(older));
+    state.replace_memory(&old, Replacement { folded, writes, place: AddPlace::Memory });
+}
+
+/// Makes `memtable` the newest run of memory, as it is.
+fn seal_as_written(
+    context: &Context,
+    state: &mut KeyspaceState,
+    memtable: Arc<Memtable>,
+    writes: WriteSpan,
+) {
+    let (first, last) = memtable.key_range().expect("it has been written to");
+    let table = Table {
+        id: TableId(context.new_number()),
+        root: 0,
+        range: KeyRange::inclusive(&first, &last),
+        size: Size { bytes: memtable.live_bytes(), entries: memtable.entries(), tombstones: 0 },
+        seq_min: writes.oldest,
+        seq_max: writes.newest,
+        profile: Profile::default(),
+    };
+    let run = state.add_to_memory(Slice::whole(table));
+    state.sealed.insert(0, SealedRun { run, sealed: Sealed::Written(memtable), writes });
+}
+
+/// Seals the memtable of `space` if it is full, while the store is being opened: logs may hold more
+/// than fits into one.
+pub(crate) fn seal_while_opening(context: &Context, keyspace: &KeyspaceShared) {
+    let mut state = keyspace.state.lock();
+    if !state.active.is_full(state.policy.seal_bytes(&state.view)) {
+        return;
+    }
+    let Some((oldest, newest)) = state.active.memtable.seq_range() else { return };
+    let full = std::mem::replace(&mut state.active, Active::new());
+    keyspace.active.store(Arc::clone(&state.active));
+    let writes = WriteSpan { oldest, newest, log: full.log() };
+    seal_as_written(context, &mut state, Arc::clone(&full.memtable), writes);
+    keyspace.publish(&state);
+}

@@ -1,0 +1,92 @@
+//! What is to be merged next, and who wants it.
+
+use super::Scheduler;
+use crate::keyspace::{KeyspaceState, Request};
+use crate::stats::{add, thread_cpu_nanos};
+use lsmith_tree::{LevelId, MergePlan, Place, Reason, TableId, check_plan};
+
+/// Logical bytes of a table that a merge by hand writes, at least.
+const MANUAL_TABLE_BYTES: u64 = 64 << 20;
+
+/// Who wants a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The merge policy.
+    Policy,
+    /// A caller, who asked for a merge of all runs.
+    ByHand,
+    /// The store, because a memtable waits for which the policy has no plan.
+    Flush,
+    /// The store, because little of this table is needed.
+    Rewrite(TableId),
+}
+
+/// A plan that [`check_plan`] has found legal, and who wants it.
+pub(super) struct Proposal {
+    pub(super) plan: MergePlan,
+    pub(super) origin: Origin,
+}
+
+impl Scheduler {
+    /// Returns the next plan for a keyspace; `None` where there is nothing to do, or where a merge
+    /// by hand waits until other plans are over.
+    pub(super) fn propose(&self, state: &KeyspaceState) -> Option<Proposal> {
+        if state.requests.has(Request::Merge) {
+            if state.is_busy() {
+                return None;
+            }
+            if let Some(plan) = merge_all(state) {
+                return Some(Proposal { plan, origin: Origin::ByHand });
+            }
+        }
+        let start = thread_cpu_nanos();
+        let plan = state.policy.next_merge(&state.view);
+        add(&self.context.counts.planning_nanos, thread_cpu_nanos() - start);
+        if let Some(plan) = plan {
+            match check_plan(&state.view, &plan) {
+                Ok(_) => return Some(Proposal { plan, origin: Origin::Policy }),
+                Err(error) => {
+                    add(&self.context.counts.plans_refused, 1);
+                    let policy = state.policy.spec();
+                    tracing::warn!(%policy, %plan, %error, "a merge policy broke a rule");
+                    state.policy.refuse(&state.view);
+                    if let Some(flush) = flush(state) {
+                        return Some(flush);
+                    }
+                }
+            }
+        }
+        let rewrite = || {
+            let (plan, table) = state.rewrite(self.context.options.rewrite_below)?;
+            Some(Proposal { plan, origin: Origin::Rewrite(table) })
+        };
+        flush_waiting(state).or_else(rewrite)
+    }
+}
+
+/// Returns the plan that flushes the oldest memtable, if it is legal now.
+fn flush(state: &KeyspaceState) -> Option<Proposal> {
+    let plan = MergePlan::flush(&state.view.tree);
+    let plan = plan.filter(|plan| check_plan(&state.view, plan).is_ok())?;
+    Some(Proposal { plan, origin: Origin::Flush })
+}
+
+/// Does the same, unless memory may stay where it is.
+pub(super) fn flush_waiting(state: &KeyspaceState) -> Option<Proposal> {
+    if state.flushes_memory() { flush(state) } else { None }
+}
+
+/// Returns the plan that merges all runs into one, if it is legal now.
+fn merge_all(state: &KeyspaceState) -> Option<MergePlan> {
+    let tree = &state.view.tree;
+    let runs: Vec<_> = tree.runs().map(|(level, run)| (level, run.id())).collect();
+    let (oldest, _) = *runs.last()?;
+    let place = match oldest {
+        LevelId::Memory => Place::NewRun(0),
+        LevelId::Disk(_) => Place::Oldest,
+    };
+    let reason = Reason::new("asked for by hand: {} runs", [runs.len() as u64, 0, 0]);
+    let mut plan = MergePlan::merge(runs.into_iter().map(|(_, run)| run), place, reason);
+    plan.cut_bytes = Some(MANUAL_TABLE_BYTES.max(state.view.memtable_bytes));
+    check_plan(&state.view, &plan).is_ok().then_some(plan)
+}

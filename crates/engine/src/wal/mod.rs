@@ -1,0 +1,271 @@
+//! The write-ahead log of a store: a row of files.
+
+mod ahead;
+mod retire;
+#[cfg(test)]
+mod tests;
+
+use crate::context::Context;
+use crate::keyspaces::Keyspaces;
+use crate::manifest::Manifest;
+use crate::options::PersistMode;
+use crate::stats::add;
+use lsmith_storage::directory;
+use lsmith_storage::env::SyncReach;
+use lsmith_storage::error::Result;
+use lsmith_storage::log::{LOG_START_BYTES_MAX, LogId, LogKind, LogStart, LogWriter};
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::sync::atomic::{AtomicBool, Ordering};
+use lsmith_storage::sync::{Mutex, MutexGuard};
+use lsmith_tree::SeqNo;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The write-ahead log of an open store.
+#[derive(Debug)]
+pub(crate) struct Wal {
+    context: Arc<Context>,
+    manifest: Arc<Manifest>,
+    keyspaces: Arc<Keyspaces>,
+    /// Held by the thread that writes: by one at a time. `None` in a store opened for reading only.
+    writer: Mutex<Option<WalWriter>>,
+    /// Whether a log file is to be made ahead.
+    ahead_due: AtomicBool,
+    /// Held by a thread that removes logs, so that callers who wait for rest find them gone.
+    retiring: Mutex<()>,
+    /// Whether several keyspaces share the log, or one is being made that will.
+    is_shared: AtomicBool,
+}
+
+/// A log made ahead, behind its number.
+type Spare = (u64, LogWriter);
+
+/// The writing side of the write-ahead log.
+#[derive(Debug)]
+pub(crate) struct WalWriter {
+    current: Arc<LogWriter>,
+    pub(crate) number: u64,
+    /// Logs made ahead, in the order in which they come.
+    spares: VecDeque<Spare>,
+    /// Logs that came before, whose ends may not be synced.
+    unsynced: Vec<Arc<LogWriter>>,
+    /// All logs that are still there, the current one included.
+    logs: Vec<Log>,
+    /// The sequence number of the next write.
+    pub(crate) next_seq: u64,
+    /// Room for the parts of a record.
+    pub(crate) buffer: Vec<u8>,
+    /// Whether a log has begun since a writer last did work that lets older ones go.
+    pub(crate) log_began: bool,
+}
+
+/// A log file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Log {
+    pub(crate) number: u64,
+    /// The sequence number of the first write in it.
+    pub(crate) first: SeqNo,
+    /// The length of the file.
+    pub(crate) bytes: u64,
+}
+
+impl WalWriter {
+    /// Returns the logs that must be synced so that everything written so far survives power loss.
+    pub(crate) fn logs_to_sync(&self) -> Vec<Arc<LogWriter>> {
+        self.unsynced.iter().chain([&self.current]).map(Arc::clone).collect()
+    }
+}
+
+impl Wal {
+    /// Returns a log that cannot be written to before it is [begun](Wal::begin).
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        manifest: &Arc<Manifest>,
+        keyspaces: &Arc<Keyspaces>,
+    ) -> Wal {
+        Wal {
+            context: Arc::clone(context),
+            manifest: Arc::clone(manifest),
+            keyspaces: Arc::clone(keyspaces),
+            writer: Mutex::new(None),
+            ahead_due: AtomicBool::new(false),
+            retiring: Mutex::default(),
+            is_shared: AtomicBool::new(keyspaces.read().len() > 1),
+        }
+    }
+
+    /// Begins a new log file behind `older` logs, which are still needed, for writes from number
+    /// `first` on. The caller gives what comes out to [`open`](Wal::open).
+    ///
+    /// # Errors
+    /// `Full`, `Io`.
+    pub(crate) fn begin(&self, older: &[Log], first: SeqNo) -> Result<WalWriter> {
+        // The new log names the one before it. So a log that was left out stays away also where it
+        // could not be set aside.
+        let before = older.last().map_or(0, |log| log.number);
+        let (number, log) = self.create_log(0)?;
+        log.append(&[&LogStart { before, first, synced: 0 }.encode()])?;
+        let current = Log { number, first, bytes: log.capacity() };
+        Ok(WalWriter {
+            current: Arc::new(log),
+            number,
+            spares: VecDeque::new(),
+            unsynced: Vec::new(),
+            logs: older.iter().copied().chain([current]).collect(),
+            next_seq: first.0,
+            buffer: Vec::new(),
+            log_began: false,
+        })
+    }
+
+    /// Lets writers write by `writer`.
+    pub(crate) fn open(&self, writer: WalWriter) {
+        *self.writer.lock() = Some(writer);
+    }
+
+    /// Waits until no other thread writes, and keeps others from writing as long as the guard
+    /// lives. It holds `None` in a store opened for reading only.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<WalWriter>> {
+        self.writer.lock()
+    }
+
+    /// Returns the logs that must be synced so that everything written so far survives power loss.
+    pub(crate) fn logs_to_sync(&self) -> Vec<Arc<LogWriter>> {
+        self.writer.lock().as_ref().map_or(Vec::new(), WalWriter::logs_to_sync)
+    }
+
+    /// Returns true if several keyspaces share the log, or one is being made that will.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::SeqCst)
+    }
+
+    /// Makes sure that a keyspace can be made beside others.
+    ///
+    /// As long as there is one keyspace, what leaves its memory need not wait for the log to be
+    /// synced: nobody needs the log for it. A keyspace that is made later would seem to, and what
+    /// was lost of the log with the power would be taken for damage. So from now on the log is
+    /// synced first, and what was written before is synced here.
+    pub(crate) fn share(&self) -> Result<()> {
+        self.is_shared.store(true, Ordering::SeqCst);
+        self.sync_for(PersistMode::SyncData, &self.logs_to_sync())
+    }
+
+    /// Appends the record that consists of `parts`, to a new log file where the current one is
+    /// full.
+    ///
+    /// # Errors
+    /// `Full` or `Io` where no new file could be made: nothing has been written. After any other
+    /// error the store is poisoned.
+    pub(crate) fn append(&self, writer: &mut WalWriter, parts: &[&[u8]]) -> Result<()> {
+        let record_bytes = parts.iter().map(|part| part.len()).sum();
+        if !writer.current.room(record_bytes) {
+            self.next_log(writer, record_bytes)?;
+        }
+        let before = writer.current.bytes();
+        let step = self.context.one_step();
+        let appended = writer.current.append(parts);
+        step.over();
+        if let Err(error) = appended {
+            self.context.poison();
+            return Err(error);
+        }
+        let after = writer.current.bytes();
+        add(&self.context.counts.wal_bytes, after - before);
+        self.ask_when_due(writer, before, after);
+        Ok(())
+    }
+
+    /// Makes what was appended to `logs` survive power loss.
+    ///
+    /// # Errors
+    /// `Io`: the store is poisoned then.
+    pub(crate) fn sync(&self, logs: &[Arc<LogWriter>], reach: SyncReach) -> Result<()> {
+        let synced = logs.iter().try_for_each(|log| log.sync(reach).map(drop));
+        synced.inspect_err(|_| self.context.poison())
+    }
+
+    /// Syncs `logs` as far as `mode` asks, and forgets those that need no more syncing.
+    pub(crate) fn sync_for(&self, mode: PersistMode, logs: &[Arc<LogWriter>]) -> Result<()> {
+        let reach = match mode {
+            PersistMode::Buffer => return Ok(()),
+            PersistMode::SyncData => SyncReach::Data,
+            PersistMode::SyncAll => SyncReach::All,
+        };
+        add(&self.context.counts.syncs, 1);
+        self.sync(logs, reach)?;
+        // The last one may have been appended to since, and even have become a full one.
+        if let [full @ .., _] = logs
+            && !full.is_empty()
+            && let Some(writer) = self.writer.lock().as_mut()
+        {
+            writer.unsynced.retain(|log| !full.iter().any(|synced| Arc::ptr_eq(synced, log)));
+        }
+        Ok(())
+    }
+
+    /// Begins a new log file with room for a record of `record_bytes` at least.
+    fn next_log(&self, writer: &mut WalWriter, record_bytes: usize) -> Result<()> {
+        let fits = |log: &LogWriter| log.room_for_both(LOG_START_BYTES_MAX, record_bytes);
+        let fits = writer.spares.front().is_some_and(|(_, log)| fits(log));
+        let spare = if fits { writer.spares.pop_front() } else { None };
+        let (number, log) = match spare {
+            Some(spare) => spare,
+            None => {
+                // A new one has a higher number than those that are too small.
+                writer.spares.drain(..).for_each(|(number, _)| self.remove_log(number));
+                self.create_log(record_bytes)?
+            }
+        };
+        let first = SeqNo(writer.next_seq);
+        let start =
+            LogStart { before: writer.number, first, synced: writer.current.synced_bytes() };
+        log.append(&[&start.encode()]).inspect_err(|_| self.context.poison())?;
+        let old = std::mem::replace(&mut writer.current, Arc::new(log));
+        writer.unsynced.push(old);
+        writer.number = number;
+        writer.logs.push(Log { number, first, bytes: writer.current.capacity() });
+        writer.log_began = true;
+        self.ask_for_log(writer);
+        self.bound_logs(writer);
+        self.context.progress.notify();
+        Ok(())
+    }
+
+    /// Creates a log file.
+    pub(crate) fn create_log(&self, record_bytes: usize) -> Result<(u64, LogWriter)> {
+        let options = &self.context.options;
+        let number = self.context.new_number();
+        let path = numbered(&options.dir, FileKind::Wal, number);
+        let id = LogId { kind: LogKind::Wal, number };
+        let capacity = options.log_bytes(self.keyspaces.memtable_bytes_max());
+        let needed = LogWriter::capacity_for([LOG_START_BYTES_MAX, record_bytes]);
+        let capacity = capacity.max(needed);
+        let log = LogWriter::create(&*options.env, &path, id, capacity)?;
+        directory::sync(&*options.env, &options.dir)
+            .inspect_err(|_| directory::remove(&*options.env, &path, "an empty log"))?;
+        Ok((number, log))
+    }
+
+    fn remove_log(&self, number: u64) {
+        let options = &self.context.options;
+        let path = numbered(&options.dir, FileKind::Wal, number);
+        // The manifest says that a log that stays is not needed.
+        directory::remove(&*options.env, &path, "an old log");
+    }
+
+    /// Syncs the logs, and gives back the room in them that nobody will use any more.
+    ///
+    /// # Errors
+    /// `Io`, `Poisoned`.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.context.options.read_only {
+            return Ok(());
+        }
+        self.context.check_writable()?;
+        self.sync_for(PersistMode::SyncAll, &self.logs_to_sync())?;
+        let mut guard = self.writer.lock();
+        let Some(writer) = guard.as_mut() else { return Ok(()) };
+        writer.spares.drain(..).for_each(|(number, _)| self.remove_log(number));
+        writer.current.cut()
+    }
+}

@@ -1,0 +1,119 @@
+//! Back-pressure: writers are slowed as merges fall behind, and stopped before memory runs out.
+
+use super::WritePath;
+use crate::keyspace::{KeyspaceShared, SEALED_MAX};
+use crate::stats::add;
+use lsmith_storage::error::Result;
+use std::time::Duration;
+
+/// How long a stopped writer sleeps before it looks again, should nobody wake it.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What the state of a keyspace means for a writer.
+enum Verdict {
+    Go,
+    Slow(Duration),
+    /// Until something has changed since work stood here.
+    Stop(u64),
+}
+
+impl WritePath {
+    /// Holds the writer of `bytes` to `space` back as long as it takes.
+    ///
+    /// # Errors
+    /// `Full` while a merge waits for room on the device; the error of a failed merge once memory
+    /// is full behind it; `Poisoned`.
+    pub(super) fn hold_back(&self, keyspace: &KeyspaceShared, bytes: u64) -> Result<()> {
+        if self.context.options.lockstep {
+            self.retry_in_lockstep(keyspace);
+        }
+        let mut start = None;
+        loop {
+            let turn = || self.context.progress.turn();
+            let (turn, wait, stopped) = match self.judge(keyspace, bytes, turn)? {
+                Verdict::Go => break,
+                Verdict::Slow(_) if start.is_some() => break,
+                Verdict::Slow(delay) => (turn(), delay, false),
+                Verdict::Stop(turn) => (turn, LOOK_AGAIN, true),
+            };
+            start.get_or_insert_with(|| self.context.options.env.now());
+            self.context.progress.wait_beyond(turn, wait);
+            self.context.check_writable()?;
+            if !stopped {
+                break;
+            }
+        }
+        if let Some(start) = start {
+            let held = self.context.options.env.now().saturating_sub(start);
+            add(&self.context.counts.held_back_micros, held.as_micros() as u64);
+        }
+        Ok(())
+    }
+
+    /// `turn` tells where the work stands, before anything else is looked at.
+    fn judge(
+        &self,
+        keyspace: &KeyspaceShared,
+        bytes: u64,
+        turn: impl Fn() -> u64,
+    ) -> Result<Verdict> {
+        if !keyspace.gate.is_ajar() {
+            let turn = turn();
+            if self.must_stop(keyspace)? {
+                return Ok(Verdict::Stop(turn));
+            }
+        }
+        let active_bytes = || keyspace.active.load().memtable.live_bytes();
+        match keyspace.gate.delay(bytes, keyspace.memtable_bytes, active_bytes) {
+            // In lockstep this writer does the merging itself, so nothing can fall behind.
+            Some(delay) if !self.context.options.lockstep => Ok(Verdict::Slow(delay)),
+            _ => Ok(Verdict::Go),
+        }
+    }
+
+    /// Whether a writer must wait until something has changed.
+    fn must_stop(&self, keyspace: &KeyspaceShared) -> Result<bool> {
+        let mut state = keyspace.state.lock();
+        if !self.context.options.lockstep {
+            state.retry_failures(&self.context);
+        }
+        keyspace.gate.note(&state);
+        if let Some(failure) = state.failures.iter().find(|failure| failure.is_full()) {
+            return Err(failure.to_error());
+        }
+        let waiting = state.waiting_memtables();
+        let crowded = waiting >= SEALED_MAX;
+        if self.context.options.lockstep {
+            return match state.failures.first().filter(|_| crowded) {
+                Some(failure) => Err(failure.to_error()),
+                None => Ok(false),
+            };
+        }
+        if !crowded && keyspace.gate.pressure() < 1.0 {
+            return Ok(false);
+        }
+        if waiting > 0 && state.trouble().is_none() {
+            return Ok(true);
+        }
+        // While there is something else to do, that may be what helps.
+        if state.is_busy() || !state.at_rest {
+            return Ok(true);
+        }
+        match state.trouble() {
+            Some(error) => Err(error),
+            // Nothing is going to happen that could make the policy think otherwise: its pressure
+            // is worth a delay, not a stop for ever.
+            None => Ok(waiting > 0),
+        }
+    }
+
+    /// In lockstep it is the next writer who tries failed plans again.
+    fn retry_in_lockstep(&self, keyspace: &KeyspaceShared) {
+        let mut state = keyspace.state.lock();
+        let any = state.retry_failures(&self.context);
+        drop(state);
+        if any && let Some(writer) = self.wal.lock().as_mut() {
+            self.scheduler.after_seal(writer);
+        }
+    }
+}
