@@ -83,6 +83,8 @@ impl Catalog {
         let known = self.manifest.write(record, |account| account.keyspaces[&id].clone())?;
         let keyspace = open_keyspace(&self.context, id, &known)?;
         keyspaces.insert(name.to_string(), Arc::clone(&keyspace));
+        // A thread that merges must see that there is nothing to do for it yet.
+        self.context.progress.notify();
         Ok(keyspace)
     }
 

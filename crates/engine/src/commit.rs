@@ -180,9 +180,9 @@ impl Committer {
         Ok((self.write_apart(state, after, record)?, flushed_seq))
     }
 
-    /// Writes `record` to the manifest, durably, while others may have the lock of `state`. It makes
-    /// of the tree the one that is `coming`, which is given back with what has happened to memory
-    /// meanwhile. The caller holds `committing`.
+    /// Writes `record` to the manifest, durably, while others may have the lock of `state`. The
+    /// record turns the tree into `coming`, which is returned with the changes of memory that
+    /// happened meanwhile. The caller holds `committing`.
     ///
     /// # Errors
     /// As [`Manifest::write`]: the tree then stays as it is.

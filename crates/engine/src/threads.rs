@@ -139,11 +139,12 @@ impl Threads {
         &self.owner.pool
     }
 
-    /// Works no more for store `number`, whose last handle is being dropped, and waits until no
-    /// thread does: nobody but the caller has it then. A merging thread does not wait, since it may be at
+    /// Stops working for store `number`, whose last handle is being dropped, and waits until no
+    /// thread works for it: then the caller alone has it. A merging thread does not wait: it may
     /// work for the store itself, and hold locks that other threads want.
     ///
-    /// Whether the caller is to close the store; else the last thread at work for it does.
+    /// Returns true if the caller must close the store. Else the last thread that works for it
+    /// closes it.
     pub(crate) fn leave(&self, number: u64) -> bool {
         let Pool { state, left, .. } = &*self.owner.pool;
         let mut state = state.lock();

@@ -7,10 +7,12 @@ use lsmith_tree::EntryKind;
 /// Writes that take effect together, in their order: all of them or none, also across keyspaces
 /// and across a crash.
 ///
-/// Adding a write tells nothing. One that breaks a rule (an empty key, a key of more than
-/// [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX), a value of more than [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX), a batch of more than
-/// [`BATCH_BYTES_MAX`](crate::BATCH_BYTES_MAX)) spoils the batch: its memory is given back, and
-/// [`Store::write`](crate::Store::write) refuses all of it, and says which write it was and why.
+/// Adding a write never fails. A write that breaks a rule spoils the batch: its memory is freed,
+/// and [`Store::write`](crate::Store::write) refuses all of it, with an error that says which write
+/// it was and why. The rules: a key is not empty and has at most
+/// [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) bytes, a value at most
+/// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX), a batch at most
+/// [`BATCH_BYTES_MAX`](crate::BATCH_BYTES_MAX).
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

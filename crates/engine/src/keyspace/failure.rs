@@ -68,13 +68,13 @@ impl KeyspaceState {
         let options = &context.options;
         let Ok(free) = options.env.free_bytes(&options.dir) else { return false };
         let now = options.env.now();
-        let before = self.failures.len();
-        self.unblock(|failure| {
+        let waits = |failure: &Failure| {
             let hopeful = free > failure.free_bytes || now >= failure.retry_at;
             !failure.is_full() || failure.needs_bytes > free || !hopeful
-        });
-        let any = self.failures.len() < before;
+        };
+        let any = !self.failures.iter().all(waits);
         if any {
+            self.unblock(waits);
             context.progress.notify();
         }
         any

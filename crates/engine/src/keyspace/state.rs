@@ -84,8 +84,9 @@ impl KeyspaceState {
 
     /// Asks the scheduler for `request`.
     pub(crate) fn ask(&mut self, request: Request) {
+        // A request that is there already is no news: the threads that merge know of it.
+        self.at_rest &= self.requests.has(request);
         self.requests.ask(request);
-        self.at_rest = false;
     }
 
     /// Notes that the scheduler has found nothing to do. Returns whether that is news.

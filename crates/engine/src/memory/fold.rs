@@ -66,7 +66,8 @@ impl ReservedFold {
                 }
             }
             Err(error) if error.kind() == ErrorKind::Panicked => {
-                tracing::error!(keyspace = self.keyspace.name, %error, "memory could not be folded");
+                let keyspace = &self.keyspace.name;
+                tracing::error!(keyspace, %error, "memory could not be folded");
                 state.block(Failure::for_good(self.reserved.clone(), error));
             }
             // The store closes.

@@ -5,6 +5,8 @@
 //! there for what nobody tells of, such as room on a device; it lasts until somebody tells, so that
 //! a waker that forgets to is found out as a deadlock.
 
+#![allow(missing_docs, reason = "as in the real ones, which are documented where they come from")]
+
 mod swap;
 
 pub use shuttle::sync::atomic;
