@@ -9,7 +9,7 @@ mod tidy;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask tidy     sizes, layers, doors, dead files
+cargo xtask tidy     sizes, layers, doors, dead files, wide lines of documents
 cargo xtask bless    write down anew what the golden scripts print
 cargo xtask ci       everything that CI runs, in the same order
 cargo xtask instructions [--bless]

@@ -1,4 +1,5 @@
-//! What the compiler doesn't check: sizes, layers, doors, files that nobody declares.
+//! What the compiler doesn't check: sizes, layers, doors, files that nobody declares, and the width
+//! of documents.
 //!
 //! `allowed.txt` names what was too large when a rule came. The list may only shrink: an entry
 //! that is needed no longer is an error too.
@@ -6,6 +7,7 @@
 mod doors;
 mod files;
 mod layers;
+mod prose;
 mod sizes;
 
 use anyhow::{Context, Result, bail};
@@ -41,12 +43,18 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut paths = Vec::new();
     for folder in ["crates", "xtask"] {
-        rust_files(&root.join(folder), &mut paths)?;
+        files_with("rs", &root.join(folder), &mut paths)?;
     }
     for path in &paths {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         findings.extend(sizes::check(&relative(root, path), &text));
         findings.extend(doors::check(&relative(root, path), &text));
+    }
+    let mut documents = Vec::new();
+    files_with("md", root, &mut documents)?;
+    for path in &documents {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        findings.extend(prose::check(&relative(root, path), &text));
     }
     findings.extend(layers::check(&metadata));
     findings.extend(layers::check_bans(root)?);
@@ -74,13 +82,17 @@ fn excuse(findings: Vec<Finding>, allowed: &str) -> Vec<Finding> {
     left
 }
 
-fn rust_files(folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+/// Adds the files below `folder` whose names end with `.extension`, in the order of their names.
+/// Hidden folders and `target` are left out.
+fn files_with(extension: &str, folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() && !path.ends_with("target") {
-            rust_files(&path, paths)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        let entry = entry?;
+        let path = entry.path();
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if path.is_dir() && !path.ends_with("target") && !is_hidden {
+            files_with(extension, &path, paths)?;
+        } else if path.extension().is_some_and(|found| found == extension) {
             paths.push(path);
         }
     }
