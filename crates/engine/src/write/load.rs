@@ -168,9 +168,8 @@ impl WritePath {
         let old = keyspace.version.load_full();
         let change = Change { before: &before, edit: &edit };
         let new = Arc::new(state.version(Some(&old), Some(change)));
-        self.context
-            .snapshots
-            .show_load(seq, &self.context.visible, || keyspace.version.store(new));
+        let context = &self.context;
+        context.snapshots.show_load(seq, &context.visible, || keyspace.version.store(new));
         step.over();
         keyspace.gate.note(&state);
         drop(state);
