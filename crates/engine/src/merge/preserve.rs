@@ -5,7 +5,7 @@
 //! read nor written: they come out as slices of the tables that they are in. All others go to a
 //! table of the output, and slices of both alternate.
 
-use super::merger::outcome_of;
+use super::outcome_of;
 use super::output::Output;
 use super::part::{Block, Cursors, Part};
 use super::side::{FoldedSide, Side, Sides, Stop, StorageSide};
@@ -379,7 +379,7 @@ impl<'a, 'b> Keeper<'a, 'b> {
             }
         }
         if let Some((input, table)) = gap {
-            let slice = super::merger::whole(&self.output.handles[table]);
+            let slice = self.output.handles[table].whole();
             outcome.rewritten.push((input, vec![slice]));
         }
         outcome.slices = self.stretches.iter().map(|stretch| self.slice(stretch)).collect();
@@ -396,7 +396,7 @@ impl<'a, 'b> Keeper<'a, 'b> {
                 (&self.output.handles[*table], range)
             }
         };
-        super::merger::whole(handle).clip(&range).expect("a stretch is a part of its table")
+        handle.whole().clip(&range).expect("a stretch is a part of its table")
     }
 
     /// Empty room in the blocks of the target that the plan takes.

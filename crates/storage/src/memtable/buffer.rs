@@ -1,32 +1,14 @@
 //! The sorted buffer itself.
 
 use super::arena::Free;
-use super::cursor::MemtableCursor;
 use super::index::Index;
 use super::leaf::Change;
 use super::record::{Memory, Record};
+use super::versions::{KeepFrom, Version};
 use crate::cursor::EntryRef;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
-use bytes::Bytes;
-use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
-use std::sync::Arc;
-
-/// The oldest place in time at which anybody may still read: the older of the oldest live snapshot
-/// and the newest sequence number that readers without a snapshot see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeepFrom(pub SeqNo);
-
-/// One write of a key, as a read finds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// When it was written.
-    pub seq: SeqNo,
-    /// What it says.
-    pub kind: EntryKind,
-    /// The value; empty for tombstones.
-    pub value: Bytes,
-}
+use lsmith_tree::{SeqNo, logical_bytes};
 
 /// A sorted buffer of writes. See the [module](super).
 #[derive(Debug, Default)]
@@ -132,13 +114,6 @@ impl Memtable {
         let index = self.index.read();
         let leaf = index.leaf(key).read();
         leaf.get(key, snapshot(), &index.arena)
-    }
-
-    /// A cursor over all versions, valid while writers go on. It shows everything that a snapshot
-    /// needs that was live before the cursor was last positioned by a seek; of newer writes it
-    /// shows some.
-    pub fn cursor(self: &Arc<Self>) -> MemtableCursor {
-        MemtableCursor::new(Arc::clone(self))
     }
 
     /// Whether nothing was written yet.

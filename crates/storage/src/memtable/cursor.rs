@@ -123,6 +123,15 @@ impl Stretch {
     }
 }
 
+impl Memtable {
+    /// A cursor over all versions, valid while writers go on. It shows everything that a snapshot
+    /// needs that was live before the cursor was last positioned by a seek; of newer writes it
+    /// shows some.
+    pub fn cursor(self: &Arc<Self>) -> MemtableCursor {
+        MemtableCursor::new(Arc::clone(self))
+    }
+}
+
 impl MemtableCursor {
     pub(super) fn new(memtable: Arc<Memtable>) -> MemtableCursor {
         MemtableCursor { memtable, stretch: Stretch::default(), at: 0, fill_keys: FILL_KEYS_MIN }

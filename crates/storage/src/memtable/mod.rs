@@ -41,11 +41,13 @@ mod leaf;
 mod numbers;
 mod record;
 mod sealed;
+mod versions;
 
 #[cfg(test)]
 mod tests;
 
-pub use buffer::{Fill, KeepFrom, Memtable, Version};
+pub use buffer::{Fill, Memtable};
 pub use cursor::MemtableCursor;
 pub use folded::{Folded, FoldedBuilder, Rest};
 pub use sealed::Sealed;
+pub use versions::{KeepFrom, Version};

@@ -113,8 +113,16 @@ struct Place {
     slot: Slot,
 }
 
+impl Table {
+    /// A cursor over the entries of the table. `fill` says whether its blocks come through the
+    /// cache or past it.
+    pub fn cursor(self: &Arc<Self>, fill: CacheFill) -> TableCursor {
+        TableCursor::new(self.clone(), fill)
+    }
+}
+
 impl TableCursor {
-    pub(super) fn new(table: Arc<Table>, fill: CacheFill) -> TableCursor {
+    fn new(table: Arc<Table>, fill: CacheFill) -> TableCursor {
         TableCursor {
             table,
             fill,

@@ -1,7 +1,6 @@
 //! An open table.
 
 use super::cache::{BlockCache, CacheName};
-use super::cursor::{CacheFill, TableCursor};
 use super::mapped::Mapped;
 use super::table_file::{Parts, TableFile};
 use crate::env::Env;
@@ -202,12 +201,6 @@ impl Table {
                 Search::Beyond | Search::Absent => return Ok(None),
             }
         }
-    }
-
-    /// A cursor over the entries of the table. `fill` says whether its blocks come through the
-    /// cache or past it.
-    pub fn cursor(self: &Arc<Self>, fill: CacheFill) -> TableCursor {
-        TableCursor::new(self.clone(), fill)
     }
 
     /// Whether the file is mapped.
