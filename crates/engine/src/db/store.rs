@@ -23,8 +23,9 @@ use std::sync::Arc;
 /// A panic of a merge policy, an observer or an environment on a thread that merges is caught and
 /// logged. Who waits for rest gets an error of kind [`Panicked`](crate::ErrorKind::Panicked) until
 /// [`retry`](Store::retry) or, for a policy, until another one is
-/// [chosen](crate::Keyspace::set_merge_policy). Meanwhile the plan stays out of the way, or the policy is
-/// not asked and memory is flushed without it; writers are told if nothing else can help them. On
+/// [chosen](crate::Keyspace::set_merge_policy). Meanwhile the plan stays out of the way, or the
+/// policy is not asked and memory is flushed without it; writers are told if nothing else can help
+/// them. On
 /// the thread of a caller, and in lockstep all are, a panic of a policy or an observer is the
 /// caller's: nobody knows then whether the write was made, the next one finds all in order. A panic
 /// in the middle of a write of log or manifest, on any thread, poisons the store.
