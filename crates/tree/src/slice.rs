@@ -368,9 +368,10 @@ impl Slice {
         }
     }
 
-    /// The index of the cell that holds the greatest keys below `key`; 0 for keys below all.
+    /// Returns the index of the cell that holds the greatest keys below `key`; 0 for a key below
+    /// all cells.
     #[inline]
-    pub fn cells_begun(&self, key: &Key) -> usize {
+    pub fn cell_below(&self, key: &Key) -> usize {
         self.count_points(key, false)
     }
 
