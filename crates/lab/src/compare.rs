@@ -145,7 +145,7 @@ impl Comparison<'_> {
             simulate(policy, content, memtable_bytes, &mut on_rest)
         };
         let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
-        let unit = match policy.wants_blocks() {
+        let unit = match policy.needs().blocks {
             true => None,
             false => Some(predict(&Content::Unit { flushes })?.report),
         };

@@ -126,7 +126,7 @@ pub fn simulate(
             Content::Fluid(workload) => workload.spec().map(ToString::to_string),
         },
         memtable_bytes,
-        optimum: match policy.wants_blocks() {
+        optimum: match policy.needs().blocks {
             true => None,
             false => Some(optimum(&simulation, &flush_bytes)),
         },

@@ -5,7 +5,7 @@
 #![allow(clippy::print_stdout)] // It is there to print.
 
 use lsmith_policy::{
-    Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape, Stack, laws, untie,
+    Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape, Stack, laws,
 };
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Reason, TreeEdit, TreeView, apply};
@@ -41,10 +41,7 @@ impl MergePolicy for Geometric {
         self.eager.write(Spec::bare("geometric").with("ratio", self.ratio))
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let stack = Stack::of(view);
         let pairs = stack.runs().windows(2);
         let close = |pair: &[lsmith_policy::StackRun]| {

@@ -59,7 +59,7 @@ impl Gate {
     /// Notes what the state of the keyspace, which is `core`, means for writers.
     pub(crate) fn note(&self, core: &Core) {
         let waiting = core.waiting_memtables();
-        let load = Load { free_bytes: None, waiting_memtables: waiting };
+        let load = Load { waiting_memtables: waiting };
         let pressure = core.policy.pressure(&core.view, &load);
         self.pressure.store(pressure.to_bits(), Ordering::Relaxed);
         self.waiting.store(waiting, Ordering::Relaxed);

@@ -153,7 +153,7 @@ fn simulated(
     let mut steps = Steps::new();
     simulate_keyed(policy, workload, memtable, &mut |event| {
         if let lsmith_sim::Event::Merge { plan, edit, .. } = event {
-            let told = told(edit, policy.wants_blocks());
+            let told = told(edit, policy.needs().blocks);
             steps.push((names.plan(plan).to_string(), told));
         }
     })
@@ -217,7 +217,7 @@ fn no_policy_is_left_out() {
         POLICIES.iter().chain(BLOCK_POLICIES).map(|p| p.parse().unwrap()).collect();
     for info in Registry::builtin().infos() {
         let mut reuses = vec![None];
-        if Registry::builtin().build(info.name).unwrap().wants_blocks() {
+        if Registry::builtin().build(info.name).unwrap().needs().blocks {
             reuses.push(Some("false"));
         }
         for reuse in reuses {

@@ -4,8 +4,7 @@ mod pick;
 
 pub use pick::Pick;
 
-use crate::stack::pressure_of_runs;
-use crate::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, untie};
+use crate::{Explanation, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
@@ -225,10 +224,7 @@ impl MergePolicy for Leveled {
         }
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         self.descents(view).find_map(|descent| {
             let choice = self.choice(view, &descent);
             let plan = |candidate: Candidate| self.plan(view, &descent, &candidate.piece);
@@ -239,13 +235,8 @@ impl MergePolicy for Leveled {
         })
     }
 
-    fn wants_numbers(&self) -> bool {
-        self.pick == Pick::Oldest
-    }
-
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        let level0 = view.tree.runs_at(LevelId::Disk(0)).len();
-        pressure_of_runs(level0, self.level0_runs + 2, load)
+    fn needs(&self) -> Needs {
+        Needs { sequence_numbers: self.pick == Pick::Oldest, ..Needs::default() }
     }
 
     fn shape(&self) -> Shape {

@@ -119,7 +119,7 @@ impl Stage {
                 say(out, sizes.join(" "));
             }
             "pressure" => {
-                let load = Load { free_bytes: None, waiting_memtables: 0 };
+                let load = Load::default();
                 say(out, format!("{:.2}", self.policy.pressure(&self.view, &load)));
             }
             _ => panic!("unknown command `{command}`"),
