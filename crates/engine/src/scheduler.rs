@@ -148,7 +148,6 @@ impl Shared {
     }
 
     fn next_merge(&self, space: &Arc<Space>, core: &mut Core, duty: Duty) -> Option<Task> {
-        core.view.oldest_snapshot = self.snapshots.oldest();
         let takes_memory = |core: &Core, plan: &MergePlan| {
             let level = |run: RunId| core.view.tree.run(run).map(|(level, _)| level);
             plan.inputs.iter().any(|input| level(input.run) == Some(LevelId::Memory))

@@ -74,11 +74,6 @@ impl Snapshots {
     pub(crate) fn newest_first(&self) -> Vec<SeqNo> {
         self.live.lock().keys().rev().map(|&seq| SeqNo(seq)).collect()
     }
-
-    /// The oldest live snapshot.
-    pub(crate) fn oldest(&self) -> Option<SeqNo> {
-        self.live.lock().keys().next().map(|&seq| SeqNo(seq))
-    }
 }
 
 /// Keeps one snapshot alive.

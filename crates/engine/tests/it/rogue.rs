@@ -93,10 +93,8 @@ fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
     let place = match dice.below(12) {
         0..=3 => Place::Oldest,
         4..=6 => Place::NewRun(dice.below(5)),
-        7 => Place::Above(named),
-        8 | 9 => Place::Into(named),
-        10 => Place::Append(named),
-        _ => Place::Nowhere,
+        7..=9 => Place::Into(named),
+        _ => Place::Append(named),
     };
     let mode = if dice.chance(20) { Mode::Move } else { Mode::Merge };
     let cut_bytes = dice.chance(70).then(|| dice.below(3000) as u64);
