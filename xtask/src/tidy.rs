@@ -47,6 +47,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         findings.extend(sizes::check(&relative(root, path), &text));
         findings.extend(doors::check(&relative(root, path), &text));
+        findings.extend(layers::check_lifted(&relative(root, path), &text));
     }
     findings.extend(layers::check(&metadata));
     findings.extend(layers::check_bans(root)?);

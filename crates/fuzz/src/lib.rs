@@ -18,6 +18,11 @@
 //!   One that fails prints its seed: `LSMITH_SEED` set to it makes that input and no other.
 //! * `cargo bolero test` makes choices of the bytes that a coverage-guided fuzzer gives it. These
 //!   bytes decide what is changed and how: a fuzzer need not find out about checksums.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "inputs are timed, and one that hangs ends the process"
+)]
 
 mod bytes;
 mod choices;

@@ -2,7 +2,7 @@
 //! put through the law suite, and run over some flushes.
 //!
 //! `cargo run -p lsmith-policy --example own_policy`
-#![allow(clippy::print_stdout)] // It is there to print.
+#![allow(clippy::print_stdout, reason = "the example prints what the policy does")]
 
 use lsmith_policy::{
     Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape, Stack, laws,

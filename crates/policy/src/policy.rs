@@ -111,8 +111,8 @@ pub fn written_bytes_max(seal_bytes: u64) -> u64 {
 }
 
 /// What a policy may know for [`pressure`](MergePolicy::pressure) alone.
-/// [`next_merge`](MergePolicy::next_merge) never sees it, so that the store and the simulations make
-/// the same decisions.
+/// [`next_merge`](MergePolicy::next_merge) never sees it, so that the store and the simulations
+/// make the same decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
     /// Sealed memtables that wait to be flushed or merged.

@@ -19,7 +19,7 @@
 //! | `show` | prints the runs of the tree |
 //! | `sizes` | prints the bytes of the runs on storage, newest first |
 //! | `pressure` | prints how hard writers are held back while no memtable waits |
-#![allow(clippy::disallowed_methods)] // Scripts are files.
+#![allow(clippy::disallowed_methods, reason = "scripts are files")]
 
 use lsmith_policy::{Load, MergePolicy, Registry, laws};
 use lsmith_spec::format_bytes;
