@@ -103,9 +103,10 @@ impl Stack {
         let (arriving, leaving) = arriving(view);
         let mut runs = SmallVec::new();
         for level in std::iter::once(arriving).chain(tree.levels().iter().map(Level::runs)) {
-            match view.reservations.is_empty() {
-                true => runs.extend(level.iter().map(|run| StackRun::of(run, false))),
-                false => push_in_groups(view, level, &mut runs),
+            if view.reservations.is_empty() {
+                runs.extend(level.iter().map(|run| StackRun::of(run, false)))
+            } else {
+                push_in_groups(view, level, &mut runs)
             }
         }
         let arriving_bytes: u64 = arriving.iter().map(|run| run.bytes()).sum();

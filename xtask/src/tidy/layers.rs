@@ -87,9 +87,10 @@ pub(super) fn check(metadata: &Value) -> Vec<Finding> {
         let pure = PURE.iter().find(|(known, _)| *known == user).map(|(_, outside)| *outside);
         let all = package["dependencies"].as_array().into_iter().flatten();
         for used in all.filter(|dependency| dependency["kind"] != "dev").map(name) {
-            let allowed = match ours.contains(&used) {
-                true => used == "lsmith-spec" || below.contains(&used),
-                false => pure.is_none_or(|outside| outside.contains(&used)),
+            let allowed = if ours.contains(&used) {
+                used == "lsmith-spec" || below.contains(&used)
+            } else {
+                pure.is_none_or(|outside| outside.contains(&used))
             };
             if !allowed {
                 findings.push(finding(user, format!("must not use {used}")));

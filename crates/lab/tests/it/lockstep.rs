@@ -89,9 +89,10 @@ fn told(edit: &TreeEdit, blocks: bool) -> String {
     let known = |counters: Counters| {
         let unknown = Counters::default();
         let Counters { entries_in, blocks_in, blocks_written, blocks_reused, .. } = unknown;
-        match blocks {
-            true => counters,
-            false => Counters { entries_in, blocks_in, blocks_written, blocks_reused, ..counters },
+        if blocks {
+            counters
+        } else {
+            Counters { entries_in, blocks_in, blocks_written, blocks_reused, ..counters }
         }
     };
     let counters = edit.counters.iter().map(|(level, counters)| (level, known(*counters)));

@@ -79,9 +79,10 @@ impl Leveled {
                 tables: std::array::from_fn(|level| ratio.powi(level as i32)),
                 level0_runs: params.count("l0", 2, 1..=1000)?,
                 pick: Pick::read(params)?,
-                table_bytes: match auto {
-                    true => None,
-                    false => params.bytes_if_given("table", 1..=1 << 50)?,
+                table_bytes: if auto {
+                    None
+                } else {
+                    params.bytes_if_given("table", 1..=1 << 50)?
                 },
             }))
         },
@@ -228,9 +229,10 @@ impl MergePolicy for Leveled {
         self.descents(view).find_map(|descent| {
             let choice = self.choice(view, &descent);
             let plan = |candidate: Candidate| self.plan(view, &descent, &candidate.piece);
-            match view.reservations.is_empty() {
-                true => self.pick.best(&choice).map(plan),
-                false => self.pick.ranked(&choice).map(plan).find(|plan| view.is_free_for(plan)),
+            if view.reservations.is_empty() {
+                self.pick.best(&choice).map(plan)
+            } else {
+                self.pick.ranked(&choice).map(plan).find(|plan| view.is_free_for(plan))
             }
         })
     }

@@ -80,10 +80,8 @@ impl Static {
         view: &TreeView,
         runs_after: fn(u64, u64) -> u64,
     ) -> Option<MergePlan> {
-        let flushes = match self.by_size {
-            true => Stack::of(view).flushes_by_size(),
-            false => Stack::flushes_of(view),
-        };
+        let flushes =
+            if self.by_size { Stack::of(view).flushes_by_size() } else { Stack::flushes_of(view) };
         // A tree filled by other means can have runs before its first flush.
         let leave = runs_after(self.k, flushes.clamp(1, 1 << 62)).max(1);
         if Stack::len_max(view) <= leave {

@@ -231,9 +231,10 @@ fn empty(what: &str) -> TextError {
 
 /// Reads the rest of the line, with its comment, as a plan.
 fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
-    let mode = match line.eat_word("move") {
-        true => Mode::Move,
-        false => line.want("merge").map(|()| Mode::Merge)?,
+    let mode = if line.eat_word("move") {
+        Mode::Move
+    } else {
+        line.want("merge").map(|()| Mode::Merge)?
     };
     let mut inputs = Vec::new();
     while line.eat("r") {
@@ -385,12 +386,11 @@ fn addition(line: &mut Scanner<'_>) -> Result<Addition> {
     let place = if line.eat_word("above") {
         AddPlace::Above(run_id(line)?)
     } else if line.eat_word("at") {
-        match line.eat_word("mem") {
-            true => AddPlace::Memory,
-            false => {
-                line.want("L")?;
-                AddPlace::Top(level_index(line)?)
-            }
+        if line.eat_word("mem") {
+            AddPlace::Memory
+        } else {
+            line.want("L")?;
+            AddPlace::Top(level_index(line)?)
         }
     } else {
         AddPlace::Into

@@ -60,9 +60,10 @@ fn quote(f: &mut Formatter<'_>, bytes: &[u8]) -> Result {
 }
 
 fn text(f: &mut Formatter<'_>, text: &str) -> Result {
-    match !text.is_empty() && text.chars().all(is_bare) {
-        true => f.write_str(text),
-        false => quote(f, text.as_bytes()),
+    if !text.is_empty() && text.chars().all(is_bare) {
+        f.write_str(text)
+    } else {
+        quote(f, text.as_bytes())
     }
 }
 

@@ -110,13 +110,12 @@ const PARTS: [&str; 63] = [
 ];
 
 fn one(whole: &[&str], choices: &mut Choices<'_>) -> String {
-    match choices.chance(80) {
-        true => change_text(choices.pick(whole), &PARTS, choices),
-        false => {
-            let rest = text_of(&PARTS, 30, choices);
-            let head = whole[0].split_once([' ', '\n']).map_or("", |(head, _)| head);
-            format!("{head} {rest}")
-        }
+    if choices.chance(80) {
+        change_text(choices.pick(whole), &PARTS, choices)
+    } else {
+        let rest = text_of(&PARTS, 30, choices);
+        let head = whole[0].split_once([' ', '\n']).map_or("", |(head, _)| head);
+        format!("{head} {rest}")
     }
 }
 

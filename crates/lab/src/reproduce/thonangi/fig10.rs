@@ -87,9 +87,10 @@ impl Stage {
     fn told(&self) -> String {
         let params = self.params.iter().map(|(name, value)| format!("{name} {value}"));
         let params: Vec<String> = params.collect();
-        match self.upto_mb.is_finite() {
-            true => format!("up to {:.0} MB {}", self.upto_mb, params.join(" ")),
-            false => format!("beyond {}", params.join(" ")),
+        if self.upto_mb.is_finite() {
+            format!("up to {:.0} MB {}", self.upto_mb, params.join(" "))
+        } else {
+            format!("beyond {}", params.join(" "))
         }
     }
 }
