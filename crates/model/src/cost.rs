@@ -30,7 +30,7 @@ impl Setting<'_> {
         (self.requests / self.memtable).max(1.0)
     }
 
-    /// The size of a full last level over that of a memtable, at least 1.
+    /// Returns the size of a full last level over that of a memtable, at least 1.
     pub fn growth(&self) -> f64 {
         (self.popularity.live() / self.memtable).max(1.0)
     }
@@ -64,7 +64,7 @@ pub struct Level {
 pub struct Flushes {
     /// Its size per request: less than 1 as far as memory holds keys that are requested again.
     pub size: f64,
-    /// Whether it is merged with older data straight out of memory, so that no stage is a flush.
+    /// True if it is merged with older data straight out of memory, so that no stage is a flush.
     pub are_merged: bool,
 }
 
@@ -102,7 +102,7 @@ impl Stage {
         Stage { name: name.into(), writes, reads }
     }
 
-    /// The write-ahead log: every request once.
+    /// Returns the write-ahead log: every request once.
     pub(crate) fn log() -> Stage {
         Stage::new(LOG, 1.0, 0.0)
     }
@@ -121,7 +121,7 @@ impl Model {
         Model { stages, flushes, levels, worst_reads: None, space_cost }
     }
 
-    /// What reads cost in the setting that the model was evaluated in.
+    /// Returns what reads cost in the setting that the model was evaluated in.
     pub fn reads(&self, setting: &Setting<'_>) -> ReadCosts {
         self.worst_reads.unwrap_or_else(|| ReadCosts::of_tree(setting, &self.levels))
     }
@@ -141,7 +141,7 @@ impl Model {
         if self.flushes.size == 0.0 { 0.0 } else { (written + before) / self.flushes.size }
     }
 
-    /// Bytes read by merges per byte of requests.
+    /// Returns the bytes read by merges per byte of requests.
     pub fn merge_read_cost(&self) -> f64 {
         self.stages.iter().map(|stage| stage.reads).sum()
     }
@@ -177,14 +177,15 @@ impl ReadCosts {
         }
     }
 
-    /// A lookup goes from the newest run to the oldest and ends at the first that holds the key.
+    /// Returns the read cost of a tree of levels. A lookup goes from the newest run to the oldest and ends at the first that holds the
+    /// key.
     ///
     /// # Derivation
-    /// The newest runs of a tree stand together for the last `r` requests. A request is for a
-    /// key that none of those asked for with probability `unique(r + 1) - unique(r)`: that is
-    /// what the next request adds. So it is also the probability that a lookup, keys being looked
-    /// up as often as written, must go on to the next run. A run that it comes to and that doesn't
-    /// hold the key costs the share that the filter lets through; the one that holds it costs 1.
+    /// The newest runs of a tree stand together for the last `r` requests. A request is for a key
+    /// that none of those asked for with probability `unique(r + 1) - unique(r)`: that is what the
+    /// next request adds. So it is also the probability that a lookup, keys being looked up as
+    /// often as written, must go on to the next run. A run that it comes to and that doesn't hold
+    /// the key costs the share that the filter lets through; the one that holds it costs 1.
     fn of_tree(setting: &Setting<'_>, levels: &[Level]) -> ReadCosts {
         let runs: f64 = levels.iter().map(|level| level.runs).sum();
         let popularity = setting.popularity;

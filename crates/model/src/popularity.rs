@@ -63,7 +63,7 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// All of `keys` keys equally often.
+    /// Returns all of `keys` keys equally often.
     ///
     /// # Errors
     /// [`ModelError::NoKeys`] if there is no key.
@@ -72,8 +72,8 @@ impl Popularity {
         Popularity::from_classes(vec![Class { keys, probability: 1.0 / keys }])
     }
 
-    /// Every request for a key that was never requested before; all of them together come to
-    /// `requests` entries in the last level.
+    /// Returns the popularity in which every request is for a new key; all of them together come
+    /// to `requests` entries in the last level.
     ///
     /// # Errors
     /// [`ModelError::NoKeys`] if there is no request.
@@ -87,7 +87,8 @@ impl Popularity {
         Ok(all.with_live(requests as f64))
     }
 
-    /// The same with another size of a full last level: where not all keys were requested yet.
+    /// Returns the same with another size of a full last level: where not all keys were requested
+    /// yet.
     #[must_use]
     pub fn with_live(mut self, live: f64) -> Popularity {
         self.live = live.min(self.live);
@@ -179,8 +180,8 @@ impl Popularity {
         popularity
     }
 
-    /// The same keys with entries of different sizes, and with deletes: one shape per class, in
-    /// the order of [`classes`](Popularity::classes).
+    /// Returns the same keys with entries of different sizes, and with deletes: one shape per
+    /// class, in the order of [`classes`](Popularity::classes).
     ///
     /// # Derivation
     /// Let a request for a key of class `i` be a delete with probability `d_i`, independently of
@@ -193,9 +194,9 @@ impl Popularity {
     /// mean bytes of a request, which is the same mean weighted by `c_i p_i`, one request has size
     /// 1, `unique` has slope 1 at its beginning, and every formula of this crate holds as it is.
     ///
-    /// At the bottom tombstones are dropped, so the last level tends to the sum of
-    /// `c_i (1 - d_i) b_i`: [`live`](Popularity::live). Above the bottom tombstones take space
-    /// like any other entry.
+    /// At the bottom tombstones are dropped, so the last level tends to the sum of `c_i (1 - d_i)
+    /// b_i`: [`live`](Popularity::live). Above the bottom tombstones take space like any other
+    /// entry.
     ///
     /// # Errors
     /// [`ModelError::ShapesDiffer`] if there are not as many shapes as classes;
@@ -217,22 +218,22 @@ impl Popularity {
         Ok(Popularity::from_weights(self.classes.clone(), &weights, live))
     }
 
-    /// The classes, least popular first.
+    /// Returns the classes, least popular first.
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// How many keys there are.
+    /// Returns how many keys there are.
     pub fn keys(&self) -> f64 {
         self.classes.iter().map(|class| class.keys).sum()
     }
 
-    /// What [`unique`](Popularity::unique) tends to: the size of one entry for each key.
+    /// Returns what [`unique`](Popularity::unique) tends to: the size of one entry for each key.
     pub fn size_max(&self) -> f64 {
         self.size_max
     }
 
-    /// The size of a full last level, tombstones dropped; without deletes
+    /// Returns the size of a full last level, tombstones dropped; without deletes
     /// [`size_max`](Popularity::size_max).
     pub fn live(&self) -> f64 {
         self.live

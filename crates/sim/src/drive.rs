@@ -79,17 +79,17 @@ impl<C: Content> Drive<C> {
         Drive { view, policy, content, outcome: Outcome::default(), edit: TreeEdit::default() }
     }
 
-    /// What the policy sees.
+    /// Returns what the policy sees.
     pub fn view(&self) -> &TreeView {
         &self.view
     }
 
-    /// The tree.
+    /// Returns the tree.
     pub fn tree(&self) -> &Tree {
         &self.view.tree
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &Arc<dyn MergePolicy> {
         &self.policy
     }
@@ -100,17 +100,17 @@ impl<C: Content> Drive<C> {
         self.policy = policy;
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn content(&self) -> &C {
         &self.content
     }
 
-    /// The content, to put in what the next memtable holds.
+    /// Returns the content, to put in what the next memtable holds.
     pub fn content_mut(&mut self) -> &mut C {
         &mut self.content
     }
 
-    /// The tree, for its last reader.
+    /// Returns the tree, for its last reader.
     pub fn into_tree(self) -> Tree {
         self.view.tree
     }

@@ -176,7 +176,7 @@ impl FigureCounter {
         self.space_cost = 0.0;
     }
 
-    /// The figures so far; to be asked at rest.
+    /// Returns the figures so far; to be asked at rest.
     pub fn figures(&self) -> Figures {
         let parts = self.parts;
         let flush_writes = parts.flush_written_bytes + parts.merge_memory_bytes;

@@ -17,12 +17,12 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// Logical bytes of each run on storage, oldest first.
+    /// Returns the logical bytes of each run on storage, oldest first.
     pub fn run_bytes_oldest_first(&self) -> Vec<u64> {
         self.tree.disk_runs().rev().map(|run| run.bytes()).collect()
     }
 
-    /// Logical bytes of each level on storage, level 0 (the newest) first.
+    /// Returns the logical bytes of each level on storage, level 0 (the newest) first.
     pub fn level_bytes(&self) -> Vec<u64> {
         self.tree.levels().iter().map(|level| level.bytes()).collect()
     }
@@ -80,12 +80,12 @@ impl KeyedWorkload {
         KeyedWorkload { ranks: workload.ranks(), workload }
     }
 
-    /// The workload.
+    /// Returns the workload.
     pub fn workload(&self) -> &Workload {
         &self.workload
     }
 
-    /// The place of each item's key in byte order.
+    /// Returns the place of each item's key in byte order.
     pub fn ranks(&self) -> &Ranks {
         &self.ranks
     }
@@ -127,7 +127,7 @@ pub fn simulate_keyed(
     Ok(sim.finish())
 }
 
-/// The kind of entry that an operation writes, if it writes one.
+/// Returns the kind of entry that an operation writes, if it writes one.
 fn written_kind(op: OpKind) -> Option<EntryKind> {
     match op {
         OpKind::Read | OpKind::Scan => None,

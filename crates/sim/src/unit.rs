@@ -29,7 +29,7 @@ pub struct UnitContent {
 }
 
 impl UnitContent {
-    /// The content of trees that `policy` shapes.
+    /// Returns the content of trees that `policy` shapes.
     pub fn of(policy: &dyn MergePolicy) -> UnitContent {
         let ratio = match policy.shape() {
             Shape::Leveled { ratio, .. } => ratio,
@@ -38,19 +38,19 @@ impl UnitContent {
         UnitContent { ratio, piece: (0, Profile::default()) }
     }
 
-    /// The memtable that is sealed next: `bytes` of anything.
+    /// Returns the memtable that is sealed next: `bytes` of anything.
     pub fn memtable(tree: &Tree, bytes: u64) -> Slice {
         table(tree.next_table(), bytes, Profile::default())
     }
 
-    /// What of `bytes` in the target is rewritten when a piece of `piece_bytes` joins it.
+    /// Returns what of `bytes` in the target is rewritten when a piece of `piece_bytes` joins it.
     fn overlap(&self, piece_bytes: u64, bytes: u64) -> u64 {
         // The cast saturates, so an infinite ratio takes all.
         bytes.min((self.ratio * piece_bytes as f64) as u64)
     }
 
-    /// The profile of a table of `bytes` that a plan cuts at `piece_bytes`: policies ask for the
-    /// same pieces all the time, so that tables share one.
+    /// Returns the profile of a table of `bytes` that a plan cuts at `piece_bytes`: policies ask
+    /// for the same pieces all the time, so that tables share one.
     fn profile(&mut self, bytes: u64, piece_bytes: Option<u64>) -> Profile {
         let Some(piece) = piece_bytes.filter(|piece| *piece < bytes) else {
             return Profile::default();
@@ -63,7 +63,7 @@ impl UnitContent {
     }
 }
 
-/// A table that covers all keys.
+/// Returns a table that covers all keys.
 fn table(id: TableId, bytes: u64, profile: Profile) -> Slice {
     Slice::whole(Table {
         id,

@@ -81,7 +81,8 @@ pub enum SpecError {
 }
 
 impl SpecError {
-    /// An unknown name of the kind `what` ("policy", "workload"), with the nearest of `known`.
+    /// Returns an unknown name of the kind `what` ("policy", "workload"), with the nearest of
+    /// `known`.
     #[must_use]
     pub fn unknown(what: impl Into<String>, found: &str, known: &[&str]) -> Self {
         Self::Unknown {
@@ -93,7 +94,7 @@ impl SpecError {
         }
     }
 
-    /// The same error, saying that the unknown name would belong to `owner`.
+    /// Returns the same error, saying that the unknown name would belong to `owner`.
     pub(crate) fn within(mut self, owner: &str) -> Self {
         if let Self::Unknown { of, .. } = &mut self {
             *of = format!(" of `{owner}`");
@@ -107,7 +108,8 @@ impl SpecError {
         Self::Conflict { message: message.into() }
     }
 
-    /// The same error with the parameter named, where the value was parsed without knowing it.
+    /// Returns the same error with the parameter named, where the value was parsed without knowing
+    /// it.
     pub(crate) fn of_param(mut self, name: &str) -> Self {
         if let Self::Value { param, .. } = &mut self {
             name.clone_into(param);

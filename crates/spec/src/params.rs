@@ -54,13 +54,14 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Whether the parameter `name` is given.
+    /// Returns true if the parameter `name` is given.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.spec.param(name).is_some()
     }
 
-    /// The argument without a name at `index`; `expected` names it in the error ("a file name").
+    /// Returns the argument without a name at `index`; `expected` names it in the error ("a file
+    /// name").
     ///
     /// # Errors
     ///
@@ -72,7 +73,7 @@ impl<'a> Params<'a> {
         })
     }
 
-    /// A whole number such as `5` or `100k`.
+    /// Returns a whole number such as `5` or `100k`.
     ///
     /// # Errors
     ///
@@ -99,7 +100,7 @@ impl<'a> Params<'a> {
         self.number(name, parse_count, range, |&bound| format_count(bound))
     }
 
-    /// A size such as `4MiB`, in bytes.
+    /// Returns a size such as `4MiB`, in bytes.
     ///
     /// # Errors
     ///
@@ -126,7 +127,7 @@ impl<'a> Params<'a> {
         self.number(name, parse_bytes, range, |&bound| format_bytes(bound))
     }
 
-    /// A decimal number such as `1.2`; never infinite or not a number.
+    /// Returns a decimal number such as `1.2`; never infinite or not a number.
     ///
     /// # Errors
     ///
@@ -153,7 +154,7 @@ impl<'a> Params<'a> {
         self.number(name, parse_real, range, f64::to_string)
     }
 
-    /// One of `names`.
+    /// Returns one of `names`.
     ///
     /// # Errors
     ///
@@ -182,7 +183,7 @@ impl<'a> Params<'a> {
         Ok(self.choice(name, default, &["true", "false"])? == "true")
     }
 
-    /// The value as written.
+    /// Returns the value as written.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.spec.param(name)

@@ -34,20 +34,21 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// A spec without arguments.
+    /// Returns a spec without arguments.
     #[must_use]
     pub fn bare(name: impl Into<String>) -> Self {
         Self { name: name.into(), positional: Vec::new(), params: Vec::new() }
     }
 
-    /// The same spec with one more parameter at its end; for building what is to be printed.
+    /// Returns the same spec with one more parameter at its end; for building what is to be
+    /// printed.
     #[must_use]
     pub fn with(mut self, param: impl Into<String>, value: impl fmt::Display) -> Self {
         self.params.push((param.into(), value.to_string()));
         self
     }
 
-    /// The value of the parameter `name` as written, if given.
+    /// Returns the value of the parameter `name` as written, if given.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -118,7 +119,7 @@ impl<'a> Parser<'a> {
         SpecError::Syntax { at: self.at, found, expected }
     }
 
-    /// One spec and the spaces around it, up to the end of the text or up to `end`.
+    /// Returns one spec and the spaces around it, up to the end of the text or up to `end`.
     fn spec(&mut self, follow: &'static str, end: Option<char>) -> Result<Spec, SpecError> {
         self.skip_spaces();
         let name_len = name_len(&self.text[self.at..]);
@@ -174,7 +175,8 @@ impl<'a> Parser<'a> {
         self.unexpected("a value")
     }
 
-    /// The text up to the next `,` or `)` outside inner parentheses, and whether it was the `)`.
+    /// Returns the text up to the next `,` or `)` outside inner parentheses, and whether it was the
+    /// `)`.
     fn argument(&mut self) -> Result<(&'a str, bool), SpecError> {
         let rest = &self.text[self.at..];
         let mut depth = 0usize;

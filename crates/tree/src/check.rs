@@ -1,7 +1,7 @@
 //! The rules: what a legal tree is, and what a legal plan is.
 //!
-//! Correctness never rests on a policy. Whatever a plan says, [`check_plan`] lets it pass only if
-//! carrying it out cannot change what a reader sees.
+//! Correctness never depends on a policy. [`check_plan`] accepts a plan only if carrying it out
+//! cannot change what a reader sees.
 
 use crate::extent::{Extent, holds_more};
 use crate::plan::{MergePlan, Mode, Place, Reuse};
@@ -13,7 +13,7 @@ use crate::view::TreeView;
 use std::fmt;
 use std::sync::Arc;
 
-/// The most slices that a run may have: past it, plans that reuse are refused.
+/// The most slices of a run. Plans that would add to a run with this many are refused.
 pub const SLICES_MAX: usize = 1 << 20;
 
 /// What is wrong with a tree.
@@ -82,11 +82,12 @@ impl fmt::Display for TreeError {
 
 impl std::error::Error for TreeError {}
 
-/// Checks every rule that a tree must keep: slices of a run sorted and disjoint and inside their
-/// tables, every key of a table visible through one slice at most, names used once.
+/// Checks every rule that a tree must keep. The slices of a run are in key order, disjoint, and
+/// within their tables. Every key of a table is visible through one slice at most. Names are used
+/// once.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// Fails with the first rule that is broken.
 pub fn check_tree(tree: &Tree) -> Result<(), TreeError> {
     let mut names = Vec::new();
     let mut seen: Vec<(TableId, &KeyRange)> = Vec::new();
@@ -258,12 +259,13 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Judges a plan: `Ok` means that carrying it out cannot change what any reader sees, nor meet a
-/// plan that is reserved. Asked when a plan is made and again when it commits. What is told is the
-/// level on storage that the output goes to.
+/// Checks that carrying out `plan` cannot change what any reader sees, and that the plan conflicts
+/// with no reservation. Returns the level on storage that receives the output.
+///
+/// Plans are checked when they are made and again when they commit.
 ///
 /// # Errors
-/// The first rule that the plan breaks.
+/// Fails with the first rule that the plan breaks.
 pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<usize, PlanError> {
     let extent = Extent::new(&view.tree, plan)?;
     check_inputs(&extent)?;
@@ -285,8 +287,8 @@ pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<usize, PlanError>
 }
 
 impl TreeView {
-    /// Whether the part of the tree that `plan` reaches is free of reservations: what a policy asks
-    /// of a candidate before it proposes it.
+    /// Returns true if no reservation covers any part of the tree that `plan` reaches. A policy
+    /// asks this before it proposes a plan.
     pub fn is_free_for(&self, plan: &MergePlan) -> bool {
         self.reservations.is_empty()
             || Extent::new(&self.tree, plan)
@@ -308,7 +310,8 @@ fn check_inputs(extent: &Extent<'_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Every run between an input and the place of the output gives up the keys that the input takes.
+/// Checks that every run between an input and the place of the output gives up the keys that the
+/// input gives up.
 fn check_age(extent: &Extent<'_>) -> Result<(), PlanError> {
     let (plan, place) = (extent.plan, extent.place());
     if takes_whole_runs(extent, place) {
@@ -334,13 +337,13 @@ fn check_age(extent: &Extent<'_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Whether the plan takes all keys of all runs that it reaches, none of them in a knot: then
-/// there is nothing that it could pass over.
+/// Returns true if the plan takes all keys of all runs that it reaches, and none of them is in a
+/// knot. Such a plan skips nothing.
 fn takes_whole_runs(extent: &Extent<'_>, place: usize) -> bool {
     let inputs = &extent.inputs;
     let (Some(newest), Some(oldest)) = (inputs.first(), inputs.last()) else { return false };
     let reached = (place / 2).min(newest.index())..place.div_ceil(2).max(oldest.index() + 1);
-    // The inputs are in order and among the runs reached: there are none but them.
+    // The inputs are in order and within the reach: so they are all of it.
     reached.len() == inputs.len()
         && extent.plan.inputs.iter().all(|input| input.range.is_all())
         && inputs.iter().all(|spot| spot.run.knot().is_none())
@@ -354,7 +357,7 @@ fn check_place(extent: &Extent<'_>) -> Result<(), PlanError> {
     }
 }
 
-/// A run that takes the output in keeps nothing where the output will lie.
+/// Checks that the run that takes the output in keeps nothing where the output will be.
 fn check_target(target: &Run, plan: &MergePlan) -> Result<(), PlanError> {
     let run = target.id();
     let hull = plan.hull();
@@ -398,10 +401,10 @@ fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanEr
     let (newest, oldest) = extent.reach();
     let (plan, hull) = (extent.plan, extent.plan.hull());
     for (index, other) in view.reservations.iter().enumerate() {
-        // A reservation whose runs are gone reserves nothing.
+        // A reservation of runs that no longer exist reserves nothing.
         let Ok(reserved) = Extent::new(&view.tree, &other.plan) else { continue };
-        let (from, upto) = reserved.reach();
-        let meets = from <= oldest && newest <= upto && hull.overlaps(&other.plan.hull());
+        let (from, end) = reserved.reach();
+        let meets = from <= oldest && newest <= end && hull.overlaps(&other.plan.hull());
         if meets || takes_neighbour(plan, &other.plan) || takes_neighbour(&other.plan, plan) {
             return Err(PlanError::Reserved { reservation: index });
         }
@@ -409,8 +412,8 @@ fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanEr
     Ok(())
 }
 
-/// Whether `plan` could take away, in other ranges, the run that `other` only names as its place:
-/// without its neighbour the output of `other` would have nowhere to go.
+/// Returns true if `plan` could remove the run that `other` names as its place without taking from
+/// it. The output of `other` would then have no place.
 fn takes_neighbour(plan: &MergePlan, other: &MergePlan) -> bool {
     match other.place {
         Place::Into(run) | Place::Append(run) => !other.takes(run) && plan.takes(run),

@@ -29,7 +29,7 @@ pub enum WorkloadError {
 }
 
 impl WorkloadError {
-    /// The line of the input file that is at fault, the first being 1.
+    /// Returns the line of the input file that is at fault, the first being 1.
     #[must_use]
     pub const fn line(&self) -> Option<u64> {
         match self {

@@ -1,6 +1,6 @@
 //! From items to keys.
 
-use crate::ranks::{DIGITS_MAX, Place, Ranks, rank_by_bytes, rank_by_place};
+use crate::ranks::{DIGITS_MAX, KeyOrder, Ranks, rank_by_bytes, rank_by_place};
 
 /// The keys of a workload's items.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl KeySpace {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecimalKeys {
     pub(crate) prefix: &'static str,
-    /// Whether the number is YCSB's hash of the item.
+    /// True if the number is YCSB's hash of the item.
     pub(crate) hashed: bool,
     /// Shorter numbers get zeros in front.
     pub(crate) digits_min: u32,
@@ -67,7 +67,7 @@ impl DecimalKeys {
         Self { prefix: "user", hashed: false, digits_min: 20 }
     }
 
-    /// Whether items 0..`items` are in key order.
+    /// Returns true if items 0..`items` are in key order.
     fn ordered(&self, items: u64) -> bool {
         !self.hashed && digit_count(items.saturating_sub(1)) <= self.digits_min
     }
@@ -83,7 +83,7 @@ impl DecimalKeys {
     }
 
     #[inline]
-    fn place(&self, item: u64) -> Place {
+    fn place(&self, item: u64) -> KeyOrder {
         let number = self.number(item);
         let digits = self.digits(number);
         (number * 10u64.pow(DIGITS_MAX.saturating_sub(digits)), digits)

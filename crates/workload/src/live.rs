@@ -65,7 +65,7 @@ impl LiveBytes {
         }
     }
 
-    /// Logical bytes of all live entries: key, value and 8 bytes each.
+    /// Returns the logical bytes of all live entries: key, value and 8 bytes each.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

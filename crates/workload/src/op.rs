@@ -41,55 +41,56 @@ impl Op {
         Self { kind, item, value_bytes: 0, scan_items: 0, removed_bytes: 0 }
     }
 
-    /// A lookup.
+    /// Returns a lookup.
     #[must_use]
     pub const fn read(item: u64) -> Self {
         Self::of(OpKind::Read, item)
     }
 
-    /// A write of a value of `value_bytes`.
+    /// Returns a write of a value of `value_bytes`.
     #[must_use]
     pub const fn put(item: u64, value_bytes: u32) -> Self {
         Self { value_bytes, ..Self::of(OpKind::Put, item) }
     }
 
-    /// A write of a value of `value_bytes` under a key that is absent.
+    /// Returns a write of a value of `value_bytes` under a key that is absent.
     #[must_use]
     pub const fn insert(item: u64, value_bytes: u32) -> Self {
         Self { value_bytes, ..Self::of(OpKind::Insert, item) }
     }
 
-    /// A delete.
+    /// Returns a delete.
     #[must_use]
     pub const fn delete(item: u64) -> Self {
         Self::of(OpKind::Delete, item)
     }
 
-    /// A delete of a key that was inserted once, with a value of `removed_bytes`, and is present.
+    /// Returns a delete of a key that was inserted once, with a value of `removed_bytes`, and is
+    /// present.
     #[must_use]
     pub const fn remove(item: u64, removed_bytes: u32) -> Self {
         Self { removed_bytes, ..Self::of(OpKind::Remove, item) }
     }
 
-    /// A scan of `scan_items` entries from `item` on.
+    /// Returns a scan of `scan_items` entries from `item` on.
     #[must_use]
     pub const fn scan(item: u64, scan_items: u32) -> Self {
         Self { scan_items, ..Self::of(OpKind::Scan, item) }
     }
 
-    /// A lookup followed by a write of `value_bytes`.
+    /// Returns a lookup followed by a write of `value_bytes`.
     #[must_use]
     pub const fn read_modify_write(item: u64, value_bytes: u32) -> Self {
         Self { value_bytes, ..Self::of(OpKind::ReadModifyWrite, item) }
     }
 
-    /// Whether a value is written, be it after a read.
+    /// Returns true if a value is written, be it after a read.
     #[must_use]
     pub const fn writes_value(&self) -> bool {
         matches!(self.kind, OpKind::Put | OpKind::Insert | OpKind::ReadModifyWrite)
     }
 
-    /// Whether the key is deleted.
+    /// Returns true if the key is deleted.
     #[must_use]
     pub const fn deletes(&self) -> bool {
         matches!(self.kind, OpKind::Delete | OpKind::Remove)

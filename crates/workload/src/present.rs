@@ -21,7 +21,7 @@ pub(crate) struct PresentKeys {
 }
 
 impl PresentKeys {
-    /// The empty set, with room for the first `expected` members.
+    /// Returns the empty set, with room for the first `expected` members.
     pub(crate) fn new(expected: u64) -> Self {
         let slots = (expected as usize + expected as usize / 2).max(SLOTS_MIN);
         Self { slots: vec![FREE; slots], members: 0 }
@@ -69,7 +69,7 @@ impl PresentKeys {
         key
     }
 
-    /// The slot from which on a key is looked for.
+    /// Returns the slot from which on a key is looked for.
     #[inline]
     fn home(&self, key: u32) -> usize {
         let slots = self.slots.len() as u128;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     impl PresentKeys {
-        /// Whether `key` is a member.
+        /// Returns true if `key` is a member.
         fn finds(&self, key: u32) -> bool {
             let mut slot = self.home(key);
             while self.slots[slot] != FREE && self.slots[slot] != key {

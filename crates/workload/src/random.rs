@@ -10,8 +10,8 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// A generator for one purpose: each (`seed`, `stream`) pair gives a sequence of its own, so
-    /// that one purpose can draw more without changing what another one draws.
+    /// Returns a generator for one purpose: each (`seed`, `stream`) pair gives a sequence of its
+    /// own, so that one purpose can draw more without changing what another one draws.
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
         let start = mix(seed) ^ mix(!stream);
@@ -29,14 +29,14 @@ impl Rng {
         result
     }
 
-    /// A number below `bound`, which must not be 0. Uneven by less than `bound` / 2^64.
+    /// Returns a number below `bound`, which must not be 0. Uneven by less than `bound` / 2^64.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         debug_assert!(bound > 0, "no number is below 0");
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in 0..1, a multiple of 2^-53.
+    /// Returns a number in 0..1, a multiple of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -67,8 +67,8 @@ pub fn fill_value(seed: u64, buf: &mut [u8]) {
     rest.copy_from_slice(&last[..rest.len()]);
 }
 
-/// The seed for [`fill_value`] of the value that `item` has after its write number `version` in a
-/// run with `seed`.
+/// Returns the seed for [`fill_value`] of the value that `item` has after its write number
+/// `version` in a run with `seed`.
 #[must_use]
 pub const fn value_seed(seed: u64, item: u64, version: u64) -> u64 {
     mix(mix(mix(seed ^ GOLDEN_GAMMA).wrapping_add(item)).wrapping_add(version))

@@ -13,7 +13,7 @@ pub enum Ranks {
 }
 
 impl Ranks {
-    /// The rank of `item`, which must be below [`Workload::items`](crate::Workload::items).
+    /// Returns the rank of `item`, which must be below [`Workload::items`](crate::Workload::items).
     #[must_use]
     #[inline]
     pub fn rank(&self, item: u64) -> u64 {
@@ -26,7 +26,7 @@ impl Ranks {
 
 /// A key as two numbers whose order is the byte order of the keys: the digits as the front of a
 /// fraction of ten to the power [`DIGITS_MAX`], then their number.
-pub(crate) type Place = (u64, u32);
+pub(crate) type KeyOrder = (u64, u32);
 
 /// Most decimal digits of a number below 2^63.
 pub(crate) const DIGITS_MAX: u32 = 19;
@@ -40,7 +40,7 @@ const PART_BITS: u32 = 51;
 ///
 /// While it works it takes twice the memory of the result. Places are computed anew at each step
 /// rather than kept, as they are cheap and four times as large as the result.
-pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> Place) -> Vec<u32> {
+pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> KeyOrder) -> Vec<u32> {
     let part_of = |item| (place(item).0 >> PART_BITS) as usize;
     let mut starts = [0; (10u64.pow(DIGITS_MAX) >> PART_BITS) as usize + 2];
     (0..items).for_each(|item| starts[part_of(item) + 1] += 1);
@@ -59,8 +59,8 @@ pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> Place) -> Vec<u32
     let mut ranks = vec![0; items as usize];
     let (mut rank, mut from) = (0, 0);
     let mut part: Vec<u128> = Vec::new();
-    for upto in starts {
-        part.extend(parted[from..upto].iter().map(|&item| {
+    for end in starts {
+        part.extend(parted[from..end].iter().map(|&item| {
             let (front, digits) = place(u64::from(item));
             u128::from(front) << 64 | u128::from(digits) << 32 | u128::from(item)
         }));
@@ -70,7 +70,7 @@ pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> Place) -> Vec<u32
             rank += 1;
         }
         part.clear();
-        from = upto;
+        from = end;
     }
     ranks
 }

@@ -38,7 +38,7 @@ pub(crate) struct Steady {
     ops: u64,
     deletes: f64,
     value_bytes: u32,
-    /// Whether a remove is counted with the room of a record, as the paper does, and not only with
+    /// True if a remove is counted with the room of a record, as the paper does, and not only with
     /// that of its key.
     weigh_records: bool,
 }
@@ -89,7 +89,7 @@ impl Steady {
     }
 }
 
-/// The size of the key space: keys are the numbers below it.
+/// Returns the size of the key space: keys are the numbers below it.
 ///
 /// 10^9 as in the paper unless given. It must hold all records; without deletes, those of the run
 /// phase too.

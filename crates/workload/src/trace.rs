@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The item of `key`, a new one if the key is.
+    /// Returns the item of `key`, a new one if the key is.
     fn item(&mut self, key: &'a str) -> Result<u32, String> {
         if let Some(&item) = self.items.get(key) {
             return Ok(item);

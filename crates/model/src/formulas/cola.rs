@@ -77,7 +77,8 @@ impl SlotModel {
         Model::new(setting, flushes, stages, levels)
     }
 
-    /// The size of what a merge into a level reads of the levels above; nothing is read of memory.
+    /// Returns the size of what a merge into a level reads of the levels above; nothing is read of
+    /// memory.
     fn taken(&self, setting: &Setting<'_>, level: usize, interval: f64) -> f64 {
         let ratio = self.ratio as f64;
         match (level, self.slots) {

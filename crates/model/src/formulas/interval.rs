@@ -25,7 +25,7 @@ pub struct IntervalModel {
     pub memtable: f64,
     /// Requests between two merges into each level, from level 1 to the last, rising.
     pub intervals: Vec<f64>,
-    /// Whether a merge goes on into the next level where that is due as well.
+    /// True if a merge goes on into the next level where that is due as well.
     pub many_at_once: bool,
 }
 
@@ -72,8 +72,8 @@ impl IntervalModel {
         Model::new(setting, Flushes::of_memtables(setting, self.memtable), stages, levels)
     }
 
-    /// The mean of what is written at the ages `first, 2 first, ..` up to `last`: that between the
-    /// middles of the steps.
+    /// Returns the mean of what is written at the ages `first, 2 first, ..` up to `last`: that
+    /// between the middles of the steps.
     fn mean_between(&self, setting: &Setting<'_>, first: f64, last: f64) -> f64 {
         let integral = |at: f64| setting.popularity.mean_unique(at) * at;
         let (from, to) = (first / 2.0, last + first / 2.0);

@@ -3,7 +3,7 @@
 use super::FluidWorkload;
 use super::blocks::FullBlocks;
 use super::segment::{Segment, entries, merge};
-use super::table::{Held, NewTable, Points, amount, cut};
+use super::table::{FluidTable, NewTable, Points, amount, cut};
 use crate::{Content, SimError};
 use lsmith_tree::{
     BLOCK_BYTES_USUAL, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice, TableId, Tree,
@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// key space in which all keys are spread evenly.
 #[derive(Clone, Debug)]
 pub struct FluidContent {
-    tables: BTreeMap<TableId, Held>,
+    tables: BTreeMap<TableId, FluidTable>,
     pub(super) workload: FluidWorkload,
-    /// Whether profiles have a point at every border of a block.
+    /// True if profiles have a point at every border of a block.
     pub(super) by_block: bool,
     pub(super) block_bytes: u64,
     /// Which blocks meet nothing.
@@ -26,7 +26,7 @@ pub struct FluidContent {
 }
 
 /// What a plan takes from one run.
-pub(super) struct Side {
+pub(super) struct PlanInput {
     pub(super) level: LevelId,
     pub(super) slices: Vec<Slice>,
     pub(super) segments: Vec<Segment>,
@@ -46,15 +46,15 @@ impl FluidContent {
         }
     }
 
-    /// The memtable with all writes from one up to another.
-    pub(super) fn memtable(&mut self, id: TableId, from: f64, upto: f64) -> Slice {
-        let segments = self.workload.memory_segments(from, upto);
+    /// Returns the memtable with all writes from one up to another.
+    pub(super) fn memtable(&mut self, id: TableId, from: f64, until: f64) -> Slice {
+        let segments = self.workload.memory_segments(from, until);
         self.hold_all(id, segments)
     }
 
-    /// The same over all of `runs`, newest first, as one.
-    pub(super) fn fold(&mut self, id: TableId, from: f64, upto: f64, runs: &[Arc<Run>]) -> Slice {
-        let mut sides = vec![self.workload.memory_segments(from, upto)];
+    /// Returns the same over all of `runs`, newest first, as one.
+    pub(super) fn fold(&mut self, id: TableId, from: f64, until: f64, runs: &[Arc<Run>]) -> Slice {
+        let mut sides = vec![self.workload.memory_segments(from, until)];
         sides.extend(runs.iter().map(|run| self.segments(run.slices())));
         let merged = merge(&sides, false, &self.workload);
         self.hold_all(id, merged)
@@ -66,11 +66,11 @@ impl FluidContent {
 
     fn hold_all(&mut self, id: TableId, segments: Vec<Segment>) -> Slice {
         let size = amount(&segments).rounded();
-        self.hold(id, segments, size).0
+        self.add_table(id, segments, size).0
     }
 
     /// Makes a table of `segments` with blocks as full as they go; how many blocks comes with it.
-    fn hold(&mut self, id: TableId, segments: Vec<Segment>, size: Size) -> (Slice, u64) {
+    fn add_table(&mut self, id: TableId, segments: Vec<Segment>, size: Size) -> (Slice, u64) {
         let blocks = FullBlocks::of(size, self.block_bytes);
         let points = if self.by_block { Points::Blocks(blocks.made()) } else { Points::Steps };
         (self.hold_with(id, segments, size, &points), blocks.count())
@@ -90,8 +90,13 @@ impl FluidContent {
         Slice::whole(table)
     }
 
-    /// What a plan takes, newest first; counted as input.
-    pub(super) fn sides(&self, tree: &Tree, plan: &MergePlan, outcome: &mut Outcome) -> Vec<Side> {
+    /// Returns what a plan takes, newest first; counted as input.
+    pub(super) fn sides(
+        &self,
+        tree: &Tree,
+        plan: &MergePlan,
+        outcome: &mut Outcome,
+    ) -> Vec<PlanInput> {
         let inputs = plan.inputs.iter().filter_map(|input| {
             let (level, run) = tree.run(input.run)?;
             let slices: Vec<Slice> = run.clip(&input.range).collect();
@@ -105,7 +110,7 @@ impl FluidContent {
             }
             let segments = self.segments(&slices);
             let is_target = plan.place == Place::Into(input.run);
-            Some(Side { level, slices, segments, is_target })
+            Some(PlanInput { level, slices, segments, is_target })
         });
         inputs.collect()
     }
@@ -118,7 +123,7 @@ impl FluidContent {
         }
     }
 
-    /// A merge that writes all anew.
+    /// Returns a merge that writes all anew.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let is_bottom = tree.is_bottom_for(plan).map_err(illegal)?;
@@ -139,7 +144,7 @@ impl FluidContent {
             if size.entries == 0 && entries(&segments) < 0.5 {
                 continue;
             }
-            let (slice, blocks) = self.hold(id, segments, size);
+            let (slice, blocks) = self.add_table(id, segments, size);
             outcome.blocks.written += blocks;
             outcome.written += size;
             outcome.slices.push(slice);

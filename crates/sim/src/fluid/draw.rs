@@ -5,7 +5,7 @@ use lsmith_workload::Rng;
 /// Mean from which on counts are taken from a normal distribution.
 const LARGE: f64 = 30.0;
 
-/// How many of many rare things happen, of which `mean` are expected.
+/// Returns how many of many rare things happen, of which `mean` are expected.
 pub(super) fn count(draws: &mut Rng, mean: f64) -> u64 {
     if mean > LARGE {
         return (mean + mean.sqrt() * normal(draws)).round().max(0.0) as u64;
@@ -21,15 +21,15 @@ pub(super) fn count(draws: &mut Rng, mean: f64) -> u64 {
     count
 }
 
-/// The sum of so many gaps between random places, one on average each: the cube of a normal draw
-/// comes close (Wilson & Hilferty, 1931).
+/// Returns the sum of so many gaps between random places, one on average each: the cube of a normal
+/// draw comes close (Wilson & Hilferty, 1931).
 pub(super) fn gaps(draws: &mut Rng, count: u64) -> f64 {
     let count = count.max(1) as f64;
     let root = 1.0 - 1.0 / (9.0 * count) + normal(draws) / (3.0 * count.sqrt());
     count * root.max(0.0).powi(3)
 }
 
-/// The part of `count` gaps in a row that all but the last take.
+/// Returns the part of `count` gaps in a row that all but the last take.
 pub(super) fn part_before_last(draws: &mut Rng, count: u64) -> f64 {
     match count {
         0 | 1 => 0.0,

@@ -35,20 +35,20 @@ pub fn simulate_fluid(
     while sealed < workload.flushes_max() {
         let seal_bytes = policy.seal_bytes(drive.view());
         let from = writes;
-        let Some(upto) = workload.memtable_end(from, seal_bytes, draw::normal(&mut draws)) else {
+        let Some(until) = workload.memtable_end(from, seal_bytes, draw::normal(&mut draws)) else {
             break;
         };
-        (writes, sealed) = (upto, sealed + 1);
+        (writes, sealed) = (until, sealed + 1);
         counter.requested(workload.requested_bytes(writes) as u64);
         let live_bytes = workload.live_bytes(writes) as u64;
         let id = drive.tree().next_table();
         let observe = &mut |event: Event<'_>| counted(event, live_bytes, &mut counter, observe);
         if policy.needs().blocks {
             let memory = drive.tree().memory().runs().to_vec();
-            let folded = drive.content_mut().fold(id, from, upto, &memory);
+            let folded = drive.content_mut().fold(id, from, until, &memory);
             drive.replace_memory(Some(folded), observe)?;
         } else {
-            let memtable = drive.content_mut().memtable(id, from, upto);
+            let memtable = drive.content_mut().memtable(id, from, until);
             drive.flush(memtable, observe)?;
         }
     }

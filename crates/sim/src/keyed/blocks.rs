@@ -3,8 +3,8 @@
 use super::content::{KeyedContent, count_input, inputs};
 use super::entry::Record;
 use super::merge::{Dropped, Pieces, merge};
-use super::preserve::{self, Orders, Output, Side, Stretch};
-use super::table::{Builder, Held, Layout, Part};
+use super::preserve::{self, MergeSide, Orders, Output, OutputPart};
+use super::table::{Builder, KeyedTable, Layout, Part};
 use crate::SimError;
 use lsmith_tree::blocks::{BlockRules, fits};
 use lsmith_tree::{
@@ -23,12 +23,12 @@ enum Beside {
 /// What a plan comes to before it is part of the content.
 struct Made<R> {
     outcome: Outcome,
-    tables: Vec<Held<R>>,
+    tables: Vec<KeyedTable<R>>,
 }
 
 impl<R: Record> KeyedContent<R> {
-    /// A merge that keeps blocks, joins neighbours that fit into one, and closes the gap that a
-    /// window leaves.
+    /// Carries out a merge that keeps blocks, joins neighbours that fit into one, and closes the
+    /// gap that a window leaves.
     pub(super) fn merge_blocks(
         &mut self,
         tree: &Tree,
@@ -42,12 +42,12 @@ impl<R: Record> KeyedContent<R> {
         let Made { outcome, tables } = self.made(tree, plan, (reuse, bottom), &mut builder);
         self.builder = builder;
         for held in tables {
-            self.hold(held);
+            self.add_table(held);
         }
         Ok(outcome)
     }
 
-    /// Where `bottom`, tombstones have nothing left to hide.
+    /// Merges the inputs. If `bottom` is true, tombstones are dropped.
     fn made(
         &self,
         tree: &Tree,
@@ -89,12 +89,12 @@ impl<R: Record> KeyedContent<R> {
             after,
         };
         builder.reserve(entries_in as usize);
-        let side = |(pieces, keeps, is_target)| Side::new(pieces, keeps, is_target);
+        let side = |(pieces, keeps, is_target)| MergeSide::new(pieces, keeps, is_target);
         let newer_merged;
         let output = match &sides[..] {
-            [] => preserve::merge(Side::empty(), Side::empty(), orders, builder),
+            [] => preserve::merge(MergeSide::empty(), MergeSide::empty(), orders, builder),
             // Alone it is the newer one: its blocks are no blocks of a target.
-            [_] => preserve::merge(side(sides.remove(0)), Side::empty(), orders, builder),
+            [_] => preserve::merge(side(sides.remove(0)), MergeSide::empty(), orders, builder),
             [_, _] => {
                 let older = side(sides.remove(1));
                 preserve::merge(side(sides.remove(0)), older, orders, builder)
@@ -111,18 +111,18 @@ impl<R: Record> KeyedContent<R> {
                 output
             }
         };
-        self.tell(tree, plan, (output, builder), outcome, (before, after))
+        self.outcome_of(tree, plan, (output, builder), outcome, (before, after))
     }
 
     /// Several newer sides as one.
-    fn folded(&self, sides: Vec<Pieces<'_, R>>) -> (Option<Held<R>>, Dropped) {
+    fn folded(&self, sides: Vec<Pieces<'_, R>>) -> (Option<KeyedTable<R>>, Dropped) {
         let mut builder = Builder::new(self.layout);
         let dropped = merge(sides, false, |entry| builder.put(entry));
         builder.cut_all();
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
     }
 
-    /// The block of `run` next to `range`, before or after it.
+    /// Returns the block of `run` next to `range`, before or after it.
     fn neighbour(&self, run: &Run, range: &KeyRange, side: Beside) -> Option<Part<'_, R>> {
         let beyond = match side {
             Beside::Before => KeyRange { start: Key::new(), end: Some(range.start.clone()) },
@@ -145,7 +145,7 @@ impl<R: Record> KeyedContent<R> {
     }
 
     /// Puts an output into words of the tree.
-    fn tell(
+    fn outcome_of(
         &self,
         tree: &Tree,
         plan: &MergePlan,
@@ -169,7 +169,7 @@ impl<R: Record> KeyedContent<R> {
             }
         }
         let mut tables = Vec::new();
-        let Output { stretches, kept, kept_blocks, room, room_taken, dropped, .. } = output;
+        let Output { parts, kept, kept_blocks, room, room_taken, dropped, .. } = output;
         outcome.room_taken += room_taken;
         (outcome.reused, outcome.blocks.reused) = (kept, kept_blocks);
         outcome.blocks.read -= kept_blocks;
@@ -180,8 +180,8 @@ impl<R: Record> KeyedContent<R> {
         let mut next = tree.next_table();
         let new = (new.len() > 0).then(|| new.finish(next));
         outcome.written = new.as_ref().map_or(Size::default(), |held| held.table.size);
-        outcome.slices.reserve(stretches.len());
-        outcome.slices.extend(stretches.iter().filter_map(|s| slice_of(s, new.as_ref())));
+        outcome.slices.reserve(parts.len());
+        outcome.slices.extend(parts.iter().filter_map(|s| slice_of(s, new.as_ref())));
         if let Some(new) = new {
             tables.push(new);
             next.0 += 1;
@@ -190,14 +190,14 @@ impl<R: Record> KeyedContent<R> {
         Made { outcome, tables }
     }
 
-    /// The blocks on both sides of the hole that a window leaves become one where they fit.
+    /// Returns the blocks on both sides of the hole that a window leaves become one where they fit.
     fn close_gap(
         &self,
         tree: &Tree,
         plan: &MergePlan,
         outcome: &mut Outcome,
         id: TableId,
-    ) -> Option<Held<R>> {
+    ) -> Option<KeyedTable<R>> {
         let input = plan.inputs.first()?;
         let (level, run) = tree.run(input.run)?;
         let stays = [Place::Oldest, Place::Into(input.run)].contains(&plan.place);
@@ -225,10 +225,10 @@ impl<R: Record> KeyedContent<R> {
     }
 }
 
-/// The slice that shows a stretch of the output.
-fn slice_of<R: Record>(stretch: &Stretch<'_, R>, new: Option<&Held<R>>) -> Option<Slice> {
+/// Returns the slice that shows a stretch of the output.
+fn slice_of<R: Record>(stretch: &OutputPart<'_, R>, new: Option<&KeyedTable<R>>) -> Option<Slice> {
     match stretch {
-        Stretch::New(from, upto) => Some(Slice::of_cells(Arc::clone(&new?.table), *from..*upto)),
-        Stretch::Old(piece) => piece.slice(),
+        OutputPart::New(from, end) => Some(Slice::of_cells(Arc::clone(&new?.table), *from..*end)),
+        OutputPart::Old(piece) => piece.slice(),
     }
 }

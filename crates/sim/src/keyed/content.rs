@@ -2,7 +2,7 @@
 
 use super::entry::{Entry, Record};
 use super::merge::{Pieces, merge};
-use super::table::{Builder, Held, Layout, Part};
+use super::table::{Builder, KeyedTable, Layout, Part};
 use super::tables::Tables;
 use crate::{Content, SimError};
 use lsmith_tree::{
@@ -53,53 +53,54 @@ impl<R: Record> KeyedContent<R> {
         self.layout.by_block = by_block;
     }
 
-    /// A new table of `count` entries, at least one, in key order.
+    /// Returns a new table of `count` entries, at least one, in key order.
     pub(crate) fn add(
         &mut self,
         id: TableId,
         count: usize,
         entries: impl Iterator<Item = R>,
     ) -> Slice {
-        let mut builder = self.begin(count);
+        let mut builder = self.builder(count);
         entries.for_each(|entry| builder.push(entry));
         let held = builder.finish(id);
         self.builder = builder;
-        self.hold(held)
+        self.add_table(held)
     }
 
-    /// A table to be built, of `entries_max` entries at most. Who is done with it puts it back.
-    fn begin(&mut self, entries_max: usize) -> Builder<R> {
+    /// Returns a table to be built, of `entries_max` entries at most. Who is done with it puts it
+    /// back.
+    fn builder(&mut self, entries_max: usize) -> Builder<R> {
         self.builder_of(self.layout, entries_max)
     }
 
-    /// The same in another layout.
+    /// Returns the same in another layout.
     pub(super) fn builder_of(&mut self, layout: Layout, entries_max: usize) -> Builder<R> {
         let room = std::mem::replace(&mut self.builder, Builder::new(layout));
-        room.begin(layout, entries_max)
+        room.start(layout, entries_max)
     }
 
-    /// A new table of the net effect of `newest`, in key order, over all of `runs`, newest first;
-    /// `None` where nothing is left.
+    /// Returns a new table of the net effect of `newest`, in key order, over all of `runs`, newest
+    /// first; `None` where nothing is left.
     pub(crate) fn fold(&mut self, id: TableId, newest: &[R], runs: &[Arc<Run>]) -> Option<Slice> {
         let older: u64 = runs.iter().map(|run| run.size().entries).sum();
         let room = std::mem::replace(&mut self.memory, Builder::new(self.layout));
-        let mut builder = room.begin(self.layout, newest.len() + older as usize);
+        let mut builder = room.start(self.layout, newest.len() + older as usize);
         let sides = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
         let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(sides).collect();
         merge(sides, false, |entry| builder.put(entry));
         builder.cut_all();
         let held = (builder.len() > 0).then(|| builder.finish(id));
         self.memory = builder;
-        held.map(|held| self.hold(held))
+        held.map(|held| self.add_table(held))
     }
 
-    pub(super) fn hold(&mut self, held: Held<R>) -> Slice {
+    pub(super) fn add_table(&mut self, held: KeyedTable<R>) -> Slice {
         let table = Arc::clone(&held.table);
         self.tables.insert(held);
         Slice::whole(table)
     }
 
-    /// What is visible of `run` within `range`.
+    /// Returns what is visible of `run` within `range`.
     pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
         let slices = run.overlapping(range);
         let mut found = Vec::with_capacity(slices.len());
@@ -119,14 +120,14 @@ impl<R: Record> KeyedContent<R> {
         Pieces::of(&self.parts(run, range))
     }
 
-    /// The entries of `run`, in key order.
+    /// Returns the entries of `run`, in key order.
     pub(crate) fn entries(&self, run: &Run) -> impl Iterator<Item = R> {
         let parts = self.parts(run, &KeyRange::ALL).into_iter();
         parts.flat_map(|part| part.entries()).copied()
     }
 
-    /// Every live key of `tree` by rank, with the logical bytes of its newest version: what a scan
-    /// of everything would find.
+    /// Returns every live key of `tree` by rank, with the logical bytes of its newest version: what
+    /// a scan of everything would find.
     pub fn live(&self, tree: &Tree) -> Vec<(u64, u64)> {
         let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
         let mut live = Vec::new();
@@ -134,11 +135,11 @@ impl<R: Record> KeyedContent<R> {
         live
     }
 
-    /// A merge that writes all anew.
+    /// Returns a merge that writes all anew.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let bottom = tree.is_bottom_for(plan).map_err(illegal)?;
-        let mut builder = self.begin(0);
+        let mut builder = self.builder(0);
         let mut outcome = Outcome::default();
         let mut sides = Vec::new();
         for (level, run, range) in inputs(tree, plan) {
@@ -150,7 +151,7 @@ impl<R: Record> KeyedContent<R> {
         }
         let entries_max: usize = sides.iter().map(Pieces::len).sum();
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
-        builder = builder.begin(self.layout, table_entries(&outcome, cut_bytes, entries_max));
+        builder = builder.start(self.layout, table_entries(&outcome, cut_bytes, entries_max));
         let mut ids = (tree.next_table().0..).map(TableId);
         let mut done = Vec::new();
         let mut finish = |builder: &mut Builder<R>| {
@@ -170,7 +171,7 @@ impl<R: Record> KeyedContent<R> {
         outcome.entries_dropped = dropped.entries;
         outcome.dropped_below = dropped.below;
         for held in done {
-            let slice = self.hold(held);
+            let slice = self.add_table(held);
             outcome.written += slice.size();
             outcome.slices.push(slice);
         }
@@ -196,7 +197,7 @@ fn table_entries(outcome: &Outcome, cut_bytes: u64, entries: usize) -> usize {
     entries.min((cut_bytes / mean) as usize + 2)
 }
 
-/// The inputs of a plan, newest first.
+/// Returns the inputs of a plan, newest first.
 pub(super) fn inputs<'a>(
     tree: &'a Tree,
     plan: &'a MergePlan,

@@ -6,20 +6,20 @@ use std::fmt::Debug;
 /// One version of a key, as a simulation holds it: where the key stands in byte order, what it
 /// says, how large it is. The value itself is of no interest.
 pub trait Record: Copy + Debug + 'static {
-    /// The place of the key in byte order.
+    /// Returns the place of the key in byte order.
     fn rank(self) -> u32;
 
-    /// Logical bytes.
+    /// Returns the logical bytes.
     fn bytes(self) -> u64;
 
-    /// What it says.
+    /// Returns what it says.
     fn kind(self) -> EntryKind;
 
-    /// The same with another kind.
+    /// Returns the same with another kind.
     #[must_use]
     fn with_kind(self, kind: EntryKind) -> Self;
 
-    /// Whether it says that its key is absent.
+    /// Returns true if it says that its key is absent.
     #[inline]
     fn is_tombstone(self) -> bool {
         self.kind().is_tombstone()
@@ -28,13 +28,13 @@ pub trait Record: Copy + Debug + 'static {
     /// When it was written; 0 where nobody knows.
     fn seq(self) -> SeqNo;
 
-    /// The net effect of this entry on top of `older`, an entry of the same key.
+    /// Returns the net effect of this entry on top of `older`, an entry of the same key.
     #[must_use]
     fn over(self, older: Self) -> Option<Self> {
         self.kind().over(older.kind()).map(|kind| self.with_kind(kind))
     }
 
-    /// What it comes to.
+    /// Returns what it comes to.
     #[inline]
     fn size(self) -> Size {
         let tombstones = u64::from(self.is_tombstone());
@@ -89,7 +89,7 @@ impl Record for Entry {
     }
 }
 
-/// Whether the kind in the two lowest bits of `byte` is a tombstone.
+/// Returns true if the kind in the two lowest bits of `byte` is a tombstone.
 #[inline]
 pub(crate) fn is_tombstone(byte: u8) -> bool {
     const { assert!(EntryKind::Delete as u8 & 1 == 1 && EntryKind::Remove as u8 & 1 == 1) };
@@ -97,7 +97,7 @@ pub(crate) fn is_tombstone(byte: u8) -> bool {
     byte & 1 == 1
 }
 
-/// The kind in the two lowest bits of `byte`.
+/// Returns the kind in the two lowest bits of `byte`.
 #[inline]
 pub(crate) fn kind_of(byte: u8) -> EntryKind {
     const KINDS: [EntryKind; 4] =

@@ -27,7 +27,7 @@ struct Index {
 }
 
 impl Index {
-    /// The place of `rank`, or the one given, which it then has.
+    /// Returns the place of `rank`, or the one given, which it then has.
     fn place_or(&mut self, rank: u32, new: usize) -> Option<usize> {
         if self.used * 2 >= self.slots.len() {
             self.grow();
@@ -86,17 +86,17 @@ impl Memtable {
         *older = net.unwrap_or(Entry::new(entry.rank(), 0, entry.seq(), entry.kind()));
     }
 
-    /// Logical bytes of all entries.
+    /// Returns the logical bytes of all entries.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether it is to be sealed, under a policy that wants it sealed at `seal_bytes`.
+    /// Returns true if it is to be sealed, under a policy that wants it sealed at `seal_bytes`.
     pub(super) fn is_full(&self, seal_bytes: u64) -> bool {
         is_memtable_full(seal_bytes, self.bytes, self.written_bytes)
     }
 
-    /// All entries in key order; the memtable is then empty.
+    /// Returns all entries in key order; the memtable is then empty.
     pub(super) fn take(&mut self) -> Vec<Entry> {
         // The next is about as large.
         let room = Vec::with_capacity(self.entries.len());

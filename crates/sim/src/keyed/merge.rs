@@ -19,7 +19,7 @@ pub(super) struct Dropped {
 impl Dropped {
     /// `entry` goes on, unless it is a tombstone with nothing beneath.
     #[inline]
-    pub(super) fn pass<R: Record>(&mut self, entry: R, nothing_beneath: bool) -> Option<R> {
+    pub(super) fn survivor<R: Record>(&mut self, entry: R, nothing_beneath: bool) -> Option<R> {
         if nothing_beneath && entry.is_tombstone() {
             self.entries += 1;
             self.below = self.below.max(entry.seq());
@@ -58,12 +58,12 @@ impl<'a, R: Record> Pieces<'a, R> {
         Pieces { rest: pieces, first, len }
     }
 
-    /// The entries of parts of tables.
+    /// Returns the entries of parts of tables.
     pub(super) fn of(parts: &[Part<'a, R>]) -> Pieces<'a, R> {
         Pieces::new(parts.iter().map(Part::entries).collect())
     }
 
-    /// How many entries there were at first.
+    /// Returns how many entries there were at first.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -105,15 +105,16 @@ impl<'a, R: Record> Pieces<'a, R> {
 
 /// A side's next entry.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct NextEntry {
     rank: u64,
     side: usize,
 }
 
-impl Head {
-    /// The oldest comes first among equals.
+impl NextEntry {
+    /// Returns true if this entry is merged before `other`: the smaller key first, and of equal
+    /// keys the older entry.
     #[inline]
-    fn comes_before(self, other: Head) -> bool {
+    fn comes_before(self, other: NextEntry) -> bool {
         (self.rank, other.side) < (other.rank, self.side)
     }
 }
@@ -128,10 +129,10 @@ pub(super) fn merge<R: Record>(
 ) -> Dropped {
     let mut dropped = Dropped::default();
     let heads = sides.iter().enumerate();
-    let mut heap: Vec<Head> =
-        heads.map(|(side, pieces)| Head { rank: pieces.rank(), side }).collect();
+    let mut heap: Vec<NextEntry> =
+        heads.map(|(side, pieces)| NextEntry { rank: pieces.rank(), side }).collect();
     heap.sort_unstable_by_key(|head| (head.rank, usize::MAX - head.side));
-    while let Some(&Head { rank, side }) = heap.first() {
+    while let Some(&NextEntry { rank, side }) = heap.first() {
         // The least rank of the others: it is up to there that this side goes on alone.
         let others = heap[1..].iter().take(2).map(|head| head.rank);
         let bound = others.min().unwrap_or(END);
@@ -140,11 +141,11 @@ pub(super) fn merge<R: Record>(
         }
         if rank < bound {
             sides[side].take_below(bound, |entry| {
-                if let Some(entry) = dropped.pass(entry, nothing_beneath) {
+                if let Some(entry) = dropped.survivor(entry, nothing_beneath) {
                     emit(entry);
                 }
             });
-            sift(&mut heap, Head { rank: sides[side].rank(), side });
+            sift(&mut heap, NextEntry { rank: sides[side].rank(), side });
             continue;
         }
         let mut net = None;
@@ -155,9 +156,9 @@ pub(super) fn merge<R: Record>(
                 Some(older) => dropped.fold(entry, older),
                 None => Some(entry),
             };
-            sift(&mut heap, Head { rank: sides[side].rank(), side });
+            sift(&mut heap, NextEntry { rank: sides[side].rank(), side });
         }
-        if let Some(entry) = net.and_then(|net| dropped.pass(net, nothing_beneath)) {
+        if let Some(entry) = net.and_then(|net| dropped.survivor(net, nothing_beneath)) {
             emit(entry);
         }
     }
@@ -166,7 +167,7 @@ pub(super) fn merge<R: Record>(
 
 /// Puts `head` in the place of the first of `heap`, and in order.
 #[inline]
-fn sift(heap: &mut [Head], head: Head) {
+fn sift(heap: &mut [NextEntry], head: NextEntry) {
     let mut at = 0;
     loop {
         let mut child = 2 * at + 1;

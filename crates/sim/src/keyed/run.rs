@@ -26,8 +26,8 @@ pub struct KeyedSim {
 }
 
 impl KeyedSim {
-    /// An empty tree under `policy`, with memtables of `memtable_bytes` logical bytes unless the
-    /// policy seals them earlier.
+    /// Returns an empty tree under `policy`, with memtables of `memtable_bytes` logical bytes
+    /// unless the policy seals them earlier.
     pub fn new(policy: &Arc<dyn MergePolicy>, memtable_bytes: u64) -> KeyedSim {
         let content = KeyedContent::new(BLOCK_BYTES_USUAL, policy.needs().blocks);
         let drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
@@ -50,7 +50,7 @@ impl KeyedSim {
         self.memtable.write(Entry::new(rank, bytes, self.last_seq, kind));
     }
 
-    /// Whether the memtable has to be sealed before the next write.
+    /// Returns true if the memtable has to be sealed before the next write.
     pub fn is_full(&self) -> bool {
         self.memtable.is_full(self.seal_bytes)
     }
@@ -86,7 +86,7 @@ impl KeyedSim {
         Ok(())
     }
 
-    /// How many memtables have been sealed.
+    /// Returns how many memtables have been sealed.
     pub fn sealed(&self) -> u64 {
         self.sealed
     }
@@ -98,23 +98,23 @@ impl KeyedSim {
         self.drive.set_policy(Arc::clone(policy));
     }
 
-    /// The tree, at rest, without the active memtable.
+    /// Returns the tree, at rest, without the active memtable.
     pub fn tree(&self) -> &Tree {
         self.drive.tree()
     }
 
-    /// Every live key of the tree by rank, with its logical bytes; what is still in the active
-    /// memtable is not seen.
+    /// Returns every live key of the tree by rank, with its logical bytes; what is still in the
+    /// active memtable is not seen.
     pub fn live(&self) -> Vec<(u64, u64)> {
         self.drive.content().live(self.drive.tree())
     }
 
-    /// What it has cost so far. What is still in the memtable has cost nothing yet.
+    /// Returns what it has cost so far. What is still in the memtable has cost nothing yet.
     pub fn figures(&self) -> Figures {
         self.counter.figures()
     }
 
-    /// The end.
+    /// Returns the finished simulation.
     pub fn finish(self) -> Simulation {
         Simulation { figures: self.counter.figures(), tree: self.drive.into_tree() }
     }

@@ -40,8 +40,8 @@ impl Display for DisplayKey<'_> {
     }
 }
 
-/// The number whose eight bytes `key` is; keys that begin with a zero byte only, so that short
-/// readable keys stay readable.
+/// Returns the number whose eight bytes `key` is; keys that begin with a zero byte only, so that
+/// short readable keys stay readable.
 fn as_number(key: &[u8]) -> Option<u64> {
     let bytes: [u8; 8] = key.try_into().ok()?;
     (bytes[0] == 0).then_some(u64::from_be_bytes(bytes))

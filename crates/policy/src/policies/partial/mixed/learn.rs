@@ -42,7 +42,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub(super) use search::Search;
+pub(super) use search::ThresholdSearch;
 
 use explain::per_megabyte;
 use lsmith_tree::{LevelId, MemoChange, MemoName, MergePlan, Place, TreeView};
@@ -62,7 +62,7 @@ pub(super) struct Thresholds<'a> {
 pub(super) struct Lesson<'a> {
     view: &'a TreeView,
     given: Thresholds<'a>,
-    search: Search,
+    search: ThresholdSearch,
     step: Step,
     /// The bottom level; 0 for a tree without levels.
     bottom: usize,
@@ -87,14 +87,18 @@ struct Learned {
 }
 
 impl<'a> Lesson<'a> {
-    pub(super) fn of(view: &'a TreeView, given: Thresholds<'a>, search: Search) -> Lesson<'a> {
+    pub(super) fn of(
+        view: &'a TreeView,
+        given: Thresholds<'a>,
+        search: ThresholdSearch,
+    ) -> Lesson<'a> {
         let mut levels = view.tree.levels().iter();
         let bottom = levels.rposition(|level| !level.runs().is_empty()).unwrap_or(0);
         let step = view.memo("learn").and_then(Step::read).unwrap_or(Step::Watch);
         Lesson { view, given, search, step, bottom }
     }
 
-    /// Whether all of `level` goes down, rather than its best window.
+    /// Returns true if all of `level` goes down, rather than its best window.
     pub(super) fn is_full(&self, level: usize, capacity: impl Fn(usize) -> u64) -> bool {
         let into = level + 1;
         if level == 0 || self.bottom < 2 {
@@ -113,7 +117,7 @@ impl<'a> Lesson<'a> {
         blocks < self.tau(into) as f64 / GRID as f64 * capacity(into) as f64
     }
 
-    /// The threshold of `level`, in tenths.
+    /// Returns the threshold of `level`, in tenths.
     fn tau(&self, level: usize) -> u64 {
         if let Some(given) = self.given.tau {
             return given.get(level - 2).copied().unwrap_or(0);
@@ -137,7 +141,7 @@ impl<'a> Lesson<'a> {
         }
     }
 
-    /// The changes of the notes that go with `plan`.
+    /// Returns the changes of the notes that go with `plan`.
     pub(super) fn learn_from(
         &self,
         plan: &MergePlan,
@@ -165,7 +169,7 @@ impl<'a> Lesson<'a> {
         }
     }
 
-    /// The level that `plan` merges into the next, and whether it takes all of it.
+    /// Returns the level that `plan` merges into the next, and whether it takes all of it.
     fn source(&self, plan: &MergePlan) -> Option<(usize, bool)> {
         let input = plan.inputs.first()?;
         let (level, run) = self.view.tree.run(input.run)?;
@@ -177,14 +181,15 @@ impl<'a> Lesson<'a> {
         }
     }
 
-    /// Whether there is a threshold to learn: one that was not given, of a level that exists.
+    /// Returns true if there is a threshold to learn: one that was not given, of a level that
+    /// exists.
     fn has_unknowns(&self) -> bool {
         let tau = self.given.tau.is_none() && self.bottom > 2;
         self.bottom >= 2 && (tau || self.given.beta.is_none())
     }
 
-    /// What has become of the tree since the thresholds were learned, or since learning began, if
-    /// that is too much.
+    /// Returns what has become of the tree since the thresholds were learned, or since learning
+    /// began, if that is too much.
     fn change(&self) -> Option<String> {
         let learned = self.learned().filter(|_| self.step != Step::Watch)?;
         let (height, before) = (learned.height, learned.blocks);
@@ -203,8 +208,8 @@ impl<'a> Lesson<'a> {
         notes
     }
 
-    /// The bottom level, the bytes that have come down into it so far, and its blocks. What came
-    /// down is what merges took in, less what of it was there before.
+    /// Returns the bottom level, the bytes that have come down into it so far, and its blocks. What
+    /// came down is what merges took in, less what of it was there before.
     fn bottom_now(&self) -> [u64; 3] {
         let level = &self.view.tree.levels()[self.bottom];
         let counters = level.counters();
@@ -229,16 +234,16 @@ impl<'a> Lesson<'a> {
         }
         if blocks.abs_diff(before).saturating_mul(20) < before {
             notes.push(self.learned_now(None));
-            notes.extend(self.begin(2));
+            notes.extend(self.learn_next(2));
         }
         notes
     }
 
     /// Begins to learn the threshold of `level`, or beta where no thresholds are left to learn, or
     /// nothing where that is given too.
-    fn begin(&self, level: usize) -> Vec<MemoChange> {
+    fn learn_next(&self, level: usize) -> Vec<MemoChange> {
         if level < self.bottom && self.given.tau.is_none() {
-            return self.enter(Step::Tau { level, trial: self.search.begin() }, None);
+            return self.enter(Step::Tau { level, trial: self.search.first_trial() }, None);
         }
         if self.given.beta.is_none() {
             return self.enter(Step::Full, None);
@@ -246,7 +251,8 @@ impl<'a> Lesson<'a> {
         self.finish(None)
     }
 
-    /// All is learned; `cost` is what a cycle costs so, where that has been measured.
+    /// Returns the notes that end learning. `cost` is the cost of a cycle with the thresholds
+    /// learned, if it was measured.
     fn finish(&self, cost: Option<u64>) -> Vec<MemoChange> {
         let mut notes = self.enter(Step::Done, None);
         notes.push(self.learned_now(cost));
@@ -271,7 +277,7 @@ impl<'a> Lesson<'a> {
         Some(Learned { height, blocks, cost })
     }
 
-    /// A full merge out of `level` ends one cycle and begins the next.
+    /// Returns the notes for a full merge out of `level`, which ends one cycle and starts the next.
     fn end_of_cycle(&self, level: usize, trial: &Trial) -> Vec<MemoChange> {
         let now = self.meter(level);
         let mut trial = trial.clone();
@@ -284,7 +290,7 @@ impl<'a> Lesson<'a> {
             return self.enter(Step::Tau { level, trial }, Some(now));
         }
         let mut notes = vec![note(format!("tau_{level}"), trial.best().to_string())];
-        notes.extend(self.begin(level + 1));
+        notes.extend(self.learn_next(level + 1));
         notes
     }
 
@@ -349,8 +355,8 @@ impl<'a> Lesson<'a> {
     /// Blocks written into levels 1 to `level`, and bytes that came to storage from memory.
     fn meter(&self, level: usize) -> Meter {
         let levels = self.view.tree.levels();
-        let upto = levels.iter().take(level + 1).skip(1);
-        let blocks = upto.map(|level| level.counters().blocks_written).sum();
+        let end = levels.iter().take(level + 1).skip(1);
+        let blocks = end.map(|level| level.counters().blocks_written).sum();
         // Memtables that had to be flushed in a hurry are in level 0.
         let bytes = levels.iter().take(2).map(|level| level.counters().bytes_from_memory).sum();
         Meter { blocks, bytes }
