@@ -1,5 +1,5 @@
-//! Merges that keep blocks which meet nothing: which of them do is drawn, and what of those may be
-//! kept is decided by the same rules as in the store.
+//! Merges that keep blocks which overlap nothing. Random draws decide which blocks these are. The
+//! rules of the store decide which of them may be kept.
 
 use super::content::{FluidContent, PlanInput, balance};
 use super::draw;
@@ -65,7 +65,7 @@ impl FluidContent {
         Ok(outcome)
     }
 
-    /// Returns all blocks of the inputs in key order, and what becomes of them.
+    /// Returns all blocks of the inputs in key order, with what each of them overlaps.
     fn input_blocks(&mut self, sides: &[PlanInput], is_bottom: bool) -> Vec<Block> {
         let (newer, older) = match sides {
             [newer @ .., older] if !newer.is_empty() => (newer, std::slice::from_ref(older)),
@@ -119,8 +119,8 @@ impl FluidContent {
         }
     }
 
-    /// Makes one table of all blocks: those that were kept are counted as such, and are no tables
-    /// of their own.
+    /// Counts all blocks of the output. Kept blocks count as reused; all blocks together become one
+    /// table.
     fn count_blocks(
         &mut self,
         tree: &Tree,
@@ -151,7 +151,7 @@ impl FluidContent {
     }
 }
 
-/// Returns the blocks of slices, each with the place just behind its last key, where that is known.
+/// Returns the blocks of slices, each with the place right behind its last key, if it is known.
 fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell, Option<u64>)> {
     slices.iter().flat_map(|slice| {
         let profile = &slice.table().profile;

@@ -1,4 +1,4 @@
-//! Fluid content: which stretch of time lies in which part of each table.
+//! Fluid content: which interval of time lies in which part of each table.
 
 use super::FluidWorkload;
 use super::blocks::FullBlocks;
@@ -12,20 +12,20 @@ use lsmith_workload::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Expected sizes of every table, memtables included. Keys in trees and plans stand for places in a
-/// key space in which all keys are spread evenly.
+/// The expected sizes of every table, including memtables. Keys in trees and plans stand for places
+/// in a key space in which all keys are spread evenly.
 #[derive(Clone, Debug)]
 pub struct FluidContent {
     tables: BTreeMap<TableId, FluidTable>,
     pub(super) workload: FluidWorkload,
-    /// True if profiles have a point at every border of a block.
+    /// True if profiles have a point at every block border.
     pub(super) by_block: bool,
     pub(super) block_bytes: u64,
-    /// Which blocks meet nothing.
+    /// The random draws that decide which blocks overlap nothing.
     pub(super) draws: Rng,
 }
 
-/// What a plan takes from one run.
+/// The part of one run that a plan takes.
 pub(super) struct PlanInput {
     pub(super) level: LevelId,
     pub(super) slices: Vec<Slice>,
@@ -34,7 +34,7 @@ pub(super) struct PlanInput {
 }
 
 impl FluidContent {
-    /// No tables yet. `by_block` is whether the policy wants to see blocks.
+    /// Returns content without tables. `by_block` is true if the policy counts in blocks.
     #[must_use]
     pub fn new(workload: FluidWorkload, by_block: bool) -> FluidContent {
         FluidContent {
@@ -46,13 +46,14 @@ impl FluidContent {
         }
     }
 
-    /// Returns the memtable with all writes from one up to another.
+    /// Returns a memtable with the writes of an interval.
     pub(super) fn memtable(&mut self, id: TableId, from: f64, until: f64) -> Slice {
         let segments = self.workload.memory_segments(from, until);
         self.hold_all(id, segments)
     }
 
-    /// Returns the same over all of `runs`, newest first, as one.
+    /// Returns a memtable with the writes of an interval, folded together with all of `runs`,
+    /// newest first.
     pub(super) fn fold(&mut self, id: TableId, from: f64, until: f64, runs: &[Arc<Run>]) -> Slice {
         let mut sides = vec![self.workload.memory_segments(from, until)];
         sides.extend(runs.iter().map(|run| self.segments(run.slices())));
@@ -69,7 +70,7 @@ impl FluidContent {
         self.add_table(id, segments, size).0
     }
 
-    /// Makes a table of `segments` with blocks as full as they go; how many blocks comes with it.
+    /// Adds a table of `segments` with full blocks. Returns its slice and the number of its blocks.
     fn add_table(&mut self, id: TableId, segments: Vec<Segment>, size: Size) -> (Slice, u64) {
         let blocks = FullBlocks::of(size, self.block_bytes);
         let points = if self.by_block { Points::Blocks(blocks.made()) } else { Points::Steps };
@@ -90,7 +91,7 @@ impl FluidContent {
         Slice::whole(table)
     }
 
-    /// Returns what a plan takes, newest first; counted as input.
+    /// Returns the inputs of a plan, newest first, and counts them.
     pub(super) fn sides(
         &self,
         tree: &Tree,
@@ -123,7 +124,7 @@ impl FluidContent {
         }
     }
 
-    /// Returns a merge that writes all anew.
+    /// Carries out a merge that rewrites everything.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let is_bottom = tree.is_bottom_for(plan).map_err(illegal)?;
@@ -154,8 +155,8 @@ impl FluidContent {
     }
 }
 
-/// Entries that went in and did not come out were dropped; rounding must not make more come out
-/// than went in.
+/// Counts as dropped the entries that were read and not written. Rounding must not make the output
+/// larger than the input.
 pub(super) fn balance(outcome: &mut Outcome) {
     let entries_in = outcome.from_memory.entries + outcome.read.entries;
     let entries_out = outcome.written.entries + outcome.reused.entries;
@@ -194,7 +195,7 @@ impl Content for FluidContent {
     }
 
     fn rest(&mut self, _: &Tree) {
-        // The tree, or whoever copied it, holds a reference to each table that it knows.
+        // The tree and its clones hold a reference to each of their tables.
         self.tables.retain(|_, held| Arc::strong_count(&held.table) > 1);
     }
 }

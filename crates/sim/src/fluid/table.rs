@@ -10,7 +10,7 @@ use lsmith_tree::{KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Slice
 use lsmith_workload::Rng;
 use std::sync::Arc;
 
-/// A table: what trees know of it, and what lies in it.
+/// A table: its metadata, and its segments.
 #[derive(Clone, Debug)]
 pub(super) struct FluidTable {
     pub(super) table: Arc<Table>,
@@ -21,7 +21,7 @@ pub(super) struct FluidTable {
 }
 
 impl FluidTable {
-    /// Returns what is visible of the table through `slice`.
+    /// Returns the segments that are visible through `slice`.
     pub(super) fn within(&self, slice: &Slice) -> Vec<Segment> {
         if slice.is_whole() {
             return self.segments.clone();
@@ -34,12 +34,12 @@ impl FluidTable {
     }
 }
 
-/// Where a table has points, besides its ends.
+/// The profile points of a table.
 #[derive(Clone, Debug)]
 pub(super) enum Points {
-    /// Behind every step of bytes.
+    /// One point per step of bytes.
     Steps,
-    /// Behind each of these blocks but the last.
+    /// One point behind each of these blocks, except the last.
     Blocks(Vec<Made>),
 }
 
@@ -102,7 +102,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns what `segments` come to.
+/// Returns the expected amount of `segments` together.
 pub(super) fn amount(segments: &[Segment]) -> Amount {
     let mut sum = Amount::default();
     for segment in segments {
@@ -144,13 +144,13 @@ pub(super) fn cut(segments: &[Segment], cut_bytes: u64) -> Vec<Vec<Segment>> {
     tables
 }
 
-/// A table to be made.
+/// A table that is about to be made.
 #[derive(Debug)]
 pub(super) struct NewTable<'a> {
     pub(super) id: TableId,
     /// At least one.
     pub(super) segments: Vec<Segment>,
-    /// What it counts as.
+    /// The size of the table.
     pub(super) size: Size,
     pub(super) points: &'a Points,
 }

@@ -1,4 +1,4 @@
-//! What comes out of a plan that minds blocks.
+//! Plans that keep blocks, carried out on entries.
 
 use super::content::{KeyedContent, count_input, inputs};
 use super::entry::Record;
@@ -13,14 +13,14 @@ use lsmith_tree::{
 };
 use std::sync::Arc;
 
-/// Which neighbour.
+/// The neighbour before or after a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Before,
     After,
 }
 
-/// What a plan comes to before it is part of the content.
+/// The result of a plan before it is added to the content.
 struct Made<R> {
     outcome: Outcome,
     tables: Vec<KeyedTable<R>>,
@@ -68,7 +68,7 @@ impl<R: Record> KeyedContent<R> {
             let blocks = pieces.iter().map(Part::block_count).sum();
             count_input(level, size, blocks, &mut outcome);
             let is_target = target.is_some_and(|target| target.id() == run.id());
-            // Where it is the older side, the merge comes by all of its blocks.
+            // If the target is the older input, the merge reads all of its blocks.
             if is_target && (sides.is_empty() || sides.len() + 1 < plan.inputs.len()) {
                 outcome.room_taken +=
                     pieces.iter().map(|piece| piece.room(reuse.full_bytes)).sum::<u64>();
@@ -93,7 +93,8 @@ impl<R: Record> KeyedContent<R> {
         let newer_merged;
         let output = match &sides[..] {
             [] => preserve::merge(MergeSide::empty(), MergeSide::empty(), orders, builder),
-            // Alone it is the newer one: its blocks are no blocks of a target.
+            // A single input counts as the newer one, so that its blocks are not blocks of a
+            // target.
             [_] => preserve::merge(side(sides.remove(0)), MergeSide::empty(), orders, builder),
             [_, _] => {
                 let older = side(sides.remove(1));
@@ -114,7 +115,7 @@ impl<R: Record> KeyedContent<R> {
         self.outcome_of(tree, plan, (output, builder), outcome, (before, after))
     }
 
-    /// Several newer sides as one.
+    /// Merges several newer inputs into one.
     fn folded(&self, sides: Vec<Pieces<'_, R>>) -> (Option<KeyedTable<R>>, Dropped) {
         let mut builder = Builder::new(self.layout);
         let dropped = merge(sides, false, |entry| builder.put(entry));
@@ -144,7 +145,7 @@ impl<R: Record> KeyedContent<R> {
         }
     }
 
-    /// Puts an output into words of the tree.
+    /// Returns the outcome of a merge, and adds its table to the result.
     fn outcome_of(
         &self,
         tree: &Tree,
@@ -155,7 +156,7 @@ impl<R: Record> KeyedContent<R> {
     ) -> Made<R> {
         if let Place::Into(run) = plan.place {
             let hull = plan.hull();
-            // With the room between block and window, where nothing lies but a slice may.
+            // Includes the gap between the block and the window, which a slice may cover.
             let before = beside.0.filter(|_| output.took_before);
             let before = before
                 .map(|part| (part, KeyRange { end: Some(hull.start.clone()), ..part.range() }));
@@ -190,7 +191,8 @@ impl<R: Record> KeyedContent<R> {
         Made { outcome, tables }
     }
 
-    /// Returns the blocks on both sides of the hole that a window leaves become one where they fit.
+    /// Joins the blocks on both sides of the gap that a window leaves, if they fit into one.
+    /// Returns the table of the joined block.
     fn close_gap(
         &self,
         tree: &Tree,
@@ -225,7 +227,7 @@ impl<R: Record> KeyedContent<R> {
     }
 }
 
-/// Returns the slice that shows a stretch of the output.
+/// Returns the slice for a part of the output.
 fn slice_of<R: Record>(stretch: &OutputPart<'_, R>, new: Option<&KeyedTable<R>>) -> Option<Slice> {
     match stretch {
         OutputPart::New(from, end) => Some(Slice::of_cells(Arc::clone(&new?.table), *from..*end)),

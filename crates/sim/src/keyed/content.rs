@@ -1,4 +1,4 @@
-//! Keyed content: what lies in each table, entry by entry.
+//! Keyed content: the entries of every table.
 
 use super::entry::{Entry, Record};
 use super::merge::{Pieces, merge};
@@ -11,21 +11,22 @@ use lsmith_tree::{
 };
 use std::sync::Arc;
 
-/// Sorted entries of every table, memtables included.
+/// The sorted entries of every table, including memtables.
 ///
-/// Merges follow the rules of the store: versions of a key come to their net effect, tombstones
-/// go where nothing lies beneath the merge, tables and blocks are cut by the same rules, and
-/// merges that mind blocks keep and join the same ones. Nobody holds a snapshot. Keys in trees and
-/// plans are [ranks](super::rank_key).
+/// Merges follow the rules of the store. Versions of a key are folded into their net effect.
+/// Tombstones are dropped if nothing lies below the merge. Tables and blocks are cut by the same
+/// rules, and block-preserving merges keep and join the same blocks. There are no snapshots.
+///
+/// Keys in trees and plans are [ranks](super::rank_key).
 #[derive(Clone, Debug)]
 pub struct KeyedContent<R = Entry> {
     pub(super) tables: Tables<R>,
     pub(super) layout: Layout,
-    /// Room to build tables in.
+    /// A reused buffer to build tables in.
     pub(super) builder: Builder<R>,
-    /// The same for memory folded together, which is always about as large.
+    /// The same for folded memory, which has about the same size every time.
     memory: Builder<R>,
-    /// How many tables there are when those that no tree knows any more are let go.
+    /// The number of tables at which unused tables are removed.
     sweep_at: usize,
 }
 
@@ -36,7 +37,8 @@ impl<R: Record> Default for KeyedContent<R> {
 }
 
 impl<R: Record> KeyedContent<R> {
-    /// No tables yet. `by_block` is whether profiles have a point at every border of a block.
+    /// Returns content without tables. If `by_block` is true, profiles have a point at every block
+    /// border.
     pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<R> {
         let layout = Layout { block_bytes, by_block };
         KeyedContent {
@@ -48,7 +50,7 @@ impl<R: Record> KeyedContent<R> {
         }
     }
 
-    /// From now on, whether profiles have a point at every border of a block.
+    /// Sets whether profiles of new tables have a point at every block border.
     pub(crate) fn set_by_block(&mut self, by_block: bool) {
         self.layout.by_block = by_block;
     }
@@ -67,20 +69,19 @@ impl<R: Record> KeyedContent<R> {
         self.add_table(held)
     }
 
-    /// Returns a table to be built, of `entries_max` entries at most. Who is done with it puts it
-    /// back.
+    /// Returns a builder for a table of at most `entries_max` entries. The caller must put it back.
     fn builder(&mut self, entries_max: usize) -> Builder<R> {
         self.builder_of(self.layout, entries_max)
     }
 
-    /// Returns the same in another layout.
+    /// Returns a builder with another layout.
     pub(super) fn builder_of(&mut self, layout: Layout, entries_max: usize) -> Builder<R> {
         let room = std::mem::replace(&mut self.builder, Builder::new(layout));
         room.start(layout, entries_max)
     }
 
     /// Returns a new table of the net effect of `newest`, in key order, over all of `runs`, newest
-    /// first; `None` where nothing is left.
+    /// first; `None` if nothing is left.
     pub(crate) fn fold(&mut self, id: TableId, newest: &[R], runs: &[Arc<Run>]) -> Option<Slice> {
         let older: u64 = runs.iter().map(|run| run.size().entries).sum();
         let room = std::mem::replace(&mut self.memory, Builder::new(self.layout));
@@ -100,12 +101,12 @@ impl<R: Record> KeyedContent<R> {
         Slice::whole(table)
     }
 
-    /// Returns what is visible of `run` within `range`.
+    /// Returns the visible entries of `run` within `range`.
     pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
         let slices = run.overlapping(range);
         let mut found = Vec::with_capacity(slices.len());
         for (at, slice) in slices.iter().enumerate() {
-            // Only at the ends can a slice reach beyond the range.
+            // Only the first and last slices can reach beyond the range.
             let is_edge = at == 0 || at + 1 == slices.len();
             if !is_edge || range.covers(slice.range()) {
                 found.push(self.tables.of(slice).shown(slice));
@@ -126,8 +127,8 @@ impl<R: Record> KeyedContent<R> {
         parts.flat_map(|part| part.entries()).copied()
     }
 
-    /// Returns every live key of `tree` by rank, with the logical bytes of its newest version: what
-    /// a scan of everything would find.
+    /// Returns the rank of every live key of `tree`, with the logical bytes of its newest version,
+    /// as a full scan would.
     pub fn live(&self, tree: &Tree) -> Vec<(u64, u64)> {
         let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
         let mut live = Vec::new();
@@ -135,7 +136,7 @@ impl<R: Record> KeyedContent<R> {
         live
     }
 
-    /// Returns a merge that writes all anew.
+    /// Carries out a merge that rewrites everything.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let bottom = tree.is_bottom_for(plan).map_err(illegal)?;
@@ -179,7 +180,7 @@ impl<R: Record> KeyedContent<R> {
     }
 }
 
-/// Counts what an input holds, as if all of its blocks were read.
+/// Counts an input as if all of its blocks were read.
 pub(super) fn count_input(level: LevelId, size: Size, blocks: u64, outcome: &mut Outcome) {
     match level {
         LevelId::Memory => outcome.from_memory += size,
@@ -190,7 +191,8 @@ pub(super) fn count_input(level: LevelId, size: Size, blocks: u64, outcome: &mut
     }
 }
 
-/// About how many entries a table of the output has: as many as fit into `cut_bytes`, at most all.
+/// Returns the approximate number of entries of an output table: as many as fit into `cut_bytes`,
+/// at most all.
 fn table_entries(outcome: &Outcome, cut_bytes: u64, entries: usize) -> usize {
     let bytes = outcome.from_memory.bytes + outcome.read.bytes;
     let mean = (bytes / entries.max(1) as u64).max(1);
@@ -235,10 +237,10 @@ impl<R: Record> Content for KeyedContent<R> {
     }
 
     fn rest(&mut self, _: &Tree) {
-        // The tree, or whoever copied it, holds a reference to each table that it knows.
+        // The tree and its clones hold a reference to each of their tables.
         if self.tables.len() >= self.sweep_at {
             self.tables.retain(|held| Arc::strong_count(&held.table) > 1);
-            // Where there are thousands of tables, not after each merge.
+            // With thousands of tables, this is not done after every merge.
             self.sweep_at = self.tables.len() + self.tables.len() / 16 + 1;
         }
     }

@@ -1,40 +1,39 @@
-//! Entries, and what versions of one key come to.
+//! Entries, and the net effect of versions of one key.
 
 use lsmith_tree::{EntryKind, SeqNo, Size};
 use std::fmt::Debug;
 
-/// One version of a key, as a simulation holds it: where the key stands in byte order, what it
-/// says, how large it is. The value itself is of no interest.
+/// One version of a key in a simulation: its rank, kind and size. Values are not stored.
 pub trait Record: Copy + Debug + 'static {
-    /// Returns the place of the key in byte order.
+    /// Returns the rank of the key in byte order.
     fn rank(self) -> u32;
 
     /// Returns the logical bytes.
     fn bytes(self) -> u64;
 
-    /// Returns what it says.
+    /// Returns the kind.
     fn kind(self) -> EntryKind;
 
-    /// Returns the same with another kind.
+    /// Returns the same entry with another kind.
     #[must_use]
     fn with_kind(self, kind: EntryKind) -> Self;
 
-    /// Returns true if it says that its key is absent.
+    /// Returns true if the entry is a tombstone.
     #[inline]
     fn is_tombstone(self) -> bool {
         self.kind().is_tombstone()
     }
 
-    /// When it was written; 0 where nobody knows.
+    /// Returns the sequence number; 0 if it is not stored.
     fn seq(self) -> SeqNo;
 
-    /// Returns the net effect of this entry on top of `older`, an entry of the same key.
+    /// Returns the net effect of this entry over `older`, an entry of the same key.
     #[must_use]
     fn over(self, older: Self) -> Option<Self> {
         self.kind().over(older.kind()).map(|kind| self.with_kind(kind))
     }
 
-    /// Returns what it comes to.
+    /// Returns the size of the entry.
     #[inline]
     fn size(self) -> Size {
         let tombstones = u64::from(self.is_tombstone());

@@ -1,8 +1,8 @@
 //! The block-preserving merge (Thonangi & Yang, section II-B), carried out on entries.
 //!
-//! Two sides are merged entry by entry into an open block. Where the next entry begins an input
-//! block that ends before the other side goes on, that block can be kept as it is. What may be
-//! kept, and what is joined, [`BlockMerge`] decides.
+//! Two inputs are merged entry by entry into an open block. If the next entry starts an input block
+//! that ends before the next entry of the other input, that block can be kept unchanged.
+//! [`BlockMerge`] decides which blocks are kept and joined.
 
 use super::entry::Record;
 use super::merge::Dropped;
@@ -13,22 +13,22 @@ use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, is_piece, room};
 /// Above every rank.
 const END: u64 = u64::MAX;
 
-/// One side of a merge: entries in key order.
+/// An input of a merge: entries in key order.
 #[derive(Debug)]
 pub(super) struct MergeSide<'a, R> {
-    /// What follows behind the current piece, the last one first.
+    /// The pieces behind the current one, in reverse order.
     rest: Vec<Part<'a, R>>,
-    /// What is left of the current piece, from the current block on.
+    /// The rest of the current piece, from the current block on.
     part: Option<Part<'a, R>>,
-    /// True if the next entry begins a block.
+    /// True if the next entry starts a block.
     begins: bool,
-    /// What is left of the current block, where the next entry does not begin it.
+    /// The rest of the current block, if the next entry does not start it.
     open: &'a [R],
     /// The rank of the next entry.
     rank: u64,
-    /// True if blocks of this side can be kept: those in memory can't.
+    /// True if blocks of this input can be kept. Those in memory cannot.
     keeps: bool,
-    /// True if the side is the run that the output goes into.
+    /// True if the input is the run that the output goes into.
     is_target: bool,
 }
 
@@ -46,12 +46,12 @@ impl<'a, R: Record> MergeSide<'a, R> {
         side
     }
 
-    /// Returns a side without entries.
+    /// Returns an input without entries.
     pub(super) fn empty() -> MergeSide<'a, R> {
         MergeSide::new(Vec::new(), false, false)
     }
 
-    /// Takes the next entry, which must be there.
+    /// Removes and returns the next entry, which must exist.
     #[inline]
     fn take(&mut self) -> Option<R> {
         let open = self.open_block();
@@ -59,7 +59,7 @@ impl<'a, R: Record> MergeSide<'a, R> {
         open.first().copied()
     }
 
-    /// Returns what is left of the current block.
+    /// Returns the rest of the current block.
     #[inline]
     fn open_block(&self) -> &'a [R] {
         match self.part {
@@ -68,7 +68,7 @@ impl<'a, R: Record> MergeSide<'a, R> {
         }
     }
 
-    /// Goes on by `count` entries of the [open block](MergeSide::open_block).
+    /// Skips `count` entries of the [open block](MergeSide::open_block).
     #[inline]
     fn advance(&mut self, open: &'a [R], count: usize) {
         match open.get(count) {
@@ -81,8 +81,8 @@ impl<'a, R: Record> MergeSide<'a, R> {
         }
     }
 
-    /// Goes to the next block. No entry is looked at, mostly, since they lie in memory that no
-    /// cache holds: a block may be kept without.
+    /// Moves to the next block. Mostly reads no entry, since that would be a cache miss and the
+    /// block may be kept without it.
     #[inline]
     fn skip_block(&mut self) {
         self.part = self.part.and_then(Part::behind_block).or_else(|| self.rest.pop());
@@ -90,14 +90,14 @@ impl<'a, R: Record> MergeSide<'a, R> {
         self.rank = self.part.map_or(END, |part| part.first_rank());
     }
 
-    /// Returns the block that begins here.
+    /// Returns the block that starts at the next entry.
     #[inline]
     fn block(&self) -> Option<Block<'a, R>> {
         self.part.filter(|_| self.begins).map(|part| Block::of(part.first_block()))
     }
 }
 
-/// A block of a side, and what it comes to.
+/// A block of an input, with its size.
 #[derive(Clone, Copy, Debug)]
 struct Block<'a, R> {
     part: Part<'a, R>,
@@ -111,40 +111,41 @@ impl<'a, R: Record> Block<'a, R> {
     }
 }
 
-/// What a merge is told.
+/// The settings of a merge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Orders<'a, R> {
     pub(super) rules: BlockRules,
-    /// Least bytes of a piece that is kept.
+    /// The least bytes of a piece that is kept.
     pub(super) piece_bytes: u64,
-    /// True if tombstones have nothing left to hide.
+    /// True if tombstones are dropped.
     pub(super) bottom: bool,
-    /// The blocks of the target on both sides of the output.
+    /// The blocks of the target next to the output, before and after it.
     pub(super) before: Option<Part<'a, R>>,
     pub(super) after: Option<Part<'a, R>>,
 }
 
-/// A stretch of the output.
+/// A part of the output.
 #[derive(Debug)]
 pub(super) enum OutputPart<'a, R> {
-    /// Blocks of the new table, from an index up to another.
+    /// Blocks of the new table, from an index up to, not including, another.
     New(usize, usize),
-    /// Blocks of an old one that were kept.
+    /// Blocks of an old table that were kept.
     Old(Part<'a, R>),
 }
 
-/// What came out of a merge.
+/// The result of a merge.
 #[derive(Debug)]
 pub(super) struct Output<'a, R> {
     pub(super) parts: Vec<OutputPart<'a, R>>,
     pub(super) kept: Size,
     pub(super) kept_blocks: u64,
-    /// True if the blocks beside the output have become a part of it.
+    /// True if the block before the output was joined with it. The next field says so of the block
+    /// after it.
     pub(super) took_before: bool,
     pub(super) took_after: bool,
     /// Empty room in all blocks.
     pub(super) room: u64,
-    /// Empty room in the blocks of the target, where it was the older side.
+    /// Empty room in the blocks of the target, if it was the older input.
     pub(super) room_taken: u64,
     pub(super) dropped: Dropped,
 }
@@ -153,12 +154,12 @@ struct Merger<'a, 'b, R> {
     orders: Orders<'a, R>,
     new: &'b mut Builder<R>,
     blocks: BlockMerge,
-    /// True if there is an open block: entries put behind the new blocks.
+    /// True if there is an open block: entries behind the new blocks.
     is_open: bool,
     out: Output<'a, R>,
 }
 
-/// Merges `newer` over `older`: all new blocks go to the empty table `new`.
+/// Merges `newer` over `older`. New blocks go to the table `new`, which must be empty.
 pub(super) fn merge<'a, R: Record>(
     mut newer: MergeSide<'a, R>,
     mut older: MergeSide<'a, R>,
@@ -166,7 +167,7 @@ pub(super) fn merge<'a, R: Record>(
     new: &mut Builder<R>,
 ) -> Output<'a, R> {
     let mut merger = Merger::new(orders, new);
-    // Kept pieces and new ones take turns.
+    // Kept pieces alternate with new ones.
     merger.out.parts.reserve(older.rest.len() + newer.rest.len() + 2);
     loop {
         let (up, down) = (newer.rank, older.rank);
@@ -209,8 +210,8 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         Merger { blocks, orders, new, is_open: false, out }
     }
 
-    /// Returns the block of the older side that begins here, of which is told where it is the
-    /// target's.
+    /// Returns the block of the older input that starts here. If it belongs to the target, reports
+    /// it to the [`BlockMerge`].
     #[inline]
     fn start_block(&mut self, older: &MergeSide<'a, R>) -> Option<Block<'a, R>> {
         let block = older.block()?;
@@ -221,7 +222,8 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         Some(block)
     }
 
-    /// Passes on the entries of the block that `side` is in, up to the next of the other side.
+    /// Writes the entries of the current block of `side` that lie below the next entry of the other
+    /// input, whose rank is `other`.
     fn write_block(&mut self, side: &mut MergeSide<'a, R>, other: u64) {
         let entries = side.open_block();
         let below = entries.iter().take_while(|entry| u64::from(entry.rank()) < other);
@@ -239,8 +241,8 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         self.is_open = true;
     }
 
-    /// Keeps `block`, which begins here on `side`, if that is possible and allowed; the other side
-    /// goes on with the key of rank `other`.
+    /// Keeps `block`, which starts here on `side`, if that is possible and allowed. `other` is the
+    /// rank of the next entry of the other input. Returns true if the block was kept.
     #[inline(always)]
     fn keep(
         &mut self,
@@ -268,15 +270,15 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         true
     }
 
-    /// Returns true if nothing of the other side falls into `block`, and nothing in it is to be
+    /// Returns true if no entry of the other input falls into `block`, and no entry of the block is
     /// dropped.
     #[inline]
     fn is_alone(&self, block: &Block<'a, R>, other: u64) -> bool {
         block.part.end_rank() <= other && !(self.orders.bottom && block.size.tombstones > 0)
     }
 
-    /// Returns true if `block`, the first of `rest`, makes a piece with what could be kept behind
-    /// it.
+    /// Returns true if `block`, the first of `rest`, and the blocks that could be kept behind it
+    /// are large enough for a piece.
     fn is_piece(&self, block: &Part<'a, R>, rest: Part<'a, R>, other: u64) -> bool {
         let continues = matches!(self.out.parts.last(), Some(OutputPart::Old(kept))
             if !self.is_open && kept.is_followed_by(block));
@@ -292,7 +294,7 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         }
     }
 
-    /// Takes back the block that was kept last.
+    /// Removes from the output the block that was kept last.
     fn take_back(&mut self) -> Option<Part<'a, R>> {
         let Some(OutputPart::Old(part)) = self.out.parts.pop() else { return None };
         let block = part.last_block();

@@ -38,7 +38,7 @@ pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
     KeyRange { start: rank_key(rank(first)), end: Some(Key::after_number(rank(last))) }
 }
 
-/// A table: what trees know of it, and its entries in key order.
+/// A table: its metadata, and its entries in key order.
 #[derive(Clone, Debug)]
 pub(super) struct KeyedTable<R> {
     pub(super) table: Arc<Table>,
