@@ -145,14 +145,13 @@ impl SizeSearch<'_> {
         let mut rests = vec![last];
         for _ in 1..LEVELS_MAX {
             let below = &rests[rests.len() - 1];
-            let rest = intervals.iter().zip(&stages).map(|(&interval, stages)| {
+            let costs = intervals.iter().zip(&stages).map(|(&interval, stages)| {
                 let cost = |(point, stage): (&Point, &f64)| {
                     stage + interpolated(&intervals, below, interval + point.interval)
                 };
                 points.iter().zip(stages).map(cost).fold(f64::INFINITY, f64::min)
             });
-            let rest = rest.collect();
-            rests.push(rest);
+            rests.push(costs.collect());
         }
         let mut candidates: Vec<(f64, Vec<Point>)> = Vec::new();
         for count in counts {
@@ -256,8 +255,8 @@ fn interpolated(places: &[f64], values: &[f64], at: f64) -> f64 {
     if position >= last as f64 {
         return values[last];
     }
-    let index = position.max(0.0).floor();
-    let part = position.max(0.0) - index;
-    let index = index as usize;
+    let whole = position.max(0.0).floor();
+    let part = position.max(0.0) - whole;
+    let index = whole as usize;
     values[index] + part * (values[index + 1] - values[index])
 }

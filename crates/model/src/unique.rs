@@ -176,11 +176,11 @@ fn less_x(exp_m1: f64, x: f64) -> f64 {
     (1.0 + sum) * x * x / 2.0
 }
 
-/// What a search learns at a point.
+/// The result of one step of a search.
 struct Probe {
-    /// Relative error, positive left of the solution.
+    /// The relative error, positive to the left of the solution.
     error: f64,
-    /// Where to go from here, by Newton's method.
+    /// The next step, by Newton's method.
     step: f64,
 }
 

@@ -2,10 +2,10 @@
 
 use crate::Class;
 
-/// The greatest skew that the project promises accuracy for.
+/// The greatest skew for which results are accurate.
 pub(crate) const SKEW_MAX: f64 = 1.6;
 
-/// How much more popular than the least popular key of its class a key may be, relatively.
+/// How much more popular than the least popular key of its class a key may be, as a fraction.
 pub(crate) const CLASS_WIDTH: f64 = 0.1;
 
 /// Ranks below this one are summed one by one; the series for the others then has an error below
@@ -39,7 +39,7 @@ fn first_rank(last: u64, skew: f64) -> u64 {
     };
     let estimate = last as f64 * (1.0 + CLASS_WIDTH).powf(-1.0 / skew);
     let mut first = (estimate.ceil() as u64).clamp(1, last);
-    // Rounding can put the estimate off by a rank.
+    // Rounding can make the estimate wrong by one rank.
     while !belongs(first) {
         first += 1;
     }

@@ -163,8 +163,8 @@ impl<C: Content> Drive<C> {
     pub fn settle(&mut self, observe: &mut Observer<'_>) -> Result<(), SimError> {
         for _ in 0..PLANS_MAX {
             if let Some(mut plan) = self.policy.next_merge(&self.view) {
-                let level = check_plan(&self.view, &plan);
-                let level = level.map_err(|rule| self.illegal(&plan, rule))?;
+                let level =
+                    check_plan(&self.view, &plan).map_err(|rule| self.illegal(&plan, rule))?;
                 self.carry_out(&mut plan, level, observe)?;
             } else if let Some(mut flush) = self.flush_left() {
                 self.carry_out(&mut flush, 0, observe)?;

@@ -1,4 +1,4 @@
-//! The known name that a misspelled one was probably meant to be.
+//! The known name that a misspelled name probably means.
 
 /// Returns the name of `known` nearest to `name` by edit distance, or `None` if none is near enough
 /// to be meant: more than a third of its letters (at least one, at most three) would have to

@@ -87,10 +87,10 @@ impl<'a> Params<'a> {
         Ok(self.count_if_given(name, range)?.unwrap_or(default))
     }
 
-    /// As [`Params::count`], for a parameter that has no default.
+    /// Returns what [`Params::count`] returns, for a parameter without a default: `None` if it is
+    /// not given.
     ///
     /// # Errors
-    ///
     /// If the value is not a count or not in `range`.
     pub fn count_if_given(
         &self,
@@ -114,10 +114,10 @@ impl<'a> Params<'a> {
         Ok(self.bytes_if_given(name, range)?.unwrap_or(default))
     }
 
-    /// As [`Params::bytes`], for a parameter that has no default.
+    /// Returns what [`Params::bytes`] returns, for a parameter without a default: `None` if it is
+    /// not given.
     ///
     /// # Errors
-    ///
     /// If the value is not a size or not in `range`.
     pub fn bytes_if_given(
         &self,
@@ -127,10 +127,9 @@ impl<'a> Params<'a> {
         self.number(name, parse_bytes, range, |&bound| format_bytes(bound))
     }
 
-    /// Returns a decimal number such as `1.2`; never infinite or not a number.
+    /// Returns a finite decimal number such as `1.2`.
     ///
     /// # Errors
-    ///
     /// If the value is not a number or not in `range`.
     pub fn real(
         &self,
@@ -141,10 +140,10 @@ impl<'a> Params<'a> {
         Ok(self.real_if_given(name, range)?.unwrap_or(default))
     }
 
-    /// As [`Params::real`], for a parameter that has no default.
+    /// Returns what [`Params::real`] returns, for a parameter without a default: `None` if it is
+    /// not given.
     ///
     /// # Errors
-    ///
     /// If the value is not a number or not in `range`.
     pub fn real_if_given(
         &self,
@@ -173,10 +172,9 @@ impl<'a> Params<'a> {
             .ok_or_else(|| SpecError::unknown("value", text, names).within(name))
     }
 
-    /// `true` or `false`.
+    /// Returns a flag, `true` or `false`.
     ///
     /// # Errors
-    ///
     /// If the value is neither.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool, SpecError> {
         let default = if default { "true" } else { "false" };

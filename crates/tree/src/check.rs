@@ -69,12 +69,12 @@ impl fmt::Display for TreeError {
             TreeError::BadSlice { run, slice } => {
                 write!(f, "slice {slice} of run {run} is empty")
             }
-            TreeError::BadProfile { table } => write!(f, "the profile of {table} is not ascending"),
+            TreeError::BadProfile { table } => write!(f, "the profile of {table} does not ascend"),
             TreeError::SeenTwice { table } => write!(f, "two slices of {table} share a key"),
-            TreeError::SameName { run } => write!(f, "two runs are called {run}"),
+            TreeError::SameName { run } => write!(f, "two runs have the name {run}"),
             TreeError::EmptyRun { run } => write!(f, "run {run} has no slices"),
             TreeError::NameAhead { run } => {
-                write!(f, "run {run} or a table of it has a name that is still to be given")
+                write!(f, "run {run} or one of its tables has a name that is not in use yet")
             }
         }
     }
@@ -225,10 +225,13 @@ impl fmt::Display for PlanError {
                 write!(f, "input {run} is named twice or is newer than the input before it")
             }
             PlanError::SkipsRun { run } => {
-                write!(f, "run {run} lies between an input and the output and holds keys of it")
+                write!(
+                    f,
+                    "run {run} lies between an input and the output, and holds keys of the input"
+                )
             }
             PlanError::Straddles { run } => {
-                write!(f, "run {run} would keep keys within the hull of the output")
+                write!(f, "run {run} takes the output in, and would keep keys within its key range")
             }
             PlanError::OutputInMemory { run } => {
                 write!(f, "the output would be placed in memory, beside run {run}")
@@ -236,22 +239,30 @@ impl fmt::Display for PlanError {
             PlanError::TooDeep { level } => {
                 write!(f, "level {level} is too deep: a tree has at most {LEVELS_MAX} levels")
             }
-            PlanError::ZeroBytes => f.write_str("a cut or reuse size of 0 bytes"),
+            PlanError::ZeroBytes => f.write_str("the plan has a cut or reuse size of 0 bytes"),
             PlanError::CannotMove { run } => {
-                write!(f, "slices of run {run} are in memory or share keys with others moved")
+                write!(
+                    f,
+                    "slices of run {run} are in memory, or share keys with other moved slices"
+                )
             }
             PlanError::CannotAppend { run } => {
-                write!(f, "run {run} is not made of whole tables that can be appended to")
+                write!(
+                    f,
+                    "run {run} has a table that is not taken whole, so nothing can be appended"
+                )
             }
-            PlanError::TearsKnot { run } => write!(f, "run {run} of the same knot is left out"),
+            PlanError::TearsKnot { run } => {
+                write!(f, "run {run} is in a knot with an input, and keeps keys of the input")
+            }
             PlanError::Reserved { reservation } => {
-                write!(f, "reservation {reservation} holds a part of what the plan takes")
+                write!(f, "the plan conflicts with reservation {reservation}")
             }
             PlanError::TooManySlices { run } => {
                 write!(f, "run {run} has {SLICES_MAX} slices or more")
             }
             PlanError::NotConserved { entries_in, entries_out } => {
-                write!(f, "{entries_in} entries went in, {entries_out} came out or were dropped")
+                write!(f, "{entries_in} entries were read, but {entries_out} written or dropped")
             }
         }
     }

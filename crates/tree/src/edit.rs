@@ -288,13 +288,15 @@ impl fmt::Display for EditError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EditError::UnknownRun { run } => write!(f, "the tree has no run {run}"),
-            EditError::UsedRun { run } => write!(f, "run {run} exists or existed already"),
+            EditError::UsedRun { run } => {
+                write!(f, "the name {run} is or was already used for a run")
+            }
             EditError::TooDeep { level } => {
                 write!(f, "level {level} is too deep: a tree has at most {LEVELS_MAX} levels")
             }
             EditError::BadRun(error) => error.fmt(f),
             EditError::Overlap { run } => {
-                write!(f, "run {run} keeps keys where others would be added to it")
+                write!(f, "keys would be added to run {run} where it keeps others")
             }
         }
     }

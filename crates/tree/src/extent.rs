@@ -160,8 +160,8 @@ impl<'a> Extent<'a> {
         for spot in self.inputs.iter().chain(target) {
             widen(spot.age());
             if let Some(knot) = spot.run.knot() {
-                let members = self.tree.runs().enumerate();
-                let members = members.filter(|(_, (_, run))| run.knot() == Some(knot));
+                let all = self.tree.runs().enumerate();
+                let members = all.filter(|(_, (_, run))| run.knot() == Some(knot));
                 members.for_each(|(index, _)| widen(2 * index + 1));
             }
         }

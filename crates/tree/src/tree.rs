@@ -80,9 +80,9 @@ impl Tree {
 
     /// Returns all runs with their levels, newest first, including memory.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = (LevelId, &Arc<Run>)> {
-        let disk = self.levels.iter().enumerate();
+        let levels = self.levels.iter().enumerate();
         let disk =
-            disk.flat_map(|(i, level)| level.runs().iter().map(move |r| (LevelId::Disk(i), r)));
+            levels.flat_map(|(i, level)| level.runs().iter().map(move |r| (LevelId::Disk(i), r)));
         self.memory.runs().iter().map(|run| (LevelId::Memory, run)).chain(disk)
     }
 
@@ -192,8 +192,8 @@ impl Tree {
     /// Raises the next names above every name in use.
     pub(crate) fn count_names(&mut self) {
         let runs = self.runs().map(|(_, run)| run.id().0.saturating_add(1)).max();
-        let tables = self.runs().flat_map(|(_, run)| run.slices().iter());
-        let tables = tables.map(|slice| slice.table().id.0.saturating_add(1)).max();
+        let slices = self.runs().flat_map(|(_, run)| run.slices().iter());
+        let tables = slices.map(|slice| slice.table().id.0.saturating_add(1)).max();
         self.next_run = self.next_run.max(runs.unwrap_or(0));
         self.next_table = self.next_table.max(tables.unwrap_or(0));
     }

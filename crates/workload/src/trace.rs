@@ -154,8 +154,8 @@ impl<'a> Reader<'a> {
         if let Some(&item) = self.items.get(key) {
             return Ok(item);
         }
-        let item = u32::try_from(self.keys.len()).ok().filter(|&item| u64::from(item) < KEYS_MAX);
-        let item = item.ok_or_else(|| format!("more than {KEYS_MAX} different keys"))?;
+        let next = u32::try_from(self.keys.len()).ok().filter(|&item| u64::from(item) < KEYS_MAX);
+        let item = next.ok_or_else(|| format!("more than {KEYS_MAX} different keys"))?;
         self.keys.push(key.as_bytes());
         self.items.insert(key, item);
         Ok(item)

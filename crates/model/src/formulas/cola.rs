@@ -69,10 +69,10 @@ impl SlotModel {
         let taken = self.taken(setting, levels.len(), interval);
         stages.push(Stage::new(name, last / interval, (taken + last) / interval));
         levels.push(Level { runs: 1.0, size: last });
-        let flushes = Flushes::of_memtables(setting, self.memtable);
+        let unmerged = Flushes::of_memtables(setting, self.memtable);
         let flushes = match self.slots {
-            Slots::Merged => flushes.merged(),
-            Slots::Apart => flushes,
+            Slots::Merged => unmerged.merged(),
+            Slots::Apart => unmerged,
         };
         Model::new(setting, flushes, stages, levels)
     }

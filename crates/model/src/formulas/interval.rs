@@ -43,8 +43,8 @@ impl IntervalModel {
         let flushed = popularity.unique(self.memtable);
         let mut stages =
             vec![Stage::log(), Stage::new("memory -> 0", flushed / self.memtable, 0.0)];
-        let kept = self.intervals.first().map_or(0.0, |first| (first / self.memtable - 1.0) / 2.0);
-        let kept = kept.max(0.0);
+        let first = self.intervals.first();
+        let kept = first.map_or(0.0, |first| (first / self.memtable - 1.0) / 2.0).max(0.0);
         let mut levels = vec![Level { runs: kept, size: kept * flushed }];
         for (index, &interval) in self.intervals.iter().enumerate() {
             let next = self.intervals.get(index + 1).copied();

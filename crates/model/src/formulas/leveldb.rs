@@ -135,8 +135,8 @@ impl LeveledModel {
                     (taken, self.false_overlap * taken)
                 }
             };
-            let merged = popularity.unique(interval + stands_for);
-            let merged = if last.is_some() { merged.min(popularity.live()) } else { merged };
+            let unique = popularity.unique(interval + stands_for);
+            let merged = if last.is_some() { unique.min(popularity.live()) } else { unique };
             let name = match index {
                 0 => "level 0 -> 1".to_owned(),
                 _ => format!("level {index} -> {}", index + 1),

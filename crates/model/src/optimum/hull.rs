@@ -17,7 +17,7 @@ pub struct Hull {
     flushes: u64,
 }
 
-/// A point of the hull.
+/// A point of the hull: the least write cost at a mean number of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HullPoint {
     /// Runs after a flush, mean over flushes.
@@ -26,7 +26,7 @@ pub struct HullPoint {
     pub write_cost: f64,
 }
 
-/// Places of a tree that cost the same, per flush.
+/// Places of a tree with equal cost per flush.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     cost: f64,
@@ -35,7 +35,7 @@ struct Group {
     places: f64,
 }
 
-/// What all flushes together come to at one price.
+/// The total cost of all flushes at one price.
 #[derive(Clone, Copy, Debug)]
 struct Total {
     cost: f64,

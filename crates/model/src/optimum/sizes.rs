@@ -2,7 +2,7 @@
 
 use super::unit::least;
 
-/// Most flushes for which the optimum is computed exactly.
+/// The most flushes for which the optimum is computed exactly.
 const EXACT_MAX: usize = 500;
 
 /// The least that merging flushes of given sizes can cost.
@@ -37,11 +37,11 @@ pub fn least_of_sizes(sizes: &[u64], runs_max: u64) -> LeastOfSizes {
 
 /// Costs of all stretches of flushes, with a bound on runs that grows by one at a time.
 struct Stretches {
-    /// One more than there are flushes.
+    /// The number of flushes plus one.
     width: usize,
-    /// Sizes added up.
+    /// Prefix sums of the sizes.
     below: Vec<u64>,
-    /// The cost of flushes `from..upto` at `upto * width + from`.
+    /// The cost of flushes `from..end` at index `end * width + from`.
     costs: Vec<u64>,
 }
 

@@ -151,10 +151,11 @@ fn run(random: &mut Random, names: &mut Names) -> Run {
             continue;
         }
         names.table += 1;
-        let (before, behind) = (random.below(50), random.below(50));
+        let before = random.below(50);
+        let behind = random.below(50);
         let bytes = random.bytes();
-        let whole = start.saturating_sub(before)..end + behind;
-        let whole = if random.chance(30) { whole } else { start..end };
+        let wider = start.saturating_sub(before)..end + behind;
+        let whole = if random.chance(30) { wider } else { start..end };
         let table = Slice::whole(table(random, names.table - 1, whole, bytes));
         slices.extend(table.clip(&KeyRange::new(key(start), key(end))));
     }

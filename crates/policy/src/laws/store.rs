@@ -117,8 +117,8 @@ impl<'a> Store<'a> {
         if plan.inputs.len() > 1 {
             self.merged_bytes += outcome.from_memory.bytes + outcome.read.bytes;
         }
-        let edit = TreeEdit::of_plan(&self.view.tree, plan, outcome);
-        let edit = edit.map_err(|error| self.refused(plan, &error))?;
+        let edit = TreeEdit::of_plan(&self.view.tree, plan, outcome)
+            .map_err(|error| self.refused(plan, &error))?;
         let done = apply(&mut self.view.tree, &edit);
         done.map_err(|error| self.broken(Law::Legal, format!("{plan}: {error}")))
     }

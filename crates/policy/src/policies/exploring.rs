@@ -129,8 +129,8 @@ impl Exploring {
         if let Some(window) = self.best(runs, Window::has_less_mean_than) {
             return Some((window, "{} runs, {} allowed; {} of least mean size"));
         }
-        let shortest = runs.windows(self.min).enumerate().rev();
-        let shortest = shortest.map(|(from, window)| {
+        let slices = runs.windows(self.min).enumerate().rev();
+        let shortest = slices.map(|(from, window)| {
             let end = from + window.len();
             Window { from, end, bytes: bytes(window) }
         });

@@ -102,17 +102,17 @@ impl Leveled {
 
     /// Returns the bytes of the level without those that a plan under way takes down.
     fn bytes_staying(&self, view: &TreeView, level: usize) -> u64 {
-        let (runs, bytes) = (view.tree.levels()[level].runs(), view.tree.levels()[level].bytes());
+        let here = &view.tree.levels()[level];
         if view.reservations.is_empty() {
-            return bytes;
+            return here.bytes();
         }
-        let leaving = view.reservations.iter().filter(|r| r.state == ReservationState::UnderWay);
-        let leaving = leaving.flat_map(|reservation| {
+        let under_way = view.reservations.iter().filter(|r| r.state == ReservationState::UnderWay);
+        let leaving = under_way.flat_map(|reservation| {
             let inputs = reservation.plan.inputs.iter();
             inputs.filter(move |input| reservation.plan.place != Place::Into(input.run))
         });
-        let leaving: u64 = leaving.map(|input| bytes_taken(runs, input)).sum();
-        bytes.saturating_sub(leaving)
+        let leaving_bytes: u64 = leaving.map(|input| bytes_taken(here.runs(), input)).sum();
+        here.bytes().saturating_sub(leaving_bytes)
     }
 
     /// Returns the levels that must give pieces now, deepest first, so that there is room when the
@@ -125,8 +125,8 @@ impl Leveled {
             level > 0 && here.runs().len() <= 1 && here.bytes() as f64 <= allowed
         };
         let levels = view.tree.levels().iter().enumerate().rev();
-        let levels = levels.filter(move |(level, here)| !is_settled(*level, here));
-        levels.filter_map(move |(level, here)| {
+        let unsettled = levels.filter(move |(level, here)| !is_settled(*level, here));
+        unsettled.filter_map(move |(level, here)| {
             let runs = here.runs();
             let (last, newer) = runs.split_last()?;
             if level > 0
@@ -164,11 +164,11 @@ impl Leveled {
 
     /// Returns the choice among the pieces of the source.
     fn choice<'a>(&self, view: &'a TreeView, descent: &Descent<'a>) -> Choice<'a> {
-        let cursor = match self.pick {
+        let note = match self.pick {
             Pick::RoundRobin => view.memo(&cursor_name(descent.from)),
             _ => None,
         };
-        let cursor = cursor.and_then(|text| parse_key(text).ok());
+        let cursor = note.and_then(|text| parse_key(text).ok());
         Choice {
             source: descent.source,
             target: descent.target,
@@ -221,8 +221,10 @@ fn bytes_taken(runs: &[Arc<Run>], input: &Input) -> u64 {
 
 impl MergePolicy for Leveled {
     fn spec(&self) -> Spec {
-        let spec = Spec::bare("leveled").with("ratio", self.ratio).with("l0", self.level0_runs);
-        let spec = spec.with("pick", self.pick.name());
+        let spec = Spec::bare("leveled")
+            .with("ratio", self.ratio)
+            .with("l0", self.level0_runs)
+            .with("pick", self.pick.name());
         match self.table_bytes {
             Some(bytes) => spec.with("table", format_bytes(bytes)),
             None => spec,

@@ -158,9 +158,9 @@ fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell, Option<u64>)> {
         let first = profile.partition_point(|point| *point.key <= *slice.range().start);
         let points = profile[first..].iter().map(Some).chain(std::iter::repeat(None));
         slice.cells().zip(points).map(|(cell, point)| {
-            let after = point.and_then(|point| point.after.as_ref());
+            let key_after = point.and_then(|point| point.after.as_ref());
             let inside = |last: &u64| cell.end.as_ref().is_none_or(|end| *last <= place(end));
-            let after = after.map(|after| place(after)).filter(inside);
+            let after = key_after.map(|key| place(key)).filter(inside);
             (cell, after)
         })
     })

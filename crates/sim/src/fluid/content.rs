@@ -129,8 +129,8 @@ impl FluidContent {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let is_bottom = tree.is_bottom_for(plan).map_err(illegal)?;
         let mut outcome = Outcome::default();
-        let sides = self.sides(tree, plan, &mut outcome);
-        let sides: Vec<Vec<Segment>> = sides.into_iter().map(|side| side.segments).collect();
+        let inputs = self.sides(tree, plan, &mut outcome);
+        let sides: Vec<Vec<Segment>> = inputs.into_iter().map(|side| side.segments).collect();
         let merged = merge(&sides, is_bottom, &self.workload);
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
         let tables = cut(&merged, cut_bytes);

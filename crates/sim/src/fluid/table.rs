@@ -188,9 +188,9 @@ fn steps(segments: &[Segment], table: &Table) -> Vec<ProfilePoint> {
     // an entry more than a table would have that part cut off.
     let entry_bytes = table.size.bytes as f64 / table.size.entries.max(1) as f64;
     let steps = (1..).map(|step| (step * PROFILE_STEP_BYTES) as f64 + entry_bytes / 2.0);
-    let points = steps.map_while(|bytes| walk.point(bytes, |passed| passed.bytes));
+    let all = steps.map_while(|bytes| walk.point(bytes, |passed| passed.bytes));
     let last = table.size.bytes as f64 - entry_bytes;
-    let points = points.take_while(|point| point.below.bytes as f64 <= last);
+    let points = all.take_while(|point| point.below.bytes as f64 <= last);
     profile(points, table)
 }
 

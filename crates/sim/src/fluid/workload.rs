@@ -78,7 +78,7 @@ impl FluidWorkload {
     pub fn new(workload: &Workload) -> Result<FluidWorkload, SimError> {
         let spec = workload.spec();
         let items = workload.items();
-        let formula = match (spec.name.as_str(), spec.param("order")) {
+        let known = match (spec.name.as_str(), spec.param("order")) {
             ("load", Some("hashed")) => Ok(Formula::New),
             ("load", Some("sequential")) => Ok(Formula::Swept(items.max(1) as f64)),
             ("load", _) => Popularity::zipf(items, LOAD_SKEW).map(Formula::Drawn),
@@ -89,7 +89,7 @@ impl FluidWorkload {
             }
         };
         let not_fluid = |_| SimError::NotFluid { workload: spec.clone(), what: "it has no keys" };
-        let formula = formula.map_err(not_fluid)?;
+        let formula = known.map_err(not_fluid)?;
         Ok(FluidWorkload::of(workload, Keys::Formula(formula, Entries::of(workload))))
     }
 
@@ -217,10 +217,10 @@ impl FluidWorkload {
             Keys::Counted(counted) => return counted.memtable_end(from, seal_bytes),
         };
         let entry_bytes = all.entry_bytes();
-        let entries = seal_bytes as f64 / entry_bytes;
-        let more = draw * all.spread * entries.sqrt();
+        let mean_entries = seal_bytes as f64 / entry_bytes;
+        let more = draw * all.spread * mean_entries.sqrt();
         // So many small entries, which come to less than as many of mean size.
-        let entries = (entries + more).ceil().max(1.0) - more;
+        let entries = (mean_entries + more).ceil().max(1.0) - more;
         let unique = match formula {
             Formula::New | Formula::Swept(_) => entries,
             Formula::Drawn(popularity) => popularity.inverse(entries),
@@ -244,16 +244,16 @@ impl Entries {
     /// Returns those of a workload whose puts are all alike.
     fn of(workload: &Workload) -> Entries {
         let spec = workload.spec();
-        let delete_share = spec.param("deletes").and_then(|share| share.parse().ok());
-        let delete_share = delete_share.unwrap_or(0.0);
+        let deletes = spec.param("deletes").and_then(|share| share.parse().ok());
+        let delete_share = deletes.unwrap_or(0.0);
         let (key_bytes, key_variance) = key_bytes(workload);
         let mut ops = workload.ops().filter_map(Result::ok);
         let put = ops.find(|op| op.kind == OpKind::Put);
         let value_bytes = put.map_or(0.0, |put| f64::from(put.value_bytes));
         let head_bytes = key_bytes + logical_bytes(0, 0) as f64;
-        let limit = spec.param("bytes").and_then(|bytes| parse_bytes(bytes).ok());
+        let bytes_max = spec.param("bytes").and_then(|bytes| parse_bytes(bytes).ok());
         let user_bytes = key_bytes + (1.0 - delete_share) * value_bytes;
-        let limit = limit.map_or(f64::INFINITY, |bytes| (bytes as f64 / user_bytes).ceil());
+        let limit = bytes_max.map_or(f64::INFINITY, |bytes| (bytes as f64 / user_bytes).ceil());
         let variance = key_variance + delete_share * (1.0 - delete_share) * value_bytes.powi(2);
         Entries {
             writes: (workload.ops_max() as f64).min(limit),

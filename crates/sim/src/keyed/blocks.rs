@@ -157,12 +157,14 @@ impl<R: Record> KeyedContent<R> {
         if let Place::Into(run) = plan.place {
             let hull = plan.hull();
             // Includes the gap between the block and the window, which a slice may cover.
-            let before = beside.0.filter(|_| output.took_before);
-            let before = before
+            let before = beside
+                .0
+                .filter(|_| output.took_before)
                 .map(|part| (part, KeyRange { end: Some(hull.start.clone()), ..part.range() }));
-            let after = beside.1.filter(|_| output.took_after);
-            let after =
-                after.zip(hull.end).map(|(part, start)| (part, KeyRange { start, ..part.range() }));
+            let joined = beside.1.filter(|_| output.took_after);
+            let after = joined
+                .zip(hull.end)
+                .map(|(part, start)| (part, KeyRange { start, ..part.range() }));
             for (part, range) in before.into_iter().chain(after) {
                 outcome.read += part.size();
                 outcome.blocks.read += 1;

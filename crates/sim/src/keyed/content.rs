@@ -83,11 +83,11 @@ impl<R: Record> KeyedContent<R> {
     /// Returns a new table of the net effect of `newest`, in key order, over all of `runs`, newest
     /// first; `None` if nothing is left.
     pub(crate) fn fold(&mut self, id: TableId, newest: &[R], runs: &[Arc<Run>]) -> Option<Slice> {
-        let older: u64 = runs.iter().map(|run| run.size().entries).sum();
+        let older_entries: u64 = runs.iter().map(|run| run.size().entries).sum();
         let room = std::mem::replace(&mut self.memory, Builder::new(self.layout));
-        let mut builder = room.start(self.layout, newest.len() + older as usize);
-        let sides = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
-        let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(sides).collect();
+        let mut builder = room.start(self.layout, newest.len() + older_entries as usize);
+        let older = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
+        let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(older).collect();
         merge(sides, false, |entry| builder.put(entry));
         builder.cut_all();
         let held = (builder.len() > 0).then(|| builder.finish(id));

@@ -211,8 +211,8 @@ fn notes(f: &mut Formatter<'_>, changes: &[MemoChange]) -> Result {
 impl Display for MergePlan {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(if self.mode == Mode::Move { "move" } else { "merge" })?;
-        let common = self.inputs.first().map(|input| &input.range);
-        let common = common.filter(|range| self.inputs.iter().all(|input| input.range == **range));
+        let first = self.inputs.first().map(|input| &input.range);
+        let common = first.filter(|range| self.inputs.iter().all(|input| input.range == **range));
         for input in &self.inputs {
             write!(f, " {}", input.run)?;
             if common.is_none() {

@@ -213,8 +213,8 @@ impl<'a> Scanner<'a> {
                 }
                 b'\\' => match next() {
                     Some(b'x') => {
-                        let digits = [next().unwrap_or(b'?'), next().unwrap_or(b'?')];
-                        let digits = std::str::from_utf8(&digits).unwrap_or("?");
+                        let pair = [next().unwrap_or(b'?'), next().unwrap_or(b'?')];
+                        let digits = std::str::from_utf8(&pair).unwrap_or("?");
                         let byte = u8::from_str_radix(digits, 16);
                         bytes.push(byte.map_err(|_| self.expected("two hexadecimal digits"))?);
                         consumed = 4;

@@ -265,8 +265,8 @@ impl Partial {
         let blocks = Blocks::of(&overflow.source, view.block_bytes);
         let name = format!("next_{}", overflow.from);
         let cursor = view.memo(&name).and_then(|text| parse_key(text).ok());
-        let from = cursor.map_or(0, |key| blocks.first_from(&key));
-        let from = if from < blocks.len() { from } else { 0 };
+        let next = cursor.map_or(0, |key| blocks.first_from(&key));
+        let from = if next < blocks.len() { next } else { 0 };
         let window = blocks.window(from, self.window_blocks(view, overflow.level()));
         let last = window.range.end.clone().unwrap_or_default();
         let memo = (name.into(), Some(display_key(&last).to_string()));

@@ -135,8 +135,8 @@ impl Cell {
                 found.put_bytes += count * class.bytes;
             }
         }
-        let gone = self.cancelled.count(from, until, from) as f64;
-        let gone = gone - self.returned.count(from, until, from) as f64;
+        let cancelled = self.cancelled.count(from, until, from) as f64;
+        let gone = cancelled - self.returned.count(from, until, from) as f64;
         if gone > 0.0 && found.tombstones > 0.0 {
             let left = (1.0 - gone / found.tombstones).max(0.0);
             found.tombstones *= left;
