@@ -76,7 +76,8 @@ impl<R: Record> KeyedContent<R> {
             sides.push((pieces, level != LevelId::Memory, is_target));
         }
         let beside = |side| target.and_then(|run| self.neighbour(run, &hull, side));
-        let (before, after) = (beside(Beside::Before), beside(Beside::After));
+        let before = beside(Beside::Before);
+        let after = beside(Beside::After);
         let entries_in = outcome.from_memory.entries + outcome.read.entries;
         let orders = Orders {
             rules: BlockRules {
@@ -174,9 +175,11 @@ impl<R: Record> KeyedContent<R> {
         let mut tables = Vec::new();
         let Output { parts, kept, kept_blocks, room, room_taken, dropped, .. } = output;
         outcome.room_taken += room_taken;
-        (outcome.reused, outcome.blocks.reused) = (kept, kept_blocks);
+        outcome.reused = kept;
+        outcome.blocks.reused = kept_blocks;
         outcome.blocks.read -= kept_blocks;
-        (outcome.room_added, outcome.dropped_below) = (room, dropped.below);
+        outcome.room_added = room;
+        outcome.dropped_below = dropped.below;
         let entries_in = outcome.from_memory.entries + outcome.read.entries;
         outcome.blocks.written = new.blocks();
         outcome.entries_dropped = entries_in - new.len() as u64 - kept.entries;

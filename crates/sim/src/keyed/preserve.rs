@@ -40,7 +40,10 @@ impl<'a, R: Record> MergeSide<'a, R> {
     ) -> MergeSide<'a, R> {
         rest.retain(|piece| !piece.is_empty());
         rest.reverse();
-        let (part, begins, open, rank) = (None, false, &[][..], END);
+        let part = None;
+        let begins = false;
+        let open = &[][..];
+        let rank = END;
         let mut side = MergeSide { rest, part, begins, open, rank, keeps, is_target };
         side.skip_block();
         side
@@ -170,7 +173,8 @@ pub(super) fn merge<'a, R: Record>(
     // Kept pieces alternate with new ones.
     merger.out.parts.reserve(older.rest.len() + newer.rest.len() + 2);
     loop {
-        let (up, down) = (newer.rank, older.rank);
+        let up = newer.rank;
+        let down = older.rank;
         if down < up {
             let block = merger.start_block(&older);
             if !merger.keep(&mut older, block, up) {
