@@ -121,6 +121,11 @@
 //! injects faults for tests. Merges run on [`Threads`] of the store, or on threads that several
 //! stores share. In lockstep ([`Builder::lockstep`]) there are no threads, and the same writes lead
 //! to the same plans, as in a simulation.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the store has clocks and hash maps; `env` is its door to files"
+)]
 
 mod catalog;
 mod commit;

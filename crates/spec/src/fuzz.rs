@@ -35,9 +35,10 @@ const UNITS: [&str; 16] =
     ["B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "k", "M", "G", ".", "0", "00000", "9", "1", " "];
 
 fn one(parts: &[&str], whole: &[&str], choices: &mut Choices<'_>) -> String {
-    match choices.chance(60) {
-        true => change_text(choices.pick(whole), parts, choices),
-        false => text_of(parts, 24, choices),
+    if choices.chance(60) {
+        change_text(choices.pick(whole), parts, choices)
+    } else {
+        text_of(parts, 24, choices)
     }
 }
 
@@ -74,7 +75,8 @@ fn fuzz_specs() {
 fn fuzz_sizes_and_counts() {
     fuzz!(300_000, |choices| {
         let text = one(&UNITS, &SIZES, choices);
-        let (bytes, count) = (parse_bytes(&text), parse_count(&text));
+        let bytes = parse_bytes(&text);
+        let count = parse_count(&text);
         if let Ok(bytes) = &bytes {
             assert_eq!(parse_bytes(&format_bytes(*bytes)).as_ref(), Ok(bytes), "{text:?}");
         }

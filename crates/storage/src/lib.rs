@@ -13,6 +13,12 @@
 //!
 //! Applications use the crate `lsmith`, which re-exports what its users need of this one.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this crate is the door to files and clocks"
+)]
+
 pub mod bounds;
 pub mod cursor;
 pub mod directory;

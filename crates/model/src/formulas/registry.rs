@@ -31,14 +31,14 @@ pub struct FormulaInfo {
     evaluate: fn(&Params<'_>, &Setting<'_>) -> Result<Model, SpecError>,
 }
 
-/// Every formula, in the order in which they are listed.
+/// Returns every formula, in the order in which they are listed.
 pub fn formulas() -> Vec<FormulaInfo> {
     let mut all = leveled::INFOS.to_vec();
     all.extend(others::INFOS);
     all
 }
 
-/// What the policy that `spec` names costs, by its formula.
+/// Returns what the policy that `spec` names costs, by its formula.
 ///
 /// # Errors
 /// No formula has that name (the error names the nearest one that has), a parameter is not known,
@@ -53,16 +53,17 @@ pub fn evaluate(spec: &Spec, setting: &Setting<'_>) -> Result<Model, SpecError> 
     (info.evaluate)(&Params::new(spec, &names, 0)?, setting)
 }
 
-/// A ratio of sizes, more than 1.
+/// Returns a ratio of sizes, more than 1.
 fn ratio(params: &Params<'_>, default: f64) -> Result<f64, SpecError> {
     let ratio = params.real("ratio", default, 1.0..=1000.0)?;
-    match ratio > 1.0 {
-        true => Ok(ratio),
-        false => Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1")),
+    if ratio > 1.0 {
+        Ok(ratio)
+    } else {
+        Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"))
     }
 }
 
-/// A size given in bytes, as entries.
+/// Returns a size given in bytes, as entries.
 fn entries(
     params: &Params<'_>,
     name: &str,

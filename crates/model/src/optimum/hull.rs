@@ -17,7 +17,7 @@ pub struct Hull {
     flushes: u64,
 }
 
-/// A point of the hull.
+/// A point of the hull: the least write cost at a mean number of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HullPoint {
     /// Runs after a flush, mean over flushes.
@@ -26,7 +26,7 @@ pub struct HullPoint {
     pub write_cost: f64,
 }
 
-/// Places of a tree that cost the same, per flush.
+/// Places of a tree with equal cost per flush.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     cost: f64,
@@ -35,7 +35,7 @@ struct Group {
     places: f64,
 }
 
-/// What all flushes together come to at one price.
+/// The total cost of all flushes at one price.
 #[derive(Clone, Copy, Debug)]
 struct Total {
     cost: f64,
@@ -43,14 +43,14 @@ struct Total {
 }
 
 impl Hull {
-    /// The hull for `flushes` flushes of equal size that share no key.
+    /// Returns the hull for `flushes` flushes of equal size that share no key.
     #[must_use]
     pub fn new(flushes: u64) -> Hull {
         Hull { flushes }
     }
 
-    /// The least `write_cost_system` with at most `runs_mean` runs after a flush, mean over all
-    /// flushes. Infinite for less than one run.
+    /// Returns the least `write_cost_system` with at most `runs_mean` runs after a flush, mean over
+    /// all flushes. Infinite for less than one run.
     #[must_use]
     pub fn write_cost(&self, runs_mean: f64) -> f64 {
         if runs_mean < 1.0 {
@@ -61,9 +61,11 @@ impl Hull {
         }
         // The bound is concave in the price: the interval is narrowed to its summit.
         let bound = |log_price: f64| self.bound(log_price.exp(), runs_mean);
-        let (mut low, mut high) = (-2.0 * self.log_flushes(), self.log_flushes());
+        let mut low = -2.0 * self.log_flushes();
+        let mut high = self.log_flushes();
         for _ in 0..60 {
-            let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
+            let left = low + (high - low) / 3.0;
+            let right = high - (high - low) / 3.0;
             if bound(left) < bound(right) {
                 low = left;
             } else {
@@ -77,7 +79,8 @@ impl Hull {
     /// logarithm of the price of a run.
     #[must_use]
     pub fn points(&self, points: usize) -> Vec<HullPoint> {
-        let (first, last) = (self.log_flushes(), -self.log_flushes());
+        let first = self.log_flushes();
+        let last = -self.log_flushes();
         let price = |index: usize| {
             let part = index as f64 / points.saturating_sub(1).max(1) as f64;
             (first + (last - first) * part).exp()
@@ -89,7 +92,7 @@ impl Hull {
         (self.flushes as f64 + 1.0).ln()
     }
 
-    /// A bound on merge outputs per flush, at `runs_mean` runs.
+    /// Returns a bound on merge outputs per flush, at `runs_mean` runs.
     fn bound(&self, price: f64, runs_mean: f64) -> f64 {
         let total = self.total(price);
         total.cost / self.flushes as f64 - price * (runs_mean - 1.0)
@@ -104,7 +107,7 @@ impl Hull {
         }
     }
 
-    /// What merge outputs and runs beyond the first come to together.
+    /// Returns what merge outputs and runs beyond the first come to together.
     #[cfg(test)]
     pub(super) fn total_at(&self, price: f64) -> f64 {
         self.total(price).cost

@@ -25,7 +25,7 @@ fn store<'a>(policy: &'a dyn MergePolicy, seed: u64, random: &'a mut Random) -> 
     Store::new(view, policy, sizes, random)
 }
 
-/// What a policy says of itself is of one piece.
+/// Checks that what a policy says of itself agrees.
 pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
     let random = &mut Random::new(0);
     let empty = Store::new(TreeView::default(), policy, Sizes::EXACT, random);
@@ -45,7 +45,7 @@ pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
         }
         let mut least = 0.0;
         for waiting_memtables in 0..8 {
-            let load = Load { free_bytes: Some(seed), waiting_memtables };
+            let load = Load { waiting_memtables };
             let pressure = policy.pressure(&store.view, &load);
             if !(0.0..=1.0).contains(&pressure) || pressure < least {
                 let what = format!("its pressure is {pressure}, where {least} to 1 is expected");
@@ -106,15 +106,16 @@ fn write(store: &mut Store<'_>, keys: std::ops::Range<u64>) {
     random::seal_bytes(store.random, &mut store.view.tree, keys, MEMTABLE_BYTES);
 }
 
-/// As many plans as the policy has are under way at once and finish in any order, while memtables
-/// arrive: every plan keeps clear of the others, none is refused when it commits, and all comes to
-/// rest.
+/// Reserves as many plans as the policy makes, and commits them in any order while memtables
+/// arrive. Every plan must keep clear of the others, none may be refused when it commits, and the
+/// tree must come to rest.
 pub(super) fn side_by_side(policy: &dyn MergePolicy) -> Result<(), LawError> {
     for seed in 0..TREES {
         let random = &mut Random::new(seed);
         let mut store = store(policy, seed, random);
         let mut plans_max = store.plans_max();
-        let (mut made, mut sealed) = (0, 0);
+        let mut made = 0;
+        let mut sealed = 0;
         loop {
             while let Some(plan) = store.next_plan()? {
                 store.reserve(plan, ReservationState::UnderWay);
@@ -160,8 +161,8 @@ pub(super) fn blocked(policy: &dyn MergePolicy) -> Result<(), LawError> {
     Ok(())
 }
 
-/// A legal plan over neighbouring runs and any of the keys, if the first that comes to mind is
-/// one.
+/// Returns a legal plan over neighbouring runs and any of the keys, if the first that comes to mind
+/// is one.
 fn foreign(store: &mut Store<'_>) -> Option<MergePlan> {
     let runs: Vec<_> = store.view.tree.runs().map(|(_, run)| run.id()).collect();
     let random = &mut *store.random;
@@ -202,7 +203,8 @@ pub(super) fn switches(policy: &dyn MergePolicy) -> Result<(), LawError> {
             write(&mut store, keys);
             store.settle()?;
         }
-        let (view, sizes) = (store.view, if seed % 2 == 0 { Sizes::EXACT } else { Sizes::ROUGH });
+        let view = store.view;
+        let sizes = if seed % 2 == 0 { Sizes::EXACT } else { Sizes::ROUGH };
         takes_over(Store::new(view, policy, sizes, random))?;
     }
     Ok(())

@@ -1,15 +1,14 @@
 //! MinLatency: the static policy with the least worst-case write cost for a bounded depth.
 
 use super::{K, K_RANGE};
-use crate::stack::pressure_of_runs;
 use crate::tables::stack_depth;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, untie};
+use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
 
-/// After the t-th flush, leaves as many runs as node t has smaller ancestors, plus one, in the
-/// search tree of least depth that holds t and keeps every stack depth below `k`.
+/// After the t-th flush, leaves one run more than node t has smaller ancestors in a certain search
+/// tree: the tree of least depth that holds t and keeps every stack depth below `k`.
 ///
 /// Source: Mao et al., section 2; Mathieu, Rajaraman, Young, Yousefi, "Competitive data-structure
 /// dynamization", SODA 2021.
@@ -28,8 +27,8 @@ impl MinLatency {
         build: |params| Ok(Arc::new(MinLatency { rule: Static::read(params)? })),
     };
 
-    /// How many runs to leave after flush `t`, counted from 1: B(m', k, t) with
-    /// m' = min { m : C(m + k, m) > t }.
+    /// Returns how many runs to leave after flush `t`, counted from 1: `B(m', k, t)`, where `m'` is
+    /// the least m with `C(m + k, m) > t`.
     pub fn runs_after(k: u64, t: u64) -> u64 {
         stack_depth(k, t)
     }
@@ -40,12 +39,8 @@ impl MergePolicy for MinLatency {
         self.rule.write("minlatency")
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        self.rule.next_merge(view, MinLatency::runs_after)
-    }
-
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        pressure_of_runs(view.tree.disk_run_count(), self.rule.k, load)
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.rule.choose_merge(view, MinLatency::runs_after)
     }
 
     fn shape(&self) -> Shape {
@@ -53,7 +48,8 @@ impl MergePolicy for MinLatency {
     }
 }
 
-/// What the two static policies share: the number of flushes alone says how many runs to leave.
+/// The part that both static policies share. The number of flushes alone determines how many runs
+/// to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Static {
     pub(super) k: u64,
@@ -80,19 +76,14 @@ impl Static {
     }
 
     /// Merges the newest runs so that `runs_after(k, t)` are left.
-    pub(super) fn next_merge(
+    pub(super) fn choose_merge(
         self,
         view: &TreeView,
         runs_after: fn(u64, u64) -> u64,
     ) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
-        let flushes = match self.by_size {
-            true => Stack::of(view).flushes_by_size(),
-            false => Stack::flushes_of(view),
-        };
-        // A tree filled by other means can have runs before its first flush.
+        let flushes =
+            if self.by_size { Stack::of(view).flushes_by_size() } else { Stack::flushes_of(view) };
+        // A tree from elsewhere can have runs before its first flush.
         let leave = runs_after(self.k, flushes.clamp(1, 1 << 62)).max(1);
         if Stack::len_max(view) <= leave {
             return None;
