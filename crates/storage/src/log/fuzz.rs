@@ -1,4 +1,4 @@
-//! Logs of any kind: what is read of one was written there, or has a right checksum.
+//! Arbitrary logs: every record that is read was written there, or has a correct checksum.
 
 use super::frame::{Placing, RECORD_HEADER_BYTES, file_header, record_bytes, seal};
 use super::*;
@@ -9,10 +9,10 @@ use std::path::Path;
 
 const ID: LogId = LogId { kind: LogKind::Wal, number: 7 };
 
-/// Records, each with its offset.
+/// Records with their offsets.
 type Records = Vec<(u64, Vec<u8>)>;
 
-/// The file of a log, and its records.
+/// Returns the file of a log, and its records.
 fn log(choices: &mut Choices<'_>) -> (Vec<u8>, Records) {
     let (mut file, mut records) = (file_header(ID).to_vec(), Vec::new());
     for _ in 0..choices.below(8) {
@@ -53,7 +53,7 @@ fn read_in_order(env: &MemEnv, path: &Path) -> Result<(Records, LogEnd)> {
     Ok((records, reader.end().expect("it has ended")))
 }
 
-/// Reads the file in both ways; what is read in order, and of what is left of it.
+/// Reads the file in both ways: in order, and as remains.
 fn read(file: &[u8]) -> (Option<Records>, Records) {
     let (env, path) = (MemEnv::new(), Path::new("/7.wal"));
     let made = env.create(path);
@@ -116,7 +116,7 @@ fn fuzz_resealed_logs() {
         let at = 32 + 8 * choices.below(file.len() / 8);
         file.resize(file.len().max(at), 0);
         let rest = file.split_off(at);
-        // A record whose header says more or less than there is.
+        // A record whose header announces more or fewer bytes than there are.
         let length = choices.below(40);
         let payload = choices.bytes(length);
         append(&mut file, &payload, choices.chance(50));

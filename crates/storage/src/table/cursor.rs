@@ -4,7 +4,7 @@ use super::reader::{ReadCount, ReadTally, Table};
 use super::table_file::{CHUNK_BYTES, Loaded, ReadAhead, Wanted};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::format::{Block, Damage, Slot, Stretch, Trail};
+use crate::format::{Block, Damage, FenceGroup, Slot, Trail};
 use bytes::Bytes;
 use lsmith_tree::KeyRange;
 use std::cmp::Ordering;
@@ -54,7 +54,7 @@ pub struct TableCursor {
     reader_bytes: u64,
     /// Where in a mapped file those bytes end that the system was told to read.
     announced: u64,
-    place: Option<Place>,
+    place: Option<CursorPlace>,
     range: KeyRange,
     /// The block where the next search may well end: that behind the last one left forward.
     likely: usize,
@@ -81,7 +81,7 @@ enum Aim {
     /// It has not begun.
     Nowhere,
     /// The fences are known among which one is searched for.
-    Fences(Stretch),
+    Fences(FenceGroup),
     /// The number of the block is known.
     Number(usize),
     /// The block is there.
@@ -96,7 +96,7 @@ impl Aim {
     fn touch(&self, table: &Table, fill: CacheFill) -> u64 {
         match self {
             Aim::Nowhere => 0,
-            Aim::Fences(stretch) => table.fences.touch(*stretch),
+            Aim::Fences(group) => table.fences.touch(*group),
             Aim::Number(_) if fill == CacheFill::No => 0,
             Aim::Number(index) => table.touch_block(*index),
             Aim::Block(_, block) => block.touch_restarts(),
@@ -107,7 +107,7 @@ impl Aim {
 
 /// An entry, and the block that it is in.
 #[derive(Debug)]
-struct Place {
+struct CursorPlace {
     index: usize,
     block: Block,
     slot: Slot,
@@ -252,7 +252,7 @@ impl TableCursor {
         start.is_empty()
             || match fences.key(index).cmp(start) {
                 Ordering::Less => false,
-                Ordering::Equal => fences.continued(index),
+                Ordering::Equal => fences.is_continued(index),
                 Ordering::Greater => true,
             }
     }
@@ -261,8 +261,8 @@ impl TableCursor {
     fn aim(&mut self, key: &[u8], aim: Aim) -> Result<Aim> {
         Ok(match aim {
             Aim::Nowhere if self.is_likely(key) => self.aim_at(self.likely),
-            Aim::Nowhere => Aim::Fences(self.table.fences.stretch_for(key)),
-            Aim::Fences(stretch) => self.aim_at(self.table.fences.block_within(stretch, key)),
+            Aim::Nowhere => Aim::Fences(self.table.fences.group_for(key)),
+            Aim::Fences(group) => self.aim_at(self.table.fences.block_in_group(group, key)),
             Aim::Number(index) => {
                 self.end_streak();
                 Aim::Block(index, self.block(index)?)
@@ -292,7 +292,7 @@ impl TableCursor {
         let starts = likely > 0
             && likely < fences.count()
             && fences.key(likely) <= key
-            && !fences.continued(likely);
+            && !fences.is_continued(likely);
         starts && (likely + 1 >= fences.count() || key < fences.key(likely + 1))
     }
 
@@ -303,7 +303,7 @@ impl TableCursor {
         slot: std::result::Result<Slot, Damage>,
     ) -> Result<()> {
         let slot = slot.map_err(|damage| self.table.damaged(damage, index))?;
-        self.place = Some(Place { index, block, slot });
+        self.place = Some(CursorPlace { index, block, slot });
         Ok(())
     }
 }
@@ -411,7 +411,7 @@ impl Cursor for TableCursor {
             self.place.as_mut().expect(STANDS).slot = slot;
             return Ok(());
         }
-        let Place { index, block, slot } = self.place.take().expect(STANDS);
+        let CursorPlace { index, block, slot } = self.place.take().expect(STANDS);
         self.enter_ending(index, block, slot.start())
     }
 

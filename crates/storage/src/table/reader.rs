@@ -6,7 +6,9 @@ use super::mapped::Mapped;
 use super::table_file::{Parts, TableFile};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::format::{Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, Slot, TableFacts};
+use crate::format::{
+    Block, BlockAnswer, Damage, FEATURE_COMPRESSED, Fences, Filter, Slot, TableFacts,
+};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use lsmith_tree::{ProfilePoint, SeqNo};
 use std::hint::black_box;
@@ -197,9 +199,9 @@ impl Table {
             black_box(self.touch_block(index));
             let block = self.block(index, reads)?;
             match block.find(key, snapshot).map_err(|damage| self.damaged(damage, index))? {
-                Search::Found(slot) => return Ok(Some((block, slot))),
-                Search::Beyond if self.fences.continues_key(index + 1, key) => index += 1,
-                Search::Beyond | Search::Absent => return Ok(None),
+                BlockAnswer::Found(slot) => return Ok(Some((block, slot))),
+                BlockAnswer::Beyond if self.fences.may_continue_key(index + 1, key) => index += 1,
+                BlockAnswer::Beyond | BlockAnswer::Absent => return Ok(None),
             }
         }
     }

@@ -180,7 +180,7 @@ fn pieces_of(fences: &Fences, facts: Option<&TableFacts>) -> Vec<Piece> {
     let end = |index: usize| match index + 1 {
         next if next == fences.count() => facts.map(|facts| key_after(&facts.last_key)),
         // Versions of the key lie on both sides.
-        next if fences.continued(next) => Some(key_after(fences.key(next))),
+        next if fences.is_continued(next) => Some(key_after(fences.key(next))),
         next => Some(fences.key(next).into()),
     };
     let piece = |index| Piece {

@@ -11,7 +11,7 @@
 
 use super::table_file::TableFile;
 use crate::error::Result;
-use crate::format::{Block, Place, SEAL_BYTES};
+use crate::format::{Block, SEAL_BYTES, SealedPlace};
 use bytes::Bytes;
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ impl<'a> BlockSearch<'a> {
         for start in self.next..self.end.saturating_sub(SEAL_BYTES as u64) {
             let bytes = self.bytes(start, longest)?;
             let is_next = start == self.next;
-            let place = Place { table: self.file.table, offset: start };
+            let place = SealedPlace { table: self.file.table, offset: start };
             let is_likely = is_next || may_start(&bytes);
             let found = if is_likely { place.find_seal(&bytes) } else { None };
             if let Some(sealed_bytes) = found {

@@ -3,7 +3,7 @@
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    Block, Damage, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer, FooterFault, Place,
+    Block, Damage, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer, FooterFault, SealedPlace,
     Section, TableFacts, unseal,
 };
 use bytes::{Bytes, BytesMut};
@@ -78,7 +78,7 @@ impl TableFile {
 
     /// The data block that was read as `sealed` from `offset`.
     pub(super) fn unsealed_block(&self, sealed: Bytes, offset: u64) -> Result<Block> {
-        let block = Block::open(sealed, Place { table: self.table, offset });
+        let block = Block::open(sealed, SealedPlace { table: self.table, offset });
         let block = block.map_err(|damage| self.damaged(damage, offset))?;
         Ok(block.dated(self.seq_base))
     }
@@ -120,7 +120,7 @@ impl TableFile {
     ) -> Result<T> {
         let start = footer.filter.start;
         let sealed = &tail[(section.start - start) as usize..(section.end - start) as usize];
-        let payload = unseal(sealed, Place { table: self.table, offset: section.start });
+        let payload = unseal(sealed, SealedPlace { table: self.table, offset: section.start });
         payload.and_then(parse).map_err(|damage| self.damaged(damage, section.start))
     }
 

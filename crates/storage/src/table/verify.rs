@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
         self.last_key.clear();
         self.last_seq = SeqNo::MAX;
         let fences = &self.parts.fences;
-        if fences.continued(index) {
+        if fences.is_continued(index) {
             self.last_key.extend_from_slice(fences.key(index));
         }
         // As if what was walked before had been all that lies below.
@@ -118,7 +118,7 @@ impl<'a> Walk<'a> {
         match index {
             0 => Some(Size::default()),
             _ if index == fences.count() => Some(facts.size),
-            _ if facts.grain == ProfileGrain::Steps || fences.continued(index) => None,
+            _ if facts.grain == ProfileGrain::Steps || fences.is_continued(index) => None,
             _ => {
                 let point = index - 1 - fences.continued_before(index);
                 facts.profile.get(point).map(|point| point.below)
@@ -206,7 +206,7 @@ impl<'a> Walk<'a> {
     /// Checks the fence of block `index`, whose first key is `self.key`.
     fn fence(&self, index: usize, new_key: bool) -> std::result::Result<(), Fault> {
         let fence = self.parts.fences.key(index);
-        let continued = self.parts.fences.continued(index);
+        let continued = self.parts.fences.is_continued(index);
         let fits = match index {
             0 => fence.is_empty() && !continued,
             _ if continued => !new_key && fence == self.key,

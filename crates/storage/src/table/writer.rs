@@ -5,7 +5,7 @@ use crate::env::{Env, PAGE_BYTES, WriteFile};
 use crate::error::{Error, Result};
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES,
-    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place, ProfileGrain, Section,
+    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, ProfileGrain, SealedPlace, Section,
     TableFacts, common_prefix_bytes, key_hash, seal,
 };
 use lsmith_tree::blocks::fits;
@@ -222,7 +222,7 @@ impl TableWriter {
     /// Ends the block under construction.
     fn cut_block(&mut self) -> Result<()> {
         let before = self.out.len() - self.block.bytes(&self.out);
-        let place = Place { table: self.table, offset: self.written + before as u64 };
+        let place = SealedPlace { table: self.table, offset: self.written + before as u64 };
         let block_bytes = self.block.finish_with(&mut self.out, place, &mut self.compressor);
         self.fences.add(Fence { key: &self.fence, continued: self.continued, block_bytes });
         self.facts.add_block(block_bytes);
@@ -236,7 +236,7 @@ impl TableWriter {
         let start = self.written;
         if let Some(payload) = payload {
             self.out = payload;
-            seal(&mut self.out, 0, Place { table: self.table, offset: start });
+            seal(&mut self.out, 0, SealedPlace { table: self.table, offset: start });
             self.write_out()?;
         }
         Ok(start..self.written)

@@ -146,7 +146,9 @@ impl FaultLog {
 impl LogFile for FaultLog {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
         let wholly = || self.inner.append(bytes);
-        self.around.rules.run(OpClass::Append, &self.around.path, wholly, || self.append_half(bytes))
+        self.around
+            .rules
+            .run(OpClass::Append, &self.around.path, wholly, || self.append_half(bytes))
     }
 
     fn sync(&self, reach: SyncReach) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::Error;
 use crate::format::{
-    BlockBuilder, Fence, FencesBuilder, Filter, FilterBuilder, Place, SEAL_BYTES, Section,
+    BlockBuilder, Fence, FencesBuilder, Filter, FilterBuilder, SEAL_BYTES, SealedPlace, Section,
     common_prefix_bytes, key_hash, seal, unseal,
 };
 use crate::table::ProfileGrain;
@@ -26,7 +26,7 @@ fn resealed(
     let section = section(&open(&disk, &Arc::new(BlockCache::new(0))).unwrap());
     let disk = changed(&disk, |bytes| {
         let range = section.start as usize..section.end as usize;
-        let place = Place { table: TABLE, offset: section.start };
+        let place = SealedPlace { table: TABLE, offset: section.start };
         let mut part = unseal(&bytes[range.clone()], place).unwrap().to_vec();
         change(&mut part);
         seal(&mut part, 0, place);
@@ -88,7 +88,7 @@ fn a_profile_that_counts_wrong_is_found() {
     let section = table.file.parts().unwrap().footer.properties;
     let disk = changed(&disk, |bytes| {
         let range = section.start as usize..section.end as usize;
-        let place = Place { table: TABLE, offset: section.start };
+        let place = SealedPlace { table: TABLE, offset: section.start };
         let payload = unseal(&bytes[range.clone()], place).unwrap();
         let parts = table.file.parts().unwrap();
         let mut facts = TableFacts { profile: parts.facts.profile.clone(), ..parts.facts };
@@ -129,7 +129,7 @@ fn verify_with_fences(change: impl Fn(usize, &mut Vec<u8>, &mut bool)) -> (Secti
         for index in 0..table.fences.count() {
             let place = table.fences.place(index);
             let mut key = table.fences.key(index).to_vec();
-            let mut continued = table.fences.continued(index);
+            let mut continued = table.fences.is_continued(index);
             change(index, &mut key, &mut continued);
             let block_bytes = (place.end - place.start) as usize;
             builder.add(Fence { key: &key, continued, block_bytes });
@@ -180,7 +180,7 @@ fn verify_with_first_block(
                     builder.add(&mut out, shared, &entry.as_ref());
                 }
             }
-            builder.finish(&mut out, Place { table: TABLE, offset: 0 });
+            builder.finish(&mut out, SealedPlace { table: TABLE, offset: 0 });
             out.truncate(out.len() - SEAL_BYTES);
             assert_eq!(out.len(), payload.len());
             payload.copy_from_slice(&out);
