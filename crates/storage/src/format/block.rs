@@ -185,7 +185,7 @@ impl Block {
     }
 
     /// Returns the block with `base` added to the sequence numbers of its entries.
-    pub fn dated(mut self, base: u64) -> Block {
+    pub fn with_seq_base(mut self, base: u64) -> Block {
         self.seq_base = self.seq_base.wrapping_add(base);
         self
     }

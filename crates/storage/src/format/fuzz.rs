@@ -73,7 +73,7 @@ fn touch(block: &Block, target: &[u8]) {
     (0..block.restarts() + 2).take(1000).for_each(|index| {
         let _ = block.restart(index);
     });
-    let _ = block.clone().dated(u64::MAX).slot(0);
+    let _ = block.clone().with_seq_base(u64::MAX).slot(0);
 }
 
 #[test]
