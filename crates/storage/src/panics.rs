@@ -26,9 +26,9 @@ impl Panic {
 
 impl fmt::Display for Panic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.0.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| self.0.downcast_ref::<&str>().copied());
-        f.write_str(text.unwrap_or("it did not say why"))
+        let string = self.0.downcast_ref::<String>().map(String::as_str);
+        let message = string.or_else(|| self.0.downcast_ref::<&str>().copied());
+        f.write_str(message.unwrap_or("without a message"))
     }
 }
 
@@ -61,7 +61,7 @@ mod tests {
         let error = as_error("a test", || -> Result<()> { panic!("no number") }).unwrap_err();
         assert_eq!(error.to_string(), "a test panicked: no number");
         let odd = catch(|| std::panic::panic_any(7)).unwrap_err();
-        assert_eq!(odd.to_string(), "it did not say why");
+        assert_eq!(odd.to_string(), "without a message");
         assert_eq!(as_error("a test", || Ok(7)).unwrap(), 7);
     }
 }

@@ -70,7 +70,8 @@ mod tests {
             let ranges: Vec<_> = spans.iter().collect();
             prop_assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
             prop_assert!(ranges.iter().all(|range| !range.is_empty()));
-            let (start, end) = (asked.0, asked.0 + asked.1);
+            let start = asked.0;
+            let end = asked.0 + asked.1;
             let expected = bytes[..end as usize].iter().filter(|held| **held).count();
             prop_assert_eq!(spans.bytes_below(end), expected as u64);
             let mut gaps = [false; 100];

@@ -107,7 +107,8 @@ fn reading(env: &dyn Env, dir: &Path) {
 }
 
 fn names(env: &dyn Env, dir: &Path) {
-    let (old, new) = (dir.join("old"), dir.join("new"));
+    let old = dir.join("old");
+    let new = dir.join("new");
     created(env, &old, b"old");
     env.rename(&old, &new).expect("renames");
     assert_eq!(kind(env.file_bytes(&old)), Some(ErrorKind::NotFound));
@@ -131,7 +132,8 @@ fn names(env: &dyn Env, dir: &Path) {
 /// An environment may lack holes, but a punch must then change nothing.
 fn holes(env: &dyn Env, dir: &Path) {
     let path = dir.join("holes");
-    let (page, bytes) = (PAGE_BYTES as usize, 100 * PAGE_BYTES as usize + 7);
+    let page = PAGE_BYTES as usize;
+    let bytes = 100 * PAGE_BYTES as usize + 7;
     created(env, &path, &vec![5; bytes]);
     let held = env.held_bytes(&path).expect("exists");
     assert!((1..=bytes as u64).contains(&held), "a file takes up to its length: {held}");

@@ -158,8 +158,8 @@ impl Env for RealEnv {
 
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
         let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let file = open::open(options, &dir.join(LOCK_FILE))?;
+        options.read(true).write(true).create(true).truncate(false);
+        let file = open::open(&mut options, &dir.join(LOCK_FILE))?;
         // This lock belongs to one opening of the file. It excludes other handles of this process
         // too, and the system releases it however the process ends.
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
@@ -222,7 +222,7 @@ impl ReadFile for RealRead {
         let _ = fadvise(&self.file, range.start, bytes, Advice::WillNeed);
     }
 
-    #[allow(unsafe_code)]
+    #[allow(unsafe_code, reason = "a system call for maps")]
     fn map(&self) -> io::Result<Option<Bytes>> {
         if !self.maps {
             return Ok(None);

@@ -87,7 +87,8 @@ fn sectors_survive_power_loss_independently() {
     env.sync_dir(root()).unwrap();
     log.sync(SyncReach::All).unwrap();
     log.append(&[1; 512 * 64]).unwrap();
-    let (mut kept, mut out_of_order) = (0, 0);
+    let mut kept = 0;
+    let mut out_of_order = 0;
     for seed in 0..100 {
         let after = read(&env.crash_clone(seed, 0.5), "/log");
         let sectors: Vec<bool> = after[..512 * 64]
@@ -426,7 +427,9 @@ fn each_loss_takes_what_it_says() {
 #[test]
 fn torn_sectors_hold_a_mixture() {
     let env = changed_disk();
-    let (mut mixed, mut garbage, mut torn) = (0, 0, 0);
+    let mut mixed = 0;
+    let mut garbage = 0;
+    let mut torn = 0;
     let sector_is = |sector: &[u8], byte: u8| sector.iter().all(|other| *other == byte);
     for seed in 0..20 {
         let whole = env.power_loss(seed, Loss::Torn { logs: false });
@@ -453,7 +456,8 @@ fn left_by(
     let left = class.effects().iter().map(|effect| {
         let disk = MemEnv::new();
         let env = FaultEnv::over(disk.clone());
-        let (lasting, timed_out) = (Lasting::Once, ErrorKind::TimedOut);
+        let lasting = Lasting::Once;
+        let timed_out = ErrorKind::TimedOut;
         let fault = Fault { class: Some(class), after: 0, lasting, kind: timed_out };
         env.set_with(fault, *effect);
         assert_eq!(kind(run(&env)), Some(timed_out), "{class:?}");

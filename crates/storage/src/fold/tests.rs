@@ -128,7 +128,8 @@ impl Miniature {
     /// Those follow from the writes alone.
     fn check_sizes(&self) {
         let mut fold = Fold::new(self.memtable.cursor(), Vec::new(), |_: &[u8]| false).unwrap();
-        let (mut bytes, mut entries) = (0, 0);
+        let mut bytes = 0;
+        let mut entries = 0;
         while let Some(entry) = fold.next_entry().unwrap() {
             bytes += logical_bytes(entry.key.len(), entry.value.len());
             entries += 1;

@@ -49,8 +49,8 @@ pub fn decode_batch(payload: &[u8]) -> std::result::Result<(SeqNo, Vec<LoggedOp<
         let [kind] = reader.array()?;
         let kind = EntryKind::from_byte(kind)
             .ok_or_else(|| reader.damage("a write has an unknown kind"))?;
-        let keyspace = reader.varint()?;
-        let keyspace = u32::try_from(keyspace)
+        let number = reader.varint()?;
+        let keyspace = u32::try_from(number)
             .map_err(|_| reader.damage("the number of a keyspace is too large"))?;
         let (key, value) = take_pair(&mut reader, kind)?;
         ops.push(LoggedOp { keyspace, kind, key, value });

@@ -156,8 +156,8 @@ impl Block {
     /// the version of the tree with this table; values that live longer must be copies.
     pub fn lent(file: &Bytes, place: Range<usize>) -> Result<Block, Damage> {
         let start = place.start;
-        let payload = file.get(place).and_then(plain);
-        let payload = payload.ok_or(Damage::whole("a block changed after its checksum matched"))?;
+        let found = file.get(place).and_then(plain);
+        let payload = found.ok_or(Damage::whole("a block changed after its checksum matched"))?;
         let block = Block::parse(file.slice(start..start + payload.len()))?;
         Ok(Block { is_lent: true, ..block })
     }
@@ -180,7 +180,8 @@ impl Block {
         }
         let near = near_restarts(payload.get(entries_end..tail_start).unwrap_or_default());
         let near = near.filter(|_| u16::try_from(entries_end).is_ok());
-        let (entries_end, restarts) = (entries_end as u32, restarts as u32);
+        let entries_end = entries_end as u32;
+        let restarts = restarts as u32;
         Ok(Block { payload, seq_base, usual, entries_end, restarts, near, is_lent: false })
     }
 
@@ -332,10 +333,12 @@ impl Block {
         start: usize,
         target: &[u8],
     ) -> Result<Option<(Slot, bool)>, Damage> {
-        let (mut at, mut matched) = (start, 0);
+        let mut at = start;
+        let mut matched = 0;
         loop {
             let Slot { shared, suffix_start, value_start, end, .. } = self.slot(at)?;
-            let (shared, end) = (shared as usize, end as usize);
+            let shared = shared as usize;
+            let end = end as usize;
             let ordering = if shared > matched {
                 Ordering::Less
             } else if shared == matched || shared == 0 {

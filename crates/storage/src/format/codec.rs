@@ -249,7 +249,8 @@ mod tests {
     proptest! {
         #[test]
         fn numbers_survive(number: u64, shift in 0..64, signed: i64) {
-            let (number, signed) = (number >> shift, signed >> shift);
+            let number = number >> shift;
+            let signed = signed >> shift;
             let mut out = Vec::new();
             put_varint(&mut out, number);
             put_varint(&mut out, zigzag(signed));
@@ -288,7 +289,8 @@ mod tests {
             left in prop::collection::vec(0..3u8, 0..20),
             right in prop::collection::vec(0..3u8, 0..20),
         ) {
-            let (left, right) = ([&prefix[..], &left].concat(), [&prefix[..], &right].concat());
+            let left = [&prefix[..], &left].concat();
+            let right = [&prefix[..], &right].concat();
             let common = common_prefix_bytes(&left, &right);
             prop_assert_eq!(&left[..common], &right[..common]);
             prop_assert!(left.get(common).is_none() || left.get(common) != right.get(common));

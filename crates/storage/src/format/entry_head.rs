@@ -93,7 +93,8 @@ impl EntryHead {
             return None;
         }
         let shared = first >> FLAG_BITS;
-        let (mut rest, mut end) = (near >> 8, start + 1);
+        let mut rest = near >> 8;
+        let mut end = start + 1;
         let (suffix_bytes, tagged) = if first & UNUSUAL == 0 {
             (u64::from(usual.key_bytes).checked_sub(shared)?, u64::from(usual.tagged))
         } else {
@@ -129,8 +130,8 @@ impl EntryHead {
         let first = reader.varint()?;
         let shared = first >> FLAG_BITS;
         let (suffix_bytes, tagged) = if first & UNUSUAL == 0 {
-            let suffix_bytes = u64::from(usual.key_bytes).checked_sub(shared);
-            let suffix_bytes = suffix_bytes.ok_or(Damage {
+            let rest = u64::from(usual.key_bytes).checked_sub(shared);
+            let suffix_bytes = rest.ok_or(Damage {
                 what: "an entry shares more bytes than a usual key has",
                 at: start,
             })?;

@@ -221,7 +221,8 @@ fn take_size(reader: &mut Reader<'_>, base: Size) -> Result<Size, Damage> {
         let sum = base.checked_add(reader.varint()?);
         sum.ok_or_else(|| reader.damage("a sum is out of range"))
     };
-    let (entries, tombstones) = (sum(base.entries)?, sum(base.tombstones)?);
+    let entries = sum(base.entries)?;
+    let tombstones = sum(base.tombstones)?;
     Ok(Size { entries, tombstones, bytes: sum(base.bytes)? })
 }
 

@@ -128,9 +128,9 @@ impl Fences {
             let Ok(key_end) = u32::try_from(end) else {
                 return Err(reader.damage("fences exceed 4 GiB"));
             };
-            let shared = key_start..key_start + shared;
+            let shared_range = key_start..key_start + shared;
             key_start = keys.len();
-            keys.extend_from_within(shared);
+            keys.extend_from_within(shared_range);
             keys.extend_from_slice(suffix);
             key_starts.push(key_end);
             block_starts.push(block_end);

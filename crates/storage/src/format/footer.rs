@@ -102,19 +102,21 @@ impl Footer {
         if sum != checksum(checked, offset) {
             return Err(Damage::whole("the checksum of the footer does not match").into());
         }
-        let mut reader = Reader::new(checked, 0);
-        let version = reader.u32()?;
+        let mut fields = Reader::new(checked, 0);
+        let version = fields.u32()?;
         if version > 0 && version != FORMAT_VERSION {
             return Err(FooterFault::Other(version));
         }
-        let features = reader.u32()?;
+        let features = fields.u32()?;
         let unknown = features & !FEATURES;
         if version > 0 && unknown > 0 {
             return Err(FooterFault::Features(unknown));
         }
-        let table = reader.u64()?;
-        let mut section = || Ok::<_, Damage>(reader.u64()?..reader.u64()?);
-        let (filter, index, properties) = (section()?, section()?, section()?);
+        let table = fields.u64()?;
+        let mut section = || Ok::<_, Damage>(fields.u64()?..fields.u64()?);
+        let filter = section()?;
+        let index = section()?;
+        let properties = section()?;
         let footer = Footer { table, filter, index, properties, features };
         if version == 0 || !footer.fits(offset) {
             return Err(Damage::whole("the parts in a footer do not fill the file").into());

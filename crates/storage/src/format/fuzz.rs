@@ -30,7 +30,9 @@ fn keys(choices: &mut Choices<'_>) -> Vec<Vec<u8>> {
 
 /// Returns the stored bytes of a data block.
 fn block(codec: Codec, choices: &mut Choices<'_>) -> Vec<u8> {
-    let (mut out, mut builder, mut last) = (Vec::new(), BlockBuilder::default(), Vec::new());
+    let mut out = Vec::new();
+    let mut builder = BlockBuilder::default();
+    let mut last = Vec::new();
     for key in keys(choices) {
         for version in (0..1 + choices.below(3) as u64).rev() {
             let kind = choices.pick(&[EntryKind::Put, EntryKind::Delete, EntryKind::Insert]);
@@ -47,7 +49,9 @@ fn block(codec: Codec, choices: &mut Choices<'_>) -> Vec<u8> {
 
 /// Calls every method of a block.
 fn touch(block: &Block, target: &[u8]) {
-    let (mut at, mut key, mut entries) = (0, Vec::new(), 0);
+    let mut at = 0;
+    let mut key = Vec::new();
+    let mut entries = 0;
     while at < block.entries_end() {
         let Ok(slot) = block.slot(at) else { break };
         assert!(slot.end() > at && slot.end() <= block.entries_end());
@@ -56,12 +60,14 @@ fn touch(block: &Block, target: &[u8]) {
         }
         assert!(key.ends_with(block.suffix(&slot)) && key.len() <= block.bytes());
         assert_eq!(block.shared_value(&slot), block.value(&slot));
-        let (mut back, mut trail) = (Vec::new(), Trail::default());
+        let mut back = Vec::new();
+        let mut trail = Trail::default();
         if block.slot_ending(slot.end(), &mut back, &mut trail).is_ok() {
             while trail.pop(&mut back).is_some() {}
         }
         let _ = block.find(&key, slot.seq);
-        (at, entries) = (slot.end(), entries + 1);
+        at = slot.end();
+        entries = entries + 1;
     }
     assert!(entries <= block.bytes());
     for key in [target, &key] {
@@ -215,7 +221,8 @@ fn fuzz_filters() {
 
 /// Returns the payload of an index, and the bytes of its data blocks.
 fn index(choices: &mut Choices<'_>) -> (Vec<u8>, u64) {
-    let (mut builder, mut data_bytes) = (FencesBuilder::default(), 0);
+    let mut builder = FencesBuilder::default();
+    let mut data_bytes = 0;
     for (index, key) in keys(choices).iter().enumerate() {
         let block_bytes = 1 + choices.below(5000);
         let key = if index == 0 { &[] } else { &key[..] };
@@ -230,7 +237,8 @@ fn rewritten(fences: &Fences) -> Vec<u8> {
     for index in 0..fences.count() {
         let place = fences.place(index);
         let block_bytes = (place.end - place.start) as usize;
-        let (key, continued) = (fences.key(index), fences.is_continued(index));
+        let key = fences.key(index);
+        let continued = fences.is_continued(index);
         builder.add(Fence { key, continued, block_bytes });
     }
     builder.finish()

@@ -28,7 +28,9 @@ fn entries() -> impl Strategy<Value = Entries> {
 /// Returns the payload of a block of these entries; the value of each is its sequence number as
 /// text.
 fn payload(entries: &Entries) -> Vec<u8> {
-    let (mut out, mut builder, mut last) = (Vec::new(), BlockBuilder::default(), &Vec::new());
+    let mut out = Vec::new();
+    let mut builder = BlockBuilder::default();
+    let mut last = &Vec::new();
     for (key, seq) in entries {
         let value = seq.to_string();
         let entry =
@@ -42,7 +44,8 @@ fn payload(entries: &Entries) -> Vec<u8> {
 
 /// Calls every method of a block that may be damaged.
 fn touch(block: &Block, key: &[u8]) {
-    let (mut at, mut walked) = (0, Vec::new());
+    let mut at = 0;
+    let mut walked = Vec::new();
     while at < block.entries_end() {
         let Ok(slot) = block.slot(at) else { break };
         assert!(slot.end() > at && slot.end() <= block.entries_end());
@@ -62,7 +65,8 @@ proptest! {
     #[test]
     fn block_returns_its_entries(entries in entries()) {
         let block = Block::parse(payload(&entries).into()).expect("whole");
-        let (mut at, mut key) = (0, Vec::new());
+        let mut at = 0;
+        let mut key = Vec::new();
         let mut walked: Vec<(usize, Vec<u8>)> = Vec::new();
         for (expected, seq) in &entries {
             let slot = block.slot(at).expect("whole");
@@ -72,7 +76,8 @@ proptest! {
             prop_assert_eq!(slot.kind, EntryKind::Insert);
             let value = seq.to_string();
             prop_assert_eq!(block.value(&slot), value.as_bytes());
-            let (mut back, mut trail) = (Vec::new(), Trail::default());
+            let mut back = Vec::new();
+            let mut trail = Trail::default();
             let same = block.slot_ending(slot.end(), &mut back, &mut trail).expect("whole");
             prop_assert_eq!((same.start(), &back), (at, &key));
             for (start, key) in walked.iter().rev() {
@@ -294,7 +299,8 @@ fn profile_that_no_tree_can_use_is_damage() {
 fn the_extremes_of_sequence_numbers_survive() {
     let entries = vec![(b"a".to_vec(), u64::MAX), (b"a".to_vec(), 0), (b"b".to_vec(), 1 << 63)];
     let block = Block::parse(payload(&entries).into()).expect("whole");
-    let (mut at, mut seqs) = (0, Vec::new());
+    let mut at = 0;
+    let mut seqs = Vec::new();
     while at < block.entries_end() {
         let slot = block.slot(at).expect("whole");
         seqs.push(slot.seq.0);

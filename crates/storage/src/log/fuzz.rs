@@ -14,7 +14,8 @@ type Records = Vec<(u64, Vec<u8>)>;
 
 /// Returns the file of a log, and its records.
 fn log(choices: &mut Choices<'_>) -> (Vec<u8>, Records) {
-    let (mut file, mut records) = (file_header(ID).to_vec(), Vec::new());
+    let mut file = file_header(ID).to_vec();
+    let mut records = Vec::new();
     for _ in 0..choices.below(8) {
         let length = choices.pick(&[0, 1, 7, 8, 40, 300, 900]);
         let payload = if choices.chance(20) { vec![0; length] } else { choices.bytes(length) };
@@ -55,9 +56,10 @@ fn read_in_order(env: &MemEnv, path: &Path) -> Result<(Records, LogEnd)> {
 
 /// Reads the file in both ways: in order, and as remains.
 fn read(file: &[u8]) -> (Option<Records>, Records) {
-    let (env, path) = (MemEnv::new(), Path::new("/7.wal"));
-    let made = env.create(path);
-    let made = made.and_then(|mut made| made.write_all(file).and_then(|()| made.sync()));
+    let env = MemEnv::new();
+    let path = Path::new("/7.wal");
+    let created = env.create(path);
+    let made = created.and_then(|mut made| made.write_all(file).and_then(|()| made.sync()));
     made.expect("memory is there");
     let ((in_order, remains), peak) = peak_bytes(|| {
         let in_order = read_in_order(&env, path);
@@ -94,7 +96,8 @@ fn fuzz_damaged_logs() {
                 file[start..end].fill(0);
             }
             2 => {
-                let (from, to) = (choices.below(file.len()), choices.below(file.len()));
+                let from = choices.below(file.len());
+                let to = choices.below(file.len());
                 let length = choices.below(400).min(file.len() - from.max(to));
                 file.copy_within(from..from + length, to);
             }
@@ -124,7 +127,8 @@ fn fuzz_resealed_logs() {
             let said = choices.border() as usize & ((1 << 31) - 1);
             let mut head = vec![0; 16 + said.next_multiple_of(8).min(1 << 16)];
             if record_bytes(said) == head.len() {
-                let (number, offset) = (ID.number, at as u64);
+                let number = ID.number;
+                let offset = at as u64;
                 seal(&mut head, &Placing { number, offset, payload_bytes: said, marked: true });
                 file.truncate(at);
                 file.extend_from_slice(&head[..choices.below(head.len() + 1)]);

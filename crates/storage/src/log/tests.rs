@@ -245,7 +245,8 @@ fn files_that_are_not_this_log_are_refused() {
 fn failed_sync_makes_all_later_syncs_fail() {
     let env = FaultEnv::new(Arc::new(MemEnv::new()));
     let log = LogWriter::create(&env, path(), ID, 1000).unwrap();
-    let (class, lasting) = (Some(OpClass::LogSync), Lasting::Once);
+    let class = Some(OpClass::LogSync);
+    let lasting = Lasting::Once;
     env.set(Fault { class, after: 0, lasting, kind: std::io::ErrorKind::Other });
     for reach in [SyncReach::Data, SyncReach::Data, SyncReach::All] {
         assert_eq!(log.sync(reach).unwrap_err().kind(), ErrorKind::Io);
@@ -389,7 +390,8 @@ proptest! {
         steps in steps(), zeros in any::<bool>(), seed in any::<u64>(), keep in 0.0..1.0_f64,
     ) {
         let (env, log) = new_log(1 << 18);
-        let (mut all, mut synced) = (Vec::new(), None);
+        let mut all = Vec::new();
+        let mut synced = None;
         for step in &steps {
             match step {
                 Step::Append(length) => {

@@ -143,12 +143,12 @@ impl Turns {
         let reach = if std::mem::take(&mut state.all) { SyncReach::All } else { SyncReach::Data };
         drop(state);
         // A panic must not skip the signals below, because the waiting threads would wait for ever.
-        let result = panics::catch(|| file.sync(reach));
-        let result = result.unwrap_or_else(|panic| {
+        let caught = panics::catch(|| file.sync(reach));
+        let result = caught.unwrap_or_else(|panic| {
             Err(io::Error::other(format!("the environment panicked: {panic}")))
         });
         let mut state = self.state.lock();
-        let count = state.under_way.take().map_or(0, |sync| sync.count);
+        let synced_count = state.under_way.take().map_or(0, |sync| sync.count);
         if result.is_err() {
             state.failed = true;
             state.next.send(Signal::Failed);
@@ -158,7 +158,7 @@ impl Turns {
         self.synced.fetch_max(end, Ordering::Release);
         let mut next = None;
         if state.hasty == 0 {
-            state.to_come = count;
+            state.to_come = synced_count;
         } else {
             state.hasty -= 1;
             next = (state.waiting > 0).then(|| Arc::clone(&state.next));

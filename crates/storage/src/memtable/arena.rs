@@ -247,7 +247,8 @@ mod tests {
     }
 
     fn arena(words: usize) -> (Arena, FreeWords) {
-        let (mut arena, free) = (Arena::default(), FreeWords::default());
+        let mut arena = Arena::default();
+        let free = FreeWords::default();
         arena.grow(&free, words, SeqNo(1));
         (arena, free)
     }

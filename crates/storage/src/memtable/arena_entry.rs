@@ -65,8 +65,9 @@ impl ArenaEntry {
         let key_words = words_of(entry.key.len());
         let value_words = words_of(value.len());
         let arena_entry = ArenaEntry(free.take_new(HEAD_WORDS + key_words + value_words));
-        let head = (entry.seq.0 - arena.first.0) << KIND_BITS | entry.kind as u64;
-        let head = (head << KEY_BITS | entry.key.len() as u64) << VALUE_BITS | value.len() as u64;
+        let dated_kind = (entry.seq.0 - arena.first.0) << KIND_BITS | entry.kind as u64;
+        let head =
+            (dated_kind << KEY_BITS | entry.key.len() as u64) << VALUE_BITS | value.len() as u64;
         arena.set_word(arena_entry.0, head);
         arena.set(arena_entry.key_at(), entry.key);
         arena.set(arena_entry.key_at() + key_words as u32, value);

@@ -84,8 +84,8 @@ impl CopiedEntries {
                     let ArenaHead { seq, kind, key_bytes, value_bytes } = head;
                     let word = self.copy(arena_entry.key_at(), head.words(), arena);
                     let key = Span { word, bytes: key_bytes.into() };
-                    let word = word + words_of(key_bytes.into()) as u32;
-                    let value = Span { word, bytes: value_bytes.into() };
+                    let value_word = word + words_of(key_bytes.into()) as u32;
+                    let value = Span { word: value_word, bytes: value_bytes.into() };
                     self.entries.push(Entry { seq, kind, key, value: CopiedValue::Copied(value) });
                 }
                 KeyVersions::Chained(arena_entry, chain) => {

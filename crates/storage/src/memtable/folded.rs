@@ -122,9 +122,9 @@ impl Folded {
             let end = range.end.map_or(self.places.len(), |end| self.below(&end));
             self.below(&range.start)..end
         };
-        let later: Vec<Range<usize>> =
+        let kept: Vec<Range<usize>> =
             ranges.into_iter().map(place).filter(|range| !range.is_empty()).collect();
-        let mut later = later.into_iter();
+        let mut later = kept.into_iter();
         let here = later.next().unwrap_or(0..0);
         FoldedRest { folded: Arc::clone(self), here, later }
     }

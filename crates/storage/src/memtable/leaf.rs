@@ -140,7 +140,9 @@ impl Leaf {
             return None;
         }
         let version = |Stored { seq, kind, place }: &Stored| {
-            let (seq, kind, value) = (*seq, *kind, place.value(arena));
+            let seq = *seq;
+            let kind = *kind;
+            let value = place.value(arena);
             (seq <= snapshot).then_some(FoundVersion { seq, kind, value })
         };
         let place = self.places[position];
@@ -220,9 +222,9 @@ impl Leaf {
             freed_bytes += size_of::<Stored>() + place.bytes_beside();
             place.release(memory);
         });
-        let place = ValuePlace::new(entry.value, memory);
-        taken_bytes += place.bytes_beside();
-        chain.set_newest_place(place);
+        let value_place = ValuePlace::new(entry.value, memory);
+        taken_bytes += value_place.bytes_beside();
+        chain.set_newest_place(value_place);
         let live_now = chain.live_bytes(entry.key.len());
         WriteEffect { live_before, live_now, taken_bytes, freed_bytes }
     }

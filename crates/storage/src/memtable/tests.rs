@@ -84,7 +84,8 @@ fn overwriting_a_key_does_not_grow_the_memtable() {
     for seq in 1..=3 {
         insert(&memtable, Owned::put(b"hot", seq), KeepFrom(SeqNo(seq - 1)));
     }
-    let (live, allocated) = (memtable.live_bytes(), memtable.allocated_bytes());
+    let live = memtable.live_bytes();
+    let allocated = memtable.allocated_bytes();
     for seq in 4..10 {
         insert(&memtable, Owned::put(b"hot", seq), KeepFrom(SeqNo(seq - 1)));
     }
@@ -98,7 +99,8 @@ fn overwriting_a_key_does_not_grow_the_memtable() {
 fn versions_kept_for_a_snapshot_count_as_memory_only() {
     let memtable = Memtable::new();
     insert(&memtable, Owned::put(b"hot", 1), KEEP_ALL);
-    let (live, allocated) = (memtable.live_bytes(), memtable.allocated_bytes());
+    let live = memtable.live_bytes();
+    let allocated = memtable.allocated_bytes();
     insert(&memtable, Owned::put(b"hot", 2), KeepFrom(SeqNo(1)));
     assert_eq!(memtable.live_bytes(), live);
     assert!(memtable.allocated_bytes() > allocated);
@@ -175,7 +177,8 @@ fn many_keys_are_found_and_walked_in_order() {
         }
         let live: usize = model.iter().map(|(key, entry)| key.len() + entry.value.len() + 8).sum();
         assert_eq!((memtable.live_bytes(), memtable.entries()), (live as u64, model.len() as u64));
-        let (first, last) = (model.keys().next().unwrap(), model.keys().next_back().unwrap());
+        let first = model.keys().next().unwrap();
+        let last = model.keys().next_back().unwrap();
         assert_eq!(memtable.key_range(), Some((first.clone(), last.clone())));
         for (key, entry) in &model {
             let found = memtable.get(key, SeqNo::MAX).unwrap();
@@ -276,8 +279,8 @@ fn snapshots_see_their_versions_across_splits() {
             for (key, versions) in keys.iter().zip(&history) {
                 for snapshot in [snapshot, SeqNo(seq)] {
                     let expected = versions.iter().rev().find(|entry| entry.seq <= snapshot);
-                    let found = memtable.get(key, snapshot);
-                    let found = found.map(|version| (version.seq, version.value));
+                    let version = memtable.get(key, snapshot);
+                    let found = version.map(|version| (version.seq, version.value));
                     assert_eq!(found, expected.map(|entry| (entry.seq, entry.value.clone())));
                 }
             }

@@ -160,7 +160,8 @@ impl<P: Parts> ConcatCursor<P> {
 /// Returns the first number up to `count` for which `holds` is false; it is true for all numbers
 /// below.
 fn partition_point(count: usize, holds: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, count);
+    let mut low = 0;
+    let mut high = count;
     while low < high {
         let middle = low + (high - low) / 2;
         if holds(middle) {

@@ -158,7 +158,8 @@ impl<C: Cursor> MergingCursor<C> {
     /// Like [`beats`](Self::beats), for sources with equal ranks.
     #[inline(never)]
     fn beats_tied(&self, a: usize, b: usize) -> bool {
-        let (left, right) = (&self.sources[a], &self.sources[b]);
+        let left = &self.sources[a];
+        let right = &self.sources[b];
         if !left.head.live || !right.head.live {
             return left.head.live;
         }
@@ -182,7 +183,8 @@ impl<C: Cursor> MergingCursor<C> {
         if node >= self.sources.len() {
             return self.player(node - self.sources.len());
         }
-        let (left, right) = (self.play(2 * node), self.play(2 * node + 1));
+        let left = self.play(2 * node);
+        let right = self.play(2 * node + 1);
         let (winner, loser) = if self.beats(right, left) { (right, left) } else { (left, right) };
         self.tree[node] = loser;
         winner

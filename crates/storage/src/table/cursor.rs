@@ -247,7 +247,8 @@ impl TableCursor {
 
     /// Returns true if the block before block `index` can have a key of the range.
     fn reaches_below(&self, index: usize) -> bool {
-        let (fences, start) = (&self.table.fences, &self.range.start[..]);
+        let fences = &self.table.fences;
+        let start = &self.range.start[..];
         start.is_empty()
             || match fences.key(index).cmp(start) {
                 Ordering::Less => false,
@@ -286,7 +287,8 @@ impl TableCursor {
 
     /// Returns true if `key` should be searched for in the likely block.
     fn is_likely(&self, key: &[u8]) -> bool {
-        let (fences, likely) = (&self.table.fences, self.likely);
+        let fences = &self.table.fences;
+        let likely = self.likely;
         // A continued block starts with versions of a key that starts in the previous block.
         let starts = likely > 0
             && likely < fences.count()

@@ -121,8 +121,8 @@ impl Table {
         };
         // Compressed blocks are decompressed into the cache, so their file is not mapped.
         let plain = footer.features & FEATURE_COMPRESSED == 0;
-        let mapped = plain.then(|| file.map()).flatten();
-        let mapped = mapped.map(|bytes| Mapped::new(bytes, fences.count()));
+        let map = plain.then(|| file.map()).flatten();
+        let mapped = map.map(|bytes| Mapped::new(bytes, fences.count()));
         let env = Arc::clone(env);
         let name = cache.name_table();
         Ok(Arc::new(Table {

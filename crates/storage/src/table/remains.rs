@@ -93,12 +93,12 @@ impl TableRemains {
             let filter = self.file.part(&tail, footer, &footer.filter, Filter::parse);
             self.filter = self.keep_damage(filter)?;
         }
-        let parse =
+        let parse_index =
             |payload: &[u8]| Fences::parse(payload, footer.filter.start, footer.plain_bytes_max());
-        let fences = self.file.part(&tail, footer, &footer.index, parse);
+        let fences = self.file.part(&tail, footer, &footer.index, parse_index);
         self.fences = self.keep_damage(fences)?;
-        let parse = |payload: &[u8]| TableFacts::parse(payload, footer);
-        let facts = self.file.part(&tail, footer, &footer.properties, parse);
+        let parse_facts = |payload: &[u8]| TableFacts::parse(payload, footer);
+        let facts = self.file.part(&tail, footer, &footer.properties, parse_facts);
         self.facts = self.keep_damage(facts)?;
         Ok(())
     }

@@ -78,8 +78,8 @@ impl TableFile {
 
     /// Opens the data block whose sealed bytes were read from `offset`.
     pub(super) fn unsealed_block(&self, sealed: Bytes, offset: u64) -> Result<Block> {
-        let block = Block::open(sealed, SealedPlace { table: self.table, offset });
-        let block = block.map_err(|damage| self.damaged(damage, offset))?;
+        let opened = Block::open(sealed, SealedPlace { table: self.table, offset });
+        let block = opened.map_err(|damage| self.damaged(damage, offset))?;
         Ok(block.with_seq_base(self.seq_base))
     }
 
@@ -98,10 +98,10 @@ impl TableFile {
         };
         let data_bytes = footer.filter.start;
         let plain_bytes = footer.plain_bytes_max();
-        let parse = |payload: &[u8]| Fences::parse(payload, data_bytes, plain_bytes);
-        let fences = self.part(&tail, &footer, &footer.index, parse)?;
-        let parse = |payload: &[u8]| TableFacts::parse(payload, &footer);
-        let mut facts = self.part(&tail, &footer, &footer.properties, parse)?;
+        let parse_index = |payload: &[u8]| Fences::parse(payload, data_bytes, plain_bytes);
+        let fences = self.part(&tail, &footer, &footer.index, parse_index)?;
+        let parse_facts = |payload: &[u8]| TableFacts::parse(payload, &footer);
+        let mut facts = self.part(&tail, &footer, &footer.properties, parse_facts)?;
         facts.seq_min.0 = facts.seq_min.0.wrapping_add(self.seq_base);
         facts.seq_max.0 = facts.seq_max.0.wrapping_add(self.seq_base);
         if facts.data_blocks != fences.count() as u64 {

@@ -209,7 +209,8 @@ fn table(entries: &[Entry], options: &TableOptions) -> Arc<Table> {
 fn here(cursor: &impl Cursor) -> Option<Entry> {
     let entry = cursor.entry()?;
     assert_eq!(cursor.value(), entry.value);
-    let (key, value) = (entry.key.to_vec(), entry.value.to_vec());
+    let key = entry.key.to_vec();
+    let value = entry.value.to_vec();
     Some(Entry { key, seq: entry.seq.0, kind: entry.kind, value })
 }
 

@@ -114,7 +114,8 @@ impl<'a> VerifyWalk<'a> {
 
     /// Returns the size below block `index`, if the profile contains it.
     fn below(&self, index: usize) -> Option<Size> {
-        let (fences, facts) = (&self.parts.fences, &self.parts.facts);
+        let fences = &self.parts.fences;
+        let facts = &self.parts.facts;
         match index {
             0 => Some(Size::default()),
             _ if index == fences.count() => Some(facts.size),

@@ -176,13 +176,13 @@ impl TableWriter {
     pub fn finish(mut self) -> Result<TableFacts> {
         assert!(self.entries() > 0, "a table has at least one entry");
         self.end_block()?;
-        let filter = self.filter.take().map(FilterBuilder::finish);
-        let filter = self.write_part(filter)?;
+        let filter_payload = self.filter.take().map(FilterBuilder::finish);
+        let filter = self.write_part(filter_payload)?;
         let fences = std::mem::take(&mut self.fences).finish();
         let index = self.write_part(Some(fences))?;
-        let facts =
+        let builder =
             std::mem::replace(&mut self.facts, FactsBuilder::new(self.table, ProfileGrain::Steps));
-        let mut facts = facts.finish(&self.last_key);
+        let mut facts = builder.finish(&self.last_key);
         let properties = self.write_part(Some(facts.encode()))?;
         facts.file_bytes = properties.end + FOOTER_BYTES as u64;
         let compressed = if self.compressor.used() { FEATURE_COMPRESSED } else { 0 };

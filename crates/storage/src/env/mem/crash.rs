@@ -117,9 +117,9 @@ impl SurvivorCopy<'_> {
                 change.apply(&mut names);
             }
         }
-        let names = names.into_iter().map(|(name, id)| (name, self.node(id))).collect();
+        let copied = names.into_iter().map(|(name, id)| (name, self.node(id))).collect();
         let dir = self.to.dir_mut(to);
-        dir.names = names;
+        dir.names = copied;
         dir.sync();
     }
 
@@ -219,8 +219,8 @@ fn tear(left: &mut FileNode, part: Range<u64>, dice: &mut Dice) {
     let stored = Arc::make_mut(&mut left.bytes);
     let mut start = part.start as usize;
     while start < part.end as usize {
-        let end = (start / SECTOR_BYTES as usize + 1) * SECTOR_BYTES as usize;
-        let end = end.min(part.end as usize);
+        let sector_end = (start / SECTOR_BYTES as usize + 1) * SECTOR_BYTES as usize;
+        let end = sector_end.min(part.end as usize);
         let stored_end = end.min(stored.len());
         let Some(sector) = stored.get_mut(start..stored_end) else { return };
         match dice.below(if is_log { 2 } else { 5 }) {

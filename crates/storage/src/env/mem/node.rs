@@ -325,7 +325,8 @@ impl FileNode {
 
     /// Returns the unsynced parts of the file. The first one starts where the synced bytes end.
     pub(super) fn unsynced_parts(&self) -> impl Iterator<Item = Range<u64>> + use<> {
-        let (part_bytes, end) = (self.part_bytes, self.end);
+        let part_bytes = self.part_bytes;
+        let end = self.end;
         let mut start = self.synced;
         std::iter::from_fn(move || {
             let part = start..((start / part_bytes + 1) * part_bytes).min(end);

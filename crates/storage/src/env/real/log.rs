@@ -96,7 +96,7 @@ impl RealLog {
     }
 
     /// Copies `head` and `rest` to `at`. The head is stored last and in one step.
-    #[allow(unsafe_code)]
+    #[allow(unsafe_code, reason = "writes to the map")]
     fn store(&self, at: usize, head: [u8; 8], rest: &[u8]) {
         assert!(at.is_multiple_of(8) && at + 8 + rest.len() <= self.map.len());
         // SAFETY: The assertion keeps every byte written inside the map, which lives as long as

@@ -77,7 +77,8 @@ fn behind_one(
 
 #[test]
 fn waiting_threads_share_one_sync() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+    let turns = Turns::default();
+    let log = HeldLog::default();
     let results = behind_one(&turns, &log, 5, SyncReach::Data);
     let results: Vec<u64> = results.into_iter().map(Result::unwrap).collect();
     assert_eq!(results, [8, 48, 48, 48, 48, 48]);
@@ -87,7 +88,8 @@ fn waiting_threads_share_one_sync() {
 
 #[test]
 fn thread_that_needs_a_full_sync_makes_it_for_all() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+    let turns = Turns::default();
+    let log = HeldLog::default();
     behind_one(&turns, &log, 2, SyncReach::All)
         .into_iter()
         .for_each(|result| assert!(result.is_ok()));
@@ -104,7 +106,8 @@ fn thread_that_needs_a_full_sync_makes_it_for_all() {
 
 #[test]
 fn sync_covers_all_bytes_appended_before_it_began() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+    let turns = Turns::default();
+    let log = HeldLog::default();
     log.append(&[0; 16]).unwrap();
     let wait = || turns.sync(&log, SyncReach::Data).unwrap();
     thread::scope(|scope| {
@@ -120,7 +123,8 @@ fn sync_covers_all_bytes_appended_before_it_began() {
 
 #[test]
 fn failure_reaches_all_waiting_and_all_later_threads() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+    let turns = Turns::default();
+    let log = HeldLog::default();
     *log.broken.lock() = true;
     let results = behind_one(&turns, &log, 3, SyncReach::Data);
     assert!(results.iter().all(Result::is_err), "{results:?}");
@@ -133,7 +137,8 @@ fn failure_reaches_all_waiting_and_all_later_threads() {
 /// A sync waits for the threads of the last one, but not for ever, and not again soon.
 #[test]
 fn thread_that_stays_away_delays_one_sync() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+    let turns = Turns::default();
+    let log = HeldLog::default();
     turns.state.lock().hasty = 1;
     behind_one(&turns, &log, 3, SyncReach::Data)
         .into_iter()
@@ -150,7 +155,8 @@ fn thread_that_stays_away_delays_one_sync() {
 
 #[test]
 fn last_expected_thread_leads() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+    let turns = Turns::default();
+    let log = HeldLog::default();
     log.let_go(1);
     turns.state.lock().to_come = 1;
     log.append(&[0; 8]).unwrap();
@@ -185,10 +191,12 @@ fn sync_returns_neither_too_early_nor_never() {
             u64::MAX
         }
     }
-    let (turns, log) = (Turns::default(), Device::default());
+    let turns = Turns::default();
+    let log = Device::default();
     thread::scope(|scope| {
         for number in 0..8 {
-            let (turns, log) = (&turns, &log);
+            let turns = &turns;
+            let log = &log;
             scope.spawn(move || {
                 for step in 0..500 {
                     log.append(&[0; 8]).unwrap();

@@ -33,7 +33,8 @@ proptest! {
         forgets in vec(any::<bool>(), 40),
         calls in calls(),
     ) {
-        let (mut sources, mut all) = (vec![Vec::new()], Vec::new());
+        let mut sources = vec![Vec::new()];
+        let mut all = Vec::new();
         for (index, (key, seal)) in writes.iter().enumerate() {
             let entry = Owned::put(key, index as u64 + 1);
             let newest: &mut Vec<Owned> = sources.last_mut().unwrap();

@@ -93,10 +93,10 @@ where
         }
         while state.weight > state.capacity {
             let other = state.entries.keys().find(|other| **other != key);
-            let other = other.unwrap_or(&key).clone();
-            let Some(value) = state.entries.remove(&other) else { break };
-            state.weight -= self.weighter.weight(&other, &value);
-            gone.push((other, value));
+            let evicted = other.unwrap_or(&key).clone();
+            let Some(value) = state.entries.remove(&evicted) else { break };
+            state.weight -= self.weighter.weight(&evicted, &value);
+            gone.push((evicted, value));
         }
         drop(state);
         for (key, value) in gone {

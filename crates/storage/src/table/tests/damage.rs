@@ -120,7 +120,8 @@ fn blocks_that_changed_places_are_damage() {
     let (disk, _) = write(&same, &options(1));
     let cache = Arc::new(BlockCache::new(0));
     let table = open(&disk, &cache).unwrap();
-    let (first, second) = (table.fences.place(2), table.fences.place(3));
+    let first = table.fences.place(2);
+    let second = table.fences.place(3);
     let disk = changed(&disk, |bytes| {
         let (left, right) = bytes.split_at_mut(second.start as usize);
         let second_bytes = (second.end - second.start) as usize;

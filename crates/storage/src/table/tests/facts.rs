@@ -32,7 +32,9 @@ fn opened(table: &Table) -> TableFacts {
 /// Computes the profile from its definition: the size below each key that is the first to start at
 /// or behind a multiple of 64 KiB.
 fn profile(entries: &[Entry]) -> Vec<ProfilePoint> {
-    let (mut points, mut below, mut steps) = (Vec::new(), Size::default(), 0);
+    let mut points = Vec::new();
+    let mut below = Size::default();
+    let mut steps = 0;
     for (index, entry) in entries.iter().enumerate() {
         let new_key = index == 0 || entries[index - 1].key != entry.key;
         if new_key && below.bytes >> 16 > steps {
@@ -54,11 +56,15 @@ fn size(entry: &Entry) -> Size {
 
 /// Computes the profile by blocks from its definition, and the number of blocks.
 fn block_profile(entries: &[Entry], block_bytes: u64) -> (Vec<ProfilePoint>, u64) {
-    let (mut points, mut below, mut open, mut blocks) = (Vec::new(), Size::default(), 0, 1);
+    let mut points = Vec::new();
+    let mut below = Size::default();
+    let mut open = 0;
+    let mut blocks = 1;
     for (index, entry) in entries.iter().enumerate() {
         let bytes = size(entry).bytes;
         if !fits(block_bytes, open, bytes) {
-            (open, blocks) = (0, blocks + 1);
+            open = 0;
+            blocks = blocks + 1;
             let last = &entries[index - 1].key;
             if *last != entry.key {
                 let after = Some(key_after(last));
@@ -148,7 +154,8 @@ fn overhead(key_bytes: u64, value_bytes: u64, count: u64) -> f64 {
 
 #[test]
 fn a_file_is_hardly_larger_than_its_logical_bytes() {
-    let (small, large) = (overhead(16, 100, 40_000), overhead(24, 1000, 8_000));
+    let small = overhead(16, 100, 40_000);
+    let large = overhead(24, 1000, 8_000);
     assert!(small < 0.015, "{small}");
     assert!(large < 0.01, "{large}");
 }

@@ -2,7 +2,8 @@ use super::*;
 
 fn model_get(entries: &[Entry], key: &[u8], snapshot: u64) -> Option<FoundEntry> {
     let entry = entries.iter().find(|entry| entry.key == key && entry.seq <= snapshot)?;
-    let (seq, kind) = (SeqNo(entry.seq), entry.kind);
+    let seq = SeqNo(entry.seq);
+    let kind = entry.kind;
     Some(FoundEntry { seq, kind, value: entry.value.clone().into() })
 }
 

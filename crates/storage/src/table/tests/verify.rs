@@ -172,7 +172,8 @@ fn verify_with_first_block(
                 .collect();
             shared.insert(0, 0);
             change(&mut entries, &mut shared);
-            let (mut out, mut builder) = (Vec::new(), BlockBuilder::default());
+            let mut out = Vec::new();
+            let mut builder = BlockBuilder::default();
             let mut bytes = 0;
             for (entry, shared) in entries.iter().zip(shared) {
                 bytes += logical_bytes(entry.key.len(), entry.value.len());
@@ -222,7 +223,8 @@ fn cursor_that_meets_an_invalid_entry_is_on_no_entry() {
     let (section, disk) = resealed(block, |payload| {
         // The second entry starts behind the first: a byte, the key, the value.
         let second = 1 + 5 + 20;
-        let (head, delta) = (4 << 2 | 2, 2);
+        let head = 4 << 2 | 2;
+        let delta = 2;
         assert_eq!(payload[second..second + 3], [head, delta, b'1'], "a usual entry with a number");
         // The last byte of the key is decoded as the length of the value and the kind.
         payload[second] |= 1;
