@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(again.to_string(), format!("a merge failed: {message}"));
             assert_eq!((again.kind(), again.path()), (ErrorKind::Full, Some(path)));
             assert_eq!(again.io_error().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
-            assert!(std::error::Error::source(&again).is_none(), "it would be said twice");
+            assert!(std::error::Error::source(&again).is_none(), "the message already includes it");
         }
     }
 }

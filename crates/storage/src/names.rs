@@ -94,7 +94,7 @@ pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind,
         if !near {
             tracing::warn!(
                 path = %dir.join(name).display(), next,
-                "a file has a number that the store never gave: it is left alone"
+                "the store cannot have given the number of this file: it is left alone"
             );
         }
         near
@@ -140,6 +140,6 @@ mod tests {
         let found = numbered_among(Path::new("d"), &names.map(str::to_string), 12);
         let numbers: Vec<u64> = found.into_iter().map(|(_, number)| number).collect();
         assert_eq!(numbers, [12, 4_294_967_307, 100]);
-        assert!(is_near(u64::MAX - 1, u64::MAX), "the end of numbers is no panic");
+        assert!(is_near(u64::MAX - 1, u64::MAX), "the greatest number causes no overflow");
     }
 }

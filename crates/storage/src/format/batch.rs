@@ -30,7 +30,7 @@ pub fn take_pair<'a>(
     let value = if kind.is_tombstone() { &[][..] } else { reader.bytes()? };
     match (key.len(), value.len()) {
         (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => Ok((key, value)),
-        _ => Err(reader.damage("expected a key of 1 to 65535 and a value of at most 2^28 bytes")),
+        _ => Err(reader.damage("expected 1 to 65535 key bytes and at most 2^28 value bytes")),
     }
 }
 

@@ -180,9 +180,15 @@ impl Block {
         }
         let near = near_restarts(payload.get(entries_end..tail_start).unwrap_or_default());
         let near = near.filter(|_| u16::try_from(entries_end).is_ok());
-        let entries_end = entries_end as u32;
-        let restarts = restarts as u32;
-        Ok(Block { payload, seq_base, usual, entries_end, restarts, near, is_lent: false })
+        Ok(Block {
+            payload,
+            seq_base,
+            usual,
+            entries_end: entries_end as u32,
+            restarts: restarts as u32,
+            near,
+            is_lent: false,
+        })
     }
 
     /// Returns the block with `base` added to the sequence numbers of its entries.

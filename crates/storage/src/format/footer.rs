@@ -119,7 +119,10 @@ impl Footer {
         let properties = section()?;
         let footer = Footer { table, filter, index, properties, features };
         if version == 0 || !footer.fits(offset) {
-            return Err(Damage::whole("the parts in a footer do not fill the file").into());
+            return Err(Damage::whole(
+                "a footer has version 0, or parts that do not fill the file",
+            )
+            .into());
         }
         Ok(footer)
     }

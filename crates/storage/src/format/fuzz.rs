@@ -67,7 +67,7 @@ fn touch(block: &Block, target: &[u8]) {
         }
         let _ = block.find(&key, slot.seq);
         at = slot.end();
-        entries = entries + 1;
+        entries += 1;
     }
     assert!(entries <= block.bytes());
     for key in [target, &key] {

@@ -109,7 +109,9 @@ proptest! {
         let visible = entries.iter().find(|(k, seq)| *k == key && *seq <= snapshot);
         let above = entries.iter().any(|(k, _)| *k > key);
         match block.find(&key, SeqNo(snapshot)).expect("whole") {
-            BlockAnswer::Found(slot) => prop_assert_eq!(Some(slot.seq.0), visible.map(|(_, seq)| *seq)),
+            BlockAnswer::Found(slot) => {
+                prop_assert_eq!(Some(slot.seq.0), visible.map(|(_, seq)| *seq));
+            }
             BlockAnswer::Absent => prop_assert!(visible.is_none() && above),
             BlockAnswer::Beyond => prop_assert!(visible.is_none() && !above),
         }

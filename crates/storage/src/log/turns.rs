@@ -67,7 +67,7 @@ struct UnderWay {
 
 impl Turns {
     /// Returns the number of bytes from the start of the log that are known to be synced.
-    pub(super) fn synced(&self) -> u64 {
+    pub(super) fn synced_bytes(&self) -> u64 {
         self.synced.load(Ordering::Acquire)
     }
 
@@ -80,7 +80,7 @@ impl Turns {
         if state.failed {
             return Err(failed_earlier());
         }
-        let synced = self.synced();
+        let synced = self.synced_bytes();
         if data_only && needs <= synced {
             return Ok(synced);
         }

@@ -74,7 +74,7 @@ impl LogWriter {
         record.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
         parts.iter().for_each(|part| record.extend_from_slice(part));
         record.resize(record_bytes(payload_bytes), 0);
-        let marked = self.turns.synced() == offset;
+        let marked = self.turns.synced_bytes() == offset;
         seal(&mut record, &Placing { number: self.id.number, offset, payload_bytes, marked });
         let appended = self.file.append(&record);
         record.clear();
@@ -112,7 +112,7 @@ impl LogWriter {
 
     /// Returns the number of bytes from the start of the file that are known to be synced.
     pub fn synced_bytes(&self) -> u64 {
-        self.turns.synced()
+        self.turns.synced_bytes()
     }
 
     /// Frees the room behind the last record, if the environment can do that. No record may be

@@ -19,7 +19,7 @@ const FILL_KEYS_MAX: usize = 64;
 
 /// Walks all versions of all keys. The cursor is on a copy of neighbouring keys, made under the
 /// lock of their leaf. At an end of the copy it copies the next keys. Each copy is twice as long as
-/// the one before, up to [`FILL_KEYS_MAX`] keys.
+/// the one before, up to `FILL_KEYS_MAX` keys.
 #[derive(Debug)]
 pub struct MemtableCursor {
     memtable: Arc<Memtable>,

@@ -34,7 +34,7 @@ std::thread_local! {
     static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-fn pass(time: Duration) -> Duration {
+fn advance(time: Duration) -> Duration {
     NOW.with(|now| {
         now.set(now.get() + time);
         now.get()
@@ -61,12 +61,12 @@ pub struct Clock(Duration);
 impl Clock {
     /// Creates a clock that starts now.
     pub fn start() -> Clock {
-        Clock(pass(TICK))
+        Clock(advance(TICK))
     }
 
     /// Returns the time since the start. It never goes back.
     pub fn elapsed(&self) -> Duration {
-        pass(TICK) - self.0
+        advance(TICK) - self.0
     }
 }
 
@@ -87,12 +87,12 @@ impl<T> Mutex<T> {
         Mutex(under::Mutex::new(value))
     }
 
-    fn hold(&self) -> under::MutexGuard<'_, T> {
+    fn lock_inner(&self) -> under::MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard { mutex: self, held: Some(self.hold()) }
+        MutexGuard { mutex: self, held: Some(self.lock_inner()) }
     }
 
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
@@ -117,7 +117,7 @@ impl<T> MutexGuard<'_, T> {
         struct Again<'a, 'b, T>(&'a mut MutexGuard<'b, T>);
         impl<T> Drop for Again<'_, '_, T> {
             fn drop(&mut self) {
-                self.0.held = Some(self.0.mutex.hold());
+                self.0.held = Some(self.0.mutex.lock_inner());
             }
         }
         guard.held = None;
@@ -158,7 +158,7 @@ impl Condvar {
         if time >= SAFETY_NET {
             return self.wait(guard);
         }
-        pass(time);
+        advance(time);
         MutexGuard::unlocked(guard, thread::yield_now);
     }
 

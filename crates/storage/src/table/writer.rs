@@ -139,7 +139,7 @@ impl TableWriter {
         }
         let begins_block = self.block.is_empty();
         if begins_block {
-            self.begin_block(shared, &entry, new_key);
+            self.start_block(shared, &entry, new_key);
         }
         if new_key && let Some(filter) = &mut self.filter {
             filter.add(key_hash(entry.key));
@@ -209,7 +209,7 @@ impl TableWriter {
         }
     }
 
-    fn begin_block(&mut self, shared: usize, entry: &EntryRef<'_>, new_key: bool) {
+    fn start_block(&mut self, shared: usize, entry: &EntryRef<'_>, new_key: bool) {
         let first = self.entries() == 0;
         self.continued = !new_key;
         let fence_bytes = match (first, new_key) {

@@ -109,7 +109,7 @@ struct SurvivorCopy<'a> {
 impl SurvivorCopy<'_> {
     fn dir(&mut self, from: NodeId, to: NodeId) {
         let Some(Node::Dir(dir)) = self.from.nodes.get(&from) else {
-            unreachable!("names lead to nodes that are kept as long as power loss brings them back")
+            unreachable!("a node stays while a name or a power loss can lead to it")
         };
         let mut names = dir.synced.clone();
         for (at, change) in &dir.unsynced {

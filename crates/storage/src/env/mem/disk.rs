@@ -26,20 +26,20 @@ fn error(kind: ErrorKind, path: &Path) -> io::Error {
 }
 
 /// Returns the names that lead from the root to `path`.
-fn steps(path: &Path) -> io::Result<Vec<&str>> {
-    let mut steps = Vec::new();
+fn names_on(path: &Path) -> io::Result<Vec<&str>> {
+    let mut names = Vec::new();
     for component in path.components() {
         match component {
             Component::RootDir | Component::CurDir => {}
             Component::Normal(name) => {
-                steps.push(name.to_str().ok_or_else(|| error(ErrorKind::InvalidInput, path))?);
+                names.push(name.to_str().ok_or_else(|| error(ErrorKind::InvalidInput, path))?);
             }
             Component::ParentDir | Component::Prefix(_) => {
                 return Err(error(ErrorKind::InvalidInput, path));
             }
         }
     }
-    Ok(steps)
+    Ok(names)
 }
 
 impl Disk {
@@ -104,7 +104,7 @@ impl Disk {
 
     fn find(&self, path: &Path) -> io::Result<NodeId> {
         let mut at = ROOT;
-        for name in steps(path)? {
+        for name in names_on(path)? {
             let Some(Node::Dir(dir)) = self.nodes.get(&at) else {
                 return Err(error(ErrorKind::NotADirectory, path));
             };
@@ -131,7 +131,7 @@ impl Disk {
 
     /// Returns the directory of `path`, and the last name of `path`.
     fn split(&self, path: &Path) -> io::Result<(NodeId, String)> {
-        let name = steps(path)?.pop().ok_or_else(|| error(ErrorKind::InvalidInput, path))?;
+        let name = names_on(path)?.pop().ok_or_else(|| error(ErrorKind::InvalidInput, path))?;
         let dir = self.find_dir(path.parent().unwrap_or(Path::new("/")))?;
         Ok((dir, name.to_owned()))
     }
@@ -145,7 +145,7 @@ impl Disk {
 
     pub(super) fn create_dir_all(&mut self, dir: &Path) -> io::Result<()> {
         let mut at = ROOT;
-        for name in steps(dir)? {
+        for name in names_on(dir)? {
             at = match self.dir_mut(at).names.get(name).copied() {
                 Some(id) if matches!(self.nodes.get(&id), Some(Node::Dir(_))) => id,
                 Some(_) => return Err(error(ErrorKind::AlreadyExists, dir)),

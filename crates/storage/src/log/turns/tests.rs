@@ -83,7 +83,7 @@ fn waiting_threads_share_one_sync() {
     let results: Vec<u64> = results.into_iter().map(Result::unwrap).collect();
     assert_eq!(results, [8, 48, 48, 48, 48, 48]);
     assert_eq!(*log.reaches.lock(), [SyncReach::Data; 2]);
-    assert_eq!(turns.synced(), 48);
+    assert_eq!(turns.synced_bytes(), 48);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn failure_reaches_all_waiting_and_all_later_threads() {
     *log.broken.lock() = false;
     assert!(turns.sync(&log, SyncReach::Data).is_err());
     assert_eq!(log.reaches.lock().len(), 1);
-    assert_eq!(turns.synced(), 0);
+    assert_eq!(turns.synced_bytes(), 0);
 }
 
 /// A sync waits for the threads of the last one, but not for ever, and not again soon.
@@ -209,5 +209,5 @@ fn sync_returns_neither_too_early_nor_never() {
             });
         }
     });
-    assert_eq!(turns.synced(), 8 * 8 * 500);
+    assert_eq!(turns.synced_bytes(), 8 * 8 * 500);
 }

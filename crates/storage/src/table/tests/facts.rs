@@ -64,7 +64,7 @@ fn block_profile(entries: &[Entry], block_bytes: u64) -> (Vec<ProfilePoint>, u64
         let bytes = size(entry).bytes;
         if !fits(block_bytes, open, bytes) {
             open = 0;
-            blocks = blocks + 1;
+            blocks += 1;
             let last = &entries[index - 1].key;
             if *last != entry.key {
                 let after = Some(key_after(last));
