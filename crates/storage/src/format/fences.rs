@@ -16,7 +16,7 @@ use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_varint};
 use std::hint::black_box;
 use std::ops::Range;
 
-/// The index entry of one data block.
+/// The fence pointer of one data block, and the length of the block.
 #[derive(Clone, Copy, Debug)]
 pub struct Fence<'a> {
     /// At most every key of the block, and above every key of the previous block, except if the

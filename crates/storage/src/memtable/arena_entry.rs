@@ -33,7 +33,7 @@ pub(super) struct ArenaHead {
     pub(super) value_bytes: u16,
 }
 
-/// An arena with the access of its writer.
+/// An arena and its free words, as the writer uses them.
 pub(super) struct Memory<'a> {
     pub(super) arena: &'a Arena,
     pub(super) free: &'a mut FreeWords,

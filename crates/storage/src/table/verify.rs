@@ -2,11 +2,11 @@
 
 use super::reader::Table;
 use super::table_file::{CHUNK_BYTES, ReadAhead, TableParts, Wanted};
-use super::writer::KEY_BYTES_MAX;
 use crate::cursor::EntryRef;
 use crate::error::Result;
 use crate::format::{
-    Block, Damage, EntryPlace, FactsBuilder, ProfileGrain, Slot, common_prefix_bytes, key_hash,
+    Block, Damage, EntryPlace, FactsBuilder, KEY_BYTES_MAX, ProfileGrain, Slot,
+    common_prefix_bytes, key_hash,
 };
 use lsmith_tree::{KeyRange, SeqNo, Size};
 use std::ops::Range;

@@ -5,16 +5,13 @@ use crate::env::{Env, PAGE_BYTES, WriteFile};
 use crate::error::{Error, Result};
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES,
-    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, ProfileGrain, SealedPlace, Section,
-    TableFacts, common_prefix_bytes, key_hash, seal,
+    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, KEY_BYTES_MAX, ProfileGrain,
+    SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash, seal,
 };
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{SeqNo, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// The length of the longest key of a table, in bytes.
-pub(super) const KEY_BYTES_MAX: usize = 65_535;
 
 /// The length of the longest value of a table, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 1 << 30;
