@@ -94,7 +94,7 @@ pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind,
         if !near {
             tracing::warn!(
                 path = %dir.join(name).display(), next,
-                "the store cannot have given the number of this file: it is left alone"
+                "a file has a number that the store cannot have given: it is left alone"
             );
         }
         near
