@@ -69,7 +69,7 @@ impl TableHandle {
 
     /// Gives all entries the number `seq`: those of a bulk load have none in their file.
     pub(crate) fn date(&mut self, seq: SeqNo) {
-        Arc::get_mut(&mut self.table).expect("cursors come later").date(seq);
+        Arc::get_mut(&mut self.table).expect("cursors come later").set_seq(seq);
     }
 
     /// Returns a slice that shows all of the table.

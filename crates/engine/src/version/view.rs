@@ -259,7 +259,7 @@ impl Version {
         };
         let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, moment));
         if let Some(version) = found.or_else(in_memory) {
-            let lsmith_storage::memtable::Version { kind, value, .. } = version;
+            let lsmith_storage::memtable::FoundVersion { kind, value, .. } = version;
             return Ok((!kind.is_tombstone()).then_some(Value::InMemory(value)));
         }
         // What is in a table was visible when its memtable was sealed.

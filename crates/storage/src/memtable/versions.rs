@@ -1,19 +1,19 @@
-//! Which versions of a key a memtable keeps, and one that it has found.
+//! Which versions of a key a memtable keeps, and one that a read has found.
 
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 
-/// The oldest place in time at which anybody may still read: the older of the oldest live snapshot
-/// and the newest sequence number that readers without a snapshot see.
+/// The oldest sequence number at which a reader may still read: the smaller of the oldest live
+/// snapshot and the newest number visible to readers without a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepFrom(pub SeqNo);
 
-/// One write of a key, as a read finds it.
+/// One version of a key, as a read returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// When it was written.
+pub struct FoundVersion {
+    /// The sequence number of the write.
     pub seq: SeqNo,
-    /// What it says.
+    /// The kind of the write.
     pub kind: EntryKind,
     /// The value; empty for tombstones.
     pub value: Bytes,
