@@ -81,9 +81,9 @@ fn corruption(result: Result<Contents>) -> u64 {
 #[test]
 fn records_come_back_in_order_with_their_offsets() {
     let (env, log) = new_log(4096);
-    assert_eq!(log.append(&[b"one"]).unwrap(), 32);
-    assert_eq!(log.append(&[]).unwrap(), 56);
-    assert_eq!(log.append(&[b"th", b"", b"ree three"]).unwrap(), 72);
+    assert_eq!(log.append(&[b"one"]).unwrap().start, 32);
+    assert_eq!(log.append(&[]).unwrap().start, 56);
+    assert_eq!(log.append(&[b"th", b"", b"ree three"]).unwrap().start, 72);
     assert_eq!(log.bytes(), 104);
     assert_eq!(log.sync(SyncReach::All).unwrap(), 104);
     let (records, end) = read(&env).unwrap();

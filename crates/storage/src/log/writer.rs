@@ -8,6 +8,7 @@ use super::turns::Turns;
 use crate::env::{Env, LogFile, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Mutex;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The buffer is shrunk to this many bytes after a larger record.
@@ -54,8 +55,8 @@ impl LogWriter {
         })
     }
 
-    /// Appends one record whose payload is the concatenation of `parts`, and returns its offset.
-    /// The record now survives the death of the process, and power loss after a
+    /// Appends one record whose payload is the concatenation of `parts`, and returns its place
+    /// in the file. The record now survives the death of the process, and power loss after a
     /// [`sync`](LogWriter::sync).
     ///
     /// # Errors
@@ -63,7 +64,7 @@ impl LogWriter {
     /// Fails with `InvalidArgument`, and changes nothing, if the payload is longer than
     /// `PAYLOAD_BYTES_MAX` or than the [`room`](LogWriter::room). Fails with `Io` if the system
     /// refuses.
-    pub fn append(&self, parts: &[&[u8]]) -> Result<u64> {
+    pub fn append(&self, parts: &[&[u8]]) -> Result<Range<u64>> {
         let payload_bytes = parts.iter().map(|part| part.len()).sum();
         let mut record = self.buffer.lock();
         let offset = self.file.bytes();
@@ -77,10 +78,11 @@ impl LogWriter {
         let marked = self.turns.synced_bytes() == offset;
         seal(&mut record, &Placing { number: self.id.number, offset, payload_bytes, marked });
         let appended = self.file.append(&record);
+        let end = offset + record.len() as u64;
         record.clear();
         record.shrink_to(BUFFER_BYTES_KEPT);
         appended.map_err(|error| Error::io("append to the log", &self.path, error))?;
-        Ok(offset)
+        Ok(offset..end)
     }
 
     /// Makes everything appended before the call survive power loss, and returns the offset up to
