@@ -285,5 +285,5 @@ impl Committer {
 /// Returns the error of an outcome that no legal plan has. Input tables may be damaged although
 /// their checksums are right.
 fn illegal_outcome(message: &str) -> Error {
-    Error::new(ErrorKind::Corruption, format!("the outcome of the merge is not legal: {message}"))
+    Error::new(ErrorKind::Corruption, format!("the outcome of a merge is not legal: {message}"))
 }
