@@ -140,10 +140,8 @@ fn read_beginning(env: &dyn Env, dir: &Path, number: u64, older: u64) -> Result<
         |damage: lsmith_storage::format::Damage| Error::corruption(&path, offset, damage.what);
     if let Some(start) = LogStart::decode(payload).map_err(damaged)? {
         if start.before >= number {
-            let message = format!(
-                "log {number} names log {} as the log before, which is newer",
-                start.before
-            );
+            let message =
+                format!("expected log {number} to name an older log, found log {}", start.before);
             return Err(Error::corruption(&path, offset, message));
         }
         return Ok(LogBeginning::Start(start));
