@@ -30,7 +30,7 @@ pub(crate) fn default_keyspace(store: &Store) -> Keyspace {
     store.keyspace(DEFAULT_KEYSPACE).unwrap()
 }
 
-/// More entries than a memtable of 2,000 bytes holds, which is less than thirty.
+/// Puts `numbers`. A memtable of 2,000 bytes holds fewer than thirty of these entries.
 pub(crate) fn write(store: &Store, numbers: std::ops::Range<u64>) {
     let keyspace = default_keyspace(store);
     for number in numbers {

@@ -9,6 +9,7 @@
 //! Logs and manifests are stored without trailing zeros.
 //!
 //! A change of the format adds stores of the new one, and keeps the others:
+//!
 //! 1. Let `format/make.rs` make stores in which there is everything new, under new names.
 //! 2. `LSMITH_WRITE_FIXTURES=DIR cargo test -p lsmith --test it format`, with `DIR` as a whole
 //!    path, writes all of them to `DIR/NAME` and `DIR/NAME.txt`.

@@ -1,4 +1,4 @@
-//! Tests of the store through its public face.
+//! Tests of the store through its public API.
 
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
