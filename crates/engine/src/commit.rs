@@ -140,16 +140,16 @@ impl Committer {
         let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome)
             .map_err(|error| illegal_outcome(&error.to_string()))
             .inspect_err(|_| retire())?;
-        let written = self.write_edit(state, reserved.keyspace.id, &plan, &edit);
-        // A damaged table can hold keys that are not in its range.
-        let named = |error| named(error, &plan.inputs, &reserved.keyspace.version.load_full());
-        let written = written.map_err(named);
-        let (after, flushed_seq) = written.inspect_err(|_| {
-            // In a poisoned store the manifest may have the record: the tables must stay.
-            if self.context.check_writable().is_ok() {
-                retire();
-            }
-        })?;
+        let result = self.write_edit(state, reserved.keyspace.id, &plan, &edit);
+        let (after, flushed_seq) = result
+            // A damaged table can hold keys that are not in its range.
+            .map_err(|error| named(error, &plan.inputs, &reserved.keyspace.version.load_full()))
+            .inspect_err(|_| {
+                // In a poisoned store the manifest may have the record: the tables must stay.
+                if self.context.check_writable().is_ok() {
+                    retire();
+                }
+            })?;
         let bytes_at_peak = state.table_bytes() + waiting_bytes + bytes_written;
         state.add_tables(tables);
         let written = WrittenEdit {

@@ -38,8 +38,8 @@ impl Engine {
     ) -> Engine {
         let committer = Arc::new(Committer::new(&context, &manifest, &keyspaces));
         let merger = Merger::new(&context, &wal, Throttle::new(&context, &keyspaces));
-        let scheduler = Scheduler::new(&wal, &manifest, &keyspaces, &committer, merger, &context);
-        let scheduler = Arc::new(scheduler);
+        let scheduler =
+            Arc::new(Scheduler::new(&wal, &manifest, &keyspaces, &committer, merger, &context));
         Engine {
             write_path: WritePath::new(&context, &wal, &committer, &scheduler),
             catalog: Catalog::new(&context, &manifest, &keyspaces, &wal),

@@ -41,12 +41,12 @@ pub(crate) fn open(options: Options) -> Result<Engine> {
     let dir = &options.dir;
     let list = || env.list(dir);
     let has_store = |found: &Vec<String>| found.iter().any(|name| name == CURRENT);
-    let mut found = list();
-    if !options.read_only && options.create_if_missing && !found.as_ref().is_ok_and(has_store) {
+    let mut listed = list();
+    if !options.read_only && options.create_if_missing && !listed.as_ref().is_ok_and(has_store) {
         directory::make(&**env, dir)?;
-        found = list();
+        listed = list();
     }
-    let found = found.map_err(|error| match error.kind() {
+    let found = listed.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => no_store(dir),
         _ => Error::io("list", dir, error),
     })?;
@@ -115,8 +115,8 @@ impl Opening {
         account: Account,
         lock: Box<dyn Debug + Send + Sync>,
     ) -> Result<Opening> {
-        let names = options.env.list(&options.dir);
-        let names = names.map_err(|error| Error::io("list", &options.dir, error))?;
+        let listed = options.env.list(&options.dir);
+        let names = listed.map_err(|error| Error::io("list", &options.dir, error))?;
         let files = names::numbered_among(&options.dir, &names, account.next_file);
         let highest = files.iter().map(|(_, number)| *number + 1).max().unwrap_or(1);
         let context = Context::new(options, lock, account.next_file.max(highest));
@@ -145,8 +145,8 @@ impl Opening {
         context.visible.store(self.last_seq, SeqCst);
         let options = &context.options;
         let manifest = Arc::new(Manifest::new(context));
-        let keyspaces = self.keyspaces.values().map(Arc::clone);
-        let keyspaces = Arc::new(Keyspaces::new(context, keyspaces));
+        let opened = self.keyspaces.values().map(Arc::clone);
+        let keyspaces = Arc::new(Keyspaces::new(context, opened));
         let wal = Arc::new(Wal::new(context, &manifest, &keyspaces));
         let left_out = self.left_out.to_public(&*options.env, &options.dir);
         if options.read_only {

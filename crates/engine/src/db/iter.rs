@@ -27,7 +27,8 @@ use std::sync::Arc;
 /// # let fruit = store.keyspace("fruit")?;
 /// fruit.put("apple", "red")?;
 /// fruit.put("pear", "green")?;
-/// let (mut entries, mut bytes) = (fruit.iter(), 0);
+/// let mut entries = fruit.iter();
+/// let mut bytes = 0;
 /// while let Some(entry) = entries.next_ref() {
 ///     let (key, value) = entry?;
 ///     bytes += key.len() + value.len();

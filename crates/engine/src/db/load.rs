@@ -143,7 +143,8 @@ impl BulkLoad {
             None => {
                 let number = self.context().new_number();
                 self.created.push(number);
-                let (path, env) = (self.path(number), &self.context().options.env);
+                let path = self.path(number);
+                let env = &self.context().options.env;
                 let writer = TableWriter::create(env, &path, number, &self.options)?;
                 self.writer.insert(writer)
             }

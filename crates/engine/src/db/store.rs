@@ -82,13 +82,13 @@ impl fmt::Debug for Store {
 impl Store {
     pub(super) fn open(mut options: Options) -> Result<Store> {
         // Taken out of the options, which the threads hold too: a thread cannot end itself.
-        let threads = match options.shared_threads.take() {
+        let merging = match options.shared_threads.take() {
             _ if options.lockstep || options.read_only => None,
             Some(threads) => Some(threads),
             None => Some(Threads::new(options.threads)?),
         };
         let engine = opening::open(options)?;
-        let threads = threads.map(|threads| {
+        let threads = merging.map(|threads| {
             engine.context.progress.set_pool(threads.pool());
             engine.context.leftovers.open(threads.pool());
             let number = threads.join(Arc::clone(&engine.scheduler) as _);

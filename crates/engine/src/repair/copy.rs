@@ -136,9 +136,10 @@ struct KeyspaceCopy {
 impl KeyspaceCopy {
     fn new(mut sources: Sources) -> KeyspaceCopy {
         let next: Vec<Option<Entry>> = sources.all.iter_mut().map(Iterator::next).collect();
-        let keys = next.iter().enumerate();
-        let keys = keys.filter_map(|(source, next)| Some((next.as_ref()?.key.clone(), source)));
-        let keys = keys.map(Reverse).collect();
+        let key = |(source, next): (usize, &Option<Entry>)| {
+            Some(Reverse((next.as_ref()?.key.clone(), source)))
+        };
+        let keys = next.iter().enumerate().filter_map(key).collect();
         KeyspaceCopy { sources, next, keys, active: Vec::new(), lost: Vec::new(), contested: 0 }
     }
 

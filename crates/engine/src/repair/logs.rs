@@ -153,8 +153,8 @@ impl Logs {
         record: &FoundRecord,
         first: u64,
     ) {
-        let writes = first.checked_sub(self.next);
-        let writes = writes.filter(|writes| *writes > 0 && self.next > 0);
+        let distance = first.checked_sub(self.next);
+        let writes = distance.filter(|writes| *writes > 0 && self.next > 0);
         let bytes = record.offset - log.end;
         if bytes > 0 {
             self.has_damage = true;

@@ -75,13 +75,13 @@ impl LooseTree {
 
     /// Adds a new run at its place, or above run `beside` if that place is unknown.
     fn add_run(&mut self, added: Addition, beside: Option<RunId>) {
-        let index = match added.place {
+        let known = match added.place {
             AddPlace::Top(level) => self.runs.iter().position(|run| run.level >= level),
             AddPlace::Above(run) => self.find(run).or(beside.and_then(|run| self.find(run))),
             AddPlace::Memory | AddPlace::Into => beside.and_then(|run| self.find(run)),
         };
         let is_top = matches!(added.place, AddPlace::Top(_));
-        let index = index.unwrap_or(if is_top { self.runs.len() } else { 0 });
+        let index = known.unwrap_or(if is_top { self.runs.len() } else { 0 });
         let level = match added.place {
             AddPlace::Top(level) => level,
             _ => self.runs.get(index).map_or(0, |run| run.level),

@@ -65,12 +65,12 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
             }
         }
     }
-    let durable = known.keyspaces.values().map(|keyspace| keyspace.state.durable_seq()).max();
+    let in_tables = known.keyspaces.values().map(|keyspace| keyspace.state.durable_seq()).max();
     let row = known.logs.filter(|_| known.is_exact);
     let mut numbers = old.numbers(FileKind::Wal);
     numbers.retain(|number| row.is_none_or(|row| *number >= row.from));
     let before = row.map_or(SeqNo(0), |row| SeqNo(row.first.0.saturating_sub(1)));
-    let durable = durable.unwrap_or_default().max(before);
+    let durable = in_tables.unwrap_or_default().max(before);
     let mut logs = Logs::new(known.is_exact.then_some(durable), synced_before(old, &numbers));
     for number in numbers {
         logs.read(old, number, &mut |old, first, ops| {

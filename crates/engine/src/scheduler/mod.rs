@@ -183,14 +183,14 @@ impl Scheduler {
             self.note_rest(keyspace, state);
             return None;
         }
-        let mine = |plan: &Proposal| duty == Duty::All || state.takes_memory(&plan.plan);
-        let proposed = proposed.filter(mine);
+        let is_ours = |plan: &Proposal| duty == Duty::All || state.takes_memory(&plan.plan);
+        let ours = proposed.filter(is_ours);
         // SEALED_MAX memtables stop writers. With one thread, plans that take no memtable must not
         // come first again and again.
         let is_flush_urgent = state.waiting_memtables() >= SEALED_MAX
-            && proposed.as_ref().is_some_and(|plan| !state.takes_memory(&plan.plan));
+            && ours.as_ref().is_some_and(|plan| !state.takes_memory(&plan.plan));
         let flush_first = if is_flush_urgent { propose::flush_waiting(state) } else { None };
-        let proposal = flush_first.or(proposed).or_else(|| propose::flush_waiting(state))?;
+        let proposal = flush_first.or(ours).or_else(|| propose::flush_waiting(state))?;
         let reserved = self.reserved(keyspace, state, proposal);
         // Before the plan is reserved, in case the observer panics.
         keyspace.observe(&self.context, &Event::Planned { plan: &reserved.plan });

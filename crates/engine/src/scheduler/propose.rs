@@ -66,8 +66,8 @@ impl Scheduler {
 
 /// Returns the plan that flushes the oldest memtable, if it is legal now.
 fn flush(state: &KeyspaceState) -> Option<Proposal> {
-    let plan = MergePlan::flush(&state.view.tree);
-    let plan = plan.filter(|plan| check_plan(&state.view, plan).is_ok())?;
+    let plan = MergePlan::flush(&state.view.tree)?;
+    check_plan(&state.view, &plan).ok()?;
     Some(Proposal { plan, origin: Origin::Flush })
 }
 

@@ -158,8 +158,8 @@ impl WritePath {
             slices: tables.iter().map(whole).collect(),
         };
         let edit = TreeEdit { add: vec![addition], ..TreeEdit::default() };
-        let mut after = state.view.tree.clone();
-        apply(&mut after, &edit).expect("a new run fits any tree");
+        let mut coming = state.view.tree.clone();
+        apply(&mut coming, &edit).expect("a new run fits any tree");
         // Earlier writes to these keys have left memory, so opening does not read the log for them.
         let taken = vec![Mark { range: hull.clone(), upto: seq }];
         let record = Record::Edit {
@@ -168,7 +168,7 @@ impl WritePath {
             taken,
             edit: edit.clone(),
         };
-        let after = self.committer.write_apart(&mut state, after, record)?;
+        let after = self.committer.write_apart(&mut state, coming, record)?;
         let step = self.context.one_step();
         state.add_tables(std::mem::take(tables));
         let before = std::mem::replace(&mut state.view.tree, after);
