@@ -1,23 +1,24 @@
-//! How a change of a keyspace takes effect: judged, written to the manifest, applied, shown.
+//! How a change of a keyspace takes effect: it is judged, written to the manifest, applied to the
+//! tree, and shown to readers.
 //!
-//! Whoever writes to the manifest about a keyspace holds its mutex `committing` from before the
-//! change is judged until it is applied. So changes reach the tree in the order in which the
-//! manifest has them, and what was true when a change was judged is true when it is applied.
+//! A thread that writes to the manifest about a keyspace holds the mutex `committing` of the
+//! keyspace from before it judges the change until the change is applied. So changes reach the tree
+//! in the order of the manifest, and a change is applied to the tree for which it was judged.
 //!
-//! The lock of the core is given back while the manifest is written and synced: writers that must
-//! seal, and those who ask how the keyspace is, do not wait for the device. Meanwhile
+//! The lock of the state is released while the manifest is written and synced. So writers that seal
+//! and callers that read the state do not wait for the device. Meanwhile
 //!
-//! * runs on storage and folded memory stay as they are: only who holds `committing` changes them;
-//! * memtables are sealed. They lie above all that a plan takes and makes, so a legal plan stays
-//!   legal. It happens to the tree as it is and to the one that is [coming](Core::coming), and
-//!   none of them gets the name that the manifest is being told of another run;
-//! * what the manifest is told of memory stays true. A memtable sealed later has newer writes than
-//!   all that were sealed before, and so than all that the plan takes: up to the same number all
-//!   writes have left memory, and the same runs have been taken beside;
-//! * plans are made for the tree as it is. They keep clear of the plan that is being committed,
-//!   whose reservation stays until it is applied;
-//! * a crash finds the change in the manifest or not, as at any other moment. Logs and files that
-//!   are needed without the change go after it was applied.
+//! * runs on storage and folded memory do not change: only the holder of `committing` changes them;
+//! * memtables may be sealed. They lie above all inputs and outputs of a plan, so a legal plan
+//!   stays legal. A sealed memtable is added to the present tree and to the
+//!   [coming](KeyspaceState::coming) one, and gets a run number that is new in both;
+//! * the record stays true of memory. A memtable sealed later has newer writes than every run that
+//!   the plan takes, so neither the number up to which all writes have left memory nor the marks
+//!   of other runs taken change;
+//! * plans are made for the present tree. They keep clear of the plan that is being committed,
+//!   whose reservation stays until the plan is applied;
+//! * a crash finds the change in the manifest or does not, as at any moment. Logs and files that
+//!   are needed without the change are removed after the change is applied.
 
 use crate::context::Context;
 use crate::event::Event;
@@ -33,25 +34,25 @@ use lsmith_storage::sync::MutexGuard;
 use lsmith_tree::{Key, KeyRange, MergePlan, SeqNo, Tree, TreeEdit, apply};
 use std::sync::Arc;
 
-/// A part of a plan that the manifest knows of, to be applied.
-struct Written {
+/// A plan, or a part of it, whose edit is in the manifest and not yet applied.
+struct WrittenEdit {
     plan: MergePlan,
-    /// Where the rest of the plan begins.
+    /// The key from which on the rest of the plan is still to be done, if there is a rest.
     end: Option<Key>,
     edit: TreeEdit,
     /// The tree afterwards.
     after: Tree,
-    /// Up to which number all writes have left memory.
+    /// The number up to which all writes have left memory.
     flushed_seq: SeqNo,
     bytes_read: u64,
     bytes_written: u64,
     bytes_at_peak: u64,
 }
 
-/// Forgets the tree that is coming once it is no longer waited for, also where that panics.
-struct Coming<'a, 'b>(&'a mut MutexGuard<'b, KeyspaceState>);
+/// Clears the coming tree of the state when dropped, also by a panic.
+struct ComingTree<'a, 'b>(&'a mut MutexGuard<'b, KeyspaceState>);
 
-impl Drop for Coming<'_, '_> {
+impl Drop for ComingTree<'_, '_> {
     fn drop(&mut self) {
         self.0.coming = None;
     }
@@ -79,8 +80,11 @@ impl Committer {
         }
     }
 
-    /// Commits `done`, which came out of a part of `job`, or all of it; the plan of the job is
-    /// what is left then. Whether it could be: the policy is asked anew otherwise.
+    /// Commits `done`, the output of `plan_part`, which is a part or all of `reserved`. Afterwards
+    /// the plan of `reserved` is the part that is left to do.
+    ///
+    /// Returns false, and releases the plan, if the plan is no longer legal. The policy then makes
+    /// a new one.
     pub(crate) fn commit(
         &self,
         reserved: &mut ReservedPlan,
@@ -91,14 +95,14 @@ impl Committer {
         self.keyspaces.balance_memory_for(&done.tables);
         let committing = keyspace.committing.lock();
         let mut state = keyspace.state.lock();
-        // Others may have rewritten blocks beside what they took, across a hole that this plan was
-        // to fill: a plan that was legal can be illegal now, though nobody touched its inputs.
+        // Another plan may have rewritten blocks next to its inputs, across a hole that this plan
+        // was to fill. So a legal plan can become illegal although its inputs are the same.
         if !done.still_holds(&state.view.tree)
             || !state.still_allows(&plan_part.plan, &reserved.plan)
         {
             drop(state);
             done.tables.iter().for_each(|table| table.retire());
-            // Its files go before the plan counts as over.
+            // Removes the files before the plan counts as over.
             drop(done);
             let mut state = keyspace.state.lock();
             state.release(&reserved.plan);
@@ -107,12 +111,12 @@ impl Committer {
             }
             return Ok(false);
         }
-        let old = self.commit_to(&mut state, reserved, plan_part, done)?;
-        // Large files and memtables take their time to go: nobody waits for that, but who waits for
-        // rest.
+        let old = self.write_and_apply(&mut state, reserved, plan_part, done)?;
+        // Freeing large files and memtables takes time. Only callers that wait for rest wait for
+        // it.
         state.leaving += 1;
         drop(state);
-        // Also where a panic ends this.
+        // Ends also by a panic.
         let busy = keyspace.kept_busy();
         drop(committing);
         self.keyspaces.balance_memory();
@@ -121,8 +125,9 @@ impl Committer {
         Ok(true)
     }
 
-    /// The version that was shown before.
-    fn commit_to(
+    /// Writes the edit of `plan_part` to the manifest and applies it. Returns the version that
+    /// readers saw before. Retires the tables of `done` if that fails.
+    fn write_and_apply(
         &self,
         state: &mut MutexGuard<'_, KeyspaceState>,
         reserved: &mut ReservedPlan,
@@ -133,21 +138,21 @@ impl Committer {
         let PlanOutput { outcome, tables, bytes_read, bytes_written, .. } = done;
         let retire = || tables.iter().for_each(|table| table.retire());
         let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome)
-            .map_err(|error| came_out_wrong(error.to_string()))
+            .map_err(|error| illegal_outcome(&error.to_string()))
             .inspect_err(|_| retire())?;
-        let written = self.write_edit(state, reserved.keyspace.id, &plan, &edit);
-        // A damaged table can hold keys that are not in its range.
-        let named = |error| named(error, &plan.inputs, &reserved.keyspace.version.load_full());
-        let written = written.map_err(named);
-        let (after, flushed_seq) = written.inspect_err(|_| {
-            // In a poisoned store nobody knows whether the record is there: its tables must stay.
-            if self.context.check_writable().is_ok() {
-                retire();
-            }
-        })?;
+        let result = self.write_edit(state, reserved.keyspace.id, &plan, &edit);
+        let (after, flushed_seq) = result
+            // A damaged table can hold keys that are not in its range.
+            .map_err(|error| named(error, &plan.inputs, &reserved.keyspace.version.load_full()))
+            .inspect_err(|_| {
+                // In a poisoned store the manifest may have the record: the tables must stay.
+                if self.context.check_writable().is_ok() {
+                    retire();
+                }
+            })?;
         let bytes_at_peak = state.table_bytes() + waiting_bytes + bytes_written;
         state.add_tables(tables);
-        let written = Written {
+        let written = WrittenEdit {
             plan,
             end,
             edit,
@@ -157,11 +162,11 @@ impl Committer {
             bytes_written,
             bytes_at_peak,
         };
-        Ok(self.apply_to(state, reserved, written))
+        Ok(self.apply_written(state, reserved, written))
     }
 
-    /// Writes to the manifest what `plan` changes, which comes to `edit`. The tree afterwards, and
-    /// up to which number all writes have left memory.
+    /// Writes `edit`, the effect of `plan`, to the manifest. Returns the tree afterwards, and the
+    /// number up to which all writes have left memory.
     fn write_edit(
         &self,
         state: &mut MutexGuard<'_, KeyspaceState>,
@@ -171,8 +176,8 @@ impl Committer {
     ) -> Result<(Tree, SeqNo)> {
         let mut after = state.view.tree.clone();
         apply(&mut after, edit).map_err(|error| {
-            let told = format!("what a merge wrote does not fit the tree: {error}");
-            Error::new(ErrorKind::Corruption, told).at(&self.context.options.dir)
+            let message = format!("the output of a merge does not fit the tree: {error}");
+            Error::new(ErrorKind::Corruption, message).at(&self.context.options.dir)
         })?;
         let (flushed_seq, taken) = state.taken_by(plan, &after);
         let edit = edit.durable(&state.view.tree);
@@ -180,12 +185,12 @@ impl Committer {
         Ok((self.write_apart(state, after, record)?, flushed_seq))
     }
 
-    /// Writes `record` to the manifest, durably, while others may have the lock of `state`. The
-    /// record turns the tree into `coming`, which is returned with the changes of memory that
-    /// happened meanwhile. The caller holds `committing`.
+    /// Writes `record` to the manifest and syncs it, with the lock of `state` released meanwhile.
+    /// The record turns the tree into `coming`. Returns `coming` with the memtables that were
+    /// sealed meanwhile. The caller holds `committing`.
     ///
     /// # Errors
-    /// As [`Manifest::write`]: the tree then stays as it is.
+    /// As [`Manifest::write`]. The tree then stays as it is.
     pub(crate) fn write_apart(
         &self,
         state: &mut MutexGuard<'_, KeyspaceState>,
@@ -193,22 +198,22 @@ impl Committer {
         record: Record,
     ) -> Result<Tree> {
         state.coming = Some(coming);
-        let coming = Coming(state);
+        let coming = ComingTree(state);
         let written = MutexGuard::unlocked(coming.0, || self.manifest.write(record, |_| ()));
-        let tree = coming.0.coming.take().expect("only who holds `committing` takes it");
+        let tree = coming.0.coming.take().expect("only the holder of `committing` takes it");
         written.map(|()| tree)
     }
 
-    /// Applies what the manifest knows of, and shows it to readers. The version that was shown
+    /// Applies `written` to the tree and shows it to readers. Returns the version that they saw
     /// before.
-    fn apply_to(
+    fn apply_written(
         &self,
         state: &mut KeyspaceState,
         reserved: &mut ReservedPlan,
-        written: Written,
+        written: WrittenEdit,
     ) -> Arc<Version> {
-        let Written { plan, end, edit, after, flushed_seq, .. } = written;
-        let Written { bytes_read, bytes_written, bytes_at_peak, .. } = written;
+        let WrittenEdit { plan, end, edit, after, flushed_seq, .. } = written;
+        let WrittenEdit { bytes_read, bytes_written, bytes_at_peak, .. } = written;
         let step = self.context.one_step();
         state.release(&reserved.plan);
         let before = std::mem::replace(&mut state.view.tree, after);
@@ -224,7 +229,7 @@ impl Committer {
             remove_spill(&self.context, spill);
         }
         self.count_bytes(reserved, bytes_read, bytes_written);
-        self.hold_rest(state, reserved, end);
+        self.reserve_rest(state, reserved, end);
         if reserved.rewrites.is_none() {
             state.policy.note_tree(&state.view.tree);
         }
@@ -243,8 +248,14 @@ impl Committer {
         old
     }
 
-    /// Keeps for `job` what is left of its plan from `end` on.
-    fn hold_rest(&self, state: &mut KeyspaceState, reserved: &mut ReservedPlan, end: Option<Key>) {
+    /// Reserves the part of `reserved` from key `end` on, which is still to be done. Without such a
+    /// part, counts the plan as carried out.
+    fn reserve_rest(
+        &self,
+        state: &mut KeyspaceState,
+        reserved: &mut ReservedPlan,
+        end: Option<Key>,
+    ) {
         let rest =
             end.and_then(|start| reserved.within(&KeyRange { start, end: None }, &state.view.tree));
         match rest {
@@ -256,6 +267,7 @@ impl Committer {
         }
     }
 
+    /// Adds the bytes of a merge to the counters: those of a flush, or those of other plans.
     fn count_bytes(&self, reserved: &ReservedPlan, bytes_read: u64, bytes_written: u64) {
         let counts = &self.context.counts;
         if let Some(recorders) = &self.context.recorders {
@@ -270,7 +282,8 @@ impl Committer {
     }
 }
 
-/// Tables that were read may be damaged in such a way that their checksums are right.
-fn came_out_wrong(told: String) -> Error {
-    Error::new(ErrorKind::Corruption, format!("the plan came out wrong: {told}"))
+/// Returns the error of an outcome that no legal plan has. Input tables may be damaged although
+/// their checksums are right.
+fn illegal_outcome(message: &str) -> Error {
+    Error::new(ErrorKind::Corruption, format!("the outcome of a merge is not legal: {message}"))
 }

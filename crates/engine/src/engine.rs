@@ -1,4 +1,4 @@
-//! An open store: its parts, each of which does its own work.
+//! The parts of an open store, put together. `Engine` itself does nothing.
 
 use crate::catalog::Catalog;
 use crate::commit::Committer;
@@ -23,12 +23,12 @@ pub(crate) struct Engine {
     pub(crate) scheduler: Arc<Scheduler>,
     pub(crate) write_path: WritePath,
     pub(crate) catalog: Catalog,
-    /// What was left out of the logs when the store was opened.
+    /// The parts of the logs that opening left out.
     pub(crate) left_out: Vec<LeftOut>,
 }
 
 impl Engine {
-    /// Puts the parts together.
+    /// Makes the other parts of a store and puts all together.
     pub(crate) fn new(
         context: Arc<Context>,
         manifest: Arc<Manifest>,
@@ -38,8 +38,8 @@ impl Engine {
     ) -> Engine {
         let committer = Arc::new(Committer::new(&context, &manifest, &keyspaces));
         let merger = Merger::new(&context, &wal, Throttle::new(&context, &keyspaces));
-        let scheduler = Scheduler::new(&wal, &manifest, &keyspaces, &committer, merger, &context);
-        let scheduler = Arc::new(scheduler);
+        let scheduler =
+            Arc::new(Scheduler::new(&wal, &manifest, &keyspaces, &committer, merger, &context));
         Engine {
             write_path: WritePath::new(&context, &wal, &committer, &scheduler),
             catalog: Catalog::new(&context, &manifest, &keyspaces, &wal),

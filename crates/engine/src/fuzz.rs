@@ -1,4 +1,5 @@
-//! Copies of memtables and lists of codecs of any kind: refused, or read as they can be written.
+//! Fuzz tests of copies of memory and lists of codecs. Any input is refused, or equals what is
+//! written after it was read.
 
 use crate::compression::Compression;
 use crate::memory::{Spilled, spilled_keyspace, take_record};
@@ -29,17 +30,19 @@ fn copy(keyspace: u32, entries: &[Spilled]) -> Vec<u8> {
     out
 }
 
-/// A kind, a number, a key and a value.
-type Some4 = (EntryKind, u64, Vec<u8>, Vec<u8>);
+/// The parts of an entry: kind, sequence number, key and value.
+type EntryParts = (EntryKind, u64, Vec<u8>, Vec<u8>);
 
-fn entries(choices: &mut Choices<'_>) -> Vec<Some4> {
+fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
     let count = choices.below(12);
     let entry = |_| {
         let kinds = [EntryKind::Put, EntryKind::Delete, EntryKind::Insert, EntryKind::Remove];
         let kind = choices.pick(&kinds);
-        let (key, value) = (1 + choices.below(6), choices.pick(&[0, 1, 5, 130]));
-        let value = if kind.is_tombstone() { 0 } else { value };
-        (kind, 1 + choices.below(60) as u64, choices.bytes(key), choices.bytes(value))
+        let key_bytes = 1 + choices.below(6);
+        let bytes = choices.pick(&[0, 1, 5, 130]);
+        let value_bytes = if kind.is_tombstone() { 0 } else { bytes };
+        let seq = 1 + choices.below(60) as u64;
+        (kind, seq, choices.bytes(key_bytes), choices.bytes(value_bytes))
     };
     (0..count).map(entry).collect()
 }
@@ -47,21 +50,24 @@ fn entries(choices: &mut Choices<'_>) -> Vec<Some4> {
 #[test]
 fn fuzz_copies_of_memory() {
     fuzz!(150_000, |choices| {
-        let entry = |(kind, seq, key, value): Some4| {
-            let (key, value) = (key.into(), value.into());
-            Spilled { seq: SeqNo(seq), kind, key, value }
+        let entry = |(kind, seq, key, value): EntryParts| Spilled {
+            seq: SeqNo(seq),
+            kind,
+            key: key.into(),
+            value: value.into(),
         };
-        let (keyspace, upto) = (choices.below(300) as u32, SeqNo(60));
+        let keyspace = choices.below(300) as u32;
+        let last = SeqNo(60);
         let entries: Vec<Spilled> = entries(choices).into_iter().map(entry).collect();
         let mut payload = copy(keyspace, &entries);
-        assert_eq!(take_record(&payload, keyspace, upto), Ok(entries));
+        assert_eq!(take_record(&payload, keyspace, last), Ok(entries));
         change(&mut payload, choices, true);
-        let (read, peak) = peak_bytes(|| take_record(&payload, keyspace, upto));
+        let (read, peak) = peak_bytes(|| take_record(&payload, keyspace, last));
         assert!(peak < 4096 + 100 * payload.len(), "{peak} bytes for {}", payload.len());
         if let Ok(entries) = read {
             assert_eq!(spilled_keyspace(&payload), Ok(keyspace));
-            assert!(entries.iter().all(|entry| (SeqNo(1)..=upto).contains(&entry.seq)));
-            assert_eq!(take_record(&copy(keyspace, &entries), keyspace, upto), Ok(entries));
+            assert!(entries.iter().all(|entry| (SeqNo(1)..=last).contains(&entry.seq)));
+            assert_eq!(take_record(&copy(keyspace, &entries), keyspace, last), Ok(entries));
         }
     });
 }

@@ -1,12 +1,12 @@
-//! Opening a store: from what is on the device to what was promised.
+//! Opens a store: turns its files into the parts of an open store.
 //!
-//! 1. `CURRENT` names the manifest, the manifest says which keyspaces, trees and tables there are.
-//! 2. Copies of memory, where the manifest names them, go back into memtables. Then the write-ahead
-//!    logs are read in their order ([`replay`]). Writes that are in tables or in a copy already are
-//!    passed over; the others go back into memtables.
-//! 3. Unless the store is opened for reading only, the logs that are still needed are written anew,
-//!    what was left out is set aside, a new log and a new manifest are begun ([`begin`]), and files
-//!    that nothing names any more are removed.
+//! 1. `CURRENT` names the manifest. The manifest names keyspaces, trees and tables.
+//! 2. Copies of memory that the manifest names are read back into memtables. Then the write-ahead
+//!    logs are read in their order ([`replay`]). Writes that are in tables or in a copy are
+//!    skipped; the others go back into memtables.
+//! 3. Unless the store is opened for reading only, logs that are still needed are rewritten, parts
+//!    that were left out are set aside, a new manifest and a new log are begun ([`begin`]), and
+//!    files that nothing names are removed.
 
 mod begin;
 mod replay;
@@ -26,7 +26,7 @@ use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{self, CURRENT, CURRENT_NEW, FileKind, LOCK};
 use lsmith_storage::sync::atomic::Ordering::SeqCst;
-use replay::{Unread, keep_newest};
+use replay::{UnreadLogs, keep_newest};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
@@ -37,15 +37,16 @@ use std::sync::Arc;
 /// # Errors
 /// As [`Builder::open`](crate::Builder::open).
 pub(crate) fn open(options: Options) -> Result<Engine> {
-    let (env, dir) = (&options.env, &options.dir);
+    let env = &options.env;
+    let dir = &options.dir;
     let list = || env.list(dir);
     let has_store = |found: &Vec<String>| found.iter().any(|name| name == CURRENT);
-    let mut found = list();
-    if !options.read_only && options.create_if_missing && !found.as_ref().is_ok_and(has_store) {
+    let mut listed = list();
+    if !options.read_only && options.create_if_missing && !listed.as_ref().is_ok_and(has_store) {
         directory::make(&**env, dir)?;
-        found = list();
+        listed = list();
     }
-    let found = found.map_err(|error| match error.kind() {
+    let found = listed.map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => no_store(dir),
         _ => Error::io("list", dir, error),
     })?;
@@ -53,15 +54,15 @@ pub(crate) fn open(options: Options) -> Result<Engine> {
         if options.read_only || !options.create_if_missing {
             return Err(no_store(dir));
         }
-        // What a creation leaves that was cut short may be there. Anything else is not ours, or is
-        // what is left of a store whose `CURRENT` was lost.
+        // An interrupted creation leaves a first manifest, a lock, or a new `CURRENT`. Any other
+        // file belongs to others, or to a store whose `CURRENT` was lost.
         let ours = |name: &&String| match names::parse(name) {
             Some((kind, number)) => kind == FileKind::Manifest && names::is_near(number, 0),
             None => [LOCK, CURRENT_NEW].contains(&name.as_str()),
         };
         if let Some(stranger) = found.iter().find(|name| !ours(name)) {
             let message =
-                format!("the directory is no store and holds other files, such as {stranger}");
+                format!("the directory is not a store and holds other files, such as {stranger}");
             return Err(Error::new(ErrorKind::InvalidArgument, message).at(dir));
         }
     }
@@ -77,10 +78,10 @@ fn no_store(dir: &Path) -> Error {
     Error::new(ErrorKind::NotFound, "there is no store").at(dir)
 }
 
-/// Takes the lock of the store in `dir`.
+/// Takes the lock of the store in `dir`, and holds it as long as the returned value lives.
 ///
 /// # Errors
-/// `Locked` where somebody has it open; `Io`.
+/// `Locked` if the store is open already; `Io` if the lock file cannot be made.
 pub(crate) fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Send + Sync>> {
     env.lock(dir).map_err(|error| match error.kind() {
         std::io::ErrorKind::WouldBlock => {
@@ -91,31 +92,31 @@ pub(crate) fn take_lock(env: &dyn Env, dir: &Path) -> Result<Box<dyn Debug + Sen
     })
 }
 
-/// A store on its way to being open.
+/// A store that is being opened.
 struct Opening {
     context: Arc<Context>,
     account: Account,
     keyspaces: BTreeMap<u32, Arc<KeyspaceShared>>,
-    /// The number of the last write known.
+    /// The sequence number of the last known write.
     last_seq: u64,
-    /// Logs from the oldest on that a memtable needs.
+    /// The logs from the oldest on that a memtable needs.
     logs: Vec<Log>,
-    /// Those of them that no batch is in.
+    /// The numbers of logs that hold no batch.
     empty: Vec<u64>,
-    left_out: Unread,
-    /// All numbered files found.
+    left_out: UnreadLogs,
+    /// All numbered files of the directory.
     files: Vec<(FileKind, u64)>,
 }
 
 impl Opening {
-    /// Opens the keyspaces and tables that `account`, the manifest, names.
+    /// Opens the keyspaces and tables that `account` names, the content of the manifest.
     fn new(
         options: Options,
         account: Account,
         lock: Box<dyn Debug + Send + Sync>,
     ) -> Result<Opening> {
-        let names = options.env.list(&options.dir);
-        let names = names.map_err(|error| Error::io("list", &options.dir, error))?;
+        let listed = options.env.list(&options.dir);
+        let names = listed.map_err(|error| Error::io("list", &options.dir, error))?;
         let files = names::numbered_among(&options.dir, &names, account.next_file);
         let highest = files.iter().map(|(_, number)| *number + 1).max().unwrap_or(1);
         let context = Context::new(options, lock, account.next_file.max(highest));
@@ -130,12 +131,13 @@ impl Opening {
             last_seq: durable.unwrap_or(0),
             logs: Vec::new(),
             empty: Vec::new(),
-            left_out: Unread::default(),
+            left_out: UnreadLogs::default(),
             files,
         })
     }
 
-    /// Reads back what only copies of memory and logs hold, and begins to write.
+    /// Reads the copies of memory and the logs, prepares the store for writing unless it is opened
+    /// for reading only, and puts its parts together.
     fn finish(mut self) -> Result<Engine> {
         self.read_spills()?;
         self.replay()?;
@@ -143,8 +145,8 @@ impl Opening {
         context.visible.store(self.last_seq, SeqCst);
         let options = &context.options;
         let manifest = Arc::new(Manifest::new(context));
-        let keyspaces = self.keyspaces.values().map(Arc::clone);
-        let keyspaces = Arc::new(Keyspaces::new(context, keyspaces));
+        let opened = self.keyspaces.values().map(Arc::clone);
+        let keyspaces = Arc::new(Keyspaces::new(context, opened));
         let wal = Arc::new(Wal::new(context, &manifest, &keyspaces));
         let left_out = self.left_out.to_public(&*options.env, &options.dir);
         if options.read_only {
@@ -156,7 +158,7 @@ impl Opening {
         Ok(Engine::new(self.context, manifest, keyspaces, wal, left_out))
     }
 
-    /// Looks which parts of the tables another process has given back.
+    /// Finds the dead blocks of tables that an earlier owner of the store has punched out.
     fn look_for_holes(&self) {
         for keyspace in self.keyspaces.values() {
             for (table, ranges) in keyspace.version.load().shown(|_| true).values() {
@@ -166,14 +168,14 @@ impl Opening {
         }
     }
 
-    /// Reads copies of memory back into memtables.
+    /// Reads the copies of memory back into memtables.
     fn read_spills(&self) -> Result<()> {
         let Options { env, dir, .. } = &self.context.options;
         for (id, known) in &self.account.keyspaces {
             let Some(spill) = known.spill else { continue };
             let mut entries = read_spill(&**env, dir, *id, spill)?;
             entries.retain(|entry| !known.has_left(&entry.key, entry.seq));
-            // In the order of writing.
+            // Memtables take entries in the order of writing.
             entries.sort_unstable_by_key(|entry| entry.seq);
             let state = self.keyspaces[id].state.lock();
             for Spilled { seq, kind, key, value } in entries {
@@ -190,7 +192,7 @@ impl Opening {
         of_kind.map(|(_, number)| *number).collect()
     }
 
-    /// Returns true if log `number` is among those that a memtable needs.
+    /// Returns true if a memtable needs log `number`.
     fn needs_log(&self, number: u64) -> bool {
         self.logs.iter().any(|log| log.number == number)
     }

@@ -67,7 +67,10 @@ fn lines_before_a_malformed_one_stay() {
     assert_eq!(fine(&["db", db, "scan"]), "a\t1\nb\\xff\t2\n");
     fs::write(&file, "c\t3\n\tno key\n").unwrap();
     let line = refused(1, &["db", db, "ingest", file.to_str().unwrap()]);
-    assert!(line.contains("line 2") && line.contains("a key has at least one byte"), "{line}");
+    assert!(
+        line.contains("line 2") && line.contains("expected a key of at least 1 byte"),
+        "{line}"
+    );
 }
 
 #[test]

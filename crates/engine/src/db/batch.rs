@@ -8,15 +8,16 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_tree::EntryKind;
 use std::sync::Arc;
 
-/// Writes that take effect together, in their order: all of them or none, also across keyspaces
-/// and across a crash.
+/// An ordered list of writes that take effect together, across keyspaces and across a crash: all of
+/// them or none.
 ///
-/// Adding a write never fails. A write that breaks a rule spoils the batch: its memory is freed,
-/// and [`Store::write`](crate::Store::write) refuses all of it, with an error that says which write
-/// it was and why. The rules: a key is not empty and has at most
-/// [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) bytes, a value at most
-/// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX), a batch at most
-/// [`BATCH_BYTES_MAX`](crate::BATCH_BYTES_MAX).
+/// Adding a write never fails. If a write breaks a rule, the batch drops its writes, and
+/// [`Store::write`](crate::Store::write) fails with an error that names that write and the rule.
+/// The rules:
+///
+/// * a key has 1 to [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) bytes;
+/// * a value has at most [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX) bytes;
+/// * a batch has at most [`BATCH_BYTES_MAX`](crate::BATCH_BYTES_MAX) bytes.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -38,53 +39,60 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Returns an empty batch.
     pub fn new() -> Batch {
         Batch::default()
     }
 
-    /// Gives `key` this `value`, whatever was there before.
+    /// Adds a put: sets the value of `key`, and replaces an older one.
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.ops.push(keyspace.shared(), EntryKind::Put, key.as_ref(), value.as_ref());
     }
 
-    /// Removes `key`, whether it was there or not.
+    /// Adds a delete: deletes `key`, whether it is present or not.
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
         self.ops.push(keyspace.shared(), EntryKind::Delete, key.as_ref(), &[]);
     }
 
-    /// Gives `key` this `value`; the caller promises that the key is absent. In exchange this
-    /// entry and a later [`remove`](Batch::remove) may vanish together early. A broken promise
-    /// can bring older values of the key back.
+    /// Adds an insert: sets the value of `key`, which the caller promises to be absent.
+    ///
+    /// A merge that meets an insert and the later [`remove`](Batch::remove) of its key drops both
+    /// on any level, unless a snapshot needs the insert. The tombstone of a delete must reach the
+    /// bottom of the tree first. If the promise is broken, older values of the key can reappear.
     pub fn insert(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.ops.push(keyspace.shared(), EntryKind::Insert, key.as_ref(), value.as_ref());
     }
 
-    /// Removes `key`; the caller promises that it is present and was inserted once. See
-    /// [`insert`](Batch::insert).
+    /// Adds a remove: deletes `key`, which the caller promises to be present and to have been
+    /// inserted once. See [`insert`](Batch::insert).
     pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
         self.ops.push(keyspace.shared(), EntryKind::Remove, key.as_ref(), &[]);
     }
 
-    /// How many writes there are.
+    /// Returns the number of writes that were added.
     pub fn len(&self) -> usize {
         self.ops.len
     }
 
-    /// Whether there are no writes.
+    /// Returns true if no write was added.
     pub fn is_empty(&self) -> bool {
         self.ops.len == 0
     }
 }
 
 impl Store {
-    /// Writes `batch` as one: after a crash all of it is there or nothing. Returns when it has got
-    /// as far as `mode` says.
+    /// Writes `batch` atomically: readers, and the store after a crash, see all of its writes or
+    /// none. Returns when the batch is as durable as `mode` says. The call waits while merges are
+    /// behind.
     ///
     /// # Errors
-    /// `InvalidArgument` where a key is empty, a key, a value or the batch is too long (the error
-    /// says which write it was), or a keyspace belongs to another store: nothing is written then.
-    /// `Full` while there is no room: nothing is written either. `Poisoned`, `ReadOnly`, `Io`.
+    /// * `InvalidArgument` if a write breaks a rule of [`Batch`] (the message says which write) or
+    ///   if a keyspace belongs to another store. Nothing is written.
+    /// * `Full` while the device has no room. Nothing is written.
+    /// * The error of a failed merge, if the memtables wait for that merge. Nothing is written.
+    /// * `Io` if the log cannot be written or synced. The store is poisoned.
+    /// * `Poisoned` if an earlier write of the log or the manifest failed.
+    /// * `ReadOnly` if the store was opened for reading only.
     pub fn write(&self, batch: Batch, mode: PersistMode) -> Result<()> {
         let engine = self.engine();
         let ops = Ops::Many(&batch.ops);

@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! The options of a store, and opening it.
 
 use super::Store;
 use crate::event::Observer;
@@ -11,7 +11,10 @@ use lsmith_storage::table::{Cache, TableOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Opens or creates a store; made by [`Store::builder`].
+/// Options for opening or creating a store; returned by [`Store::builder`].
+///
+/// Merge policy, memtable size and compression are stored per keyspace when it is made. All other
+/// options hold until the store is closed, and may differ at the next opening.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `open`"]
 pub struct Builder {
@@ -19,7 +22,8 @@ pub struct Builder {
 }
 
 impl Store {
-    /// Describes how to open or create the store in `dir`.
+    /// Returns the options for opening or creating the store in directory `dir`, all with their
+    /// defaults.
     pub fn builder(dir: impl AsRef<Path>) -> Builder {
         Builder::new(dir.as_ref())
     }
@@ -57,42 +61,56 @@ impl Builder {
         }
     }
 
-    /// The merge policy of keyspaces that are made from now on without one of their own, such as
-    /// `leveled(ratio=10)`. Default: [`DEFAULT_POLICY`].
+    /// The merge policy of new keyspaces that choose none, as a spec such as `leveled(ratio=10)`.
+    /// Default: [`DEFAULT_POLICY`].
+    ///
+    /// The policy trades write cost against read cost and space cost.
+    /// [`Keyspace::set_merge_policy`](crate::Keyspace::set_merge_policy) changes that of a
+    /// keyspace.
     pub fn policy(mut self, spec: impl Into<String>) -> Builder {
         self.options.policy = spec.into();
         self
     }
 
-    /// Logical bytes (key + value + 8 per entry) at which the memtable of a keyspace made from now
-    /// on is sealed, 1 to 2^40. Default: 56 MiB. Beside a sealed one that is being merged the next
-    /// may grow to 8 MiB, or to a seventh of this where that is more, or to four times this where
-    /// that is less: writers are slowed the more the less of that is left. So the default comes to
-    /// 64 MiB.
+    /// The logical bytes (key + value + 8 per entry) at which the memtable of a new keyspace is
+    /// sealed, 1 to 2^40. Default: 56 MiB.
+    ///
+    /// Large memtables lower the write cost, and take more memory and more write-ahead log, which
+    /// opening the store reads back. While a full memtable is merged, writers have a reserve of
+    /// 8 MiB: at least a seventh of `bytes`, and otherwise at most four times `bytes`. Writers are
+    /// slowed as the reserve fills up. With the default, memtable and reserve are 64 MiB together.
     pub fn memtable_bytes(mut self, bytes: u64) -> Builder {
         self.options.memtable_bytes = bytes;
         self
     }
 
-    /// How tables of keyspaces made from now on are compressed: `none`, `lz4` or `zstd`, or a list
-    /// of these for the levels of the tree, the youngest first, whose last goes on below, such as
-    /// `none,none,zstd(level=6)`. Policies that read the tree as one stack keep all runs in
-    /// level 0. Logical bytes, and so all that policies decide, stay the same. Default: `none`.
-    /// [`Keyspace::set_compression`](crate::Keyspace::set_compression) changes it.
+    /// The codec of data blocks in new keyspaces: `none`, `lz4` or `zstd`, or a list of these, one
+    /// for each level, youngest first, such as `none,none,zstd(level=6)`. The last codec is that of
+    /// all deeper levels too. Default: `none`.
+    ///
+    /// Compression saves space, and costs CPU in merges and in every read of a block; blocks that
+    /// are not compressed are read in place from mapped files. Policies that read the tree as one
+    /// stack keep all runs in level 0. Policies count logical bytes, so their decisions do not
+    /// depend on the codec. [`Keyspace::set_compression`](crate::Keyspace::set_compression) changes
+    /// that of a keyspace.
     pub fn compression(mut self, codecs: impl Into<String>) -> Builder {
         self.options.compression = codecs.into();
         self
     }
 
-    /// Bytes of table blocks kept in memory for all keyspaces together; 0 for none. Blocks that
-    /// are not compressed are looked at where the system has them, if the environment maps files
-    /// as the default one does, and not kept here. Default: 64 MiB.
+    /// The capacity in bytes of the block cache that all keyspaces share; 0 for no cache. Default:
+    /// 64 MiB.
+    ///
+    /// The cache holds compressed tables' blocks after decompression, and all blocks if the
+    /// environment does not map files into memory. The default environment maps files: blocks that
+    /// are not compressed are then left to the system's page cache.
     pub fn cache_bytes(mut self, bytes: u64) -> Builder {
         self.options.cache_bytes = bytes;
         self
     }
 
-    /// A cache that other stores use too, in the place of one of `cache_bytes`.
+    /// A block cache that several stores share, in place of [`cache_bytes`](Builder::cache_bytes).
+    /// Default: a cache of the store's own.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -108,155 +126,194 @@ impl Builder {
         self
     }
 
-    /// One bound on what the store holds in memory: memtables, blocks, and the fences, filters and
-    /// profiles of open tables. At least 1 MiB. Memtables of keyspaces made from now on get a
-    /// sixteenth each, of which a keyspace has up to five while merges are behind; call
-    /// [`memtable_bytes`](Builder::memtable_bytes) after this for another size. The cache has what
-    /// the others leave, and a sixteenth at the least: where memtables of many keyspaces, or
-    /// tables (about 12 bits for each entry and 60 bytes for each block), take more than the
-    /// rest, the bound does not hold. [`Store::memory`] says who has how much. What the system
-    /// keeps of mapped tables is the system's, and not counted. In the place of `cache_bytes`; not
-    /// together with [`cache`](Builder::cache).
+    /// A bound in bytes, at least 1 MiB, on all memory of the store: memtables, block cache, and
+    /// the fence pointers, filters and profiles of open tables. Default: no bound.
+    ///
+    /// * It replaces [`cache_bytes`](Builder::cache_bytes), and excludes [`cache`](Builder::cache).
+    /// * It sets [`memtable_bytes`](Builder::memtable_bytes) to a sixteenth of `bytes`; call that
+    ///   method afterwards for another size. A keyspace has up to five memtables while merges are
+    ///   behind.
+    /// * The cache has what the other parts leave, and at least a sixteenth of `bytes`. So the
+    ///   bound is exceeded if the memtables of many keyspaces, or the tables (about 12 bits per
+    ///   entry and 60 bytes per block), need more than the rest. [`Store::memory`] returns each
+    ///   part.
+    /// * The system's page cache, which holds mapped tables, is not counted.
     pub fn memory_bytes(mut self, bytes: u64) -> Builder {
         self.options.memory_bytes = Some(bytes);
         self.options.memtable_bytes = bytes / MEMORY_PARTS;
         self
     }
 
-    /// Bytes of a log file, allocated ahead, 64 KiB to 1 GiB. Default: an eighth of the memtable's.
+    /// The bytes of a write-ahead log file, which are allocated ahead. Values are limited to 64 KiB
+    /// to 1 GiB. Default: an eighth of the largest memtable.
+    ///
+    /// Large files are begun less often. Small files can be removed sooner.
     pub fn log_bytes(mut self, bytes: u64) -> Builder {
         self.options.log_bytes = Some(bytes);
         self
     }
 
-    /// Bytes of log files that old entries in memory may hold on to, one more file not counted.
-    /// Under policies that leave entries in memory for long, what memory holds is copied to a file
-    /// when more would stay, and counted as log. Default: 4 times the memtables of all keyspaces.
+    /// The bytes of write-ahead log, besides one file, that old entries in memory may keep alive.
+    /// Default: 4 times the memtable sizes of all keyspaces together.
+    ///
+    /// The limit matters under policies that leave entries in memory for long. Beyond it, memory is
+    /// copied to a file, which counts as log, and the old logs go. A low limit saves space and
+    /// makes opening faster; each copy costs writes.
     pub fn log_bytes_max(mut self, bytes: u64) -> Builder {
         self.options.log_bytes_max = Some(bytes);
         self
     }
 
-    /// Threads that merge, at least 1. With two or more, one is kept for plans that take a
-    /// memtable. Default: 2.
+    /// The number of threads that merge, at least 1. Default: 2.
+    ///
+    /// With two or more, one thread carries out only plans that take a memtable, so that memtables
+    /// never wait for a long merge. More threads merge faster, and take CPU and device bandwidth
+    /// from reads and writes.
     pub fn threads(mut self, threads: usize) -> Builder {
         self.options.threads = threads.max(1);
         self
     }
 
-    /// Threads that merge for this store and for others, instead of threads of its own.
+    /// Threads that merge for several stores, in place of [`threads`](Builder::threads). Default:
+    /// threads of the store's own.
     pub fn shared_threads(mut self, threads: &Threads) -> Builder {
         self.options.shared_threads = Some(threads.clone());
         self
     }
 
-    /// Logical bytes that each of several threads takes of one merge, at least: smaller merges are
-    /// carried out by one thread. Default: 32 MiB.
+    /// The least logical bytes that a thread takes of a merge which several threads carry out
+    /// together; smaller merges have one thread. Default: 32 MiB.
+    ///
+    /// Small values spread merges over more threads, and make more tables.
     pub fn split_bytes(mut self, bytes: u64) -> Builder {
         self.options.split_bytes = bytes.max(1);
         self
     }
 
-    /// Logical bytes that merges write in a second at most, all of the store together; `None` for
-    /// no limit. Flushes of single memtables are not limited, and the limit gives way while writers
-    /// are held back because merges are behind. Nothing is limited in lockstep. Default: `None`.
+    /// The most logical bytes per second that all merges of the store write; `None` for no limit.
+    /// Default: `None`.
+    ///
+    /// A limit leaves device bandwidth to reads, and delays merges. Flushes of single memtables are
+    /// not limited. The limit is lifted while writers are held back, and in lockstep.
     pub fn merge_bytes_per_s(mut self, bytes: Option<u64>) -> Builder {
         self.options.merge_bytes_per_s = bytes;
         self
     }
 
-    /// How far single writes must have got when they return; batches say for themselves. Default:
-    /// [`PersistMode::Buffer`].
+    /// How durable single writes are when they return. Default: [`PersistMode::Buffer`]. Batches
+    /// choose for themselves.
+    ///
+    /// `SyncData` and `SyncAll` cost a sync of the device per write; concurrent writers share
+    /// syncs.
     pub fn persist(mut self, mode: PersistMode) -> Builder {
         self.options.persist = mode;
         self
     }
 
-    /// Logical bytes of a data block: one is cut before the entry that would make it larger.
-    /// Default: 4096.
+    /// The most logical bytes of a data block, unless one entry is larger. Default: 4096.
+    ///
+    /// A lookup reads a whole block. Large blocks need less memory for fence pointers (about
+    /// 60 bytes per block) and compress better.
     pub fn block_bytes(mut self, bytes: usize) -> Builder {
         self.options.table.block_bytes = bytes.max(1);
         self
     }
 
-    /// Bits of filter per key, on average over all runs; 0 for no filter. Default: 10, for about
-    /// 1 % of needless reads of each run.
+    /// The bits of filter per key, on average over all runs; 0 for no filter. Default: 10.
+    ///
+    /// Filters take memory, and spare lookups the runs that do not hold the key. At 10 bits, about
+    /// 1 % of the runs without the key are read in vain.
     pub fn filter_bits(mut self, bits: u8) -> Builder {
         self.options.table.filter_bits_per_key = bits;
         self
     }
 
-    /// Whether small runs get more bits of filter per key than large ones, so that lookups of
-    /// absent keys read less in vain with the same memory. Default: true.
+    /// Whether small runs get more bits of filter per key than large runs. Default: true.
+    ///
+    /// With the same memory, lookups of absent keys then read fewer blocks in vain.
     pub fn filters_by_size(mut self, by_size: bool) -> Builder {
         self.options.filters_by_size = by_size;
         self
     }
 
-    /// The part of a table that is needed (0 to 1) below which what is left of it is written anew,
-    /// where the file system cannot give back the space of the other parts. Default: 0.25.
+    /// The live share of a table, 0 to 1, below which its rest is rewritten. Default: 0.25.
+    ///
+    /// It matters only if the file system cannot punch holes: dead blocks then occupy space until
+    /// their table goes. High values save space, and cost rewrites.
     pub fn rewrite_below(mut self, share: f64) -> Builder {
         self.options.rewrite_below = share;
         self
     }
 
-    /// Whether latencies and sizes are counted for [`Store::histograms`]: two looks at the clock
-    /// for each lookup and each write. Default: false.
+    /// Whether [`Store::histograms`] records latencies and sizes. Default: false.
+    ///
+    /// It costs two readings of the clock per lookup and per write.
     pub fn histograms(mut self, histograms: bool) -> Builder {
         self.options.histograms = histograms;
         self
     }
 
-    /// Makes every write wait until the tree has come to rest, without any threads: the same
-    /// writes then always lead to the same plans, as in a simulation. Default: false.
+    /// Whether writers carry out all merges themselves, until the tree is at rest, in place of
+    /// threads. Default: false.
+    ///
+    /// The same writes then always lead to the same plans, as in a simulation. Writes that seal a
+    /// memtable wait for all merges that follow.
     pub fn lockstep(mut self, lockstep: bool) -> Builder {
         self.options.lockstep = lockstep;
         self
     }
 
-    /// Opens for reading only: nothing in the directory is changed but the lock. Default: false.
+    /// Whether the store is opened for reading only. Nothing in the directory is then changed but
+    /// the lock, and the write-ahead log is read back into memory. Default: false.
     pub fn read_only(mut self, read_only: bool) -> Builder {
         self.options.read_only = read_only;
         self
     }
 
-    /// Whether a store is made where there is none. Default: true.
+    /// Whether a store is created if the directory has none. Default: true.
     pub fn create_if_missing(mut self, create: bool) -> Builder {
         self.options.create_if_missing = create;
         self
     }
 
-    /// The policies that specs may name. Default: the built-in ones.
+    /// The merge policies that specs may name. Default: the built-in policies.
     pub fn registry(mut self, registry: Registry) -> Builder {
         self.options.registry = registry;
         self
     }
 
-    /// Whom to tell what happens.
+    /// The observer that is called with every change of a tree. Default: none.
+    ///
+    /// Calls hold locks of the store, so a slow observer slows the store.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Builder {
         self.options.observer = Some(observer);
         self
     }
 
-    /// Where files are. Default: the operating system's.
+    /// The environment that provides files, locks and time. Default: the operating system's.
     pub fn env(mut self, env: Arc<dyn Env>) -> Builder {
         self.options.env = env;
         self
     }
 
-    /// Opens the store. What was promised before a crash is there again.
+    /// Opens the store, or creates it. After a crash, everything that was durable is there again.
     ///
-    /// The directory is made where it is missing, with those above it, and made to survive power
-    /// loss. New directories and files are for their owner alone (modes 0700 and 0600, less what
-    /// the process's umask takes away); a directory that exists keeps its mode. The directory
-    /// itself may be a symbolic link; nothing in it is followed if it is one. Files that have none
-    /// of the store's names stay as they are, and so do those with numbers that it never gave.
+    /// * A missing directory is made, with its parents, so that it survives power loss. New
+    ///   directories and files belong to their owner alone: modes 0700 and 0600, less the umask of
+    ///   the process. An existing directory keeps its mode.
+    /// * The directory may be a symbolic link. Symbolic links in the directory are not followed.
+    /// * Files whose names are not those of a store stay as they are, and so do files with numbers
+    ///   that the store never used.
     ///
     /// # Errors
-    /// `NotFound` where there is no store and none may be made; `InvalidArgument` where the
-    /// directory holds something else, or an option cannot be; `Locked` where somebody has it
-    /// open; `Corruption` with path and offset; `Unsupported` for newer formats and unknown
-    /// policies; `Full`; `Io`, also where a name of the store is no regular file.
+    /// * `NotFound` if there is no store and none may be created.
+    /// * `InvalidArgument` if the directory holds other files but no store, or if an option is out
+    ///   of range.
+    /// * `Locked` if the store is open already, in this process or another.
+    /// * `Corruption` if a file is damaged; the error names path and offset.
+    /// * `Unsupported` if the files have a newer format or name a policy that is not registered.
+    /// * `Full` if the device has no room.
+    /// * `Io` if the system refuses an operation, or if a file of the store is not a regular file.
     pub fn open(self) -> Result<Store> {
         self.options.check()?;
         Store::open(self.options)

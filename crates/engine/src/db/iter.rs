@@ -10,17 +10,16 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The entries of a keyspace within bounds as of one moment, in key order from the front and in
-/// reverse from the back.
+/// An iterator over the entries of a keyspace within a key range at one moment. It yields ascending
+/// keys from the front and descending keys from the back, and ends after an error.
 ///
-/// An iterator holds the tables that it reads: files of tables that are merged away meanwhile
-/// stay until it is dropped, and so does the space of dead blocks. It keeps its store open too, or
-/// whoever opened the store next could give that space back. After an error it ends.
+/// While it lives, the iterator keeps the files of the tables that it reads, even if they are
+/// merged away, and their dead blocks. It also keeps its store open, because the next process to
+/// open the store would free that space.
 ///
-/// As an [`Iterator`] it gives handles that can be kept: a copy of each key, and values that are
-/// copies too, or share the memory of the block that holds them, or of up to 64 KiB of neighbouring
-/// blocks, where tables are not mapped into memory. Who only
-/// looks at the entries spares that with [`next_ref`](Iter::next_ref).
+/// As an [`Iterator`] it yields handles that may outlive it. Keys are copied. Values are copied
+/// too, or, where tables are not mapped into memory, may share their block or up to 64 KiB of
+/// neighbouring blocks. [`next_ref`](Iter::next_ref) lends each entry without a copy.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -28,7 +27,8 @@ use std::sync::Arc;
 /// # let fruit = store.keyspace("fruit")?;
 /// fruit.put("apple", "red")?;
 /// fruit.put("pear", "green")?;
-/// let (mut entries, mut bytes) = (fruit.iter(), 0);
+/// let mut entries = fruit.iter();
+/// let mut bytes = 0;
 /// while let Some(entry) = entries.next_ref() {
 ///     let (key, value) = entry?;
 ///     bytes += key.len() + value.len();
@@ -38,11 +38,10 @@ use std::sync::Arc;
 /// ```
 pub struct Iter {
     entries: VisibleIter<MergingCursor<Source>>,
-    /// Whether it has made its first step, or nobody wants to know how long that takes and nothing
-    /// was refused.
+    /// False if the next step must be timed or must return `error`.
     moved: bool,
-    /// Why there are no entries, to be told by the first step.
-    refused: Option<Error>,
+    /// The error that the first step returns in place of entries.
+    error: Option<Error>,
     // Dropped after the cursors: the snapshot first, then the tables, then the store.
     snapshot: Arc<SnapshotGuard>,
     _version: Arc<Version>,
@@ -58,18 +57,20 @@ impl Iter {
     ) -> Iter {
         let entries = VisibleIter::new(version.cursor(), snapshot.seq(), lower, upper);
         let moved = store.context().recorders.is_none();
-        Iter { entries, moved, refused: None, snapshot, _version: version, store }
+        Iter { entries, moved, error: None, snapshot, _version: version, store }
     }
 
-    /// The same without any entries, and with `error` in their place.
-    pub(crate) fn refused(mut self, error: Error) -> Iter {
-        let (no, seq) = (Bound::Unbounded, self.snapshot.seq());
-        self.entries = VisibleIter::new(MergingCursor::new(Vec::new()), seq, no.clone(), no);
-        (self.moved, self.refused) = (false, Some(error));
+    /// Replaces all entries by `error`.
+    pub(crate) fn replaced_by(mut self, error: Error) -> Iter {
+        let none = MergingCursor::new(Vec::new());
+        let seq = self.snapshot.seq();
+        self.entries = VisibleIter::new(none, seq, Bound::Unbounded, Bound::Unbounded);
+        self.moved = false;
+        self.error = Some(error);
         self
     }
 
-    /// Makes a step, and measures the first.
+    /// Calls `step`, and records how long the first call takes.
     #[inline]
     fn step<'a, T>(
         &'a mut self,
@@ -79,7 +80,7 @@ impl Iter {
             return step(&mut self.entries);
         }
         self.moved = true;
-        if let Some(error) = self.refused.take() {
+        if let Some(error) = self.error.take() {
             return Some(Err(error));
         }
         let timer = self.store.context().timer();
@@ -88,16 +89,16 @@ impl Iter {
         entry
     }
 
-    /// The following entry from the front, lent until the next step.
+    /// Returns the next key and value from the front, lent until the next step.
     ///
     /// # Errors
-    /// `Io`, `Corruption`; `InvalidArgument` as the only thing there is, where a
-    /// [`Snapshot`](crate::Snapshot::range) was asked for a keyspace of another store.
+    /// `Io` if a read fails; `Corruption` if a block that is read is damaged; `InvalidArgument` if
+    /// [`Snapshot::range`](crate::Snapshot::range) was called with a keyspace of another store.
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
         self.step(VisibleIter::next_ref)
     }
 
-    /// The following entry from the back, lent until the next step.
+    /// Returns the next key and value from the back, lent until the next step.
     ///
     /// # Errors
     /// As [`next_ref`](Iter::next_ref).
@@ -126,7 +127,7 @@ impl fmt::Debug for Iter {
     }
 }
 
-/// The bounds of all keys that begin with `prefix`.
+/// Returns the lower and the upper bound of all keys that begin with `prefix`.
 pub(crate) fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
     let lower = Bound::Included(Bytes::copy_from_slice(prefix));
     let mut above = prefix.to_vec();

@@ -15,89 +15,98 @@ use lsmith_tree::{EntryKind, Tree, TreeView};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
-/// A keyspace: a map of its own from keys to values, with a tree and a merge policy of its own.
-/// It shares log, cache and threads with the other keyspaces of its store. Cheap to clone.
+/// The handle of a keyspace: a sorted map from keys to values with its own tree and merge policy.
+///
+/// The keyspaces of a store share its write-ahead log, its block cache and its threads. Clones are
+/// cheap and name the same keyspace. A handle keeps its store open.
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     store: Store,
     shared: Arc<KeyspaceShared>,
 }
 
-/// What a keyspace looks like now.
+/// Sizes and settings of a keyspace at one moment; returned by [`Keyspace::stats`].
+///
+/// Logical bytes are key + value + 8 per entry. Other bytes are those of files or of memory.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct KeyspaceStats {
-    /// The name.
+    /// The name of the keyspace.
     pub name: String,
-    /// The merge policy.
+    /// The merge policy, as a spec such as `tiered(ratio=4)`.
     pub policy: String,
-    /// How tables are compressed, level by level.
+    /// The codecs of the levels, youngest first, as in
+    /// [`Builder::compression`](crate::Builder::compression).
     pub compression: String,
-    /// Logical bytes at which a memtable is sealed.
+    /// The logical bytes at which a memtable is sealed.
     pub memtable_bytes: u64,
-    /// Logical bytes in the memtables, active and sealed.
+    /// Logical bytes in the active and the sealed memtables.
     pub memory_bytes: u64,
-    /// Memory that the memtables take, roughly.
+    /// Bytes of memory that the memtables have allocated, roughly.
     pub memory_allocated_bytes: u64,
-    /// Memory that the fences of open tables take, and the places of their blocks.
+    /// Bytes of memory that the fence pointers and block positions of open tables take.
     pub fence_bytes: u64,
-    /// Memory that their filters take.
+    /// Bytes of memory that the filters of open tables take.
     pub filter_bytes: u64,
-    /// Memory that their profiles take.
+    /// Bytes of memory that the profiles of open tables take.
     pub profile_bytes: u64,
-    /// Runs on storage.
+    /// The number of runs on storage.
     pub runs: u64,
-    /// Tables.
+    /// The number of table files that the tree names.
     pub tables: u64,
-    /// Bytes that the files of all tables take: live and dead ones.
+    /// Bytes that the files of all tables occupy, live and dead blocks together.
     pub table_bytes: u64,
-    /// Bytes of those files that are needed.
+    /// Bytes of those files that slices of the tree need.
     pub live_bytes: u64,
-    /// Bytes of blocks that no slice shows, as far as they have not been given back.
+    /// Bytes of those files in blocks that no slice needs and that still occupy storage.
     pub dead_bytes: u64,
-    /// Bytes of such blocks that have been given back: holes in the files.
+    /// Bytes of blocks that no slice needs and that were freed: holes in the files.
     pub punched_bytes: u64,
     /// Logical bytes in all tables.
     pub logical_bytes: u64,
-    /// Entries in all tables, old versions and tombstones included.
+    /// The number of entries in all tables, with old versions and tombstones.
     pub entries: u64,
-    /// Tombstones among them.
+    /// The number of tombstones among those entries.
     pub tombstones: u64,
-    /// Memtables flushed or merged since the keyspace was made.
+    /// The number of memtables flushed or merged since the keyspace was made.
     pub flushes: u64,
-    /// How hard writers are held back, 0 to 1.
+    /// How hard the merge policy holds writers back, from 0 (not at all) to 1 (completely).
     pub pressure: f64,
-    /// Why merges have failed and are not tried again yet.
+    /// The errors of failed merges that wait to be tried again, and of panics.
     pub failures: Vec<String>,
 }
 
 impl Store {
-    /// The keyspace called `name` with whatever policy and memtable size it has, made with the
-    /// store's if it does not exist.
+    /// Returns the keyspace called `name`. If it does not exist, makes it with the merge policy,
+    /// memtable size and compression of the store's [`Builder`](crate::Builder).
+    ///
+    /// A name has 1 to 64 letters, digits, `_`, `-` or `.`.
     ///
     /// # Errors
-    /// `InvalidArgument` for a bad name; those of a write if it must be made.
+    /// `InvalidArgument` if the keyspace must be made and the name is invalid. Making a keyspace
+    /// also fails with the errors of a [write](Store::write).
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
         self.keyspace_with(name, &KeyspaceOptions::default())
     }
 
-    /// The keyspace called `name`, made with `options` if it does not exist. One that exists must
-    /// have what `options` name, whatever it was made with: the call never changes it.
-    /// [`Keyspace::set_merge_policy`] does; the size of memtables stays.
+    /// Returns the keyspace called `name`. If it does not exist, makes it with `options`.
+    ///
+    /// A keyspace that exists must match every option that is `Some`; the call never changes it.
+    /// [`Keyspace::set_merge_policy`] changes the policy. The memtable size cannot be changed.
     ///
     /// # Errors
-    /// As [`keyspace`](Store::keyspace); `InvalidArgument` for a policy that cannot be built, for a
-    /// memtable size that cannot be, and where a keyspace that exists has another policy or another
-    /// memtable size: the error says which.
+    /// `InvalidArgument` if the policy cannot be built, if the memtable size is out of range, or if
+    /// the keyspace exists with another policy or memtable size: the message says which. Otherwise
+    /// as [`keyspace`](Store::keyspace).
     pub fn keyspace_with(&self, name: &str, options: &KeyspaceOptions) -> Result<Keyspace> {
         let keyspace = self.engine().catalog.keyspace(name, options)?;
         Ok(Keyspace::new(self.clone(), keyspace))
     }
 
-    /// The keyspace called `name` if it exists.
+    /// Returns the keyspace called `name`, and never makes one.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// `NotFound` if there is no such keyspace.
     pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
         let keyspace = self.engine().keyspaces.get(name).ok_or_else(|| {
             let message = format!("there is no keyspace called `{name}`");
@@ -117,38 +126,38 @@ impl Keyspace {
         &self.shared
     }
 
-    /// The name of the keyspace.
+    /// Returns the name of the keyspace.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// The number by which files of the store name the keyspace: never another in the life of the
-    /// store.
+    /// Returns the number by which the files of the store name the keyspace. It never changes.
     pub fn id(&self) -> u32 {
         self.shared.id
     }
 
-    /// The store that the keyspace belongs to.
+    /// Returns the store that the keyspace belongs to.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The value of `key`; `None` where it is absent, as every key is that no write can have: the
-    /// empty one, and one that is too long. The value shares the memory of the block or
-    /// memtable that holds it.
+    /// Returns the latest value of `key`, or `None` if the key is absent. Keys that no write
+    /// accepts, empty ones and those that are too long, are always absent.
+    ///
+    /// The value may share the memory of the block or the memtable that holds it.
     ///
     /// # Errors
-    /// `Io`, `Corruption`.
+    /// `Io` if a read fails; `Corruption` if a block that is read is damaged.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
         self.read(key.as_ref(), self.latest(), |value| value.into_shared())
     }
 
-    /// Shows the value of `key` to `look`, and tells what it makes of it; `None` where the key is
-    /// absent. A value that lies in a table is neither copied nor given memory for: what is shown
-    /// is the map of its file or the cached block, and is there for the call only. A short one
-    /// that is still in a memtable is copied first, so `look` may write to the store.
+    /// Calls `look` with the latest value of `key` and returns the result of `look`, or `None` if
+    /// the key is absent.
     ///
-    /// Space of merged tables that the value may lie in is given back after `look` has returned.
+    /// Nothing is allocated or copied for a value in a table: `look` sees the mapped file or the
+    /// cached block. A short value in a memtable is copied first, so `look` may write to the store.
+    /// The space of merged tables that may hold the value is freed only after `look` returns.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -161,7 +170,7 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// `Io`, `Corruption`.
+    /// As [`get`](Keyspace::get).
     pub fn get_with<R>(
         &self,
         key: impl AsRef<[u8]>,
@@ -174,16 +183,16 @@ impl Keyspace {
         Moment::Latest(&self.store.context().visible)
     }
 
-    /// Whether `key` is present.
+    /// Returns true if `key` has a value.
     ///
     /// # Errors
-    /// `Io`, `Corruption`.
+    /// As [`get`](Keyspace::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get_with(key, |_| ())?.is_some())
     }
 
-    /// Hands the value that `key` has at `moment` to `take`, as long as the version is held that it
-    /// lies in.
+    /// Returns `take` of the value that `key` has at `moment`. The version that holds the value
+    /// lives until `take` returns.
     #[inline]
     pub(crate) fn read<R>(
         &self,
@@ -205,9 +214,10 @@ impl Keyspace {
         Ok(found?.map(take))
     }
 
-    /// Gives `key` this `value`, whatever was there before. How far the write must have got is
-    /// chosen by [`Builder::persist`](crate::Builder::persist); use a [`Batch`](crate::Batch) to
-    /// choose per call.
+    /// Sets the value of `key`, and replaces an older one.
+    ///
+    /// [`Builder::persist`](crate::Builder::persist) chooses how durable the write is when the call
+    /// returns. A [`Batch`](crate::Batch) chooses per call.
     ///
     /// # Errors
     /// As [`Store::write`].
@@ -215,7 +225,7 @@ impl Keyspace {
         self.write_one(EntryKind::Put, key.as_ref(), value.as_ref())
     }
 
-    /// Removes `key`, whether it was there or not.
+    /// Deletes `key`, whether it is present or not.
     ///
     /// # Errors
     /// As [`Store::write`].
@@ -223,7 +233,7 @@ impl Keyspace {
         self.write_one(EntryKind::Delete, key.as_ref(), &[])
     }
 
-    /// Gives `key` this `value`; the caller promises that the key is absent. See
+    /// Sets the value of `key`, which the caller promises to be absent. See
     /// [`Batch::insert`](crate::Batch::insert).
     ///
     /// # Errors
@@ -232,7 +242,7 @@ impl Keyspace {
         self.write_one(EntryKind::Insert, key.as_ref(), value.as_ref())
     }
 
-    /// Removes `key`; the caller promises that it is present and was inserted once. See
+    /// Deletes `key`, which the caller promises to be present and to have been inserted once. See
     /// [`Batch::insert`](crate::Batch::insert).
     ///
     /// # Errors
@@ -250,20 +260,22 @@ impl Keyspace {
         Ok(())
     }
 
-    /// All entries, from both ends.
+    /// Returns an iterator over all entries as they are now, in key order. It can be read from both
+    /// ends.
     pub fn iter(&self) -> Iter {
         self.range::<&[u8]>(..)
     }
 
-    /// The entries within `range`, from both ends, as of now; none where the range ends before it
-    /// begins.
+    /// Returns an iterator over the entries in `range` as they are now, in key order. It can be
+    /// read from both ends, and is empty if the range ends before it begins.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Iter {
         let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
         let bounds = (bound(range.start_bound()), bound(range.end_bound()));
         self.iterate(bounds, self.snapshot_guard())
     }
 
-    /// The entries whose keys begin with `prefix`, from both ends, as of now.
+    /// Returns an iterator over the entries whose keys begin with `prefix` as they are now, in key
+    /// order. It can be read from both ends.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.iterate(prefix_bounds(prefix.as_ref()), self.snapshot_guard())
     }
@@ -272,7 +284,8 @@ impl Keyspace {
         Arc::new(self.store.context().take_snapshot())
     }
 
-    /// The snapshot is taken before the version, so that the version holds all that it sees.
+    /// Returns an iterator over the entries within `bounds` at snapshot `at`. The snapshot is older
+    /// than the version that is loaded here, so the version holds every entry that it sees.
     pub(crate) fn iterate(
         &self,
         bounds: (Bound<Bytes>, Bound<Bytes>),
@@ -281,80 +294,83 @@ impl Keyspace {
         Iter::new(self.store.clone(), self.shared.version.load_full(), at, bounds)
     }
 
-    /// The merge policy, as a spec.
+    /// Returns the merge policy as a spec such as `tiered(ratio=4)`.
     pub fn merge_policy(&self) -> String {
         self.shared.state.lock().policy.spec().to_string()
     }
 
-    /// Gives the keyspace another merge policy from now on. Merges under way are finished; the new
-    /// policy takes over the tree as it finds it.
+    /// Changes the merge policy, durably. Merges under way are finished, and the new policy
+    /// continues with the tree as it is.
     ///
     /// # Errors
-    /// `InvalidArgument` for a spec that cannot be built; the error names the nearest right one.
-    /// Those of a write.
+    /// `InvalidArgument` if the spec cannot be built: the message names the nearest known name.
+    /// Otherwise as a [write](Store::write).
     pub fn set_merge_policy(&self, spec: &str) -> Result<()> {
         self.store.engine().catalog.set_policy(&self.shared, spec)?;
         self.store.work_in_lockstep();
         Ok(())
     }
 
-    /// How tables are compressed, level by level.
+    /// Returns the codecs of the levels, youngest first, such as `none,none,zstd(level=6)`.
     pub fn compression(&self) -> String {
         self.shared.state.lock().compression.to_string()
     }
 
-    /// Has tables compressed like this from now on, see
-    /// [`Builder::compression`](crate::Builder::compression). Tables that are there stay as they
-    /// are until they are merged.
+    /// Changes the compression of tables that are written from now on, durably. Existing tables
+    /// stay as they are until they are merged. `codecs` is as in
+    /// [`Builder::compression`](crate::Builder::compression).
     ///
     /// # Errors
-    /// `InvalidArgument` for a list that cannot be read; those of a write.
+    /// `InvalidArgument` if `codecs` cannot be parsed. Otherwise as a [write](Store::write).
     pub fn set_compression(&self, codecs: &str) -> Result<()> {
         self.store.engine().catalog.set_compression(&self.shared, codecs)
     }
 
-    /// Merges everything into one run, by hand, and waits for it.
+    /// Merges the memtables and all runs of the keyspace into one run, and waits until all merges
+    /// of the store have come to rest. The merge policy may then reshape the tree.
     ///
     /// # Errors
-    /// What keeps the keyspace from coming to rest; `ReadOnly`.
+    /// As [`Store::settle`].
     pub fn merge(&self) -> Result<()> {
         self.store.seal_and_ask(&self.shared, Request::Merge)?;
         self.store.settle()
     }
 
-    /// Seals the memtable, and waits until it is flushed and merges have come to rest.
+    /// Seals the memtable of the keyspace, and waits until it is flushed and all merges of the
+    /// store have come to rest.
     ///
     /// # Errors
-    /// What keeps the keyspace from coming to rest; `ReadOnly`.
+    /// As [`Store::settle`].
     pub fn flush(&self) -> Result<()> {
         self.store.seal_and_ask(&self.shared, Request::Flush)?;
         self.store.settle()
     }
 
-    /// The tree as it is now. Its `Display` is the text form.
+    /// Returns the tree as it is now. Its `Display` is the text form.
     pub fn tree(&self) -> Tree {
         self.shared.version.load().tree.clone()
     }
 
-    /// All that the merge policy sees now.
+    /// Returns all that the merge policy sees now.
     pub fn view(&self) -> TreeView {
         self.shared.state.lock().view.clone()
     }
 
-    /// What the policy would do next, and why.
+    /// Returns what the merge policy would do next, and why.
     pub fn explain(&self) -> Explanation {
         let state = self.shared.state.lock();
         state.policy.explain(&state.view)
     }
 
-    /// What the keyspace looks like now.
+    /// Returns the sizes and settings of the keyspace as they are now. Looks at every table.
     pub fn stats(&self) -> KeyspaceStats {
         let state = self.shared.state.lock();
         let tree = &state.view.tree;
-        let held = state.memory();
+        let memory = state.memory();
         let memory_bytes = tree.memory().bytes() + state.active.memtable.live_bytes();
         let table_bytes = state.table_bytes();
-        let (mut dead_bytes, mut punched_bytes) = (0, 0);
+        let mut dead_bytes = 0;
+        let mut punched_bytes = 0;
         for table in state.tables.values() {
             let (dead, punched) = table.dead_and_punched_bytes();
             dead_bytes += dead;
@@ -367,10 +383,10 @@ impl Keyspace {
             compression: state.compression.to_string(),
             memtable_bytes: self.shared.memtable_bytes,
             memory_bytes,
-            memory_allocated_bytes: held.memtables,
-            fence_bytes: held.fences,
-            filter_bytes: held.filters,
-            profile_bytes: held.profiles,
+            memory_allocated_bytes: memory.memtables,
+            fence_bytes: memory.fences,
+            filter_bytes: memory.filters,
+            profile_bytes: memory.profiles,
             runs: tree.disk_run_count() as u64,
             tables: state.tables.len() as u64,
             table_bytes,

@@ -1,4 +1,4 @@
-//! Bulk loads: sorted entries straight into tables.
+//! Bulk loads: sorted entries that go straight into tables.
 
 use super::Keyspace;
 use crate::context::Context;
@@ -14,13 +14,15 @@ use lsmith_tree::{EntryKind, KeyRange, SeqNo, TableId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The number that loaded entries have in their files. It is none of a write: the tree says what
-/// their number is.
+/// The sequence number of loaded entries in their files. No write has it: the tree stores the real
+/// number of a loaded table.
 const UNDATED: SeqNo = SeqNo(0);
 
-/// Sorted entries on their way into tables, past log and memtables: made by
-/// [`Keyspace::bulk_load`]. Nobody sees anything of them before [`finish`](BulkLoad::finish), then
-/// all at once. Dropped before that, it leaves nothing behind.
+/// A bulk load under way: entries in ascending key order are written straight to tables, without
+/// the log and the memtables. Made by [`Keyspace::bulk_load`].
+///
+/// [`finish`](BulkLoad::finish) makes all entries visible at once. A load that is dropped before
+/// that removes its files.
 #[derive(Debug)]
 pub struct BulkLoad {
     keyspace: Keyspace,
@@ -30,31 +32,35 @@ pub struct BulkLoad {
     writer: Option<TableWriter>,
     first_key: Vec<u8>,
     last_key: Vec<u8>,
-    /// Numbers of all files that were created.
+    /// The numbers of all files that were created.
     created: Vec<u64>,
     facts: Vec<TableFacts>,
-    /// Whether nobody knows what the table under construction holds.
+    /// True after a failed write: the content of the table being written is then unknown.
     failed: bool,
+    /// True once the table handles, and no longer the load, remove the files after a failure.
     finished: bool,
 }
 
-/// What a bulk load has brought in.
+/// The sizes of a bulk load; returned by [`BulkLoad::finish`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loaded {
-    /// Entries.
+    /// The number of entries.
     pub entries: u64,
-    /// Their logical bytes.
+    /// The logical bytes of the entries: key + value + 8 each.
     pub logical_bytes: u64,
-    /// Tables written.
+    /// The number of tables that were written.
     pub tables: u64,
-    /// Bytes of their files.
+    /// The bytes of the files of these tables.
     pub table_bytes: u64,
 }
 
 impl Keyspace {
-    /// Begins a bulk load: entries in ascending order of keys go straight into tables, past log
-    /// and memtables, and become the newest run on storage at once.
+    /// Begins a bulk load, which writes entries in ascending key order straight to tables. The
+    /// tables become the newest run of level 0 at once.
+    ///
+    /// A load writes each entry once, without the log. It pays for many entries, because what
+    /// memory holds in their key range is flushed first.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -69,7 +75,8 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// `ReadOnly`, `Poisoned`.
+    /// `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
+    /// log or the manifest failed.
     pub fn bulk_load(&self) -> Result<BulkLoad> {
         BulkLoad::new(self)
     }
@@ -80,10 +87,8 @@ impl BulkLoad {
         let context = keyspace.store().context();
         context.check_writable()?;
         let state = keyspace.shared().state.lock();
-        let grain = match state.policy.wants_blocks() {
-            true => ProfileGrain::Blocks,
-            false => ProfileGrain::Steps,
-        };
+        let wants_blocks = state.policy.wants_blocks();
+        let grain = if wants_blocks { ProfileGrain::Blocks } else { ProfileGrain::Steps };
         let codec = state.compression.of_level(0);
         Ok(BulkLoad {
             keyspace: keyspace.clone(),
@@ -107,24 +112,26 @@ impl BulkLoad {
         numbered(&self.context().options.dir, FileKind::Table, number)
     }
 
-    /// Adds an entry. Keys ascend.
+    /// Adds an entry. Each key must be greater than the key before.
     ///
     /// # Errors
-    /// `InvalidArgument` where the key is not above the one before, or key or value are too long or
-    /// the key is empty: the entry is left out, and the load can go on. `Io`, `Full`: it cannot.
+    /// * `InvalidArgument` if the key is not greater than the key before, if the key is empty, or
+    ///   if the key or the value is too long. The entry is skipped, and the load can continue.
+    /// * `Io` or `Full` if a table cannot be written. The load cannot continue.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        self.check_whole()?;
-        self.check(key, value)?;
+        let key = key.as_ref();
+        let value = value.as_ref();
+        self.check_not_failed()?;
+        self.check_entry(key, value)?;
         self.write(key, value).inspect_err(|_| self.failed = true)
     }
 
-    /// An error if an earlier one has left a table of which nobody knows what it holds.
-    fn check_whole(&self) -> Result<()> {
-        match self.failed {
-            true => Err(Error::new(ErrorKind::Io, "a write of the bulk load failed earlier")),
-            false => Ok(()),
+    /// Fails if an earlier write failed.
+    fn check_not_failed(&self) -> Result<()> {
+        if self.failed {
+            return Err(Error::new(ErrorKind::Io, "a write of the bulk load failed earlier"));
         }
+        Ok(())
     }
 
     fn write(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -136,7 +143,8 @@ impl BulkLoad {
             None => {
                 let number = self.context().new_number();
                 self.created.push(number);
-                let (path, env) = (self.path(number), &self.context().options.env);
+                let path = self.path(number);
+                let env = &self.context().options.env;
                 let writer = TableWriter::create(env, &path, number, &self.options)?;
                 self.writer.insert(writer)
             }
@@ -150,20 +158,22 @@ impl BulkLoad {
         Ok(())
     }
 
-    fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        let refused = |told: String| Err(Error::new(ErrorKind::InvalidArgument, told));
+    /// Fails if the entry breaks a rule of [`put`](BulkLoad::put).
+    fn check_entry(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let refuse = |message: String| Err(Error::new(ErrorKind::InvalidArgument, message));
         if key.is_empty() || key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
-            return refused(format!(
-                "a key of {} bytes with a value of {}: keys have 1 to {KEY_BYTES_MAX}, values at \
-                 most {VALUE_BYTES_MAX}",
+            return refuse(format!(
+                "expected a key of 1 to {KEY_BYTES_MAX} bytes and a value of at most \
+                 {VALUE_BYTES_MAX} bytes, found {} and {}",
                 key.len(),
                 value.len()
             ));
         }
         if *key <= *self.last_key {
-            let (key, last) = (key.escape_ascii(), self.last_key.escape_ascii());
-            return refused(format!(
-                "a bulk load takes keys in ascending order, found `{key}` after `{last}`"
+            return refuse(format!(
+                "a bulk load takes keys in ascending order, found `{}` after `{}`",
+                key.escape_ascii(),
+                self.last_key.escape_ascii()
             ));
         }
         Ok(())
@@ -176,15 +186,17 @@ impl BulkLoad {
         Ok(())
     }
 
-    /// Makes all entries part of the keyspace, at once: newer than all that was written before,
-    /// older than all that will be. When it returns they survive power loss. What memory holds of
-    /// the keys between the first and the last is flushed first.
+    /// Makes all entries visible at once, newer than every earlier write and older than every later
+    /// one. When the call returns, the entries survive power loss.
+    ///
+    /// Entries in memory between the first and the last key of the load are flushed first.
     ///
     /// # Errors
-    /// `InvalidArgument` where others write keys between the first and the last all the time; those
-    /// of a [flush](Keyspace::flush). Nothing has been loaded then.
+    /// `InvalidArgument` if other writers keep writing keys between the first and the last.
+    /// Otherwise as [`Keyspace::flush`], or `Io` or `Full` if a table cannot be written. Nothing is
+    /// loaded then, unless the store is `Poisoned`.
     pub fn finish(mut self) -> Result<Loaded> {
-        self.check_whole()?;
+        self.check_not_failed()?;
         self.finish_table()?;
         if self.facts.is_empty() {
             return Ok(Loaded::default());
@@ -197,7 +209,7 @@ impl BulkLoad {
         };
         let tables: Vec<Arc<TableHandle>> = self.facts.iter().map(open).collect::<Result<_>>()?;
         let hull = KeyRange::inclusive(&self.first_key, &self.last_key);
-        // From here on the tables themselves know whether their files must go.
+        // From here on the table handles decide whether their files are removed.
         self.finished = true;
         let engine = self.keyspace.store().engine();
         engine.write_path.load(self.keyspace.shared(), tables, &hull)?;

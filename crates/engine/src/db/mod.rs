@@ -1,4 +1,4 @@
-//! The public face: stores, keyspaces, batches, snapshots, iterators.
+//! The public handles: stores, keyspaces, batches, snapshots, iterators, bulk loads.
 
 mod batch;
 mod builder;

@@ -1,4 +1,4 @@
-//! Snapshots: sequence numbers held for reading.
+//! Snapshots: sequence numbers that readers hold.
 
 use super::{Iter, Keyspace, Store};
 use crate::snapshots::SnapshotGuard;
@@ -9,10 +9,11 @@ use lsmith_tree::SeqNo;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-/// What the store held at one moment, across all keyspaces.
+/// The content of all keyspaces of a store at one moment.
 ///
-/// A snapshot is a sequence number: holding one costs nothing but the versions that merges must
-/// keep for it, and delays nothing.
+/// A snapshot is a sequence number and copies nothing. While it lives, memtables and merges keep
+/// the older entries that it sees. It delays neither writers nor merges. Clones are cheap. A
+/// snapshot keeps its store open.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     store: Store,
@@ -20,7 +21,7 @@ pub struct Snapshot {
 }
 
 impl Store {
-    /// What all keyspaces hold now, to be read later.
+    /// Returns a snapshot of all keyspaces as they are now.
     pub fn snapshot(&self) -> Snapshot {
         let guard = Arc::new(self.context().take_snapshot());
         Snapshot { store: self.clone(), guard }
@@ -28,31 +29,32 @@ impl Store {
 }
 
 impl Snapshot {
-    /// The number of the last write that the snapshot sees.
+    /// Returns the sequence number of the last write that the snapshot sees.
     pub fn seq(&self) -> SeqNo {
         self.guard.seq()
     }
 
-    /// An error unless `keyspace` is one of the store of which this is a snapshot.
-    fn check(&self, keyspace: &Keyspace) -> Result<()> {
+    /// Fails with `InvalidArgument` if `keyspace` belongs to another store than the snapshot.
+    fn check_store(&self, keyspace: &Keyspace) -> Result<()> {
         if Arc::ptr_eq(self.store.context(), keyspace.store().context()) {
             return Ok(());
         }
         let name = keyspace.name();
-        let told = format!("the keyspace `{name}` is of another store than the snapshot");
-        Err(Error::new(ErrorKind::InvalidArgument, told))
+        let message = format!("the keyspace `{name}` belongs to another store than the snapshot");
+        Err(Error::new(ErrorKind::InvalidArgument, message))
     }
 
-    /// The value that `key` had in `keyspace`.
+    /// Returns the value that `key` has in `keyspace` at the snapshot, or `None` if the key is
+    /// absent.
     ///
     /// # Errors
-    /// `InvalidArgument` where the keyspace is of another store; `Io`, `Corruption`.
+    /// `InvalidArgument` if the keyspace belongs to another store. Otherwise as [`Keyspace::get`].
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Bytes>> {
-        self.check(keyspace)?;
+        self.check_store(keyspace)?;
         keyspace.read(key.as_ref(), Moment::Snapshot(self.seq()), |value| value.into_shared())
     }
 
-    /// Shows the value that `key` had in `keyspace` to `look`, as
+    /// Calls `look` with the value that `key` has in `keyspace` at the snapshot, as
     /// [`Keyspace::get_with`] does.
     ///
     /// # Errors
@@ -63,26 +65,28 @@ impl Snapshot {
         key: impl AsRef<[u8]>,
         look: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        self.check(keyspace)?;
+        self.check_store(keyspace)?;
         let moment = Moment::Snapshot(self.seq());
         keyspace.read(key.as_ref(), moment, |value| look(value.bytes()))
     }
 
-    /// The entries that `keyspace` had within `range`, from both ends; none where the range ends
-    /// before it begins. Of a keyspace of another store there is nothing but an error of kind
+    /// Returns an iterator over the entries that `keyspace` has in `range` at the snapshot, in key
+    /// order. It can be read from both ends, and is empty if the range ends before it begins.
+    ///
+    /// If the keyspace belongs to another store, the iterator yields one error of kind
     /// `InvalidArgument`.
     pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Iter {
         let bound =
             |bound: std::ops::Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
         let bounds = (bound(range.start_bound()), bound(range.end_bound()));
         let entries = keyspace.iterate(bounds, Arc::clone(&self.guard));
-        match self.check(keyspace) {
+        match self.check_store(keyspace) {
             Ok(()) => entries,
-            Err(error) => entries.refused(error),
+            Err(error) => entries.replaced_by(error),
         }
     }
 
-    /// The store of which this is a snapshot.
+    /// Returns the store that the snapshot belongs to.
     pub fn store(&self) -> &Store {
         &self.store
     }

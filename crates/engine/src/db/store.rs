@@ -14,21 +14,28 @@ use lsmith_storage::error::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
 
-/// An open store. Cheap to clone; the store closes when the last handle of it, of its keyspaces,
-/// of its snapshots and of its iterators is dropped. When that has been dropped the store can be
-/// opened again, and its own threads have ended. Only where a thread that merges drops it, which is
-/// an [`Observer`](crate::Observer)'s doing, the store is closed a little later: when no thread
-/// works for it any more.
+/// The handle of an open store. Clones are cheap and share the store.
+///
+/// # Closing
+///
+/// The store closes when the last handle of it is dropped: of the store, its keyspaces, snapshots,
+/// iterators and bulk loads. After that drop the store can be opened again, and its own threads
+/// have ended. If an [`Observer`](crate::Observer) drops the last handle on a thread that merges,
+/// the store closes a little later, when its threads have finished their work.
+///
+/// # Panics
 ///
 /// A panic of a merge policy, an observer or an environment on a thread that merges is caught and
-/// logged. Who waits for rest gets an error of kind [`Panicked`](crate::ErrorKind::Panicked) until
-/// [`retry`](Store::retry) or, for a policy, until another one is
-/// [chosen](crate::Keyspace::set_merge_policy). Meanwhile the plan stays out of the way, or the
-/// policy is not asked and memory is flushed without it; writers are told if nothing else can help
-/// them. On
-/// the thread of a caller, and in lockstep all are, a panic of a policy or an observer is the
-/// caller's: nobody knows then whether the write was made, the next one finds all in order. A panic
-/// in the middle of a write of log or manifest, on any thread, poisons the store.
+/// logged. Calls that wait for rest then fail with kind [`Panicked`](crate::ErrorKind::Panicked)
+/// until [`retry`](Store::retry) is called or, after a panic of a policy, [another policy is
+/// set](crate::Keyspace::set_merge_policy). Meanwhile a plan that panicked blocks its inputs, and a
+/// policy that panicked is not asked: memory is flushed without it. Writers fail only if memory is
+/// full and no other work can free it.
+///
+/// On the thread of a caller (in lockstep, all work is), the panic of a policy or an observer
+/// reaches the caller. The write may or may not have been made; the store stays usable.
+///
+/// A panic during a write of the log or the manifest poisons the store, on any thread.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -52,8 +59,8 @@ pub struct Store {
 /// Closes the store when dropped.
 struct Inner {
     engine: Engine,
-    /// The threads that merge, and the number by which they work for this store; `None` where
-    /// writers merge, or nobody.
+    /// The threads that merge, and the number under which they know this store. `None` in lockstep
+    /// and if the store is open for reading only.
     threads: Option<(Threads, u64)>,
 }
 
@@ -74,26 +81,26 @@ impl fmt::Debug for Store {
 
 impl Store {
     pub(super) fn open(mut options: Options) -> Result<Store> {
-        // Not kept with the other options: those are the threads' too, who cannot end themselves.
-        let threads = match options.shared_threads.take() {
+        // Taken out of the options, which the threads hold too: a thread cannot end itself.
+        let merging = match options.shared_threads.take() {
             _ if options.lockstep || options.read_only => None,
             Some(threads) => Some(threads),
             None => Some(Threads::new(options.threads)?),
         };
         let engine = opening::open(options)?;
-        let threads = threads.map(|threads| {
+        let threads = merging.map(|threads| {
             engine.context.progress.set_pool(threads.pool());
             engine.context.leftovers.open(threads.pool());
             let number = threads.join(Arc::clone(&engine.scheduler) as _);
             (threads, number)
         });
         let store = Store { inner: Arc::new(Inner { engine, threads }) };
-        // What memtables hold that were filled by opening.
+        // Opening may have filled memtables.
         store.work_in_lockstep();
         Ok(store)
     }
 
-    /// In lockstep, does what threads would do.
+    /// In lockstep, does the work that threads would do.
     pub(super) fn work_in_lockstep(&self) {
         let engine = self.engine();
         if engine.context.options.lockstep
@@ -103,7 +110,8 @@ impl Store {
         }
     }
 
-    /// Seals the memtable of `keyspace`, makes `request`, and has the work done that follows.
+    /// Seals the memtable of `keyspace` and adds `request`. Wakes the threads that merge, or does
+    /// their work in lockstep.
     pub(super) fn seal_and_ask(&self, keyspace: &KeyspaceShared, request: Request) -> Result<()> {
         let engine = self.engine();
         engine.context.check_writable()?;
@@ -122,30 +130,32 @@ impl Store {
         &self.inner.engine
     }
 
-    /// Returns what all parts of the store share.
+    /// Returns the context that all parts of the store share.
     pub(crate) fn context(&self) -> &Arc<Context> {
         &self.inner.engine.context
     }
 
-    /// The names of all keyspaces, sorted.
+    /// Returns the names of all keyspaces, sorted.
     pub fn keyspaces(&self) -> Vec<String> {
         self.engine().keyspaces.read().keys().cloned().collect()
     }
 
-    /// Makes everything written so far survive as far as `mode` says.
+    /// Makes all earlier writes as durable as `mode` says.
     ///
     /// # Errors
-    /// `Io`, `Poisoned`.
+    /// `Io` if the log cannot be synced: the store is then poisoned. `Poisoned` if an earlier write
+    /// of the log or the manifest failed. `ReadOnly` if the store was opened for reading only.
     pub fn persist(&self, mode: PersistMode) -> Result<()> {
         self.context().check_writable()?;
         let wal = &self.engine().wal;
         wal.sync_for(mode, &wal.logs_to_sync())
     }
 
-    /// Seals every memtable, and waits until all are flushed and merges have come to rest.
+    /// Seals the memtables of all keyspaces, and waits until they are flushed and all merges have
+    /// come to rest.
     ///
     /// # Errors
-    /// What keeps a keyspace from coming to rest; `ReadOnly`.
+    /// As [`settle`](Store::settle).
     pub fn flush(&self) -> Result<()> {
         let engine = self.engine();
         engine.context.check_writable()?;
@@ -161,18 +171,23 @@ impl Store {
         engine.scheduler.settle()
     }
 
-    /// Waits until merges have come to rest, and until files that nobody reads any more are gone.
-    /// Memtables that are not full stay in memory. A merge policy whose plans lead back to the same
-    /// tree again and again has come to rest too.
+    /// Waits until all merges have come to rest and the files of tables that no reader uses are
+    /// removed. Active memtables stay in memory.
+    ///
+    /// A merge policy whose plans lead back to the same tree again and again counts as at rest.
     ///
     /// # Errors
-    /// What keeps a keyspace from coming to rest; `ReadOnly`.
+    /// The error of a merge that failed and blocks a keyspace. `Panicked` if a policy or an
+    /// observer panicked. `Poisoned` if a write of the log or the manifest failed. `ReadOnly` if
+    /// the store was opened for reading only.
     pub fn settle(&self) -> Result<()> {
         self.engine().scheduler.settle()
     }
 
-    /// Tries plans again that failed for other reasons than want of room, which are tried again by
-    /// themselves, and asks policies again that have panicked.
+    /// Allows all plans that failed to be tried again, and policies that panicked to be asked
+    /// again. Clears panics of the observer.
+    ///
+    /// Plans that failed because the device was full are also tried again without this call.
     pub fn retry(&self) {
         for keyspace in self.engine().keyspaces.all() {
             let mut state = keyspace.state.lock();
@@ -184,43 +199,49 @@ impl Store {
         self.context().progress.notify();
     }
 
-    /// What has been counted since the store was opened.
+    /// Returns the counters of the store since it was opened.
     pub fn stats(&self) -> StoreStats {
         self.context().counts.read()
     }
 
-    /// Histograms of what has been done since the store was opened; `None` unless
-    /// [`Builder::histograms`](crate::Builder::histograms) asked for them.
+    /// Returns the histograms of the store since it was opened, or `None` unless it was opened with
+    /// [`Builder::histograms`](crate::Builder::histograms).
     pub fn histograms(&self) -> Option<Histograms> {
         self.context().recorders.as_ref().map(|recorders| recorders.read())
     }
 
-    /// What is held in memory now, by part. Looks at every table.
+    /// Returns the bytes that the store holds in memory now, by part. Looks at every table.
     pub fn memory(&self) -> MemoryUse {
         self.engine().keyspaces.memory()
     }
 
-    /// Bytes of blocks in the cache; of all stores where it is shared.
+    /// Returns the bytes of blocks in the cache. A shared cache counts the blocks of all its
+    /// stores.
     pub fn cache_bytes(&self) -> u64 {
         self.context().cache.bytes()
     }
 
-    /// Checks everything that can be checked: every block of every table, the trees, and the logs
-    /// on the device. Finds all damage, not only the first.
+    /// Reads and checks every block of every table, the trees, and the logs on the device. Returns
+    /// all damage that it finds, not only the first.
     ///
     /// # Errors
-    /// Only what keeps it from looking; damage is in the result.
+    /// Fails only if something keeps the check from reading a file. Damage is in the result.
     pub fn verify(&self) -> Result<Vec<Error>> {
         examine::verify(self.engine())
     }
 
-    /// What the opening of a store left out of its files because power loss, or the death of a
-    /// process, had kept it from being complete; files that an earlier opening set aside for that;
-    /// and files that are not the store's. None of this is damage. The files of a store that was
-    /// opened for writing are looked at as they are now.
+    /// Returns the files, and parts of files, that the store does not use although nothing is
+    /// damaged:
+    ///
+    /// * ends of logs and of the manifest that opening left out, because power loss or the death of
+    ///   the process had cut them short;
+    /// * files that an earlier opening set aside for that reason;
+    /// * files that do not belong to the store.
+    ///
+    /// If the store was opened for writing, files are examined as they are now.
     ///
     /// # Errors
-    /// What keeps it from looking; `Corruption` where the manifest is damaged.
+    /// `Corruption` if the manifest is damaged; `Io` if a file cannot be read.
     pub fn left_out(&self) -> Result<Vec<LeftOut>> {
         examine::left_out(self.engine())
     }

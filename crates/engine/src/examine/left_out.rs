@@ -1,4 +1,4 @@
-//! Finding what opening a store leaves out of its files, and files that are not the store's.
+//! Finds the parts of its files that a store left out when it was opened, and foreign files.
 
 use crate::engine::Engine;
 use crate::left_out::{LeftOut, LeftOutReason};
@@ -9,19 +9,23 @@ use lsmith_storage::names::{self, CURRENT, FileKind, LOCK, LOST, numbered};
 use lsmith_tree::TableId;
 use std::path::PathBuf;
 
-/// All that is left out of the directory of `shared`.
+/// Returns all parts of the directory of `engine` that the store does not use.
+///
+/// # Errors
+/// As [`Store::left_out`](crate::Store::left_out).
 pub(crate) fn left_out(engine: &Engine) -> Result<Vec<LeftOut>> {
-    // With these held, no log is in the middle of a record.
+    // While these are held, no file ends in the middle of a record.
     let _writer = engine.wal.lock();
     let _manifest = engine.manifest.hold_still();
     let options = &engine.context.options;
-    let (env, dir) = (&*options.env, &*options.dir);
+    let env = &*options.env;
+    let dir = &*options.dir;
     let Some((manifest, account)) = manifest::read(env, dir)? else { return Ok(Vec::new()) };
     let mut names = env.list(dir).map_err(|error| Error::io("list", dir, error))?;
     names.sort_by_key(|name| names::parse(name).map_or(u64::MAX, |(_, number)| number));
-    let mut search = Search { engine, account: &account, found: Vec::new() };
-    search.manifest(manifest)?;
-    // Who writes has set it aside.
+    let mut search = LeftOutSearch { engine, account: &account, found: Vec::new() };
+    search.add_torn_manifest(manifest)?;
+    // A store that was opened for writing has set these parts aside.
     search.found.extend(engine.left_out.iter().filter(|_| options.read_only).cloned());
     for name in names {
         if let Some(reason) = search.reason(&name, manifest) {
@@ -31,23 +35,25 @@ pub(crate) fn left_out(engine: &Engine) -> Result<Vec<LeftOut>> {
     Ok(search.found)
 }
 
-struct Search<'a> {
+/// A search for parts that are left out. `account` is the content of the manifest.
+struct LeftOutSearch<'a> {
     engine: &'a Engine,
     account: &'a Account,
     found: Vec<LeftOut>,
 }
 
-impl Search<'_> {
-    /// Why the file called `name` is left out, if it is.
+impl LeftOutSearch<'_> {
+    /// Returns why the file called `name` is left out, if it is. `manifest` is the number of the
+    /// manifest.
     fn reason(&self, name: &str, manifest: u64) -> Option<LeftOutReason> {
         let Some((kind, number)) = names::parse(name) else {
+            if name.ends_with(LOST) {
+                return Some(LeftOutReason::SetAside);
+            }
             let is_ours = [CURRENT, LOCK].contains(&name);
-            return match name.ends_with(LOST) {
-                true => Some(LeftOutReason::SetAside),
-                false => (!is_ours).then_some(LeftOutReason::Stranger),
-            };
+            return (!is_ours).then_some(LeftOutReason::Stranger);
         };
-        // A store that writes has files of which nobody else knows yet.
+        // A store that was opened for writing has files that nothing names yet.
         let is_named = !self.engine.context.options.read_only
             || match kind {
                 FileKind::Wal => true,
@@ -61,7 +67,8 @@ impl Search<'_> {
                 FileKind::Table => {
                     let keyspaces = self.engine.keyspaces.all();
                     let has = |table| {
-                        keyspaces.iter().any(|s| s.state.lock().tables.contains_key(&table))
+                        let mut states = keyspaces.iter().map(|keyspace| keyspace.state.lock());
+                        states.any(|state| state.tables.contains_key(&table))
                     };
                     has(TableId(number))
                 }
@@ -74,7 +81,8 @@ impl Search<'_> {
         self.found.push(LeftOut { path, offset: 0, bytes, reason });
     }
 
-    fn manifest(&mut self, number: u64) -> Result<()> {
+    /// Adds the end of manifest `number` if it is torn.
+    fn add_torn_manifest(&mut self, number: u64) -> Result<()> {
         let options = &self.engine.context.options;
         let path = numbered(&options.dir, FileKind::Manifest, number);
         let id = LogId { kind: LogKind::Manifest, number };
@@ -82,8 +90,8 @@ impl Search<'_> {
         if let Ok(LogEnd::Torn { offset, bytes_dropped }) = remains.end
             && bytes_dropped > 0
         {
-            let (bytes, reason) = (bytes_dropped, LeftOutReason::TornEnd);
-            self.found.push(LeftOut { path, offset, bytes, reason });
+            let reason = LeftOutReason::TornEnd;
+            self.found.push(LeftOut { path, offset, bytes: bytes_dropped, reason });
         }
         Ok(())
     }

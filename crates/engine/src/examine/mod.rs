@@ -1,4 +1,4 @@
-//! Examining an open store as a whole: is anything damaged, was anything left out?
+//! Examines an open store as a whole: finds damage, and files that opening left out.
 
 mod left_out;
 mod verify;

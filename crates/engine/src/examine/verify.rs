@@ -1,4 +1,4 @@
-//! Looking for damage everywhere.
+//! Looks for damage in all files of an open store.
 
 use crate::engine::Engine;
 use crate::manifest;
@@ -14,14 +14,17 @@ use lsmith_tree::check_tree;
 use std::io::ErrorKind::NotFound;
 use std::path::Path;
 
-/// All damage that can be found in the store.
+/// Returns all damage that it finds in the trees, tables, copies of memory and logs of the store.
+///
+/// # Errors
+/// As [`Store::verify`](crate::Store::verify).
 pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
     let mut damage = Vec::new();
     for keyspace in engine.keyspaces.all() {
         let version = keyspace.version.load_full();
         if let Err(error) = check_tree(&version.tree) {
-            let told = format!("the tree of keyspace {} is not legal: {error}", keyspace.name);
-            damage.push(Error::new(ErrorKind::Corruption, told).at(&engine.context.options.dir));
+            let message = format!("the tree of keyspace {} is not legal: {error}", keyspace.name);
+            damage.push(Error::new(ErrorKind::Corruption, message).at(&engine.context.options.dir));
         }
         let mut shown: Vec<_> = version.shown(|_| true).into_values().collect();
         shown.sort_unstable_by_key(|(table, _)| table.number());
@@ -29,10 +32,11 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
             collect(&mut damage, table.table().verify(&ranges))?;
         }
     }
-    // With the writer and the manifest held, no file is cut off in the middle of a record.
+    // While the writer and the manifest are held, no file ends in the middle of a record.
     let _writer = engine.wal.lock();
     let _manifest = engine.manifest.hold_still();
-    let (env, dir) = (&engine.context.options.env, &engine.context.options.dir);
+    let env = &engine.context.options.env;
+    let dir = &engine.context.options.dir;
     match manifest::read(&**env, dir) {
         Ok(read) => {
             let keyspaces = read.into_iter().flat_map(|(_, account)| account.keyspaces);
@@ -52,7 +56,7 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
         }
         let path = numbered(dir, FileKind::Wal, number);
         match verify_wal(&**env, &path, number) {
-            // Logs that nobody needs any more are removed without these locks.
+            // Another thread may remove unneeded logs without these locks.
             Err(_) if env.file_bytes(&path).is_err_and(|error| error.kind() == NotFound) => {}
             found => collect(&mut damage, found)?,
         }
@@ -60,7 +64,7 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
     Ok(damage)
 }
 
-/// Keeps damage, passes on what kept us from looking.
+/// Adds the error of `found` to `damage` if it is damage; otherwise returns `found`.
 fn collect(damage: &mut Vec<Error>, found: Result<()>) -> Result<()> {
     match found {
         Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Unsupported) => {

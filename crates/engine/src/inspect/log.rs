@@ -1,4 +1,4 @@
-//! The records of files that are framed as logs.
+//! Reads the records of files that are framed as logs.
 
 use super::{Entry, FileType};
 use crate::manifest::Record;
@@ -12,7 +12,8 @@ use lsmith_storage::log::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogSt
 use lsmith_tree::SeqNo;
 use std::path::{Path, PathBuf};
 
-/// A write-ahead log, a manifest, or a copy of memory, all of it in memory.
+/// The content of a write-ahead log, a manifest, or a copy of memory. It holds the whole file in
+/// memory.
 #[derive(Debug)]
 pub struct LogFile {
     path: PathBuf,
@@ -24,46 +25,49 @@ pub struct LogFile {
 /// A record of a [`LogFile`].
 #[derive(Debug)]
 pub struct LogRecord {
-    /// Where it starts in the file, in bytes.
+    /// The offset of the record in the file, in bytes.
     pub offset: u64,
-    /// Bytes that it takes there.
+    /// The bytes of the record in the file.
     pub bytes: u64,
-    /// Whether all records in front of it had been synced when it was appended.
+    /// True if the record has a sync mark: all records before it were synced when it was appended.
     pub marked: bool,
-    /// Bytes in front of it that are no record: damaged, or never stored.
+    /// The bytes before it that are not a record, because they are damaged or were never stored.
     pub skipped: u64,
-    /// What it says, or why it says nothing though its checksum is right.
+    /// The content, or an error of kind `Corruption` if it cannot be decoded although its checksum
+    /// is right.
     pub content: Result<Content>,
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
-    /// Of a write-ahead log, its first record: what came before it.
+    /// The first record of a write-ahead log, which names the log before.
     Start {
-        /// The number of the log before; 0 where there was none.
+        /// The number of the log before; 0 if there was none.
         before: u64,
-        /// The number of the first write in this log.
+        /// The sequence number of the first write in this log.
         first: SeqNo,
-        /// Bytes of the log before that were known to be synced; 0 where nothing was known.
+        /// The bytes of the log before that were known to be synced when this log began; 0 if none
+        /// were.
         synced: u64,
     },
-    /// Of a write-ahead log: writes that took effect together. None stand for a bulk load.
+    /// Writes of a write-ahead log that took effect together. A batch without writes stands for a
+    /// bulk load.
     Batch {
-        /// The number of the first write.
+        /// The sequence number of the first write. Each later write has the next number.
         first: SeqNo,
         /// The writes, in their order.
         writes: Vec<Write>,
     },
-    /// Of a copy of memory: entries in key order.
+    /// Entries of a copy of memory, in key order.
     Copy {
         /// The number of the keyspace.
         keyspace: u32,
         /// The entries.
         entries: Vec<Entry>,
     },
-    /// Of a manifest.
+    /// The text of a record of a manifest.
     Text(String),
 }
 
@@ -72,18 +76,19 @@ pub enum Content {
 pub struct Write {
     /// The number of the keyspace.
     pub keyspace: u32,
-    /// What was written.
+    /// The entry that was written.
     pub entry: Entry,
 }
 
 impl LogFile {
-    /// Reads the file at `path`, which has the name of a log, a manifest or a copy of memory.
+    /// Reads the file at `path`, whose name must be that of a log, a manifest or a copy of memory.
     ///
     /// # Errors
-    /// `InvalidArgument` for another name, `Unsupported`, `Io`; not for damage.
+    /// `InvalidArgument` for another name; `Unsupported` if the file has a newer format; `Io` if it
+    /// cannot be read. Damage is not an error here: see [`damage`](LogFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<LogFile> {
         let known = [FileType::Log, FileType::Manifest, FileType::Copy];
-        let (file_type, number) = FileType::number(path, &known)?;
+        let (file_type, number) = FileType::one_of(&known, path)?;
         let kind = match file_type {
             FileType::Manifest => LogKind::Manifest,
             FileType::Copy => LogKind::Spill,
@@ -93,23 +98,23 @@ impl LogFile {
         Ok(LogFile { path: path.to_path_buf(), file_type, number, remains })
     }
 
-    /// What it is.
+    /// Returns the type of the file.
     pub fn file_type(&self) -> FileType {
         self.file_type
     }
 
-    /// The number in its name.
+    /// Returns the number in the name of the file.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.remains.bytes()
     }
 
-    /// The first damage in the file, with its offset: what power loss, or the death of the process
-    /// while it wrote, cannot have left. `None` where there is none.
+    /// Returns the first damage in the file, with its offset, if there is any. Damage is content
+    /// that neither power loss nor the death of a writing process can have left.
     pub fn damage(&self) -> Option<&Error> {
         self.remains.end.as_ref().err()
     }
@@ -118,9 +123,9 @@ impl LogFile {
         self.remains.end.err()
     }
 
-    /// Where the end of the file is torn, and how many bytes from there on are not zero: something
-    /// was being appended, and no sync had returned for it. `None` where the file ends as it
-    /// should, or is damaged.
+    /// If the end of the file is torn, returns its offset and its bytes up to the last one that is
+    /// not zero. A torn end was being appended, and no sync had returned for it. Returns `None` if
+    /// the file ends properly or is damaged.
     pub fn torn(&self) -> Option<(u64, u64)> {
         match self.remains.end {
             Ok(LogEnd::Torn { offset, bytes_dropped }) => Some((offset, bytes_dropped)),
@@ -128,8 +133,8 @@ impl LogFile {
         }
     }
 
-    /// All records that are whole, in the order of the file, also behind damage and behind a torn
-    /// end, where who opens the store does not read any.
+    /// Returns all records with a valid checksum, in the order of the file. Includes records behind
+    /// damage and behind a torn end, which opening the store does not read.
     pub fn records(&self) -> impl Iterator<Item = LogRecord> {
         self.remains.records().map(|found| LogRecord {
             offset: found.offset,
@@ -142,7 +147,7 @@ impl LogFile {
 
     fn content(&self, found: &FoundRecord) -> Result<Content> {
         let payload = &found.payload;
-        let damaged = |told: &str| Error::corruption(&self.path, found.offset, told);
+        let damaged = |message: &str| Error::corruption(&self.path, found.offset, message);
         match self.file_type {
             FileType::Manifest => text(payload).map_err(|fault| fault.at(&self.path, found.offset)),
             FileType::Copy => copy(payload).map_err(|damage| damaged(damage.what)),

@@ -1,13 +1,14 @@
-//! A look into single files of a store, whole or damaged, without opening it and without its lock.
+//! Reads single files of a store, whole or damaged, without opening the store and without its lock.
 //!
-//! * [`FileType::of`]: what a file is, by its name.
-//! * [`TableFile`]: a table, block by block.
-//! * [`LogFile`]: the records of a write-ahead log, of a manifest, or of a copy of memory.
-//! * [`current`]: which manifest `CURRENT` names.
-//! * [`damage`]: what is damaged in all files of a directory.
+//! * [`FileType::of`] returns the type of a file by its name.
+//! * [`TableFile`] reads a table block by block.
+//! * [`LogFile`] reads the records of a write-ahead log, a manifest, or a copy of memory.
+//! * [`current`] returns the number of the manifest that `CURRENT` names.
+//! * [`damage`] returns the damage in all files of a directory.
 //!
-//! Damage is no error here: it is told in its place, and what lies behind it is shown. Errors are
-//! what keeps from looking: `Io`, and `Unsupported` for files of newer formats.
+//! Damage does not end the reading: it is reported with the block or record that has it, and what
+//! follows is read too. Functions fail only if a file cannot be read (`Io`) or has a newer format
+//! (`Unsupported`).
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -21,9 +22,9 @@
 //!     let path = entry?.path();
 //!     if FileType::of(&path).is_some_and(|(kind, _)| kind == FileType::Log) {
 //!         let log = LogFile::open(&env, &path)?;
-//!         // Behind the start of the log.
+//!         // Record 0 is the start of the log.
 //!         let record = log.records().nth(1).expect("one batch");
-//!         let Content::Batch { first, writes } = record.content? else { panic!("of a log") };
+//!         let Content::Batch { first, writes } = record.content? else { panic!("not a batch") };
 //!         assert_eq!((first.0, &writes[0].entry.key[..]), (1, &b"apple"[..]));
 //!     }
 //! }
@@ -46,31 +47,31 @@ use lsmith_storage::names::{self, CURRENT, FileKind};
 use lsmith_tree::SeqNo;
 use std::path::Path;
 
-/// What a file of a store is.
+/// The type of a file of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileType {
-    /// `CURRENT`: which manifest is in force.
+    /// `CURRENT`, which names the manifest in force.
     Current,
-    /// The trees, as a log of text records.
+    /// A manifest: the trees, as a log of text records.
     Manifest,
     /// A write-ahead log.
     Log,
-    /// A copy of what memory held of a keyspace.
+    /// A copy of the sealed memtables of a keyspace.
     Copy,
     /// A table.
     Table,
 }
 
 impl FileType {
-    /// What the file at `path` is by its name, and its number, 0 for `CURRENT`. `None` where it is
-    /// none that can be looked into.
+    /// Returns the type of the file at `path`, judged by its name, and its number (0 for
+    /// `CURRENT`). Returns `None` for a name that no file of these types has.
     pub fn of(path: &Path) -> Option<(FileType, u64)> {
         let name = path.file_name()?.to_str()?;
         if name == CURRENT {
             return Some((FileType::Current, 0));
         }
-        // A log that was set aside is as it was.
+        // A log that was set aside has its old content.
         let (kind, number) = names::parse(name.strip_suffix(".lost").unwrap_or(name))?;
         let kind = match kind {
             FileKind::Manifest => FileType::Manifest,
@@ -82,24 +83,25 @@ impl FileType {
         Some((kind, number))
     }
 
-    /// The number of the file at `path`, which must be one of these types.
-    fn number(path: &Path, types: &[FileType]) -> Result<(FileType, u64)> {
+    /// Returns the type and the number of the file at `path`. Fails with `InvalidArgument` unless
+    /// the type is one of `types`.
+    fn one_of(types: &[FileType], path: &Path) -> Result<(FileType, u64)> {
         FileType::of(path).filter(|(found, _)| types.contains(found)).ok_or_else(|| {
-            let told = "the name is none that such a file of a store has";
-            Error::new(ErrorKind::InvalidArgument, told).at(path)
+            let message = "no such file of a store has this name";
+            Error::new(ErrorKind::InvalidArgument, message).at(path)
         })
     }
 }
 
-/// An entry of a table, of a log or of a copy of memory.
+/// An entry of a table, a log or a copy of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The key.
     pub key: Bytes,
-    /// The place of the write in the order of all writes. In tables 0 for those that every reader
-    /// sees, and for those of a bulk load.
+    /// The sequence number. Tables store 0 for entries that every reader sees, and for entries of a
+    /// bulk load.
     pub seq: SeqNo,
-    /// What it says.
+    /// The kind: put, delete, insert or remove.
     pub kind: EntryKind,
     /// The value; empty for tombstones.
     pub value: Bytes,
@@ -116,11 +118,14 @@ impl From<EntryRef<'_>> for Entry {
     }
 }
 
-/// All damage that the files in `dir` show, each looked at by itself: for a store that does not
-/// open. [`Store::verify`](crate::Store::verify) finds more, as it knows what the files must hold.
+/// Returns all damage in the files of `dir`, each checked by itself. For a store that does not
+/// open. [`Store::verify`](crate::Store::verify) finds more, because it knows what the files must
+/// hold.
+///
+/// Files of newer formats are in the result, as errors of kind `Unsupported`.
 ///
 /// # Errors
-/// `Io`. Files of newer formats are among the damage, as `Unsupported`.
+/// `Io` if a file cannot be read.
 pub fn damage(env: &dyn Env, dir: &Path) -> Result<Vec<Error>> {
     let mut damage = Vec::new();
     for name in env.list(dir).map_err(|error| Error::io("list", dir, error))? {
@@ -158,10 +163,11 @@ fn log_damage(env: &dyn Env, path: &Path, damage: &mut Vec<Error>) -> Result<()>
     Ok(())
 }
 
-/// The number of the manifest that the `CURRENT` at `path` names.
+/// Returns the number of the manifest that the `CURRENT` at `path` names.
 ///
 /// # Errors
-/// `Corruption` with the offset of what is damaged, `NotFound`, `Unsupported`, `Io`.
+/// `NotFound` if there is no such file; `Corruption`, with the offset, if it is damaged;
+/// `Unsupported` if it has a newer format; `Io` if it cannot be read.
 pub fn current(env: &dyn Env, path: &Path) -> Result<u64> {
     let found = manifest::read_current(env, path)?;
     found.ok_or_else(|| Error::new(ErrorKind::NotFound, "there is no such file").at(path))

@@ -1,4 +1,4 @@
-//! A table, block by block.
+//! Reads a table block by block.
 
 use super::{Entry, FileType};
 use bytes::Bytes;
@@ -10,52 +10,53 @@ use lsmith_tree::{KeyRange, SeqNo};
 use std::ops::Range;
 use std::path::Path;
 
-/// The file of a table.
+/// A table file, whole or damaged.
 #[derive(Debug)]
 pub struct TableFile {
     number: u64,
     remains: TableRemains,
 }
 
-/// What the end of the file says: where its parts are, in bytes from its start.
+/// The footer of a table. Ranges are offsets in the file, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Footer {
     /// The version of the format.
     pub version: u32,
-    /// Whether data blocks are compressed.
+    /// True if data blocks are compressed.
     pub compressed: bool,
-    /// Whether entries have the number 0 in the file, and the tree says which it is.
+    /// True if the table is from a bulk load: its entries have sequence number 0 in the file, and
+    /// the tree has their real number.
     pub undated: bool,
-    /// Where data blocks end and the filter starts, which may be empty.
+    /// The filter, which starts where the data blocks end. Empty if there is no filter.
     pub filter: Range<u64>,
-    /// The index.
+    /// The index block.
     pub index: Range<u64>,
     /// The properties.
     pub properties: Range<u64>,
 }
 
-/// What the table says about all that it holds.
+/// The properties of a table: sums over all its entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Properties {
-    /// Data blocks.
+    /// The number of data blocks.
     pub blocks: u64,
-    /// Entries, tombstones included.
+    /// The number of entries, tombstones included.
     pub entries: u64,
-    /// Tombstones.
+    /// The number of tombstones.
     pub tombstones: u64,
-    /// Logical bytes: key + value + 8 for each entry.
+    /// Logical bytes: key + value + 8 per entry.
     pub logical_bytes: u64,
     /// The least sequence number in the file.
     pub seq_min: SeqNo,
-    /// The greatest.
+    /// The greatest sequence number in the file.
     pub seq_max: SeqNo,
     /// The first key.
     pub first_key: Bytes,
     /// The last key.
     pub last_key: Bytes,
-    /// Points of the profile.
+    /// The number of points of the profile.
     pub profile_points: usize,
 }
 
@@ -63,9 +64,9 @@ pub struct Properties {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Filter {
-    /// Bytes of it.
+    /// The bytes of the filter.
     pub bytes: u64,
-    /// Bits that each key has in it, at most.
+    /// The most bits that a key sets.
     pub probes: u8,
 }
 
@@ -73,36 +74,37 @@ pub struct Filter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableBlock {
-    /// How it is compressed: `none`, `lz4` or `zstd`.
+    /// The codec: `none`, `lz4` or `zstd`.
     pub codec: &'static str,
-    /// Bytes of it when it is not compressed.
+    /// The bytes of the block after decompression.
     pub payload_bytes: u64,
-    /// Its entries, in their order.
+    /// The entries, in their order.
     pub entries: Vec<Entry>,
 }
 
 impl TableFile {
-    /// Looks at the file at `path`, which has the name of a table. Data blocks are not read yet,
-    /// unless the index is damaged: then they are searched for.
+    /// Opens the file at `path`, whose name must be that of a table. Reads no data blocks yet. But
+    /// if the index is damaged, searches the file for data blocks.
     ///
     /// # Errors
-    /// `InvalidArgument` for another name, `Unsupported`, `Io`; not for damage.
+    /// `InvalidArgument` for another name; `Unsupported` if the file has a newer format; `Io` if it
+    /// cannot be read. Damage is not an error here: see [`damage`](TableFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<TableFile> {
-        let (_, number) = FileType::number(path, &[FileType::Table])?;
+        let (_, number) = FileType::one_of(&[FileType::Table], path)?;
         Ok(TableFile { number, remains: TableRemains::open(env, path, number)? })
     }
 
-    /// The number in its name.
+    /// Returns the number in the name of the file.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.remains.file_bytes()
     }
 
-    /// The footer, unless it is damaged.
+    /// Returns the footer, unless it is damaged.
     pub fn footer(&self) -> Option<Footer> {
         self.remains.footer.as_ref().map(|footer| Footer {
             version: FORMAT_VERSION,
@@ -114,7 +116,7 @@ impl TableFile {
         })
     }
 
-    /// The properties, unless they are damaged.
+    /// Returns the properties, unless they are damaged.
     pub fn properties(&self) -> Option<Properties> {
         self.remains.facts.as_ref().map(|facts| Properties {
             blocks: facts.data_blocks,
@@ -129,7 +131,7 @@ impl TableFile {
         })
     }
 
-    /// The filter, if the table has one and it is not damaged.
+    /// Returns the size of the filter, if the table has one that is not damaged.
     pub fn filter(&self) -> Option<Filter> {
         self.remains
             .filter
@@ -137,7 +139,7 @@ impl TableFile {
             .map(|filter| Filter { bytes: filter.memory_bytes() as u64, probes: filter.probes() })
     }
 
-    /// What is damaged besides data blocks.
+    /// Returns the damage of all parts but the data blocks.
     pub fn damage(&self) -> &[Error] {
         &self.remains.damage
     }
@@ -146,25 +148,26 @@ impl TableFile {
         std::mem::take(&mut self.remains.damage)
     }
 
-    /// How many data blocks there are. Where the index is damaged, a stretch of the file in which
-    /// none can be found counts as one.
+    /// Returns the number of data blocks. If the index is damaged, each part of the file in which
+    /// no block can be found counts as one block.
     pub fn block_count(&self) -> usize {
         self.remains.pieces().len()
     }
 
-    /// Where block `index` lies in the file.
+    /// Returns the bytes of block `index` as a range of offsets in the file.
     ///
     /// # Panics
-    /// There are fewer blocks.
+    /// Panics if there are fewer blocks.
     pub fn block_place(&self, index: usize) -> Range<u64> {
         self.piece(index).place.clone()
     }
 
-    /// The key range that all keys of block `index` lie in, as the fence pointers say it: from that
-    /// of the block up to that of the next. Without the index, that of the keys found.
+    /// Returns a key range that holds all keys of block `index`: from the fence pointer of the
+    /// block up to that of the next. Without an index, the range is that of the keys that were
+    /// found.
     ///
     /// # Panics
-    /// There are fewer blocks.
+    /// Panics if there are fewer blocks.
     pub fn block_keys(&self, index: usize) -> KeyRange {
         self.piece(index).keys.clone()
     }
@@ -173,23 +176,21 @@ impl TableFile {
         &self.remains.pieces()[index]
     }
 
-    /// Block `index`; `None` where its place reads as zeros, as it does where it was given back to
-    /// the device because no slice shows it.
+    /// Reads block `index`. Returns `None` if the block touches a page of zeros, as it does after a
+    /// hole was punched because no slice needs it.
     ///
     /// # Errors
-    /// `Corruption` where it is not what was written; `Io`.
+    /// `Corruption` if the block is damaged; `Io` if it cannot be read.
     ///
     /// # Panics
-    /// There are fewer blocks.
+    /// Panics if there are fewer blocks.
     pub fn block(&self, index: usize) -> Result<Option<TableBlock>> {
         let piece = self.piece(index);
         match self.read_block(piece) {
             Ok(block) => Ok(Some(block)),
             Err(error) if error.kind() == ErrorKind::Corruption => {
-                match self.remains.touches_hole(piece)? {
-                    true => Ok(None),
-                    false => Err(error),
-                }
+                let is_hole = self.remains.touches_hole(piece)?;
+                if is_hole { Ok(None) } else { Err(error) }
             }
             Err(error) => Err(error),
         }

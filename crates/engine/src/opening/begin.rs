@@ -1,4 +1,4 @@
-//! What opening a store for writing changes on the device.
+//! Prepares the directory of a store for writing.
 
 use super::Opening;
 use crate::manifest::{Account, LogRow, Manifest, Record, check_room};
@@ -15,15 +15,16 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a log that are copied at a time.
+/// The bytes of a log that are copied at a time.
 const COPY_BYTES: u64 = 1 << 20;
 
-/// More logs than this are not carried from one opening to the next: each opening adds one, however
-/// little is written to it.
+/// The number of old logs beyond which memory is flushed or copied, so that they can go. Each
+/// opening adds a log, however little is written to it.
 const LOGS_MAX: usize = 8;
 
 impl Opening {
-    /// Begins a new log and a new manifest, and removes what is not needed any more.
+    /// Rewrites the logs that are needed, begins a new manifest and a new log, and removes files
+    /// that nothing names.
     pub(super) fn begin_writing(&self, manifest: &Manifest, wal: &Wal) -> Result<()> {
         let context = &*self.context;
         let next = context.next_file.load(Ordering::Relaxed);
@@ -31,7 +32,7 @@ impl Opening {
         self.set_aside();
         self.logs.iter().try_for_each(|log| self.secure(log))?;
         let first = SeqNo(self.last_seq + 1);
-        // Logs that are made from now on have higher numbers than the manifest, which has `next`.
+        // The manifest gets number `next`, and logs made from now on have higher numbers.
         let row = LogRow {
             from: self.logs.first().map_or(next, |log| log.number),
             first: self.logs.first().map_or(first, |log| log.first),
@@ -46,7 +47,7 @@ impl Opening {
             if state.active.is_full(state.policy.seal_bytes(&state.view)) {
                 seal(context, keyspace, &mut state);
             }
-            // Not before there is a manifest that is synced and does not need the space.
+            // Punches holes, so only after a manifest is synced that does not need the space.
             state.reclaim(&keyspace.version.load());
         }
         if self.logs.len() > LOGS_MAX {
@@ -58,8 +59,9 @@ impl Opening {
         Ok(())
     }
 
-    /// Keeps what was left out under names of which the store takes no notice. A log that cannot be
-    /// set aside stays where it is, and is left out again.
+    /// Renames logs that were left out, and copies ends of logs that were, to `*.lost` files, which
+    /// the store never reads. A log that cannot be set aside stays where it is, and the next
+    /// opening leaves it out again.
     fn set_aside(&self) {
         let env = &*self.context.options.env;
         for number in &self.left_out.logs {
@@ -71,35 +73,36 @@ impl Opening {
         for tail in self.left_out.tails.iter().filter(|tail| !self.needs_log(tail.log)) {
             let path = self.path_of_log(tail.log);
             let aside = lost(&path, Some(tail.offset));
-            let copied = copy(env, &path, &aside, tail.range());
-            // Without room for a copy the whole log is set aside.
+            let copied = copy_range(env, &path, &aside, tail.range());
+            // Without room for a copy, the whole log is set aside.
             if let Err(error) = copied.or_else(|_| env.rename(&path, &aside)) {
                 tracing::warn!(path = %path.display(), %error, "cannot set aside the end of a log");
             }
         }
     }
 
-    /// Writes `log`, which is still needed, anew: without its unused room and its torn end, which
-    /// is set aside, and synced.
+    /// Replaces `log`, which is still needed, by a synced copy without its unused space and its
+    /// torn end. The torn end is set aside.
     ///
-    /// Syncing the old file is not enough. If a sync of it failed before, the system may hold it to
-    /// be clean although the device never got it.
+    /// Syncing the old file is not enough: after a failed sync, the system may take its pages for
+    /// clean although the device never got them.
     fn secure(&self, log: &Log) -> Result<()> {
         let env = &*self.context.options.env;
         let path = self.path_of_log(log.number);
         let new = numbered(&self.context.options.dir, FileKind::NewWal, log.number);
         let tail = self.left_out.tails.iter().find(|tail| tail.log == log.number);
-        let saved = tail
-            .map_or(Ok(()), |tail| copy(env, &path, &lost(&path, Some(tail.offset)), tail.range()));
-        let copied = saved.and_then(|()| copy(env, &path, &new, 0..log.bytes));
+        let saved = tail.map_or(Ok(()), |tail| {
+            copy_range(env, &path, &lost(&path, Some(tail.offset)), tail.range())
+        });
+        let copied = saved.and_then(|()| copy_range(env, &path, &new, 0..log.bytes));
         match copied.and_then(|()| env.rename(&new, &path)) {
             Ok(()) => Ok(()),
-            // Without room for the copy the old file must do.
+            // Without room for the copy, the old file is kept.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {
                 let synced = env.sync_file(&path);
                 synced.map_err(|error| Error::io("sync the log", &path, error))
             }
-            Err(error) => Err(Error::io("write the log anew", &path, error)),
+            Err(error) => Err(Error::io("rewrite the log", &path, error)),
         }
     }
 
@@ -131,9 +134,9 @@ impl Opening {
     }
 }
 
-/// Copies the bytes in `range` of the file at `from` to a new file at `to`, in the place of any
-/// that is there, and syncs it.
-fn copy(env: &dyn Env, from: &Path, to: &Path, range: Range<u64>) -> io::Result<()> {
+/// Copies the bytes in `range` of the file at `from` to a new file at `to`, and syncs it. Replaces
+/// a file that is there.
+fn copy_range(env: &dyn Env, from: &Path, to: &Path, range: Range<u64>) -> io::Result<()> {
     let source = env.open(from)?;
     match env.remove_file(to) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

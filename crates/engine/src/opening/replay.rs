@@ -1,27 +1,27 @@
-//! Reading the write-ahead logs back.
+//! Reads the write-ahead logs back into memtables.
 //!
-//! Writes have numbers without gaps. The logs of the [row](super::row) are read one after the
-//! other, and each says with which number it begins. Where numbers are missing between two logs,
+//! Sequence numbers of writes have no gaps. The logs of the [row](super::row) are read oldest
+//! first, and each states the number of its first write. If numbers are missing between two logs,
 //! or at the end, one of three things has happened:
 //!
-//! * Nothing is lost: every keyspace has those writes in tables or in a copy of memory.
-//! * Power was lost before they got to the device. Then everything behind them is left out, so that
-//!   the store opens on a prefix of the batches.
-//! * They were synced, and are damaged or gone. That is an error, and nothing is changed.
+//! * Nothing is lost: every keyspace has the missing writes in tables or in a copy of memory.
+//! * Power was lost before the writes reached the device. Then all later writes are left out, so
+//!   that the store opens on a prefix of the batches.
+//! * The writes were synced, and are damaged or gone. Opening fails, and changes nothing.
 //!
-//! What proves that the missing writes were synced:
+//! Three things prove that missing writes were synced:
 //!
 //! 1. a valid record with a sync mark in a later log: logs are synced in their order, and a record
-//!    is marked only if everything in front of it had been synced before it was appended;
-//! 2. the start record of a later log, which says how much of the log before was synced;
-//! 3. a table or a copy of memory with later writes, where a keyspace needs writes in front of them
-//!    from the log: the log is synced before such a table comes into the tree.
+//!    is marked only if everything before it was synced when it was appended;
+//! 2. the start record of a later log, which states how much of the log before was synced;
+//! 3. a table or a copy of memory with later writes, if a keyspace needs earlier writes from the
+//!    log: the log is synced before such a table enters the tree.
 //!
-//! A sync of which the log does not tell proves nothing: if nothing was appended after it, the last
+//! A sync that no later record mentions proves nothing: if nothing was appended after it, the last
 //! writes before it can be cut off without a trace.
 
 use super::Opening;
-use super::row::{Link, Row, open_log};
+use super::row::{LogRowFiles, RowLog, open_log};
 use crate::left_out::{LeftOut, LeftOutReason};
 use crate::memory::seal_while_opening;
 use crate::wal::Log;
@@ -36,51 +36,51 @@ use lsmith_tree::SeqNo;
 use std::ops::Range;
 use std::path::Path;
 
-/// What opening does not read of the logs.
+/// The logs, and parts of logs, that opening does not read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unread {
-    /// Whole logs.
+pub(super) struct UnreadLogs {
+    /// Whole logs that are left out.
     pub(super) logs: Vec<u64>,
-    /// What lies behind an offset of a log.
-    pub(super) tails: Vec<Tail>,
+    /// Ends of logs that are left out.
+    pub(super) tails: Vec<TornTail>,
     /// Logs that hold nothing, or nothing that is needed.
     pub(super) unneeded: Vec<u64>,
 }
 
-/// The torn end of a log.
+/// The torn end of log number `log`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tail {
+pub(super) struct TornTail {
     pub(super) log: u64,
     pub(super) offset: u64,
     pub(super) bytes: u64,
 }
 
-impl Tail {
-    /// Where it lies in its log.
+impl TornTail {
+    /// Returns its bytes as a range of offsets in the log.
     pub(super) fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.bytes
     }
 }
 
 /// How far the logs have been read.
-struct Reached {
-    /// The number of the last write read, or known not to be needed.
+struct ReadProgress {
+    /// The number of the last write that was read, or is known not to be needed.
     seq: u64,
-    /// The last log read, and where it ended.
+    /// The number of the last log that was read, and the offset at which it ended.
     log: Option<(u64, u64)>,
 }
 
-impl Reached {
+impl ReadProgress {
     fn next_seq(&self) -> u64 {
         self.seq.saturating_add(1)
     }
 }
 
-/// What the tables say of writes.
+/// Which writes are in tables or in copies of memory.
 struct InTables {
-    /// Some keyspace has something up to this number.
+    /// The number of the last write that some keyspace has there.
     durable: u64,
-    /// All keyspaces have everything up to this number.
+    /// The number up to which all keyspaces have all their writes there.
     complete: u64,
 }
 
@@ -88,30 +88,31 @@ impl Opening {
     /// Reads the logs back into memtables.
     ///
     /// # Errors
-    /// `Corruption` with path and offset, `Io`.
+    /// `Corruption`, with path and offset, if a log is damaged or synced writes are missing. `Io`.
     pub(super) fn replay(&mut self) -> Result<()> {
         let mut numbers = self.numbers_of(FileKind::Wal);
         numbers.sort_unstable();
         let known = self.account.logs;
-        let Row { links, strays, unneeded } =
-            Row::find(&*self.context.options.env, &self.context.options.dir, &numbers, known)?;
-        self.left_out = Unread { logs: strays, tails: Vec::new(), unneeded };
+        let env = &*self.context.options.env;
+        let LogRowFiles { logs, strays, unneeded } =
+            LogRowFiles::find(env, &self.context.options.dir, &numbers, known)?;
+        self.left_out = UnreadLogs { logs: strays, tails: Vec::new(), unneeded };
         let in_tables = self.in_tables();
-        let first = links.first().map_or(u64::MAX, |link| link.start.first.0);
+        let first = logs.first().map_or(u64::MAX, |log| log.start.first.0);
         let seq = match known {
             Some(row) => row.first.0.saturating_sub(1),
-            // Earlier versions did not say where the oldest log begins.
+            // Manifests of earlier versions do not say where the oldest log begins.
             None => in_tables.durable.min(first - 1),
         };
-        let mut reached = Reached { seq, log: None };
-        for (index, link) in links.iter().enumerate() {
-            let first = link.start.first.0;
+        let mut reached = ReadProgress { seq, log: None };
+        for (index, log) in logs.iter().enumerate() {
+            let first = log.start.first.0;
             if first > reached.next_seq() && !self.is_harmless(&reached, first - 1, &in_tables) {
-                self.check_not_synced(&reached, &links[index..], &in_tables)?;
-                self.leave_out(&reached, &links[index..]);
+                self.check_not_synced(&reached, &logs[index..], &in_tables)?;
+                self.leave_out(&reached, &logs[index..]);
                 break;
             }
-            self.replay_log(link, &mut reached)?;
+            self.replay_log(log, &mut reached)?;
         }
         if known.is_some() && reached.seq < in_tables.durable {
             self.check_complete(&reached, &in_tables)?;
@@ -127,76 +128,82 @@ impl Opening {
         InTables { durable: self.last_seq, complete: complete.unwrap_or(0) }
     }
 
-    /// Whether no keyspace needs the writes up to number `upto` that were not read.
-    fn is_harmless(&self, reached: &Reached, upto: u64, in_tables: &InTables) -> bool {
-        // Of earlier versions it is not known from which log on all are needed.
+    /// Returns true if no keyspace needs the unread writes up to number `last`.
+    fn is_harmless(&self, reached: &ReadProgress, last: u64, in_tables: &InTables) -> bool {
+        // Manifests of earlier versions do not say from which log on all are needed.
         let lenient = self.account.logs.is_none() && self.logs.is_empty();
         let known = if lenient { in_tables.durable } else { in_tables.complete };
-        reached.seq <= upto && upto <= known
+        reached.seq <= last && last <= known
     }
 
-    /// Makes sure that the writes in front of `rest` may have been lost with the power.
+    /// Fails if the missing writes before the logs `rest` were synced.
     fn check_not_synced(
         &self,
-        reached: &Reached,
-        rest: &[Link],
+        reached: &ReadProgress,
+        rest: &[RowLog],
         in_tables: &InTables,
     ) -> Result<()> {
-        let Some((link, later)) = rest.split_first() else { return Ok(()) };
-        let read = match reached.log {
-            Some((log, end)) if log == link.start.before => end,
+        let Some((next, later)) = rest.split_first() else { return Ok(()) };
+        let read_bytes = match reached.log {
+            Some((log, end)) if log == next.start.before => end,
             _ => 0,
         };
-        // Of earlier versions it is not known which writes need a log.
-        let told = self.account.logs.is_some() || link.start.first.0 - 1 <= in_tables.durable;
-        if told && reached.seq < in_tables.durable {
+        // Manifests of earlier versions do not say which writes need a log.
+        let last = next.start.first.0 - 1;
+        let is_known = self.account.logs.is_some() || last <= in_tables.durable;
+        if is_known && reached.seq < in_tables.durable {
             self.check_complete(reached, in_tables)?;
         }
-        let told = if link.start.synced > read {
-            Some(link.number)
+        let stated_by = if next.start.synced > read_bytes {
+            Some(next.number)
         } else {
             later.iter().find(|later| later.start.synced > 0).map(|later| later.number)
         };
-        let told = match told {
+        let synced_by = match stated_by {
             Some(number) => Some(number),
             None => self.first_marked(rest)?,
         };
-        match told {
+        match synced_by {
             Some(number) => {
-                let last = link.start.first.0 - 1;
-                let told = format!("log {number} says that they had been synced");
-                Err(self.gap(reached, Some(link), last, &told))
+                let reason = format!("log {number} says that they had been synced");
+                Err(self.missing_writes(reached, Some(next), last, &reason))
             }
             None => Ok(()),
         }
     }
 
-    /// The first of these logs that has a record with a sync mark.
-    fn first_marked(&self, links: &[Link]) -> Result<Option<u64>> {
-        for link in links {
+    /// Returns the number of the first of `logs` that has a record with a sync mark, if any has.
+    fn first_marked(&self, logs: &[RowLog]) -> Result<Option<u64>> {
+        for log in logs {
             let (_, mut reader) =
-                open_log(&*self.context.options.env, &self.context.options.dir, link.number)?;
+                open_log(&*self.context.options.env, &self.context.options.dir, log.number)?;
             while reader.next_record()?.is_some() {
                 if reader.is_marked() {
-                    return Ok(Some(link.number));
+                    return Ok(Some(log.number));
                 }
             }
         }
         Ok(None)
     }
 
-    /// Makes sure that no keyspace needs a write that comes before one in tables and was not read.
-    fn check_complete(&self, reached: &Reached, in_tables: &InTables) -> Result<()> {
+    /// Fails if a keyspace needs a write that was not read although later writes are in tables.
+    fn check_complete(&self, reached: &ReadProgress, in_tables: &InTables) -> Result<()> {
         if in_tables.complete >= in_tables.durable {
             return Ok(());
         }
-        let told = "later writes are in tables, before which they had been synced";
-        Err(self.gap(reached, None, in_tables.durable, told))
+        let reason = "later writes are in tables, before which they had been synced";
+        Err(self.missing_writes(reached, None, in_tables.durable, reason))
     }
 
-    /// Says that the writes from where the logs were read up to number `last` are missing. `next`
-    /// is the log that comes behind them.
-    fn gap(&self, reached: &Reached, next: Option<&Link>, last: u64, told: &str) -> Error {
+    /// Returns the error that the writes behind `reached` up to number `last` are missing although
+    /// they were synced. `next` is the log behind them.
+    fn missing_writes(
+        &self,
+        reached: &ReadProgress,
+        next: Option<&RowLog>,
+        last: u64,
+        reason: &str,
+    ) -> Error {
         let from = self.account.logs.map_or(0, |row| row.from);
         let before = next.map_or(0, |next| next.start.before);
         let (log, offset) = match reached.log {
@@ -206,38 +213,40 @@ impl Opening {
         };
         let path = numbered(&self.context.options.dir, FileKind::Wal, log);
         let first = reached.next_seq();
-        Error::corruption(&path, offset, format!("writes {first} to {last} are missing: {told}"))
+        Error::corruption(&path, offset, format!("writes {first} to {last} are missing: {reason}"))
     }
 
-    /// Leaves the logs `rest` out: they were not synced, nor were writes in front of them.
-    fn leave_out(&mut self, reached: &Reached, rest: &[Link]) {
-        let (expected, found) = (reached.next_seq(), rest[0].start.first);
+    /// Leaves the logs `rest` out: neither they nor the writes before them were synced.
+    fn leave_out(&mut self, reached: &ReadProgress, rest: &[RowLog]) {
+        let expected = reached.next_seq();
+        let found = rest[0].start.first;
         tracing::warn!(
             log = rest[0].number, expected, %found, logs = rest.len(),
-            "power was lost before writes got to the device: the logs behind them are left out"
+            "power was lost before writes reached the device: later logs are left out"
         );
-        self.left_out.logs.extend(rest.iter().map(|link| link.number));
+        self.left_out.logs.extend(rest.iter().map(|log| log.number));
     }
 
-    /// Reads one log back, whose first write follows what has been reached.
-    fn replay_log(&mut self, link: &Link, reached: &mut Reached) -> Result<()> {
-        let number = link.number;
+    /// Reads `row_log` back. Fails if its first number is not beyond what has been reached.
+    fn replay_log(&mut self, row_log: &RowLog, reached: &mut ReadProgress) -> Result<()> {
+        let number = row_log.number;
         let (path, mut reader) =
             open_log(&*self.context.options.env, &self.context.options.dir, number)?;
-        let log = Log { number, first: link.start.first, bytes: reader.bytes() };
+        let log = Log { number, first: row_log.start.first, bytes: reader.bytes() };
         let wrong = |offset, expected: u64, found: u64| {
-            let told = format!("expected write number {expected}, found {found}");
-            Err(Error::corruption(&path, offset, told))
+            let message = format!("expected write number {expected}, found {found}");
+            Err(Error::corruption(&path, offset, message))
         };
-        if link.start.first.0 < reached.next_seq() {
-            return wrong(reader.read_bytes(), reached.next_seq(), link.start.first.0);
+        if row_log.start.first.0 < reached.next_seq() {
+            return wrong(reader.read_bytes(), reached.next_seq(), row_log.start.first.0);
         }
-        reached.seq = link.start.first.0 - 1;
-        let (mut batches, mut starts) = (0_u64, true);
+        reached.seq = row_log.start.first.0 - 1;
+        let mut has_batches = false;
+        let mut is_first_record = true;
         while let Some((offset, payload)) = reader.next_record()? {
-            let damaged = |told: String| Error::corruption(&path, offset, told);
+            let damaged = |message: String| Error::corruption(&path, offset, message);
             let is_start = LogStart::decode(payload).is_ok_and(|start| start.is_some());
-            if std::mem::take(&mut starts) && is_start {
+            if std::mem::take(&mut is_first_record) && is_start {
                 continue;
             }
             let (first, ops) =
@@ -245,11 +254,11 @@ impl Opening {
             if first.0 != reached.next_seq() {
                 return wrong(offset, reached.next_seq(), first.0);
             }
-            // An empty batch stands for a bulk load, whose entries have one number together.
+            // An empty batch stands for a bulk load, all of whose entries share one number.
             reached.seq = first.0 + ops.len().max(1) as u64 - 1;
-            batches += 1;
+            has_batches = true;
             self.insert(log, first, &ops).map_err(damaged)?;
-            // Behind a batch, because none straddles memtables.
+            // Seals between batches only: no batch straddles two memtables.
             for ops in ops.chunk_by(|left, right| left.keyspace == right.keyspace) {
                 seal_while_opening(&self.context, &self.keyspaces[&ops[0].keyspace]);
             }
@@ -258,21 +267,21 @@ impl Opening {
         if let Some(LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
             tracing::warn!(
                 path = %path.display(), offset, bytes_dropped,
-                "the end of the log was not complete and is left out: it had not been synced"
+                "the end of the log is torn and left out: it had not been synced"
             );
             if bytes_dropped > 0 {
-                let tail = Tail { log: number, offset, bytes: bytes_dropped };
+                let tail = TornTail { log: number, offset, bytes: bytes_dropped };
                 self.left_out.tails.push(tail);
             }
         }
         reached.log = Some((number, end));
-        self.keep(Log { bytes: end, ..log }, batches > 0);
+        self.keep_if_needed(Log { bytes: end, ..log }, has_batches);
         Ok(())
     }
 
-    /// Keeps `log`, which has been read, if it is needed. Once a log is needed all that follow are,
-    /// or there would be gaps between them.
-    fn keep(&mut self, log: Log, has_batches: bool) {
+    /// Keeps `log`, which has been read, if it is needed. Once a log is needed, all later ones are:
+    /// otherwise there would be gaps between them.
+    fn keep_if_needed(&mut self, log: Log, has_batches: bool) {
         if !self.logs.is_empty() && !self.needs_log(log.number) {
             self.logs.push(log);
         }
@@ -285,14 +294,15 @@ impl Opening {
         }
     }
 
-    /// Lets go of the newest logs where nothing was written to them.
+    /// Drops the newest logs as long as they hold no batch.
     fn trim(&mut self) {
         while let Some(last) = self.logs.pop_if(|last| self.empty.contains(&last.number)) {
             self.left_out.unneeded.push(last.number);
         }
     }
 
-    /// Puts the writes of one batch into the memtables of keyspaces that have not flushed them.
+    /// Inserts the writes of a batch of `log`, with numbers from `first` on, into memtables. Skips
+    /// writes that are in tables or in a copy of memory.
     fn insert(
         &mut self,
         log: Log,
@@ -319,15 +329,17 @@ impl Opening {
     }
 }
 
-impl Unread {
-    /// The same, as whoever looks after an accident is told of it.
+impl UnreadLogs {
+    /// Returns the ends and logs that were left out, as [`Store::left_out`] reports them.
+    ///
+    /// [`Store::left_out`]: crate::Store::left_out
     pub(super) fn to_public(&self, env: &dyn Env, dir: &Path) -> Vec<LeftOut> {
         let logs = self.logs.iter().map(|&number| {
             let path = numbered(dir, FileKind::Wal, number);
             let bytes = env.file_bytes(&path).unwrap_or(0);
             LeftOut { path, offset: 0, bytes, reason: LeftOutReason::BehindGap }
         });
-        let tails = self.tails.iter().map(|&Tail { log, offset, bytes }| {
+        let tails = self.tails.iter().map(|&TornTail { log, offset, bytes }| {
             let path = numbered(dir, FileKind::Wal, log);
             LeftOut { path, offset, bytes, reason: LeftOutReason::TornEnd }
         });
@@ -335,7 +347,8 @@ impl Unread {
     }
 }
 
-/// Nobody reads yet: of versions older than that with number `seq` only the newest is needed.
+/// Returns what a memtable must keep when the entry with number `seq` is inserted during opening:
+/// there are no readers yet, so only the newest of the older versions of its key.
 pub(super) fn keep_newest(seq: SeqNo) -> KeepFrom {
     KeepFrom(SeqNo(seq.0.saturating_sub(1)))
 }

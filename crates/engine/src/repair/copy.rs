@@ -1,9 +1,9 @@
-//! From all that is said of a key to what is the newest, and into the new store.
+//! Picks the newest entry of each key among all sources, and loads it into the new store.
 
 use super::known::KnownKeyspace;
 use super::memory::Memory;
 use super::sources::{Loss, Losses, RunSource, Tables, of_memory};
-use super::{FindingKind, Old, RepairedKeyspace};
+use super::{DamagedStore, FindingKind, RepairedKeyspace};
 use crate::db::{BulkLoad, Keyspace};
 use crate::inspect::Entry;
 use bytes::Bytes;
@@ -16,21 +16,21 @@ use std::collections::{BTreeSet, BinaryHeap};
 /// The sources of a keyspace, newest first.
 struct Sources {
     all: Vec<Box<dyn Iterator<Item = Entry>>>,
-    /// Sources whose place among the others was guessed, as a range of indexes.
+    /// The indexes of sources whose age relative to the others was guessed.
     guessed: std::ops::Range<usize>,
-    /// The index of the last source: what the log has although it is in tables as well.
+    /// The index of the last source: entries of the log that are in tables too.
     logged: usize,
     losses: Losses,
 }
 
-/// Something said of a key.
+/// An entry of a key, and the index of its source.
 struct Candidate {
     source: usize,
     entry: Entry,
 }
 
-impl Old {
-    /// Saves the `known` keyspace into `keyspace`, a new one.
+impl DamagedStore {
+    /// Loads the entries of `known`, a keyspace of the old store, into the new `keyspace`.
     pub(super) fn copy_keyspace(
         &mut self,
         known: &KnownKeyspace,
@@ -39,7 +39,7 @@ impl Old {
     ) -> Result<RepairedKeyspace> {
         let sources = self.sources(known, memory);
         let mut load = keyspace.bulk_load()?;
-        let mut copy = Copy::new(sources);
+        let mut copy = KeyspaceCopy::new(sources);
         let entries = copy.run(&mut load)?;
         load.finish()?;
         for Loss { mut finding, .. } in copy.lost {
@@ -55,19 +55,18 @@ impl Old {
         })
     }
 
-    /// What was in memory is newer than tables. Tables without a known place stand in for those of
-    /// the newest run of which one is missing, else they are on top.
+    /// Returns the sources of `keyspace`. Memory is newer than tables. Tables of unknown age go in
+    /// front of the newest run of which a table is missing, or else in front of all runs.
     fn sources(&mut self, keyspace: &KnownKeyspace, memory: Memory) -> Sources {
         let Memory { held, mut copied, logged, .. } = memory;
-        let (losses, mut tables) = (Losses::default(), Tables::new());
+        let losses = Losses::default();
+        let mut tables = Tables::new();
         let mut all = vec![of_memory(held)];
         let (runs, missing) = self.runs(keyspace);
-        let (mut place, mut guessed) = (0..0, 0..0);
-        if !keyspace.unplaced.is_empty() {
-            place.start = missing.unwrap_or(0);
-        }
+        let mut guessed = 0..0;
+        let guessed_before = if keyspace.unplaced.is_empty() { 0 } else { missing.unwrap_or(0) };
         for index in 0..=runs.len() {
-            if index == place.start {
+            if index == guessed_before {
                 guessed.start = all.len();
                 for &number in &keyspace.unplaced {
                     if let Some((_, newest)) = copied.take_if(|(file, _)| *file > number) {
@@ -90,66 +89,68 @@ impl Old {
         Sources { all, guessed, logged: last, losses }
     }
 
-    /// The runs of `space`, newest first; and the index of the newest of which a table is gone,
-    /// where the manifest may not have said all that became of it.
+    /// Returns the runs of `keyspace`, newest first, and the index of the newest run of which a
+    /// table is missing. If the runs are not exact, leaves missing tables out.
     fn runs(&mut self, keyspace: &KnownKeyspace) -> (Vec<Vec<Slice>>, Option<usize>) {
         let mut runs = keyspace.runs.clone();
         if keyspace.is_exact {
             return (runs, None);
         }
         let present: BTreeSet<u64> = self.numbers(FileKind::Table).into_iter().collect();
-        let (mut gone, mut newest) = (BTreeSet::new(), None);
+        let mut missing = BTreeSet::new();
+        let mut newest = None;
         for (index, run) in runs.iter_mut().enumerate() {
             run.retain(|slice| {
                 let number = slice.table().id.0;
                 let is_there = present.contains(&number);
                 if !is_there {
-                    gone.insert(number);
+                    missing.insert(number);
                     newest = newest.or(Some(index));
                 }
                 is_there
             });
         }
-        for number in gone {
+        for number in missing {
             let path = numbered(&self.dir, FileKind::Table, number);
-            let told = "the table is gone: it was merged, or is lost";
-            self.find(FindingKind::Guessed, &path, None, told);
+            let message = "the table was merged or is lost: there is no file";
+            self.report(FindingKind::Guessed, &path, None, message);
         }
         (runs, newest)
     }
 }
 
-/// The copying of a keyspace.
-struct Copy {
+/// The copying of a keyspace, in key order.
+struct KeyspaceCopy {
     sources: Sources,
     /// The next entry of each source.
     next: Vec<Option<Entry>>,
-    /// Their keys, the least first, and of equal ones that of the newest source.
+    /// The keys of these entries with their sources: least key first, then newest source first.
     keys: BinaryHeap<Reverse<(Bytes, usize)>>,
-    /// What was lost of keys that are still to come.
+    /// Losses whose key ranges may hold keys that are still to come.
     active: Vec<Loss>,
-    /// What was lost of keys before.
+    /// Losses whose key ranges are done.
     lost: Vec<Loss>,
     contested: u64,
 }
 
-impl Copy {
-    fn new(mut sources: Sources) -> Copy {
+impl KeyspaceCopy {
+    fn new(mut sources: Sources) -> KeyspaceCopy {
         let next: Vec<Option<Entry>> = sources.all.iter_mut().map(Iterator::next).collect();
-        let keys = next.iter().enumerate();
-        let keys = keys.filter_map(|(source, next)| Some((next.as_ref()?.key.clone(), source)));
-        let keys = keys.map(Reverse).collect();
-        Copy { sources, next, keys, active: Vec::new(), lost: Vec::new(), contested: 0 }
+        let key = |(source, next): (usize, &Option<Entry>)| {
+            Some(Reverse((next.as_ref()?.key.clone(), source)))
+        };
+        let keys = next.iter().enumerate().filter_map(key).collect();
+        KeyspaceCopy { sources, next, keys, active: Vec::new(), lost: Vec::new(), contested: 0 }
     }
 
-    /// Loads all keys that are present; how many there are.
+    /// Loads all keys that are present. Returns their number.
     fn run(&mut self, load: &mut BulkLoad) -> Result<u64> {
         let mut count = 0;
         let mut candidates = Vec::new();
         while let Some(Reverse((key, _))) = self.keys.peek() {
             let key = key.clone();
             self.take(&key, &mut candidates);
-            self.pass_losses(&key);
+            self.end_losses_below(&key);
             if let Some(entry) = self.newest(&key, &candidates)
                 && !entry.kind.is_tombstone()
             {
@@ -163,7 +164,7 @@ impl Copy {
         Ok(count)
     }
 
-    /// Takes all that is said of `key`, newest source first.
+    /// Moves the entries of `key` from all sources to `candidates`, newest source first.
     fn take(&mut self, key: &Bytes, candidates: &mut Vec<Candidate>) {
         while let Some(Reverse((least, source))) = self.keys.peek()
             && least == key
@@ -179,14 +180,15 @@ impl Copy {
         }
     }
 
-    /// Puts those losses aside that lie below `key`.
-    fn pass_losses(&mut self, key: &[u8]) {
+    /// Moves the losses that end at or below `key` from `active` to `lost`.
+    fn end_losses_below(&mut self, key: &[u8]) {
         self.active.append(&mut self.sources.losses.borrow_mut());
         let is_past = |loss: &mut Loss| loss.keys.end.as_ref().is_some_and(|end| **end <= *key);
         self.lost.extend(self.active.extract_if(.., is_past));
     }
 
-    /// What of `candidates`, all that is said of `key`, is the newest.
+    /// Returns the newest of `candidates`, the entries of `key`. An entry of the log counts only if
+    /// a newer source may have lost the key.
     fn newest<'a>(&mut self, key: &[u8], candidates: &'a [Candidate]) -> Option<&'a Entry> {
         let (logged, others): (Vec<&Candidate>, Vec<&Candidate>) =
             candidates.iter().partition(|candidate| candidate.source == self.sources.logged);

@@ -1,7 +1,7 @@
-//! What is known of the keyspaces and trees of a damaged store.
+//! Reads the keyspaces and trees of a damaged store from its manifests.
 
 use super::loose::LooseTree;
-use super::{FindingKind, Old};
+use super::{DamagedStore, FindingKind};
 use crate::manifest::{self, Account, KEYSPACE_MAX, KeyspaceFacts, KeyspaceRecord, LogRow, Record};
 use crate::options::{DEFAULT_KEYSPACE, DEFAULT_POLICY};
 use lsmith_storage::error::{ErrorKind, Result};
@@ -13,81 +13,86 @@ use std::path::Path;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Logical bytes of a memtable of which nothing is known.
+/// The memtable size of a keyspace whose size is unknown, in logical bytes.
 const MEMTABLE_BYTES: u64 = 56 << 20;
 
-/// The keyspace of tables of which it is not known whose they are, and a number for it.
+/// The name of the keyspace that gets tables whose keyspace is unknown.
 const LOST_TABLES: &str = "lost-tables";
+
+/// The number of that keyspace while the store is repaired.
 const LOST_TABLES_ID: u32 = KEYSPACE_MAX;
 
-/// All keyspaces, by their numbers.
+/// All that the manifests say, as far as they are readable.
 pub(super) struct Known {
+    /// All keyspaces, by number.
     pub(super) keyspaces: BTreeMap<u32, KnownKeyspace>,
-    /// Whether the manifest was read as a whole: trees and marks are what they were.
+    /// True if the whole manifest was readable: all trees and marks are exact.
     pub(super) is_exact: bool,
     /// The row of logs, as the manifest has it.
     pub(super) logs: Option<LogRow>,
 }
 
-/// What is known of a keyspace.
+/// A keyspace of the damaged store.
 pub(super) struct KnownKeyspace {
     pub(super) state: KeyspaceFacts,
-    /// The slices of all runs on storage, newest first.
+    /// The slices of all runs on storage, newest run first.
     pub(super) runs: Vec<Vec<Slice>>,
-    /// Whether all of that is what it was.
+    /// True if state and runs are exact.
     pub(super) is_exact: bool,
-    /// Tables that the tree does not name though they may be its own, newest first as far as their
-    /// numbers say it.
+    /// Tables that may belong to the tree although it does not name them, highest number first.
     pub(super) unplaced: Vec<u64>,
 }
 
 impl Known {
-    /// The keyspace with number `id`, made up where nothing is known of it.
-    pub(super) fn keyspace(&mut self, old: &mut Old, id: u32) -> &KnownKeyspace {
+    /// Returns keyspace `id`, and makes it up if the manifests do not have it.
+    pub(super) fn keyspace(&mut self, old: &mut DamagedStore, id: u32) -> &KnownKeyspace {
         self.keyspaces.entry(id).or_insert_with(|| {
             let state = KeyspaceFacts::new(made_up(id), "none".to_string());
-            let told = format!("nothing is known of keyspace {id}: it is called {}", state.name);
-            old.find(FindingKind::Guessed, &old.dir.clone(), None, told);
+            let message = format!("nothing is known of keyspace {id}: it is called {}", state.name);
+            old.report(FindingKind::Guessed, &old.dir.clone(), None, message);
             KnownKeyspace { state, runs: Vec::new(), is_exact: false, unplaced: Vec::new() }
         })
     }
 }
 
-/// Whose a table is.
+/// The keyspaces of tables, by table number.
 type Owners = BTreeMap<u64, u32>;
 
-/// A manifest being read.
+/// A manifest that is being read.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) account: Account,
-    /// Whether all of it could be read.
+    /// True while all of it was readable.
     pub(super) is_whole: bool,
-    /// Trees to which edits were made that may not fit, in the place of those of the account.
+    /// Trees to which edits were applied loosely. They replace those of `account`.
     pub(super) loose: BTreeMap<u32, LooseTree>,
-    /// What is known of tables.
+    /// The metadata of tables, from all records.
     pub(super) tables: BTreeMap<TableId, Arc<Table>>,
-    /// The keyspaces of tables, as records name them.
+    /// The keyspaces of tables, from readable records.
     owners: Owners,
-    /// The same as damaged records seem to name them.
+    /// The keyspaces of tables, from the text of damaged records.
     likely_owners: Owners,
 }
 
-/// Reads what there is of manifests.
-pub(super) fn read(old: &mut Old) -> Result<Known> {
+/// Reads the manifests.
+///
+/// # Errors
+/// `Unsupported` if a manifest, or an undamaged `CURRENT`, has another format.
+pub(super) fn read(old: &mut DamagedStore) -> Result<Known> {
     let current = read_current(old)?;
     let mut numbers = old.numbers(FileKind::Manifest);
     numbers.reverse();
-    // That in force, or else the newest that is whole. One that is older than that in force does
-    // not count: its tables may be gone.
+    // Takes the manifest in force, or else the newest whole one. Manifests older than that in force
+    // do not count: their tables may be gone.
     numbers.retain(|number| current.is_none_or(|current| *number >= current));
     numbers.sort_by_key(|number| Some(*number) != current);
     let mut best: Option<(u64, Reading)> = None;
-    let told = old.findings.len();
+    let findings_before = old.findings.len();
     for number in numbers {
         let findings = old.findings.len();
         let reading = Reading::new(old, number)?;
         if reading.is_whole {
-            old.findings.drain(told..findings);
+            old.findings.drain(findings_before..findings);
             best = Some((number, reading));
             break;
         }
@@ -100,31 +105,32 @@ pub(super) fn read(old: &mut Old) -> Result<Known> {
         && current != Some(*number)
     {
         let path = numbered(&old.dir, FileKind::Manifest, *number);
-        let told = "this manifest is taken to be the one in force";
-        old.find(FindingKind::Guessed, &path, None, told);
+        let message = "this manifest is taken to be the one in force";
+        old.report(FindingKind::Guessed, &path, None, message);
     }
     Ok(old.place_tables(best.map(|(_, reading)| reading)))
 }
 
-/// The manifest that `CURRENT` names, if it can be read.
-fn read_current(old: &mut Old) -> Result<Option<u64>> {
+/// Returns the number of the manifest that `CURRENT` names, if it is readable.
+fn read_current(old: &mut DamagedStore) -> Result<Option<u64>> {
     let path = old.dir.join(CURRENT);
     match manifest::read_current(&*old.env, &path) {
         Ok(Some(number)) => Ok(Some(number)),
         Ok(None) => {
-            old.find(FindingKind::Harmless, &path, None, "there is no such file");
+            old.report(FindingKind::Harmless, &path, None, "there is no such file");
             Ok(None)
         }
         Err(error) if error.kind() == ErrorKind::Unsupported && is_sealed(old, &path) => Err(error),
         Err(error) => {
-            old.find_error(FindingKind::Harmless, &error);
+            old.report_error(FindingKind::Harmless, &error);
             Ok(None)
         }
     }
 }
 
-/// Whether the file at `path`, a `CURRENT`, matches its checksum: only then it says what it says.
-fn is_sealed(old: &Old, path: &Path) -> bool {
+/// Returns true if the `CURRENT` at `path` matches its checksum. Otherwise its version may be
+/// damaged.
+fn is_sealed(old: &DamagedStore, path: &Path) -> bool {
     let read = || {
         let file = old.env.open(path)?;
         let mut bytes = vec![0; file.bytes()?.min(4096) as usize];
@@ -141,8 +147,8 @@ fn is_sealed(old: &Old, path: &Path) -> bool {
 }
 
 impl Reading {
-    /// Reads manifest `number`, also behind damage.
-    fn new(old: &mut Old, number: u64) -> Result<Reading> {
+    /// Reads manifest `number`, including records behind damage.
+    fn new(old: &mut DamagedStore, number: u64) -> Result<Reading> {
         let path = numbered(&old.dir, FileKind::Manifest, number);
         let id = LogId { kind: LogKind::Manifest, number };
         let mut reading = Reading::default();
@@ -150,7 +156,7 @@ impl Reading {
             Ok(remains) => remains,
             Err(error) if error.kind() == ErrorKind::Unsupported => return Err(error),
             Err(error) => {
-                old.find_error(FindingKind::Guessed, &error);
+                old.report_error(FindingKind::Guessed, &error);
                 return Ok(reading);
             }
         };
@@ -165,22 +171,21 @@ impl Reading {
             reading.take(old, &path, &record);
         }
         if let Err(error) = &remains.end {
-            // What is damaged may be the header alone.
+            // The header alone may be damaged.
             if error.offset() >= Some(end) {
                 reading.lose(&remains, end..remains.bytes());
             }
-            let kind = match reading.is_whole {
-                true => FindingKind::Harmless,
-                false => FindingKind::Guessed,
-            };
-            old.find_error(kind, error);
+            let is_harmless = reading.is_whole;
+            let kind = if is_harmless { FindingKind::Harmless } else { FindingKind::Guessed };
+            old.report_error(kind, error);
         }
-        // All of it may be missing, as where it was being made.
+        // A manifest whose making was interrupted may have no records.
         reading.is_whole &= reading.account.next_file > 0;
         Ok(reading)
     }
 
-    /// Notes that what lies at `place` cannot be read, and what it seems to say.
+    /// Notes that the bytes at `place` cannot be read as records, and which tables their text
+    /// names.
     fn lose(&mut self, remains: &LogRemains, place: std::ops::Range<u64>) {
         self.is_whole = false;
         let text = String::from_utf8_lossy(remains.bytes_at(place)).into_owned();
@@ -189,13 +194,13 @@ impl Reading {
         }
     }
 
-    /// Has one record take effect, as well as it can once others are lost.
-    fn take(&mut self, old: &mut Old, path: &Path, found: &FoundRecord) {
+    /// Applies one record: exactly while all records before it were readable, then loosely.
+    fn take(&mut self, old: &mut DamagedStore, path: &Path, found: &FoundRecord) {
         let record = match Record::decode(&found.payload) {
             Ok(record) => record,
             Err(fault) => {
                 self.is_whole = false;
-                old.find_error(FindingKind::Guessed, &fault.at(path, found.offset));
+                old.report_error(FindingKind::Guessed, &fault.at(path, found.offset));
                 return;
             }
         };
@@ -203,16 +208,16 @@ impl Reading {
         if self.is_whole {
             match self.account.take(record.clone()) {
                 Ok(()) => return,
-                Err(told) => {
+                Err(message) => {
                     self.is_whole = false;
-                    old.find(FindingKind::Guessed, path, Some(found.offset), told);
+                    old.report(FindingKind::Guessed, path, Some(found.offset), message);
                 }
             }
         }
         self.take_loosely(record);
     }
 
-    /// Notes what a record says of tables.
+    /// Notes the tables that `record` names, with their keyspace and metadata.
     fn note_tables(&mut self, record: &Record) {
         let (keyspace, slices): (u32, Vec<_>) = match record {
             Record::Tree { keyspace, tree, .. } => {
@@ -232,7 +237,7 @@ impl Reading {
         }
     }
 
-    /// Makes sure that there is a keyspace with this number.
+    /// Makes up keyspace `id` if it does not exist.
     pub(super) fn make_keyspace(&mut self, id: u32) {
         if !self.account.keyspaces.contains_key(&id) {
             let made = self.account.take(Record::Keyspace(made_up(id)));
@@ -241,22 +246,24 @@ impl Reading {
     }
 }
 
-/// A keyspace of which only the number is known. The first one is mostly the default one.
+/// Returns a record of a keyspace of which only the number is known. Number 0 gets the name of the
+/// default keyspace, which most stores make first.
 fn made_up(id: u32) -> KeyspaceRecord {
     let name = match id {
         0 => DEFAULT_KEYSPACE.to_string(),
         LOST_TABLES_ID => LOST_TABLES.to_string(),
         id => format!("keyspace-{id}"),
     };
-    let (policy, memtable_bytes) = (DEFAULT_POLICY.to_string(), MEMTABLE_BYTES);
-    KeyspaceRecord { id, name, policy, memtable_bytes }
+    let policy = DEFAULT_POLICY.to_string();
+    KeyspaceRecord { id, name, policy, memtable_bytes: MEMTABLE_BYTES }
 }
 
-/// The tables that what is left of records of trees and edits names, by keyspace.
+/// Returns the tables that `text`, the remains of records of trees and edits, names, by keyspace.
 fn named_tables(text: &str) -> BTreeMap<u32, BTreeSet<u64>> {
-    let (mut named, mut keyspace) = (BTreeMap::<u32, BTreeSet<u64>>::new(), None);
+    let mut named = BTreeMap::<u32, BTreeSet<u64>>::new();
+    let mut keyspace = None;
     for line in text.lines() {
-        // What stands in front of a record has no end of a line.
+        // The frame before a record does not end a line.
         let head = ["short_edit ", "short_tree "].iter().find_map(|kind| line.split_once(kind));
         if let Some((_, rest)) = head {
             keyspace = rest.split(' ').next().and_then(|id| id.parse().ok());
@@ -271,8 +278,9 @@ fn named_tables(text: &str) -> BTreeMap<u32, BTreeSet<u64>> {
     named
 }
 
-impl Old {
-    /// Gives the tables that no tree names to keyspaces, where trees are not known exactly.
+impl DamagedStore {
+    /// Turns `reading` into what is known. If the manifest was damaged, assigns the tables that no
+    /// tree names to keyspaces.
     fn place_tables(&mut self, reading: Option<Reading>) -> Known {
         let mut reading = reading.unwrap_or_default();
         let mut unplaced = BTreeMap::<u32, Vec<u64>>::new();
@@ -291,6 +299,7 @@ impl Old {
         Known { keyspaces: keyspaces.collect(), is_exact, logs }
     }
 
+    /// Returns the tables that no tree names, by keyspace, highest number first.
     fn unplaced(&mut self, reading: &mut Reading) -> BTreeMap<u32, Vec<u64>> {
         for (id, state) in &reading.account.keyspaces {
             reading.loose.entry(*id).or_insert_with(|| LooseTree::new(&state.tree));
@@ -311,17 +320,18 @@ impl Old {
         }
         for (keyspace, tables) in &unplaced {
             let name = &reading.account.keyspaces[keyspace].name;
-            let (dir, count) = (self.dir.clone(), tables.len());
-            let told = format!("the place of {count} tables among those of keyspace {name}");
-            self.find(FindingKind::Guessed, &dir, None, told);
+            let dir = self.dir.clone();
+            let count = tables.len();
+            let message = format!("the age of {count} tables among those of keyspace {name}");
+            self.report(FindingKind::Guessed, &dir, None, message);
         }
         unplaced
     }
 }
 
-impl Old {
-    /// Whose tables are of which nothing is said: those of the only keyspace, or of the only one of
-    /// which tables are gone, which they were merged into.
+impl DamagedStore {
+    /// Returns the keyspace of tables that no record names: the only keyspace, or the only one with
+    /// missing tables, which were merged into those.
     fn only_owner(&self, trees: &BTreeMap<u32, LooseTree>) -> Option<u32> {
         if trees.is_empty() {
             return Some(0);

@@ -1,6 +1,6 @@
-//! The way through the logs of a damaged store: which batches count, and what is missing.
+//! Reads the logs of a damaged store: decides which batches count, and reports what is missing.
 
-use super::{FindingKind, Old};
+use super::{DamagedStore, FindingKind};
 use lsmith_storage::error::Error;
 use lsmith_storage::format::Damage;
 use lsmith_storage::format::{LoggedOp, decode_batch};
@@ -9,23 +9,23 @@ use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::SeqNo;
 use std::path::PathBuf;
 
-/// Takes the writes of a batch, of which the first has this number.
-pub(super) type TakeBatch<'a> = dyn FnMut(&mut Old, SeqNo, &[LoggedOp<'_>]) + 'a;
+/// A function that takes the writes of a batch. The number is that of the first write.
+pub(super) type TakeBatch<'a> = dyn FnMut(&mut DamagedStore, SeqNo, &[LoggedOp<'_>]) + 'a;
 
-/// A batch: the number of its first write, and its writes.
-type Batch<'a> = (SeqNo, Vec<LoggedOp<'a>>);
+/// The sequence number of the first write of a batch, and its writes.
+type NumberedBatch<'a> = (SeqNo, Vec<LoggedOp<'a>>);
 
-/// The batch in a record of a log; `None` for a record that is none.
-fn batch(payload: &[u8]) -> Result<Option<Batch<'_>>, Damage> {
+/// Decodes a record of a log. Returns `None` for the start record.
+fn batch(payload: &[u8]) -> Result<Option<NumberedBatch<'_>>, Damage> {
     match LogStart::decode(payload)? {
         Some(_) => Ok(None),
         None => decode_batch(payload).map(Some),
     }
 }
 
-/// The number of the newest of the logs called `numbers` in front of which everything had been
-/// synced, by what the logs say themselves; 0 where they say nothing.
-pub(super) fn synced_before(old: &Old, numbers: &[u64]) -> u64 {
+/// Returns the number of the newest of the logs with `numbers` before which everything was synced,
+/// judged by sync marks and start records; 0 if there is no such log.
+pub(super) fn synced_before(old: &DamagedStore, numbers: &[u64]) -> u64 {
     let mut newest = 0;
     for &number in numbers {
         let path = numbered(&old.dir, FileKind::Wal, number);
@@ -42,31 +42,31 @@ pub(super) fn synced_before(old: &Old, numbers: &[u64]) -> u64 {
     newest
 }
 
-/// How far the logs have been read, oldest first.
+/// The reading of the logs, oldest first.
 pub(super) struct Logs {
-    /// The number that the next batch has at most, if none is missing; 0 where that is not known.
+    /// If no batch is missing, the next one has this number or a lower one; 0 if it is unknown.
     next: u64,
-    /// Whether something was damaged or is missing: then what lies behind it counts, too.
+    /// True after damage or a gap. Then batches behind a gap count too.
     has_damage: bool,
-    /// Whether the log before is torn.
+    /// True if the log before is torn.
     is_behind_tear: bool,
-    /// Whether nothing more is read, as no opening would read it.
+    /// True if opening would leave out the rest, so that it is not read.
     is_over: bool,
-    /// In front of this log everything had been synced.
+    /// The number of a log before which everything was synced.
     synced_before: u64,
 }
 
-/// A log being read.
-struct Log {
+/// A log that is being read.
+struct DamagedLog {
     number: u64,
     path: PathBuf,
     remains: LogRemains,
-    /// Where the last record ends that was read.
+    /// The end of the last record that was read, as an offset.
     end: u64,
 }
 
-impl Log {
-    /// Bytes from `offset` on, up to the last one that is not zero.
+impl DamagedLog {
+    /// Returns the number of bytes from `offset` on, up to the last one that is not zero.
     fn used_from(&self, offset: u64) -> u64 {
         let bytes = self.remains.bytes_at(offset..self.remains.bytes());
         bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
@@ -74,16 +74,20 @@ impl Log {
 }
 
 impl Logs {
-    /// The way through logs of which all batches up to number `durable` are elsewhere, too. Where
-    /// that is not known the store has damage already, and nothing that is missing is taken for
-    /// what power loss has left.
+    /// Begins to read logs of which all batches up to number `durable` are in tables or copies too.
+    /// Without `durable` the store is damaged already, and no gap counts as one of power loss.
     pub(super) fn new(durable: Option<SeqNo>, synced_before: u64) -> Logs {
-        let (next, has_damage) = (durable.map_or(0, |durable| durable.0 + 1), durable.is_none());
-        Logs { next, has_damage, is_behind_tear: false, is_over: false, synced_before }
+        Logs {
+            next: durable.map_or(0, |durable| durable.0 + 1),
+            has_damage: durable.is_none(),
+            is_behind_tear: false,
+            is_over: false,
+            synced_before,
+        }
     }
 
-    /// Gives `take` all batches of log `number` that count, and tells what is not among them.
-    pub(super) fn read(&mut self, old: &mut Old, number: u64, take: &mut TakeBatch<'_>) {
+    /// Calls `take` with all batches of log `number` that count, and reports the others.
+    pub(super) fn read(&mut self, old: &mut DamagedStore, number: u64, take: &mut TakeBatch<'_>) {
         let path = numbered(&old.dir, FileKind::Wal, number);
         let id = LogId { kind: LogKind::Wal, number };
         let remains = match LogRemains::read(&*old.env, &path, id) {
@@ -92,63 +96,70 @@ impl Logs {
                 self.has_damage = true;
                 let bytes = old.env.file_bytes(&path).unwrap_or(0);
                 let kind = FindingKind::LostBatches { bytes, writes: None };
-                return old.find_error(kind, &error);
+                return old.report_error(kind, &error);
             }
         };
         let end = LogRemains::START;
-        let mut log = Log { number, path, remains, end };
+        let mut log = DamagedLog { number, path, remains, end };
         let tear = match log.remains.end {
             Ok(LogEnd::Torn { offset, .. }) => offset,
             _ => u64::MAX,
         };
         let records: Vec<FoundRecord> = log.remains.records().collect();
         for record in records.iter().take_while(|record| record.offset < tear) {
-            self.record(old, &mut log, record, take);
+            self.read_record(old, &mut log, record, take);
             if self.is_over {
                 break;
             }
         }
-        self.end(old, &log);
+        self.report_rest(old, &log);
     }
 
-    fn record(
+    fn read_record(
         &mut self,
-        old: &mut Old,
-        log: &mut Log,
+        old: &mut DamagedStore,
+        log: &mut DamagedLog,
         record: &FoundRecord,
         take: &mut TakeBatch<'_>,
     ) {
         let found = match batch(&record.payload) {
             Ok(found) => found,
             Err(damage) => {
-                // Passed over as if it could not be read.
+                // Skipped: the gap in the numbers is reported with the next record.
                 let error = Error::corruption(&log.path, record.offset, damage.what);
-                return old.find_error(FindingKind::Harmless, &error);
+                return old.report_error(FindingKind::Harmless, &error);
             }
         };
         let Some((first, ops)) = found else {
             log.end = record.offset + record.bytes;
             return;
         };
-        self.gap(old, log, record, first.0);
+        self.report_gap(old, log, record, first.0);
         if self.is_over {
             return;
         }
         log.end = record.offset + record.bytes;
-        // An empty batch stands for a bulk load, whose entries have one number together.
+        // An empty batch stands for a bulk load, all of whose entries share one number.
         self.next = self.next.max(first.0 + ops.len().max(1) as u64);
         take(old, first, &ops);
     }
 
-    /// Tells what is missing in front of `record`, whose first number is `first`.
-    fn gap(&mut self, old: &mut Old, log: &Log, record: &FoundRecord, first: u64) {
-        let writes = first.checked_sub(self.next);
-        let writes = writes.filter(|writes| *writes > 0 && self.next > 0);
+    /// Reports batches that are missing or unreadable before `record`, whose first number is
+    /// `first`. Sets `is_over` if power loss explains a gap.
+    fn report_gap(
+        &mut self,
+        old: &mut DamagedStore,
+        log: &DamagedLog,
+        record: &FoundRecord,
+        first: u64,
+    ) {
+        let distance = first.checked_sub(self.next);
+        let writes = distance.filter(|writes| *writes > 0 && self.next > 0);
         let bytes = record.offset - log.end;
         if bytes > 0 {
             self.has_damage = true;
             let kind = FindingKind::LostBatches { bytes, writes };
-            old.find(kind, &log.path, Some(log.end), "no batch can be read");
+            old.report(kind, &log.path, Some(log.end), "no batch can be read");
         } else if let Some(writes) = writes {
             let synced = log.number <= self.synced_before;
             if self.is_behind_tear && !self.has_damage && !synced {
@@ -156,36 +167,36 @@ impl Logs {
                 return;
             }
             self.has_damage = true;
-            let told = format!("expected write number {}, found {first}", self.next);
+            let message = format!("expected write number {}, found {first}", self.next);
             let kind = FindingKind::LostBatches { bytes: 0, writes: Some(writes) };
-            old.find(kind, &log.path, Some(record.offset), told);
+            old.report(kind, &log.path, Some(record.offset), message);
         }
     }
 
-    /// Tells what lies behind the last record of `log` that was read.
-    fn end(&mut self, old: &mut Old, log: &Log) {
+    /// Reports the bytes of `log` behind the last record that was read.
+    fn report_rest(&mut self, old: &mut DamagedStore, log: &DamagedLog) {
         let bytes = log.used_from(log.end);
         self.is_behind_tear = log.remains.end.is_ok() && bytes > 0;
         match &log.remains.end {
             _ if self.is_over => {
-                let told = "it lies behind a gap that power loss has left";
-                old.find(FindingKind::LeftOut { bytes }, &log.path, Some(log.end), told);
+                let message = "batches lie behind a gap that power loss has left";
+                old.report(FindingKind::LeftOut { bytes }, &log.path, Some(log.end), message);
             }
             Ok(_) if bytes > 0 => {
-                let told = "the end is torn: it had not been synced";
-                old.find(FindingKind::LeftOut { bytes }, &log.path, Some(log.end), told);
+                let message = "the end is torn: it had not been synced";
+                old.report(FindingKind::LeftOut { bytes }, &log.path, Some(log.end), message);
             }
             Ok(_) => {}
             Err(error) if bytes > 0 => {
                 self.has_damage = true;
                 let kind = FindingKind::LostBatches { bytes, writes: None };
-                old.find(kind, &log.path, Some(log.end), error.message());
+                old.report(kind, &log.path, Some(log.end), error.message());
             }
-            // That of the header.
+            // The header is damaged.
             Err(error) if error.offset() < Some(LogRemains::START) => {
-                old.find_error(FindingKind::Harmless, error);
+                old.report_error(FindingKind::Harmless, error);
             }
-            // Told where the batches were missing.
+            // Reported where the batches are missing.
             Err(_) => {}
         }
     }

@@ -1,15 +1,15 @@
-//! What records of a manifest say of trees behind one that was lost.
+//! Applies records of a manifest to trees loosely, after a record was lost.
 //!
-//! An edit says which runs it takes and where what it adds goes. Of that, what can be done is done:
-//! what it takes of runs that are not known is not there to be taken, and what it adds beside such
-//! a run goes above the newest run that it takes, or on top where it takes none. So the order of
-//! all tables but those of the lost edit is mostly what it was.
+//! An edit names the runs that it takes, and the place of the runs that it adds. Runs that are not
+//! known are not taken. A run that is added next to an unknown run goes above the newest run that
+//! the edit takes, or on top if it takes none. So the order of all tables but those of the lost
+//! edit is mostly right.
 
 use super::known::Reading;
 use crate::manifest::{KeyspaceRecord, Record};
 use lsmith_tree::{AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit};
 
-/// The runs of a tree, newest first, of which nothing is promised.
+/// The runs of a tree, newest first, without the guarantees of a legal tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LooseTree {
     runs: Vec<LooseRun>,
@@ -35,12 +35,12 @@ impl LooseTree {
         LooseTree { runs: runs.collect() }
     }
 
-    /// The slices of each run, newest first.
+    /// Returns the slices of each run, newest run first.
     pub(super) fn into_runs(self) -> Vec<Vec<Slice>> {
         self.runs.into_iter().map(|run| run.slices).collect()
     }
 
-    /// The tables that are shown.
+    /// Returns the table of each slice.
     pub(super) fn tables(&self) -> impl Iterator<Item = TableId> {
         self.runs.iter().flat_map(|run| &run.slices).map(|slice| slice.table().id)
     }
@@ -49,6 +49,7 @@ impl LooseTree {
         self.runs.iter().position(|run| run.id == id)
     }
 
+    /// Applies `edit` as far as its runs are known.
     fn change(&mut self, edit: TreeEdit) {
         let taken = edit.remove.iter().filter_map(|input| self.find(input.run)).min();
         let beside = taken.map(|index| self.runs[index].id);
@@ -72,15 +73,15 @@ impl LooseTree {
         self.runs.retain(|run| !run.slices.is_empty());
     }
 
-    /// Adds a new run, in the place of the run `beside` where nothing is known of its own.
+    /// Adds a new run at its place, or above run `beside` if that place is unknown.
     fn add_run(&mut self, added: Addition, beside: Option<RunId>) {
-        let index = match added.place {
+        let known = match added.place {
             AddPlace::Top(level) => self.runs.iter().position(|run| run.level >= level),
             AddPlace::Above(run) => self.find(run).or(beside.and_then(|run| self.find(run))),
             AddPlace::Memory | AddPlace::Into => beside.and_then(|run| self.find(run)),
         };
         let is_top = matches!(added.place, AddPlace::Top(_));
-        let index = index.unwrap_or(if is_top { self.runs.len() } else { 0 });
+        let index = known.unwrap_or(if is_top { self.runs.len() } else { 0 });
         let level = match added.place {
             AddPlace::Top(level) => level,
             _ => self.runs.get(index).map_or(0, |run| run.level),
@@ -88,7 +89,7 @@ impl LooseTree {
         self.runs.insert(index, LooseRun { id: added.run, level, slices: added.slices });
     }
 
-    /// Forgets where `slices`, which are about to be placed, were shown before.
+    /// Cuts `slices`, which are about to be added, out of the runs that have them now.
     fn forget(&mut self, slices: &[Slice]) {
         for slice in slices {
             for run in &mut self.runs {
@@ -104,22 +105,23 @@ impl LooseRun {
         self.cut_where(range, |_| true);
     }
 
-    /// Cuts `range` out of those slices for which `which` says true.
+    /// Cuts `range` out of the slices for which `which` returns true.
     fn cut_where(&mut self, range: &KeyRange, which: impl Fn(&Slice) -> bool) {
-        let hit = |slice: &Slice| which(slice) && slice.range().overlaps(range);
-        if !self.slices.iter().any(hit) {
+        let is_cut = |slice: &Slice| which(slice) && slice.range().overlaps(range);
+        if !self.slices.iter().any(is_cut) {
             return;
         }
-        let rest = |slice: &Slice| match hit(slice) {
-            false => vec![slice.clone()],
-            true => {
-                let parts = slice.range().without(range);
-                parts.iter().filter_map(|part| slice.clip(part)).collect()
+        let rest = |slice: &Slice| {
+            if !is_cut(slice) {
+                return vec![slice.clone()];
             }
+            let parts = slice.range().without(range);
+            parts.iter().filter_map(|part| slice.clip(part)).collect()
         };
         self.slices = self.slices.iter().flat_map(rest).collect();
     }
 
+    /// Adds `slices`. They replace what the run holds in their ranges.
     fn add(&mut self, slices: &[Slice]) {
         slices.iter().for_each(|slice| self.cut(slice.range()));
         self.slices.extend_from_slice(slices);
@@ -128,14 +130,14 @@ impl LooseRun {
 }
 
 impl Reading {
-    /// Has `record` take effect as well as it can.
+    /// Applies `record` as well as possible.
     pub(super) fn take_loosely(&mut self, record: Record) {
         match record {
             Record::Edit { keyspace, flushed_seq, taken, mut edit } => {
                 for added in &mut edit.add {
                     let slices = std::mem::take(&mut added.slices);
-                    added.slices =
-                        slices.into_iter().filter_map(|slice| self.known(slice)).collect();
+                    let known = slices.into_iter().filter_map(|slice| self.with_table(slice));
+                    added.slices = known.collect();
                 }
                 edit.add.retain(|added| !added.slices.is_empty());
                 self.make_keyspace(keyspace);
@@ -165,29 +167,29 @@ impl Reading {
     }
 
     fn take_if_it_fits(&mut self, record: Record) {
-        if let Err(told) = self.account.take(record) {
-            tracing::warn!(told, "a record of the manifest does not fit and is left out");
+        if let Err(message) = self.account.take(record) {
+            tracing::warn!(message, "a record of the manifest does not fit and is left out");
         }
     }
 
-    /// Says what a keyspace is of which something may have been said already.
+    /// Sets name, policy, memtable size and codecs of a keyspace, which may exist already.
     fn name_keyspace(&mut self, made: KeyspaceRecord, compression: String) {
         self.make_keyspace(made.id);
         let state = self.account.keyspaces.get_mut(&made.id).expect("it was just made");
-        let KeyspaceRecord { name, policy, memtable_bytes, .. } = made;
-        (state.name, state.policy) = (name, policy);
-        (state.memtable_bytes, state.compression) = (memtable_bytes, compression);
+        state.name = made.name;
+        state.policy = made.policy;
+        state.memtable_bytes = made.memtable_bytes;
+        state.compression = compression;
     }
 
-    /// `slice`, which may only name its table, with all that is known of that.
-    fn known(&self, slice: Slice) -> Option<Slice> {
-        match slice.table().range.is_all() {
-            false => Some(slice),
-            true => {
-                let table = self.tables.get(&slice.table().id)?;
-                Slice::whole(table.clone()).clip(slice.range())
-            }
+    /// Returns `slice` with the metadata of its table, which the record may leave out. Returns
+    /// `None` if the metadata is unknown.
+    fn with_table(&self, slice: Slice) -> Option<Slice> {
+        if !slice.table().range.is_all() {
+            return Some(slice);
         }
+        let table = self.tables.get(&slice.table().id)?;
+        Slice::whole(table.clone()).clip(slice.range())
     }
 }
 
@@ -195,7 +197,7 @@ impl Reading {
 mod tests {
     use super::*;
 
-    fn told(tree: LooseTree) -> Vec<String> {
+    fn run_texts(tree: LooseTree) -> Vec<String> {
         let run = |slices: Vec<Slice>| {
             let slices =
                 slices.iter().map(|slice| format!("{}:{}", slice.table().id, slice.range()));
@@ -211,7 +213,7 @@ mod tests {
                 .unwrap();
         let mut tree = LooseTree::new(&tree);
         edits.iter().for_each(|edit| tree.change(edit.parse().unwrap()));
-        told(tree)
+        run_texts(tree)
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What memory held, from copies of it and from the logs: the newest write of each key.
+//! Reads what memory held, from copies of memory and from the logs: the newest write of each key.
 
 use super::known::Known;
 use super::logs::{Logs, synced_before};
-use super::{FindingKind, Old};
+use super::{DamagedStore, FindingKind};
 use crate::inspect::Entry;
 use crate::memory::{Spilled, spilled_keyspace, take_record};
 use bytes::Bytes;
@@ -15,32 +15,32 @@ use std::collections::BTreeMap;
 /// The newest write of each key.
 pub(super) type Newest = BTreeMap<Bytes, Entry>;
 
-/// What memory held of one keyspace.
+/// The entries of one keyspace from logs and copies of memory.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// What is newer than all tables.
+    /// Entries that are newer than all tables.
     pub(super) held: Newest,
-    /// What is in a copy of memory, and the number of that file, where it is not known what has
-    /// left memory since.
+    /// The file number and the entries of a copy of memory, if it is unknown which of them have
+    /// been merged into tables since.
     pub(super) copied: Option<(u64, Newest)>,
-    /// What the log still has though it is in tables as well.
+    /// Entries of the log that are in tables too.
     pub(super) logged: Newest,
-    /// Up to this number a copy of memory stands in for the log.
-    copied_upto: SeqNo,
+    /// The number up to which a copy of memory replaces the log.
+    copied_end: SeqNo,
 }
 
-/// What memory held of all keyspaces, by their numbers.
+/// The entries of all keyspaces, by number of the keyspace.
 pub(super) type Memories = BTreeMap<u32, Memory>;
 
-/// Keeps `entry` if it is the newest of its key.
-fn keep(newest: &mut Newest, entry: Entry) {
+/// Adds `entry` if it is the newest of its key.
+fn keep_newest(newest: &mut Newest, entry: Entry) {
     if newest.get(&entry.key).is_none_or(|known| known.seq <= entry.seq) {
         newest.insert(entry.key.clone(), entry);
     }
 }
 
 /// Reads all copies of memory and all logs.
-pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
+pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
     let mut memories = Memories::new();
     if known.is_exact {
         let keyspaces = known.keyspaces.iter();
@@ -50,8 +50,8 @@ pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
             let copied = old.read_copy(spill.file, known);
             let memory: &mut Memory = memories.entry(id).or_default();
             if copied.entries >= spill.entries {
-                memory.copied_upto = spill.upto;
-            } else if !copied.is_told {
+                memory.copied_end = spill.upto;
+            } else if !copied.is_reported {
                 let name = known.keyspaces[&id].state.name.clone();
                 old.lose_copied(spill.file, copied.bytes, KeyRange::ALL, name);
             }
@@ -65,12 +65,12 @@ pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
             }
         }
     }
-    let durable = known.keyspaces.values().map(|keyspace| keyspace.state.durable_seq()).max();
+    let in_tables = known.keyspaces.values().map(|keyspace| keyspace.state.durable_seq()).max();
     let row = known.logs.filter(|_| known.is_exact);
     let mut numbers = old.numbers(FileKind::Wal);
     numbers.retain(|number| row.is_none_or(|row| *number >= row.from));
     let before = row.map_or(SeqNo(0), |row| SeqNo(row.first.0.saturating_sub(1)));
-    let durable = durable.unwrap_or_default().max(before);
+    let durable = in_tables.unwrap_or_default().max(before);
     let mut logs = Logs::new(known.is_exact.then_some(durable), synced_before(old, &numbers));
     for number in numbers {
         logs.read(old, number, &mut |old, first, ops| {
@@ -78,61 +78,66 @@ pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
                 let memory = memories.entry(op.keyspace).or_default();
                 let state = &known.keyspace(old, op.keyspace).state;
                 let seq = SeqNo(seq);
-                let is_past = seq <= memory.copied_upto || state.has_left(op.key, seq);
-                let (key, value) =
-                    (Bytes::copy_from_slice(op.key), Bytes::copy_from_slice(op.value));
-                let entry = Entry { key, seq, kind: op.kind, value };
-                // Where marks are not known exactly the log is the better witness.
-                match is_past && known.is_exact {
-                    true => keep(&mut memory.logged, entry),
-                    false => keep(&mut memory.held, entry),
-                }
+                let is_past = seq <= memory.copied_end || state.has_left(op.key, seq);
+                let entry = Entry {
+                    key: Bytes::copy_from_slice(op.key),
+                    seq,
+                    kind: op.kind,
+                    value: Bytes::copy_from_slice(op.value),
+                };
+                // If marks are not exact, the log is more reliable than they are.
+                let in_tables = is_past && known.is_exact;
+                let target = if in_tables { &mut memory.logged } else { &mut memory.held };
+                keep_newest(target, entry);
             }
         });
     }
     memories
 }
 
-/// What was read of a copy of memory.
+/// The readable content of a copy of memory.
 #[derive(Default)]
-struct Copied {
+struct CopiedMemory {
     keyspace: Option<u32>,
     newest: Newest,
-    /// How many entries there were.
+    /// The number of entries.
     entries: u64,
-    /// Whether it was told that some are missing.
-    is_told: bool,
+    /// True if missing entries were reported.
+    is_reported: bool,
     /// The length of the file.
     bytes: u64,
 }
 
-impl Old {
-    /// Reads the copy of memory number `file`.
-    fn read_copy(&mut self, file: u64, known: &mut Known) -> Copied {
+impl DamagedStore {
+    /// Reads the copy of memory number `file`, and reports entries that are lost behind its first
+    /// record. The caller reports a file that cannot be read at all.
+    fn read_copy(&mut self, file: u64, known: &mut Known) -> CopiedMemory {
         let path = numbered(&self.dir, FileKind::Spill, file);
-        let mut copied = Copied::default();
+        let mut copied = CopiedMemory::default();
         let id = LogId { kind: LogKind::Spill, number: file };
-        // What is missing then is told by who knows of it.
         let Ok(remains) = LogRemains::read(&*self.env, &path, id) else { return copied };
         copied.bytes = remains.bytes();
-        let (mut end, mut after) = (LogRemains::START, Key::new());
+        let mut end = LogRemains::START;
+        let mut after = Key::new();
         for record in remains.records() {
             let Ok(keyspace) = spilled_keyspace(&record.payload) else { continue };
             let Ok(entries) = take_record(&record.payload, keyspace, SEQ_MAX) else { continue };
             copied.keyspace = Some(keyspace);
             let state = &known.keyspace(self, keyspace).state;
             if record.offset > end {
-                let upto = entries.first().map(|first| key_after(&first.key));
-                let keys = KeyRange { start: std::mem::take(&mut after), end: upto };
+                let keys = KeyRange {
+                    start: std::mem::take(&mut after),
+                    end: entries.first().map(|first| key_after(&first.key)),
+                };
                 self.lose_copied(file, end, keys, state.name.clone());
-                copied.is_told = true;
+                copied.is_reported = true;
             }
             end = record.offset + record.bytes;
             copied.entries += entries.len() as u64;
             after = entries.last().map(|last| key_after(&last.key)).unwrap_or_default();
             for Spilled { seq, kind, key, value } in entries {
                 if !state.has_left(&key, seq) {
-                    keep(&mut copied.newest, Entry { key, seq, kind, value });
+                    keep_newest(&mut copied.newest, Entry { key, seq, kind, value });
                 }
             }
         }
@@ -140,15 +145,16 @@ impl Old {
         if let Some(keyspace) = copied.keyspace.filter(|_| is_used) {
             let name = known.keyspace(self, keyspace).state.name.clone();
             self.lose_copied(file, end, KeyRange { start: after, end: None }, name);
-            copied.is_told = true;
+            copied.is_reported = true;
         }
         copied
     }
 
+    /// Reports that the copy of memory number `file` has lost entries within `keys`.
     fn lose_copied(&mut self, file: u64, offset: u64, keys: KeyRange, keyspace: String) {
         let path = numbered(&self.dir, FileKind::Spill, file);
         let kind = FindingKind::LostKeys { keys, older: 0, logged: 0 };
-        self.find(kind, &path, Some(offset), "entries of a copy of memory cannot be read");
+        self.report(kind, &path, Some(offset), "entries of a copy of memory cannot be read");
         if let Some(last) = self.findings.last_mut() {
             last.keyspace = Some(keyspace);
         }

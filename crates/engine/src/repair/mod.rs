@@ -1,11 +1,12 @@
-//! Saving what can be read of a damaged store into a new one.
+//! Saves the readable content of a damaged store into a new store.
 //!
-//! 1. [`known`]: what the manifest says of keyspaces, trees and tables, as far as it can be read;
-//!    [`loose`] has what is said behind damage take effect as well as it can.
-//! 2. [`memory`]: logs (on the way that [`logs`] goes) and copies of memory, down to the newest
-//!    write of each key.
-//! 3. [`sources`]: runs of tables, block by block, past those that are damaged.
-//! 4. [`copy`]: of all that is said of a key, what is the newest; sorted, it is loaded in bulk.
+//! 1. [`known`] reads keyspaces, trees and tables from the manifest, as far as it is readable.
+//!    [`loose`] applies the records behind damage as well as possible.
+//! 2. [`memory`] reads the copies of memory and the logs ([`logs`] decides which batches count),
+//!    and keeps the newest write of each key.
+//! 3. [`sources`] reads runs of tables block by block, and skips damaged blocks.
+//! 4. [`copy`] picks the newest entry of each key, and writes the entries to the new store by a
+//!    bulk load.
 //!
 //! `docs/repair.md` has the rules.
 
@@ -32,12 +33,13 @@ use memory::Memories;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a store is repaired.
+/// Options of [`repair`].
 #[derive(Clone, Debug)]
 pub struct RepairOptions {
-    /// Where files are. Default: the operating system's.
+    /// The environment of both stores. Default: the operating system's files.
     pub env: Arc<dyn Env>,
-    /// The policies that the keyspaces may have. Default: the built-in ones.
+    /// The merge policies that keyspaces may have. A keyspace with another policy gets
+    /// [`DEFAULT_POLICY`](crate::DEFAULT_POLICY). Default: the built-in policies.
     pub registry: Registry,
 }
 
@@ -47,16 +49,18 @@ impl Default for RepairOptions {
     }
 }
 
-/// Saves what can be read of the store in `from` into a new store in `to`, a directory that is
-/// empty or does not exist, and tells what could not be saved. Nothing in `from` is changed but its
-/// lock, which is held meanwhile. A store without damage is copied: every keyspace has the keys,
-/// the policy, the memtable size and the codecs that it had.
+/// Saves the readable content of the store in `from` into a new store in `to`, and returns a report
+/// of what was saved and what was lost. `to` must be empty or not exist.
+///
+/// The store in `from` is locked meanwhile and not changed. If it has no damage, the new store is a
+/// copy: every keyspace has the same entries, policy, memtable size and codecs.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
 /// use lsmith::{RepairOptions, Store, repair};
 ///
-/// let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+/// let old = dir.path().join("old");
+/// let new = dir.path().join("new");
 /// Store::builder(&old).open()?.keyspace("fruit")?.put("apple", "red")?;
 /// let report = repair(&RepairOptions::default(), &old, &new)?;
 /// assert!(report.is_exact());
@@ -66,28 +70,34 @@ impl Default for RepairOptions {
 /// ```
 ///
 /// # Errors
-/// `NotFound` where `from` has no file of a store; `Locked` where somebody has it open;
-/// `InvalidArgument` where `to` is not empty or lies in `from`; `Unsupported` where the manifest
-/// has another format; `Full`, `Io`. Part of the new store may be there after an error: remove it.
+/// * `NotFound` if `from` has no file of a store.
+/// * `Locked` if the store in `from` is open.
+/// * `InvalidArgument` if `to` is not empty or lies in `from`.
+/// * `Unsupported` if the manifest has another format.
+/// * `Full` or `Io` if the new store cannot be written, or a directory cannot be listed.
+///
+/// After an error, `to` may hold a part of the new store: remove it.
 pub fn repair(
     options: &RepairOptions,
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
 ) -> Result<RepairReport> {
-    let (env, from, to) = (&options.env, from.as_ref(), to.as_ref());
+    let env = &options.env;
+    let from = from.as_ref();
+    let to = to.as_ref();
     check_target(&**env, from, to)?;
-    let mut old = Old::open(options, from)?;
+    let mut old = DamagedStore::open(options, from)?;
     let mut known = known::read(&mut old)?;
     let memories = memory::read(&mut old, &mut known);
-    let new = Store::builder(to).env(Arc::clone(env)).registry(options.registry.clone());
-    // Only bulk loads are noted in its log.
-    let new = new.log_bytes(0);
-    let keyspaces = old.copy(&known, memories, new)?;
+    let builder = Store::builder(to).env(Arc::clone(env)).registry(options.registry.clone());
+    // The log will hold only the empty batches of bulk loads, so it may be small.
+    let keyspaces = old.copy_into(&known, memories, builder.log_bytes(0))?;
     Ok(RepairReport { keyspaces, findings: old.findings })
 }
 
+/// Fails if `to` is not an empty directory or lies in `from`.
 fn check_target(env: &dyn Env, from: &Path, to: &Path) -> Result<()> {
-    let refuse = |told| Err(Error::new(ErrorKind::InvalidArgument, told).at(to));
+    let refuse = |message| Err(Error::new(ErrorKind::InvalidArgument, message).at(to));
     if to.starts_with(from) {
         return refuse("the new store must not lie in the directory of the old one");
     }
@@ -99,8 +109,8 @@ fn check_target(env: &dyn Env, from: &Path, to: &Path) -> Result<()> {
     }
 }
 
-/// The store that is repaired.
-struct Old {
+/// The store that is repaired, and what was found in it so far.
+struct DamagedStore {
     env: Arc<dyn Env>,
     dir: PathBuf,
     registry: Registry,
@@ -110,8 +120,8 @@ struct Old {
     _lock: Box<dyn std::fmt::Debug + Send + Sync>,
 }
 
-impl Old {
-    fn open(options: &RepairOptions, dir: &Path) -> Result<Old> {
+impl DamagedStore {
+    fn open(options: &RepairOptions, dir: &Path) -> Result<DamagedStore> {
         let env = Arc::clone(&options.env);
         let listed = env.list(dir);
         let names = match listed {
@@ -125,7 +135,7 @@ impl Old {
             return Err(Error::new(ErrorKind::NotFound, "there is no file of a store").at(dir));
         }
         let lock = take_lock(&*env, dir)?;
-        let mut old = Old {
+        let mut old = DamagedStore {
             env,
             dir: dir.to_path_buf(),
             registry: options.registry.clone(),
@@ -133,56 +143,62 @@ impl Old {
             findings: Vec::new(),
             _lock: lock,
         };
-        old.tell_set_aside(&names);
+        old.report_set_aside(&names);
         Ok(old)
     }
 
-    /// Tells of what earlier openings have set aside.
-    fn tell_set_aside(&mut self, names: &[String]) {
+    /// Reports the files that earlier openings have set aside.
+    fn report_set_aside(&mut self, names: &[String]) {
         for name in names.iter().filter(|name| name.ends_with(names::LOST)) {
             let path = self.dir.join(name);
             let bytes = self.env.file_bytes(&path).unwrap_or(0);
-            let told = "it was set aside by an earlier opening and is not read";
-            self.find(FindingKind::LeftOut { bytes }, &path, None, told);
+            let message = "bytes that an earlier opening set aside are not read";
+            self.report(FindingKind::LeftOut { bytes }, &path, None, message);
         }
     }
 
-    /// The numbers of all files of `kind`, ascending.
+    /// Returns the numbers of all files of `kind`, in ascending order.
     fn numbers(&self, kind: FileKind) -> Vec<u64> {
         self.files.iter().filter(|(found, _)| *found == kind).map(|(_, number)| *number).collect()
     }
 
-    fn find(
+    /// Adds a finding.
+    fn report(
         &mut self,
         kind: FindingKind,
         path: &Path,
         offset: Option<u64>,
         message: impl Into<String>,
     ) {
-        let (path, message) = (path.to_path_buf(), message.into());
-        self.findings.push(Finding { kind, path, offset, keyspace: None, message });
+        self.findings.push(Finding {
+            kind,
+            path: path.to_path_buf(),
+            offset,
+            keyspace: None,
+            message: message.into(),
+        });
     }
 
-    /// Notes what `error`, met in a file, means.
-    fn find_error(&mut self, kind: FindingKind, error: &Error) {
+    /// Adds `error`, which reading a file returned, as a finding of `kind`.
+    fn report_error(&mut self, kind: FindingKind, error: &Error) {
         let path = error.path().unwrap_or(&self.dir).to_path_buf();
-        self.find(kind, &path, error.offset(), error.message());
+        self.report(kind, &path, error.offset(), error.message());
     }
 
-    /// Writes the new store.
-    fn copy(
+    /// Writes the new store, which `builder` opens.
+    fn copy_into(
         &mut self,
         known: &Known,
         mut memories: Memories,
-        new: Builder,
+        builder: Builder,
     ) -> Result<Vec<RepairedKeyspace>> {
-        let new = new.open()?;
+        let new = builder.open()?;
         let mut saved = Vec::new();
         for (id, found) in &known.keyspaces {
             let KeyspaceFacts { name, memtable_bytes, .. } = &found.state;
             let policy = Some(self.policy_of(&found.state));
             let options = KeyspaceOptions { policy, memtable_bytes: Some(*memtable_bytes) };
-            // A name that was made up may be that of another.
+            // A made-up name may be the name of another keyspace.
             let keyspace = match new.existing_keyspace(name) {
                 Ok(_) => new.keyspace_with(&format!("{name}-{id}"), &options)?,
                 Err(_) => new.keyspace_with(name, &options)?,
@@ -194,26 +210,27 @@ impl Old {
         Ok(saved)
     }
 
-    /// The policy of a keyspace, or the default one where it cannot be built.
+    /// Returns the policy of a keyspace, or the default policy if the registry cannot build it.
     fn policy_of(&mut self, state: &KeyspaceFacts) -> String {
         match self.registry.build(&state.policy) {
             Ok(_) => state.policy.clone(),
             Err(error) => {
                 let KeyspaceFacts { name, policy, .. } = state;
-                let told = format!("the policy `{policy}` of keyspace {name}: {error}");
+                let message = format!("the policy `{policy}` of keyspace {name}: {error}");
                 let dir = self.dir.clone();
-                self.find(FindingKind::Guessed, &dir, None, told);
+                self.report(FindingKind::Guessed, &dir, None, message);
                 DEFAULT_POLICY.to_string()
             }
         }
     }
 
+    /// Sets the codecs of `keyspace` to those of `state`, or leaves them if they are invalid.
     fn set_compression(&mut self, keyspace: &crate::Keyspace, state: &KeyspaceFacts) -> Result<()> {
         match keyspace.set_compression(&state.compression) {
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {
                 let dir = self.dir.clone();
-                let told = format!("keyspace {}: {}", state.name, error.message());
-                self.find(FindingKind::Guessed, &dir, None, told);
+                let message = format!("keyspace {}: {}", state.name, error.message());
+                self.report(FindingKind::Guessed, &dir, None, message);
                 Ok(())
             }
             done => done,

@@ -1,16 +1,16 @@
-//! What a repair has saved, and what it could not.
+//! The report of a repair: what was saved, and what was lost.
 
 use lsmith_tree::KeyRange;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What came of a repair.
+/// The result of [`repair`](crate::repair).
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// The keyspaces of the new store, in the order of their numbers.
     pub keyspaces: Vec<RepairedKeyspace>,
-    /// Everything that is not as it was, in the order in which it was met.
+    /// Every difference from an undamaged store, in the order in which they were found.
     pub findings: Vec<Finding>,
 }
 
@@ -18,68 +18,70 @@ pub struct RepairReport {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairedKeyspace {
-    /// Its name, made up where the manifest does not say it any more.
+    /// The name in the new store. Made up if the manifest no longer has it.
     pub name: String,
-    /// Its merge policy.
+    /// The merge policy in the new store, as a spec.
     pub policy: String,
-    /// Keys that it has in the new store.
+    /// The number of keys in the new store.
     pub entries: u64,
-    /// Whether the manifest did not say the order of all tables by age, so that it was guessed.
+    /// True if the age of some tables was guessed, because the manifest does not have it.
     pub order_guessed: bool,
-    /// Keys of which several tables had an entry, and the guess decided which is the newest.
+    /// The number of keys for which that guess decided which of several tables has the newest
+    /// entry.
     pub contested: u64,
 }
 
-/// Something that is not as it was.
+/// A difference from an undamaged store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it means for the new store.
+    /// The effect on the new store.
     pub kind: FindingKind,
-    /// The file.
+    /// The file, or the directory of the store.
     pub path: PathBuf,
-    /// Where in the file, in bytes from its start.
+    /// The offset in the file, in bytes, if there is one.
     pub offset: Option<u64>,
-    /// The name of the keyspace, where it is one that is concerned.
+    /// The name of the keyspace, if the finding belongs to one.
     pub keyspace: Option<String>,
-    /// What is wrong: a lower-case sentence without full stop.
+    /// The cause: a lower-case sentence without full stop.
     pub message: String,
 }
 
-/// What a finding means.
+/// The effect of a finding on the new store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// Entries of a table, or of a copy of memory, cannot be read.
+    /// Entries of a table or of a copy of memory cannot be read.
     LostKeys {
-        /// All of them lie in here.
+        /// A range that holds all keys of these entries.
         keys: KeyRange,
-        /// Keys in there that were saved as older tables have them: what was lost may have been
-        /// newer, or may have removed them.
+        /// The number of keys in the range that were saved from older tables. A lost entry may have
+        /// been newer, or a tombstone.
         older: u64,
-        /// Keys in there that were saved as the log still has them, which is how they were.
+        /// The number of keys in the range that were saved from the log, with their newest values.
         logged: u64,
     },
     /// Batches of a log cannot be read.
     LostBatches {
-        /// Bytes of the log in which they were; 0 where they are missing.
+        /// The bytes of the log that cannot be read; 0 if the batches are missing.
         bytes: u64,
-        /// How many writes are missing, as the numbers around them say.
+        /// The number of missing writes by their sequence numbers, if it is known.
         writes: Option<u64>,
     },
-    /// Something that an opening leaves out, too: it had not been synced, or was set aside.
+    /// Bytes that opening the store would leave out too: they were not synced, or were set aside.
     LeftOut {
-        /// Bytes of it.
+        /// The number of these bytes.
         bytes: u64,
     },
-    /// What is said in files that cannot be read was made up or guessed.
+    /// Content that cannot be read was guessed or made up.
     Guessed,
-    /// Damage that costs nothing: what was damaged is said elsewhere, too.
+    /// Damage without loss: the damaged content is also stored elsewhere, or not needed.
     Harmless,
 }
 
 impl RepairReport {
-    /// Whether the new store holds exactly what the old one did.
+    /// Returns true if nothing was lost or guessed: the new store has what opening the old store
+    /// would show.
     pub fn is_exact(&self) -> bool {
         let harmless = |kind: &FindingKind| {
             matches!(kind, FindingKind::Harmless | FindingKind::LeftOut { .. })

@@ -1,6 +1,6 @@
-//! Entries from tables of which parts cannot be read.
+//! Reads the entries of tables whose blocks may be damaged.
 
-use super::{Finding, FindingKind, Old};
+use super::{DamagedStore, Finding, FindingKind};
 use crate::inspect::Entry;
 use lsmith_storage::error::Error;
 use lsmith_storage::format::Damage;
@@ -11,62 +11,62 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Keys that a source has lost, with what was found.
+/// A key range in which a source has lost entries, and the finding about it.
 #[derive(Clone, Debug)]
 pub(super) struct Loss {
-    /// The index of the source, the newest first.
+    /// The index of the source, newest source first.
     pub(super) source: usize,
     pub(super) keys: KeyRange,
     pub(super) finding: Finding,
 }
 
-/// Where sources tell what they have lost.
+/// The list to which all sources of a keyspace add their losses.
 pub(super) type Losses = Rc<RefCell<Vec<Loss>>>;
 
-/// The newest entry of each key of a run, or of a table, in key order.
+/// Iterates over the newest entry of each key of a run, or of a table, in key order.
 pub(super) struct RunSource {
-    /// Its index among all sources.
+    /// The index of this source among all sources.
     source: usize,
-    parts: VecDeque<Part>,
-    walk: Option<Walk>,
+    slices: VecDeque<SourceSlice>,
+    block: Option<OpenBlock>,
     last_key: Vec<u8>,
     losses: Losses,
 }
 
-/// What a run shows of a table.
-struct Part {
+/// A slice of a table that may be damaged.
+struct SourceSlice {
     table: Rc<TableRemains>,
     range: KeyRange,
-    /// The number of all entries that have none.
+    /// The sequence number of entries that have 0 in the file.
     date: SeqNo,
-    /// Whether zeros are what was given back, and no loss.
+    /// True if pages of zeros may be punched holes, which are no loss.
     may_have_holes: bool,
-    /// Index of the next block.
+    /// The index of the next block.
     next: usize,
 }
 
-/// A block of a part.
-struct Walk {
+/// A block that is being read.
+struct OpenBlock {
     piece: Piece,
     entries: BlockWalk,
 }
 
-/// All tables of a store that have been looked at.
+/// The tables that have been opened, by number; `None` for tables that cannot be opened.
 pub(super) type Tables = BTreeMap<u64, Option<Rc<TableRemains>>>;
 
 impl RunSource {
     pub(super) fn new(source: usize, losses: &Losses) -> RunSource {
         RunSource {
             source,
-            parts: VecDeque::new(),
-            walk: None,
+            slices: VecDeque::new(),
+            block: None,
             last_key: Vec::new(),
             losses: Rc::clone(losses),
         }
     }
 
-    /// Adds `slice`, which lies behind all others.
-    pub(super) fn add_slice(&mut self, old: &mut Old, tables: &mut Tables, slice: &Slice) {
+    /// Adds `slice`, whose keys are greater than those of all slices so far.
+    pub(super) fn add_slice(&mut self, old: &mut DamagedStore, tables: &mut Tables, slice: &Slice) {
         let named = slice.table();
         match old.table(tables, named.id.0) {
             Ok(Some(table)) => {
@@ -74,17 +74,17 @@ impl RunSource {
                 let date = if is_dated { named.seq_max } else { SeqNo::default() };
                 let range = filled_range(&table, slice.range());
                 let may_have_holes = table.facts.is_none();
-                self.parts.push_back(Part { table, range, date, may_have_holes, next: 0 });
+                self.slices.push_back(SourceSlice { table, range, date, may_have_holes, next: 0 });
             }
             Ok(None) => self.lose_all(old, named.id.0, slice.range(), "the table cannot be read"),
             Err(error) => self.lose_all(old, named.id.0, slice.range(), error.message()),
         }
     }
 
-    /// Adds all of table `number`, of which it is not known what is shown.
-    pub(super) fn add_table(&mut self, old: &mut Old, tables: &mut Tables, number: u64) {
+    /// Adds all of table `number`, whose slices are not known.
+    pub(super) fn add_table(&mut self, old: &mut DamagedStore, tables: &mut Tables, number: u64) {
         match old.table(tables, number) {
-            Ok(Some(table)) => self.parts.push_back(Part {
+            Ok(Some(table)) => self.slices.push_back(SourceSlice {
                 table,
                 range: KeyRange::ALL,
                 date: SeqNo::default(),
@@ -96,9 +96,9 @@ impl RunSource {
         }
     }
 
-    fn lose_all(&mut self, old: &Old, number: u64, keys: &KeyRange, told: &str) {
+    fn lose_all(&mut self, old: &DamagedStore, number: u64, keys: &KeyRange, message: &str) {
         let path = numbered(&old.dir, FileKind::Table, number);
-        self.lose(keys.clone(), Error::corruption(&path, 0, told));
+        self.lose(keys.clone(), Error::corruption(&path, 0, message));
     }
 
     fn lose(&mut self, keys: KeyRange, error: Error) {
@@ -116,45 +116,46 @@ impl RunSource {
         self.losses.borrow_mut().push(Loss { source: self.source, keys, finding });
     }
 
-    /// Goes to the next block with keys to show; whether there is one.
+    /// Opens the next readable block with keys of its slice, and reports the damaged ones before.
+    /// Returns false if there is none.
     fn next_block(&mut self) -> bool {
         loop {
-            let Some(part) = self.parts.front_mut() else { return false };
-            let Some(piece) = part.table.pieces().get(part.next).cloned() else {
-                self.parts.pop_front();
+            let Some(slice) = self.slices.front_mut() else { return false };
+            let Some(piece) = slice.table.pieces().get(slice.next).cloned() else {
+                self.slices.pop_front();
                 continue;
             };
-            part.next += 1;
-            let keys = piece.keys.intersection(&part.range);
+            slice.next += 1;
+            let keys = piece.keys.intersection(&slice.range);
             if keys.is_empty() {
                 continue;
             }
-            match part.table.block(&piece) {
+            match slice.table.block(&piece) {
                 Ok(block) => {
                     let entries = BlockWalk::new(block);
-                    self.walk = Some(Walk { piece, entries });
+                    self.block = Some(OpenBlock { piece, entries });
                     return true;
                 }
-                Err(_) if part.may_have_holes && part.is_hole(&piece) => {}
+                Err(_) if slice.may_have_holes && slice.is_hole(&piece) => {}
                 Err(error) => self.lose(keys, error),
             }
         }
     }
 
-    /// The next entry of the block, whether it shows or not.
+    /// Returns the next entry of the open block, which may lie outside the slice.
     fn next_in_block(&mut self) -> Option<Entry> {
-        let walk = self.walk.as_mut()?;
-        match walk.entries.next_slot() {
+        let block = self.block.as_mut()?;
+        match block.entries.next_slot() {
             Ok(Some(slot)) => {
-                let mut entry: Entry = walk.entries.entry(&slot).into();
-                let part = self.parts.front()?;
+                let mut entry: Entry = block.entries.entry(&slot).into();
+                let slice = self.slices.front()?;
                 if entry.seq == SeqNo(0) {
-                    entry.seq = part.date;
+                    entry.seq = slice.date;
                 }
                 Some(entry)
             }
             Ok(None) => {
-                self.walk = None;
+                self.block = None;
                 None
             }
             Err(damage) => {
@@ -164,17 +165,19 @@ impl RunSource {
         }
     }
 
-    /// Notes that what is left of the block, which passed its checksum, makes no sense.
+    /// Reports the rest of the open block as lost: it cannot be decoded although its checksum is
+    /// right.
     fn lose_rest(&mut self, damage: Damage) {
-        let (Some(walk), Some(part)) = (self.walk.take(), self.parts.front()) else { return };
-        let start = KeyRange { start: walk.entries.key().into(), end: None };
-        let keys = walk.piece.keys.intersection(&part.range).intersection(&start);
-        let error = part.table.damaged(damage, &walk.piece);
+        let Some(block) = self.block.take() else { return };
+        let Some(slice) = self.slices.front() else { return };
+        let start = KeyRange { start: block.entries.key().into(), end: None };
+        let keys = block.piece.keys.intersection(&slice.range).intersection(&start);
+        let error = slice.table.damaged(damage, &block.piece);
         self.lose(keys, error);
     }
 }
 
-impl Part {
+impl SourceSlice {
     fn is_hole(&self, piece: &Piece) -> bool {
         self.table.touches_hole(piece).unwrap_or(false)
     }
@@ -191,9 +194,10 @@ impl Iterator for RunSource {
                 }
                 continue;
             };
-            let shows = self.parts.front().is_some_and(|part| part.range.contains(&entry.key));
-            // The newest comes first.
-            if shows && *entry.key != *self.last_key {
+            let slice = self.slices.front();
+            let is_shown = slice.is_some_and(|slice| slice.range.contains(&entry.key));
+            // The newest entry of a key comes first.
+            if is_shown && *entry.key != *self.last_key {
                 self.last_key.clear();
                 self.last_key.extend_from_slice(&entry.key);
                 return Some(entry);
@@ -202,16 +206,17 @@ impl Iterator for RunSource {
     }
 }
 
-/// `range` without keys at its ends that `table` is known not to have: the blocks there may have
-/// been given back.
+/// Returns `range` without the keys at its ends that `table` is known not to have. The blocks there
+/// may be punched holes.
 fn filled_range(table: &TableRemains, range: &KeyRange) -> KeyRange {
     let Some(facts) = &table.facts else { return range.clone() };
     let known = Table { profile: facts.profile.clone().into(), ..Table::default() };
     known.filled(range.clone())
 }
 
-impl Old {
-    /// Table `number`, as far as it can be read; `None` where an earlier look has failed.
+impl DamagedStore {
+    /// Opens table `number`, or returns it from `tables`. Returns `None` if an earlier call failed
+    /// to open it.
     fn table(
         &mut self,
         tables: &mut Tables,
@@ -225,14 +230,14 @@ impl Old {
         tables.insert(number, opened.as_ref().ok().cloned());
         let table = opened?;
         for error in &table.damage {
-            // Blocks are found all the same.
-            self.find_error(FindingKind::Harmless, error);
+            // The blocks are found without the damaged parts.
+            self.report_error(FindingKind::Harmless, error);
         }
         Ok(Some(table))
     }
 }
 
-/// A source of what was in memory.
+/// Returns a source with the entries of memory.
 pub(super) fn of_memory(newest: super::memory::Newest) -> Box<dyn Iterator<Item = Entry>> {
     Box::new(newest.into_values())
 }

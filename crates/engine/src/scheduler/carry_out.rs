@@ -1,4 +1,4 @@
-//! Having reserved work done, and committed or given up.
+//! Carries reserved work out, and commits it or gives it up.
 
 use super::{Scheduler, Work};
 use crate::keyspace::{Failure, Request};
@@ -13,7 +13,7 @@ use lsmith_storage::panics;
 use std::sync::Arc;
 
 impl Scheduler {
-    /// Does `work`, once `logs` are synced.
+    /// Syncs `logs`, then does `work`.
     pub(super) fn do_work(&self, work: Work, logs: &[Arc<LogWriter>]) {
         let sync = || self.wal.sync(logs, SyncReach::Data);
         match work {
@@ -28,7 +28,7 @@ impl Scheduler {
         self.context.progress.notify();
     }
 
-    /// Carries out `reserved` and commits it, or gives it up.
+    /// Calls `sync`, carries `reserved` out and commits it. Gives it up if any of that fails.
     fn merge(
         &self,
         mut reserved: ReservedPlan,
@@ -48,7 +48,8 @@ impl Scheduler {
         match result {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.give_up(&reserved, error, free_bytes),
-            // A panic of the policy or the observer during the commit is the writer's.
+            // In lockstep a panic of the policy or the observer during the commit reaches the
+            // writer.
             Err(panic) if options.lockstep => {
                 reserved.keyspace.state.lock().release(&reserved.plan);
                 panic.resume()
@@ -57,6 +58,7 @@ impl Scheduler {
         }
     }
 
+    /// Carries `reserved` out and commits it, as a whole or part by part.
     fn merge_and_commit(&self, reserved: &mut ReservedPlan, version: Arc<Version>) -> Result<()> {
         if let Some(parts) = self.merger.parts_to_commit(reserved, &version) {
             let commit =
@@ -64,15 +66,15 @@ impl Scheduler {
             return self.merger.merge_by_part(reserved, version, parts, commit);
         }
         let output = self.merger.execute(reserved, &version)?;
-        // Before the plan is released, so that callers who wait for rest find the files of obsolete
-        // tables gone.
+        // Dropped before the plan is released, so that callers who wait for rest find the files of
+        // obsolete tables removed.
         drop(version);
         let part = PlanPart { plan: reserved.plan.clone(), end: None, waiting_bytes: 0 };
         self.committer.commit(reserved, part, output).map(drop)
     }
 
-    /// Notes that `reserved` failed, which began with `free_bytes` on the device, and keeps its
-    /// plan out of the way until the cause is gone.
+    /// Blocks the plan of `reserved`, which failed with `error`, until the cause is gone. The
+    /// device had `free_bytes` when the plan began.
     fn give_up(&self, reserved: &ReservedPlan, error: Error, free_bytes: u64) {
         let ReservedPlan { keyspace, plan, .. } = reserved;
         let mut state = keyspace.state.lock();
@@ -85,7 +87,7 @@ impl Scheduler {
         let runs = plan.inputs.iter().filter_map(|input| state.view.tree.run(input.run));
         let input_bytes: u64 = runs.map(|(_, run)| run.bytes()).sum();
         let options = &self.context.options;
-        // Parts are written by all threads, and what one took is given back a little later.
+        // Every thread writes a part, and the space of finished inputs is freed a little later.
         let parts = options.threads as u64 + 2;
         let bytes = reserved.part_bytes.map_or(input_bytes, |part| input_bytes.min(part * parts));
         if reserved.by_hand {

@@ -1,10 +1,10 @@
-//! Who merges when: asks policies for plans, has them carried out, and commits them.
+//! Asks policies for plans, has plans carried out, and has them committed.
 //!
-//! One plan at a time is [proposed](Proposal), judged, and reserved; then the next is asked for.
-//! Threads carry plans out side by side.
+//! One plan at a time is [proposed](Proposal), checked and reserved. The next proposal sees that
+//! reservation. Threads carry reserved plans out side by side.
 //!
-//! Work on [memory](crate::memory) comes first: what policies are to see as one run is folded, and
-//! memory that holds on to too much of the log is copied.
+//! Work on [memory](crate::memory) comes before plans: sealed memtables are folded where the policy
+//! wants memory as one run, and memory that keeps too much of the log alive is copied.
 
 mod carry_out;
 mod propose;
@@ -28,10 +28,10 @@ use propose::{Origin, Proposal};
 pub(crate) use sealing::WhenLocked;
 use std::sync::Arc;
 
-/// Plans that a thread carries out for one keyspace before it looks after the others.
+/// The number of plans that a thread carries out for one keyspace before it turns to the next.
 const PLANS_IN_ROW: usize = 4;
 
-/// Decides what is merged when, and has it done.
+/// Decides what is merged when, and has it carried out.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     context: Arc<Context>,
@@ -42,9 +42,9 @@ pub(crate) struct Scheduler {
     committer: Arc<Committer>,
 }
 
-/// Something to do for a keyspace, reserved.
+/// Reserved work for a keyspace.
 enum Work {
-    /// Carry out a plan, with the version that holds its inputs.
+    /// Carry out a plan. The version holds its inputs.
     Merge(ReservedPlan, Arc<Version>),
     /// Fold memory into one run.
     Fold(ReservedFold),
@@ -54,7 +54,8 @@ enum Work {
 
 impl Worker for Scheduler {
     fn work_once(&self, duty: Duty) -> bool {
-        // Panics of what the store was given are caught where it is known what they leave behind.
+        // Panics of policies, observers and environments are caught further down, where their
+        // effect is known. Any other panic is a bug.
         panics::catch(|| self.work_for_all(duty)).unwrap_or_else(|panic| {
             let dir = self.context.options.dir.display();
             tracing::error!(%dir, %panic, "a merging thread panicked");
@@ -65,9 +66,9 @@ impl Worker for Scheduler {
 
     fn close(&self) {
         self.context.leftovers.close();
-        // A panic here is not passed on: the thread that drops the store may be panicking already.
+        // A panic ends here: the thread that drops the store may be panicking already.
         if let Err(error) = panics::as_error("closing the logs", || self.wal.close()) {
-            tracing::warn!(%error, "the log could not be synced and cut while closing");
+            tracing::warn!(%error, "cannot sync and truncate the log while closing");
         }
     }
 }
@@ -92,8 +93,8 @@ impl Scheduler {
         }
     }
 
-    /// Does some of what there is to do for each keyspace, else a part of what another thread
-    /// does. Returns whether there was anything.
+    /// Does some work for each keyspace. Without any, does a part of another thread's merge.
+    /// Returns true if there was work.
     fn work_for_all(&self, duty: Duty) -> bool {
         panics::logged("making a log ahead", || self.wal.make_log_ahead());
         self.context.leftovers.end_some();
@@ -104,6 +105,7 @@ impl Scheduler {
         worked || self.merger.help()
     }
 
+    /// Does up to [`PLANS_IN_ROW`] pieces of work for `keyspace`. Returns true if there was any.
     fn work_for(&self, keyspace: &Arc<KeyspaceShared>, duty: Duty) -> bool {
         self.seal_overdue(keyspace, WhenLocked::Leave);
         let next = |_| {
@@ -114,6 +116,7 @@ impl Scheduler {
         work.map(|work| self.do_in_background(work)).count() > 0
     }
 
+    /// Does `work` on a merging thread, and removes logs that it made unnecessary.
     fn do_in_background(&self, work: Work) {
         let lets_logs_go = match &work {
             Work::Merge(reserved, _) => reserved.takes_memory,
@@ -127,10 +130,10 @@ impl Scheduler {
         }
     }
 
-    /// Returns true if the log must be synced before the outcome of `work` is durable: else there
-    /// could be later writes without earlier ones after power loss.
+    /// Returns true if the log must be synced before the outcome of `work` is durable. Otherwise
+    /// power loss could leave later writes without earlier ones.
     fn needs_synced_logs(&self, work: &Work) -> bool {
-        // Asked after the work was taken: what it takes was written before.
+        // Called after the work was reserved: its inputs were written before.
         match work {
             Work::Merge(plan, _) => plan.keeps_older || plan.takes_memory && self.wal.is_shared(),
             Work::Fold(_) => false,
@@ -138,8 +141,8 @@ impl Scheduler {
         }
     }
 
-    /// Works on this thread until there is nothing to do. `logs` are all that may have to be synced
-    /// first.
+    /// Works on this thread until there is no work left. `logs` are synced before work that needs
+    /// it.
     fn work_in_lockstep(&self, logs: &[Arc<LogWriter>]) {
         for keyspace in self.keyspaces.all() {
             while let Some(work) = self.next_work(&keyspace, Duty::All) {
@@ -149,8 +152,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes the next thing to do for `keyspace` and reserves it. Where there is nothing the
-    /// keyspace has come to rest.
+    /// Reserves and returns the next work for `keyspace`. Without work, and if no plan is under
+    /// way, notes that the keyspace is at rest.
     fn next_work(&self, keyspace: &Arc<KeyspaceShared>, duty: Duty) -> Option<Work> {
         let mut state = keyspace.state.lock();
         if self.context.is_poisoned() {
@@ -168,6 +171,7 @@ impl Scheduler {
         work
     }
 
+    /// Does the same for plans alone. `duty` limits which plans this thread takes.
     fn next_merge(
         &self,
         keyspace: &Arc<KeyspaceShared>,
@@ -179,16 +183,16 @@ impl Scheduler {
             self.note_rest(keyspace, state);
             return None;
         }
-        let mine = |plan: &Proposal| duty == Duty::All || state.takes_memory(&plan.plan);
-        let proposed = proposed.filter(mine);
-        // Four memtables stop writers. A plan that leaves them there must not come first again and
-        // again where there is one thread.
-        let waits = state.waiting_memtables() >= SEALED_MAX
-            && proposed.as_ref().is_some_and(|plan| !state.takes_memory(&plan.plan));
-        let flush_first = if waits { propose::flush_waiting(state) } else { None };
-        let proposal = flush_first.or(proposed).or_else(|| propose::flush_waiting(state))?;
+        let is_ours = |plan: &Proposal| duty == Duty::All || state.takes_memory(&plan.plan);
+        let ours = proposed.filter(is_ours);
+        // SEALED_MAX memtables stop writers. With one thread, plans that take no memtable must not
+        // come first again and again.
+        let is_flush_urgent = state.waiting_memtables() >= SEALED_MAX
+            && ours.as_ref().is_some_and(|plan| !state.takes_memory(&plan.plan));
+        let flush_first = if is_flush_urgent { propose::flush_waiting(state) } else { None };
+        let proposal = flush_first.or(ours).or_else(|| propose::flush_waiting(state))?;
         let reserved = self.reserved(keyspace, state, proposal);
-        // First: where an observer panics nothing is reserved.
+        // Before the plan is reserved, in case the observer panics.
         keyspace.observe(&self.context, &Event::Planned { plan: &reserved.plan });
         if reserved.by_hand {
             state.requests.withdraw(Request::Merge);
@@ -197,6 +201,7 @@ impl Scheduler {
         Some(Work::Merge(reserved, keyspace.version.load_full()))
     }
 
+    /// Returns the proposed plan with all that carrying it out needs to know.
     fn reserved(
         &self,
         keyspace: &Arc<KeyspaceShared>,
@@ -220,9 +225,9 @@ impl Scheduler {
         }
     }
 
-    /// Notes that there is nothing to do for `keyspace`, and wakes those who wait for that.
+    /// Notes that `keyspace` is at rest, and wakes callers who wait for that.
     fn note_rest(&self, keyspace: &KeyspaceShared, state: &mut KeyspaceState) {
-        // What could not be merged by hand will not be by itself.
+        // A manual merge that is not legal at rest never will be.
         state.requests.withdraw(Request::Merge);
         let is_news = state.come_to_rest();
         let waits = state.flushes_memory() && !state.sealed.is_empty();
@@ -239,7 +244,7 @@ impl Scheduler {
     /// Waits until every keyspace is at rest.
     ///
     /// # Errors
-    /// What keeps a keyspace from coming to rest: the error of a failed merge, or `Poisoned`.
+    /// As [`Store::settle`](crate::Store::settle).
     pub(crate) fn settle(&self) -> Result<()> {
         loop {
             self.context.check_writable()?;
@@ -251,7 +256,7 @@ impl Scheduler {
             let turn = self.context.progress.turn();
             let mut busy = false;
             for keyspace in self.keyspaces.all() {
-                // No event tells that the state was unlocked, so this waits for it here.
+                // Unlocking the state notifies nobody, so this waits for the lock.
                 self.seal_overdue(&keyspace, WhenLocked::Wait);
                 let mut state = keyspace.state.lock();
                 state.retry_failures(&self.context);

@@ -1,35 +1,35 @@
-//! What is to be merged next, and who wants it.
+//! Proposes the next plan of a keyspace.
 
 use super::Scheduler;
 use crate::keyspace::{KeyspaceState, Request};
 use crate::stats::{add, thread_cpu_nanos};
 use lsmith_tree::{LevelId, MergePlan, Place, Reason, TableId, check_plan};
 
-/// Logical bytes of a table that a merge by hand writes, at least.
+/// The least logical bytes at which a manual merge cuts its tables.
 const MANUAL_TABLE_BYTES: u64 = 64 << 20;
 
-/// Who wants a plan.
+/// Where a plan comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The merge policy.
     Policy,
-    /// A caller, who asked for a merge of all runs.
+    /// A caller who requested a merge of all runs.
     ByHand,
-    /// The store, because a memtable waits for which the policy has no plan.
+    /// The store: a memtable waits, and the policy has no plan for it.
     Flush,
-    /// The store, because little of this table is needed.
+    /// The store: little of this table is live.
     Rewrite(TableId),
 }
 
-/// A plan that [`check_plan`] has found legal, and who wants it.
+/// A plan that [`check_plan`] has found legal, and its origin.
 pub(super) struct Proposal {
     pub(super) plan: MergePlan,
     pub(super) origin: Origin,
 }
 
 impl Scheduler {
-    /// Returns the next plan for a keyspace; `None` where there is nothing to do, or where a merge
-    /// by hand waits until other plans are over.
+    /// Returns the next plan for a keyspace, or `None` if there is none, or if a manual merge waits
+    /// for other plans to end.
     pub(super) fn propose(&self, state: &KeyspaceState) -> Option<Proposal> {
         if state.requests.has(Request::Merge) {
             if state.is_busy() {
@@ -48,7 +48,7 @@ impl Scheduler {
                 Err(error) => {
                     add(&self.context.counts.plans_refused, 1);
                     let policy = state.policy.spec();
-                    tracing::warn!(%policy, %plan, %error, "a merge policy broke a rule");
+                    tracing::warn!(%policy, %plan, %error, "a merge policy made an illegal plan");
                     state.policy.refuse(&state.view);
                     if let Some(flush) = flush(state) {
                         return Some(flush);
@@ -66,12 +66,12 @@ impl Scheduler {
 
 /// Returns the plan that flushes the oldest memtable, if it is legal now.
 fn flush(state: &KeyspaceState) -> Option<Proposal> {
-    let plan = MergePlan::flush(&state.view.tree);
-    let plan = plan.filter(|plan| check_plan(&state.view, plan).is_ok())?;
+    let plan = MergePlan::flush(&state.view.tree)?;
+    check_plan(&state.view, &plan).ok()?;
     Some(Proposal { plan, origin: Origin::Flush })
 }
 
-/// Does the same, unless memory may stay where it is.
+/// Does the same, but returns `None` if the policy keeps memtables in memory.
 pub(super) fn flush_waiting(state: &KeyspaceState) -> Option<Proposal> {
     if state.flushes_memory() { flush(state) } else { None }
 }

@@ -1,4 +1,4 @@
-//! Sealing full memtables, and the work that follows.
+//! Seals full memtables, and starts the work that follows.
 
 use super::Scheduler;
 use crate::keyspace::{KeyspaceShared, KeyspaceState};
@@ -8,7 +8,7 @@ use lsmith_storage::sync::MutexGuard;
 use lsmith_storage::sync::atomic::Ordering;
 use std::sync::Arc;
 
-/// What to do where another thread holds the lock of the keyspace's state.
+/// What to do if another thread holds the lock of the keyspace's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WhenLocked {
     /// Wait for the lock.
@@ -18,14 +18,15 @@ pub(crate) enum WhenLocked {
 }
 
 impl Scheduler {
-    /// Seals those memtables of `keyspaces` that are full, and has them flushed.
+    /// Seals the full memtables of `keyspaces`, and calls [`after_seal`](Scheduler::after_seal) if
+    /// there are any.
     pub(crate) fn seal_full(
         &self,
         writer: &mut WalWriter,
         keyspaces: &[Arc<KeyspaceShared>],
         when_locked: WhenLocked,
     ) {
-        // A log that has begun may have had memtables sealed.
+        // Memtables may have been sealed when a log file was begun.
         let mut sealed = writer.log_began && self.context.options.lockstep;
         for keyspace in keyspaces {
             let Some(mut state) = self.lock_to_seal(keyspace, when_locked) else { continue };
@@ -39,10 +40,12 @@ impl Scheduler {
         }
     }
 
-    /// Locks the state of `keyspace`, to see whether its memtable is full. Where others hold the
-    /// lock, because they plan or commit, a writer goes on: a later writer looks, or a thread that
-    /// merges, unless the memtable has grown to twice the size at which it is sealed. In lockstep
-    /// no thread would come.
+    /// Locks the state of `keyspace`, to see whether its memtable is full.
+    ///
+    /// If a thread that plans or commits holds the lock, a writer goes on, and marks the memtable
+    /// as due for a later writer or for a thread that merges. But it waits for the lock in
+    /// lockstep, where there are no such threads, and if the memtable has twice the size at which
+    /// it is sealed.
     fn lock_to_seal<'a>(
         &self,
         keyspace: &'a KeyspaceShared,
@@ -61,21 +64,21 @@ impl Scheduler {
         })
     }
 
-    /// Seals the memtable of `keyspace` if it is full and was not sealed because the state was
-    /// locked.
+    /// Seals the memtable of `keyspace` if it is full and a writer has left it, because the state
+    /// was locked.
     pub(super) fn seal_overdue(&self, keyspace: &Arc<KeyspaceShared>, when_locked: WhenLocked) {
-        // Where nothing is due, no lock is taken to find that out.
+        // Takes no lock if nothing is due.
         if !keyspace.seal_due.load(Ordering::Relaxed) {
             return;
         }
         if let Some(writer) = self.wal.lock().as_mut() {
-            // Set again where the state is still locked and nobody waits.
+            // Set again if the state is still locked and this thread does not wait.
             keyspace.seal_due.store(false, Ordering::Relaxed);
             self.seal_full(writer, std::slice::from_ref(keyspace), when_locked);
         }
     }
 
-    /// Lets the threads that merge know of a sealed memtable, or in lockstep does their work.
+    /// Wakes the threads that merge after a memtable was sealed, or in lockstep does their work.
     pub(crate) fn after_seal(&self, writer: &mut WalWriter) {
         if self.context.options.lockstep {
             writer.log_began = false;

@@ -1,4 +1,4 @@
-//! Back-pressure: writers are slowed as merges fall behind, and stopped before memory runs out.
+//! Back-pressure: slows writers as merges fall behind, and stops them before memory runs out.
 
 use super::WritePath;
 use crate::keyspace::{KeyspaceShared, SEALED_MAX};
@@ -6,23 +6,24 @@ use crate::stats::add;
 use lsmith_storage::error::Result;
 use std::time::Duration;
 
-/// How long a stopped writer sleeps before it looks again, should nobody wake it.
+/// How long a stopped writer sleeps before it looks again, if no progress wakes it.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What the state of a keyspace means for a writer.
+/// What a writer must do, given the state of its keyspace.
 enum Verdict {
     Go,
+    /// Sleep once, for so long.
     Slow(Duration),
-    /// Until something has changed since work stood here.
+    /// Wait for progress beyond this turn, then ask again.
     Stop(u64),
 }
 
 impl WritePath {
-    /// Holds the writer of `bytes` to `space` back as long as it takes.
+    /// Delays a writer of `bytes` to `keyspace` as long as merges are behind.
     ///
     /// # Errors
-    /// `Full` while a merge waits for room on the device; the error of a failed merge once memory
-    /// is full behind it; `Poisoned`.
+    /// `Full` while a merge waits for room on the device. The error of a failed merge, if memtables
+    /// wait for that merge. `Poisoned`.
     pub(super) fn hold_back(&self, keyspace: &KeyspaceShared, bytes: u64) -> Result<()> {
         if self.context.options.lockstep {
             self.retry_in_lockstep(keyspace);
@@ -44,13 +45,14 @@ impl WritePath {
             }
         }
         if let Some(start) = start {
-            let held = self.context.options.env.now().saturating_sub(start);
-            add(&self.context.counts.held_back_micros, held.as_micros() as u64);
+            let delay = self.context.options.env.now().saturating_sub(start);
+            add(&self.context.counts.held_back_micros, delay.as_micros() as u64);
         }
         Ok(())
     }
 
-    /// `turn` tells where the work stands, before anything else is looked at.
+    /// Returns what a writer of `bytes` must do. `turn` returns the present turn of the progress,
+    /// and is called before the state is read.
     fn judge(
         &self,
         keyspace: &KeyspaceShared,
@@ -71,7 +73,7 @@ impl WritePath {
         }
     }
 
-    /// Whether a writer must wait until something has changed.
+    /// Returns true if a writer must wait for progress.
     fn must_stop(&self, keyspace: &KeyspaceShared) -> Result<bool> {
         let mut state = keyspace.state.lock();
         if !self.context.options.lockstep {
@@ -95,19 +97,19 @@ impl WritePath {
         if waiting > 0 && state.trouble().is_none() {
             return Ok(true);
         }
-        // While there is something else to do, that may be what helps.
+        // Other work is under way or to come, and may free memory.
         if state.is_busy() || !state.at_rest {
             return Ok(true);
         }
         match state.trouble() {
             Some(error) => Err(error),
-            // Nothing is going to happen that could make the policy think otherwise: its pressure
-            // is worth a delay, not a stop for ever.
+            // The tree is at rest, so the policy's pressure will not change: a writer is delayed,
+            // and not stopped for ever.
             None => Ok(waiting > 0),
         }
     }
 
-    /// In lockstep it is the next writer who tries failed plans again.
+    /// Tries failed plans again. In lockstep no thread does, so the next writer must.
     fn retry_in_lockstep(&self, keyspace: &KeyspaceShared) {
         let mut state = keyspace.state.lock();
         let any = state.retry_failures(&self.context);

@@ -1,9 +1,10 @@
 //! How a bulk load takes effect.
 //!
-//! The entries of its tables have no number yet. They get one as a write does, under the writer's
-//! lock: an empty batch in the log stands for it, so that numbers in the log go on without gaps.
-//! Then an edit makes the tables the newest run on storage. That is the right place if memory,
-//! which lies above, holds no key between the first and the last: it is flushed until that is so.
+//! 1. The entries of its tables have no sequence number yet. Memory lies above all tables, so it is
+//!    flushed until it holds no key between the first and the last key of the load.
+//! 2. Under the writer's lock the load takes the next sequence number, for all its entries. An
+//!    empty batch in the log has that number, so that the log has no gap.
+//! 3. An edit makes the tables the newest run on storage.
 
 use super::WritePath;
 use crate::context::read_only;
@@ -20,30 +21,31 @@ use lsmith_tree::{AddPlace, Addition, KeyRange, SeqNo, Slice, TreeEdit, apply};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often memory is flushed for a load at most.
+/// The most flushes of active memtables for one load.
 const FLUSHES_MAX: usize = 16;
 
-/// How long to wait for a flush before looking again.
+/// How long a load waits for a flush before it looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// The newest run of this level.
+/// The level whose newest run the load becomes.
 const TOP_LEVEL: usize = 0;
 
-/// What memory holds within the hull of a load.
+/// Where memory holds keys within the hull of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InMemory {
     Nothing,
-    /// Sealed memtables, which will be flushed.
+    /// In sealed memtables only, which will be flushed.
     Sealed,
-    /// The active one too.
+    /// In the active memtable.
     Active,
 }
 
 impl WritePath {
-    /// Makes `tables`, which lie within `hull`, the newest run of `space` on storage.
+    /// Makes `tables`, whose keys lie within `hull`, the newest run of `keyspace` on storage.
     ///
     /// # Errors
-    /// As [`BulkLoad::finish`](crate::BulkLoad::finish): nothing is left then of the tables.
+    /// As [`BulkLoad::finish`](crate::BulkLoad::finish). The files of the tables are then removed,
+    /// unless the store is poisoned.
     pub(crate) fn load(
         &self,
         keyspace: &Arc<KeyspaceShared>,
@@ -52,14 +54,14 @@ impl WritePath {
     ) -> Result<()> {
         let mut flushes = 0;
         let loaded = loop {
-            // Looked at first: a flush may end before this thread waits for it.
+            // Read first: a flush may end before this thread waits for it.
             let turn = self.context.progress.turn();
             match self.try_load(keyspace, &mut tables, hull) {
                 Ok(InMemory::Nothing) => break Ok(()),
                 Ok(InMemory::Active) if flushes == FLUSHES_MAX => {
-                    let told = "others write keys between the first and the last of a bulk load \
-                                all the time";
-                    break Err(Error::new(ErrorKind::InvalidArgument, told));
+                    let message = "other writers keep writing keys between the first and the last \
+                                   key of the bulk load";
+                    break Err(Error::new(ErrorKind::InvalidArgument, message));
                 }
                 Ok(in_memory) => flushes += usize::from(in_memory == InMemory::Active),
                 Err(error) => break Err(error),
@@ -68,15 +70,15 @@ impl WritePath {
                 break Err(error);
             }
         };
-        // In a poisoned store nobody knows whether the manifest names them: they must stay.
+        // In a poisoned store the manifest may name the tables: they must stay.
         if loaded.is_err() && self.context.check_writable().is_ok() {
             tables.iter().for_each(|table| table.retire());
         }
         loaded
     }
 
-    /// Waits until something has happened since the work stood at `turn`, or somebody should look
-    /// again.
+    /// Waits for progress beyond `turn`, but not longer than [`LOOK_AGAIN`]. Fails if a merge of
+    /// the keyspace has failed.
     fn wait_for_flush(&self, keyspace: &KeyspaceShared, turn: u64) -> Result<()> {
         self.context.check_writable()?;
         if let Some(failure) = keyspace.state.lock().failures.first() {
@@ -88,7 +90,8 @@ impl WritePath {
         Ok(())
     }
 
-    /// Carries out the load if memory holds nothing within `hull`, else has it flushed.
+    /// Carries out the load if memory holds no key within `hull`, else requests a flush. Returns
+    /// what memory held.
     fn try_load(
         &self,
         keyspace: &Arc<KeyspaceShared>,
@@ -101,7 +104,7 @@ impl WritePath {
         let mut state = keyspace.state.lock();
         let in_memory = in_memory(keyspace, &state, hull)?;
         if in_memory != InMemory::Nothing {
-            // Who tells what others know already wakes himself, again and again.
+            // A repeated request must not notify: this thread would wake itself again and again.
             let is_news = in_memory == InMemory::Active || !state.requests.has(Request::Flush);
             if in_memory == InMemory::Active {
                 seal(&self.context, keyspace, &mut state);
@@ -114,16 +117,16 @@ impl WritePath {
             return Ok(in_memory);
         }
         drop(state);
-        // Nobody writes while the writer's lock is held: memory stays as it is, or shrinks.
-        let seq = self.next_number(writer)?;
+        // The writer's lock keeps all writers out: memory stays as it is, or shrinks.
+        let seq = self.log_empty_batch(writer)?;
         self.commit_load(keyspace, tables, hull, seq)?;
         self.scheduler.after_seal(writer);
         Ok(InMemory::Nothing)
     }
 
-    /// The next number, with a batch in the log that has nothing but it, on the device with all
-    /// before it.
-    fn next_number(&self, writer: &mut WalWriter) -> Result<SeqNo> {
+    /// Takes the next sequence number. Appends an empty batch with that number to the log, and
+    /// syncs the log.
+    fn log_empty_batch(&self, writer: &mut WalWriter) -> Result<SeqNo> {
         let seq = SeqNo(writer.next_seq);
         let mut record = Vec::new();
         put_varint(&mut record, seq.0);
@@ -134,7 +137,7 @@ impl WritePath {
         Ok(seq)
     }
 
-    /// Makes the tables part of the tree under number `seq`, and shows them.
+    /// Adds the tables to the tree with sequence number `seq`, and shows them to readers.
     fn commit_load(
         &self,
         keyspace: &KeyspaceShared,
@@ -143,7 +146,7 @@ impl WritePath {
         seq: SeqNo,
     ) -> Result<()> {
         for table in tables.iter_mut() {
-            Arc::get_mut(table).expect("nobody else has it yet").date(seq);
+            Arc::get_mut(table).expect("the load has the only handle").date(seq);
         }
         let committing = keyspace.committing.lock();
         let mut state = keyspace.state.lock();
@@ -155,13 +158,17 @@ impl WritePath {
             slices: tables.iter().map(whole).collect(),
         };
         let edit = TreeEdit { add: vec![addition], ..TreeEdit::default() };
-        let mut after = state.view.tree.clone();
-        apply(&mut after, &edit).expect("a new run fits any tree");
-        // What was written to these keys has left memory, so that the log is not read for them.
+        let mut coming = state.view.tree.clone();
+        apply(&mut coming, &edit).expect("a new run fits any tree");
+        // Earlier writes to these keys have left memory, so opening does not read the log for them.
         let taken = vec![Mark { range: hull.clone(), upto: seq }];
-        let (id, flushed_seq) = (keyspace.id, SeqNo(0));
-        let record = Record::Edit { keyspace: id, flushed_seq, taken, edit: edit.clone() };
-        let after = self.committer.write_apart(&mut state, after, record)?;
+        let record = Record::Edit {
+            keyspace: keyspace.id,
+            flushed_seq: SeqNo(0),
+            taken,
+            edit: edit.clone(),
+        };
+        let after = self.committer.write_apart(&mut state, coming, record)?;
         let step = self.context.one_step();
         state.add_tables(std::mem::take(tables));
         let before = std::mem::replace(&mut state.view.tree, after);
@@ -174,13 +181,13 @@ impl WritePath {
         keyspace.gate.note(&state);
         drop(state);
         drop(committing);
-        // What only it has kept goes here, where nobody waits.
+        // Tables and memtables that only the old version holds go here, outside the locks.
         drop(old);
         Ok(())
     }
 }
 
-/// What the memory of `space`, whose state is `state`, holds within `hull`.
+/// Returns where the memory of `keyspace`, whose state is `state`, holds keys within `hull`.
 fn in_memory(
     keyspace: &KeyspaceShared,
     state: &KeyspaceState,

@@ -1,11 +1,10 @@
-//! Writes: into the log, into the memtables, and seen.
+//! The path of a write: the log, the memtables, visibility.
 //!
-//! 1. Writers are held back while merges are behind ([`back_pressure`]).
-//! 2. Under the lock of the writer: the batch goes to the log as one record. From here on it
+//! 1. The writer is delayed while merges are behind ([`back_pressure`]).
+//! 2. Under the writer's lock, the batch is appended to the log as one record. From here on it
 //!    survives the death of the process.
-//! 3. Its entries go into the memtables of their keyspaces, then all of them become visible at
-//!    once.
-//! 4. A memtable that is full is sealed, at once or by the next thread that finds its keyspace
+//! 3. Its entries go into the active memtables of their keyspaces. Then all become visible at once.
+//! 4. A full memtable is sealed, at once or by the next thread that finds the state of its keyspace
 //!    unlocked. A batch never straddles two memtables of a keyspace.
 //! 5. Outside the lock, the log is synced if the caller asked for it.
 
@@ -41,7 +40,7 @@ pub(crate) struct WritePath {
 }
 
 impl WritePath {
-    /// Returns the path through `wal`, behind which `scheduler` has memtables flushed.
+    /// Returns the path that appends to `wal` and has full memtables flushed by `scheduler`.
     pub(crate) fn new(
         context: &Arc<Context>,
         wal: &Arc<Wal>,
@@ -56,7 +55,7 @@ impl WritePath {
         }
     }
 
-    /// Writes `ops`. Returns when they have got as far as `mode` says.
+    /// Writes `ops`. Returns when they are as durable as `mode` says.
     ///
     /// # Errors
     /// As [`Store::write`](crate::Store::write).
@@ -100,7 +99,7 @@ impl WritePath {
     }
 }
 
-/// Puts the entries of `ops`, the first of which has number `first`, into the active memtables.
+/// Inserts the entries of `ops`, with sequence numbers from `first` on, into the active memtables.
 fn insert(context: &Context, writer: &WalWriter, first: SeqNo, ops: Ops<'_>) {
     let keep = KeepFrom(context.keep_from());
     let mut active: Option<(&Arc<KeyspaceShared>, Guard<Arc<Active>>)> = None;

@@ -1,4 +1,4 @@
-//! What one call writes: a single entry, or a batch of them.
+//! The operations of one write call: one, or a batch.
 
 use crate::keyspace::KeyspaceShared;
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -6,32 +6,32 @@ use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX, put_varint};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::sync::Arc;
 
-/// Bytes of all keys and values of a batch, and 24 more for each write: 1 GiB.
+/// The most bytes of a batch: 1 GiB. Keys and values count, and 24 bytes for each write.
 pub const BATCH_BYTES_MAX: usize = 1 << 30;
 
-/// Bytes that an operation takes in the log besides key and value, at most.
+/// The most bytes that an operation takes in the log besides key and value.
 const OP_OVERHEAD_BYTES: usize = 24;
 
-/// The writes of a batch.
+/// The operations of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct OpBuffer {
     /// The keyspaces written to, each once.
     keyspaces: Vec<Arc<KeyspaceShared>>,
-    /// The writes as the log will hold them.
+    /// The operations as the log will hold them.
     record: Vec<u8>,
-    ops: Vec<Placed>,
-    /// How many writes were asked for.
+    ops: Vec<BufferedOp>,
+    /// The number of operations that were pushed, dropped ones included.
     pub(crate) len: usize,
     /// Bytes of the keys and values of `ops`.
     bytes: usize,
-    /// Why nothing can be written.
-    refused: Option<String>,
+    /// Why the batch cannot be written, if it cannot.
+    refusal: Option<String>,
 }
 
-/// Where in its batch's record a write is.
+/// An operation, as offsets into the record of its batch.
 #[derive(Clone, Copy, Debug)]
-struct Placed {
-    /// The keyspace, among those of the batch.
+struct BufferedOp {
+    /// The index of the keyspace among those of the batch.
     keyspace: u32,
     kind: EntryKind,
     key_start: u32,
@@ -41,7 +41,8 @@ struct Placed {
 }
 
 impl OpBuffer {
-    /// Adds a write. One that breaks a rule spoils the batch.
+    /// Adds an operation. If it breaks a rule, the batch drops all operations and refuses to be
+    /// written.
     pub(crate) fn push(
         &mut self,
         keyspace: &Arc<KeyspaceShared>,
@@ -50,7 +51,7 @@ impl OpBuffer {
         value: &[u8],
     ) {
         self.len += 1;
-        if self.refused.is_some() {
+        if self.refusal.is_some() {
             return;
         }
         let op = Op { keyspace, kind, key, value };
@@ -66,19 +67,18 @@ impl OpBuffer {
         op.put_value_bytes(&mut self.record);
         let value_start = self.record.len() as u32;
         self.record.extend_from_slice(value);
-        let (key_bytes, value_bytes) = (key.len() as u32, value.len() as u32);
-        let place = self.place_of(keyspace);
-        self.ops.push(Placed {
-            keyspace: place,
+        let keyspace = self.index_of(keyspace);
+        self.ops.push(BufferedOp {
+            keyspace,
             kind,
             key_start,
-            key_bytes,
+            key_bytes: key.len() as u32,
             value_start,
-            value_bytes,
+            value_bytes: value.len() as u32,
         });
     }
 
-    /// Nothing will be written, because `op` cannot be: there is no need to hold the rest.
+    /// Drops all operations, because `op` breaks the rule that `message` names.
     #[cold]
     fn refuse(&mut self, op: Op<'_>, message: &str) {
         let what = match op.kind {
@@ -87,16 +87,16 @@ impl OpBuffer {
             EntryKind::Insert => "an insert",
             EntryKind::Remove => "a remove",
         };
-        let (number, name) = (self.len, &op.keyspace.name);
-        let message =
-            format!("write {number} of the batch, {what} in keyspace `{name}`: {message}");
+        let number = self.len;
+        let name = &op.keyspace.name;
         self.record = Vec::new();
         self.ops = Vec::new();
-        self.refused = Some(message);
+        self.refusal =
+            Some(format!("write {number} of the batch, {what} in keyspace `{name}`: {message}"));
     }
 
-    /// Returns the place of `keyspace` among the batch's own.
-    fn place_of(&mut self, keyspace: &Arc<KeyspaceShared>) -> u32 {
+    /// Returns the index of `keyspace` among those of the batch, and adds it if it is new.
+    fn index_of(&mut self, keyspace: &Arc<KeyspaceShared>) -> u32 {
         let known = self.keyspaces.iter().rposition(|known| Arc::ptr_eq(known, keyspace));
         known.unwrap_or_else(|| {
             self.keyspaces.push(Arc::clone(keyspace));
@@ -104,18 +104,18 @@ impl OpBuffer {
         }) as u32
     }
 
-    fn op(&self, placed: &Placed) -> Op<'_> {
+    fn op(&self, op: &BufferedOp) -> Op<'_> {
         let part = |start: u32, bytes: u32| &self.record[start as usize..][..bytes as usize];
         Op {
-            keyspace: &self.keyspaces[placed.keyspace as usize],
-            kind: placed.kind,
-            key: part(placed.key_start, placed.key_bytes),
-            value: part(placed.value_start, placed.value_bytes),
+            keyspace: &self.keyspaces[op.keyspace as usize],
+            kind: op.kind,
+            key: part(op.key_start, op.key_bytes),
+            value: part(op.value_start, op.value_bytes),
         }
     }
 }
 
-/// One write.
+/// One write of one key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op<'a> {
     pub(crate) keyspace: &'a Arc<KeyspaceShared>,
@@ -125,43 +125,45 @@ pub(crate) struct Op<'a> {
 }
 
 impl Op<'_> {
-    /// Appends what stands before the key in the log.
+    /// Appends the bytes that precede the key in the log: kind, keyspace, length of the key.
     fn put_head(&self, out: &mut Vec<u8>) {
         out.push(self.kind as u8);
         put_varint(out, u64::from(self.keyspace.id));
         put_varint(out, self.key.len() as u64);
     }
 
-    /// Appends what stands between key and value.
+    /// Appends the length of the value, which follows the key in the log. Tombstones have none.
     fn put_value_bytes(&self, out: &mut Vec<u8>) {
         if !self.kind.is_tombstone() {
             put_varint(out, self.value.len() as u64);
         }
     }
 
-    /// Which rule it breaks, if any.
+    /// Returns a message about the limit that the operation breaks, if it breaks one.
     #[inline]
     fn broken_rule(&self) -> Option<String> {
         match (self.key.len(), self.value.len()) {
             (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => None,
-            (0, _) => Some("a key has at least one byte".into()),
+            (0, _) => Some("expected a key of at least 1 byte, found an empty key".into()),
             (1..=KEY_BYTES_MAX, value) => {
-                Some(format!("a value of {value} bytes: at most {VALUE_BYTES_MAX}"))
+                Some(format!("expected a value of at most {VALUE_BYTES_MAX} bytes, found {value}"))
             }
-            (key, _) => Some(format!("a key of {key} bytes: at most {KEY_BYTES_MAX}")),
+            (key, _) => {
+                Some(format!("expected a key of at most {KEY_BYTES_MAX} bytes, found {key}"))
+            }
         }
     }
 }
 
-/// Why there cannot be a batch of `len` writes with `bytes` of keys and values.
+/// Returns a message if a batch of `len` writes with `bytes` of keys and values is too large.
 #[inline]
 fn too_large(bytes: usize, len: usize) -> Option<String> {
     let bytes = bytes.saturating_add(OP_OVERHEAD_BYTES.saturating_mul(len));
-    let told = || format!("a batch of {bytes} bytes: at most {BATCH_BYTES_MAX}");
-    (bytes > BATCH_BYTES_MAX).then(told)
+    let message = || format!("expected a batch of at most {BATCH_BYTES_MAX} bytes, found {bytes}");
+    (bytes > BATCH_BYTES_MAX).then(message)
 }
 
-/// What one call writes.
+/// The operations of one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ops<'a> {
     One(Op<'a>),
@@ -169,7 +171,7 @@ pub(crate) enum Ops<'a> {
 }
 
 impl<'a> Ops<'a> {
-    /// How many writes there are.
+    /// Returns the number of operations.
     pub(crate) fn len(&self) -> usize {
         match self {
             Ops::One(_) => 1,
@@ -185,7 +187,7 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// The keyspaces written to, each once.
+    /// Returns the keyspaces written to, each once.
     pub(crate) fn keyspaces(&self) -> &'a [Arc<KeyspaceShared>] {
         match self {
             Ops::One(op) => std::slice::from_ref(op.keyspace),
@@ -193,28 +195,30 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// The writes, in their order.
+    /// Returns the operations, in their order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'a>> {
         let (one, many) = match *self {
             Ops::One(op) => (Some(op), None),
             Ops::Many(buffer) => (None, Some(buffer)),
         };
-        let of = |buffer: &'a OpBuffer| buffer.ops.iter().map(|placed| buffer.op(placed));
+        let of = |buffer: &'a OpBuffer| buffer.ops.iter().map(|op| buffer.op(op));
         one.into_iter().chain(many.into_iter().flat_map(of))
     }
 
-    /// Checks the limits.
+    /// Fails with `InvalidArgument` if an operation, or the batch, breaks a limit.
     pub(crate) fn check(&self) -> Result<()> {
         let message = match self {
             Ops::One(op) => op.broken_rule(),
-            Ops::Many(buffer) => buffer.refused.clone(),
+            Ops::Many(buffer) => buffer.refusal.clone(),
         };
         message.map_or(Ok(()), |message| Err(Error::new(ErrorKind::InvalidArgument, message)))
     }
 
-    /// Gives `take` the log record, in parts, of these writes, of which the first has number
-    /// `first`: that number, how many writes there are, and for each its kind, its keyspace, and
-    /// key and value behind their lengths; all numbers as varints. `buffer` is room for parts.
+    /// Calls `take` with the log record of these operations, in parts to be joined.
+    ///
+    /// A record is the sequence number of the first operation (`first`), the number of operations,
+    /// and for each its kind (a byte), its keyspace, and key and value, each behind its length. All
+    /// numbers are varints. `buffer` is memory for the parts, and is overwritten.
     pub(crate) fn with_record<T>(
         &self,
         first: SeqNo,

@@ -1,4 +1,4 @@
-//! The plain promises, one by one.
+//! Basic operations, one test each.
 
 use lsmith::env::MemEnv;
 use lsmith::{Batch, Builder, ErrorKind, PersistMode, Store};

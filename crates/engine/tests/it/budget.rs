@@ -1,15 +1,15 @@
-//! What is held in memory.
+//! The memory that stores hold.
 //!
 //! Promised: stores that share a cache do not see each other's blocks, and together keep to its
-//! capacity; what a store has in it goes with the store. One bound on memory holds for memtables,
-//! blocks, fences, filters and profiles together, as long as the tables leave room for the least
-//! cache. Filters by size let lookups of absent keys read less in vain with no more memory.
+//! capacity; the blocks of a store leave the cache with the store. One bound on memory holds for
+//! memtables, blocks, fence pointers, filters and profiles together, as long as the tables leave
+//! room for the least cache. Filters by size save reads for absent keys, with no more memory.
 
 use lsmith::env::MemEnv;
 use lsmith::{Builder, Cache, ErrorKind, Store};
 use std::sync::Arc;
 
-/// A store whose blocks are in the cache, and not in maps of its files.
+/// A store that reads blocks through its cache, not through mapped files.
 fn builder(env: &MemEnv) -> Builder {
     let env = Arc::new(env.clone().unmapped());
     let builder = Store::builder("/store").env(env).lockstep(true);
@@ -111,7 +111,8 @@ fn bounds_that_cannot_be_are_refused() {
     refused(builder(&env).memory_bytes(1 << 20).cache(&Cache::new(1000)), "a cache of");
 }
 
-/// Blocks read per lookup of an absent key, and bytes of filters, means over the life of a store.
+/// Returns the blocks read per lookup of an absent key, and the bytes of filters, as means over the
+/// life of a store.
 fn lookups_of_absent_keys(policy: &str, by_size: bool) -> (f64, f64) {
     let env = MemEnv::new();
     let builder = builder(&env).cache_bytes(0).memtable_bytes(3000).policy(policy);

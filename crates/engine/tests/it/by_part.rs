@@ -1,8 +1,8 @@
 //! Large merges that are committed part by part.
 //!
-//! Promised: a merge of all there is needs room for a few of its parts, not for as much again as it
-//! reads. After each part a crash loses nothing. Who reads meanwhile sees what was there when he
-//! began. A part that fails leaves those before it in place and nothing of its own.
+//! Promised: a merge of all runs needs room for a few of its parts, not for all of its output. A
+//! crash after any part loses nothing. A reader sees the store as it was when the reader began. A
+//! part that fails leaves the parts before it in place, and no files of its own.
 
 use crate::dice::Dice;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const DIR: &str = "/store";
 
-/// What a part holds, about.
+/// About the bytes of a part.
 const PART_BYTES: u64 = 100_000;
 
 type Entries = Vec<(Vec<u8>, Vec<u8>)>;
@@ -36,7 +36,7 @@ fn default_keyspace(store: &Store) -> Keyspace {
     store.keyspace(DEFAULT_KEYSPACE).unwrap()
 }
 
-/// Four runs of 300 kB each, of which some keys overwrite or delete others.
+/// Makes four runs of 300 kB each, of which some keys overwrite or delete others.
 fn write_four_runs(keyspace: &Keyspace) {
     let mut dice = Dice::new(11);
     for _ in 0..4 {
@@ -59,7 +59,7 @@ fn entries(keyspace: &Keyspace) -> Entries {
     keyspace.iter().map(owned).collect()
 }
 
-/// The numbers of tables on the device, and of those that the tree names.
+/// Returns the numbers of the tables on the device, and of those that the tree names.
 fn tables(env: &MemEnv, keyspace: &Keyspace) -> (BTreeSet<u64>, BTreeSet<u64>) {
     let names = env.list(Path::new(DIR)).unwrap();
     let files = names.iter().filter_map(|name| name.strip_suffix(".table")?.parse().ok());
@@ -85,7 +85,8 @@ fn room_for_a_few_parts_is_enough() {
     assert_eq!(files, named);
 }
 
-/// Keeps what a crash would leave behind each commit, with the runs that there were.
+/// An observer that keeps the disk as a crash would leave it before each commit, with the number of
+/// runs.
 #[derive(Debug)]
 struct Crashes {
     env: MemEnv,

@@ -1,10 +1,9 @@
-//! Closing: what the last handle leaves behind.
+//! Closing a store.
 //!
-//! Promised: when the last handle of a store has been dropped its lock is free, its files and
-//! observer are let go of and its own threads have ended, whoever else its threads work for, and
-//! whatever handle was the last, on whatever thread. A merging thread that drops the last handle,
-//! which is an observer's doing, does not wait: the store is closed as soon as no thread works for
-//! it.
+//! Promised: after the last handle of a store is dropped, its lock is free, its files and observer
+//! are released, and its own threads have ended. That holds for shared threads, for handles of
+//! every kind, and for every thread that drops the handle. If an observer drops the last handle on
+//! a merging thread, the drop does not wait: the store closes as soon as no thread works for it.
 
 use crate::dice::{Dice, with_seeds};
 use crate::gate::{GateEnv, Step};
@@ -31,7 +30,7 @@ pub(crate) fn default_keyspace(store: &Store) -> Keyspace {
     store.keyspace(DEFAULT_KEYSPACE).unwrap()
 }
 
-/// Entries of which a memtable of 2,000 bytes holds less than thirty.
+/// Puts `numbers`. A memtable of 2,000 bytes holds fewer than thirty of these entries.
 pub(crate) fn write(store: &Store, numbers: std::ops::Range<u64>) {
     let keyspace = default_keyspace(store);
     for number in numbers {
@@ -39,12 +38,12 @@ pub(crate) fn write(store: &Store, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// Whether nobody has the store open.
+/// Returns true if the store is not open.
 fn is_free(disk: &MemEnv) -> bool {
     disk.lock(Path::new(DIR)).is_ok()
 }
 
-/// A thread took the stores that it shares all at once, and kept one that was closed meanwhile open
+/// What broke: a thread took the stores that it shares all at once, and kept a closed one open
 /// until it was done with the others.
 #[test]
 fn closed_store_is_free_while_its_threads_work_for_another() {
@@ -65,11 +64,11 @@ fn closed_store_is_free_while_its_threads_work_for_another() {
 }
 
 thread_local! {
-    /// What threads that tell observers something hold until they end.
+    /// Clones that threads hold until they end.
     static HELD: RefCell<Vec<Arc<()>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Has each merging thread that tells it something hold a clone.
+/// Gives every merging thread that calls it a clone to hold.
 #[derive(Debug, Default)]
 struct Roll {
     alive: Arc<()>,
@@ -88,7 +87,7 @@ impl Observer for Roll {
     }
 }
 
-/// Handles of a store that keep it open.
+/// Handles of each kind, which keep a store open.
 fn handles(store: Store, dice: &mut Dice) -> Vec<Box<dyn Any + Send>> {
     let mut handles: Vec<Box<dyn Any + Send>> = Vec::new();
     let keyspace = default_keyspace(&store);
@@ -110,8 +109,8 @@ fn handles(store: Store, dice: &mut Dice) -> Vec<Box<dyn Any + Send>> {
     handles
 }
 
-/// Neither the store itself nor a thread of its own outlives the last handle: both hold the
-/// environment and the observer.
+/// The store and its threads hold the environment and the observer, and neither outlives the last
+/// handle.
 #[test]
 fn nothing_is_left_of_a_store_whatever_handle_goes_last() {
     ends(|| {
@@ -145,7 +144,7 @@ fn nothing_is_left_of_a_store_whatever_handle_goes_last() {
     });
 }
 
-/// Drops what it was given when it is told of a certain event by a merging thread.
+/// An observer that drops what it holds at a certain event on a merging thread.
 #[derive(Debug)]
 struct Dropper {
     at: &'static str,
@@ -173,8 +172,8 @@ impl Observer for Dropper {
     }
 }
 
-/// Gives the last handle of a store, whose merges are held up meanwhile, to its observer, and waits
-/// until all is let go of.
+/// Gives the last handle of a store to its observer while its merges are blocked, and waits until
+/// everything is released.
 fn check_drop_by_observer(at: &'static str, threads: Option<&Threads>) {
     let disk = MemEnv::new();
     let gate = GateEnv::new(disk.clone());
@@ -201,7 +200,7 @@ fn check_drop_by_observer(at: &'static str, threads: Option<&Threads>) {
     assert_eq!(default_keyspace(&store).iter().count(), 100);
 }
 
-/// It waited for all threads to leave the store: for itself too.
+/// What broke: the drop waited for all threads to leave the store, its own among them.
 #[test]
 fn last_handle_may_be_dropped_by_an_observer() {
     ends(|| {
@@ -217,7 +216,7 @@ fn last_handle_may_be_dropped_by_an_observer() {
     });
 }
 
-/// An observer of one store that holds the last handle of another, which the same threads work for.
+/// The observer of one store holds the last handle of another, and both share threads.
 #[test]
 fn last_handle_may_be_dropped_by_an_observer_of_another_store() {
     ends(|| {

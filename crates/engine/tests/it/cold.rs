@@ -1,8 +1,8 @@
 //! Mapped tables of which the system has only a part in memory.
 //!
-//! Promised: while looks at blocks take as long as a device does, every block is asked for as a
-//! whole before it is looked at, and a seek asks for those of all runs before it looks at one;
-//! while they take no longer than memory does, nothing is asked for. Answers are the same.
+//! Promised: while access to blocks takes as long as a device does, every block is requested as a
+//! whole before it is read, and a seek requests the blocks of all runs before it reads one. While
+//! access takes as long as memory does, nothing is requested. Answers are the same.
 
 use lsmith::env::{Env, LogFile, ReadFile, RealEnv, WriteFile};
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, Store};
@@ -20,17 +20,18 @@ const KEYS: u32 = 4000;
 const RUNS: u32 = 4;
 const BLOCK_BYTES: u64 = 500;
 
-/// More blocks than are asked for after a slow look, and than go by until one is timed.
+/// More blocks than are requested after a slow access, and more than are read between two timed
+/// ones.
 const MANY: u32 = 200;
 
-/// What a reader has the system do.
+/// A call of a reader to the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Call {
     Announce(PathBuf, Range<u64>),
     Clock,
 }
 
-/// A disk whose clock a test moves on, and that tells what the thread of the test calls.
+/// A disk with a clock that the test advances. It records the calls of the test's thread.
 #[derive(Clone, Debug)]
 struct Watched {
     disk: RealEnv,
@@ -42,7 +43,7 @@ struct Seen {
     thread: ThreadId,
     calls: Vec<Call>,
     now: Duration,
-    /// What each look at the clock moves it on by.
+    /// The time by which each reading of the clock advances it.
     step: Duration,
 }
 
@@ -53,12 +54,12 @@ impl Watched {
         Watched { disk: RealEnv::new(), seen: Arc::new(Mutex::new(seen)) }
     }
 
-    /// From now on what is timed seems to take `time`.
+    /// Makes timed accesses seem to take `time` from now on.
     fn all_takes(&self, time: Duration) {
         self.seen.lock().step = time;
     }
 
-    /// What `read` called.
+    /// Returns the calls that `read` made.
     fn calls(&self, read: impl FnOnce()) -> Vec<Call> {
         self.seen.lock().calls.clear();
         read();
@@ -133,13 +134,13 @@ fn key(number: u32) -> [u8; 4] {
     number.to_be_bytes()
 }
 
-/// A key of the run that holds every fourth key from `run` on; there are keys of all runs on
-/// either side of it, with blocks to spare.
+/// Returns a key of the run that holds every fourth key from `run` on. All runs have keys on both
+/// sides of it, in several blocks.
 fn key_of(run: u32, index: u32) -> u32 {
     KEYS / 4 + index * 37 % (KEYS / 8) * RUNS + run
 }
 
-/// A store of one table for each run, in which the runs take turns with their keys.
+/// Makes a store of one table per run, whose keys alternate.
 fn open(dir: &Path, env: &Watched) -> Keyspace {
     let builder = Store::builder(dir).env(Arc::new(env.clone())).policy("none").lockstep(true);
     let store = builder.block_bytes(BLOCK_BYTES as usize).log_bytes(64 << 10).open().unwrap();
@@ -195,7 +196,7 @@ fn nothing_is_asked_for_while_looks_are_fast() {
     assert!((1..looks / 4).contains(&calls.len()), "{} of {looks}", calls.len());
 }
 
-/// A store of which some blocks have been waited for.
+/// Makes a store in which readers have waited for some blocks.
 fn cold() -> (tempfile::TempDir, Watched, Keyspace) {
     let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
     let space = open(dir.path(), &env);

@@ -1,8 +1,8 @@
-//! What happens while a plan is being written to the manifest.
+//! Writes and reads while a plan is being written to the manifest.
 //!
-//! Promised: neither writers nor those who ask how a keyspace is wait for the manifest. Memtables
-//! sealed meanwhile keep their place above what the plan makes, whether the manifest takes it or
-//! not, for readers, for snapshots and after a crash.
+//! Promised: neither writers nor callers that read the state of a keyspace wait for the manifest.
+//! Memtables that are sealed meanwhile stay above the output of the plan, whether the manifest
+//! accepts the plan or not: for readers, for snapshots and after a crash.
 //!
 //! What broke: the lock of the keyspace was held while the device synced the manifest.
 
@@ -21,7 +21,7 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const DIR: &str = "/store";
 
-/// Runs in memory up to which no writer is stopped.
+/// The most runs in memory at which no writer is stopped.
 const MEMORY_RUNS: usize = 3;
 
 fn builder(env: impl Env) -> Builder {
@@ -29,14 +29,14 @@ fn builder(env: impl Env) -> Builder {
     builder.log_bytes(64 << 10).threads(2)
 }
 
-/// A store on a disk that holds up, what was written to it, and snapshots of that.
+/// A store on a disk that can block, the writes so far, and snapshots.
 struct Run {
     env: GateEnv,
     store: Store,
     space: Keyspace,
     dice: Dice,
     map: Map,
-    /// Bytes that keys are filled up with.
+    /// The bytes by which keys are padded.
     key_bytes: usize,
     held: Vec<(Snapshot, Map)>,
 }
@@ -62,7 +62,7 @@ impl Run {
         }
     }
 
-    /// Writes until somebody is held up at `step`.
+    /// Writes until a thread is blocked at `step`.
     fn write_until_held(&mut self, step: Step) {
         self.env.hold_at(step, 1);
         while !self.env.holds() {
@@ -73,12 +73,13 @@ impl Run {
         }
     }
 
-    /// Whether a write comes through, also where somebody is held up.
+    /// Returns true if a write returns, also while a thread is blocked.
     fn may_write(&self) -> bool {
         self.space.tree().memory().runs().len() < MEMORY_RUNS && self.space.stats().pressure < 0.5
     }
 
-    /// Writes so much that a memtable is sealed, unless writers would be stopped; whether one was.
+    /// Writes enough to seal a memtable, unless writers would be stopped. Returns true if one was
+    /// sealed.
     fn seal_one(&mut self) -> bool {
         let next_run = self.space.tree().next_run();
         while self.space.tree().next_run() == next_run {
@@ -105,7 +106,7 @@ impl Run {
 }
 
 impl Drop for Run {
-    /// A test that fails would wait for who is held up.
+    /// Unblocks the thread: a failing test would wait for it.
     fn drop(&mut self) {
         self.env.release();
     }
@@ -174,8 +175,8 @@ fn what_is_sealed_while_a_plan_commits_keeps_its_place() {
     assert!(sealed > 100, "{sealed} memtables were sealed while plans were committed");
 }
 
-/// A manifest that is full is followed by another. Where that cannot be made, the plan has not
-/// happened, and what was sealed meanwhile is there.
+/// A full manifest is followed by a new one. If that cannot be made, the plan has no effect, and
+/// memtables that were sealed meanwhile are there.
 #[test]
 fn a_plan_that_the_manifest_does_not_take_leaves_what_was_sealed_meanwhile() {
     let _watchdog = Watchdog::new("somebody waits for the manifest");
@@ -209,7 +210,7 @@ fn a_plan_that_the_manifest_does_not_take_leaves_what_was_sealed_meanwhile() {
     }
 }
 
-/// Nobody knows whether the manifest has the plan, so its tables stay; the logs have all the rest.
+/// The manifest may or may not have the plan, so its tables stay; the logs have all the rest.
 #[test]
 fn a_manifest_that_fails_loses_nothing_that_was_sealed_meanwhile() {
     let _watchdog = Watchdog::new("somebody waits for the manifest");

@@ -1,9 +1,9 @@
 //! Compressed tables.
 //!
-//! Promised: how tables are compressed changes no answer, no decision of a policy and no logical
-//! figure, only the bytes on the device; levels are compressed as the keyspace says, from the
-//! moment it says so, also after reopening; a changed byte of a compressed block is found with path
-//! and offset.
+//! Promised: compression changes no answer, no decision of a policy and no logical figure, only the
+//! bytes on the device. Levels are compressed as the keyspace says, from the moment at which that
+//! is set, also after reopening. A changed byte of a compressed block is found, with path and
+//! offset.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, POLICIES, Progress, any_mode};
@@ -21,7 +21,7 @@ fn builder(env: &MemEnv, policy: &str) -> Builder {
     builder.memtable_bytes(8000).block_bytes(1000).log_bytes(64 << 10).cache_bytes(10_000)
 }
 
-/// A row of text that repeats itself.
+/// Returns text that repeats itself.
 fn value(number: usize) -> String {
     format!("{number} was a number, {number} is a number; ").repeat(4)
 }
@@ -209,7 +209,7 @@ fn random_batches_under_any_codec() {
     });
 }
 
-/// A fence can be longer than all of its block once that is compressed.
+/// A fence pointer can be longer than its whole block after compression.
 #[test]
 fn long_keys_that_compress_to_little_are_read_back() {
     for codec in ["lz4", "zstd"] {

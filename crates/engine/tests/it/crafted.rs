@@ -1,8 +1,7 @@
-//! Files made by somebody who knows the formats and means harm: checksums are right, numbers are
-//! not.
+//! Files crafted by an attacker: checksums are right, numbers are not.
 //!
-//! Promised: such a store opens and answers, or there is an error of kind `Corruption` with path
-//! and offset (or `Unsupported`); never a panic.
+//! Promised: such a store opens and answers, or fails with an error of kind `Corruption` with path
+//! and offset (or `Unsupported`). It never panics.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, POLICIES, Progress};
@@ -39,7 +38,7 @@ fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// A log file of `kind` with these records.
+/// Returns a log file of `kind` with these records.
 fn log_file(kind: u32, number: u64, records: &[Vec<u8>]) -> Vec<u8> {
     let mut file = b"lsmithlg".to_vec();
     file.extend_from_slice(&1_u32.to_le_bytes());
@@ -66,7 +65,7 @@ fn log_file(kind: u32, number: u64, records: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// The records of a log file that was closed in order.
+/// Returns the records of a log file that was closed properly.
 fn records(file: &[u8]) -> Vec<Vec<u8>> {
     let (mut at, mut found) = (32, Vec::new());
     while let Some(head) = file.get(at..at + 16).filter(|head| head[..8] != [0; 8]) {
@@ -83,7 +82,7 @@ fn current(manifest: u64) -> String {
     format!("{text}checksum {checksum:016x}\n")
 }
 
-/// A store whose manifest has these records.
+/// Returns a disk with a store whose manifest has these records.
 fn store(manifest: &[&str]) -> MemEnv {
     let env = MemEnv::new();
     env.create_dir_all(Path::new(DIR)).unwrap();
@@ -105,7 +104,7 @@ fn varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Opening `env` tells of damage in `file`, and where in it.
+/// Asserts that opening `env` reports damage in `file`, with an offset.
 fn check_damaged(env: &MemEnv, file: &str, told: &str) {
     for read_only in [true, false] {
         let error = builder(env).read_only(read_only).open().map(drop).expect_err(told);
@@ -181,7 +180,7 @@ fn an_absurd_number_in_a_manifest_is_damage() {
 }
 
 /// The greatest numbers that a manifest may have leave room to write, or are refused before
-/// anything is written; they can be read.
+/// anything is written. They can be read.
 #[test]
 fn a_store_whose_numbers_run_out_can_be_read() {
     for shift in [60, 61, 62] {
@@ -224,7 +223,7 @@ fn a_store_whose_writes_run_out_can_be_read() {
     assert_eq!(store.keyspace("default").unwrap().iter().count(), 2);
 }
 
-/// A batch of puts whose first has number `first`.
+/// Returns a batch of puts with numbers from `first` on.
 fn batch(first: u64, count: u64, keys: &[&[u8]]) -> Vec<u8> {
     let mut payload = Vec::new();
     varint(&mut payload, first);
@@ -240,7 +239,8 @@ fn batch(first: u64, count: u64, keys: &[&[u8]]) -> Vec<u8> {
     payload
 }
 
-/// What a log begins with that comes behind log `before`, and whose first write has number `first`.
+/// Returns the start record of a log that follows log `before`, and whose first write has number
+/// `first`.
 fn start(before: u64, first: u64) -> Vec<u8> {
     let mut payload = Vec::new();
     [0, before, first, 0].into_iter().for_each(|number| varint(&mut payload, number));
@@ -274,7 +274,7 @@ fn an_absurd_number_in_a_log_is_damage() {
     assert_eq!(store.keyspace("default").unwrap().iter().count(), 2);
 }
 
-/// A copy of memory that holds these numbers and keys.
+/// Returns a copy of memory with these numbers and keys.
 fn spill(entries: &[(u64, &[u8])]) -> Vec<u8> {
     let mut payload = Vec::new();
     varint(&mut payload, 0);
@@ -313,7 +313,7 @@ fn an_absurd_number_in_a_copy_of_memory_is_damage() {
     assert_eq!(store.keyspace("default").unwrap().iter().count(), 2);
 }
 
-/// Reads everything and goes on writing; nothing is promised of what is found.
+/// Reads everything and goes on writing. Any content is accepted.
 fn use_all(store: &Store) -> lsmith::Result<()> {
     for name in store.keyspaces() {
         let keyspace = store.existing_keyspace(&name)?;
@@ -338,7 +338,7 @@ fn check_told(opened: lsmith::Result<()>, told: &str) {
     }
 }
 
-/// Every number in the manifests of real stores, in the place of any other.
+/// Replaces every number in the manifests of real stores by any other.
 #[test]
 fn any_number_in_a_manifest_may_be_any_other() {
     let numbers = [0, 1, 2, 1 << 31, 1 << 32, 1 << 55, 1 << 61, 1 << 62, 1 << 63, u64::MAX];
@@ -372,7 +372,7 @@ fn any_number_in_a_manifest_may_be_any_other() {
     });
 }
 
-/// `text` with one of its numbers, whichever, replaced.
+/// Returns `text` with one of its numbers replaced.
 fn change_number(text: &str, number: u64, dice: &mut Dice) -> String {
     let digit = |at: usize| text.as_bytes()[at].is_ascii_digit();
     let starts = (0..text.len()).filter(|&at| digit(at) && (at == 0 || !digit(at - 1)));
@@ -382,7 +382,7 @@ fn change_number(text: &str, number: u64, dice: &mut Dice) -> String {
     format!("{}{number}{}", &text[..start], &text[end..])
 }
 
-/// Takes a varint off the front of `bytes`.
+/// Removes a varint from the front of `bytes`.
 fn take_varint(bytes: &mut &[u8]) -> u64 {
     let (mut number, mut shift) = (0, 0);
     while let Some((&byte, rest)) = bytes.split_first() {
@@ -396,7 +396,7 @@ fn take_varint(bytes: &mut &[u8]) -> u64 {
     number
 }
 
-/// Where the parts of a table file are: data blocks, and what is behind them.
+/// Returns where the parts of a table file are: data blocks, and all that follows them.
 fn table_parts(file: &[u8]) -> Vec<std::ops::Range<usize>> {
     let footer = &file[file.len() - 80..];
     let word = |at: usize| u64::from_le_bytes(*footer[at..].first_chunk().unwrap()) as usize;
@@ -416,7 +416,7 @@ fn table_parts(file: &[u8]) -> Vec<std::ops::Range<usize>> {
     parts
 }
 
-/// Blocks, indexes, filters and properties with right checksums that hold anything.
+/// Blocks, indexes, filters and properties with right checksums and any content.
 #[test]
 fn any_bytes_in_a_table_are_read_or_told() {
     with_seeds(4, |seed| {
@@ -463,7 +463,7 @@ fn any_bytes_in_a_table_are_read_or_told() {
     });
 }
 
-/// Records with right checksums that hold anything.
+/// Records with right checksums and any content.
 #[test]
 fn any_bytes_in_a_log_are_read_or_told() {
     with_seeds(3, |seed| {

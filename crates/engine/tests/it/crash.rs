@@ -1,11 +1,11 @@
-//! The death of the process, for real.
+//! Death of a real process.
 //!
 //! Promised: a process that is killed (SIGKILL) at any moment, while it opens the store, writes,
-//! flushes, merges or closes, leaves a store that opens, finds no damage in itself, holds every
-//! batch whose write had returned, whatever its persist mode, and none by half.
+//! flushes, merges or closes, leaves a store that opens, finds no damage in itself, and holds every
+//! acknowledged batch whatever its persist mode, and no batch in part.
 //!
-//! The child is this test binary once more, told by the environment what to do. It tells each
-//! acknowledged batch through a pipe, after the acknowledgement.
+//! The child process is this test binary, with its orders in environment variables. It reports each
+//! acknowledged batch through a pipe.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, Progress, last, now_and_then, restless};
@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What the child is told: the directory, a seed, and the persist mode.
+/// The environment variable of the child: the directory, a seed, and the persist mode.
 const DIR: &str = "LSMITH_CRASH_DIR";
 const SEED: &str = "LSMITH_CRASH_SEED";
 const SYNC: &str = "LSMITH_CRASH_SYNC";
@@ -30,7 +30,7 @@ fn open(dir: &Path, dice: &mut Dice) -> Store {
     restless(Store::builder(dir), dice).memtable_bytes(memtable_bytes).open().unwrap()
 }
 
-/// The child: writes until it is killed, or for so long that the parent must have gone.
+/// The child: writes until it is killed, or for so long that the parent must be gone.
 #[test]
 fn child() {
     let Some(dir) = env::var_os(DIR) else { return };
@@ -54,7 +54,8 @@ fn child() {
     }
 }
 
-/// Starts a child and kills it when it has told `lines` lines; the last batch that it told.
+/// Starts a child and kills it after it has written `lines` lines. Returns the last batch that it
+/// reported.
 fn kill_after(dir: &Path, seed: u64, sync: bool, lines: usize) -> Option<u64> {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "crash::child", "--nocapture"]).env(DIR, dir);

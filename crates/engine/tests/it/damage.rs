@@ -1,10 +1,10 @@
 //! Damaged files.
 //!
-//! Promised: a changed byte in any file of a store never gives a wrong answer and never a panic:
-//! what can be read is right, and else there is an error of kind `Corruption` with path and offset
-//! (or `Unsupported`, where the byte looks like a newer version), which `verify` finds too. A log
-//! cut off anywhere opens on a prefix of the batches. A file that is missing is named. Files of a
-//! newer format are told from damaged ones, with both versions.
+//! Promised: a changed byte in any file of a store never causes a wrong answer or a panic. Either
+//! the answer is right, or there is an error of kind `Corruption` with path and offset (or
+//! `Unsupported`, if the byte looks like a newer version), which `verify` finds too. A log that is
+//! cut off anywhere opens on a prefix of the batches. A missing file is named. Files of a newer
+//! format are distinguished from damaged ones, with both versions in the message.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, Maps, Progress};
@@ -25,7 +25,7 @@ fn builder(env: &MemEnv) -> Builder {
         .log_bytes(64 << 10)
 }
 
-/// A closed store with tables, and with batches that are in the log alone.
+/// Makes a closed store with tables, and with batches that are only in the log.
 fn store(batches: Batches, count: u64, memtable_bytes: u64) -> MemEnv {
     let env = MemEnv::new();
     let store = builder(&env).memtable_bytes(memtable_bytes).open().unwrap();
@@ -50,7 +50,7 @@ fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Reads everything in all ways: the first error, and a panic at a wrong answer.
+/// Reads everything in all ways. Returns the first error; panics at a wrong answer.
 fn read_all(store: &Store, expected: &Maps) -> lsmith::Result<()> {
     let mut first = Ok(());
     let mut note = |error: Error| {
@@ -84,7 +84,7 @@ fn read_all(store: &Store, expected: &Maps) -> lsmith::Result<()> {
 
 type Pair<'a> = (&'a Vec<u8>, &'a Vec<u8>);
 
-/// Compares what `next` gives, up to its end or its first error.
+/// Compares the entries of `next`, up to the end or the first error.
 fn scan<'a>(
     mut next: impl FnMut() -> Option<lsmith::Result<(bytes::Bytes, bytes::Bytes)>>,
     expected: &mut dyn Iterator<Item = Pair<'a>>,
@@ -97,7 +97,7 @@ fn scan<'a>(
     Ok(())
 }
 
-/// The error tells that `path` is damaged, and where.
+/// Asserts that the error names `path` and an offset.
 fn check_told(error: &Error, path: &Path) {
     let fine = match error.kind() {
         ErrorKind::Corruption => error.offset().is_some(),
@@ -148,8 +148,8 @@ fn a_changed_byte_is_found_or_does_no_harm() {
     });
 }
 
-/// The tail of a log is recovered from, wherever it was cut off: the store opens on a prefix of
-/// the batches, the longer the more is left, and goes on.
+/// Wherever a log is cut off, the store opens on a prefix of the batches, which grows with the
+/// length of the log, and goes on.
 #[test]
 fn a_log_may_be_cut_off_anywhere() {
     let batches = Batches { keys: 30, ..Batches::new(0) };
@@ -203,7 +203,7 @@ fn a_file_that_is_missing_or_another_is_named() {
     assert_eq!(env.list(Path::new(DIR)).unwrap(), before);
 }
 
-/// Puts `bytes` into the file at `offset`.
+/// Writes `bytes` to the file at `offset`.
 fn patch(env: &MemEnv, path: &Path, offset: usize, bytes: &[u8]) {
     let old = contents(env, path);
     for (index, byte) in bytes.iter().enumerate() {

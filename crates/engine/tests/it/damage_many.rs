@@ -1,8 +1,8 @@
 //! Any damage in any file of a store that has files of all kinds.
 //!
-//! Promised: opening, reading or `verify` tells of it, with a path, or everything is as it was.
-//! Only what nothing tells that it had been there may be lost without a word: the last writes in
-//! the newest log. Then a prefix of the writes is found.
+//! Promised: opening, reading or `verify` reports the damage with a path, or all answers are right.
+//! Only writes of which no record is left may be lost silently: the last writes in the newest log.
+//! Then the store holds a prefix of the writes.
 
 use crate::dice::{Dice, any_seed, full};
 use crate::watchdog::Watchdog;
@@ -12,16 +12,16 @@ use lsmith::{Error, ErrorKind, Store};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// What happened to the files.
+/// Damage to the files.
 #[derive(Debug)]
 enum Damage {
     /// A byte of this file changed.
     Flip(PathBuf, usize, u8),
     /// This file was cut to a length.
     Cut(PathBuf, usize),
-    /// These files have each other's names.
+    /// These files have swapped names.
     Swap(PathBuf, PathBuf),
-    /// This file is gone.
+    /// This file is missing.
     Missing(PathBuf),
 }
 
@@ -50,7 +50,7 @@ impl Damage {
     }
 }
 
-/// All that is to happen to the file `path` with these `bytes`.
+/// Returns all damage to try on the file `path` with these `bytes`.
 fn damages(base: &Base, path: &Path, bytes: &[u8], dice: &mut Dice) -> Vec<Damage> {
     let mut all = vec![Damage::Missing(path.to_path_buf())];
     // Behind its last byte that is not zero, all is alike.
@@ -89,7 +89,7 @@ fn check_told(error: &Error, told: &Damage) {
     assert!(fine, "{:?} {error} after {told:?}", error.kind());
 }
 
-/// Whether the damage is told of; a panic where it is not and something is wrong.
+/// Returns true if the damage is reported. Panics if it is not and an answer is wrong.
 fn is_told(base: &Base, damage: &Damage, env: &MemEnv, read_only: bool) -> bool {
     let store = match base.builder(env).read_only(read_only).open() {
         Ok(store) => store,
@@ -113,7 +113,7 @@ fn is_told(base: &Base, damage: &Damage, env: &MemEnv, read_only: bool) -> bool 
     !told.is_empty()
 }
 
-/// Reads all of a keyspace: the errors, and a panic where something is wrong.
+/// Reads all of a keyspace. Returns the errors; panics at a wrong answer.
 fn read(store: &Store, name: &str, map: &Map, damage: &Damage) -> Vec<Error> {
     let found = store.existing_keyspace(name);
     let space = found.unwrap_or_else(|error| panic!("{error} after {damage:?}"));

@@ -33,7 +33,7 @@ fn a_store_made_in_new_directories_survives_power_loss() {
     }
 }
 
-/// Whoever made the directories died before they were synced.
+/// What broke: a process that made the directories died before it synced them.
 #[test]
 fn a_store_made_in_directories_that_were_just_made_survives_power_loss() {
     for dir in DIRS {

@@ -1,7 +1,6 @@
-//! What the environments of tests that watch a disk have in common.
+//! Helpers for environments of tests that observe a disk.
 
-/// The methods of `Env` that such an environment leaves to the one in its field `disk`, or all of
-/// them but `rename`.
+/// Forwards the methods of `Env` to the field `disk`: all of them, or all but `rename`.
 macro_rules! left_to_the_disk {
     () => {
         left_to_the_disk!(but rename);

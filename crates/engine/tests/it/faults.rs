@@ -1,12 +1,12 @@
 //! Operations that fail.
 //!
 //! Promised: whichever operation of the system fails, once or from then on, while a store is made,
-//! opened, written, flushed, merged or closed, nothing panics and nothing hangs; the error says
-//! what kind it is; what is open can still be read. It does not matter whether what fails has done
-//! nothing, a part of what it should, or all of it. After a failed write of log or manifest that
-//! nobody can tell the outcome of, writes are refused until the store is reopened; after any other
-//! failure they go on once the cause is gone. Either way everything acknowledged is there
-//! afterwards. A store is made as a whole or not at all.
+//! opened, written, flushed, merged or closed, nothing panics and nothing hangs. The error has the
+//! right kind, and an open store can still be read. The failed operation may have had no effect, a
+//! partial effect, or all of its effect. After a failed write of log or manifest whose outcome is
+//! unknown, writes are refused until the store is reopened. After any other failure they go on once
+//! the cause is gone. Either way, everything acknowledged is there afterwards. A store is created
+//! completely or not at all.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{
@@ -25,7 +25,7 @@ fn fault(class: impl Into<Option<OpClass>>, after: u64, lasting: Lasting) -> Fau
     Fault { class: class.into(), after, lasting, kind: io::ErrorKind::Other }
 }
 
-/// One life of a store, up to the first error: the store if it could be opened, and the error.
+/// Runs one life of a store, up to the first error. Returns the store if it opened, and the error.
 fn live(
     env: &FaultEnv,
     batches: Batches,
@@ -54,8 +54,8 @@ fn live(
     (Some(store), result)
 }
 
-/// Lets one operation fail, or all from then on, and looks at what is left. The first that fails
-/// has done what `effect` says nevertheless.
+/// Makes one operation fail, or all from then on, and checks what is left. The first one that fails
+/// has the effect `effect` nevertheless.
 fn live_with(rule: Fault, effect: Effect, lockstep: bool, seed: u64) {
     let mut dice = Dice::new(seed);
     let batches = Batches::new(seed);
@@ -112,7 +112,7 @@ fn examine(disk: &MemEnv, batches: Batches, floor: u64, progress: Progress) {
     assert!(damage.is_empty(), "{damage:?}");
 }
 
-/// Every class in turn, at points all over two lives of a store.
+/// Tries every class of operations, at points spread over two lives of a store.
 fn fail_everywhere(lockstep: bool) {
     with_seeds(1, |seed| {
         let mut dice = Dice::new(seed);
@@ -145,7 +145,7 @@ fn any_operation_may_fail_with_threads() {
     fail_everywhere(false);
 }
 
-/// A store in memory, with a batch in it, whose next operation of a class can be made to fail.
+/// Makes a store in memory with a batch in it. The next operation of a class can be made to fail.
 fn small_store() -> (MemEnv, FaultEnv, Store, Batches, Progress) {
     let disk = MemEnv::new();
     let env = FaultEnv::new(Arc::new(disk.clone()));
@@ -156,7 +156,7 @@ fn small_store() -> (MemEnv, FaultEnv, Store, Batches, Progress) {
     (disk, env, store, batches, progress)
 }
 
-/// Writes are refused, reads go on, and reopening helps.
+/// Asserts that writes are refused, reads go on, and reopening helps.
 fn check_poisoned(first: Error, small: (MemEnv, FaultEnv, Store, Batches, Progress)) {
     let (disk, _, store, batches, mut progress) = small;
     assert_eq!(first.kind(), ErrorKind::Io, "{first}");
@@ -203,8 +203,8 @@ fn a_failed_record_of_the_manifest_refuses_writes() {
     }
 }
 
-/// A merge that fails for a reason of its own is told to those who wait for it, and to writers
-/// only when memory is full behind it; it is tried again when asked for.
+/// A merge that fails for a reason of its own is reported to callers who wait for rest, and to
+/// writers only when memory is full. It is tried again on request.
 #[test]
 fn a_failed_merge_can_be_tried_again() {
     // One that is kept under way is waited for without end.
@@ -233,8 +233,8 @@ fn tables(env: &dyn Env) -> usize {
     names.iter().filter(|name| name.ends_with(".table")).count()
 }
 
-/// Cut at each step of its making, the directory is no store, over which one can be made, or a
-/// whole one; what was left lying about is cleared away.
+/// If creation is cut short at any step, the directory is either no store, and one can be created
+/// in it, or a complete one. Leftovers are removed.
 #[test]
 fn a_store_is_made_as_a_whole_or_not_at_all() {
     let open =

@@ -1,15 +1,14 @@
 //! Stores that older code has written.
 //!
-//! Promised: a store of a format that is said to be read opens with every later version of the
-//! code, for reading without a byte being changed and for writing, holds what it held, and has no
-//! damage in it.
+//! Promised: a store of a supported old format opens with every later version of the code, for
+//! reading without a changed byte and for writing. It holds what it held, and has no damage.
 //!
-//! `tests/format/vN` holds such stores, made by the code that had just made format N, or as early
-//! as that was thought of. They are never made anew: what they are there for is that they are old.
-//! A file `NAME.txt` beside the directory `NAME` says how long each file is, and what the keyspaces
-//! hold, as a checksum. Logs and manifests are stored without the zeros at their ends.
+//! `tests/format/vN` holds such stores, made by the first code with format N, or as early as
+//! possible. They are never made again: their age is their purpose. A file `NAME.txt` beside the
+//! directory `NAME` has the length of each file, and a checksum of the content of each keyspace.
+//! Logs and manifests are stored without trailing zeros.
 //!
-//! Who changes the format in any way adds stores of the new one, and keeps the others:
+//! A change of the format adds stores of the new one, and keeps the others:
 //!
 //! 1. Let `format/make.rs` make stores in which there is everything new, under new names.
 //! 2. `LSMITH_WRITE_FIXTURES=DIR cargo test -p lsmith --test it format`, with `DIR` as a whole
@@ -34,11 +33,11 @@ type Files = BTreeMap<String, Vec<u8>>;
 struct Fixture {
     name: String,
     files: Files,
-    /// What each keyspace must hold, by its name.
+    /// The expected content of each keyspace, by name.
     spaces: BTreeMap<String, Held>,
 }
 
-/// What a keyspace must hold.
+/// The expected content of a keyspace.
 #[derive(Debug, PartialEq, Eq)]
 struct Held {
     policy: String,
@@ -95,7 +94,7 @@ impl Fixture {
         names.iter().map(|name| Fixture::read(dir, name)).collect()
     }
 
-    /// A copy of the store in a directory of its own.
+    /// Copies the store to a directory of its own.
     fn copy(&self) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for (name, contents) in &self.files {
@@ -104,7 +103,7 @@ impl Fixture {
         dir
     }
 
-    /// Checks that `store` holds what it must, whichever way it is read; what that is.
+    /// Checks the content of `store` in every way of reading, and returns it.
     fn check(&self, store: &Store) -> BTreeMap<String, Map> {
         assert!(store.keyspaces().iter().eq(self.spaces.keys()), "{}", self.name);
         let maps = self.spaces.iter().map(|(name, held)| {
@@ -142,12 +141,12 @@ fn checked_in() -> Vec<Fixture> {
     fixtures
 }
 
-/// A copy of every fixture, each in a directory of its own, by name.
+/// Copies every fixture to a directory of its own. Returns the directories by name.
 pub(crate) fn copies() -> BTreeMap<String, tempfile::TempDir> {
     checked_in().iter().map(|fixture| (fixture.name.clone(), fixture.copy())).collect()
 }
 
-/// Names and contents of the files in `dir`, but for the lock, which opening makes.
+/// Returns names and contents of the files in `dir` except the lock, which opening makes.
 fn files_in(dir: &Path) -> Files {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     let files = entries

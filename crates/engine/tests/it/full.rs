@@ -1,9 +1,9 @@
 //! A device without room.
 //!
-//! Promised: when the device is full in the middle of a merge, the merge is given up and its space
-//! freed; reads go on; writes get an error of kind `Full`, and work again, without reopening, once
-//! there is room. The same when there is no room for another log or another manifest. A store that
-//! cannot be made for want of room leaves nothing half made. Nothing acknowledged is lost.
+//! Promised: if the device becomes full in the middle of a merge, the merge is given up and its
+//! space freed. Reads go on. Writes fail with kind `Full`, and work again without reopening once
+//! there is room. The same holds if there is no room for another log or manifest. A store that
+//! cannot be created for lack of room leaves nothing behind. Nothing acknowledged is lost.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, POLICIES, Progress};
@@ -18,8 +18,8 @@ use std::sync::Arc;
 const DIR: &str = "/store";
 const CAPACITY: u64 = 8 << 20;
 
-/// Logs that there can be: those that memory may hold on to, four times the memtables of both
-/// keyspaces; the one that is too many; and the one that is written to.
+/// The most logs that there can be: those that memory may keep alive (four times the memtables of
+/// both keyspaces), one more, and the current one.
 const LOGS_MAX: usize = 4 * (20_000 + 100_000) / (64 << 10) + 2;
 
 fn builder(env: &MemEnv, lockstep: bool) -> Builder {
@@ -27,7 +27,7 @@ fn builder(env: &MemEnv, lockstep: bool) -> Builder {
     builder.memtable_bytes(20_000).block_bytes(500).log_bytes(64 << 10)
 }
 
-/// Fills the device up with a file of somebody else, but for `free` bytes.
+/// Fills the device with a foreign file, except for `free` bytes.
 fn fill(env: &MemEnv, free: u64) {
     let mut file = env.create(Path::new("/ballast")).unwrap();
     let bytes = env.free_bytes(Path::new("/")).unwrap().saturating_sub(free);
@@ -35,7 +35,7 @@ fn fill(env: &MemEnv, free: u64) {
     file.sync().unwrap();
 }
 
-/// Makes room.
+/// Frees the space of that file.
 fn relieve(env: &MemEnv) {
     env.remove_file(Path::new("/ballast")).unwrap();
 }
@@ -51,7 +51,7 @@ fn write_until_full(store: &Store, batches: Batches, progress: &mut Progress) ->
     panic!("the device is never full");
 }
 
-/// Checks that the directory holds the files that the store names, and no others.
+/// Asserts that the directory holds the files that the store names, and no others.
 fn check_files(env: &MemEnv, store: &Store, logs_max: usize) {
     let names = env.list(Path::new(DIR)).unwrap();
     let of_kind = |kind: &str| names.iter().filter(|name| name.ends_with(kind)).count();
@@ -68,7 +68,8 @@ fn check_files(env: &MemEnv, store: &Store, logs_max: usize) {
     assert_eq!(of_kind(".new"), 0, "{names:?}");
 }
 
-/// All that was acknowledged can be read, in `store` and after reopening, and no damage is found.
+/// Asserts that everything acknowledged can be read, in `store` and after reopening, without
+/// damage.
 fn check_all(env: &MemEnv, store: Store, batches: Batches, progress: Progress) {
     assert_eq!(batches.check(&store), progress.acknowledged);
     assert_eq!(store.verify().unwrap().len(), 0);
@@ -220,8 +221,8 @@ fn a_store_that_finds_no_room_is_not_half_made() {
     assert!((1..30).contains(&made), "{made}");
 }
 
-/// Where the room that a device tells of cannot be used (a quota), a merge is not tried again and
-/// again without end; it is once it can succeed.
+/// If the room that a device reports cannot be used (a quota), a merge is not retried endlessly. It
+/// is retried once it can succeed.
 #[test]
 fn room_that_cannot_be_used_is_no_room() {
     for lockstep in [true, false] {

@@ -1,4 +1,4 @@
-//! A disk in memory that holds up one of its users.
+//! A disk in memory that can block a thread.
 
 use lsmith::env::{Env, LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
 use parking_lot::{Condvar, Mutex};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-/// Passes everything on, and holds up the thread that does a certain thing.
+/// Forwards all calls, and blocks the thread that makes a certain call.
 #[derive(Clone, Debug)]
 pub(crate) struct GateEnv {
     disk: MemEnv,
@@ -26,19 +26,19 @@ struct Gate {
 enum State {
     #[default]
     Open,
-    /// The operation that this counts down to will be held up.
+    /// Blocks at the operation at which this count reaches zero.
     Closes(Step, u32),
     Held(ThreadId),
-    /// Who is held goes on, and what he does fails.
+    /// Releases the blocked thread, whose operation then fails.
     Fails,
 }
 
-/// Where a thread can be held up.
+/// The places at which a thread can be blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// After the sync of a log.
     LogSynced,
-    /// Before a file is created that is no log.
+    /// Before a file other than a log is created.
     Create,
     /// Before a file is removed.
     Remove,
@@ -53,12 +53,12 @@ impl GateEnv {
         GateEnv { disk, gate: Arc::default() }
     }
 
-    /// Holds up who comes to `step`, the `count`th time from now on.
+    /// Blocks the thread that reaches `step` for the `count`th time from now on.
     pub(crate) fn hold_at(&self, step: Step, count: u32) {
         *self.gate.state.lock() = State::Closes(step, count);
     }
 
-    /// Waits until somebody is held up, and tells who.
+    /// Waits until a thread is blocked, and returns its id.
     pub(crate) fn wait_until_held(&self) -> ThreadId {
         let mut state = self.gate.state.lock();
         loop {
@@ -69,18 +69,18 @@ impl GateEnv {
         }
     }
 
-    /// Whether somebody is held up.
+    /// Returns true if a thread is blocked.
     pub(crate) fn holds(&self) -> bool {
         matches!(*self.gate.state.lock(), State::Held(_))
     }
 
-    /// Lets go on who is held up, and has what he does there fail.
+    /// Releases the blocked thread, and makes its operation fail.
     pub(crate) fn release_to_fail(&self) {
         *self.gate.state.lock() = State::Fails;
         self.gate.changed.notify_all();
     }
 
-    /// Lets go on who is held up.
+    /// Releases the blocked thread.
     pub(crate) fn release(&self) {
         *self.gate.state.lock() = State::Open;
         self.gate.changed.notify_all();

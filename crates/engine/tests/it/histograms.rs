@@ -1,7 +1,7 @@
 //! Histograms.
 //!
-//! Promised: there are none unless asked for; then every lookup, every write, every first step of
-//! an iterator and every plan that has taken effect is in them once.
+//! Promised: there are none unless they are turned on. Then each lookup, each write, each first
+//! step of an iterator and each committed plan is recorded once.
 
 use lsmith::env::MemEnv;
 use lsmith::{Batch, PersistMode, Store};

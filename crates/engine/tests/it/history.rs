@@ -1,30 +1,30 @@
-//! A history of everything that changes what a store holds, and what it comes to.
+//! A history of steps that change a store, and the content after each.
 //!
 //! A step is a batch over all keyspaces, or a bulk load into one. Each step writes its own number
-//! under [`LAST`], so that one look tells which steps are there. What they come to is an exact
-//! prefix of the history or an error in the store.
+//! under [`LAST`], so that one read tells which steps the store has. Its content must be an exact
+//! prefix of the history.
 
 use crate::dice::Dice;
 use lsmith::{Batch, KeyspaceOptions, PersistMode, Snapshot, Store};
 use std::collections::BTreeMap;
 
-/// The key that every step writes its number to. It is the last of all keys.
+/// The key under which every step writes its number. The last of all keys.
 const LAST: &[u8] = b"~last";
 
 pub(crate) const SPACES: [&str; 3] = ["left", "middle", "right"];
 
-/// What a keyspace holds.
+/// The content of a keyspace.
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
-/// What all of them hold.
+/// The content of all keyspaces.
 pub(crate) type Maps = [Map; 3];
 
 #[derive(Clone, Debug)]
 enum Change {
     Put(Vec<u8>),
     Delete,
-    /// Of a key that is absent.
+    /// The key is absent.
     Insert(Vec<u8>),
-    /// Of a key that was inserted once.
+    /// The key was inserted once.
     Remove,
 }
 
@@ -35,7 +35,7 @@ struct Write {
     change: Change,
 }
 
-/// One step. A load is sorted, and of one keyspace.
+/// One step. The entries of a load are sorted, and of one keyspace.
 #[derive(Clone, Debug)]
 struct Step {
     writes: Vec<Write>,
@@ -46,10 +46,10 @@ struct Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     steps: Vec<Step>,
-    /// What the acknowledged ones come to.
+    /// The content after the acknowledged steps.
     pub(crate) maps: Maps,
     pub(crate) acknowledged: usize,
-    /// So many must survive power loss.
+    /// The number of steps that must survive power loss.
     pub(crate) synced: usize,
 }
 
@@ -73,19 +73,19 @@ fn value(dice: &mut Dice) -> Vec<u8> {
 }
 
 impl History {
-    /// How many steps were tried.
+    /// Returns the number of steps that were tried.
     pub(crate) fn tried(&self) -> usize {
         self.steps.len()
     }
 
-    /// Forgets the steps behind the first `found`, which are the history from now on.
+    /// Forgets all steps but the first `found`, which are the history from now on.
     pub(crate) fn go_back_to(&mut self, found: usize) {
         self.steps.truncate(found);
         self.maps = self.after(found);
         (self.acknowledged, self.synced) = (found, found);
     }
 
-    /// What the first `count` steps come to.
+    /// Returns the content after the first `count` steps.
     fn after(&self, count: usize) -> Maps {
         let mut maps = Maps::default();
         self.steps[..count].iter().for_each(|step| apply(&mut maps, step));
@@ -97,7 +97,7 @@ impl History {
         Write { space, key: LAST.to_vec(), change: Change::Put(number) }
     }
 
-    /// A batch over all keyspaces.
+    /// Returns a batch over all keyspaces.
     fn batch(&self, dice: &mut Dice) -> Step {
         let mut writes: Vec<Write> = (0..SPACES.len()).map(|space| self.mark(space)).collect();
         let mut maps = self.maps.clone();
@@ -123,7 +123,7 @@ impl History {
         Step { writes, load: None }
     }
 
-    /// A bulk load into one keyspace, over keys that are put and deleted.
+    /// Returns a bulk load into one keyspace, over keys that are put and deleted.
     fn load(&self, dice: &mut Dice) -> Step {
         let space = dice.below(SPACES.len());
         let mut keys: Vec<usize> = (0..1 + dice.below(40)).map(|_| dice.below(60)).collect();
@@ -138,8 +138,8 @@ impl History {
         Step { writes, load: Some(space) }
     }
 
-    /// Tries the next step, and notes how far it got. After an error nobody knows whether it is
-    /// there, until the store is opened again.
+    /// Tries the next step, and notes how far it got. After an error the step may or may not be
+    /// there; reopening the store decides that.
     pub(crate) fn go_on(
         &mut self,
         store: &Store,
@@ -169,7 +169,7 @@ impl History {
         Ok(())
     }
 
-    /// How many steps are in `store`, having checked that it holds what they come to.
+    /// Returns the number of steps in `store`. Asserts that its content is that after these steps.
     pub(crate) fn check(&self, store: &Store) -> usize {
         let found = last(store);
         assert!(found <= self.tried(), "step {found} was never tried, of {}", self.tried());
@@ -190,7 +190,7 @@ impl History {
     }
 }
 
-/// Makes sure that `snapshot` shows `maps`.
+/// Asserts that `snapshot` shows `maps`.
 pub(crate) fn check_snapshot(snapshot: &Snapshot, maps: &Maps) -> lsmith::Result<()> {
     for (name, map) in SPACES.iter().zip(maps) {
         let space = snapshot.store().existing_keyspace(name)?;
@@ -209,7 +209,7 @@ fn pair(entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>) -> (Vec<u8>, Vec<u8
     (key.to_vec(), value.to_vec())
 }
 
-/// The number of the last step in `store`; 0 where there is none.
+/// Returns the number of the last step in `store`; 0 if there is none.
 fn last(store: &Store) -> usize {
     let number = |name| {
         let found = store.existing_keyspace(name).ok()?.get(LAST).unwrap()?;

@@ -1,9 +1,9 @@
-//! Merge policies and observers that panic, and policies that answer nonsense.
+//! Merge policies and observers that panic, and policies that return nonsense.
 //!
 //! Promised: whatever they do, no writer, no flush and no closing waits for ever, and no answer is
-//! wrong. What panics on a merging thread is told to who waits for rest, and is not asked again
-//! before somebody wants it to be; memory is flushed meanwhile. What panics on a writer's thread is
-//! that writer's panic, and the store goes on.
+//! wrong. A panic on a merging thread is reported to callers who wait for rest. The policy is not
+//! asked again until a caller requests it; memory is flushed meanwhile. A panic on a writer's
+//! thread reaches that writer, and the store goes on.
 
 use crate::close::{default_keyspace, write};
 use crate::watchdog::ends;
@@ -19,16 +19,16 @@ use std::thread;
 
 const DIR: &str = "/store";
 
-/// Says what its parameters ask for.
+/// A policy whose parameters say what it does.
 #[derive(Debug)]
 struct Hostile {
     /// The method that panics.
     panics: String,
-    /// On which threads.
+    /// The threads on which it panics.
     on: String,
-    /// What kind of plans it proposes.
+    /// The kind of plans that it proposes.
     plans: String,
-    /// What it takes pressure to be.
+    /// The pressure that it returns.
     pressure: f64,
     seal_bytes: Option<u64>,
     blocks: bool,
@@ -163,7 +163,7 @@ fn check(disk: &MemEnv, store: Store, count: u64) {
     assert_eq!(default_keyspace(&store).iter().map(Result::unwrap).count() as u64, count);
 }
 
-/// A thread that merges panicked, ended, and left everybody waiting for it.
+/// What broke: a merging thread panicked and ended, and all waiting threads hung.
 #[test]
 fn panics_of_a_policy_on_merging_threads_are_told_to_who_waits_for_rest() {
     for method in ["next_merge", "pressure", "seal_bytes"] {
@@ -196,7 +196,7 @@ fn panics_of_a_policy_on_merging_threads_are_told_to_who_waits_for_rest() {
     }
 }
 
-/// These say what the policy is like, and are asked when it is chosen.
+/// These methods describe the policy, and are called when it is chosen.
 #[test]
 fn a_policy_is_asked_once_what_it_wants() {
     for method in ["spec", "needs"] {
@@ -211,7 +211,7 @@ fn a_policy_is_asked_once_what_it_wants() {
     }
 }
 
-/// Panics while told of a certain event on a merging thread, as long as it is asked to.
+/// Panics at a certain event on a merging thread, as long as it is told to.
 #[derive(Debug)]
 struct Clumsy {
     at: &'static str,
@@ -285,8 +285,8 @@ fn panics_of_an_observer_on_a_writers_thread_are_the_writers() {
     }
 }
 
-/// Writes so many entries, of which those that the caller is told of are there; how many times a
-/// write has panicked, of which nobody knows.
+/// Writes so many entries. Asserts that the acknowledged ones are there. Returns how many writes
+/// panicked, whose outcome is unknown.
 fn write_in_spite(keyspace: &Keyspace, count: u64) -> u32 {
     let mut panics = 0;
     for number in 0..count {
@@ -302,7 +302,7 @@ fn write_in_spite(keyspace: &Keyspace, count: u64) -> u32 {
     panics
 }
 
-/// What a policy does on a writer's thread is that writer's panic, and nothing is torn by it.
+/// The panic of a policy on a writer's thread reaches that writer, and tears nothing.
 #[test]
 fn panics_of_a_policy_on_a_writers_thread_are_the_writers() {
     for (method, lockstep) in [
@@ -330,8 +330,8 @@ fn panics_of_a_policy_on_a_writers_thread_are_the_writers() {
     }
 }
 
-/// Pressure that is no number held writers back for ever, and so did a full one of a policy that
-/// had nothing to do about it.
+/// What broke: a pressure that is not a number held writers back for ever, and so did full pressure
+/// of a policy without a plan.
 #[test]
 fn pressure_alone_never_stops_writers_for_ever() {
     for pressure in ["NaN", "1", "inf", "-inf", "1e300"] {
@@ -407,7 +407,7 @@ fn any_size_of_blocks_and_tables_costs_bytes_only() {
     }
 }
 
-/// A policy is a pure function: what it says of a tree once it says again.
+/// A policy is a pure function: for the same tree it returns the same plan.
 #[test]
 fn a_refused_plan_is_not_asked_for_again_before_something_has_changed() {
     ends(|| {
@@ -425,8 +425,8 @@ fn a_refused_plan_is_not_asked_for_again_before_something_has_changed() {
     });
 }
 
-/// Such a policy kept the only thread busy while writers waited for it, and a writer in lockstep
-/// for ever.
+/// What broke: such a policy kept the only thread busy while writers waited for it, and kept a
+/// writer in lockstep busy for ever.
 #[test]
 fn plans_without_end_that_change_nothing_keep_nobody_waiting() {
     for plans in ["same", "circle"] {

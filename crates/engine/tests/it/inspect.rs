@@ -1,8 +1,8 @@
-//! Looks into single files.
+//! Inspection of single files.
 //!
-//! Promised: a file of a store tells all that it holds, without the store being opened. Where a
-//! byte of it is changed, or its end is missing, one block or one record is told as damaged and
-//! everything else is shown, also where the damage is in the index or in the footer of a table.
+//! Promised: the content of a file can be read without opening the store. If one of its bytes is
+//! changed, or its end is missing, one block or one record is reported as damaged and all others
+//! are shown, even if the damage is in the index or the footer of a table.
 
 use crate::dice::{Dice, with_seeds};
 use crate::format::copies;
@@ -12,7 +12,7 @@ use lsmith::inspect::{self, Content, Entry, EntryKind, FileType, LogFile, TableF
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of this type in all fixtures, with the directories that they are in.
+/// Returns the files of this type in all fixtures, with their directories.
 fn files(file_type: FileType) -> (Vec<tempfile::TempDir>, Vec<PathBuf>) {
     let dirs: Vec<_> = copies().into_values().collect();
     let mut paths = Vec::new();
@@ -37,7 +37,7 @@ fn log(path: &Path) -> LogFile {
     LogFile::open(&RealEnv::new(), path).unwrap()
 }
 
-/// What a table holds, and how many blocks are holes and how many damaged.
+/// Returns the content of a table, and the numbers of blocks that are holes and that are damaged.
 fn entries(table: &TableFile) -> (Vec<Entry>, usize, usize) {
     let (mut entries, mut holes, mut damaged) = (Vec::new(), 0, 0);
     for index in 0..table.block_count() {

@@ -1,9 +1,8 @@
-//! What opening leaves out.
+//! Parts of files that opening leaves out.
 //!
-//! Promised: what a store does not show of its files though it is not damaged is told, with file,
+//! Promised: parts that a store does not use although they are not damaged are reported, with file,
 //! offset and length: torn ends of logs and of the manifest, logs behind a gap, files that were set
-//! aside, files that nothing names and files that are not the store's. A store that was closed has
-//! none of it.
+//! aside, files that nothing names, and foreign files. A store that was closed properly has none.
 
 use crate::format::copies;
 use lsmith::env::RealEnv;

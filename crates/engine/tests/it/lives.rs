@@ -1,8 +1,8 @@
 //! Six lives of a store, each ended by an accident.
 //!
-//! Promised: whatever happens in a life, and however it ends, the next one finds an exact prefix of
-//! the history, with all that was acknowledged where the process died, and with all that was synced
-//! where power was lost. It finds no damage in itself. It writes, syncs, closes and opens again
+//! Promised: whatever happens in a life, and however it ends, the next life finds an exact prefix
+//! of the history. The prefix has all acknowledged steps if the process died, and all synced steps
+//! if power was lost. The store finds no damage in itself. It writes, syncs, closes and opens again
 //! with all of that there, and goes on to the next accident.
 
 use crate::dice::{Dice, with_new_seeds};
@@ -23,7 +23,7 @@ fn open(env: impl Env, dice: &mut Dice) -> lsmith::Result<Store> {
     builder.log_bytes_max(*dice.pick(&[64 << 10, 1 << 20])).rewrite_below(0.5).open()
 }
 
-/// What is held while a store lives.
+/// Snapshots that are held while a store lives.
 #[derive(Default)]
 struct Held(Vec<(Snapshot, Maps)>);
 
@@ -44,7 +44,7 @@ impl Held {
     }
 }
 
-/// Something besides writes.
+/// Does something besides writes.
 fn do_more(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Result<()> {
     let space = store.existing_keyspace(SPACES[dice.below(SPACES.len())])?;
     match dice.below(8) {
@@ -80,7 +80,7 @@ fn work(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Result
     held.0.iter().try_for_each(|(snapshot, maps)| check_snapshot(snapshot, maps))
 }
 
-/// Sets what goes wrong in a life, if anything.
+/// Sets the faults of a life, if any.
 fn set_faults(env: &FaultEnv, dice: &mut Dice) {
     let after = dice.below(*dice.clone().pick(&[30, 300, 3000])) as u64;
     let kind = *dice.pick(&[ErrorKind::Other, ErrorKind::StorageFull]);
@@ -99,8 +99,8 @@ fn set_faults(env: &FaultEnv, dice: &mut Dice) {
     }
 }
 
-/// One life on `disk`, which may end with the store open: what is left of the disk, and how many
-/// steps must be there.
+/// Runs one life on `disk`, which may end with the store open. Returns what is left of the disk,
+/// and the number of steps that must be there.
 fn live(disk: &MemEnv, history: &mut History, dice: &mut Dice) -> (MemEnv, usize) {
     let env = FaultEnv::over(mapped_or_not(disk, dice));
     let early = dice.chance(30);
@@ -131,7 +131,7 @@ fn live(disk: &MemEnv, history: &mut History, dice: &mut Dice) -> (MemEnv, usize
     }
 }
 
-/// Opens what an accident has left, checks it, and makes sure that it can go on.
+/// Opens what an accident has left, checks it, and asserts that it can go on.
 fn examine(disk: &MemEnv, history: &mut History, floor: usize, dice: &mut Dice) {
     let store = open(mapped_or_not(disk, dice), dice).unwrap();
     let found = history.check(&store);

@@ -1,8 +1,8 @@
 //! Bulk loads.
 //!
-//! Promised: what is loaded is newer than all written before and older than all written later,
-//! whatever the policy; it appears at once or not at all, for readers, for snapshots, and after
-//! crashes at any moment; when the call has returned it survives power loss; keys out of order are
+//! Promised: the entries of a load are newer than all earlier writes and older than all later ones,
+//! under every policy. They appear at once or not at all, for readers, for snapshots, and after a
+//! crash at any moment. When the call has returned they survive power loss. Keys out of order are
 //! refused, and a load that is dropped leaves nothing behind.
 
 use crate::dice::{Dice, with_seeds};
@@ -141,7 +141,7 @@ fn a_load_whose_file_could_not_be_written_does_not_take_effect() {
     assert_eq!(tables(&disk), 0);
 }
 
-/// A store that holds some entries, in tables and in the log alone, and another keyspace beside.
+/// Makes a store with entries in tables and in the log alone, and with a second keyspace.
 fn before_the_load(env: &MemEnv, lockstep: bool) -> Map {
     let store = builder(env.clone()).lockstep(lockstep).open().unwrap();
     let (space, other) = (store.keyspace("default").unwrap(), store.keyspace("other").unwrap());

@@ -1,12 +1,12 @@
 //! Snapshots beside bulk loads.
 //!
-//! Promised: a snapshot sees all of a load for ever or nothing of it for ever, an iterator as well,
-//! and nobody who has seen it takes a snapshot afterwards that does not.
+//! Promised: a snapshot, or an iterator, sees all of a load for ever or nothing of it for ever. A
+//! thread that has seen a load takes no later snapshot without it.
 //!
 //! What broke: readers got the version with the load before its number became visible. In between,
-//! a get saw the load and a snapshot taken after it did not. A merge that had asked for the live
-//! snapshots before that one was taken could drop what it was to see, or give the entries of the
-//! load the number of those that everybody sees.
+//! a get saw the load and a later snapshot did not. A merge that had read the live snapshots before
+//! could drop entries that this snapshot needed, or give the entries of the load the number that
+//! every reader sees.
 
 use crate::dice::{Dice, with_seeds};
 use crate::gate::{GateEnv, Step};
@@ -45,7 +45,7 @@ fn round_of(value: &[u8]) -> u32 {
     u32::from_be_bytes(value.try_into().unwrap())
 }
 
-/// The one round that all entries are of; 0 where there are none.
+/// Returns the one round of all entries; 0 if there are none.
 fn only_round(rounds: &[u32]) -> u32 {
     assert!([0, KEYS].contains(&rounds.len()), "{} of {KEYS} keys", rounds.len());
     assert!(rounds.iter().all(|round| *round == rounds[0]), "a part of a load: {rounds:?}");
@@ -56,7 +56,7 @@ fn round_now(space: &Keyspace) -> u32 {
     only_round(&space.iter().map(|entry| round_of(&entry.unwrap().1)).collect::<Vec<_>>())
 }
 
-/// The round that `snapshot` sees, whichever way it is asked.
+/// Returns the round that `snapshot` sees, by every way of reading.
 fn round_in(snapshot: &Snapshot, space: &Keyspace) -> u32 {
     let entries = snapshot.range::<&[u8]>(space, ..);
     let walked = only_round(&entries.map(|entry| round_of(&entry.unwrap().1)).collect::<Vec<_>>());
@@ -70,8 +70,8 @@ fn round_in(snapshot: &Snapshot, space: &Keyspace) -> u32 {
 type Hook = Box<dyn Fn(&TreeView)>;
 
 thread_local! {
-    /// What this thread does when it asks the policy for its pressure: a load does that as soon as
-    /// it is published.
+    /// Runs when this thread asks the policy for its pressure: a load does that as soon as it is
+    /// published.
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
@@ -160,7 +160,7 @@ fn a_snapshot_taken_while_a_load_is_written_down_never_sees_it() {
     assert!(iter.all(|entry| round_of(&entry.unwrap().1) == 1));
 }
 
-/// Takes snapshots until `done`, and looks at each again and again while loads are merged.
+/// Takes snapshots until `done`, and reads each again and again while loads are merged.
 fn watch(store: &Store, seed: u64, done: &AtomicBool) {
     let (space, mut dice) = (store.keyspace(DEFAULT_KEYSPACE).unwrap(), Dice::new(seed));
     let mut held: Vec<(Snapshot, u32)> = Vec::new();

@@ -1,4 +1,4 @@
-//! How many log files there are, and how long they are.
+//! Number and length of log files.
 
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Builder, DEFAULT_KEYSPACE, PersistMode, Store};
@@ -11,7 +11,7 @@ fn builder(env: &MemEnv) -> Builder {
     Store::builder(DIR).env(Arc::new(env.clone()))
 }
 
-/// How many logs there are, and all their bytes.
+/// Returns the number of logs, and all their bytes.
 fn logs(env: &MemEnv) -> (usize, u64) {
     let names = env.list(Path::new(DIR)).unwrap().into_iter();
     let logs = names.filter(|name| name.contains(".wal"));
@@ -22,7 +22,8 @@ fn logs(env: &MemEnv) -> (usize, u64) {
 /// Something that is done in each of many lives of a store.
 type Deed = fn(&Store, u32);
 
-/// Each opening added a log of full length that nothing removed: 100 openings left 104 files.
+/// What broke: each opening added a log of full length that was never removed: 100 openings left
+/// 104 files.
 #[test]
 fn many_openings_leave_few_logs() {
     let deeds: [(&str, Deed); 5] = [
@@ -68,8 +69,8 @@ fn many_openings_leave_few_logs() {
     }
 }
 
-/// Where inserts and removes cancel in memory nothing is left to be flushed, and nobody asked any
-/// more for the log that they are in.
+/// If inserts and removes cancel in memory, nothing is left to be flushed, and their log is not
+/// needed.
 #[test]
 fn logs_are_bounded_where_all_writes_cancel() {
     let policies = ["full", "rr", "choose_best", "mixed", "minlatency(k=3)", "leveled(ratio=4)"];
@@ -101,7 +102,7 @@ fn logs_are_bounded_where_all_writes_cancel() {
     }
 }
 
-/// Logs may hold more than fits into one memtable: reading them back fills as many as it takes.
+/// Logs may hold more than one memtable: reading them back fills as many as needed.
 #[test]
 fn logs_that_hold_several_memtables_are_read_back_into_several() {
     for policy in ["minlatency(k=3)", "choose_best"] {

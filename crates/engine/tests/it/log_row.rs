@@ -1,5 +1,5 @@
-//! The row of write-ahead logs: what was synced is read back from all of them, or an error says
-//! which of them does not hold it any more.
+//! The row of write-ahead logs: synced writes are read back from all of them, or an error names the
+//! log that has lost them.
 
 use crate::dice::Dice;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv};
@@ -30,7 +30,7 @@ fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of a log from its start to its last one that is not zero.
+/// Returns the bytes of a log up to the last one that is not zero.
 fn used(env: &MemEnv, path: &Path) -> u64 {
     contents(env, path).iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1)
 }
@@ -43,7 +43,7 @@ fn load(space: &Keyspace, count: u32) -> lsmith::Result<()> {
     load.finish().map(drop)
 }
 
-/// Ten synced puts in a life of their own, then a look in the next life.
+/// Makes ten synced puts in a life of their own, then reads in the next life.
 fn ten_synced_puts_stay(env: &MemEnv, told: &str) {
     let store = builder(env.clone()).open().unwrap();
     let space = default_keyspace(&store);
@@ -59,9 +59,9 @@ fn ten_synced_puts_stay(env: &MemEnv, told: &str) {
     assert_eq!(store.verify().unwrap().len(), 0, "{told}");
 }
 
-/// A bulk load takes a number in the log before the manifest knows of it. If it is cut short
-/// between the two, and that log goes, the number is in no log and in no table: the logs that came
-/// after it were taken for the far side of a gap, and removed.
+/// A bulk load takes a number in the log before the manifest has it. If it is cut short between the
+/// two, and that log is removed, the number is in no log and in no table. What broke: the logs
+/// behind it were taken for logs behind a gap, and removed.
 #[test]
 fn writes_after_a_bulk_load_that_was_cut_short_stay() {
     let mut stops = 0;
@@ -108,10 +108,10 @@ fn writes_after_a_bulk_load_without_room_stay() {
     }
 }
 
-/// So many entries of 1 kB take four logs. A fifth would have the memtable flushed.
+/// The number of entries of 1 kB that fill four logs. A fifth log would have the memtable flushed.
 const SYNCED: u32 = 240;
 
-/// A store with several logs, all of which are needed and were synced.
+/// Makes a store with several logs, all of which are needed and were synced.
 fn several_synced_logs() -> MemEnv {
     let env = MemEnv::new();
     let store = builder(env.clone()).open().unwrap();
@@ -143,8 +143,8 @@ fn open_error(env: &MemEnv, told: &str) -> lsmith::Error {
     error
 }
 
-/// The end of a log that was damaged, or cut off, looked like the end that power loss leaves. All
-/// later logs were dropped and removed without a word, although they had been synced.
+/// What broke: the damaged or cut end of a log looked like the end that power loss leaves. All
+/// later logs were removed silently, although they had been synced.
 #[test]
 fn damage_at_the_end_of_an_older_log_is_no_power_loss() {
     let whole = several_synced_logs();
@@ -172,8 +172,8 @@ fn damage_at_the_end_of_an_older_log_is_no_power_loss() {
     assert_eq!(default_keyspace(&builder(whole).open().unwrap()).iter().count(), SYNCED as usize);
 }
 
-/// A true power loss is no damage, whatever was synced of whatever logs: a prefix is found, with
-/// all that was synced. What is left out is set aside.
+/// True power loss is not damage, whichever logs were synced: the store has a prefix, with
+/// everything that was synced. The rest is set aside.
 #[test]
 fn power_loss_over_several_logs_is_no_damage() {
     let mut aside = 0;
@@ -211,7 +211,7 @@ fn power_loss_over_several_logs_is_no_damage() {
 }
 
 /// Two keyspaces share a log. One of them is flushed, for which the log is synced; the other needs
-/// the log. A cut in it tore the batches of both, and nothing told.
+/// the log. What broke: a cut in the log tore the batches of both silently.
 #[test]
 fn a_cut_in_front_of_what_another_keyspace_has_flushed_is_damage() {
     let whole = MemEnv::new();
@@ -234,20 +234,20 @@ fn a_cut_in_front_of_what_another_keyspace_has_flushed_is_damage() {
     }
 }
 
-/// A store of which merges take parts of memory.
+/// Makes a store whose merges take parts of memory.
 fn by_part(env: &MemEnv) -> Builder {
     let policy = "choose_best(ratio=2, rate=0.2)";
     builder(env.clone()).memtable_bytes(8 << 10).policy(policy).lockstep(true)
 }
 
-/// Each write has a key of its own and its number for a value, and the keys are not in order.
+/// Each write has its own key and has its number for a value. The keys are not in order.
 fn put_scattered(space: &Keyspace, numbers: Range<u32>) {
     for number in numbers {
         space.put((number * 7919 % 2000).to_be_bytes(), number.to_be_bytes()).unwrap();
     }
 }
 
-/// How many writes are there: the first ones, and no mixture.
+/// Returns the number of writes that are there: a prefix of all.
 fn scattered(store: &Store, told: &str) -> u32 {
     let number = |value: &[u8]| u32::from_be_bytes(value.try_into().unwrap());
     let entries = default_keyspace(store).iter();
@@ -278,8 +278,8 @@ fn a_cut_in_front_of_a_part_of_memory_in_tables_is_damage() {
     assert!(told > 0, "no cut went into what was needed");
 }
 
-/// There the log is synced first, although nobody has asked for it: or power loss would leave later
-/// writes, in tables, without earlier ones.
+/// There the log is synced first, although no caller asked for it. Otherwise power loss would leave
+/// later writes, in tables, without earlier ones.
 #[test]
 fn power_loss_behind_a_part_of_memory_in_tables_is_no_damage() {
     let whole = MemEnv::new();
@@ -295,8 +295,8 @@ fn power_loss_behind_a_part_of_memory_in_tables_is_no_damage() {
     assert!(parts > 100, "{parts} times there were tables");
 }
 
-/// As long as there is one keyspace nobody needs the log in front of its tables, and it is not
-/// synced for them. One that is made later seems to need all of it.
+/// While there is one keyspace, its tables do not need the log before them, and the log is not
+/// synced for them. A keyspace that is made later needs all of it.
 #[test]
 fn power_loss_behind_the_making_of_a_keyspace_is_no_damage() {
     let env = MemEnv::new();

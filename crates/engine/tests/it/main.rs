@@ -1,4 +1,4 @@
-//! Tests of the store through its public face.
+//! Tests of the store through its public API.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

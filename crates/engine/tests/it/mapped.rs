@@ -1,8 +1,8 @@
 //! Tables mapped into memory.
 //!
-//! Promised: reads give what they give where tables are read by calls; values and iterators stay as
-//! they are however often merges replace the tables behind them and give their space back; a
-//! changed byte is found when its block is first looked at.
+//! Promised: reads return what they return if tables are read by system calls. Values and iterators
+//! keep their content however often merges replace their tables and punch holes in them. A changed
+//! byte is found when its block is first read.
 
 use crate::dice::{Dice, with_seeds};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("{number:06}").into_bytes()
 }
 
-/// Writes at random for a while.
+/// Makes random writes for a while.
 fn write(space: &Keyspace, expected: &mut Map, dice: &mut Dice, writes: usize) {
     for _ in 0..writes {
         let (key, value) = (key(dice.below(3000)), vec![dice.below(256) as u8; 100]);
@@ -37,7 +37,7 @@ fn contents(space: &Keyspace) -> Map {
     pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-/// A store under one of three policies.
+/// Makes a store under one of three policies.
 fn open_under_any(dir: &Path, dice: &mut Dice) -> (Store, &'static str) {
     let policies = ["minlatency(k=3)", "choose_best(ratio=4)", "leveled(ratio=3)"];
     let policy = policies[dice.below(3)];
@@ -73,7 +73,7 @@ fn what_a_reader_holds_outlives_the_tables_it_came_from() {
     });
 }
 
-/// While a value is looked at, merges and the holes they leave cannot touch it.
+/// While `look` sees a value, merges and the holes that they punch cannot touch it.
 #[test]
 fn what_is_lent_stays_while_its_table_is_merged_away() {
     with_seeds(4, |seed| {

@@ -1,19 +1,20 @@
-//! How much memory a merge takes.
+//! The memory that a merge takes.
 //!
-//! Promised: at most two megabytes, and four times what its tables take as long as they are open:
-//! fences, filter and profile of a table are built in memory, as are the hashes of its keys. That
-//! is a part of a percent of the tables, but for policies that cut tables at any key. The entries
-//! themselves go through a few blocks and one buffer, however many there are.
+//! Promised: at most two megabytes, and four times what its tables take while they are open: fence
+//! pointers, filter and profile of a table, and the hashes of its keys, are built in memory. That
+//! is a part of a percent of the tables, except under policies that cut tables at any key. The
+//! entries themselves go through a few blocks and one buffer, however many there are.
 
 use crate::dice::Dice;
 use lsmith::{DEFAULT_KEYSPACE, MemoryUse, Store};
 use lsmith_fuzz::peak_bytes;
 
 const VALUE_BYTES: usize = 1000;
-/// Runs that are merged into one.
+/// The runs that are merged into one.
 const RUNS: u32 = 4;
 
-/// The most that is held while `bytes` of entries are merged, on top of what was held before.
+/// Returns the most memory that is held while `bytes` of entries are merged, on top of what was
+/// held before.
 fn peak(bytes: usize, policy: &str, codec: &str) -> (usize, MemoryUse) {
     let dir = tempfile::tempdir().unwrap();
     // In lockstep all is done by this thread, whose memory is counted.

@@ -1,10 +1,10 @@
-//! The store against a `BTreeMap`.
+//! Random operations on the store, compared with a `BTreeMap`.
 //!
-//! Promised: whatever is done in whatever order, under every merge policy and across switches of
-//! policies, flushes, merges by hand and reopenings, in lockstep and with threads, every read and
+//! Promised: for any operations in any order, under every merge policy and across switches of
+//! policies, flushes, manual merges and reopenings, in lockstep and with threads, every read and
 //! every scan (forward, reverse, from both ends, of ranges and prefixes, of now and of snapshots,
-//! with iterators held meanwhile) gives what the same operations on sorted maps give. At the end
-//! the store finds no damage in itself, and its trees are legal.
+//! with iterators held meanwhile) returns what the same operations on sorted maps return. At the
+//! end the store finds no damage in itself, and its trees are legal.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::mapped_or_not;
@@ -20,7 +20,7 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 const SPACES: [&str; 2] = ["left", "right"];
 
-/// What is switched between, besides each policy with its defaults.
+/// Policies that runs switch to, besides each policy with its defaults.
 const POLICIES: [&str; 24] = [
     "constant(k=2)",
     "bigtable(k=2)",
@@ -48,20 +48,20 @@ const POLICIES: [&str; 24] = [
     "mixed(ratio=3, rate=0.3, piece=300B, slices_max=8)",
 ];
 
-/// Every policy that a run begins with.
+/// Returns every policy that a run begins with.
 pub(crate) fn policies() -> Vec<String> {
     let registry = Registry::builtin();
     let bare = registry.infos().iter().map(|info| info.name.to_string());
     bare.chain(POLICIES.map(String::from)).collect()
 }
 
-/// A snapshot, and what it must show.
+/// A snapshot, and its expected content.
 struct Held {
     snapshot: Snapshot,
     maps: [Map; 2],
 }
 
-/// An iterator under way, and the entries that it has still to give.
+/// An iterator under way, and the entries that it must still return.
 struct Walk {
     iter: Iter,
     left: std::collections::VecDeque<(Vec<u8>, Vec<u8>)>,
@@ -152,7 +152,7 @@ impl Run {
         }
     }
 
-    /// Chooses a write that keeps the promises of inserts and removes, and makes it in the maps.
+    /// Chooses a write that keeps the promises of inserts and removes, and applies it to the maps.
     fn choose(&mut self, batch: &mut Batch) {
         let which = self.dice.below(2);
         let (space, key) = (self.space(which), self.key());
@@ -210,7 +210,7 @@ impl Run {
         }
     }
 
-    /// Bounds that are in order, as a `BTreeMap` wants them.
+    /// Returns bounds in ascending order, as a `BTreeMap` requires.
     fn bounds(&mut self) -> Bounds {
         let mut ends = [self.key(), self.key()];
         ends.sort();
@@ -228,7 +228,7 @@ impl Run {
         }
     }
 
-    /// A scan of now or of a snapshot, and what it must give.
+    /// Returns a scan of now or of a snapshot, and its expected entries.
     fn walk(&mut self) -> Walk {
         let which = self.dice.below(2);
         let space = self.space(which);
@@ -330,7 +330,7 @@ impl Run {
         self.check_all();
     }
 
-    /// Reads everything, both ways.
+    /// Reads everything, in both directions.
     fn check_all(&self) {
         for which in 0..2 {
             let space = self.space(which);
@@ -359,7 +359,7 @@ impl Run {
 }
 
 impl Walk {
-    /// Takes one entry, in `back` of 100 cases from the back; false at the end.
+    /// Takes one entry, in `back` of 100 cases from the back. Returns false at the end.
     fn step(&mut self, dice: &mut Dice, back: usize) -> bool {
         let (found, expected) = match dice.chance(back) {
             true => (self.iter.next_back(), self.left.pop_back()),
@@ -375,7 +375,8 @@ fn pair(entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>) -> (Vec<u8>, Vec<u8
     (key.to_vec(), value.to_vec())
 }
 
-/// Keys of all lengths, many with long common starts, with the least and the greatest bytes.
+/// Returns keys of all lengths, many with long common prefixes, with the least and the greatest
+/// bytes.
 fn keys(dice: &mut Dice) -> Vec<Vec<u8>> {
     let starts: [&[u8]; 5] = [b"", b"a", b"common/start/", b"\xff\xff", b"\0"];
     let count = [20, 80, 300][dice.below(3)];

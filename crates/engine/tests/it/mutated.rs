@@ -1,10 +1,8 @@
-//! Files that somebody changed who knows the formats: every checksum is right, everything else may
-//! be anything.
+//! Changed files with right checksums and any other content.
 //!
-//! Promised: such a store opens or is refused; what it is asked it answers, rightly or wrongly, or
-//! there is an error that names a file. Never a panic, never an endless loop, and nothing is
-//! allocated out of proportion. What lies in blocks of a table that were not touched, and in other
-//! keyspaces, is right.
+//! Promised: such a store opens or is refused. Its answers are right or wrong, or there is an error
+//! that names a file. There is never a panic or an endless loop, and memory is allocated in
+//! proportion. Blocks of a table that were not changed, and other keyspaces, give right answers.
 
 use crate::dice::{any_seed, full};
 use crate::reseal::{Changed, LogParts, TableParts, current_mutant};
@@ -21,11 +19,11 @@ use std::sync::OnceLock;
 /// More entries than any of the files can hold.
 const ENTRIES_MAX: usize = 1 << 20;
 
-/// What may be allocated on top of a multiple of the file: a compressed block of a few bytes may
-/// say that it comes to megabytes.
+/// Bytes that may be allocated besides a multiple of the file: a compressed block of a few bytes
+/// may claim to hold megabytes.
 const PEAK_BYTES: usize = 64 << 20;
 
-/// A changed file, and which keys of one keyspace may read otherwise.
+/// A changed file, and the keys of one keyspace whose answers may change.
 struct Mutant {
     path: PathBuf,
     bytes: Vec<u8>,
@@ -81,7 +79,7 @@ fn told<T>(result: lsmith::Result<T>) -> Option<T> {
     result.inspect_err(check_told).ok()
 }
 
-/// Does with the store whatever can be done; everything may fail, but in the right way.
+/// Does everything that a store can do. Anything may fail, but in the right way.
 fn use_all(base: &Base, mutant: &Mutant, dice: &mut Choices<'_>) {
     let env = base.env.process_crash_clone();
     let env = if dice.chance(50) { env } else { env.unmapped() };
@@ -129,7 +127,7 @@ fn write_more(base: &Base, store: &Store) {
     told(store.flush());
 }
 
-/// Wherever the changed part of a table has no say, everything is as it was.
+/// Asserts that everything is as it was except where the changed part of a table decides.
 fn check_untouched(base: &Base, mutant: &Mutant, store: &Store) {
     let mut wrong = 0;
     for (name, map) in &base.maps {
@@ -151,7 +149,7 @@ fn check_untouched(base: &Base, mutant: &Mutant, store: &Store) {
     assert!(wrong <= 1, "a table is of one keyspace");
 }
 
-/// Uses the store with the changed file, and tells whether all went as it must.
+/// Uses the store with the changed file. Returns true if everything succeeded.
 fn survives(base: &Base, dice: &mut Choices<'_>) -> bool {
     let start = dice.clone();
     let _watchdog = Watchdog::new("a store with a changed file");
@@ -183,7 +181,7 @@ fn files_with_right_checksums_may_hold_anything() {
     assert_eq!(failed, 0, "{told}");
 }
 
-/// Looks into one file without the store.
+/// Inspects one file without the store.
 fn look_into(env: &MemEnv, path: &Path) {
     let dir = path.parent().expect("the store is in a directory");
     told(inspect::damage(env, dir)).into_iter().flatten().for_each(|error| check_told(&error));

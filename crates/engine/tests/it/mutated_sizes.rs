@@ -1,6 +1,7 @@
-//! Small files that ask for much: keys that share bytes cost few in a file and many in memory.
+//! Small files that ask for much memory: keys that share bytes take few bytes in a file and many in
+//! memory.
 //!
-//! Promised: what is allocated for a file is in proportion to it.
+//! Promised: memory is allocated in proportion to the file.
 
 use crate::reseal::{LogParts, TableParts, put_bytes};
 use crate::watchdog::Watchdog;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 
 const DIR: &str = "/store";
 
-/// Bytes of the long key, and how many others share them all.
+/// The bytes of the long key, and the number of other keys that share all of them.
 const LONG: usize = 60_000;
 const SHARING: usize = 4000;
 
@@ -40,7 +41,7 @@ fn write(env: &MemEnv, path: &Path, bytes: &[u8]) {
     file.sync().unwrap();
 }
 
-/// A store with one table of two blocks, the first of which holds the long key.
+/// Makes a store with one table of two blocks, the first of which holds the long key.
 fn store() -> (MemEnv, PathBuf, TableParts) {
     let env = MemEnv::new();
     let store = builder(&env).open().unwrap();
@@ -116,7 +117,7 @@ fn a_walk_back_allocates_in_proportion_to_the_block() {
     check_peak(peak, &file);
 }
 
-/// What was written after such a log could not be read back.
+/// What broke: batches that were written after such a log could not be read back.
 #[test]
 fn a_log_that_starts_with_an_impossible_number_is_damage() {
     for first in [(1 << 62) + 1, u64::MAX - 1, u64::MAX] {

@@ -1,20 +1,20 @@
-//! Numbered batches: what batch number n writes is known from n alone, so that after any accident
-//! one look tells which batches are there, whether each is whole, and whether one is missing.
+//! Numbered batches. The content of batch number n depends on n alone, so after any accident a test
+//! knows which batches are there, whether each is whole, and whether one is missing.
 
 use crate::dice::Dice;
 use lsmith::env::MemEnv;
 use lsmith::{Batch, Builder, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::collections::BTreeMap;
 
-/// Written by every batch, to both keyspaces.
+/// A key that every batch writes, to both keyspaces.
 const LAST: &str = "last";
 
 const SPACES: [&str; 2] = ["left", "right"];
 
-/// What the two keyspaces hold.
+/// The content of the two keyspaces.
 pub(crate) type Maps = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
-/// Policies that between them do everything that a merge can do.
+/// Policies that together do everything that a merge can do.
 pub(crate) const POLICIES: [&str; 9] = [
     "minlatency(k=2)",
     "tiered(ratio=2)",
@@ -31,14 +31,14 @@ pub(crate) const POLICIES: [&str; 9] = [
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batches {
     pub(crate) seed: u64,
-    /// How many keys there are; their length makes the manifest long.
+    /// The number of keys. Their length makes the manifest long.
     pub(crate) keys: usize,
     pub(crate) key_bytes: usize,
-    /// Most values are shorter: the longer they are the faster the log fills up.
+    /// The greatest length of most values. Long values fill the log fast.
     pub(crate) value_bytes: usize,
 }
 
-/// What was written and how far it got.
+/// The batches that were written, and how far they got.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     /// The last batch that was tried.
@@ -55,7 +55,8 @@ impl Batches {
         Batches { seed, keys: 60, key_bytes: 8, value_bytes }
     }
 
-    /// What batch `number` does: the keyspace, the key, and the value or `None` for a delete.
+    /// Returns the writes of batch `number`: the keyspace, the key, and the value or `None` for a
+    /// delete.
     pub(crate) fn ops(&self, number: u64) -> Vec<(usize, Vec<u8>, Option<Vec<u8>>)> {
         let mut dice = Dice::new(self.seed ^ number.wrapping_mul(0x5851_f42d_4c95_7f2d));
         let mut ops = vec![];
@@ -73,7 +74,7 @@ impl Batches {
         ops
     }
 
-    /// Batch `number` for `store`.
+    /// Returns batch `number` for `store`.
     pub(crate) fn batch(&self, store: &Store, number: u64) -> lsmith::Result<Batch> {
         // The memtable of one keeps logs long after that of the other is flushed.
         let slow = KeyspaceOptions { memtable_bytes: Some(100_000), ..KeyspaceOptions::default() };
@@ -107,7 +108,7 @@ impl Batches {
         Ok(())
     }
 
-    /// What the keyspaces hold after batch `number`.
+    /// Returns the content of the keyspaces after batch `number`.
     pub(crate) fn after(&self, number: u64) -> Maps {
         let mut maps = Maps::default();
         for number in 1..=number {
@@ -121,8 +122,8 @@ impl Batches {
         maps
     }
 
-    /// The number of the last batch in `store`, having checked that all batches up to it are there
-    /// and nothing of any other, whichever way it is read.
+    /// Returns the number of the last batch in `store`. Asserts, by every way of reading, that all
+    /// batches up to it are there and nothing else.
     pub(crate) fn check(&self, store: &Store) -> u64 {
         let last = last(store);
         let expected = self.after(last);
@@ -146,7 +147,7 @@ impl Batches {
     }
 }
 
-/// The number of the last batch in `store`; 0 where there is none.
+/// Returns the number of the last batch in `store`; 0 if there is none.
 pub(crate) fn last(store: &Store) -> u64 {
     let [left, right] = SPACES.map(|name| {
         let found = existing(store, name).and_then(|space| space.get(LAST).unwrap());
@@ -164,7 +165,7 @@ fn text(number: u64) -> Vec<u8> {
     number.to_string().into_bytes()
 }
 
-/// Options under which everything happens often, chosen by `dice`.
+/// Returns options under which everything happens often, chosen by `dice`.
 pub(crate) fn restless(builder: Builder, dice: &mut Dice) -> Builder {
     builder
         .policy(*dice.pick(&POLICIES))
@@ -175,13 +176,13 @@ pub(crate) fn restless(builder: Builder, dice: &mut Dice) -> Builder {
         .threads(1 + dice.below(2))
 }
 
-/// `disk`, mapped or not.
+/// Returns `disk`, with or without mapped files.
 pub(crate) fn mapped_or_not(disk: &MemEnv, dice: &mut Dice) -> MemEnv {
     let disk = disk.clone();
     if dice.chance(50) { disk } else { disk.unmapped() }
 }
 
-/// Any persist mode, the cheapest most often.
+/// Returns any persist mode, most often the cheapest.
 pub(crate) fn any_mode(dice: &mut Dice) -> PersistMode {
     match dice.below(10) {
         0 => PersistMode::SyncAll,
@@ -190,7 +191,7 @@ pub(crate) fn any_mode(dice: &mut Dice) -> PersistMode {
     }
 }
 
-/// Now and then something besides writes.
+/// Sometimes does something besides writes.
 pub(crate) fn now_and_then(store: &Store, dice: &mut Dice) -> lsmith::Result<()> {
     match dice.below(150) {
         0 => store.flush(),

@@ -1,9 +1,9 @@
-//! An environment that panics, as one of the user's may.
+//! An environment that panics, as an environment of a user may.
 //!
 //! Promised: a panic on a merging thread fails a plan as an error does, whichever thread of a merge
-//! that several carry out it comes from: nobody waits for ever, and nothing of it is left. A panic
-//! in the middle of a write of log or manifest poisons the store. What was acknowledged is there
-//! when the store is opened again.
+//! panics: no thread waits for ever, and the plan leaves nothing behind. A panic in the middle of a
+//! write of log or manifest poisons the store. Everything acknowledged is there when the store is
+//! opened again.
 
 use crate::dice::Dice;
 use crate::watchdog::ends;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 const DIR: &str = "/store";
 
-/// What can panic.
+/// The operations that can panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
     Create,
@@ -47,16 +47,16 @@ const OPS: [Op; 10] = [
     Op::SyncDir,
 ];
 
-/// Panics in one operation of some kind on a merging thread, or on any other.
+/// Panics in one operation of some kind, on a merging thread or on any other.
 #[derive(Debug)]
 struct Fuse {
     op: Op,
     merging: bool,
-    /// Operations until then; less than that, none panics any more.
+    /// The number of operations until then; below that of no panic, none panics any more.
     left: AtomicI64,
 }
 
-/// No operation panics as long as the fuse is this long.
+/// With a fuse of this length, no operation panics.
 const LONG: i64 = i64::MAX;
 
 impl Fuse {
@@ -208,7 +208,7 @@ fn tables(disk: &MemEnv) -> Vec<String> {
     names.into_iter().filter(|name| name.ends_with(".table")).collect()
 }
 
-/// Entries that the store acknowledged; each is one that a reopened store must have.
+/// The entries that the store acknowledged. A reopened store must have each.
 fn write(keyspace: &Keyspace, acknowledged: &mut Vec<u64>, count: u64) {
     let first = acknowledged.last().map_or(0, |last| last + 1);
     for number in first..first + count {
@@ -229,7 +229,7 @@ fn check(disk: MemEnv, acknowledged: &[u64]) {
     store.flush().unwrap();
 }
 
-/// Where and when an operation panics, and what kind of store that happens to.
+/// The operation and the moment of the panic, and the kind of store.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     op: Op,
@@ -239,7 +239,7 @@ struct Case {
     lockstep: bool,
 }
 
-/// Writes, with one operation panicking; whether it has come to that.
+/// Writes while one operation panics. Returns true if it did.
 fn panic_once(case: Case) -> bool {
     let Case { op, merging, left, split, lockstep } = case;
     let (disk, fuse) = (MemEnv::new(), Fuse::new(op, merging));
@@ -298,7 +298,7 @@ fn panics_of_the_environment_on_other_threads_keep_nobody_waiting() {
     }
 }
 
-/// Four runs that overlap.
+/// Makes four runs that overlap.
 fn four_runs(keyspace: &Keyspace) {
     let mut dice = Dice::new(7);
     for _ in 0..4 {
@@ -309,8 +309,8 @@ fn four_runs(keyspace: &Keyspace) {
     }
 }
 
-/// Whoever of the threads panics: the merge fails, those who help it do not wait, and nothing of it
-/// is left.
+/// Whichever thread panics, the merge fails, the threads that help do not wait, and nothing is left
+/// behind.
 #[test]
 fn panic_in_a_part_of_a_merge_fails_the_merge() {
     for left in 0..6 {

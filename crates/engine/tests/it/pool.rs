@@ -1,9 +1,9 @@
 //! Threads that merge: side by side, together on one large merge, and for several stores.
 //!
 //! Promised: plans that do not meet are carried out side by side. A large merge is split among
-//! threads; what comes out holds the same entries and the same logical bytes as what one thread
-//! writes, and nothing is left of it if a part fails. Threads can be shared by stores: none has to
-//! wait for the merges of another, and one that closes disturbs no other.
+//! threads. Its output has the same entries and the same logical bytes as that of one thread, and
+//! nothing is left of it if a part fails. Stores can share threads: no store has to wait for the
+//! merges of another, and a store that closes disturbs no other.
 
 use crate::dice::Dice;
 use crate::gate::{GateEnv, Step};
@@ -58,7 +58,7 @@ impl MergePolicy for Pairs {
     }
 }
 
-/// Passes on how many runs plans have left.
+/// Sends the number of runs that plans have left.
 #[derive(Debug)]
 struct Commits(Mutex<Sender<usize>>);
 
@@ -101,7 +101,7 @@ fn two_merges_run_side_by_side() {
     assert_eq!(keyspace.get("key").unwrap().as_deref(), Some(&b"3"[..]));
 }
 
-/// Four runs of puts and deletes that overlap, with a snapshot in the middle.
+/// Makes four runs of puts and deletes that overlap, with a snapshot in the middle.
 fn four_runs(store: &Store) -> (Keyspace, Snapshot) {
     let (keyspace, mut dice) = (default_keyspace(store), Dice::new(7));
     let mut snapshot = store.snapshot();
@@ -233,7 +233,7 @@ fn stores_share_threads_and_close_apart() {
     assert_eq!(default_keyspace(&third).iter().count(), 1000);
 }
 
-/// A byte a second is as good as none: only because the limit gives way can writers go on.
+/// One byte per second stops merges: writers can go on only because the limit is lifted.
 #[test]
 fn the_limit_on_merges_gives_way_to_writers() {
     let builder = Store::builder(DIR).env(Arc::new(MemEnv::new())).policy("tiered(ratio=2)");

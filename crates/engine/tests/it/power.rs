@@ -1,10 +1,10 @@
 //! Power loss, and the death of the process, at any moment.
 //!
-//! Promised: after power loss the store opens, and holds a prefix of the batches, in their order,
-//! that includes every batch whose write asked for a sync and returned, and all batches before it;
-//! none is torn, also not across keyspaces. After the death of the process it holds every batch
-//! whose write returned. What a reopened store has shown is there to stay. Either way it finds no
-//! damage in itself, and goes on working, until the next accident.
+//! Promised: after power loss the store opens, and holds a prefix of the batches, in their order.
+//! The prefix includes every batch whose write asked for a sync and returned, and all batches
+//! before it. No batch is torn, also not across keyspaces. After the death of the process the store
+//! holds every acknowledged batch. Whatever a reopened store has shown stays. Either way the store
+//! finds no damage in itself, and goes on working until the next accident.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, Progress, any_mode, mapped_or_not, now_and_then, restless};
@@ -17,7 +17,7 @@ fn open(env: Arc<dyn Env>, lockstep: bool, dice: &mut Dice) -> lsmith::Result<St
     restless(Store::builder("/store").env(env).lockstep(lockstep), dice).open()
 }
 
-/// Opens what an accident has left, and checks it against what was written before.
+/// Opens the store after an accident, and checks it against what was written before.
 fn examine(env: &MemEnv, batches: Batches, floor: u64, before: Progress, dice: &mut Dice) -> u64 {
     let lockstep = dice.chance(50);
     let store = open(Arc::new(mapped_or_not(env, dice)), lockstep, dice).unwrap();
@@ -28,7 +28,7 @@ fn examine(env: &MemEnv, batches: Batches, floor: u64, before: Progress, dice: &
     found
 }
 
-/// Writes with all power going after `operations` operations on the disk.
+/// Writes until power is lost after `operations` operations on the disk.
 fn work_until_cut(
     env: &MemEnv,
     batches: Batches,
@@ -98,8 +98,7 @@ fn copies_of_the_disk_taken_while_threads_merge() {
     });
 }
 
-/// What had to be left out when the store was opened must not come back from under what has been
-/// written since.
+/// Batches that were left out when the store was opened must not reappear from below later writes.
 #[test]
 fn a_log_that_was_left_out_stays_away() {
     with_seeds(40, |seed| {
@@ -126,9 +125,9 @@ fn a_log_that_was_left_out_stays_away() {
     });
 }
 
-/// The log format relies on devices that store a sector as a whole or not at all. On one that does
-/// not, the store may refuse to open, but it reads nothing that was not written, and loses nothing
-/// that was synced.
+/// The log format relies on devices that store a sector completely or not at all. On a device that
+/// does not, the store may refuse to open, but it reads nothing that was not written, and loses
+/// nothing that was synced.
 #[test]
 fn a_torn_sector_of_a_log_is_told_or_left_out() {
     with_seeds(300, |seed| {

@@ -1,9 +1,8 @@
 //! Closing and opening.
 //!
-//! Promised: trees, flush counts, the memo and the policies survive; a policy that is not
-//! registered is named by an `Unsupported` error; opening for reading only shows everything, also
-//! what is in the log alone, and changes nothing in the directory; keyspaces have nothing to do
-//! with each other but the log that they share.
+//! Promised: trees, flush counts, memos and policies survive. A policy that is not registered is
+//! named by an `Unsupported` error. Opening for reading only shows everything, also entries that
+//! are only in the log, and changes nothing in the directory. Keyspaces share nothing but the log.
 
 use crate::rogue;
 use lsmith::env::{Env, MemEnv};
@@ -25,7 +24,7 @@ fn key(number: usize) -> String {
     format!("{:05}", number * 7919 % 100_000)
 }
 
-/// Names and contents of all files of the store.
+/// Returns names and contents of all files of the store.
 fn contents(env: &MemEnv) -> Vec<(String, Vec<u8>)> {
     let dir = Path::new("/store");
     let names = env.list(dir).unwrap();
@@ -198,8 +197,8 @@ fn keyspaces_are_independent() {
     }
 }
 
-/// A quiet keyspace keeps the first log, and so must keep those after it, though they hold nothing
-/// that is still needed: a log with a gap in it could not be told from one that lost its middle.
+/// A quiet keyspace keeps the first log alive, and so all later logs, even if nothing in them is
+/// needed: a row of logs with a gap looks like one that has lost its middle.
 #[test]
 fn logs_between_needed_ones_stay() {
     let env = MemEnv::new();
@@ -234,8 +233,8 @@ fn logs_between_needed_ones_stay() {
     assert_eq!(logs(&env), 1);
 }
 
-/// Whoever opens a store next gives back the space of blocks that no slice shows. An iterator may
-/// still read them, so the store stays open as long as it does.
+/// The next owner of a store frees the space of blocks that no slice needs. An iterator may still
+/// read them, so the store stays open as long as the iterator lives.
 #[test]
 fn an_iterator_keeps_its_store_open() {
     let env = MemEnv::new();
@@ -252,8 +251,8 @@ fn an_iterator_keeps_its_store_open() {
     builder(&env).open().unwrap();
 }
 
-/// A plan took inserts out of memory; the log still has them. A remove that came later must find
-/// the copies below, and not cancel against those in the log when that is read again.
+/// A plan took inserts out of memory, and the log still has them. A later remove must meet their
+/// copies in tables, and not cancel with those in the log when the log is read again.
 #[test]
 fn what_a_plan_took_does_not_come_back_from_the_log_to_cancel() {
     for policy in ["choose_best(ratio=3, rate=0.2)", "mixed(ratio=3, rate=0.2)", "rr(ratio=2)"] {

@@ -1,10 +1,10 @@
 //! Repairs.
 //!
-//! Promised: a store without damage is copied, all of it. Of a damaged one everything is saved
-//! that can be read: a damaged block of a table costs keys within a range that is told, a damaged
-//! record of a log its batch, and nothing else is another than it was. Without `CURRENT` nothing is
-//! lost; without a manifest all entries are there, and it is told that their order was guessed.
-//! The old store is not changed.
+//! Promised: a store without damage is copied completely. Of a damaged store everything readable is
+//! saved: a damaged block of a table costs keys within a reported range, a damaged record of a log
+//! costs its batch, and nothing else changes. Without `CURRENT` nothing is lost. Without a manifest
+//! all entries are there, and the report says that their order was guessed. The old store is not
+//! changed.
 
 mod logs;
 mod manifests;
@@ -25,10 +25,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What a keyspace is: policy, codecs, bytes of a memtable, contents.
+/// A keyspace: policy, codecs, bytes of a memtable, content.
 type Space = (String, String, u64, Map);
 
-/// Names and contents of the files in `dir`, but for the lock.
+/// Returns names and contents of the files in `dir` except the lock.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let paths = paths.filter(|path| path.file_name() != Some("LOCK".as_ref()));
@@ -40,7 +40,7 @@ fn paths(dir: &Path, file_type: FileType) -> Vec<PathBuf> {
     files(dir).into_keys().filter(is_of).collect()
 }
 
-/// All keyspaces of the store in `dir`, in which there is no damage.
+/// Returns all keyspaces of the store in `dir`, and asserts that it has no damage.
 fn spaces(dir: &Path) -> BTreeMap<String, Space> {
     let store = Store::builder(dir).read_only(true).open().unwrap();
     assert_eq!(store.verify().unwrap().len(), 0);
@@ -69,7 +69,7 @@ fn map_of(space: &Keyspace) -> Map {
     entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-/// Repairs the store in `dir`, which stays as it is, and gives the new one.
+/// Repairs the store in `dir`, asserts that it did not change, and returns the new store.
 fn repaired(dir: &Path) -> (RepairReport, tempfile::TempDir) {
     let (before, new) = (files(dir), tempfile::tempdir().unwrap());
     let report = repair(&RepairOptions::default(), dir, new.path()).unwrap();
@@ -88,8 +88,8 @@ fn lost_keys(report: &RepairReport) -> Vec<&Finding> {
     report.findings.iter().filter(is_lost).collect()
 }
 
-/// Checks that `found` differs from `expected` only where `report` says that keys are lost: how
-/// many keys differ.
+/// Asserts that `found` differs from `expected` only where `report` says that keys are lost.
+/// Returns the number of keys that differ.
 fn check_rest(
     report: &RepairReport,
     found: &BTreeMap<String, Map>,
@@ -214,14 +214,14 @@ fn no_block_is_lost_with_index_filter_properties_or_footer() {
     }
 }
 
-/// The directory of the table at `path`, which gets back what it was.
+/// Restores the table at `path`, and returns its directory.
 fn dir_of<'a>(path: &'a Path, whole: &[u8]) -> &'a Path {
     fs::write(path, whole).unwrap();
     path.parent().unwrap()
 }
 
-/// A store of runs that are not merged, with a keyspace of a large memtable beside that keeps the
-/// log.
+/// Makes a store of runs that are not merged, and a second keyspace with a large memtable that
+/// keeps the log alive.
 fn runs(dir: &Path, rounds: usize) {
     let store = Store::builder(dir).lockstep(true).memtable_bytes(1 << 20).open().unwrap();
     let options = KeyspaceOptions { policy: Some("none".into()), memtable_bytes: None };

@@ -1,5 +1,5 @@
-//! Files of a store taken apart, changed, and put together again with right checksums: what gets
-//! past them gets to the decoders.
+//! Takes files of a store apart, changes them, and puts them together with right checksums, so that
+//! the changes reach the decoders.
 
 use lsmith_fuzz::{Choices, change, put_varint, varint, write_at};
 use std::ops::Range;
@@ -8,13 +8,13 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 const SEAL_BYTES: usize = 9;
 const FOOTER_BYTES: usize = 80;
 
-/// Appends `bytes` behind their length.
+/// Appends the length of `bytes`, then `bytes`.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// The varint at `at`, which moves behind it.
+/// Returns the varint at `at`, and moves `at` behind it.
 fn take_varint(bytes: &[u8], at: &mut usize) -> u64 {
     let mut number = 0;
     for shift in (0..).step_by(7) {
@@ -37,7 +37,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().unwrap())
 }
 
-/// What an index says of a block.
+/// The entry of a block in an index.
 #[derive(Clone, Debug)]
 struct Fence {
     continued: u64,
@@ -49,7 +49,7 @@ struct Fence {
 #[derive(Clone, Debug)]
 pub(crate) struct TableParts {
     footer: Vec<u8>,
-    /// What is stored of each data block, its tag behind it, without the checksum.
+    /// The stored bytes of each data block, with the tag behind and without the checksum.
     pub(crate) blocks: Vec<Vec<u8>>,
     fences: Vec<Fence>,
     filter: Option<Vec<u8>>,
@@ -57,15 +57,15 @@ pub(crate) struct TableParts {
     pub(crate) properties: Vec<u8>,
 }
 
-/// What was changed of a table.
+/// The change that was made to a table.
 pub(crate) enum Changed {
-    /// This data block and nothing else: keys out of this range are not touched, if there is one.
+    /// Only this data block: keys outside of this range, if there is one, are not affected.
     Block(Vec<u8>, Option<Vec<u8>>),
     Other,
 }
 
 impl TableParts {
-    /// Takes apart a table as it was written.
+    /// Takes a valid table apart.
     pub(crate) fn new(file: &[u8]) -> TableParts {
         let footer = file[file.len() - FOOTER_BYTES..].to_vec();
         let section = |at: usize| word(&footer, at) as usize..word(&footer, at + 8) as usize;
@@ -90,7 +90,7 @@ impl TableParts {
         TableParts { properties: payload(section(48)), footer, blocks, fences, filter }
     }
 
-    /// The file with these parts, after `last` was done to its footer.
+    /// Returns the file with these parts, after `last` was applied to its footer.
     fn build(&self, index: &[u8], last: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let table = word(&self.footer, 8);
         let mut file = Vec::new();
@@ -136,12 +136,12 @@ impl TableParts {
         fences.flat_map(fence).collect()
     }
 
-    /// The file with these parts.
+    /// Returns the file with these parts.
     pub(crate) fn whole(&self) -> Vec<u8> {
         self.build(&self.index(None), |_| ())
     }
 
-    /// A table that was changed somewhere.
+    /// Returns a table with a change somewhere.
     pub(crate) fn mutant(&self, dice: &mut Choices<'_>) -> (Vec<u8>, Changed) {
         let mut new = self.clone();
         let mut index = None;
@@ -168,7 +168,7 @@ impl TableParts {
         (new.build(&index, |_| ()), Changed::Other)
     }
 
-    /// Takes a block away, puts one there twice, or swaps two.
+    /// Removes a block, repeats one, or swaps two.
     fn shuffle(&mut self, dice: &mut Choices<'_>) {
         let [left, right] = [0; 2].map(|_| dice.below(self.blocks.len()));
         match dice.below(3) {
@@ -229,7 +229,7 @@ fn shrink(tag: u8, payload: &[u8]) -> Vec<u8> {
 pub(crate) struct LogParts {
     kind: u32,
     number: u64,
-    /// Whether each is marked, and what it holds.
+    /// For each record, its sync mark and its payload.
     pub(crate) records: Vec<(bool, Vec<u8>)>,
 }
 
@@ -270,7 +270,7 @@ impl LogParts {
         file
     }
 
-    /// A log that was changed somewhere; `text` says that its records are text.
+    /// Returns a log with a change somewhere. `text` is true if its records are text.
     pub(crate) fn mutant(&self, dice: &mut Choices<'_>, text: bool) -> Vec<u8> {
         let mut new = self.clone();
         let [left, right] = [0; 2].map(|_| dice.below(self.records.len()));
@@ -291,7 +291,7 @@ impl LogParts {
     }
 }
 
-/// `text` with a word, a number or a line changed, which may come from `other`.
+/// Returns `text` with a word, a number or a line changed, perhaps to one from `other`.
 pub(crate) fn text_mutant(text: &str, other: &str, dice: &mut Choices<'_>) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
     let others: Vec<&str> = other.lines().collect();
@@ -339,7 +339,7 @@ fn line_mutant(line: &str, other: &str, dice: &mut Choices<'_>) -> String {
     line
 }
 
-/// `CURRENT` with other words and a right checksum.
+/// Returns a `CURRENT` with other words and a right checksum.
 pub(crate) fn current_mutant(text: &str, dice: &mut Choices<'_>) -> String {
     let lines: Vec<&str> = text.lines().take(2).collect();
     let text = text_mutant(&(lines.join("\n") + "\n"), text, dice);

@@ -1,8 +1,8 @@
-//! A merge policy that proposes anything at all.
+//! A merge policy that proposes anything.
 //!
-//! Promised: a wrong policy costs bytes, never an answer. Plans that break a rule are refused, and
-//! those that break none may take any part of any run anywhere: reads stay right, and what was
-//! acknowledged is there when the process dies in the middle.
+//! Promised: a wrong policy costs bytes, never a right answer. Illegal plans are refused. Legal
+//! plans may take any part of any run anywhere: reads stay right, and everything acknowledged is
+//! there when the process dies in the middle.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, Progress, any_mode};
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Plans by dice that the view throws, so that equal views give equal plans.
+/// Makes random plans from a seed that depends on the view, so that equal views give equal plans.
 #[derive(Debug)]
 struct Rogue {
     seed: u64,
-    /// Whether memory is folded into one run, and stays where it is until a plan takes it.
+    /// True if memory is folded into one run, and stays in memory until a plan takes it.
     blocks: bool,
 }
 
@@ -38,7 +38,7 @@ const INFO: PolicyInfo = PolicyInfo {
     },
 };
 
-/// The policies that every program has, and this one.
+/// The built-in policies, and this one.
 pub(crate) fn registry() -> Registry {
     let mut registry = Registry::builtin();
     registry.register(INFO);
@@ -103,7 +103,7 @@ fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
     MergePlan { inputs, place, mode, cut_bytes, reuse: None, memo, reason }
 }
 
-/// All keys, or those between two borders of slices, or between two keys of [`Batches`].
+/// Returns all keys, or those between two borders of slices, or between two keys of [`Batches`].
 fn range(runs: &[Arc<Run>], dice: &mut Dice) -> KeyRange {
     if dice.chance(30) {
         let [from, upto] = [dice.below(60), dice.below(60)].map(|number| format!("{number:08}"));
@@ -156,7 +156,7 @@ fn any_plan_at_all_never_costs_an_answer() {
 }
 
 /// Plans take parts of memory, which stay taken over reopenings, and entries that cancel do not
-/// come back: inserts and removes against a sorted map.
+/// reappear. Compares inserts and removes with a sorted map.
 #[test]
 fn parts_of_memory_are_taken_for_good() {
     let taken = Arc::new(Taken::default());

@@ -1,10 +1,10 @@
-//! Memtables that become full while their keyspace is locked.
+//! Memtables that become full while the state of their keyspace is locked.
 //!
-//! Promised: a full memtable is flushed, also when no write comes after the one that filled it and
-//! that write could not look because a merging thread had the keyspace.
+//! Promised: a full memtable is flushed, even if the write that filled it could not check it
+//! because a merging thread held the lock, and no write follows.
 //!
-//! What broke: the writer passed it over for the next one to see to. Where none came, it stayed in
-//! memory and held on to its log, whatever [`Store::settle`] waited for.
+//! What broke: the writer left the memtable to the next writer. Without one, it stayed in memory
+//! and kept its log alive, whatever [`Store::settle`] waited for.
 
 use crate::watchdog::Watchdog;
 use lsmith::env::MemEnv;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const MEMTABLE_BYTES: u64 = 4000;
 
-/// Holds up the first who takes up a plan, with the keyspace locked, and counts commits.
+/// Blocks the first thread that takes up a plan, with the state locked, and counts commits.
 #[derive(Debug, Default)]
 struct Holder {
     state: Mutex<State>,
@@ -62,7 +62,7 @@ fn put(space: &Keyspace, number: u32) {
     space.put(format!("{number:08}"), [7; 84]).unwrap();
 }
 
-/// A store one of whose memtables is being flushed, while the next is full and was not sealed.
+/// Makes a store with a memtable that is being flushed, and a next one that is full and not sealed.
 fn store_with_a_full_memtable() -> (Store, Keyspace, Arc<Holder>) {
     let holder = Arc::new(Holder::default());
     let store = Store::builder("/store")

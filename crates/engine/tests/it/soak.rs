@@ -2,7 +2,7 @@
 //!
 //! Promised: answers stay right, and files, memory and open files do not grow beyond what the work
 //! needs. `LSMITH_SOAK=3600 cargo test --release -p lsmith --test it soak -- --nocapture` runs for
-//! an hour and tells how it stands every ten seconds; without it a few thousand rounds are run.
+//! an hour and prints its state every ten seconds. Without it a few thousand rounds are run.
 
 use crate::dice::{Dice, with_seeds};
 use crate::history::{History, Maps, SPACES, check_snapshot};
@@ -13,18 +13,17 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Rounds between two looks at what the store takes.
+/// Rounds between two measurements of the store.
 const ROUNDS_PER_LOOK: usize = 500;
-/// Steps after which the history is begun anew, in a new store: it is read as a whole to be
-/// checked.
+/// Steps after which a new store is begun with a new history: checking reads the whole history.
 const STEPS_MAX: usize = 4000;
 
-/// What a store takes.
+/// The resources that a store takes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     files: usize,
     file_bytes: u64,
-    /// Of this process; 0 where the system does not tell.
+    /// The memory of this process; 0 if the system does not say.
     open_files: usize,
     resident_bytes: u64,
 }
@@ -47,17 +46,17 @@ fn open(dir: &Path, dice: &mut Dice) -> Store {
     builder.log_bytes(64 << 10).log_bytes_max(1 << 20).cache_bytes(1 << 20).open().unwrap()
 }
 
-/// A run, and when it last told how it stands.
+/// A run, and when it last printed its state.
 struct Run {
     start: Instant,
     until: Option<Instant>,
     told: Instant,
-    /// Stores that have come to their end, and steps of all of them.
+    /// The number of stores that have ended, and the steps of all of them.
     stores: usize,
     steps: usize,
 }
 
-/// One store from its making to its end.
+/// Runs one store from its creation to its end.
 fn live(dir: &Path, dice: &mut Dice, run: &mut Run) {
     let (mut history, mut store) = (History::default(), open(dir, dice));
     let mut held: Option<(Snapshot, Maps)> = None;

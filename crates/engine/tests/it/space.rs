@@ -1,9 +1,9 @@
-//! The space of blocks that no slice shows.
+//! The space of blocks that no slice needs.
 //!
-//! Promised: it is given back as holes in the files, not before the last reader of them is gone;
-//! where the device knows no holes, what is left of a table is written anew once less than the
-//! chosen part of it is needed. Statistics tell live, dead and given back bytes apart, also to who
-//! opens the store next, and nothing of this is taken for damage.
+//! Promised: that space is freed as holes in the files, but not before its last reader is gone. If
+//! the device cannot punch holes, the rest of a table is rewritten once its live share is below the
+//! chosen one. Statistics distinguish live, dead and punched bytes, also in the next opening, and
+//! none of this is taken for damage.
 
 use lsmith::env::{Env, MemEnv};
 use lsmith::{Event, Keyspace, KeyspaceStats, Observer, Store};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 const DIR: &str = "/store";
 const POLICIES: [&str; 2] = ["choose_best(ratio=3, rate=0.2)", "mixed(ratio=3, rate=0.2)"];
 
-/// Counts plans of which the engine itself is the author.
+/// Counts plans that the store itself proposes.
 #[derive(Debug, Default)]
 struct Rewrites(AtomicU64);
 
@@ -38,7 +38,7 @@ fn open(env: &MemEnv, policy: &str, rewrites: &Arc<Rewrites>) -> (Store, Keyspac
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Writes so that windows meet few blocks below: most are kept, of ever older tables.
+/// Makes writes whose windows meet few blocks below: most blocks are kept, of ever older tables.
 fn write(space: &Keyspace, map: &mut Map) {
     for number in 0..12_000_u64 {
         let key = format!("{:08}", number.wrapping_mul(2_654_435_761) % 8_000).into_bytes();
@@ -56,7 +56,7 @@ fn check(store: &Store, space: &Keyspace, map: &Map) {
     assert!(damage.is_empty(), "{damage:?}");
 }
 
-/// Checks what is told of space against the disk, and that there are holes.
+/// Compares the statistics of space with the disk, and asserts that there are holes.
 fn check_holes(env: &MemEnv, space: &Keyspace) {
     let KeyspaceStats { table_bytes, live_bytes, dead_bytes, punched_bytes, .. } = space.stats();
     assert_eq!(on_disk(env), (table_bytes, table_bytes + punched_bytes));
@@ -64,7 +64,7 @@ fn check_holes(env: &MemEnv, space: &Keyspace) {
     assert!(punched_bytes > 50_000, "{punched_bytes} bytes beside {table_bytes}");
 }
 
-/// Bytes that tables take of the disk, and the lengths of their files.
+/// Returns the bytes that tables take on the disk, and the lengths of their files.
 fn on_disk(env: &MemEnv) -> (u64, u64) {
     let dir = Path::new(DIR);
     let names = env.list(dir).unwrap().into_iter().filter(|name| name.ends_with(".table"));
@@ -91,7 +91,7 @@ fn dead_blocks_become_holes_and_are_told() {
     }
 }
 
-/// Blocks that an iterator may still read stay as long as it does, and go with it.
+/// Blocks that an iterator may still read stay as long as the iterator, and go with it.
 #[test]
 fn holes_wait_for_readers() {
     let (env, rewrites) = (MemEnv::new(), Arc::new(Rewrites::default()));

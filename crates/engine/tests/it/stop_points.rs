@@ -1,4 +1,4 @@
-//! Every stop point of what a store does: see [`crate::stops`].
+//! Every stop point of the operations of a store: see [`crate::stops`].
 
 use crate::dice::any_seed;
 use crate::numbered::Batches;
@@ -15,7 +15,7 @@ fn always(_: &FaultEnv, _: &MemEnv) -> bool {
     true
 }
 
-/// Short batches, so that few operations do much.
+/// Options with short batches, so that few operations do much.
 const BATCHES: Batches = Batches { seed: 1, keys: 60, key_bytes: 8, value_bytes: 60 };
 
 const PLAIN: Script = Script {
@@ -34,8 +34,8 @@ fn files(disk: &MemEnv, extension: &str) -> usize {
     names.iter().filter(|name| name.ends_with(extension)).count()
 }
 
-/// Writes of every kind, flushes of hand and of themselves, and closing. The first time the store
-/// is made too.
+/// Writes of every kind, manual and automatic flushes, and closing. The first run also creates the
+/// store.
 const WRITES: Script = Script {
     name: "writes",
     work: |store, life| {
@@ -53,7 +53,7 @@ const WRITES: Script = Script {
     ..PLAIN
 };
 
-/// Several log files, of which the oldest go.
+/// Several log files, of which the oldest are removed.
 const LOGS: Script = Script {
     name: "logs",
     batches: Batches { value_bytes: 1500, ..BATCHES },
@@ -81,7 +81,7 @@ const BULK_LOAD: Script = Script {
     ..PLAIN
 };
 
-/// Nothing is in memory, so that no log is needed but for the number of the load.
+/// Memory is empty, so no log is needed except for the number of the load.
 const LOAD_ALONE: Script = Script {
     name: "load_alone",
     before: |store, life| {
@@ -152,7 +152,7 @@ const PUNCHING: Script = Script {
     ..PLAIN
 };
 
-/// Memory that stays where it is, and is copied so that logs can go.
+/// Memory that stays in memory, and is copied so that logs can go.
 const SPILLS: Script = Script {
     name: "spills",
     batches: Batches { keys: 1000, value_bytes: 1500, ..BATCHES },
@@ -175,7 +175,7 @@ const MIXED_SPILLS: Script = Script {
     ..SPILLS
 };
 
-/// A manifest that is nearly full is followed by another.
+/// A manifest that is nearly full is followed by a new one.
 const ROLL_OVER: Script = Script {
     name: "roll_over",
     batches: Batches { key_bytes: 2000, ..BATCHES },

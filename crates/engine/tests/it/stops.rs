@@ -1,18 +1,18 @@
-//! Stopping a piece of work at every operation on the disk.
+//! Stops a piece of work at every operation on the disk.
 //!
-//! A [`Script`] is done once to count its operations. Then it is done again and again, each time on
-//! a copy of the same disk, and stopped at one operation: that one fails, having done nothing, a
-//! part of what it should, or all of it, and all after it fail too, or work again. What is left
-//! is looked at as the next process finds it, and as a machine finds it after each class of power
-//! loss.
+//! A [`Script`] runs once to count its operations. Then it runs again and again, each time on a
+//! copy of the same disk, and is stopped at one operation: that operation fails, with no effect, a
+//! partial effect, or its whole effect. All later operations fail too, or work again. The result is
+//! examined as the next process finds it, and as a machine finds it after each class of power loss.
 //!
-//! Promised: the store opens, without damage; it holds a prefix of the batches, in their order,
-//! that includes all that had to survive; a bulk load is there as a whole or not at all; and the
-//! store goes on, so that what is synced from then on survives the next power loss and the next
+//! Promised: the store opens without damage. It holds a prefix of the batches, in their order,
+//! which includes all that had to survive. A bulk load is there completely or not at all. The store
+//! goes on, and batches that are synced from then on survive the next power loss and the next
 //! opening.
 //!
-//! A failure names its stop point: `LSMITH_STOP=name:n` does that one again, with every effect and
-//! every loss, `LSMITH_STOP=name` all of that script, `LSMITH_FULL=1` all there are.
+//! A failure names its stop point. `LSMITH_STOP=name:n` repeats that one, with every effect and
+//! every loss. `LSMITH_STOP=name` runs all stop points of that script, `LSMITH_FULL=1` all of every
+//! script.
 
 use crate::dice::{Dice, full};
 use crate::numbered::{Batches, Progress, mapped_or_not};
@@ -24,14 +24,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Two directories deep, so that making the store makes more than one.
+/// Two directories deep, so that creating the store makes more than one.
 pub(crate) const DIR: &str = "/made/for/store";
 
-/// The keyspace that bulk loads go to, and how many entries they have.
+/// The keyspace of bulk loads, and the number of their entries.
 const LOADED: &str = "loaded";
 const LOADED_ENTRIES: usize = 300;
 
-/// The length of their values; nobody else writes values of that length there.
+/// The length of the values of bulk loads. No other writes there have values of that length.
 const LOADED_BYTES: usize = 50;
 
 type Work = fn(&Store, &mut Life) -> lsmith::Result<()>;
@@ -42,30 +42,30 @@ pub(crate) struct Script {
     pub(crate) name: &'static str,
     pub(crate) batches: Batches,
     pub(crate) options: fn(Builder) -> Builder,
-    /// Done once and for all, ahead of everything.
+    /// Runs once, before everything else.
     pub(crate) before: Work,
-    /// How the store came to its end after that.
+    /// How the store ends after that.
     pub(crate) end: End,
-    /// Done each time in the store that then does the work, without being stopped. Where there is
+    /// Runs each time, without being stopped, in the store that then does the work. If there is
     /// none, opening the store is a part of the work.
     pub(crate) ready: Option<Work>,
     pub(crate) work: Work,
-    /// Whether the work, not stopped, does what it is here for.
+    /// Returns true if the work, when it is not stopped, has the effect that it is here for.
     pub(crate) proof: fn(&FaultEnv, &MemEnv) -> bool,
 }
 
 /// The end of a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
-    /// It was closed.
+    /// The store was closed.
     Closed,
-    /// Its process was killed.
+    /// The process was killed.
     Killed,
     /// Power was lost.
     PowerLost,
 }
 
-/// What was done with a store.
+/// The writes to a store so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Life {
     pub(crate) batches: Batches,
@@ -85,7 +85,7 @@ impl Life {
         (0..count).try_for_each(|_| self.batches.go_on(store, &mut self.progress, mode))
     }
 
-    /// All that is written must survive from now on.
+    /// All earlier writes must survive from now on.
     pub(crate) fn synced(&mut self) {
         self.progress.synced = self.progress.acknowledged;
     }
@@ -104,7 +104,7 @@ impl Life {
         Ok(())
     }
 
-    /// Checks what is there against what was done, of which all up to batch `floor` must be.
+    /// Compares the store with what was written. All batches up to `floor` must be there.
     fn check(&self, store: &Store, floor: u64) -> u64 {
         let found = self.batches.check(store);
         assert!(found >= floor, "batch {floor} was promised, found {found}");
@@ -123,26 +123,26 @@ impl Life {
     }
 }
 
-/// What a script has left.
+/// The result of a script.
 struct Left {
     disk: MemEnv,
     env: FaultEnv,
     life: Life,
     result: lsmith::Result<()>,
-    /// Operations that were done before the script could be stopped.
+    /// The number of operations before the script could be stopped.
     ready_operations: u64,
 }
 
-/// Where a script is stopped.
+/// The place at which a script is stopped.
 #[derive(Clone, Copy, Debug)]
 struct Stop {
     operation: u64,
     effect: Effect,
-    /// Whether all after it fail too.
+    /// True if all later operations fail too.
     lasting: Lasting,
 }
 
-/// A way to look at what is left.
+/// A way to examine the result.
 #[derive(Clone, Copy, Debug)]
 enum Accident {
     Killed,
@@ -164,7 +164,7 @@ impl Script {
         Store::builder(DIR).env(Arc::new(env))
     }
 
-    /// The disk that the work begins on.
+    /// Returns the disk on which the work begins.
     fn start(&self, seed: u64) -> (MemEnv, Life) {
         let (disk, progress) = (MemEnv::new(), Progress::default());
         let mut life =
@@ -225,7 +225,7 @@ impl Script {
         left
     }
 
-    /// Opens what is left of the store after `accident`, checks it, and has it go on.
+    /// Opens the store after `accident`, checks it, and makes it go on.
     fn examine(&self, left: &Left, accident: Accident, seed: u64) {
         let mut dice = Dice::new(seed);
         let progress = left.life.progress;
@@ -249,7 +249,7 @@ impl Script {
         life.check(&open(&disk), found + 3);
     }
 
-    /// The last batch that is there for who opens the store for reading only.
+    /// Returns the last batch that opening for reading only shows.
     fn look(&self, disk: &MemEnv, floor: u64) -> u64 {
         match self.open(Script::builder(disk.clone()).read_only(true)) {
             Ok(store) => self.batches.check(&store),
@@ -260,8 +260,8 @@ impl Script {
         }
     }
 
-    /// Stops the work everywhere, or where dice with `seed` say; counts stop points, and tells what
-    /// has failed.
+    /// Stops the work everywhere, or at random places that `seed` chooses. Counts stop points, and
+    /// returns the failures.
     pub(crate) fn stop_everywhere(&self, seed: u64, told: &mut Told) {
         let mut dice = Dice::new(seed);
         let start = self.start(seed);
@@ -282,7 +282,7 @@ impl Script {
         }
     }
 
-    /// The operations at which to stop in every way; `None` where dice say.
+    /// Returns the operations at which to stop in every way; `None` if they are random.
     fn asked(&self) -> Option<Range<u64>> {
         let Ok(asked) = std::env::var("LSMITH_STOP") else {
             return full().then_some(0..u64::MAX);
@@ -310,7 +310,7 @@ impl Script {
         self.stop_and_examine(start, stop, &[*dice.pick(&accidents)], dice.number(), told);
     }
 
-    /// Stops at `operation`, with every effect, and then every accident, or some.
+    /// Stops at `operation`, with every effect and then every accident, or with some.
     fn stop_at(&self, start: &(MemEnv, Life), operation: u64, seed: u64, told: &mut Told) {
         let all: Vec<Accident> = Accident::all().collect();
         let mut dice = Dice::new(seed ^ operation);
@@ -362,22 +362,22 @@ impl Script {
     }
 }
 
-/// Whether the store must bear `accident` after an operation on the file at `path` failed with
-/// `effect`.
+/// Returns true if the store must survive `accident` after an operation on the file at `path`
+/// failed with `effect`.
 ///
-/// Where the system takes pages of a log for clean that are not on the device, and only the process
-/// dies, the next one reads batches there that no sync of its own can make durable. It cannot know,
-/// and relies on that log.
+/// There is one exception. The system may take pages of a log for clean that are not on the device.
+/// If only the process dies, the next one reads batches there that no sync of its own can make
+/// durable. The store cannot know that, and relies on that log.
 fn is_promised(path: &Path, effect: Effect, accident: Accident) -> bool {
     let dropped = matches!(effect, Effect::Dropped | Effect::Partly);
     let is_log = path.extension().is_some_and(|extension| extension == "wal");
     !(dropped && is_log && matches!(accident, Accident::Killed))
 }
 
-/// Stop points of each script where not all are tried.
+/// The number of stop points of each script if not all are tried.
 const SAMPLE: usize = 40;
 
-/// How many stop points were tried, and what failed.
+/// The number of stop points that were tried, and the failures.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     points: usize,
@@ -397,10 +397,11 @@ impl Told {
         self.failures.push(failure);
     }
 
-    /// Says what was tried.
+    /// Prints what was tried.
     ///
     /// # Panics
-    /// Where something failed.
+    ///
+    /// Panics if something failed.
     pub(crate) fn end(self, seed: u64) {
         eprintln!(
             "{} stop points with seed {seed}; operations of {}",

@@ -1,10 +1,11 @@
-//! What others put into the directory of a store.
+//! Foreign files in the directory of a store.
 //!
-//! Promised: files whose names are none of the store's stay as they are, also those whose numbers
-//! no store comes near; they keep no store from opening and move no counter. What is no regular
-//! file under a name of the store is told, with its path and with what it is, and nothing waits for
-//! it. No link is followed but one that stands for the directory itself. What the store makes is
-//! for its owner alone. A store in new directories, however deep, is there after power loss.
+//! Promised: files whose names are not those of a store stay as they are, and so do files with
+//! numbers that no store reaches. They neither keep a store from opening nor change a counter. A
+//! name of the store that is not a regular file is reported, with its path and its type, and
+//! nothing waits for it. No symbolic link is followed except one to the directory itself. Files of
+//! the store belong to their owner alone. A store in new directories, however deep, survives power
+//! loss.
 
 use lsmith::env::{Env, MemEnv, RealEnv};
 use lsmith::{Builder, Cache, PersistMode, Store};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Names with the pattern of the store's own, but with numbers that it never gives.
+/// Names with the pattern of the store's own, but with numbers that it never uses.
 const ABSURD: [&str; 9] = [
     "18446744073709551615.table",
     "18446744073709551614.table",
@@ -34,7 +35,7 @@ fn builder(dir: &Path) -> Builder {
     Store::builder(dir).lockstep(true).memtable_bytes(10_000).log_bytes(64 << 10)
 }
 
-/// A closed store with a table, and with an entry that is in the log alone.
+/// Makes a closed store with a table, and with an entry that is only in the log.
 fn make_store(dir: &Path) {
     let store = builder(dir).open().unwrap();
     let keyspace = store.keyspace("default").unwrap();
@@ -50,7 +51,7 @@ fn check_store(store: &Store) {
     assert_eq!(store.verify().unwrap().len(), 0);
 }
 
-/// What `work` comes to, or a panic where it does not end.
+/// Returns the result of `work`. Panics if it does not end.
 fn in_time<T: Send + 'static>(told: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = channel();
     std::thread::spawn(move || send.send(work()));
@@ -58,8 +59,8 @@ fn in_time<T: Send + 'static>(told: &str, work: impl FnOnce() -> T + Send + 'sta
     done.unwrap_or_else(|error| panic!("{told}: {error}"))
 }
 
-/// A table with the greatest number there is made the next number 0, so that the store wrote over
-/// its own files; one with the number before that stopped it for ever.
+/// What broke: after a table with the greatest number the next number was 0, so that the store
+/// overwrote its own files. A table with the number before that stopped it for ever.
 #[test]
 fn a_file_with_an_absurd_number_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -85,8 +86,8 @@ fn a_file_with_an_absurd_number_is_left_alone() {
     assert!(numbers.max().unwrap() < 1000, "the counter went on from a stranger's number");
 }
 
-/// Blocks in a cache were named by the number of the store, shifted, and that of the table: a table
-/// with a large number had the name of a table of the next store.
+/// What broke: blocks in a cache were named by the shifted number of the store and the number of
+/// the table, so that a table with a large number had the name of a table of the next store.
 #[test]
 fn a_shared_cache_keeps_stores_apart_whatever_their_numbers() {
     let dir = tempfile::tempdir().unwrap();
@@ -109,7 +110,7 @@ fn a_shared_cache_keeps_stores_apart_whatever_their_numbers() {
     }
 }
 
-/// Puts something that is no regular file at `path`.
+/// Makes something other than a regular file at `path`.
 fn put_in_the_way(what: &str, path: &Path, outside: &Path) {
     match what {
         "FIFO" => mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap(),
@@ -120,7 +121,7 @@ fn put_in_the_way(what: &str, path: &Path, outside: &Path) {
     }
 }
 
-/// A FIFO in the place of a log was waited for until somebody wrote to it.
+/// What broke: opening waited for a writer of a FIFO in place of a log.
 #[test]
 fn what_is_no_regular_file_is_told_with_its_path() {
     for what in ["FIFO", "directory", "socket", "symbolic link"] {
@@ -218,7 +219,7 @@ fn files_and_new_directories_are_for_their_owner_alone() {
     assert_eq!(others(dir.path()), 0o055, "what was there stays as it was");
 }
 
-/// Only the directory right above the store was synced.
+/// What broke: only the direct parent of the store was synced.
 #[test]
 fn a_store_in_new_directories_survives_power_loss() {
     for dir in ["/a/b/c/store", "a/b/store", "./a/store", "store", "/store"] {
@@ -239,8 +240,8 @@ fn a_store_in_new_directories_survives_power_loss() {
     }
 }
 
-/// Files without contents can be as long as anybody likes: what cannot be read is an error, and not
-/// the end of the process.
+/// Files without contents can have any length. A file that cannot be read is an error, and not the
+/// end of the process.
 #[test]
 fn a_file_of_absurd_length_is_told() {
     for kind in ["manifest", "table", "wal"] {

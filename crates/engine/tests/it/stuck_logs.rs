@@ -1,4 +1,4 @@
-//! Logs that are not needed any more, on a disk that does not let go of them.
+//! Logs that are not needed, on a disk that does not remove them.
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, Progress, any_mode};
@@ -15,7 +15,7 @@ fn builder(env: impl Env) -> Builder {
     builder.log_bytes(64 << 10).memtable_bytes(4 << 20)
 }
 
-/// A disk on which no log that is there can be removed or renamed.
+/// A disk on which no existing log can be removed or renamed.
 #[derive(Debug)]
 struct Stuck {
     disk: MemEnv,
@@ -63,8 +63,8 @@ impl Env for Stuck {
     }
 }
 
-/// A log that was left out, and could not be removed while the store was opened, came back in front
-/// of what was written from then on: that was left out in its place.
+/// What broke: a log that was left out, and could not be removed while the store was opened,
+/// reappeared in front of later writes, which were then left out in its place.
 #[test]
 fn a_log_that_cannot_be_removed_while_opening_stays_away() {
     let refused = Arc::new(AtomicU64::new(0));

@@ -1,10 +1,10 @@
 //! Many threads at once.
 //!
-//! Promised: a batch is seen as a whole or not at all, in any snapshot and by any iterator,
-//! however many threads write, read and merge and whatever policy is switched to; what a snapshot
-//! or an iterator sees never changes; nobody sees time go back. Files of tables that nobody needs
-//! any more go, and not before. A write that asked for a sync is durable when it returns, whatever
-//! other threads do to the log meanwhile. Closing in the middle loses nothing.
+//! Promised: readers see a batch completely or not at all, in any snapshot and by any iterator,
+//! however many threads write, read and merge, and whichever policy is switched to. The view of a
+//! snapshot or an iterator never changes. No reader sees time go back. Files of tables that nothing
+//! needs are removed, and not before. A write that asked for a sync is durable when it returns,
+//! whatever other threads do to the log meanwhile. Closing in the middle loses nothing.
 
 use crate::dice::{Dice, with_seeds};
 use crate::gate::{GateEnv, Step};
@@ -57,7 +57,7 @@ fn counter(value: &[u8]) -> u64 {
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// The counter that all keys of `writer` hold in `snapshot`; 0 where it has written nothing.
+/// Returns the counter in all keys of `writer` in `snapshot`; 0 if there is none.
 fn counter_in(snapshot: &Snapshot, spaces: &[Keyspace; 2], writer: usize, dice: &mut Dice) -> u64 {
     let mut counters = Vec::new();
     for space in spaces {
@@ -104,7 +104,7 @@ fn read(store: &Store, seed: u64, done: &AtomicBool) {
     }
 }
 
-/// An iterator that others overtake sees one moment all the same.
+/// An iterator that writers overtake still sees one moment.
 fn walk_slowly(space: &Keyspace) {
     let mut counters: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
     let mut iter = space.prefix("writer");
@@ -166,7 +166,7 @@ fn writers_readers_and_merges() {
     });
 }
 
-/// Checks that everything is there, and no file too many.
+/// Asserts that everything is there, and no file too many.
 fn check_end(env: &MemEnv, store: &Store) {
     let snapshot = store.snapshot();
     for writer in 0..WRITERS {
@@ -235,7 +235,7 @@ fn files_go_when_nobody_needs_them() {
     assert_eq!(snapshot.range::<&str>(&space, ..).count(), 50);
 }
 
-/// That would take a reader as long as a file is large.
+/// Otherwise a reader would wait as long as a file is large.
 #[test]
 fn the_last_reader_of_a_file_does_not_remove_it() {
     let disk = MemEnv::new();
@@ -260,7 +260,7 @@ fn the_last_reader_of_a_file_does_not_remove_it() {
     assert_eq!(tables_on(&disk), tables_of(&store));
 }
 
-/// A merge by hand is made, whichever thread looks first.
+/// A manual merge is made, whichever thread looks first.
 #[test]
 fn a_merge_by_hand_is_not_forgotten() {
     for threads in 1..4 {
@@ -279,8 +279,8 @@ fn a_merge_by_hand_is_not_forgotten() {
     }
 }
 
-/// Writes with threads of their own that sync, or don't, until told to stop or refused: how far
-/// each has got with a sync is in `synced`.
+/// Writes on several threads, with and without sync, until they are stopped or refused. `synced`
+/// has how far each got with a sync.
 fn write_with_sync(store: &Store, writer: usize, synced: &AtomicU64, stop: &AtomicBool) {
     let space = store.keyspace("default").unwrap();
     let mut dice = Dice::new(writer as u64);
@@ -313,7 +313,7 @@ fn check_synced(disk: &MemEnv, expected: &[u64]) {
     }
 }
 
-/// A log that becomes full while its beginning is synced has an end that is not.
+/// A log that becomes full while its beginning is synced has an end that is not synced.
 #[test]
 fn a_log_that_fills_up_during_a_sync_is_synced_again() {
     let disk = MemEnv::new();
@@ -377,7 +377,7 @@ fn what_was_synced_is_there_whatever_others_write_meanwhile() {
     });
 }
 
-/// When a sync fails, writes end: what was told to be synced before is there.
+/// When a sync fails, writes end. Writes that were synced before are there.
 #[test]
 fn what_was_synced_is_there_after_a_failed_sync_too() {
     for after in 0..30 {
@@ -400,8 +400,8 @@ fn what_was_synced_is_there_after_a_failed_sync_too() {
     }
 }
 
-/// A failed merge is told to writers only if nothing else can help them: not while a flush is
-/// under way that will.
+/// A failed merge is reported to writers only if nothing else can help them: not while a flush is
+/// under way.
 #[test]
 fn writers_wait_for_a_flush_although_a_merge_has_failed() {
     let gate = GateEnv::new(MemEnv::new());

@@ -1,4 +1,4 @@
-//! Ends for tests that would hang if they failed.
+//! Timeouts for tests that would hang if they failed.
 
 use std::io::Write;
 use std::panic::resume_unwind;
@@ -7,17 +7,17 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Far more than any test takes, also where many run at once.
+/// Far longer than any test takes, also if many run at once.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Ends the process unless it is dropped in time: a thread that waits for a lock for ever can be
-/// told nothing else.
+/// Ends the process unless it is dropped in time: nothing else ends a thread that waits for a lock
+/// for ever.
 pub(crate) struct Watchdog {
     _alive: Sender<()>,
 }
 
 impl Watchdog {
-    /// Tells `told` should it come to that.
+    /// Prints `told` if the time is over.
     pub(crate) fn new(told: &'static str) -> Watchdog {
         let (alive, heard) = channel();
         thread::spawn(move || {
@@ -31,8 +31,8 @@ impl Watchdog {
     }
 }
 
-/// Runs `test` on a thread of its own. Fails where it has not ended in time: whatever waits there
-/// goes on waiting.
+/// Runs `test` on a thread of its own. Fails if the thread has not ended in time, and leaves it
+/// waiting.
 pub(crate) fn ends(test: impl FnOnce() + Send + 'static) {
     let (sender, over) = channel();
     let name = thread::current().name().unwrap_or("a test").to_string();

@@ -1,5 +1,5 @@
-//! A store with everything in it that a store can have: several keyspaces, tables plain and
-//! compressed, bulk loaded, with blocks that merges kept, several logs, a copy of memory.
+//! A store with files of all kinds: several keyspaces, plain and compressed tables, bulk loads,
+//! tables with kept blocks, several logs, a copy of memory.
 
 use crate::numbered::{Batches, POLICIES, Progress};
 use lsmith::env::{Env, MemEnv};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const DIR: &str = "/store";
 
-/// What a keyspace holds.
+/// The content of a keyspace.
 pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A store with files of all kinds, as it was written.
@@ -21,7 +21,7 @@ pub(crate) struct Base {
     pub(crate) codec: &'static str,
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
     pub(crate) maps: BTreeMap<String, Map>,
-    /// What all keyspaces held after each write, in short.
+    /// A short name of the content of all keyspaces after each write.
     pub(crate) states: Vec<u64>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn contents(env: &MemEnv, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Puts `bytes` in the place of what `path` held.
+/// Replaces the content of `path` by `bytes`.
 pub(crate) fn write(env: &MemEnv, path: &Path, bytes: &[u8]) {
     env.remove_file(path).unwrap();
     let mut file = env.create(path).unwrap();
@@ -92,7 +92,7 @@ impl Base {
     }
 }
 
-/// A keyspace with bulk loads, inserts, removes, and keys that are much alike.
+/// Fills a keyspace with bulk loads, inserts, removes, and similar keys.
 fn fill_third(
     store: &Store,
     batches: Batches,
@@ -119,7 +119,7 @@ fn fill_third(
     }
 }
 
-/// What all keyspaces hold.
+/// Returns the content of all keyspaces.
 pub(crate) fn maps(store: &Store) -> BTreeMap<String, Map> {
     let pair = |entry: lsmith::Result<(bytes::Bytes, bytes::Bytes)>| {
         let (key, value) = entry.unwrap();
@@ -129,7 +129,7 @@ pub(crate) fn maps(store: &Store) -> BTreeMap<String, Map> {
     store.keyspaces().into_iter().map(|name| (name.clone(), map(&name))).collect()
 }
 
-/// A short name for what `maps` hold.
+/// Returns a short name for the content `maps`.
 pub(crate) fn state(maps: &BTreeMap<String, Map>) -> u64 {
     let held: Vec<_> = maps.iter().filter(|(_, map)| !map.is_empty()).collect();
     let mut hasher = DefaultHasher::new();

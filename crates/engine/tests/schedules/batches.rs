@@ -1,7 +1,7 @@
 //! Writers of batches, readers and merges.
 //!
-//! Promised: a batch over keyspaces is seen as a whole or not at all; what a snapshot sees never
-//! changes; nobody sees time go back; what was acknowledged is seen.
+//! Promised: readers see a batch over several keyspaces completely or not at all. The view of a
+//! snapshot never changes. No reader sees time go back. Acknowledged writes are visible.
 
 use crate::dice::Dice;
 use crate::runner::{POLICIES, builder, in_any_order};
@@ -34,7 +34,7 @@ fn write(store: &Store, writer: usize, acked: &AtomicU64, dice: &mut Dice) {
     }
 }
 
-/// The counter that all keys of `writer` hold in `snapshot`; 0 where it has written nothing.
+/// Returns the counter in all keys of `writer` in `snapshot`; 0 if there is none.
 fn counter_in(snapshot: &Snapshot, spaces: &[Keyspace; 2], writer: usize, walks: bool) -> u64 {
     let read = |value: &[u8]| std::str::from_utf8(value).unwrap().parse::<u64>().unwrap();
     let mut counters = Vec::new();
@@ -109,7 +109,7 @@ fn program(dice: &mut Dice) {
     assert!(store.verify().unwrap().is_empty());
 }
 
-/// One who writes beside one who reads, all in one memtable: few steps, so that rare orders come.
+/// One writer and one reader, all in one memtable: few steps, so that rare orders occur.
 fn pair(dice: &mut Dice) {
     let env = MemEnv::new();
     let store = builder(&env, dice).memtable_bytes(1 << 20).threads(1).open().unwrap();

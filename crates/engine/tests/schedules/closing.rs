@@ -1,8 +1,8 @@
 //! The end of stores: handles that are dropped anywhere.
 //!
-//! Promised: a store closes with its last handle, whichever thread drops it, an observer on a
-//! merging thread among them; nobody waits for ever; its directory can be opened again, also where
-//! the threads are shared with another store; and nothing is lost.
+//! Promised: a store closes with its last handle, whichever thread drops it, also if an observer
+//! drops it on a merging thread. No thread waits for ever. The directory can be opened again, also
+//! if the threads are shared with another store. Nothing is lost.
 
 use crate::dice::Dice;
 use crate::runner::{builder, in_any_order, opened_when_closed};

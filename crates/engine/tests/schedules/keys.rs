@@ -1,8 +1,8 @@
 //! Single keys are linearizable.
 //!
-//! Promised: for each key there is one order of all reads and writes of it in which each read sees
-//! the write before it, and what ended before another began comes before that. Iterators read a key
-//! as a get does.
+//! Promised: for each key there is one order of all its reads and writes in which each read sees
+//! the write before it. An operation that ended before another began comes first. Iterators read a
+//! key as a get does.
 
 use crate::dice::Dice;
 use crate::runner::{builder, in_any_order};
@@ -19,12 +19,12 @@ const KEYS: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 enum What {
-    /// The value, or none for a delete.
+    /// The value, or `None` for a delete.
     Write(Option<u64>),
     Read(Option<u64>),
 }
 
-/// What was done with a key, from when to when.
+/// An operation on a key, with its start and its end.
 #[derive(Clone, Copy, Debug)]
 struct Done {
     key: usize,
@@ -33,8 +33,8 @@ struct Done {
     ended: u64,
 }
 
-/// Whether the operations can be put in an order that explains them. Tries all: those that are left
-/// and the value say what is left to try.
+/// Returns true if some order of the operations explains their results. Tries all orders: the
+/// remaining operations and the value determine what is left to try.
 fn is_linearizable(ops: &[Done]) -> bool {
     fn search(
         ops: &[Done],

@@ -1,8 +1,8 @@
 //! Bulk loads beside writes, snapshots and merges.
 //!
-//! Promised: a load is seen as a whole or not at all; a snapshot sees it for ever or never; who has
-//! seen it takes no snapshot afterwards that does not; a write after a load is newer, and no write
-//! is lost by one.
+//! Promised: readers see a load completely or not at all. A snapshot sees it for ever or never. A
+//! thread that has seen it takes no later snapshot without it. A write after a load is newer, and a
+//! load loses no write.
 
 use crate::dice::Dice;
 use crate::runner::{builder, in_any_order};
@@ -25,7 +25,7 @@ fn load(space: &Keyspace) {
     }
 }
 
-/// The round that all loaded keys are of in `snapshot`.
+/// Returns the round of all loaded keys in `snapshot`.
 fn round_in(snapshot: &Snapshot, space: &Keyspace, walks: bool) -> u8 {
     let mut rounds = Vec::new();
     if walks {
@@ -41,7 +41,7 @@ fn round_in(snapshot: &Snapshot, space: &Keyspace, walks: bool) -> u8 {
     rounds[0]
 }
 
-/// Reads `times` while others load, and checks what is seen.
+/// Reads `times` while other threads load, and checks the answers.
 fn look(space: &Keyspace, times: usize, mut meanwhile: impl FnMut()) {
     let mut seen = 0;
     for _ in 0..times {
@@ -57,7 +57,7 @@ fn look(space: &Keyspace, times: usize, mut meanwhile: impl FnMut()) {
     }
 }
 
-/// One who loads beside one who reads: few steps, so that rare orders come.
+/// One loader and one reader: few steps, so that rare orders occur.
 fn pair(dice: &mut Dice) {
     let env = MemEnv::new();
     let store = builder(&env, dice).policy("none").threads(1).open().unwrap();

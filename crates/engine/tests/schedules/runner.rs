@@ -8,14 +8,14 @@ use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Orders tried per seed: one in which any thread may go on at any step, and others in which
-/// threads are interrupted a few times only.
+/// The number of orders per seed: one in which any thread may go on at any step, and others in
+/// which threads are interrupted only a few times.
 const FEW_SWITCHES: usize = 4;
 
-/// Times that a thread is interrupted at most in those.
+/// The most interruptions of a thread in those orders.
 const SWITCHES_MAX: usize = 4;
 
-/// Steps after which a program hangs.
+/// The number of steps after which a program counts as hanging.
 const STEPS_MAX: usize = 3_000_000;
 
 pub(crate) const DIR: &str = "/store";
@@ -53,7 +53,7 @@ pub(crate) fn in_any_order(seeds: u64, program: fn(&mut Dice)) {
     eprintln!("{} schedules", count.load(Relaxed));
 }
 
-/// A small store with everything in motion.
+/// Returns options of a small store in which everything happens.
 pub(crate) fn builder(env: &(impl Env + Clone), dice: &mut Dice) -> Builder {
     Store::builder(DIR)
         .env(Arc::new(env.clone()))
@@ -65,7 +65,7 @@ pub(crate) fn builder(env: &(impl Env + Clone), dice: &mut Dice) -> Builder {
         .threads(1 + dice.below(2))
 }
 
-/// Opens a store that somebody may still be about to close.
+/// Opens a store that another thread may still be closing.
 pub(crate) fn opened_when_closed(builder: &Builder) -> Store {
     loop {
         match builder.clone().open() {

@@ -1,7 +1,7 @@
-//! Keyspaces that are made, changed and asked by several threads at once.
+//! Keyspaces that several threads make, change and read at once.
 //!
-//! Promised: a keyspace is made once, whoever asks first; a policy and a codec can be changed
-//! beside writes, merges and questions about the store; who waits for rest gets there.
+//! Promised: a keyspace is made once, whichever thread asks first. A policy and a codec can be
+//! changed beside writes, merges and reads of the state. Threads that wait for rest get there.
 
 use crate::dice::Dice;
 use crate::runner::{POLICIES, builder, in_any_order};

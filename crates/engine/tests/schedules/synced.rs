@@ -1,9 +1,8 @@
 //! Power loss at any moment beside writers that sync.
 //!
-//! Promised: what is found afterwards is a prefix of what was done: each batch whole, no batch
-//! without those that were acknowledged before it began, and every batch whose sync was
-//! acknowledged before power was lost. So is what is found after a second loss, whether syncs
-//! failed or not.
+//! Promised: the store then holds a prefix of the history: each batch whole, no batch without those
+//! that were acknowledged before it began, and every batch whose sync was acknowledged before power
+//! was lost. The same holds after a second loss, whether syncs failed or not.
 
 use crate::dice::Dice;
 use crate::runner::{builder, in_any_order};
@@ -22,12 +21,12 @@ struct Tried {
     writer: usize,
     number: u64,
     begun: u64,
-    /// `None` where it failed, or is not told yet.
+    /// `None` if it failed, or is not acknowledged yet.
     ended: Option<u64>,
     is_synced: bool,
 }
 
-/// The last batch of each writer that is in `store`; all are whole.
+/// Returns the last batch of each writer in `store`. Asserts that all are whole.
 fn found_in(store: &Store) -> [u64; WRITERS] {
     let spaces = ["left", "right"].map(|name| store.existing_keyspace(name).unwrap());
     std::array::from_fn(|writer| {
@@ -72,7 +71,7 @@ fn failing_sync(dice: &mut Dice) {
     run(builder, Some(Some(OpClass::LogSync)), dice);
 }
 
-/// Has one operation of class `fails` fail.
+/// Makes one operation of class `fails` fail.
 fn run(builder: Builder, fails: Option<Option<OpClass>>, dice: &mut Dice) {
     let disk = MemEnv::new();
     let env = FaultEnv::over(disk.clone());

@@ -1,4 +1,4 @@
-//! Makes the fixtures: small stores on a disk in memory, by writes that a seed decides.
+//! Makes the fixtures: small stores on a disk in memory, by writes from a seed.
 
 use crate::dice::Dice;
 use lsmith::env::MemEnv;
@@ -6,26 +6,26 @@ use lsmith::{Batch, Builder, Keyspace, KeyspaceOptions, PersistMode, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What a keyspace holds.
+/// The content of a keyspace.
 pub(super) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Where the stores lie on their disks.
+/// The directory of each store on its disk.
 pub(super) const DIR: &str = "/store";
 
 /// A store that was made.
 pub(super) struct Made {
     pub(super) name: &'static str,
     pub(super) disk: MemEnv,
-    /// What the keyspaces hold.
+    /// The content of the keyspaces.
     pub(super) maps: BTreeMap<String, Map>,
 }
 
-/// All fixtures, made anew.
+/// Makes all fixtures again.
 pub(super) fn all() -> Vec<Made> {
     vec![closed(), killed(), reused(), power_lost()]
 }
 
-/// A store under way, and what it must hold.
+/// A store under way, and its expected content.
 struct Run {
     store: Store,
     disk: MemEnv,
@@ -59,14 +59,14 @@ impl Run {
         self.store.keyspace_with(name, &KeyspaceOptions { policy, memtable_bytes: None }).unwrap()
     }
 
-    /// A value that compresses well, of 10 bytes to `most`.
+    /// Returns a value of 10 to `most` bytes that compresses well.
     fn value(&mut self, most: usize) -> Vec<u8> {
         let word = format!("{:04}-", self.dice.below(10_000));
         let length = 10 + self.dice.below(most - 9);
         word.bytes().cycle().take(length).collect()
     }
 
-    /// Writes of all kinds to `space`, most of them to about `keys` keys.
+    /// Makes writes of all kinds to `space`, most of them to about `keys` keys.
     fn write(&mut self, space: &Keyspace, count: usize, keys: usize) {
         for _ in 0..count {
             let key = key(self.dice.below(keys));
@@ -122,7 +122,7 @@ impl Run {
         }
     }
 
-    /// One batch that writes to several keyspaces.
+    /// Writes one batch to several keyspaces.
     fn batch(&mut self, spaces: &[&Keyspace], mode: PersistMode) {
         let mut batch = Batch::new();
         for space in spaces {
@@ -133,14 +133,14 @@ impl Run {
         self.store.write(batch, mode).unwrap();
     }
 
-    /// The store as a process that is killed now leaves it.
+    /// Returns the store as a process that is killed now leaves it.
     fn kill(self, name: &'static str) -> Made {
         Made { name, disk: self.disk.process_crash_clone(), maps: self.maps }
     }
 }
 
-/// Closed in good order, for the second time: all codecs, tables of bulk loads, a change of policy
-/// and of codec after the manifest was begun, and writes that are in the log alone.
+/// Closed properly twice: all codecs, tables of bulk loads, a change of policy and of codec after
+/// the manifest was begun, and writes that are only in the log.
 fn closed() -> Made {
     let change = |builder: Builder| builder.compression("none,zstd(level=9)");
     let mut run = Run::begin(1, change);
@@ -172,8 +172,8 @@ fn closed() -> Made {
     Made { name: "closed", disk, maps }
 }
 
-/// Killed: a copy of memory stands in for the start of the log, batches are in several logs alone,
-/// and the manifest has edits behind its beginning.
+/// Killed: a copy of memory replaces the start of the log, batches are only in several logs, and
+/// the manifest has edits behind its beginning.
 fn killed() -> Made {
     let mut run = Run::begin(2, |builder| builder.memtable_bytes(8000).log_bytes_max(80 << 10));
     let lazy = run.space("lazy", "choose_best(ratio=3, rate=0.1)");
@@ -188,7 +188,7 @@ fn killed() -> Made {
     run.kill("killed")
 }
 
-/// Killed while merges keep blocks: tables of which slices show parts, and holes in them.
+/// Killed while merges keep blocks: tables whose slices show parts, with holes in their files.
 fn reused() -> Made {
     let mut run = Run::begin(3, |builder| builder.memtable_bytes(20 << 10));
     let mixed = run.space("mixed", "mixed(ratio=8, rate=1.0)");
@@ -200,8 +200,8 @@ fn reused() -> Made {
     run.kill("reused")
 }
 
-/// After power loss: the end of the log had not been synced, and only parts of it are there. What
-/// is left is a prefix of the batches, each of which notes its number.
+/// After power loss: the end of the log was not synced, and only parts of it are there. The rest is
+/// a prefix of the batches, each of which notes its number.
 fn power_lost() -> Made {
     let mut run = Run::begin(4, |builder| builder.memtable_bytes(8000));
     let space = run.space("space", "minlatency(k=2)");

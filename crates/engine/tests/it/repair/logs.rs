@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A store whose writes are in several logs alone, each of a key of its own, in two keyspaces.
+/// Makes a store of two keyspaces whose writes, each of its own key, are only in several logs.
 fn store(dir: &Path, writes: u32) {
     let store = Store::builder(dir).log_bytes(64 << 10).open().unwrap();
     let spaces = ["left", "right"].map(|name| store.keyspace(name).unwrap());
@@ -19,13 +19,13 @@ fn store(dir: &Path, writes: u32) {
     }
 }
 
-/// The writes in the store in `dir`.
+/// Returns the writes in the store in `dir`.
 fn writes(dir: &Path) -> BTreeSet<u32> {
     let keys = maps(dir).into_values().flat_map(|map| map.into_keys());
     keys.map(|key| u32::from_be_bytes(key.try_into().unwrap())).collect()
 }
 
-/// Bytes of logs that are told as lost, and writes.
+/// Returns the bytes of logs that are reported as lost, and the number of writes.
 fn lost(report: &RepairReport) -> (u64, u64) {
     report.findings.iter().fold((0, 0), |(all_bytes, all_writes), finding| match finding.kind {
         FindingKind::LostBatches { bytes, writes } => {
@@ -98,8 +98,8 @@ fn a_log_without_header_costs_nothing() {
     }
 }
 
-/// A copy of memory has what memory held when its log was given up. What is still in a log, or
-/// lies in tables, is saved from there.
+/// A copy of memory has the entries of memory from when its log was removed. Entries that are still
+/// in a log or in tables are saved from there.
 #[test]
 fn a_damaged_copy_of_memory_costs_what_was_in_it_alone() {
     let dirs = copies();

@@ -29,8 +29,8 @@ fn without_current_nothing_is_lost() {
     }
 }
 
-/// A store of two keyspaces in which each key was written once: whatever is guessed about the
-/// order of tables, nothing is another than it was.
+/// Makes a store of two keyspaces in which each key was written once: whatever order of tables is
+/// guessed, no value changes.
 fn written_once(dir: &Path) -> BTreeMap<String, Map> {
     let builder = Store::builder(dir).lockstep(true).memtable_bytes(500).block_bytes(200);
     let store = builder.log_bytes(64 << 10).open().unwrap();
@@ -76,8 +76,8 @@ fn a_damaged_record_of_the_manifest_costs_no_entry() {
     }
 }
 
-/// Under merges that write keys again and again, nearly all are as they were when one record of the
-/// manifest is lost: what follows says where tables are.
+/// Under merges that write keys again and again, nearly all values are right after one record of
+/// the manifest is lost: later records say where tables are.
 #[test]
 fn the_order_of_tables_is_guessed_where_the_manifest_is_damaged() {
     with_seeds(1, |seed| {

@@ -1,4 +1,4 @@
-//! Stores with any history, and any damage.
+//! Stores with any history and any damage.
 
 use super::{check_rest, maps_of};
 use crate::dice::{Dice, with_seeds};
@@ -13,7 +13,7 @@ const OLD: &str = "/old";
 const NEW: &str = "/new";
 const BATCHES: u64 = 250;
 
-/// The disk of a process that was killed after this many batches.
+/// Returns the disk of a process that was killed after this many batches.
 fn killed(batches: Batches, dice: &mut Dice) -> MemEnv {
     let disk = MemEnv::new();
     let builder = Store::builder(OLD).env(Arc::new(disk.clone()));
@@ -88,7 +88,7 @@ fn a_damaged_table_costs_keys_that_are_told_whatever_its_history() {
     });
 }
 
-/// All values that a key was ever given, by any batch, in any keyspace.
+/// Returns all values of a key in any batch, in any keyspace.
 fn history(batches: Batches) -> BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>> {
     let mut history = BTreeMap::<_, BTreeSet<_>>::new();
     for (_, key, value) in (1..=BATCHES).flat_map(|number| batches.ops(number)) {
@@ -97,7 +97,7 @@ fn history(batches: Batches) -> BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>> {
     history
 }
 
-/// Whatever is damaged, a repair ends, its store is a whole one, and no value in it is made up.
+/// Whatever is damaged, a repair ends, its store has no damage, and no value in it is made up.
 #[test]
 fn no_damage_keeps_a_repair_from_ending() {
     with_seeds(6, |seed| {
@@ -127,7 +127,7 @@ fn no_damage_keeps_a_repair_from_ending() {
     });
 }
 
-/// Does something bad to the file at `path`, if it is still there.
+/// Damages the file at `path`, if it is still there.
 fn harm(disk: &MemEnv, path: &Path, dice: &mut Dice) {
     let Ok(bytes) = disk.file_bytes(path) else { return };
     let (at, mask) = (dice.below(bytes as usize) as u64, 1 << dice.below(8));
