@@ -113,7 +113,7 @@ impl Committer {
         state.leaving += 1;
         drop(state);
         // Also where a panic ends this.
-        let busy = keyspace.kept_busy();
+        let busy = keyspace.busy_guard();
         drop(committing);
         self.keyspaces.balance_memory();
         drop(old);

@@ -51,17 +51,17 @@ fn fuzz_copies_of_memory() {
             let (key, value) = (key.into(), value.into());
             Spilled { seq: SeqNo(seq), kind, key, value }
         };
-        let (keyspace, upto) = (choices.below(300) as u32, SeqNo(60));
+        let (keyspace, newest) = (choices.below(300) as u32, SeqNo(60));
         let entries: Vec<Spilled> = entries(choices).into_iter().map(entry).collect();
         let mut payload = copy(keyspace, &entries);
-        assert_eq!(take_record(&payload, keyspace, upto), Ok(entries));
+        assert_eq!(take_record(&payload, keyspace, newest), Ok(entries));
         change(&mut payload, choices, true);
-        let (read, peak) = peak_bytes(|| take_record(&payload, keyspace, upto));
+        let (read, peak) = peak_bytes(|| take_record(&payload, keyspace, newest));
         assert!(peak < 4096 + 100 * payload.len(), "{peak} bytes for {}", payload.len());
         if let Ok(entries) = read {
             assert_eq!(spilled_keyspace(&payload), Ok(keyspace));
-            assert!(entries.iter().all(|entry| (SeqNo(1)..=upto).contains(&entry.seq)));
-            assert_eq!(take_record(&copy(keyspace, &entries), keyspace, upto), Ok(entries));
+            assert!(entries.iter().all(|entry| (SeqNo(1)..=newest).contains(&entry.seq)));
+            assert_eq!(take_record(&copy(keyspace, &entries), keyspace, newest), Ok(entries));
         }
     });
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub(crate) fn left_out(engine: &Engine) -> Result<Vec<LeftOut>> {
     // With these held, no log is in the middle of a record.
     let _writer = engine.wal.lock();
-    let _manifest = engine.manifest.hold_still();
+    let _manifest = engine.manifest.lock();
     let options = &engine.context.options;
     let (env, dir) = (&*options.env, &*options.dir);
     let Some((manifest, account)) = manifest::read(env, dir)? else { return Ok(Vec::new()) };

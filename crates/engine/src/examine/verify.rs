@@ -31,7 +31,7 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
     }
     // With the writer and the manifest held, no file is cut off in the middle of a record.
     let _writer = engine.wal.lock();
-    let _manifest = engine.manifest.hold_still();
+    let _manifest = engine.manifest.lock();
     let (env, dir) = (&engine.context.options.env, &engine.context.options.dir);
     match manifest::read(&**env, dir) {
         Ok(read) => {

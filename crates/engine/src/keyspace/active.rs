@@ -34,7 +34,7 @@ impl Active {
     }
 
     /// Notes that the next entry is in `log`. Called by who may write, one at a time.
-    pub(crate) fn begin(&self, log: u64) {
+    pub(crate) fn note_log(&self, log: u64) {
         if self.log.load(Ordering::Relaxed) == NO_LOG {
             self.log.store(log, Ordering::Release);
         }

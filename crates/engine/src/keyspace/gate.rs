@@ -65,7 +65,7 @@ impl Gate {
     }
 
     /// Whether writers may go on without a look at the keyspace.
-    pub(crate) fn is_ajar(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.pressure() < 1.0
             && self.waiting.load(Ordering::Relaxed) < SEALED_MAX
             && !self.failing.load(Ordering::Relaxed)

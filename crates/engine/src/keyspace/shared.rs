@@ -79,7 +79,7 @@ impl KeyspaceShared {
     }
 
     /// Does the same for a caller that has raised [`KeyspaceState::leaving`] itself.
-    pub(crate) fn kept_busy(&self) -> Busy<'_> {
+    pub(crate) fn busy_guard(&self) -> Busy<'_> {
         Busy(self)
     }
 

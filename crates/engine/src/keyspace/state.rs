@@ -122,7 +122,7 @@ impl KeyspaceState {
             match known.into_iter().find(|known| Arc::ptr_eq(known.run(), run)) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let held = self.held(run.id()).expect("memory is what the tree says");
+                    let held = self.sealed_run(run.id()).expect("memory is what the tree says");
                     Arc::new(MemoryRun::new(run, held.sealed.clone()))
                 }
             }

@@ -47,7 +47,7 @@ impl ReservedFold {
             [] => Ok(None),
             [newest, older @ ..] => {
                 let (cursor, bytes) = (newest.cursor(&KeyRange::ALL), newest.run().bytes());
-                fold_over(context, Newest { cursor, bytes }, older, self.block_bytes)
+                fold_over(context, NewestRun { cursor, bytes }, older, self.block_bytes)
             }
         };
         let folded = panics::as_error("folding memory", fold);
@@ -80,7 +80,7 @@ impl ReservedFold {
 /// What merging `newest` and the `older` runs, newest first, comes to.
 pub(super) fn fold_over(
     context: &Context,
-    newest: Newest,
+    newest: NewestRun,
     older: &[&Arc<MemoryRun>],
     block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
@@ -142,7 +142,7 @@ fn fold_onto(
 }
 
 /// The newest of what is folded.
-pub(crate) struct Newest {
+pub(crate) struct NewestRun {
     pub(crate) cursor: Box<dyn Cursor>,
     /// Its logical bytes.
     pub(crate) bytes: u64,

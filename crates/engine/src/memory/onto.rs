@@ -12,11 +12,11 @@ pub(super) struct Onto {
     new: Box<dyn Cursor>,
     old: Rest,
     key: Vec<u8>,
-    at: At,
+    at: OntoSide,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum OntoSide {
     New,
     Old,
     Nowhere,
@@ -24,7 +24,7 @@ enum At {
 
 impl Onto {
     pub(super) fn new(new: Box<dyn Cursor>, old: Rest) -> Onto {
-        Onto { new, old, key: Vec::new(), at: At::Nowhere }
+        Onto { new, old, key: Vec::new(), at: OntoSide::Nowhere }
     }
 
     /// What is left of folded memory, and the next key of the memtable, if there is one.
@@ -37,7 +37,7 @@ impl Onto {
         let Some(entry) = self.new.entry() else { return false };
         self.key.clear();
         self.key.extend_from_slice(entry.key);
-        self.at = At::New;
+        self.at = OntoSide::New;
         true
     }
 }
@@ -49,24 +49,24 @@ impl Walk for Onto {
 
     fn advance(&mut self) -> Result<()> {
         match self.at {
-            At::New => self.new.next()?,
-            At::Old => self.old.advance(),
-            At::Nowhere => {}
+            OntoSide::New => self.new.next()?,
+            OntoSide::Old => self.old.advance(),
+            OntoSide::Nowhere => {}
         }
         let is_same = |entry: Option<EntryRef<'_>>| entry.is_some_and(|e| e.key == self.key);
         self.at = match () {
-            () if is_same(self.new.entry()) => At::New,
-            () if is_same(self.old.entry()) => At::Old,
-            () => At::Nowhere,
+            () if is_same(self.new.entry()) => OntoSide::New,
+            () if is_same(self.old.entry()) => OntoSide::Old,
+            () => OntoSide::Nowhere,
         };
         Ok(())
     }
 
     fn here(&self) -> Option<EntryRef<'_>> {
         match self.at {
-            At::New => self.new.entry(),
-            At::Old => self.old.entry(),
-            At::Nowhere => None,
+            OntoSide::New => self.new.entry(),
+            OntoSide::Old => self.old.entry(),
+            OntoSide::Nowhere => None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Sealing the active memtable of a keyspace.
 
-use super::fold::{Newest, fold_over};
+use super::fold::{NewestRun, fold_over};
 use crate::context::Context;
 use crate::event::Event;
 use crate::keyspace::{Active, KeyspaceShared, KeyspaceState, Replacement, SealedRun, WriteSpan};
@@ -39,7 +39,7 @@ fn seal_folded(
 ) {
     let version = keyspace.version.load();
     let bytes = memtable.live_bytes();
-    let newest = Newest { cursor: Sealed::Written(memtable).cursor(), bytes };
+    let newest = NewestRun { cursor: Sealed::Written(memtable).cursor(), bytes };
     let older: Vec<_> = version.memory.iter().collect();
     let folded = fold_over(context, newest, &older, state.view.block_bytes);
     let folded = folded.expect("nothing in memory fails, and the store is not closing");

@@ -39,10 +39,10 @@ const RECORD_BYTES: usize = 256 * 1024;
 /// All runs in memory, to be copied.
 pub(crate) struct ReservedSpill {
     keyspace: Arc<KeyspaceShared>,
-    what: What,
+    what: SpillContent,
 }
 
-enum What {
+enum SpillContent {
     /// Runs in memory, and what keeps plans away from them meanwhile.
     Runs(MergePlan),
     /// Nothing: there is no run in memory, and these writes have left nothing.
@@ -71,9 +71,11 @@ impl ReservedSpill {
                 Some(vanished) => {
                     // Whoever waits for rest waits for this too.
                     state.leaving += 1;
-                    What::Vanished(vanished)
+                    SpillContent::Vanished(vanished)
                 }
-                None => What::Runs(state.reserve_memory("memory is copied so that logs can go")),
+                None => {
+                    SpillContent::Runs(state.reserve_memory("memory is copied so that logs can go"))
+                }
             };
             ReservedSpill { keyspace: Arc::clone(keyspace), what }
         })
@@ -85,9 +87,9 @@ impl ReservedSpill {
     pub(crate) fn carry_out(&self, context: &Context, manifest: &Manifest, synced: Result<()>) {
         let spill = Spilling { context, manifest, keyspace: &self.keyspace };
         let done = match &self.what {
-            What::Runs(reserved) => spill.copy_runs(reserved, synced),
-            What::Vanished(vanished) => {
-                let _busy = self.keyspace.kept_busy();
+            SpillContent::Runs(reserved) => spill.copy_runs(reserved, synced),
+            SpillContent::Vanished(vanished) => {
+                let _busy = self.keyspace.busy_guard();
                 panics::as_error("forgetting what has vanished", || {
                     synced.and_then(|()| spill.forget_vanished(*vanished))
                 })
@@ -117,7 +119,7 @@ impl Spilling<'_> {
         self.manifest.write(record, |_| ())?;
         let mut state = keyspace.state.lock();
         state.vanished = state.vanished.filter(|now| now.newest > flushed_seq);
-        let spill = state.spill.filter(|spill| spill.upto <= flushed_seq);
+        let spill = state.spill.filter(|spill| spill.newest <= flushed_seq);
         if spill.is_some() {
             state.spill = None;
         }
@@ -163,7 +165,7 @@ impl Spilling<'_> {
         (file, entries): (u64, u64),
     ) -> Result<()> {
         let writes = state.writes_of(runs).expect("nobody takes what is reserved");
-        let spill = Spill { file, upto: writes.newest, entries };
+        let spill = Spill { file, newest: writes.newest, entries };
         let record = Record::Spill { keyspace: self.keyspace.id, spill };
         MutexGuard::unlocked(state, || self.manifest.write(record, |_| ()))?;
         let step = self.context.one_step();
@@ -171,7 +173,7 @@ impl Spilling<'_> {
             held.writes.log = None;
         }
         // All that had vanished is older.
-        state.vanished = state.vanished.filter(|vanished| vanished.newest > spill.upto);
+        state.vanished = state.vanished.filter(|vanished| vanished.newest > spill.newest);
         let old = state.spill.replace(spill);
         step.over();
         remove_spill(self.context, old);
@@ -266,11 +268,11 @@ pub(crate) fn spilled_keyspace(payload: &[u8]) -> std::result::Result<u32, Damag
     u32::try_from(keyspace).map_err(|_| reader.damage("an unknown keyspace"))
 }
 
-/// The entries in a record of a copy of memory of `space`, which holds writes up to number `upto`.
+/// The entries in a record of a copy of memory of `space`, which holds writes up to number `newest`.
 pub(crate) fn take_record(
     payload: &[u8],
     keyspace: u32,
-    upto: SeqNo,
+    newest: SeqNo,
 ) -> std::result::Result<Vec<Spilled>, Damage> {
     let mut reader = Reader::new(payload, 0);
     if reader.varint()? != u64::from(keyspace) {
@@ -282,7 +284,7 @@ pub(crate) fn take_record(
         let [kind] = reader.array()?;
         let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
         let seq = SeqNo(reader.varint()?);
-        if seq == SeqNo(0) || seq > upto {
+        if seq == SeqNo(0) || seq > newest {
             return Err(reader.damage("a write has a number that none of the copy can have"));
         }
         let (key, value) = take_pair(&mut reader, kind)?;
@@ -309,7 +311,7 @@ pub(crate) fn read_spill(
     let mut reader = LogReader::open(env, &path, id)?;
     let (mut entries, mut end) = (Vec::new(), 0);
     while let Some((offset, payload)) = reader.next_record()? {
-        let found = take_record(payload, keyspace, spill.upto);
+        let found = take_record(payload, keyspace, spill.newest);
         entries.extend(found.map_err(|damage| Error::corruption(&path, offset, damage.what))?);
         end = offset;
     }
@@ -317,14 +319,14 @@ pub(crate) fn read_spill(
         return Err(Error::corruption(&path, offset, "a record is missing"));
     }
     if entries.len() as u64 != spill.entries {
-        let told = format!("expected {} entries, found {}", spill.entries, entries.len());
-        return Err(Error::corruption(&path, end, told));
+        let message = format!("expected {} entries, found {}", spill.entries, entries.len());
+        return Err(Error::corruption(&path, end, message));
     }
     let mut seqs: Vec<SeqNo> = entries.iter().map(|entry| entry.seq).collect();
     seqs.sort_unstable();
     if let Some(pair) = seqs.windows(2).find(|pair| pair[0] == pair[1]) {
-        let told = format!("two writes have the number {}", pair[0]);
-        return Err(Error::corruption(&path, end, told));
+        let message = format!("two writes have the number {}", pair[0]);
+        return Err(Error::corruption(&path, end, message));
     }
     Ok(entries)
 }

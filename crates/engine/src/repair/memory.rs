@@ -50,7 +50,7 @@ pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
             let copied = old.read_copy(spill.file, known);
             let memory: &mut Memory = memories.entry(id).or_default();
             if copied.entries >= spill.entries {
-                memory.copied_upto = spill.upto;
+                memory.copied_upto = spill.newest;
             } else if !copied.is_told {
                 let name = known.keyspaces[&id].state.name.clone();
                 old.lose_copied(spill.file, copied.bytes, KeyRange::ALL, name);
@@ -78,7 +78,7 @@ pub(super) fn read(old: &mut Old, known: &mut Known) -> Memories {
                 let memory = memories.entry(op.keyspace).or_default();
                 let state = &known.keyspace(old, op.keyspace).state;
                 let seq = SeqNo(seq);
-                let is_past = seq <= memory.copied_upto || state.has_left(op.key, seq);
+                let is_past = seq <= memory.copied_upto || state.has_left_memory(op.key, seq);
                 let (key, value) =
                     (Bytes::copy_from_slice(op.key), Bytes::copy_from_slice(op.value));
                 let entry = Entry { key, seq, kind: op.kind, value };
@@ -131,7 +131,7 @@ impl Old {
             copied.entries += entries.len() as u64;
             after = entries.last().map(|last| key_after(&last.key)).unwrap_or_default();
             for Spilled { seq, kind, key, value } in entries {
-                if !state.has_left(&key, seq) {
+                if !state.has_left_memory(&key, seq) {
                     keep(&mut copied.newest, Entry { key, seq, kind, value });
                 }
             }

@@ -1,20 +1,22 @@
-//! Histograms: how often which value was seen, within one part in 32.
+//! Histograms: the number of values seen in each of many steps, each at most 1/32 of its value.
 
 use lsmith_storage::env::Env;
 use lsmith_storage::sync::atomic::Ordering::Relaxed;
 use lsmith_storage::sync::unscheduled::AtomicU64;
 use std::time::Duration;
 
-/// Values up to two to this power are told apart; from there on each doubling has as many steps.
+/// The logarithm of [`STEPS`].
 const STEP_BITS: u32 = 5;
 
+/// Each value below this number has a step of its own. From there on each doubling of the value has
+/// this number of steps.
 const STEPS: u64 = 1 << STEP_BITS;
 
-/// Steps of all values of 64 bits.
-const PLACES: usize = ((u64::BITS - STEP_BITS + 1) * STEPS as u32) as usize;
+/// The number of steps that hold all values of 64 bits.
+const STEPS_ALL: usize = ((u64::BITS - STEP_BITS + 1) * STEPS as u32) as usize;
 
-/// The place of `value`.
-fn place(value: u64) -> usize {
+/// Returns the index of the step that holds `value`.
+fn step_of(value: u64) -> usize {
     let power = (value | 1).ilog2();
     if power < STEP_BITS {
         return value as usize;
@@ -23,19 +25,20 @@ fn place(value: u64) -> usize {
     (u64::from(shift) * STEPS + (value >> shift)) as usize
 }
 
-/// The greatest value that has its place at `place`.
-fn greatest(place: usize) -> u64 {
-    let place = place as u64;
-    if place < STEPS {
-        return place;
+/// Returns the greatest value that step `step` holds.
+fn greatest(step: usize) -> u64 {
+    let step = step as u64;
+    if step < STEPS {
+        return step;
     }
-    let shift = place / STEPS - 1;
-    ((((place - shift * STEPS) as u128 + 1) << shift) - 1) as u64
+    let shift = step / STEPS - 1;
+    ((((step - shift * STEPS) as u128 + 1) << shift) - 1) as u64
 }
 
-/// How often which value was seen, as of one moment.
+/// The distribution of recorded values, as of one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
+    /// The number of values in each step.
     counts: Vec<u64>,
     count: u64,
     sum: u64,
@@ -43,23 +46,23 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// How many values were seen.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The mean of the values; 0 where there are none.
+    /// Returns the mean of the values, or 0 if there are none.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count.max(1) as f64
     }
 
-    /// The greatest value; 0 where there are none.
+    /// Returns the greatest value, or 0 if there are none.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// A value that the part `share` (0 to 1) of all values does not exceed, at most a 32nd above
-    /// the least such value: `quantile(0.99)` is the 99th percentile. 0 where there are none.
+    /// Returns the quantile of `share` (0 to 1), at most 1/32 too high, or 0 if there are no values.
+    /// `quantile(0.99)` is the 99th percentile.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (share.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -67,7 +70,7 @@ impl Histogram {
             seen += count;
             seen >= wanted
         });
-        found.map_or(0, |place| greatest(place).min(self.max))
+        found.map_or(0, |step| greatest(step).min(self.max))
     }
 }
 
@@ -81,14 +84,15 @@ pub(crate) struct Recorder {
 
 impl Default for Recorder {
     fn default() -> Recorder {
-        let counts = (0..PLACES).map(|_| AtomicU64::new(0)).collect();
+        let counts = (0..STEPS_ALL).map(|_| AtomicU64::new(0)).collect();
         Recorder { counts, sum: AtomicU64::new(0), max: AtomicU64::new(0) }
     }
 }
 
 impl Recorder {
+    /// Counts `value`.
     pub(crate) fn record(&self, value: u64) {
-        self.counts[place(value)].fetch_add(1, Relaxed);
+        self.counts[step_of(value)].fetch_add(1, Relaxed);
         self.sum.fetch_add(value, Relaxed);
         self.max.fetch_max(value, Relaxed);
     }
@@ -102,7 +106,7 @@ impl Recorder {
 
 macro_rules! histograms {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Histograms since the store was opened, where
+        /// Histograms since the store was opened, kept if
         /// [`Builder::histograms`](crate::Builder::histograms) asks for them.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -111,19 +115,20 @@ macro_rules! histograms {
         }
 
         impl Histograms {
-            /// Names and histograms, in a fixed order.
+            /// Returns the names and histograms of all fields, in a fixed order.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
                 [$((stringify!($name), &self.$name)),*].into_iter()
             }
         }
 
-        /// What histograms are made of.
+        /// The recorders behind [`Histograms`].
         #[derive(Debug, Default)]
         pub(crate) struct Recorders {
             $(pub(crate) $name: Recorder,)*
         }
 
         impl Recorders {
+            /// Returns the histograms as of now.
             pub(crate) fn read(&self) -> Histograms {
                 Histograms { $($name: self.$name.read(),)* }
             }
@@ -132,35 +137,34 @@ macro_rules! histograms {
 }
 
 histograms! {
-    /// Nanoseconds of a lookup.
+    /// Nanoseconds per lookup.
     get_nanos,
-    /// Blocks that a lookup looked into, from the cache or from files.
+    /// Blocks searched per lookup, from the cache or from files.
     get_blocks,
-    /// Nanoseconds of a write of one entry or of a batch, its sync and what it was held back for
-    /// included.
+    /// Nanoseconds per write of an entry or a batch, with its sync and its delay by back-pressure.
     write_nanos,
-    /// Nanoseconds of the first step of an iterator, which seeks in all runs.
+    /// Nanoseconds per first step of an iterator, which seeks in all runs.
     seek_nanos,
-    /// Nanoseconds of a plan that was carried out and has taken effect, flushes included.
+    /// Nanoseconds per plan that has taken effect, flushes included.
     merge_nanos,
-    /// Bytes of the tables that such a plan has written.
+    /// Bytes of the tables written per plan that has taken effect.
     merge_bytes,
 }
 
-/// Tells how long something took, where somebody wants to know.
+/// Measures a duration for a histogram, if the store keeps histograms.
 #[derive(Debug)]
 pub(crate) struct Timer<'a> {
     running: Option<(&'a Recorders, &'a dyn Env, Duration)>,
 }
 
 impl<'a> Timer<'a> {
-    /// Begins now, if there are `recorders`.
+    /// Starts now. The timer records nothing without `recorders`.
     #[inline]
     pub(crate) fn begin(recorders: Option<&'a Recorders>, env: &'a dyn Env) -> Timer<'a> {
         Timer { running: recorders.map(|recorders| (recorders, env, env.now())) }
     }
 
-    /// Records the nanoseconds since then where `pick` says.
+    /// Records the nanoseconds since the start in the recorder that `pick` returns.
     #[inline]
     pub(crate) fn end(self, pick: impl FnOnce(&Recorders) -> &Recorder) {
         if let Some((recorders, env, began)) = self.running {
@@ -175,25 +179,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_has_its_place() {
+    fn steps_follow_each_other_without_gaps() {
         let mut last = 0;
         let powers = (0..64).flat_map(|power| [0, 1, 2, 5].map(|more| (1u64 << power) + more));
         for value in (0..5000).chain(powers).chain([u64::MAX - 1, u64::MAX]) {
-            let at = place(value);
-            assert!(at < PLACES, "{value}");
-            let top = greatest(at);
+            let step = step_of(value);
+            assert!(step < STEPS_ALL, "{value}");
+            let top = greatest(step);
             assert!(top >= value && top - value <= value / 32, "{value} up to {top}");
-            assert_eq!(place(top), at);
+            assert_eq!(step_of(top), step);
             if top < u64::MAX {
-                assert_eq!(place(top + 1), at + 1);
+                assert_eq!(step_of(top + 1), step + 1);
             }
-            last = last.max(at);
+            last = last.max(step);
         }
-        assert_eq!(last, PLACES - 1);
+        assert_eq!(last, STEPS_ALL - 1);
     }
 
     #[test]
-    fn quantiles_are_those_of_what_was_recorded() {
+    fn quantiles_are_those_of_the_recorded_values() {
         let recorder = Recorder::default();
         assert_eq!((recorder.read().quantile(0.5), recorder.read().mean()), (0, 0.0));
         (1..=1000).for_each(|value| recorder.record(value * 10));

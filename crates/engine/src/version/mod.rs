@@ -18,6 +18,6 @@ pub(crate) use moment::Moment;
 pub(crate) use open_run::{OpenRun, OpenSlice};
 pub(crate) use reclaim::Reclaim;
 use reclaim::Ticket;
-pub(crate) use shown::Shown;
+pub(crate) use shown::ShownRanges;
 pub(crate) use table_handle::TableHandle;
 pub(crate) use view::{Source, Value, Version};

@@ -31,12 +31,12 @@ struct ReclaimQueue {
     /// Versions that somebody holds.
     live: BTreeSet<u64>,
     /// In the order in which it died.
-    dead: VecDeque<Dead>,
+    dead: VecDeque<DeadRanges>,
 }
 
 /// Parts of a table.
 #[derive(Debug)]
-struct Dead {
+struct DeadRanges {
     /// The first version without them.
     since: u64,
     table: Arc<TableHandle>,
@@ -88,7 +88,7 @@ impl Reclaim {
         }
         let mut state = self.state.lock();
         let since = state.next.saturating_sub(1);
-        state.dead.push_back(Dead { since, table: Arc::clone(table), places });
+        state.dead.push_back(DeadRanges { since, table: Arc::clone(table), places });
     }
 
     /// Whether the environment cannot punch holes.

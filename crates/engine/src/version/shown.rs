@@ -6,12 +6,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Parts of tables that slices show, in key order.
-pub(crate) type Shown = FxHashMap<TableId, (Arc<TableHandle>, Vec<KeyRange>)>;
+pub(crate) type ShownRanges = FxHashMap<TableId, (Arc<TableHandle>, Vec<KeyRange>)>;
 
 impl Version {
     /// What slices show of the tables for which `wanted` says true.
-    pub(crate) fn shown(&self, wanted: impl Fn(TableId) -> bool) -> Shown {
-        let mut shown = Shown::default();
+    pub(crate) fn shown(&self, wanted: impl Fn(TableId) -> bool) -> ShownRanges {
+        let mut shown = ShownRanges::default();
         for slice in self.runs.iter().flat_map(|run| run.slices_of(&wanted)) {
             let new = || (Arc::clone(slice.table()), Vec::new());
             shown.entry(slice.id()).or_insert_with(new).1.push(slice.range().clone());

@@ -158,7 +158,7 @@ impl WritePath {
         let mut after = state.view.tree.clone();
         apply(&mut after, &edit).expect("a new run fits any tree");
         // What was written to these keys has left memory, so that the log is not read for them.
-        let taken = vec![Mark { range: hull.clone(), upto: seq }];
+        let taken = vec![Mark { range: hull.clone(), newest: seq }];
         let (id, flushed_seq) = (keyspace.id, SeqNo(0));
         let record = Record::Edit { keyspace: id, flushed_seq, taken, edit: edit.clone() };
         let after = self.committer.write_apart(&mut state, after, record)?;

@@ -102,18 +102,18 @@ impl KeyspaceState {
     /// Whether a plan, under way or failed, takes from memory.
     pub(crate) fn is_memory_reserved(&self) -> bool {
         self.view.reservations.iter().any(|reservation| {
-            reservation.plan.inputs.iter().any(|input| self.held(input.run).is_some())
+            reservation.plan.inputs.iter().any(|input| self.sealed_run(input.run).is_some())
         })
     }
 
     /// The run in memory called `run`.
-    pub(super) fn held(&self, run: RunId) -> Option<&SealedRun> {
+    pub(super) fn sealed_run(&self, run: RunId) -> Option<&SealedRun> {
         self.sealed.iter().find(|held| held.run == run)
     }
 
     /// The writes of the newest run in memory that `plan` takes from.
     fn newest_taken(&self, plan: &MergePlan) -> Option<SeqNo> {
-        let taken = plan.inputs.iter().filter_map(|input| self.held(input.run));
+        let taken = plan.inputs.iter().filter_map(|input| self.sealed_run(input.run));
         taken.map(|held| held.writes.newest).max()
     }
 
@@ -132,7 +132,7 @@ impl KeyspaceState {
             input.is_some_and(|input| run.lies_within(&input.range))
         };
         let kept = self.view.tree.memory().runs().iter().filter(|run| !goes(run));
-        let mut kept = kept.filter_map(|run| self.held(run.id()));
+        let mut kept = kept.filter_map(|run| self.sealed_run(run.id()));
         kept.any(|held| held.writes.oldest < newest)
     }
 
@@ -147,8 +147,8 @@ impl KeyspaceState {
             _ => newest,
         };
         let marks = plan.inputs.iter().filter_map(|input| {
-            let upto = self.held(input.run)?.writes.newest;
-            (upto > flushed_seq).then(|| Mark { range: input.range.clone(), upto })
+            let newest = self.sealed_run(input.run)?.writes.newest;
+            (newest > flushed_seq).then(|| Mark { range: input.range.clone(), newest })
         });
         (flushed_seq, marks.collect())
     }
@@ -163,7 +163,7 @@ impl KeyspaceState {
         if self.sealed.is_empty() {
             self.requests.withdraw(Request::Flush);
         }
-        self.spill = self.spill.filter(|spill| spill.upto > flushed_seq);
+        self.spill = self.spill.filter(|spill| spill.newest > flushed_seq);
     }
 
     /// The oldest log that is still needed.

@@ -1,7 +1,7 @@
 //! The open tables of a keyspace: which go, and what is given back of those that stay.
 
 use super::KeyspaceState;
-use crate::version::{Change, Shown, TableHandle, Version};
+use crate::version::{Change, ShownRanges, TableHandle, Version};
 use lsmith_tree::{KeyRange, MergePlan, Place, Reason, TableId, check_plan};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl KeyspaceState {
         self.reclaim_of(now.shown(|_| true));
     }
 
-    fn reclaim_of(&self, shown: Shown) {
+    fn reclaim_of(&self, shown: ShownRanges) {
         for (table, ranges) in shown.values() {
             self.reclaim.add(table, table.show_only(ranges));
         }
