@@ -73,8 +73,8 @@ impl KeyspaceFacts {
         self.flushed_seq.max(self.spill.map(|spill| spill.newest).unwrap_or_default())
     }
 
-    /// Returns a number up to which the writes of all keyspaces are durable: in tables, in copies of
-    /// memory, or in logs that were synced before the manifest recorded the number.
+    /// Returns a number up to which the writes of all keyspaces are durable: in tables, in copies
+    /// of memory, or in logs that were synced before the manifest recorded the number.
     pub(crate) fn durable_seq(&self) -> SeqNo {
         self.complete_seq().max(self.taken.newest_of_all())
     }

@@ -4,8 +4,8 @@
 //!   a profile is much larger than the rest of a table's description. Opening the tables puts the
 //!   profiles back into the tree.
 //! * Repeated descriptions of tables. Where merges keep blocks, a plan returns hundreds of slices
-//!   of few tables. If the same record or the inputs of the edit describe a table, later slices only
-//!   name it: in the text they are slices of a table without bounds and without bytes.
+//!   of few tables. If the same record or the inputs of the edit describe a table, later slices
+//!   only name it: in the text they are slices of a table without bounds and without bytes.
 
 use lsmith_tree::{KeyRange, Size, Slice, Table, TableId, Tree, TreeEdit};
 use rustc_hash::FxHashMap;
@@ -112,8 +112,8 @@ fn short(table: &Arc<Table>, known: &mut KnownTables, names: &mut KnownTables) -
     bare
 }
 
-/// Returns `slice` with the table from `known` if its table is a mere name. Otherwise adds its table
-/// to `known`.
+/// Returns `slice` with the table from `known` if its table is a mere name. Otherwise adds its
+/// table to `known`.
 fn restored(slice: &Slice, known: &mut KnownTables) -> Result<Slice, String> {
     let table = slice.table();
     if !is_name(table) {

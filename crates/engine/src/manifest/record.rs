@@ -15,10 +15,10 @@
 //! <the text form of an edit>
 //! ```
 //!
-//! Each line `taken` is a [`Mark`]: a part of memory that a plan took by key range, up to a sequence
-//! number. The record of a tree lists all marks of the keyspace, the record of an edit those that
-//! it adds. Trees and edits are [shortened](super::bare). Older stores have records `tree` and
-//! `edit`, which are not shortened; this version reads them, and never writes them.
+//! Each line `taken` is a [`Mark`]: a part of memory that a plan took by key range, up to a
+//! sequence number. The record of a tree lists all marks of the keyspace, the record of an edit
+//! those that it adds. Trees and edits are [shortened](super::bare). Older stores have records
+//! `tree` and `edit`, which are not shortened; this version reads them, and never writes them.
 
 use super::taken::Mark;
 use lsmith_spec::{format_bytes, parse_bytes};

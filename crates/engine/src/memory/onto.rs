@@ -1,13 +1,13 @@
-//! A memtable over what is left of folded memory, where both have the same keys.
+//! Walks a memtable over the rest of a folded run, key by key of the memtable.
 
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::Walk;
 use lsmith_storage::memtable::Rest;
 
-/// Walks all versions of one key of a memtable after the other, those of the folded entries
-/// included. It stands nowhere behind each, so that folded entries in between can stay where they
-/// are.
+/// Walks the keys of a memtable. For each key it visits all versions, newest first: those in the
+/// memtable, then those in the folded run. Behind each key the walk pauses, so that folded entries
+/// of other keys can stay where they are.
 pub(super) struct Onto {
     new: Box<dyn Cursor>,
     old: Rest,
@@ -15,6 +15,7 @@ pub(super) struct Onto {
     at: OntoSide,
 }
 
+/// The side that holds the current version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OntoSide {
     New,
@@ -27,12 +28,12 @@ impl Onto {
         Onto { new, old, key: Vec::new(), at: OntoSide::Nowhere }
     }
 
-    /// What is left of folded memory, and the next key of the memtable, if there is one.
+    /// Returns the unvisited rest of the folded run, and the next key of the memtable, if any.
     pub(super) fn left(&mut self) -> (&mut Rest, Option<&[u8]>) {
         (&mut self.old, self.new.entry().map(|new| new.key))
     }
 
-    /// Goes to the next key of the memtable; whether there is one.
+    /// Moves to the next key of the memtable. Returns false if there is none.
     pub(super) fn go_on(&mut self) -> bool {
         let Some(entry) = self.new.entry() else { return false };
         self.key.clear();

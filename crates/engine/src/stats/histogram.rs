@@ -61,8 +61,8 @@ impl Histogram {
         self.max
     }
 
-    /// Returns the quantile of `share` (0 to 1), at most 1/32 too high, or 0 if there are no values.
-    /// `quantile(0.99)` is the 99th percentile.
+    /// Returns the quantile of `share` (0 to 1), at most 1/32 too high, or 0 if there are no
+    /// values. `quantile(0.99)` is the 99th percentile.
     pub fn quantile(&self, share: f64) -> u64 {
         let wanted = (share.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
