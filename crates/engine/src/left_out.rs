@@ -62,11 +62,17 @@ impl fmt::Display for LeftOut {
                 write!(f, "the end of {path} is torn at offset {offset}: {bytes} bytes left out")
             }
             LeftOutReason::BehindGap => {
-                write!(f, "{bytes} bytes of {path} from offset {offset} on lie behind a gap")
+                write!(f, "{bytes} bytes of {path} from offset {offset} on follow missing batches")
             }
-            LeftOutReason::SetAside => write!(f, "{path} was set aside, {bytes} bytes"),
-            LeftOutReason::Unnamed => write!(f, "nothing names {path}, {bytes} bytes"),
-            LeftOutReason::Stranger => write!(f, "{path} is no file of a store, {bytes} bytes"),
+            LeftOutReason::SetAside => {
+                write!(f, "an earlier opening set {path} aside, {bytes} bytes")
+            }
+            LeftOutReason::Unnamed => {
+                write!(f, "the store does not refer to {path}, {bytes} bytes")
+            }
+            LeftOutReason::Stranger => {
+                write!(f, "{path} is not named like a file of a store, {bytes} bytes")
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 //!   memtables, the open tables, the merge [`Policy`], failed plans, and [`Requests`].
 
 mod active;
+mod course;
 mod gate;
 mod open;
 mod policy;

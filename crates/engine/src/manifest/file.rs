@@ -62,7 +62,7 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
         account.take(record).map_err(|message| Error::corruption(&path, offset, message))?;
     }
     if reader.bytes() < least_bytes {
-        let message = format!("the manifest is too short: expected {least_bytes} bytes");
+        let message = format!("the manifest is too short: expected at least {least_bytes} bytes");
         return Err(Error::corruption(&path, reader.bytes(), message));
     }
     for state in account.keyspaces.values() {
@@ -73,7 +73,7 @@ pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> 
         })?;
     }
     if account.next_file == 0 {
-        return Err(Error::corruption(&path, 0, "the manifest has no record `next_file`"));
+        return Err(Error::corruption(&path, 0, "the manifest does not name the next file number"));
     }
     if let Some(LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
         tracing::warn!(
