@@ -74,12 +74,12 @@ impl Catalog {
             Some(policy) => policy,
             None => build(&self.context.options.policy)?.spec().to_string(),
         };
-        let keyspace = KeyspaceRecord { id, name: name.into(), policy, memtable_bytes };
+        let new = KeyspaceRecord { id, name: name.into(), policy, memtable_bytes };
         let compression = Compression::parse(&self.context.options.compression)?;
         let record = if compression.is_none() {
-            Record::Keyspace(keyspace)
+            Record::Keyspace(new)
         } else {
-            Record::CompressedKeyspace(keyspace, compression.to_string())
+            Record::CompressedKeyspace(new, compression.to_string())
         };
         let known = self.manifest.write(record, |account| account.keyspaces[&id].clone())?;
         let keyspace = open_keyspace(&self.context, id, &known)?;
@@ -104,8 +104,8 @@ impl Catalog {
     /// Gives `keyspace` the policy `spec` from now on.
     pub(crate) fn set_policy(&self, keyspace: &KeyspaceShared, spec: &str) -> Result<()> {
         self.context.check_writable()?;
-        let policy = self.context.options.registry.build(spec).map_err(bad_policy)?;
-        let policy = Policy::new(policy, self.context.options.lockstep);
+        let built = self.context.options.registry.build(spec).map_err(bad_policy)?;
+        let policy = Policy::new(built, self.context.options.lockstep);
         let record = Record::Policy { keyspace: keyspace.id, policy: policy.spec().to_string() };
         let committing = keyspace.committing.lock();
         self.manifest.write(record, |_| ())?;

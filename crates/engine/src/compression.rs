@@ -28,12 +28,11 @@ impl Compression {
     /// # Errors
     /// Fails with `InvalidArgument` if a codec does not exist. The message suggests a similar name.
     pub(crate) fn parse(text: &str) -> Result<Compression> {
-        let codecs = text.split(',').map(|name| codec(name.trim()));
-        let codecs: std::result::Result<Vec<Codec>, String> = codecs.collect();
-        let codecs = codecs.map_err(|message| {
+        let parsed = text.split(',').map(|name| codec(name.trim()));
+        let codecs: std::result::Result<Vec<Codec>, String> = parsed.collect();
+        codecs.map(Compression).map_err(|message| {
             Error::new(ErrorKind::InvalidArgument, format!("compression `{text}`: {message}"))
-        })?;
-        Ok(Compression(codecs))
+        })
     }
 
     /// Returns the codec of tables that are written to `level`.

@@ -107,9 +107,9 @@ impl Threads {
     /// # Errors
     /// Fails with `Io` if the system cannot start a thread.
     pub fn new(count: usize) -> Result<Threads> {
-        let pool = Arc::new(Pool::default());
+        let owner = Owner { pool: Arc::default(), handles: Mutex::default() };
         // The owner comes first: if a thread cannot be started, dropping it ends the others.
-        let threads = Threads { owner: Arc::new(Owner { pool, handles: Mutex::default() }) };
+        let threads = Threads { owner: Arc::new(owner) };
         let count = count.max(1);
         for index in 0..count {
             let duty = if index > 0 && index + 1 == count { Duty::Memory } else { Duty::All };

@@ -15,10 +15,10 @@ const DELAY_MIN: Duration = Duration::from_millis(5);
 /// Bytes written between two measurements of the active memtable. Measuring takes a lock.
 const MEASURE_BYTES: u64 = 4 << 10;
 
-/// The reserve of memory for writes that arrive while a full memtable is merged: these bytes, or a
-/// seventh of a memtable if that is more, but no more than [`SEALED_MAX`] small memtables. Memory
-/// is better spent on the memtable than on the reserve: a larger memtable means fewer flushes,
-/// hence fewer merges, while a small reserve only makes writers wait now and then.
+/// The reserve of memory for writes that arrive while a full memtable is merged: these bytes, or
+/// [`SEALED_MAX`] memtables if they are smaller, or a seventh of a memtable if it is larger. Memory
+/// is better spent on the memtable than on the reserve: a larger memtable means fewer merges, while
+/// a small reserve only makes writers wait now and then.
 const RESERVE_BYTES: u64 = 8 << 20;
 
 /// The longest sleep of a write that is slowed but not stopped.

@@ -204,9 +204,8 @@ mod tests {
     fn names_of_unknown_tables_are_errors() {
         let tree: Tree = TREE.parse().unwrap();
         let unknown = "a..m 1MB 9e s1..5";
-        let bad: TreeEdit = edit("", unknown, "b..z 1MB 9e s1..7");
-        let bad = shorten(bad, &tree);
-        assert!(restore(bad.clone(), &Tree::new()).is_err());
+        let bad = shorten(edit("", unknown, "b..z 1MB 9e s1..7"), &tree);
+        assert!(restore(bad, &Tree::new()).is_err());
         for text in ["t1:a..n of .. 0B", "t5:a..b of .. 0B"] {
             let edit = format!("edit\ntake r1 ..\nadd r2 at L1 [{text}]").parse().unwrap();
             assert!(restore(edit, &tree).is_err(), "{text}");

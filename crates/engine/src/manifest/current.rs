@@ -16,15 +16,15 @@ const FORMAT: u32 = 3;
 /// # Errors
 /// Fails with `Corruption` or `Io`, or with `Unsupported` if the store has another format.
 pub(crate) fn read_current(env: &dyn Env, path: &Path) -> Result<Option<u64>> {
-    let bytes = match env.file_bytes(path) {
+    let length = match env.file_bytes(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::io("look at", path, error)),
         Ok(bytes) => bytes.min(4096) as usize,
     };
-    let mut text = vec![0; bytes];
-    let mut read = || env.open(path)?.read_exact_at(&mut text, 0);
+    let mut bytes = vec![0; length];
+    let mut read = || env.open(path)?.read_exact_at(&mut bytes, 0);
     read().map_err(|error| Error::io("read", path, error))?;
-    let text = String::from_utf8_lossy(&text);
+    let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines();
     let head = lines.next().unwrap_or_default();
     let format = head.strip_prefix("lsmith store, format ").and_then(|text| text.parse().ok());

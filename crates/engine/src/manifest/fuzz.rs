@@ -163,7 +163,8 @@ fn fuzz_current() {
         if choices.chance(20) {
             text = change_text(&text, &parts, choices);
         }
-        let (env, path) = (MemEnv::new(), Path::new("/CURRENT"));
+        let env = MemEnv::new();
+        let path = Path::new("/CURRENT");
         let write = |mut file: Box<dyn lsmith_storage::env::WriteFile>| {
             file.write_all(text.as_bytes())?;
             file.sync()

@@ -38,8 +38,8 @@ impl Manifest {
     /// Fails with `ReadOnly`, or as [`ManifestFile::write`] does. If it is uncertain what was
     /// written, the store is poisoned.
     pub(crate) fn write<T>(&self, record: Record, then: impl FnOnce(&Account) -> T) -> Result<T> {
-        let mut file = self.file.lock();
-        let file = file.as_mut().ok_or_else(read_only)?;
+        let mut guard = self.file.lock();
+        let file = guard.as_mut().ok_or_else(read_only)?;
         let step = self.context.one_step();
         let written = file.write(record);
         step.over();

@@ -159,9 +159,9 @@ impl Record {
                 keyspace(rest).ok_or_else(|| bad("a keyspace", rest)).map(Record::Keyspace)
             }
             "compressed_keyspace" => {
-                let named = rest.split_once(' ');
-                let named = named.and_then(|(codecs, rest)| Some((keyspace(rest)?, codecs)));
-                let (keyspace, codecs) = named.ok_or_else(|| bad("a keyspace", rest))?;
+                let parts = rest.split_once(' ');
+                let parsed = parts.and_then(|(codecs, rest)| Some((keyspace(rest)?, codecs)));
+                let (keyspace, codecs) = parsed.ok_or_else(|| bad("a keyspace", rest))?;
                 Ok(Record::CompressedKeyspace(keyspace, codecs.to_string()))
             }
             "compression" => {

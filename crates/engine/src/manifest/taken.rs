@@ -49,8 +49,8 @@ impl TakenMarks {
 
     /// Returns the fewest marks that give every key its number, in key order.
     pub(crate) fn marks(&self) -> impl Iterator<Item = Mark> + '_ {
-        let ends = self.steps.iter().skip(1).map(|(start, _)| Some(start.clone()));
-        let ends = ends.chain(std::iter::once(None));
+        let starts = self.steps.iter().skip(1).map(|(start, _)| Some(start.clone()));
+        let ends = starts.chain(std::iter::once(None));
         self.steps.iter().zip(ends).filter(|((_, newest), _)| *newest > SeqNo(0)).map(
             |((start, newest), end)| Mark {
                 range: KeyRange { start: start.clone(), end },

@@ -11,8 +11,8 @@ const DIR: &str = "/store";
 
 /// Returns the account of one keyspace with `tables` tables.
 fn account(tables: u64) -> Account {
-    let slices = (1..=tables).map(|table| format!("t{table}:#{table}..#{} 1MB", table + 1));
-    let slices: Vec<String> = slices.collect();
+    let slice = |table| format!("t{table}:#{table}..#{} 1MB", table + 1);
+    let slices: Vec<String> = (1..=tables).map(slice).collect();
     let mut account = Account::default();
     let keyspace = "keyspace 0 default memtable 4MiB policy none\n".to_string();
     let tree = format!("short_tree 0 flushed 1\ntree\nL0 r1[{}]\n", slices.join(", "));

@@ -1,6 +1,6 @@
 //! Sealed memtables, before plans take them.
 //!
-//! * [`seal`]: the active memtable becomes the newest run in memory.
+//! * [`seal`](mod@seal): the active memtable becomes the newest run in memory.
 //! * [`fold`]: under a policy that counts in blocks, memory is one sorted run, of which plans take
 //!   key ranges. Whenever a memtable is sealed, it is folded with the rest of that run.
 //! * [`spill`]: if entries stay in memory for so long that they keep too much of the log, all of

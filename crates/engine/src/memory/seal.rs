@@ -42,11 +42,11 @@ fn seal_folded(
     let bytes = memtable.live_bytes();
     let newest = NewestRun { cursor: Sealed::Written(memtable).cursor(), bytes };
     let older: Vec<_> = version.memory.iter().collect();
-    let folded = fold_over(context, newest, &older, state.view.block_bytes);
-    let folded = folded.expect("reads of memory never fail, and the store is not closing");
+    let folded = fold_over(context, newest, &older, state.view.block_bytes)
+        .expect("reads of memory never fail, and the store is not closing");
     let old: Vec<RunId> = state.sealed.iter().map(|sealed| sealed.run).collect();
-    let writes = state.writes_of(&old).map_or(writes, |older| writes.with(older));
-    state.replace_memory(&old, Replacement { folded, writes, place: AddPlace::Memory });
+    let all = state.writes_of(&old).map_or(writes, |older| writes.with(older));
+    state.replace_memory(&old, Replacement { folded, writes: all, place: AddPlace::Memory });
 }
 
 /// Makes `memtable` the newest run in memory, as it is.

@@ -294,8 +294,8 @@ impl Version {
     /// Returns a cursor over all entries, merged from all sources, newest source first.
     pub(crate) fn cursor(&self) -> MergingCursor<Source> {
         let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
-        let memory = self.memory.iter();
-        let memory = memory.map(|memory| Source::Memory(memory.cursor(&KeyRange::ALL)));
+        let in_memory = |run: &Arc<MemoryRun>| Source::Memory(run.cursor(&KeyRange::ALL));
+        let memory = self.memory.iter().map(in_memory);
         let parts = self.runs.iter().map(|run| run.parts(&KeyRange::ALL, CacheFill::Yes));
         let runs = parts.map(|parts| Source::Run(ConcatCursor::new(parts)));
         MergingCursor::new(active.into_iter().chain(memory).chain(runs).collect())

@@ -242,9 +242,8 @@ impl Wal {
         let number = self.context.new_number();
         let path = numbered(&options.dir, FileKind::Wal, number);
         let id = LogId { kind: LogKind::Wal, number };
-        let capacity = options.log_bytes(self.keyspaces.memtable_bytes_max());
         let needed = LogWriter::capacity_for([LOG_START_BYTES_MAX, record_bytes]);
-        let capacity = capacity.max(needed);
+        let capacity = options.log_bytes(self.keyspaces.memtable_bytes_max()).max(needed);
         let log = LogWriter::create(&*options.env, &path, id, capacity)?;
         directory::sync(&*options.env, &options.dir)
             .inspect_err(|_| directory::remove(&*options.env, &path, "an empty log"))?;

@@ -127,13 +127,13 @@ impl KeyspaceState {
     /// of the plan must then not become durable before those older writes are.
     pub(crate) fn keeps_older_than(&self, plan: &MergePlan) -> bool {
         let Some(newest) = self.newest_taken(plan) else { return false };
-        let goes = |run: &Run| {
+        let leaves = |run: &Run| {
             let input = plan.inputs.iter().find(|input| input.run == run.id());
             input.is_some_and(|input| run.lies_within(&input.range))
         };
-        let kept = self.view.tree.memory().runs().iter().filter(|run| !goes(run));
-        let mut kept = kept.filter_map(|run| self.sealed_run(run.id()));
-        kept.any(|sealed| sealed.writes.oldest < newest)
+        let kept = self.view.tree.memory().runs().iter().filter(|run| !leaves(run));
+        let mut writes = kept.filter_map(|run| Some(self.sealed_run(run.id())?.writes));
+        writes.any(|writes| writes.oldest < newest)
     }
 
     /// Returns what the manifest must record of memory when `plan` leads to the tree `after`: the

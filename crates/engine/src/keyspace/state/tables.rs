@@ -60,8 +60,8 @@ impl KeyspaceState {
         if !self.reclaim.is_unable() {
             return None;
         }
-        let small = self.tables.values().filter(|table| table.live_share() < share);
-        let small: Vec<TableId> = small.map(|table| TableId(table.number())).collect();
+        let tables = self.tables.values().filter(|table| table.live_share() < share);
+        let small: Vec<TableId> = tables.map(|table| TableId(table.number())).collect();
         if small.is_empty() {
             return None;
         }
