@@ -135,9 +135,9 @@ fn fold_onto(
     let mut builder = FoldedBuilder::new(number, block_bytes);
     builder.share(folded);
     loop {
-        let (rest, bound) = fold.walk_mut().left();
+        let (rest, bound) = fold.walk_mut().rest_and_next_key();
         builder.keep_below(rest, bound);
-        if !fold.walk_mut().go_on() {
+        if !fold.walk_mut().next_key() {
             return Ok(builder.finish());
         }
         while let Some(entry) = fold.next_entry()? {

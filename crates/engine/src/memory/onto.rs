@@ -29,12 +29,12 @@ impl Onto {
     }
 
     /// Returns the unvisited rest of the folded run, and the next key of the memtable, if any.
-    pub(super) fn left(&mut self) -> (&mut Rest, Option<&[u8]>) {
+    pub(super) fn rest_and_next_key(&mut self) -> (&mut Rest, Option<&[u8]>) {
         (&mut self.old, self.new.entry().map(|new| new.key))
     }
 
     /// Moves to the next key of the memtable. Returns false if there is none.
-    pub(super) fn go_on(&mut self) -> bool {
+    pub(super) fn next_key(&mut self) -> bool {
         let Some(entry) = self.new.entry() else { return false };
         self.key.clear();
         self.key.extend_from_slice(entry.key);
