@@ -1,4 +1,4 @@
-//! Making keyspaces, and changing their policy and their compression.
+//! Makes keyspaces, and changes their policy and their compression.
 
 use crate::compression::Compression;
 use crate::context::Context;
@@ -10,7 +10,7 @@ use crate::wal::Wal;
 use lsmith_storage::error::Result;
 use std::sync::Arc;
 
-/// Makes keyspaces, and changes what the manifest says of them.
+/// Makes keyspaces, and changes their policy and their compression.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     context: Arc<Context>,
@@ -35,18 +35,19 @@ impl Catalog {
         }
     }
 
-    /// Makes a keyspace, or finds the one of that name, which must be what `options` ask for.
+    /// Returns the keyspace called `name`. Makes it if it does not exist; otherwise it must agree
+    /// with `options`.
     ///
     /// # Errors
-    /// As [`Store::keyspace_with`](crate::Store::keyspace_with).
+    /// Fails as [`Store::keyspace_with`](crate::Store::keyspace_with) does.
     pub(crate) fn keyspace(
         &self,
         name: &str,
         options: &KeyspaceOptions,
     ) -> Result<Arc<KeyspaceShared>> {
         let build = |spec: &str| self.context.options.registry.build(spec).map_err(bad_policy);
-        let policy = options.policy.as_deref().map(build).transpose()?;
-        let policy = policy.map(|policy| policy.spec().to_string());
+        let asked = options.policy.as_deref().map(build).transpose()?;
+        let policy = asked.map(|policy| policy.spec().to_string());
         options.memtable_bytes.map_or(Ok(()), check_memtable)?;
         if let Some(keyspace) = self.keyspaces.get(name) {
             return keyspace.check_options(policy, options.memtable_bytes).map(|()| keyspace);
@@ -73,22 +74,22 @@ impl Catalog {
             Some(policy) => policy,
             None => build(&self.context.options.policy)?.spec().to_string(),
         };
-        let keyspace = KeyspaceRecord { id, name: name.into(), policy, memtable_bytes };
+        let new = KeyspaceRecord { id, name: name.into(), policy, memtable_bytes };
         let compression = Compression::parse(&self.context.options.compression)?;
         let record = if compression.is_none() {
-            Record::Keyspace(keyspace)
+            Record::Keyspace(new)
         } else {
-            Record::CompressedKeyspace(keyspace, compression.to_string())
+            Record::CompressedKeyspace(new, compression.to_string())
         };
         let known = self.manifest.write(record, |account| account.keyspaces[&id].clone())?;
         let keyspace = open_keyspace(&self.context, id, &known)?;
         keyspaces.insert(name.to_string(), Arc::clone(&keyspace));
-        // A thread that merges must see that there is nothing to do for it yet.
+        // A merging thread must visit the new keyspace once, so that it comes to rest.
         self.context.progress.notify();
         Ok(keyspace)
     }
 
-    /// Has tables of `space` compressed otherwise from now on.
+    /// Compresses the tables that are written to `keyspace` from now on with `codecs`.
     pub(crate) fn set_compression(&self, keyspace: &KeyspaceShared, codecs: &str) -> Result<()> {
         self.context.check_writable()?;
         let compression = Compression::parse(codecs)?;
@@ -100,11 +101,11 @@ impl Catalog {
         Ok(())
     }
 
-    /// Gives `space` another policy from now on.
+    /// Gives `keyspace` the policy `spec` from now on.
     pub(crate) fn set_policy(&self, keyspace: &KeyspaceShared, spec: &str) -> Result<()> {
         self.context.check_writable()?;
-        let policy = self.context.options.registry.build(spec).map_err(bad_policy)?;
-        let policy = Policy::new(policy, self.context.options.lockstep);
+        let built = self.context.options.registry.build(spec).map_err(bad_policy)?;
+        let policy = Policy::new(built, self.context.options.lockstep);
         let record = Record::Policy { keyspace: keyspace.id, policy: policy.spec().to_string() };
         let committing = keyspace.committing.lock();
         self.manifest.write(record, |_| ())?;

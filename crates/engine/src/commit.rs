@@ -117,7 +117,7 @@ impl Committer {
         state.leaving += 1;
         drop(state);
         // Ends also by a panic.
-        let busy = keyspace.kept_busy();
+        let busy = keyspace.busy_guard();
         drop(committing);
         self.keyspaces.balance_memory();
         drop(old);

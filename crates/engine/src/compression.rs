@@ -1,17 +1,18 @@
-//! How the tables of a keyspace are compressed, level by level.
+//! The compression of a keyspace's tables, level by level.
 
 use lsmith_spec::{Params, Spec, SpecError, nearest};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::table::Codec;
 use std::fmt;
 
-/// What can be named.
+/// The names of all codecs.
 const NAMES: [&str; 3] = ["none", "lz4", "zstd"];
 
-/// The level of Zstandard if none is chosen.
+/// The compression level of Zstandard if none is chosen.
 const ZSTD_LEVEL: u8 = 3;
 
-/// A codec for each level, the youngest first; the last one for all levels below, too.
+/// A codec for each level of the tree, youngest level first. The last codec also serves all levels
+/// below.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Compression(Vec<Codec>);
 
@@ -22,25 +23,24 @@ impl Default for Compression {
 }
 
 impl Compression {
-    /// Reads a list such as `none,lz4,zstd(level=9)`.
+    /// Parses a list such as `none,lz4,zstd(level=9)`.
     ///
     /// # Errors
-    /// `InvalidArgument`, with the nearest name that there is.
+    /// Fails with `InvalidArgument` if a codec does not exist. The message suggests a similar name.
     pub(crate) fn parse(text: &str) -> Result<Compression> {
-        let codecs = text.split(',').map(|name| codec(name.trim()));
-        let codecs: std::result::Result<Vec<Codec>, String> = codecs.collect();
-        let codecs = codecs.map_err(|told| {
-            Error::new(ErrorKind::InvalidArgument, format!("compression `{text}`: {told}"))
-        })?;
-        Ok(Compression(codecs))
+        let parsed = text.split(',').map(|name| codec(name.trim()));
+        let codecs: std::result::Result<Vec<Codec>, String> = parsed.collect();
+        codecs.map(Compression).map_err(|message| {
+            Error::new(ErrorKind::InvalidArgument, format!("compression `{text}`: {message}"))
+        })
     }
 
-    /// The codec of tables that are written to `level`.
+    /// Returns the codec of tables that are written to `level`.
     pub(crate) fn of_level(&self, level: usize) -> Codec {
         self.0.get(level).or(self.0.last()).copied().unwrap_or_default()
     }
 
-    /// Whether nothing is compressed.
+    /// Returns true if no level is compressed.
     pub(crate) fn is_none(&self) -> bool {
         self.0.iter().all(|codec| *codec == Codec::None)
     }
@@ -61,24 +61,24 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Whether `codecs` is what [`Builder::compression`](crate::Builder::compression) takes.
+/// Checks that [`Builder::compression`](crate::Builder::compression) accepts `codecs`.
 ///
 /// # Errors
-/// `InvalidArgument`, with the nearest name that there is.
+/// Fails with `InvalidArgument` if a codec does not exist. The message suggests a similar name.
 pub fn check_compression(codecs: &str) -> Result<()> {
     Compression::parse(codecs).map(drop)
 }
 
 fn codec(text: &str) -> std::result::Result<Codec, String> {
-    let told = |error: SpecError| error.to_string();
-    let spec: Spec = text.parse().map_err(told)?;
+    let message = |error: SpecError| error.to_string();
+    let spec: Spec = text.parse().map_err(message)?;
     let known: &[&str] = if spec.name == "zstd" { &["level"] } else { &[] };
-    let params = || Params::new(&spec, known, 0).map_err(told);
+    let params = || Params::new(&spec, known, 0).map_err(message);
     match &*spec.name {
         "none" => params().map(|_| Codec::None),
         "lz4" => params().map(|_| Codec::Lz4),
         "zstd" => {
-            let level = params()?.count("level", u64::from(ZSTD_LEVEL), 1..=19).map_err(told)?;
+            let level = params()?.count("level", u64::from(ZSTD_LEVEL), 1..=19).map_err(message)?;
             Ok(Codec::Zstd { level: level as u8 })
         }
         other => Err(match nearest(other, &NAMES) {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_codec_goes_on_below() {
+    fn last_codec_serves_all_levels_below() {
         let list = Compression::parse("none, lz4,zstd( level=9 )").unwrap();
         assert_eq!(list.to_string(), "none,lz4,zstd(level=9)");
         let levels = [0, 1, 2, 3, 60].map(|level| list.of_level(level));
@@ -104,8 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
-        for (text, told) in [
+    fn errors_name_what_is_wrong() {
+        for (text, message) in [
             ("zst", "compression `zst`: there is no `zst`; did you mean `zstd`?"),
             (
                 "none,snappy",
@@ -118,7 +118,7 @@ mod tests {
             ),
         ] {
             let error = Compression::parse(text).unwrap_err();
-            assert_eq!((error.kind(), &*error.to_string()), (ErrorKind::InvalidArgument, told));
+            assert_eq!((error.kind(), &*error.to_string()), (ErrorKind::InvalidArgument, message));
         }
         for text in ["", "none,", "lz4(level=3)", "zstd(9)"] {
             assert!(Compression::parse(text).is_err(), "{text}");

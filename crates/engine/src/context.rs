@@ -1,5 +1,5 @@
-//! What every part of an open store may hold: options, environment, cache, counters, numbers, and
-//! whether the store may still be written to.
+//! The context of an open store, which every part of it may hold: options, environment, cache,
+//! counters, file numbers, and a flag that refuses writes.
 //!
 //! The context knows no keyspace, log or manifest. Their owners hold it.
 
@@ -15,25 +15,26 @@ use lsmith_tree::SeqNo;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// What all parts of an open store share.
+/// The state that all parts of an open store share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) options: Options,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) counts: Arc<Counts>,
-    /// The histograms, if they are wanted.
+    /// The histograms, if [`Builder::histograms`](crate::Builder::histograms) asks for them.
     pub(crate) recorders: Option<Recorders>,
-    /// The next number of a file. Tables are named by the number of their file.
+    /// The next file number. Tables and memtables take their numbers from here too.
     pub(crate) next_file: Arc<AtomicU64>,
-    /// The number of the last write that readers see.
+    /// The sequence number of the last write that readers see.
     pub(crate) visible: AtomicU64,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) leftovers: Arc<Leftovers>,
     pub(crate) progress: Progress,
-    /// Set when a write of the log or of the manifest has failed.
+    /// Set when a write to the log or the manifest fails, or a panic interrupts a step.
     poisoned: AtomicBool,
+    /// Set when the store begins to close.
     closing: AtomicBool,
-    /// The lock of the directory, held as long as the store is open.
+    /// Keeps the directory locked as long as the store is open.
     _lock: Box<dyn Debug + Send + Sync>,
 }
 
@@ -65,12 +66,12 @@ impl Context {
         }
     }
 
-    /// Returns a number that no file, table or memtable has had.
+    /// Returns a number that no file, table or memtable has used.
     pub(crate) fn new_number(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns the number from which on old versions must be kept.
+    /// Returns the sequence number from which on merges must keep old versions.
     pub(crate) fn keep_from(&self) -> SeqNo {
         self.snapshots.keep_from(&self.visible)
     }
@@ -80,24 +81,24 @@ impl Context {
         self.snapshots.take(&self.visible)
     }
 
-    /// Starts to measure how long something takes, if histograms are wanted.
+    /// Starts a timer. It records nothing if the store has no histograms.
     #[inline]
     pub(crate) fn timer(&self) -> Timer<'_> {
         Timer::begin(self.recorders.as_ref(), &*self.options.env)
     }
 
-    /// Announces that the store is being closed: merges under way give up.
+    /// Marks the store as closing, so that merges under way stop.
     pub(crate) fn start_closing(&self) {
         self.closing.store(true, Ordering::Release);
         self.progress.notify();
     }
 
-    /// Returns true once the store is being closed.
+    /// Returns true once the store has begun to close.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Fails if the store is being closed: for work that may take long.
+    /// Fails if the store has begun to close. Long work calls this now and then.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closing.load(Ordering::Relaxed) {
             return Err(Error::new(ErrorKind::Io, "the store is closing"));
@@ -105,43 +106,43 @@ impl Context {
         Ok(())
     }
 
-    /// Begins a step that must not be left half done: a panic before it is [over](OneStep::over)
-    /// poisons the store.
+    /// Begins a step that must be done as a whole. A panic before [`OneStep::over`] poisons the
+    /// store.
     pub(crate) fn one_step(&self) -> OneStep<'_> {
         OneStep(self)
     }
 
-    /// Refuses writes from now on: nobody knows any more what the log or the manifest holds.
+    /// Refuses writes from now on, because the content of the log or the manifest is uncertain.
     pub(crate) fn poison(&self) {
         self.poisoned.store(true, Ordering::Release);
         self.progress.notify();
     }
 
-    /// Returns true once the store refuses writes for good.
+    /// Returns true if the store refuses writes until it is reopened.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire)
     }
 
-    /// Fails if the store refuses writes for good: with `ReadOnly` or `Poisoned`.
+    /// Fails with `ReadOnly` or `Poisoned` if the store refuses writes until it is reopened.
     pub(crate) fn check_writable(&self) -> Result<()> {
         if self.options.read_only {
             return Err(read_only());
         }
         if self.is_poisoned() {
-            let message = "a write of log or manifest failed earlier, or a panic left one half \
-                           done: reopen the store to write again";
+            let message = "an earlier write to the log or the manifest failed, or a panic \
+                           interrupted one: reopen the store to write again";
             return Err(Error::new(ErrorKind::Poisoned, message).at(&self.options.dir));
         }
         Ok(())
     }
 }
 
-/// A step that must not be left half done.
-#[must_use = "it poisons the store where it is dropped"]
+/// A step that must be done as a whole. Dropping it, as a panic does, poisons the store.
+#[must_use = "dropping a step poisons the store"]
 pub(crate) struct OneStep<'a>(&'a Context);
 
 impl OneStep<'_> {
-    /// Ends the step: all of it is done, or it is known that nothing is.
+    /// Ends the step. All of it must be done, or certainly none of it.
     pub(crate) fn over(self) {
         std::mem::forget(self);
     }
@@ -150,12 +151,12 @@ impl OneStep<'_> {
 impl Drop for OneStep<'_> {
     fn drop(&mut self) {
         let dir = self.0.options.dir.display();
-        tracing::error!(%dir, "a panic left a step half done");
+        tracing::error!(%dir, "a panic interrupted a step: the store refuses writes from now on");
         self.0.poison();
     }
 }
 
-/// The error of a write to a store that was opened for reading only.
+/// Returns the error of a write to a store that was opened for reading only.
 pub(crate) fn read_only() -> Error {
     Error::new(ErrorKind::ReadOnly, "the store was opened for reading only")
 }

@@ -1,56 +1,56 @@
-//! What happens inside a store, told to whoever wants to know.
+//! Events inside a store, and the observer that receives them.
 
 use lsmith_tree::{MergePlan, Tree, TreeEdit};
 use std::fmt::Debug;
 
-/// Something that happened to the tree of a keyspace.
+/// An event in the life of a keyspace's tree.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
     /// A memtable was sealed.
     Sealed {
-        /// The tree, the memtable included.
+        /// The tree with the sealed memtable.
         tree: &'a Tree,
     },
-    /// A plan was taken up.
+    /// A plan was reserved, and is carried out next.
     Planned {
         /// The plan.
         plan: &'a MergePlan,
     },
-    /// A plan was carried out.
+    /// A plan was carried out and has taken effect.
     Committed {
         /// The plan.
         plan: &'a MergePlan,
-        /// The change that it made.
+        /// The change of the tree.
         edit: &'a TreeEdit,
-        /// The tree before.
+        /// The tree before the change.
         before: &'a Tree,
-        /// The tree afterwards.
+        /// The tree after the change.
         tree: &'a Tree,
-        /// Bytes of the tables that it wrote.
+        /// Bytes of the tables that the plan wrote.
         bytes_written: u64,
-        /// Bytes of all tables of the tree before, and of those written, together: what was on the
-        /// device at the moment of the change.
+        /// Bytes on the device at the moment of the change: all tables of the tree before, and
+        /// the tables that the plan wrote.
         bytes_at_peak: u64,
-        /// Bytes of all tables of the tree afterwards.
+        /// Bytes of all tables of the tree after the change.
         table_bytes: u64,
     },
-    /// Nothing waits and nothing is under way.
+    /// The tree is at rest: there is no plan to make, and none is under way.
     Rest {
         /// The tree.
         tree: &'a Tree,
-        /// Bytes of all its tables.
+        /// Bytes of all tables of the tree.
         table_bytes: u64,
     },
 }
 
-/// Is told what happens. Called while locks are held: it must be quick, and must not call the
-/// store. It may drop handles of it, the last one included.
+/// Receives the events of a store. The store calls it while it holds locks: an observer must be
+/// quick, and must not call the store. It may drop handles of the store, even the last one.
 ///
-/// A panic on a thread that merges is caught: the merge goes on, the next events are told as ever,
-/// and who waits for rest gets an error until [`Store::retry`](crate::Store::retry). On the thread
-/// of a caller it is the caller's panic, after what the caller did has taken effect.
+/// A panic on a thread that merges is caught. The merge goes on, and so do later events. Callers
+/// that wait for rest get an error until [`Store::retry`](crate::Store::retry). On the thread of a
+/// caller the panic goes up to the caller, after the caller's change has taken effect.
 pub trait Observer: Debug + Send + Sync {
-    /// `event` happened in the keyspace called `keyspace`.
+    /// Receives `event`, which happened in the keyspace called `keyspace`.
     fn on_event(&self, keyspace: &str, event: &Event<'_>);
 }

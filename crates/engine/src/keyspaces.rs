@@ -1,8 +1,8 @@
 //! All keyspaces of a store, and the one bound on the memory of all of them.
 //!
-//! Memtables grow as they are written to, and tables must have their fences and filters: only the
-//! cache can give way. So its capacity is what the others leave, set anew whenever a memtable was
-//! sealed or tables have come or gone.
+//! Memtables grow with writes, and open tables need their fence pointers and filters. Only the
+//! cache can shrink. So the cache gets the rest of the bound. Its capacity is set anew whenever a
+//! memtable is sealed, and whenever tables are added or removed.
 
 use crate::context::Context;
 use crate::keyspace::KeyspaceShared;
@@ -25,7 +25,7 @@ pub(crate) struct Keyspaces {
 }
 
 impl Keyspaces {
-    /// Returns the set of `keyspaces`.
+    /// Returns a set of `keyspaces`.
     pub(crate) fn new(
         context: &Arc<Context>,
         keyspaces: impl IntoIterator<Item = Arc<KeyspaceShared>>,
@@ -45,17 +45,17 @@ impl Keyspaces {
         self.by_name.read().get(name).map(Arc::clone)
     }
 
-    /// Returns the keyspaces by name, which stay as they are as long as the guard lives.
+    /// Returns the keyspaces by name. No keyspace is added as long as the guard lives.
     pub(crate) fn read(&self) -> impl Deref<Target = ByName> {
         self.by_name.read()
     }
 
-    /// Returns the keyspaces by name, to be added to.
+    /// Returns the keyspaces by name, for adding one.
     pub(crate) fn write(&self) -> impl DerefMut<Target = ByName> {
         self.by_name.write()
     }
 
-    /// Returns the size of the largest memtable that a keyspace may have, in logical bytes.
+    /// Returns the largest memtable size of any keyspace, in logical bytes.
     pub(crate) fn memtable_bytes_max(&self) -> u64 {
         let keyspaces = self.by_name.read();
         let largest = keyspaces.values().map(|keyspace| keyspace.memtable_bytes).max();
@@ -67,7 +67,7 @@ impl Keyspaces {
         self.by_name.read().values().map(|keyspace| keyspace.memtable_bytes).sum()
     }
 
-    /// Returns what the store holds in memory now.
+    /// Returns the bytes that the store holds in memory now.
     pub(crate) fn memory(&self) -> MemoryUse {
         let mut all = MemoryUse::default();
         for keyspace in self.all() {
@@ -77,25 +77,26 @@ impl Keyspaces {
             all.filters += held.filters;
             all.profiles += held.profiles;
         }
-        // Last: the cache gives way before tables come.
+        // The cache is read last, because it shrinks before tables are added.
         all.cache = self.context.cache.bytes();
         all
     }
 
-    /// Gives the cache what the others leave of the bound on memory, if there is one. The caller
-    /// may hold the lock of the writer, and no other.
+    /// Sets the capacity of the cache to the rest of the bound on memory, if there is a bound. The
+    /// caller may hold the lock of the log's writer, and no other lock.
     pub(crate) fn balance_memory(&self) {
         self.balance_memory_for(&[]);
     }
 
-    /// Does the same, with `coming` tables about to join the others.
+    /// Does the same as [`balance_memory`](Keyspaces::balance_memory), with room for the tables
+    /// `coming`, which are about to be added.
     pub(crate) fn balance_memory_for(&self, coming: &[Arc<TableHandle>]) {
         let Some(bytes) = self.context.options.memory_bytes else { return };
         let mut others = coming.iter().map(|table| table.table().memory().total()).sum::<u64>();
         for keyspace in self.all() {
             let state = keyspace.state.lock();
-            // The active memtable will grow until it is full; short entries take nearly as much
-            // again for their numbers and lengths.
+            // The active memtable will grow until it is full. Short entries need nearly twice
+            // their logical bytes, because of their sequence numbers and lengths.
             let active = state.active.memtable.allocated_bytes() as u64;
             let full = state.policy.seal_bytes(&state.view).min(keyspace.memtable_bytes);
             others += state.memory().total() + (2 * full).saturating_sub(active);

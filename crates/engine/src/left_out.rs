@@ -1,46 +1,47 @@
-//! What opening a store leaves out of its files, and files that are not the store's.
+//! Parts of files that opening a store leaves out, and files that do not belong to the store.
 //!
-//! None of this is damage. Power loss, or the death of the process in the middle of an append,
-//! tears the end of a log; what is behind a batch that is missing must not be seen, so that the
-//! store opens on a prefix of the batches. Nothing that a sync had returned for is among it, but
-//! whoever looks after an accident wants to know.
+//! None of this is damage. Power loss, or the death of the process during an append, tears the end
+//! of a log. Batches behind a missing batch must not be seen, so that the store opens on a prefix
+//! of the batches. Nothing that a sync has made durable is left out. The list is for people who
+//! look into an accident.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A part of the directory that is not part of what the store shows.
+/// A file, or a part of one, in the store's directory that readers of the store do not see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftOut {
     /// The file.
     pub path: PathBuf,
-    /// Where in the file it starts, in bytes.
+    /// The offset in the file at which the part begins, in bytes.
     pub offset: u64,
-    /// Bytes of it: of a log up to the last one that is not zero.
+    /// The length of the part in bytes. In a log it ends behind the last byte that is not zero.
     pub bytes: u64,
-    /// Why it is left out.
+    /// Why the part is left out.
     pub reason: LeftOutReason,
 }
 
-/// Why something is left out.
+/// Why a file, or a part of one, is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LeftOutReason {
-    /// The end of a log or of the manifest is not complete: it had not been synced.
+    /// The end of a log or of the manifest is not complete. It had not been synced.
     TornEnd,
-    /// Batches in front of it are missing: they had not been synced, nor had this.
+    /// Batches in front of the part are missing. Neither they nor the part had been synced.
     BehindGap,
-    /// An earlier opening set it aside.
+    /// An earlier opening set the file aside.
     SetAside,
-    /// It is called like a file of the store, and nothing names it: the next opening for writing
-    /// removes it.
+    /// The file is named like a file of the store, but the store does not refer to it. The next
+    /// opening for writing removes it.
     Unnamed,
-    /// It is not called like a file of a store.
+    /// The file is not named like a file of a store.
     Stranger,
 }
 
 impl LeftOutReason {
-    /// The reason as a word: `torn_end`, `behind_gap`, `set_aside`, `unnamed` or `stranger`.
+    /// Returns the reason as a word: `torn_end`, `behind_gap`, `set_aside`, `unnamed` or
+    /// `stranger`.
     pub fn name(self) -> &'static str {
         match self {
             LeftOutReason::TornEnd => "torn_end",
@@ -61,11 +62,17 @@ impl fmt::Display for LeftOut {
                 write!(f, "the end of {path} is torn at offset {offset}: {bytes} bytes left out")
             }
             LeftOutReason::BehindGap => {
-                write!(f, "{bytes} bytes of {path} from offset {offset} on lie behind a gap")
+                write!(f, "{bytes} bytes of {path} from offset {offset} on follow missing batches")
             }
-            LeftOutReason::SetAside => write!(f, "{path} was set aside, {bytes} bytes"),
-            LeftOutReason::Unnamed => write!(f, "nothing names {path}, {bytes} bytes"),
-            LeftOutReason::Stranger => write!(f, "{path} is no file of a store, {bytes} bytes"),
+            LeftOutReason::SetAside => {
+                write!(f, "an earlier opening set {path} aside, {bytes} bytes")
+            }
+            LeftOutReason::Unnamed => {
+                write!(f, "the store does not refer to {path}, {bytes} bytes")
+            }
+            LeftOutReason::Stranger => {
+                write!(f, "{path} is not named like a file of a store, {bytes} bytes")
+            }
         }
     }
 }

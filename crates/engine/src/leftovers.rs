@@ -1,28 +1,28 @@
-//! What readers leave behind.
+//! Old versions that merging threads drop in place of readers.
 //!
-//! A reader that holds an old version of a tree for a little longer than anyone else ends it: frees
-//! memtables, unmaps and removes the files of merged tables, punches holes into others. For large
-//! ones that takes tens of milliseconds, which are no reader's business. So it leaves the version
-//! to the threads that merge, where there are some.
+//! Dropping the last reference to a version frees memtables, unmaps and removes the files of merged
+//! tables, and punches holes into others. With large tables that takes tens of milliseconds, too
+//! long for a reader. So a reader queues the version here, and a thread that merges drops it. If no
+//! threads merge, the reader drops it.
 
 use crate::threads::{self, Pool};
 use lsmith_storage::sync::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// Versions that wait for their end.
+/// Old versions that wait to be dropped.
 #[derive(Default)]
 pub(crate) struct Leftovers {
-    state: Mutex<State>,
-    /// Held by who ends them, so that who waits for that can.
-    ending: Mutex<()>,
+    state: Mutex<LeftoversState>,
+    /// Held while versions are dropped, so that callers can wait for it.
+    dropping: Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
-    /// The threads that merge; none before they work for the store, or once they have left it.
+struct LeftoversState {
+    /// The threads that merge. `None` before they join the store and after they leave it.
     pool: Option<Arc<Pool>>,
-    things: Vec<Box<dyn Send>>,
+    queue: Vec<Box<dyn Send>>,
 }
 
 impl fmt::Debug for Leftovers {
@@ -32,44 +32,46 @@ impl fmt::Debug for Leftovers {
 }
 
 impl Leftovers {
-    /// From now on the threads of `pool` end what others leave.
+    /// Makes the threads of `pool` drop what other threads queue from now on.
     pub(crate) fn open(&self, pool: &Arc<Pool>) {
         self.state.lock().pool = Some(Arc::clone(pool));
     }
 
-    /// Ends all there is. From now on everybody ends what he lets go.
+    /// Drops everything queued. From now on each thread drops its own versions.
     pub(crate) fn close(&self) {
         self.state.lock().pool = None;
-        self.end_all();
+        self.drop_all();
     }
 
-    /// Ends `thing`, or leaves it to those who merge.
-    pub(crate) fn leave(&self, thing: impl Send + 'static) {
+    /// Queues `version` for the threads that merge. Drops it at once on such a thread, and if no
+    /// threads merge.
+    pub(crate) fn leave(&self, version: impl Send + 'static) {
         if threads::is_merging_thread() {
             return;
         }
         let mut state = self.state.lock();
         let Some(pool) = state.pool.clone() else { return };
-        state.things.push(Box::new(thing));
+        state.queue.push(Box::new(version));
         drop(state);
         pool.notify();
     }
 
-    /// Ends what was left, unless another thread is at it.
-    pub(crate) fn end_some(&self) {
-        if let Some(_ending) = self.ending.try_lock() {
-            self.end();
+    /// Drops everything queued, unless another thread is doing that.
+    pub(crate) fn drop_unless_busy(&self) {
+        if let Some(_dropping) = self.dropping.try_lock() {
+            self.drop_queue();
         }
     }
 
-    /// Ends what was left; none of it is there any more on return.
-    pub(crate) fn end_all(&self) {
-        let _ending = self.ending.lock();
-        self.end();
+    /// Drops everything queued so far, and waits for another thread that is doing that.
+    pub(crate) fn drop_all(&self) {
+        let _dropping = self.dropping.lock();
+        self.drop_queue();
     }
 
-    fn end(&self) {
-        let things = std::mem::take(&mut self.state.lock().things);
-        drop(things);
+    /// The lock of the state is free while the versions are dropped.
+    fn drop_queue(&self) {
+        let queue = std::mem::take(&mut self.state.lock().queue);
+        drop(queue);
     }
 }

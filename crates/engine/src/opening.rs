@@ -174,7 +174,7 @@ impl Opening {
         for (id, known) in &self.account.keyspaces {
             let Some(spill) = known.spill else { continue };
             let mut entries = read_spill(&**env, dir, *id, spill)?;
-            entries.retain(|entry| !known.has_left(&entry.key, entry.seq));
+            entries.retain(|entry| !known.has_left_memory(&entry.key, entry.seq));
             // Memtables take entries in the order of writing.
             entries.sort_unstable_by_key(|entry| entry.seq);
             let state = self.keyspaces[id].state.lock();

@@ -1,4 +1,4 @@
-//! How a store is opened: the choices, and the rules that they obey.
+//! The options that a store is opened with, and the rules that they obey.
 
 use crate::compression::Compression;
 use crate::event::Observer;
@@ -10,48 +10,49 @@ use lsmith_storage::table::{Cache, TableOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The keyspace that is meant where none is named.
+/// The name of the default keyspace, which commands use if none is given.
 pub const DEFAULT_KEYSPACE: &str = "default";
 
-/// The merge policy of a keyspace for which none is chosen.
+/// The merge policy of a keyspace if none is chosen.
 pub const DEFAULT_POLICY: &str = "minlatency(k=6)";
 
-/// The bound on memory must not be less.
+/// The smallest bound on memory, in bytes.
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
-/// Of a bound on memory, a memtable gets this part, and the cache keeps it at the least.
+/// A memtable gets this part of a bound on memory, and the cache keeps at least this part.
 pub(crate) const MEMORY_PARTS: u64 = 16;
 
-/// Logical bytes of the largest memtable that can be asked for: 1 TiB, far more than one can hold.
+/// The largest memtable that options may ask for, in logical bytes: 1 TiB, far more than one can
+/// hold.
 pub(crate) const MEMTABLE_BYTES_MAX: u64 = 1 << 40;
 
-/// How far a write must have got when the call returns.
+/// What a write survives once its call has returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PersistMode {
-    /// In the write-ahead log, which survives the death of the process. After power loss the store
+    /// The death of the process. The write is in the write-ahead log. After power loss the store
     /// opens on a prefix of the batches, in their order.
     #[default]
     Buffer,
-    /// On the device, with what is needed to read it back: survives power loss.
+    /// Power loss. The write is on the device, with the metadata that reading it back needs.
     SyncData,
-    /// On the device, with all metadata of the log file: survives power loss.
+    /// Power loss. The write is on the device, with all metadata of the log file.
     SyncAll,
 }
 
-/// Choices for one keyspace. They hold from its making on; the policy can be changed later. For a
-/// keyspace that exists they are what it must have: see
+/// Options of one keyspace. They are chosen when the keyspace is made; only the policy can be
+/// changed later. A keyspace that exists must agree with them: see
 /// [`Store::keyspace_with`](crate::Store::keyspace_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyspaceOptions {
-    /// The merge policy, such as `tiered(ratio=4)`; the store's if `None`, or whatever a keyspace
-    /// that exists has.
+    /// The merge policy, for example `tiered(ratio=4)`. `None` means the store's default for a new
+    /// keyspace, and any policy for one that exists.
     pub policy: Option<String>,
-    /// Logical bytes at which a memtable is sealed, 1 to 2^40; the store's if `None`, or whatever a
-    /// keyspace that exists has.
+    /// Logical bytes at which a memtable is sealed, 1 to 2^40. `None` means the store's default for
+    /// a new keyspace, and any size for one that exists.
     pub memtable_bytes: Option<u64>,
 }
 
-/// What the store was opened with.
+/// The options that a store was opened with. [`Builder`](crate::Builder) documents each.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) dir: PathBuf,
@@ -62,9 +63,9 @@ pub(crate) struct Options {
     pub(crate) memtable_bytes: u64,
     pub(crate) compression: String,
     pub(crate) cache_bytes: u64,
-    /// A cache that other stores use too.
+    /// A cache that other stores share.
     pub(crate) cache: Option<Cache>,
-    /// What all memory together may come to, if it is bounded as a whole.
+    /// The bound on memtables, open tables and cache together, in bytes.
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) log_bytes: Option<u64>,
     pub(crate) log_bytes_max: Option<u64>,
@@ -91,21 +92,21 @@ impl Options {
         check_memory(self)
     }
 
-    /// Capacity of a log file.
+    /// Returns the capacity of a log file in bytes, for memtables of `memtable_bytes`.
     pub(crate) fn log_bytes(&self, memtable_bytes: u64) -> u64 {
         self.log_bytes.unwrap_or(memtable_bytes / 8).clamp(64 * 1024, 1 << 30)
     }
 
-    /// Bytes of log that may be written behind the first entry of a memtable before it is sealed
-    /// however little it holds.
+    /// Returns the bytes of log that may follow the first entry of a memtable. Beyond that the
+    /// memtable is sealed, however little it holds.
     pub(crate) fn quiet_bytes(&self, memtable_bytes: u64) -> u64 {
         self.log_bytes.unwrap_or(2 * memtable_bytes).max(64 * 1024).saturating_mul(3)
     }
 }
 
-/// A bound on memory leaves room for all, and is the only one.
+/// Fails if the bound on memory is too small, or a shared cache is set as well.
 fn check_memory(options: &Options) -> Result<()> {
-    let told = match options.memory_bytes {
+    let message = match options.memory_bytes {
         Some(bytes) if bytes < MEMORY_BYTES_MIN => {
             format!("memory of {bytes} bytes: expected at least {MEMORY_BYTES_MIN}")
         }
@@ -114,35 +115,30 @@ fn check_memory(options: &Options) -> Result<()> {
         }
         _ => return Ok(()),
     };
-    Err(Error::new(ErrorKind::InvalidArgument, told))
+    Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// A memtable takes something, and no more than there can be.
+/// Fails if no memtable can have a size of `bytes`.
 pub(crate) fn check_memtable(bytes: u64) -> Result<()> {
-    match bytes {
-        1..=MEMTABLE_BYTES_MAX => Ok(()),
-        _ => {
-            let told = format!("a memtable of {bytes} bytes: expected 1 to {MEMTABLE_BYTES_MAX}");
-            Err(Error::new(ErrorKind::InvalidArgument, told))
-        }
+    if (1..=MEMTABLE_BYTES_MAX).contains(&bytes) {
+        return Ok(());
     }
+    let message = format!("a memtable of {bytes} bytes: expected 1 to {MEMTABLE_BYTES_MAX}");
+    Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
-/// A policy spec that cannot be built.
+/// Returns the error for a policy spec that cannot be built.
 pub(crate) fn bad_policy(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidArgument, error.to_string())
 }
 
-/// Keyspace names are used in text files and commands.
+/// Fails if `name` cannot name a keyspace. Names appear in text files and in commands.
 pub(crate) fn check_name(name: &str) -> Result<()> {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    match !name.is_empty() && name.len() <= 64 && name.chars().all(fine) {
-        true => Ok(()),
-        false => {
-            let told = format!(
-                "a keyspace called `{name}`: expected 1 to 64 letters, digits, `_`, `-` or `.`"
-            );
-            Err(Error::new(ErrorKind::InvalidArgument, told))
-        }
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if (1..=64).contains(&name.len()) && name.chars().all(is_allowed) {
+        return Ok(());
     }
+    let message =
+        format!("a keyspace called `{name}`: expected 1 to 64 letters, digits, `_`, `-` or `.`");
+    Err(Error::new(ErrorKind::InvalidArgument, message))
 }

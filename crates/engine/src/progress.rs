@@ -1,31 +1,32 @@
-//! Where waiting writers meet the threads that merge.
+//! Wakes waiting callers and the threads that merge.
 
 use crate::threads::Pool;
 use lsmith_storage::sync::{Condvar, Mutex, OnceLock};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Counts events that could give work to a thread that merges, or let somebody go on who waits.
+/// Counts events that may give work to a merging thread, or end the wait of a caller.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
+    /// The number of events so far.
     turn: Mutex<u64>,
     changed: Condvar,
-    /// The threads that merge; empty where writers do.
+    /// The threads that merge. Empty if writers merge themselves.
     pool: OnceLock<Arc<Pool>>,
 }
 
 impl Progress {
-    /// From now on the threads of `pool` merge.
+    /// Makes later events wake the threads of `pool` too. Only the first call counts.
     pub(crate) fn set_pool(&self, pool: &Arc<Pool>) {
         self.pool.get_or_init(|| Arc::clone(pool));
     }
 
-    /// Returns true if there are threads that merge.
+    /// Returns true if threads merge, not writers.
     pub(crate) fn has_threads(&self) -> bool {
         self.pool.get().is_some()
     }
 
-    /// Wakes those who wait, and the threads that merge: something has changed.
+    /// Counts an event, and wakes all waiting callers and the threads that merge.
     pub(crate) fn notify(&self) {
         *self.turn.lock() += 1;
         self.changed.notify_all();
@@ -34,23 +35,23 @@ impl Progress {
         }
     }
 
-    /// Returns the number of the last event. Ask before you look whether to wait: what happens
-    /// between the look and the wait is then not missed.
+    /// Returns the number of the last event. A caller reads this first, then checks whether to
+    /// wait. [`wait_beyond`](Progress::wait_beyond) then misses no event after the check.
     pub(crate) fn turn(&self) -> u64 {
         *self.turn.lock()
     }
 
-    /// Waits until something has happened since event `turn`, for at most `longest`.
+    /// Waits until an event has followed event `turn`, for at most `longest`.
     pub(crate) fn wait_beyond(&self, turn: u64, longest: Duration) {
-        let mut now = self.turn.lock();
-        if *now == turn {
-            self.changed.wait_for(&mut now, longest);
+        let mut last = self.turn.lock();
+        if *last == turn {
+            self.changed.wait_for(&mut last, longest);
         }
     }
 
     /// Waits for the next event, for at most `longest`.
     pub(crate) fn wait(&self, longest: Duration) {
-        let mut now = self.turn.lock();
-        self.changed.wait_for(&mut now, longest);
+        let mut last = self.turn.lock();
+        self.changed.wait_for(&mut last, longest);
     }
 }

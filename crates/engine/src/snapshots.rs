@@ -1,4 +1,4 @@
-//! The live snapshots of a store: sequence numbers for which merges keep older versions.
+//! The live snapshots of a store: sequence numbers for which merges keep old versions.
 
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -9,8 +9,9 @@ use std::sync::Arc;
 /// All live snapshots of a store.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
+    /// The number of guards of each live sequence number.
     live: Mutex<BTreeMap<u64, usize>>,
-    /// The oldest live one, or one older still; `u64::MAX` for none.
+    /// The oldest live snapshot, or an older number. `u64::MAX` if there is none.
     oldest: AtomicU64,
 }
 
@@ -19,12 +20,12 @@ impl Snapshots {
         Snapshots { live: Mutex::default(), oldest: AtomicU64::new(u64::MAX) }
     }
 
-    /// Takes a snapshot of what `visible` shows.
+    /// Takes a snapshot at the sequence number in `visible`.
     ///
-    /// A writer that is about to forget old versions loads `visible` first and `oldest` second.
-    /// Here `oldest` is lowered first and `visible` loaded second: whichever way the four steps
-    /// fall, the writer either learns of the snapshot or keeps what it needs, because a
-    /// snapshot of which it does not learn is no older than the number it has loaded.
+    /// A writer that is about to drop old versions loads `visible` first and `oldest` second. This
+    /// function lowers `oldest` first and loads `visible` second. In every order of these four
+    /// steps the writer keeps what the snapshot needs: either it sees the snapshot, or the snapshot
+    /// is no older than the number that the writer has loaded.
     pub(crate) fn take(self: &Arc<Self>, visible: &AtomicU64) -> SnapshotGuard {
         let mut live = self.live.lock();
         self.oldest.fetch_min(visible.load(SeqCst), SeqCst);
@@ -34,18 +35,18 @@ impl Snapshots {
         SnapshotGuard { seq: SeqNo(seq), of: Arc::clone(self) }
     }
 
-    /// Shows what a bulk load has brought in: `publish` hands readers the version that holds it,
-    /// and `visible` moves to `seq`, the number of all its entries. For snapshots that is one step,
-    /// so that each sees the whole load for ever or nothing of it for ever:
+    /// Shows a bulk load to readers: `publish` publishes the version that holds it, and `visible`
+    /// moves to `seq`, the sequence number of all its entries. No snapshot falls between these two
+    /// steps, so each snapshot sees either the whole load or nothing of it, for ever:
     ///
-    /// * One that was taken before is older than `seq`. A merge that has the load among its inputs
-    ///   found it in the version, and asks for the live snapshots after that: it waits here, and
-    ///   learns of this one. So the entries keep their number, and what they hide is kept.
-    /// * One that is taken later sees `seq`, and so does everything that is read with it, because
-    ///   versions are loaded after snapshots are taken.
+    /// * An earlier snapshot is older than `seq`. A merge that takes the load found it in the
+    ///   version, and asks for the live snapshots after that. It waits here, and sees the snapshot.
+    ///   So the entries keep their sequence number, and the entries that they hide are kept.
+    /// * A later snapshot is at `seq` or newer, and its reads find the load, because versions are
+    ///   loaded after snapshots are taken.
     ///
-    /// Who reads without a snapshot sees the load from the moment on at which the version is there;
-    /// a snapshot that he takes then waits here and sees it too.
+    /// A read without a snapshot sees the load as soon as the version is published. A snapshot
+    /// taken after such a read waits here, and sees the load too.
     pub(crate) fn show_load<T>(
         &self,
         seq: SeqNo,
@@ -58,14 +59,14 @@ impl Snapshots {
         published
     }
 
-    /// The number from which on versions must be kept: the older of what `visible` shows and the
-    /// oldest live snapshot.
+    /// Returns the sequence number from which on old versions must be kept: the smaller of
+    /// `visible` and the oldest live snapshot.
     pub(crate) fn keep_from(&self, visible: &AtomicU64) -> SeqNo {
         let seen = visible.load(SeqCst);
         SeqNo(seen.min(self.oldest.load(SeqCst)))
     }
 
-    /// All live snapshots, newest first.
+    /// Returns all live snapshots, newest first.
     pub(crate) fn newest_first(&self) -> Vec<SeqNo> {
         self.live.lock().keys().rev().map(|&seq| SeqNo(seq)).collect()
     }

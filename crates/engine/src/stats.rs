@@ -1,4 +1,4 @@
-//! What a store has counted since it was opened.
+//! Counters of a store since it was opened.
 
 mod histogram;
 
@@ -12,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 macro_rules! stats {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// Counts since the store was opened. Bytes are physical unless the name says otherwise:
-        /// as written to or read from files, before the device does anything of its own.
+        /// Counts since the store was opened. Bytes are physical unless a field says otherwise:
+        /// bytes written to or read from files.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct StoreStats {
@@ -21,18 +21,20 @@ macro_rules! stats {
         }
 
         impl StoreStats {
-            /// Names and values, in a fixed order.
+            /// Returns the names and values of all fields, in a fixed order.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
         }
 
+        /// The counters behind [`StoreStats`].
         #[derive(Debug, Default)]
         pub(crate) struct Counts {
             $(pub(crate) $name: AtomicU64,)*
         }
 
         impl Counts {
+            /// Returns the counts as of now.
             pub(crate) fn read(&self) -> StoreStats {
                 StoreStats { $($name: self.$name.load(Relaxed),)* }
             }
@@ -47,30 +49,30 @@ stats! {
     user_bytes,
     /// Batches written.
     batches,
-    /// Records of the write-ahead log, with their framing, and copies of memory that stand in for
-    /// old ones.
+    /// Bytes of records of the write-ahead log, with their framing, and of copies of memory that
+    /// replace the start of the log.
     wal_bytes,
-    /// Those copies alone.
+    /// Bytes of those copies of memory alone.
     spill_bytes,
-    /// Records of the manifest, with their framing.
+    /// Bytes of records of the manifest, with their framing.
     manifest_bytes,
-    /// Tables written by plans whose only input was a memtable.
+    /// Bytes of tables written by plans whose only input was a memtable.
     flush_bytes,
-    /// Tables written by bulk loads.
+    /// Bytes of tables written by bulk loads.
     load_bytes,
-    /// Tables written by all other plans.
+    /// Bytes of tables written by all other plans.
     merge_bytes_written,
-    /// Table bytes that those plans read.
+    /// Bytes of tables that those other plans read.
     merge_bytes_read,
-    /// Nanoseconds of CPU that policies took to say what to merge, if anything.
+    /// Nanoseconds of CPU that policies took to choose the next merge, if any.
     planning_nanos,
     /// Plans carried out.
     plans,
     /// Plans refused because they broke a rule.
     plans_refused,
-    /// Plans given up because the system refused something.
+    /// Plans that failed, for example because the device was full.
     plans_failed,
-    /// Syncs of the write-ahead log that were asked for.
+    /// Syncs of the write-ahead log, except those that merges and bulk loads need.
     syncs,
     /// Keys looked up.
     gets,
@@ -90,53 +92,51 @@ stats! {
     paced_micros,
 }
 
-/// Bytes that a store holds in memory, by part. Of tables, those that trees name now: what readers
-/// still hold of older versions is not in it, and neither is what the system keeps of mapped files.
+/// Bytes that a store holds in memory, by part. Tables count if the current trees name them.
+/// Excludes tables that only readers of older versions use, and pages of mapped files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// Memtables, active and sealed, as far as they have allocated anything.
+    /// Bytes that active and sealed memtables have allocated.
     pub memtables: u64,
-    /// Blocks in the cache; of all stores where it is shared.
+    /// Bytes of blocks in the cache. A shared cache counts the blocks of all its stores.
     pub cache: u64,
-    /// Fence pointers of open tables, with the places of their blocks.
+    /// Bytes of the fence pointers of open tables, with the offsets of their blocks.
     pub fences: u64,
-    /// Filters of open tables.
+    /// Bytes of the filters of open tables.
     pub filters: u64,
-    /// Profiles of open tables, which plans cut at.
+    /// Bytes of the profiles of open tables, at whose points plans cut.
     pub profiles: u64,
 }
 
 impl MemoryUse {
-    /// All parts together.
+    /// Returns the sum of all parts, in bytes.
     pub fn total(&self) -> u64 {
         self.memtables + self.cache + self.fences + self.filters + self.profiles
     }
 }
 
-/// Nanoseconds of CPU that this thread has taken so far, user and system.
+/// Returns the nanoseconds of CPU that this thread has used so far, user and system.
 pub(crate) fn thread_cpu_nanos() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Adds to a counter.
+/// Adds `by` to `counter`.
 pub(crate) fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Relaxed);
 }
 
 impl Counts {
-    /// Notes a lookup.
+    /// Counts a lookup that caused `reads`; `found` is true if the key was present.
     pub(crate) fn note_get(&self, found: bool, reads: &ReadCount) {
         add(&self.gets, 1);
         if found {
             add(&self.gets_found, 1);
         }
         if reads.blocks_read > 0 {
-            let blocks = match found {
-                true => &self.get_blocks_read_found,
-                false => &self.get_blocks_read_absent,
-            };
+            let blocks =
+                if found { &self.get_blocks_read_found } else { &self.get_blocks_read_absent };
             add(blocks, reads.blocks_read);
         }
         if reads.blocks_cached > 0 {

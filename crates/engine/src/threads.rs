@@ -1,4 +1,4 @@
-//! Threads that carry out merges, for one store or several.
+//! Threads that merge, for one store or several.
 
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::panics;
@@ -9,34 +9,34 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which plans a thread takes.
+/// The plans that a thread carries out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
     /// Any plan.
     All,
-    /// Plans that take a memtable, so that memtables never wait for a long merge.
+    /// Only plans that take a memtable, so that memtables never wait for a long merge.
     Memory,
 }
 
-/// A store, as the threads that merge see it.
+/// A store, as merging threads see it.
 pub(crate) trait Worker: Send + Sync {
-    /// Does some of what there is to do; returns whether there was anything. Never panics.
+    /// Does one piece of work. Returns false if there was none. Never panics.
     fn work_once(&self, duty: Duty) -> bool;
 
-    /// Closes the store: called when no thread works for it any more.
+    /// Closes the store. The pool calls this after the last thread has left the store.
     fn close(&self);
 }
 
-/// How long an idle thread sleeps before it looks whether failed plans can be tried again.
+/// The longest sleep of an idle thread. It then checks whether failed plans can be tried again.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Threads that merge. A store has its own unless it is [given](crate::Builder::shared_threads)
-/// these, which several stores can share: a thread goes from one to the next, so that none waits
-/// for all merges of another.
+/// Threads that merge, for several stores. A store has its own threads unless
+/// [`Builder::shared_threads`](crate::Builder::shared_threads) gives it these. A thread works for
+/// the stores in turns, so that no store waits for all merges of another.
 ///
-/// Cheap to clone. The threads end with the last handle, of which every open store holds one, and
-/// before it is gone; only those of a handle that one of them drops end a little later. None of
-/// them ends by a panic of what it was given.
+/// A handle is cheap to clone, and every open store holds one. Dropping the last handle ends the
+/// threads and waits for them. If one of the threads drops the last handle, they end a little
+/// later. A panic of a policy, an observer or an environment does not end a thread.
 ///
 /// ```
 /// # let (left, right) = (tempfile::tempdir()?, tempfile::tempdir()?);
@@ -52,41 +52,42 @@ pub struct Threads {
     owner: Arc<Owner>,
 }
 
-/// Ends the threads when dropped.
+/// The threads of a pool. Dropping this ends them.
 struct Owner {
     pool: Arc<Pool>,
     handles: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// What the threads and their stores share.
+/// The state that threads and their stores share.
 #[derive(Default)]
 pub(crate) struct Pool {
     state: Mutex<PoolState>,
     changed: Condvar,
-    /// Where those wait who want to leave. Threads that were told of everybody who stops working
-    /// would wake each other for ever.
+    /// Wakes stores that wait in [`Threads::leave`]. If `changed` did that too, every thread that
+    /// finishes its work would wake all others, for ever.
     left: Condvar,
 }
 
 #[derive(Default)]
 struct PoolState {
-    /// Changes whenever something happened that could give work.
+    /// The number of events so far that may give work.
     turn: u64,
     closing: bool,
-    /// In the order in which they joined.
+    /// In the order in which the stores joined.
     stores: Vec<Member>,
-    /// The number that the next store gets.
+    /// The number of the next store that joins.
     next: u64,
 }
 
-/// A store, and how many threads are at work for it.
+/// A store that has joined the pool.
 struct Member {
-    /// In the order in which they joined, from 0.
+    /// Numbers ascend from 0 in the order in which stores joined.
     number: u64,
     store: Arc<dyn Worker>,
+    /// The number of threads that work for the store now.
     threads: usize,
     leaving: bool,
-    /// Whether nobody waits until it can be closed: the last thread at work for it closes it.
+    /// True if no caller waits to close the store. The last thread that works for it closes it.
     abandoned: bool,
 }
 
@@ -94,21 +95,21 @@ lsmith_storage::sync::thread_local! {
     static MERGES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this is one of the threads that merge.
+/// Returns true on a thread that merges.
 pub(crate) fn is_merging_thread() -> bool {
     MERGES.with(Cell::get)
 }
 
 impl Threads {
-    /// Starts `count` threads, at least 1. With two or more, one is kept for plans that take a
-    /// memtable.
+    /// Starts `count` threads, at least 1. If there are two or more, one of them carries out only
+    /// plans that take a memtable.
     ///
     /// # Errors
-    /// `Io` where the system gives no thread.
+    /// Fails with `Io` if the system cannot start a thread.
     pub fn new(count: usize) -> Result<Threads> {
-        let pool = Arc::new(Pool::default());
-        // Made first: if a thread cannot be started, dropping it ends the others.
-        let threads = Threads { owner: Arc::new(Owner { pool, handles: Mutex::default() }) };
+        let owner = Owner { pool: Arc::default(), handles: Mutex::default() };
+        // The owner comes first: if a thread cannot be started, dropping it ends the others.
+        let threads = Threads { owner: Arc::new(owner) };
         let count = count.max(1);
         for index in 0..count {
             let duty = if index > 0 && index + 1 == count { Duty::Memory } else { Duty::All };
@@ -122,29 +123,29 @@ impl Threads {
         Ok(threads)
     }
 
-    /// How many threads there are.
+    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.owner.handles.lock().len()
     }
 
-    /// Works for `store` until it [leaves](Threads::leave). Returns the number by which it does.
+    /// Works for `store` until it [leaves](Threads::leave). Returns the number to leave with.
     pub(crate) fn join(&self, store: Arc<dyn Worker>) -> u64 {
         let number = self.owner.pool.state.lock().join(store);
         self.owner.pool.notify();
         number
     }
 
-    /// Returns what the threads and their stores share.
+    /// Returns the pool that the threads and their stores share.
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         &self.owner.pool
     }
 
-    /// Stops working for store `number`, whose last handle is being dropped, and waits until no
-    /// thread works for it: then the caller alone has it. A merging thread does not wait: it may
-    /// work for the store itself, and hold locks that other threads want.
+    /// Stops working for store `number`, whose last handle is being dropped. Waits until no thread
+    /// works for the store, so that the caller alone uses it. A merging thread does not wait: it
+    /// may work for the store itself, and hold locks that other threads want.
     ///
-    /// Returns true if the caller must close the store. Else the last thread that works for it
-    /// closes it.
+    /// Returns true if the caller must close the store. Otherwise the last thread that works for
+    /// the store closes it.
     pub(crate) fn leave(&self, number: u64) -> bool {
         let Pool { state, left, .. } = &*self.owner.pool;
         let mut state = state.lock();
@@ -172,8 +173,8 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.pool.state.lock().closing = true;
         self.pool.changed.notify_all();
-        // An observer may have held the last handle. No thread can wait for itself, nor for those
-        // that want the locks under which it was told something: all end by themselves.
+        // An observer on this thread may have dropped the last handle. A thread cannot wait for
+        // itself, nor for threads that want the locks held around the observer: all end alone.
         if is_merging_thread() {
             return;
         }
@@ -205,13 +206,13 @@ impl PoolState {
 }
 
 impl Pool {
-    /// Something has changed.
+    /// Wakes idle threads, because there may be work.
     pub(crate) fn notify(&self) {
         self.state.lock().turn += 1;
         self.changed.notify_all();
     }
 
-    /// Works for all stores in turns, until the pool closes.
+    /// Works for all stores in turns until the pool closes.
     fn work(&self, duty: Duty) {
         MERGES.with(|merges| merges.set(true));
         loop {
@@ -222,13 +223,14 @@ impl Pool {
                 }
                 state.turn
             };
-            let (mut worked, mut next) = (false, 0);
-            while let Some((number, store)) = self.begin(next) {
+            let mut worked = false;
+            let mut next = 0;
+            while let Some((number, store)) = self.enter_next(next) {
                 worked |= store.work_once(duty);
-                // Given back before the thread counts as gone: who waits for that has the last
-                // handle then, and with it the lock of the directory.
+                // Dropped before the thread counts as gone. The caller that waits for that then
+                // holds the last reference, and with it the lock of the directory.
                 drop(store);
-                self.end(number);
+                self.exit(number);
                 next = number + 1;
             }
             let mut state = self.state.lock();
@@ -238,8 +240,9 @@ impl Pool {
         }
     }
 
-    /// Counts this thread as at work for the first store from number `next` on that stays.
-    fn begin(&self, next: u64) -> Option<(u64, Arc<dyn Worker>)> {
+    /// Counts this thread as working for the first store with number `next` or higher that is not
+    /// leaving. Returns that store and its number.
+    fn enter_next(&self, next: u64) -> Option<(u64, Arc<dyn Worker>)> {
         let mut state = self.state.lock();
         let mut stores = state.stores.iter_mut();
         let member = stores.find(|member| member.number >= next && !member.leaving)?;
@@ -247,18 +250,19 @@ impl Pool {
         Some((member.number, Arc::clone(&member.store)))
     }
 
-    /// Counts this thread as gone from store `number`, and closes the store where nobody else will.
-    fn end(&self, number: u64) {
+    /// Counts this thread as gone from store `number`. Closes the store if this was the last
+    /// thread and no caller waits to close it.
+    fn exit(&self, number: u64) {
         let mut state = self.state.lock();
-        let at = state.stores.iter().position(|member| member.number == number);
-        let at = at.expect("a store stays until no thread is at work for it");
-        let member = &mut state.stores[at];
+        let found = state.stores.iter().position(|member| member.number == number);
+        let index = found.expect("a store stays until no thread works for it");
+        let member = &mut state.stores[index];
         member.threads -= 1;
         if !member.leaving || member.threads > 0 {
             return;
         }
         if member.abandoned {
-            let member = state.stores.remove(at);
+            let member = state.stores.remove(index);
             drop(state);
             panics::logged("closing a store", || {
                 member.store.close();

@@ -1,4 +1,4 @@
-//! Merges that write no more bytes a second than they may.
+//! The limit on the bytes that merges write per second.
 
 use crate::context::Context;
 use crate::keyspaces::Keyspaces;
@@ -8,21 +8,21 @@ use lsmith_storage::sync::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes that a merge writes from one look at the limit to the next.
+/// Bytes that a merge writes between two calls of [`Throttle::keep_pace`].
 pub(crate) const PACE_BYTES: u64 = 256 << 10;
 
-/// The longest sleep before it is looked again whether writers wait.
+/// The longest sleep of a merge before it checks again whether writers are held back.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
 
-/// Tokens of which each is worth a byte. They come at a steady rate; those of a tenth of a second
-/// are kept, so that a merge that begins does not wait, and no more.
+/// A token bucket. Each token pays for one byte. Tokens arrive at a steady rate. The bucket keeps
+/// the tokens of a tenth of a second at most, so that a merge that begins does not wait.
 #[derive(Debug)]
 struct Bucket {
-    /// Tokens that come in a second, at least 1.
+    /// Tokens that arrive per second, at least 1.
     per_s: u64,
-    /// Tokens that are there; below zero where bytes were written that none were there for.
+    /// Tokens in the bucket. Below zero if merges wrote bytes that are not yet paid for.
     tokens: f64,
-    /// When they were counted.
+    /// The time of the last refill.
     at: Duration,
 }
 
@@ -31,42 +31,43 @@ impl Bucket {
         Bucket { per_s: per_s.max(1), tokens: 0.0, at: Duration::ZERO }
     }
 
-    fn come(&mut self, now: Duration) {
+    /// Adds the tokens that have arrived since the last refill.
+    fn refill(&mut self, now: Duration) {
         let rate = self.per_s as f64;
         let new = now.saturating_sub(self.at).as_secs_f64() * rate;
         self.tokens = (self.tokens + new).min(rate / 10.0);
         self.at = self.at.max(now);
     }
 
-    /// Takes `bytes` tokens, whether they are there or not.
+    /// Takes `bytes` tokens. The bucket may go below zero.
     fn take(&mut self, bytes: u64, now: Duration) {
-        self.come(now);
+        self.refill(now);
         self.tokens -= bytes as f64;
     }
 
-    /// How long it is from `now` until none are owed.
+    /// Returns the time from `now` until the bucket is no longer below zero.
     fn wait(&mut self, now: Duration) -> Duration {
-        self.come(now);
+        self.refill(now);
         Duration::from_secs_f64((-self.tokens).max(0.0) / self.per_s as f64)
     }
 
-    /// Forgets what is owed.
+    /// Raises the bucket to zero if it is below.
     fn forgive(&mut self) {
         self.tokens = self.tokens.max(0.0);
     }
 }
 
-/// The limit on what all merges of a store write per second.
+/// The limit on the bytes that all merges of a store write per second.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     context: Arc<Context>,
     keyspaces: Arc<Keyspaces>,
-    /// `None` where there is no limit.
+    /// `None` if there is no limit.
     bucket: Option<Mutex<Bucket>>,
 }
 
 impl Throttle {
-    /// Returns the limit that the options of `context` ask for; in lockstep there is none.
+    /// Returns the limit that the options of `context` ask for. A store in lockstep has no limit.
     pub(crate) fn new(context: &Arc<Context>, keyspaces: &Arc<Keyspaces>) -> Throttle {
         let Options { merge_bytes_per_s, lockstep, .. } = &context.options;
         let limit = merge_bytes_per_s.filter(|_| !lockstep);
@@ -77,8 +78,8 @@ impl Throttle {
         }
     }
 
-    /// Waits until a merge that has written `bytes` may write more. Where writers are held back
-    /// because merges are behind, the limit gives way.
+    /// Waits until a merge that has written `bytes` may write more. The limit does not hold while
+    /// merges are behind and writers are held back.
     pub(crate) fn keep_pace(&self, bytes: u64) {
         let Some(bucket) = &self.bucket else { return };
         let env = &self.context.options.env;
@@ -115,10 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_granted_at_the_rate_asked_for() {
+    fn bytes_are_granted_at_the_configured_rate() {
         let mut bucket = Bucket::new(10 * MB);
-        let (mut now, mut granted) = (Duration::ZERO, 0);
-        // A merge that writes as fast as it may.
+        let mut now = Duration::ZERO;
+        let mut granted = 0;
+        // A merge that writes as fast as the limit allows.
         while now < millis(10_000) {
             bucket.take(PACE_BYTES, now);
             granted += PACE_BYTES;
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_bucket_keeps_the_tokens_of_a_tenth_of_a_second() {
+    fn idle_bucket_keeps_the_tokens_of_a_tenth_of_a_second() {
         let mut bucket = Bucket::new(10 * MB);
         bucket.take(MB, millis(60_000));
         assert_eq!(bucket.wait(millis(60_000)), Duration::ZERO);
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debt_that_is_forgiven_is_not_waited_for() {
+    fn forgiven_debt_causes_no_wait() {
         let mut bucket = Bucket::new(MB);
         bucket.take(50 * MB, millis(0));
         assert_eq!(bucket.wait(millis(1000)), millis(49_000));
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stands_still_grants_nothing() {
+    fn stopped_clock_grants_nothing() {
         let mut bucket = Bucket::new(MB);
         bucket.take(MB, millis(500));
         let wait = bucket.wait(millis(500));

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub(crate) fn left_out(engine: &Engine) -> Result<Vec<LeftOut>> {
     // While these are held, no file ends in the middle of a record.
     let _writer = engine.wal.lock();
-    let _manifest = engine.manifest.hold_still();
+    let _manifest = engine.manifest.lock();
     let options = &engine.context.options;
     let env = &*options.env;
     let dir = &*options.dir;

@@ -34,7 +34,7 @@ pub(crate) fn verify(engine: &Engine) -> Result<Vec<Error>> {
     }
     // While the writer and the manifest are held, no file ends in the middle of a record.
     let _writer = engine.wal.lock();
-    let _manifest = engine.manifest.hold_still();
+    let _manifest = engine.manifest.lock();
     let env = &engine.context.options.env;
     let dir = &engine.context.options.dir;
     match manifest::read(&**env, dir) {

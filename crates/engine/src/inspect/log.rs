@@ -184,7 +184,7 @@ fn copy(payload: &[u8]) -> std::result::Result<Content, lsmith_storage::format::
     Ok(Content::Copy { keyspace, entries: entries.collect() })
 }
 
-fn text(payload: &[u8]) -> std::result::Result<Content, crate::manifest::Fault> {
+fn text(payload: &[u8]) -> std::result::Result<Content, crate::manifest::RecordFault> {
     Record::decode(payload)?;
     Ok(Content::Text(String::from_utf8_lossy(payload).into_owned()))
 }

@@ -1,15 +1,15 @@
-//! The memtable that writers write to.
+//! The active memtable of a keyspace.
 
 use lsmith_policy::is_memtable_full;
 use lsmith_storage::memtable::Memtable;
 use lsmith_storage::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What stands for the number of no log.
+/// The log number of an empty memtable.
 const NO_LOG: u64 = u64::MAX;
 
-/// The active memtable of a keyspace, and where in the log it begins. It takes no lock to write to
-/// it or to ask where it begins, so that a writer never waits for a merge that commits.
+/// The active memtable of a keyspace, and the log that holds its oldest entry. Both are used
+/// without a lock, so that a writer never waits for a merge that commits.
 #[derive(Debug)]
 pub(crate) struct Active {
     pub(crate) memtable: Arc<Memtable>,
@@ -17,12 +17,12 @@ pub(crate) struct Active {
 }
 
 impl Active {
-    /// One that is empty.
+    /// Returns an empty memtable.
     pub(crate) fn new() -> Arc<Active> {
         Arc::new(Active { memtable: Arc::new(Memtable::new()), log: AtomicU64::new(NO_LOG) })
     }
 
-    /// The log that holds its oldest entry; `None` while it is empty.
+    /// Returns the number of the log that holds the oldest entry, or `None` if there is none.
     pub(crate) fn log(&self) -> Option<u64> {
         Some(self.log.load(Ordering::Acquire)).filter(|log| *log != NO_LOG)
     }
@@ -33,8 +33,9 @@ impl Active {
         fill.is_out_of_room || is_memtable_full(seal_bytes, fill.live_bytes, fill.written_bytes)
     }
 
-    /// Notes that the next entry is in `log`. Called by who may write, one at a time.
-    pub(crate) fn begin(&self, log: u64) {
+    /// Records that the next entry is in `log`, if it is the first entry. Only the thread that
+    /// holds the lock of the log's writer may call this.
+    pub(crate) fn note_log(&self, log: u64) {
         if self.log.load(Ordering::Relaxed) == NO_LOG {
             self.log.store(log, Ordering::Release);
         }

@@ -1,56 +1,57 @@
-//! How far behind merges are, as writers see it.
+//! The gate at which writers are held back while merges are behind.
 
 use super::{KeyspaceState, SEALED_MAX};
 use lsmith_policy::Load;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A byte waits this long, in nanoseconds, times p * p / (1 - p) at pressure p.
+/// At pressure p each byte costs this many nanoseconds of sleep, times p * p / (1 - p).
 const NANOS_PER_BYTE: f64 = 10.0;
 
-/// The shortest sleep. Few long ones disturb fewer writes than many short ones: at half speed, with
-/// a microsecond for each write, one of five thousand sleeps.
+/// The shortest sleep. Few long sleeps disturb fewer writes than many short ones: at half speed,
+/// with a microsecond per write, one write of five thousand sleeps.
 const DELAY_MIN: Duration = Duration::from_millis(5);
 
-/// Bytes after which it is looked anew how much memory is full: a look takes a lock.
-const LOOK_BYTES: u64 = 4 << 10;
+/// Bytes written between two measurements of the active memtable. Measuring takes a lock.
+const MEASURE_BYTES: u64 = 4 << 10;
 
-/// Beside a full memtable there is room in memory for the writes that come while it is merged: for
-/// these bytes, or a seventh of a memtable where that is more, but for not more than [`SEALED_MAX`]
-/// small ones. A larger memtable saves more than more room does: what is merged is written as often
-/// as memtables come, while writers that wait for a merge now and then lose nothing but time.
-const ROOM_BYTES: u64 = 8 << 20;
+/// The reserve of memory for writes that arrive while a full memtable is merged: these bytes, or
+/// [`SEALED_MAX`] memtables if they are smaller, or a seventh of a memtable if it is larger. Memory
+/// is better spent on the memtable than on the reserve: a larger memtable means fewer merges, while
+/// a small reserve only makes writers wait now and then.
+const RESERVE_BYTES: u64 = 8 << 20;
 
-/// The longest that one write is slowed without being stopped.
+/// The longest sleep of a write that is slowed but not stopped.
 const DELAY_MAX: Duration = Duration::from_millis(12);
 
-/// The pressure up to which writers are slowed. A little below the one at which they stop.
+/// The highest pressure that slows writers. At pressure 1 they stop.
 const PRESSURE_MAX: f64 = 0.999;
 
-/// How far behind merges are: what a writer looks at, without a lock that a merge could hold.
+/// How far behind merges are. Writers read it without a lock that a merge could hold.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// The bits of how hard writers are held back, as the policy last said.
+    /// The policy's latest pressure, as the bits of an `f64`.
     pressure: AtomicU64,
-    /// Memtables that wait.
+    /// The number of memtables that wait to be merged.
     waiting: AtomicUsize,
     /// Their logical bytes.
     waiting_bytes: AtomicU64,
-    /// Bytes written since it was last looked how much memory is full.
-    unseen_bytes: AtomicU64,
-    /// Whether there are plans that failed.
+    /// Bytes written since the active memtable was last measured.
+    unmeasured_bytes: AtomicU64,
+    /// True if there are failed plans.
     failing: AtomicBool,
-    /// Nanoseconds that writers have yet to sleep for under the present pressure.
+    /// Nanoseconds that writers still have to sleep.
     owed_nanos: AtomicU64,
 }
 
 impl Gate {
-    /// How hard writers are held back: from 0, not at all, to 1, completely.
+    /// Returns the policy's latest pressure on writers: from 0, none, to 1, stop.
     pub(crate) fn pressure(&self) -> f64 {
         f64::from_bits(self.pressure.load(Ordering::Relaxed))
     }
 
-    /// Notes what the state of the keyspace, which is `state`, means for writers.
+    /// Takes over what `state`, the state of the keyspace, means for writers. Asks the policy for
+    /// its pressure.
     pub(crate) fn note(&self, state: &KeyspaceState) {
         let waiting = state.waiting_memtables();
         let load = Load { waiting_memtables: waiting };
@@ -64,15 +65,16 @@ impl Gate {
         }
     }
 
-    /// Whether writers may go on without a look at the keyspace.
-    pub(crate) fn is_ajar(&self) -> bool {
+    /// Returns true if writers may go on without the lock of the keyspace's state.
+    pub(crate) fn is_open(&self) -> bool {
         self.pressure() < 1.0
             && self.waiting.load(Ordering::Relaxed) < SEALED_MAX
             && !self.failing.load(Ordering::Relaxed)
     }
 
-    /// How long the writer of `bytes` must sleep now. Short sleeps cost more than they give, so of
-    /// many small writes one sleeps for all. `active_bytes` tells what the active memtable holds.
+    /// Returns how long the writer of `bytes` must sleep now, if at all. One of many small writes
+    /// sleeps for all, because a short sleep costs more than it gives. `active_bytes` returns the
+    /// logical bytes in the active memtable.
     pub(crate) fn delay(
         &self,
         bytes: u64,
@@ -83,11 +85,11 @@ impl Gate {
         if waiting == 0 && self.pressure() <= 0.0 {
             return None;
         }
-        let bytes = self.unseen_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if bytes < LOOK_BYTES {
+        let bytes = self.unmeasured_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if bytes < MEASURE_BYTES {
             return None;
         }
-        self.unseen_bytes.store(0, Ordering::Relaxed);
+        self.unmeasured_bytes.store(0, Ordering::Relaxed);
         let memory = memory_pressure(waiting + active_bytes(), memtable_bytes);
         let pressure = self.pressure().max(memory).min(PRESSURE_MAX);
         let nanos = bytes as f64 * NANOS_PER_BYTE * pressure * pressure / (1.0 - pressure);
@@ -100,10 +102,10 @@ impl Gate {
     }
 }
 
-/// The pressure of memory alone, if the active memtable and those that wait hold `bytes`. It grows
-/// with every byte, from a full memtable to where there is room for no more.
+/// Returns the pressure of memory alone, if active and waiting memtables hold `bytes`. It is 0 up
+/// to one full memtable, and grows evenly to 1 as the reserve fills up. It may exceed 1.
 fn memory_pressure(bytes: u64, memtable_bytes: u64) -> f64 {
-    let room = ROOM_BYTES.min(memtable_bytes.saturating_mul(SEALED_MAX as u64));
-    let room = room.max(memtable_bytes / 7).max(1);
-    bytes.saturating_sub(memtable_bytes) as f64 / room as f64
+    let small = RESERVE_BYTES.min(memtable_bytes.saturating_mul(SEALED_MAX as u64));
+    let reserve = small.max(memtable_bytes / 7).max(1);
+    bytes.saturating_sub(memtable_bytes) as f64 / reserve as f64
 }

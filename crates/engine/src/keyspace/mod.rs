@@ -1,11 +1,12 @@
-//! One open keyspace: what threads share of it, and what changes under its lock.
+//! One open keyspace, in two halves:
 //!
-//! * [`KeyspaceShared`]: the version that readers take, the active memtable, the [`Gate`] at which
-//!   writers are held back, and the lock around the state.
-//! * [`KeyspaceState`]: the tree with its reservations, the sealed memtables, the open tables, the
-//!   merge [`Policy`], plans that failed, and [`Requests`].
+//! * [`KeyspaceShared`], which all threads use: the version that readers take, the active memtable,
+//!   the [`Gate`] that holds writers back, and the lock around the state.
+//! * [`KeyspaceState`], which changes under that lock: the tree with its reservations, the sealed
+//!   memtables, the open tables, the merge [`Policy`], failed plans, and [`Requests`].
 
 mod active;
+mod course;
 mod gate;
 mod open;
 mod policy;

@@ -1,4 +1,4 @@
-//! Opening a keyspace as the manifest describes it.
+//! Opens a keyspace as the manifest describes it.
 
 use super::{Active, KeyspaceShared, KeyspaceState, Policy, Requests};
 use crate::compression::Compression;
@@ -12,11 +12,11 @@ use rustc_hash::FxHashMap;
 use std::collections::hash_map;
 use std::sync::Arc;
 
-/// Opens keyspace `id`, which the manifest describes by `known`, with an empty memtable.
+/// Opens keyspace `id`, which the manifest describes as `known`, with an empty memtable.
 ///
 /// # Errors
-/// `Unsupported` where its policy or its compression cannot be built; those of opening a table;
-/// `Corruption` where a table is not what the manifest says.
+/// Fails with `Unsupported` if the policy or the compression does not exist, with `Corruption` if a
+/// table differs from its description in the manifest, and as opening a table does.
 pub(crate) fn open_keyspace(
     context: &Context,
     id: u32,
@@ -26,10 +26,10 @@ pub(crate) fn open_keyspace(
     let unsupported = |message| Error::new(ErrorKind::Unsupported, message).at(&options.dir);
     let policy = options.registry.build(&known.policy).map_err(|error| {
         let name = &known.name;
-        unsupported(format!("the keyspace {name} has a policy that cannot be built: {error}"))
+        unsupported(format!("cannot build the policy of keyspace {name}: {error}"))
     })?;
     let compression = Compression::parse(&known.compression)
-        .map_err(|error| unsupported(format!("the keyspace {}: {error}", known.name)))?;
+        .map_err(|error| unsupported(format!("keyspace {}: {error}", known.name)))?;
     let tables = open_tables(context, &known.tree)?;
     let with_profiles =
         |table: &Arc<lsmith_tree::Table>| Arc::clone(tables[&table.id].table().tree_table());
@@ -57,7 +57,8 @@ pub(crate) fn open_keyspace(
     Ok(Arc::new(KeyspaceShared::new(id, &known.name, known.memtable_bytes, state)))
 }
 
-/// Opens all tables of `tree`, which is the manifest's, and makes sure that they are what it says.
+/// Opens all tables of `tree`, the manifest's, and checks that each is as the manifest describes
+/// it.
 fn open_tables(context: &Context, tree: &Tree) -> Result<FxHashMap<TableId, Arc<TableHandle>>> {
     let options = &context.options;
     let mut tables: FxHashMap<_, _> = FxHashMap::default();
@@ -66,14 +67,15 @@ fn open_tables(context: &Context, tree: &Tree) -> Result<FxHashMap<TableId, Arc<
         let hash_map::Entry::Vacant(place) = tables.entry(named.id) else { continue };
         let mut handle = TableHandle::open(&options.env, &options.dir, named.id, &context.cache)?;
         if handle.is_undated() && named.seq_min == named.seq_max {
-            Arc::get_mut(&mut handle).expect("nobody else has it yet").date(named.seq_max);
+            let handle = Arc::get_mut(&mut handle).expect("this is the only reference so far");
+            handle.date(named.seq_max);
         }
         let found = handle.table().tree_table();
         let agrees = (found.size, &found.range) == (named.size, &named.range)
             && (found.seq_min, found.seq_max) == (named.seq_min, named.seq_max);
         if !agrees {
             let path = numbered(&options.dir, FileKind::Table, named.id.0);
-            let message = "the table does not hold what the manifest says";
+            let message = "the table differs from its description in the manifest";
             return Err(Error::corruption(&path, 0, message));
         }
         place.insert(handle);

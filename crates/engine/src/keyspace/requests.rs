@@ -1,32 +1,32 @@
-//! What a keyspace was asked for by hand, or by the owner of the log.
+//! Requests of callers, and of the write-ahead log, to the scheduler.
 
-/// Something that the scheduler is to do whatever the merge policy wants.
+/// Work that the scheduler does for a keyspace beside the plans of the merge policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// Merge all runs into one.
     Merge,
     /// Flush all memtables that are sealed.
     Flush,
-    /// Copy memory, because it holds on to too much of the log.
+    /// Copy memory, because its old entries keep too much of the log.
     Spill,
 }
 
-/// The requests that are not answered yet.
+/// The requests that are not met yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Requests(u8);
 
 impl Requests {
-    /// Adds `request`.
+    /// Adds `request`, if it is not there yet.
     pub(crate) fn ask(&mut self, request: Request) {
         self.0 |= 1 << request as u8;
     }
 
-    /// Removes `request`: it is answered, or there is nothing left that it could mean.
+    /// Removes `request`, because it is met or has become pointless.
     pub(crate) fn withdraw(&mut self, request: Request) {
         self.0 &= !(1 << request as u8);
     }
 
-    /// Returns true if `request` is not answered yet.
+    /// Returns true if `request` is not met yet.
     pub(crate) fn has(self, request: Request) -> bool {
         self.0 & 1 << request as u8 != 0
     }

@@ -1,4 +1,4 @@
-//! What all threads share of an open keyspace.
+//! The half of an open keyspace that all threads share.
 
 use super::{Active, Gate, KeyspaceState};
 use crate::context::Context;
@@ -11,7 +11,7 @@ use lsmith_storage::sync::atomic::AtomicBool;
 use lsmith_storage::sync::{ArcSwap, Mutex};
 use std::sync::Arc;
 
-/// An open keyspace, as all threads share it. What changes under its lock is a [`KeyspaceState`].
+/// An open keyspace. All threads share it. Its lock guards a [`KeyspaceState`].
 #[derive(Debug)]
 pub(crate) struct KeyspaceShared {
     pub(crate) id: u32,
@@ -20,24 +20,24 @@ pub(crate) struct KeyspaceShared {
     pub(crate) memtable_bytes: u64,
     /// The version that readers take.
     pub(crate) version: ArcSwap<Version>,
-    /// Held by a thread that [commits](crate::commit): that writes to the manifest about this
-    /// keyspace and then changes its state.
+    /// Held by a thread that [commits](crate::commit): it writes a record of this keyspace to the
+    /// manifest, and then changes the state.
     pub(crate) committing: Mutex<()>,
     pub(crate) state: Mutex<KeyspaceState>,
-    /// The active memtable of the state, for writers. Changed under the locks of the writer and of
-    /// the state.
+    /// The active memtable of the state, for writers. Replaced under two locks: that of the log's
+    /// writer, and that of the state.
     pub(crate) active: ArcSwap<Active>,
-    /// Whether a writer found the state locked when it was to see whether the active memtable is
-    /// full. Changed under the lock of the writer.
+    /// Set if a writer could not seal a full memtable, because another thread held the state.
+    /// Changed under the lock of the log's writer.
     pub(crate) seal_due: AtomicBool,
-    /// What holds writers back.
+    /// Holds writers back.
     pub(crate) gate: Gate,
-    /// The message of the observer's panic on a merging thread, until `Store::retry`.
+    /// The message of the observer's first panic on a merging thread, until `Store::retry`.
     pub(crate) observer_panic: Mutex<Option<String>>,
 }
 
 impl KeyspaceShared {
-    /// Returns the open keyspace `id` with `state`, whose tree readers see at once.
+    /// Returns the open keyspace `id` with `state`. Its version shows the tree of `state`.
     pub(super) fn new(
         id: u32,
         name: &str,
@@ -58,15 +58,15 @@ impl KeyspaceShared {
         }
     }
 
-    /// Tells the store's observer of `event`. On a merging thread its panic is caught and noted; on
-    /// the thread of a caller it is the caller's.
+    /// Calls the store's observer, if there is one, with `event`. Catches and keeps its panic on a
+    /// merging thread. On the thread of a caller the panic goes up to the caller.
     pub(crate) fn observe(&self, context: &Context, event: &Event<'_>) {
         let Some(observer) = &context.options.observer else { return };
-        let tell = || observer.on_event(&self.name, event);
+        let call = || observer.on_event(&self.name, event);
         if !threads::is_merging_thread() {
-            return tell();
+            return call();
         }
-        if let Err(panic) = panics::catch(tell) {
+        if let Err(panic) = panics::catch(call) {
             tracing::error!(keyspace = self.name, %panic, "the observer panicked");
             self.observer_panic.lock().get_or_insert_with(|| panic.to_string());
         }
@@ -78,18 +78,18 @@ impl KeyspaceShared {
         Busy(self)
     }
 
-    /// Does the same for a caller that has raised [`KeyspaceState::leaving`] itself.
-    pub(crate) fn kept_busy(&self) -> Busy<'_> {
+    /// Returns the guard for a caller that has already raised [`KeyspaceState::leaving`].
+    pub(crate) fn busy_guard(&self) -> Busy<'_> {
         Busy(self)
     }
 
-    /// Returns the error that the panic of the observer has left.
+    /// Returns an error if the observer has panicked on a merging thread.
     pub(crate) fn observer_trouble(&self) -> Option<Error> {
         let message = self.observer_panic.lock().clone()?;
         Some(Error::new(ErrorKind::Panicked, format!("the observer panicked: {message}")))
     }
 
-    /// Returns every reason why the keyspace, whose state is `state`, does not come to rest.
+    /// Returns all reasons why the keyspace, whose state is `state`, cannot come to rest.
     pub(crate) fn troubles(&self, state: &KeyspaceState) -> Vec<String> {
         let failures = state.failures.iter().map(|failure| failure.error.to_string());
         let of_policy = state.policy_trouble().map(|error| error.to_string());
@@ -97,24 +97,24 @@ impl KeyspaceShared {
         failures.chain(of_policy).chain(of_observer).collect()
     }
 
-    /// Shows readers what `state`, the state of this keyspace, holds now. No run on storage may
-    /// have changed since the last call.
+    /// Publishes a version of `state`, the state of this keyspace, to readers. No run on storage
+    /// may have changed since the last version.
     pub(crate) fn publish(&self, state: &KeyspaceState) {
         let before = self.version.load();
         self.version.store(Arc::new(state.version(Some(&before), None)));
     }
 
-    /// Does the same after `change`, which may concern runs on storage.
+    /// Publishes a version of `state` after `change`, which may concern runs on storage.
     pub(crate) fn publish_change(&self, state: &KeyspaceState, change: Change<'_>) {
         let before = self.version.load();
         self.version.store(Arc::new(state.version(Some(&before), Some(change))));
     }
 
-    /// Checks that the keyspace has the policy, in its shortest spelling, and the memtable size
-    /// that a caller asks for.
+    /// Checks that the keyspace has the policy (in its shortest spelling) and the memtable size
+    /// that a caller asks for. `None` accepts any.
     ///
     /// # Errors
-    /// `InvalidArgument`, which names what the keyspace has.
+    /// Fails with `InvalidArgument`. The message names both values.
     pub(crate) fn check_options(
         &self,
         policy: Option<String>,
@@ -135,7 +135,7 @@ impl KeyspaceShared {
         let has = self.memtable_bytes;
         match memtable_bytes.filter(|&asked| asked != has) {
             Some(asked) => refuse(format!(
-                "memtables of {has} bytes, not {asked}: their size is chosen when it is made"
+                "memtables of {has} bytes, not {asked}: only a new keyspace can choose their size"
             )),
             None => Ok(()),
         }

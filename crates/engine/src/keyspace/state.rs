@@ -1,4 +1,4 @@
-//! What changes under the lock of a keyspace.
+//! The half of an open keyspace that changes under its lock.
 
 mod failure;
 mod sealed;
@@ -17,47 +17,51 @@ use lsmith_tree::{
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What changes under the lock of a keyspace. [`KeyspaceState::publish`] shows it to readers.
+/// The state of a keyspace, which changes under its lock. Readers see a change once
+/// [`KeyspaceShared::publish`](super::KeyspaceShared::publish) is called.
 #[derive(Debug)]
 pub(crate) struct KeyspaceState {
     pub(crate) policy: Policy,
     pub(crate) compression: Compression,
     pub(crate) view: TreeView,
-    /// The tree that is coming: what the one in `view` will be once the manifest knows of the
-    /// change that is being written to it.
+    /// The next tree: the tree of `view` after the edit that is being written to the manifest.
     pub(crate) coming: Option<Tree>,
     pub(crate) active: Arc<Active>,
-    /// What the runs in memory are read from, newest first.
+    /// The entries of the runs in memory, newest run first.
     pub(crate) sealed: Vec<SealedRun>,
-    /// Writes that were folded away without leaving anything, since the last plan that took memory.
+    /// Writes that cancelled each other when memory was folded, since the last plan that took
+    /// memory.
     pub(crate) vanished: Option<WriteSpan>,
-    /// The copy of memory that stands in for the start of the log.
+    /// The copy of memory that replaces the start of the log.
     pub(crate) spill: Option<Spill>,
     pub(crate) tables: FxHashMap<TableId, Arc<TableHandle>>,
-    /// Gives back the space of what no slice of them shows.
+    /// Frees the space of blocks in `tables` that no slice shows.
     pub(crate) reclaim: Arc<Reclaim>,
-    /// Why each blocked reservation failed.
+    /// One failure for each blocked reservation.
     pub(crate) failures: Vec<Failure>,
-    /// How many plans have failed since the last one that succeeded.
+    /// The number of plans that have failed since the last plan that succeeded.
     pub(crate) failed_in_row: u32,
-    /// Plans that are committed and whose inputs are about to go.
+    /// The number of guards and plans that keep the keyspace busy without a reservation, for
+    /// example committed plans whose inputs are about to be dropped.
     pub(crate) leaving: usize,
-    /// What callers, or other parts of the store, have asked for.
+    /// Open requests of callers and of the write-ahead log.
     pub(crate) requests: Requests,
-    /// Whether the scheduler has found nothing to do since the last change of this state.
+    /// True if the scheduler has found nothing to do since the last change of this state.
     pub(crate) at_rest: bool,
-    /// Whether something was carried out since the observer last heard of rest.
+    /// True if a plan was carried out since the observer last received [`Event::Rest`].
+    ///
+    /// [`Event::Rest`]: crate::Event::Rest
     pub(crate) has_worked: bool,
 }
 
 impl KeyspaceState {
-    /// Puts `plan` among the reservations under way.
+    /// Reserves `plan`, as under way.
     pub(crate) fn reserve(&mut self, plan: MergePlan) {
         let state = ReservationState::UnderWay;
         self.view.reservations.push(Reservation { plan, state });
     }
 
-    /// Takes `plan` out of the reservations under way.
+    /// Removes the reservation of `plan`, if it is under way.
     pub(crate) fn release(&mut self, plan: &MergePlan) {
         if let Some(index) = self.find_reserved(plan) {
             self.view.reservations.remove(index);
@@ -71,11 +75,11 @@ impl KeyspaceState {
         })
     }
 
-    /// Whether `plan`, all of what `reserved` keeps or a part of it, is legal now and clear of all
-    /// other reservations.
+    /// Returns true if `plan` is legal now and clear of all reservations except `reserved`. `plan`
+    /// is all or part of `reserved`.
     pub(crate) fn still_allows(&mut self, plan: &MergePlan, reserved: &MergePlan) -> bool {
-        let own = self.find_reserved(reserved);
-        let own = own.map(|index| (index, self.view.reservations.remove(index)));
+        let index = self.find_reserved(reserved);
+        let own = index.map(|index| (index, self.view.reservations.remove(index)));
         let allowed = check_plan(&self.view, plan).is_ok();
         if let Some((index, own)) = own {
             self.view.reservations.insert(index, own);
@@ -83,31 +87,32 @@ impl KeyspaceState {
         allowed
     }
 
-    /// Whether a plan is being carried out, or what it took is about to go.
+    /// Returns true while a plan is carried out, or the inputs of a committed plan are dropped.
     pub(crate) fn is_busy(&self) -> bool {
         self.leaving > 0
             || self.view.reservations.iter().any(|r| r.state == ReservationState::UnderWay)
     }
 
-    /// Asks the scheduler for `request`.
+    /// Adds `request` for the scheduler.
     pub(crate) fn ask(&mut self, request: Request) {
-        // A request that is there already is no news: the threads that merge know of it.
+        // The threads that merge already know of an open request, so the mark of rest stays.
         self.at_rest &= self.requests.has(request);
         self.requests.ask(request);
     }
 
-    /// Notes that the scheduler has found nothing to do. Returns whether that is news.
+    /// Marks the keyspace as at rest: the scheduler has found nothing to do. Returns false if the
+    /// mark was set already.
     pub(crate) fn come_to_rest(&mut self) -> bool {
         !std::mem::replace(&mut self.at_rest, true)
     }
 
-    /// A version of what is here now. What `before` has open stays open; `change` is what has
-    /// happened since to runs on storage, if that is known.
+    /// Returns a version of this state. Reuses the open runs of `before`, the latest version.
+    /// `change` is the change of runs on storage since then, if it is known.
     pub(crate) fn version(&self, before: Option<&Version>, change: Option<Change<'_>>) -> Version {
         let find = |slice: &Slice| Arc::clone(&self.tables[&slice.table().id]);
         let open = |run: &Arc<Run>| {
-            let mut known = before.into_iter().flat_map(|version| &version.runs);
-            let known = known.find(|known| known.run().id() == run.id());
+            let mut runs = before.into_iter().flat_map(|version| &version.runs);
+            let known = runs.find(|known| known.run().id() == run.id());
             match (known, change) {
                 (Some(known), _) if Arc::ptr_eq(known.run(), run) => Arc::clone(known),
                 (Some(known), Some(change)) => Arc::new(match change.of(known.run()) {
@@ -118,12 +123,12 @@ impl KeyspaceState {
             }
         };
         let memory = |run: &Arc<Run>| {
-            let known = before.into_iter().flat_map(|version| &version.memory);
-            match known.into_iter().find(|known| Arc::ptr_eq(known.run(), run)) {
+            let mut runs = before.into_iter().flat_map(|version| &version.memory);
+            match runs.find(|known| Arc::ptr_eq(known.run(), run)) {
                 Some(known) => Arc::clone(known),
                 None => {
-                    let held = self.held(run.id()).expect("memory is what the tree says");
-                    Arc::new(MemoryRun::new(run, held.sealed.clone()))
+                    let sealed = self.sealed_run(run.id()).expect("memory agrees with the tree");
+                    Arc::new(MemoryRun::new(run, sealed.sealed.clone()))
                 }
             }
         };

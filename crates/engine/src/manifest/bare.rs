@@ -1,34 +1,35 @@
-//! What the manifest leaves out of trees and edits.
+//! Shortens trees and edits for the manifest, and restores them. The manifest leaves out:
 //!
-//! * Profiles: a table says in its own properties how much lies below which key. With a point for
-//!   every data block that is much more than the manifest has to say about the table, so the
-//!   manifest names tables, and whoever opens them puts their profiles back into the tree.
-//! * What is known of a table already. Where merges keep blocks, hundreds of slices of few tables
-//!   come out of a plan. Slices of a table that was described before, by the same record or in what
-//!   an edit takes, only name it: to the text it then is a table without bounds and without bytes.
+//! * Profiles. A table stores its profile in its own properties. With a point for every data block
+//!   a profile is much larger than the rest of a table's description. Opening the tables puts the
+//!   profiles back into the tree.
+//! * Repeated descriptions of tables. Where merges keep blocks, a plan returns hundreds of slices
+//!   of few tables. If the same record or the inputs of the edit describe a table, later slices
+//!   only name it: in the text they are slices of a table without bounds and without bytes.
 
 use lsmith_tree::{KeyRange, Size, Slice, Table, TableId, Tree, TreeEdit};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Tables that are known, without profiles.
-type Known = FxHashMap<TableId, Arc<Table>>;
+/// Descriptions of tables by number, without profiles.
+type KnownTables = FxHashMap<TableId, Arc<Table>>;
 
-/// `edit`, which is to be applied to `tree`, as the manifest has it.
+/// Returns `edit`, which is to be applied to `tree`, as the manifest stores it.
 pub(super) fn shorten(mut edit: TreeEdit, tree: &Tree) -> TreeEdit {
     let mut known = taken(&edit, tree);
-    let mut names = Known::default();
+    let mut names = KnownTables::default();
     for slice in edit.add.iter_mut().flat_map(|addition| &mut addition.slices) {
         *slice = part(&short(slice.table(), &mut known, &mut names), slice.range())
-            .expect("the table has the range that it had, or no bounds");
+            .expect("the table keeps its range, or has no bounds");
     }
     edit
 }
 
-/// What was [shortened](shorten).
+/// Returns the edit that [`shorten`] has shortened, without profiles.
 ///
 /// # Errors
-/// It names a table that nothing is known of, or keys that are not in it.
+/// Fails if `edit` names an unknown table, or keys outside of a table, or describes a table in two
+/// ways.
 pub(super) fn restore(mut edit: TreeEdit, tree: &Tree) -> Result<TreeEdit, String> {
     let mut known = taken(&edit, tree);
     for slice in edit.add.iter_mut().flat_map(|addition| &mut addition.slices) {
@@ -37,28 +38,29 @@ pub(super) fn restore(mut edit: TreeEdit, tree: &Tree) -> Result<TreeEdit, Strin
     Ok(edit)
 }
 
-/// All of `tree` as the manifest has it.
+/// Returns all of `tree` as the manifest stores it.
 pub(super) fn shorten_tree(tree: Tree) -> Tree {
-    let (mut known, mut names) = (Known::default(), Known::default());
+    let mut known = KnownTables::default();
+    let mut names = KnownTables::default();
     tree.with_tables(|table| short(table, &mut known, &mut names))
 }
 
-/// What was [shortened](shorten_tree).
+/// Returns the tree that [`shorten_tree`] has shortened, without profiles.
 ///
 /// # Errors
-/// As [`restore`].
+/// Fails as [`restore`] does.
 pub(super) fn restore_tree(tree: Tree) -> Result<Tree, String> {
-    let mut known = Known::default();
+    let mut known = KnownTables::default();
     let slices = tree.runs().flat_map(|(_, run)| run.slices());
     slices.into_iter().try_for_each(|slice| restored(slice, &mut known).map(drop))?;
     Ok(tree.with_tables(|table| Arc::clone(&known[&table.id])))
 }
 
-/// Makes sure that `tree` says one thing of each table: an edit need not know what is said of one
-/// that it does not take.
+/// Checks that `tree` describes each table in one way only. [`restore`] cannot check that: an edit
+/// may describe a table that the tree has in a run outside of the edit's inputs.
 ///
 /// # Errors
-/// A table is described in two ways.
+/// Fails if a table is described in two ways.
 pub(super) fn check_known(tree: &Tree) -> Result<(), String> {
     let mut known = FxHashMap::<TableId, &Arc<Table>>::default();
     for slice in tree.disk_runs().flat_map(|run| run.slices()) {
@@ -71,7 +73,7 @@ pub(super) fn check_known(tree: &Tree) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether two tables of one number are the same but for their profiles.
+/// Returns true if two tables of one number differ in their profiles at most.
 fn is_same(left: &Arc<Table>, right: &Arc<Table>) -> bool {
     let facts = |table: &Table| (table.size, table.seq_min, table.seq_max, table.root);
     Arc::ptr_eq(left, right) || left.range == right.range && facts(left) == facts(right)
@@ -81,9 +83,9 @@ fn two_ways(table: &Table) -> String {
     format!("table {} is described in two ways", table.id)
 }
 
-/// The tables of what `edit` takes.
-fn taken(edit: &TreeEdit, tree: &Tree) -> Known {
-    let mut known = Known::default();
+/// Returns the tables of the slices that `edit` takes from `tree`.
+fn taken(edit: &TreeEdit, tree: &Tree) -> KnownTables {
+    let mut known = KnownTables::default();
     for input in &edit.remove {
         let run = tree.run(input.run).map(|(_, run)| run);
         for slice in run.into_iter().flat_map(|run| run.overlapping(&input.range)) {
@@ -93,22 +95,26 @@ fn taken(edit: &TreeEdit, tree: &Tree) -> Known {
     known
 }
 
-/// The name of `table` where it is known, else the table without its profile, known from now on.
-fn short(table: &Arc<Table>, known: &mut Known, names: &mut Known) -> Arc<Table> {
+/// Returns the mere name of `table` if it is in `known`. Otherwise returns the table without its
+/// profile, and adds it to `known`.
+fn short(table: &Arc<Table>, known: &mut KnownTables, names: &mut KnownTables) -> Arc<Table> {
     let id = table.id;
     if known.contains_key(&id) {
         let name = || Arc::new(Table { id, range: KeyRange::ALL, ..Table::default() });
         return Arc::clone(names.entry(id).or_insert_with(name));
     }
-    let bare = match table.profile.is_empty() {
-        true => Arc::clone(table),
-        false => Arc::new(Table { profile: Vec::new().into(), ..Table::clone(table) }),
+    let bare = if table.profile.is_empty() {
+        Arc::clone(table)
+    } else {
+        Arc::new(Table { profile: Vec::new().into(), ..Table::clone(table) })
     };
     known.insert(id, Arc::clone(&bare));
     bare
 }
 
-fn restored(slice: &Slice, known: &mut Known) -> Result<Slice, String> {
+/// Returns `slice` with the table from `known` if its table is a mere name. Otherwise adds its
+/// table to `known`.
+fn restored(slice: &Slice, known: &mut KnownTables) -> Result<Slice, String> {
     let table = slice.table();
     if !is_name(table) {
         return match known.insert(table.id, Arc::clone(table)) {
@@ -117,14 +123,15 @@ fn restored(slice: &Slice, known: &mut Known) -> Result<Slice, String> {
         };
     }
     let found = known.get(&table.id).and_then(|table| part(table, slice.range()));
-    found.ok_or_else(|| format!("nothing is known of these keys of table {}", table.id))
+    found.ok_or_else(|| format!("no earlier description of table {} covers this slice", table.id))
 }
 
+/// Returns true if `table` is a mere name: without bounds and without bytes.
 fn is_name(table: &Table) -> bool {
     table.range.is_all() && table.size == Size::default()
 }
 
-/// What `table` has within `range`, if it can have all of that.
+/// Returns the slice of `table` in `range`, if the table covers `range`.
 fn part(table: &Arc<Table>, range: &KeyRange) -> Option<Slice> {
     if !table.range.covers(range) {
         return None;
@@ -150,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_and_what_is_known_are_left_out_of_edits() {
+    fn edits_omit_profiles_and_repeated_descriptions() {
         let tree: Tree = TREE.parse().unwrap();
         let known = "a..m 1MB 9e s1..5";
         let full = "b..z 1MB 9e s1..7";
@@ -165,7 +172,7 @@ mod tests {
             let read: TreeEdit = text.parse().unwrap();
             assert_eq!(restore(read, &tree).unwrap(), without);
         }
-        // What says everything is as it was.
+        // An edit that is not shortened stays as it is.
         assert_eq!(restore(without.clone(), &tree).unwrap(), without);
     }
 
@@ -178,11 +185,11 @@ mod tests {
         assert_eq!(restore_tree(tree.clone()).unwrap(), tree);
     }
 
-    /// Within one record, slices of the first were looked for in the second: a panic.
-    /// Both were believed, and one of them forgotten when the tree was written down anew: what the
-    /// store took for its tree was another at every opening.
+    /// If one record described a table in two ways, slices of the first description were looked up
+    /// in the second, which panicked. If two records did, both descriptions were accepted, and one
+    /// was lost when the tree was written again: the tree changed with every opening.
     #[test]
-    fn a_table_that_is_described_in_two_ways_is_refused() {
+    fn table_described_in_two_ways_is_refused() {
         let tree: Tree = TREE.parse().unwrap();
         check_known(&tree).unwrap();
         for other in ["t1:n..o 1MB", "t1:n..o of a..z 1MB 9e s1..5", "t2:n..o of f..z 3MB"] {
@@ -194,12 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn names_of_what_nobody_knows_are_errors() {
+    fn names_of_unknown_tables_are_errors() {
         let tree: Tree = TREE.parse().unwrap();
         let unknown = "a..m 1MB 9e s1..5";
-        let bad: TreeEdit = edit("", unknown, "b..z 1MB 9e s1..7");
-        let bad = shorten(bad, &tree);
-        assert!(restore(bad.clone(), &Tree::new()).is_err());
+        let bad = shorten(edit("", unknown, "b..z 1MB 9e s1..7"), &tree);
+        assert!(restore(bad, &Tree::new()).is_err());
         for text in ["t1:a..n of .. 0B", "t5:a..b of .. 0B"] {
             let edit = format!("edit\ntake r1 ..\nadd r2 at L1 [{text}]").parse().unwrap();
             assert!(restore(edit, &tree).is_err(), "{text}");

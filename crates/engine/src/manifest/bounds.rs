@@ -1,8 +1,8 @@
-//! How large numbers in files may be.
+//! Bounds on the numbers in a manifest.
 //!
-//! Whoever wrote a directory may have meant harm, or had another idea of a number. Up to these
-//! bounds numbers can be counted on, added up and multiplied by what policies multiply them by. No
-//! store comes near them: what is larger was never written by this program.
+//! A hostile or foreign program may have written the directory. Numbers within these bounds can be
+//! incremented, added up, and multiplied as policies do, without overflow. No store comes near the
+//! bounds: this program has never written a larger number.
 
 use crate::manifest::KeyspaceRecord;
 use crate::options::{MEMTABLE_BYTES_MAX, check_name};
@@ -11,13 +11,13 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_tree::{Size, Slice, Tree, TreeEdit};
 use std::path::Path;
 
-/// Logical bytes of a keyspace, and its entries: 64 PiB. Counters too: bytes that merges wrote.
+/// The most logical bytes (64 PiB) or entries of a keyspace. Also bounds the counters of levels.
 const SIZE_MAX: u64 = 1 << 56;
 
-/// Numbers of keyspaces.
+/// The greatest number of a keyspace.
 pub(crate) const KEYSPACE_MAX: u32 = 1 << 31;
 
-/// Whether there can be such a keyspace.
+/// Fails if a number or the name in `keyspace` is out of bounds.
 pub(crate) fn check_keyspace(keyspace: &KeyspaceRecord) -> Checked {
     check_number("keyspace number", keyspace.id.into(), KEYSPACE_MAX.into())?;
     check_name(&keyspace.name).map_err(|error| error.to_string())?;
@@ -34,7 +34,8 @@ fn check_size(what: &str, size: Size) -> Checked {
     check_number(&format!("tombstones {what}"), tombstones, SIZE_MAX)
 }
 
-/// Whether there can be such slices. What they hold together, at most what there can be.
+/// Fails if a number in one of the slices is out of bounds. Returns the sum of their sizes, which
+/// saturates.
 fn check_slices<'a>(slices: impl Iterator<Item = &'a Slice>) -> std::result::Result<Size, String> {
     let mut sum = Size::default();
     for slice in slices {
@@ -48,7 +49,7 @@ fn check_slices<'a>(slices: impl Iterator<Item = &'a Slice>) -> std::result::Res
     Ok(sum)
 }
 
-/// Whether an edit can say such things. The tree that it makes is another question.
+/// Fails if a number in `edit` is out of bounds. Does not check the tree that the edit makes.
 pub(crate) fn check_edit(edit: &TreeEdit) -> Checked {
     let mut sum = Size::default();
     for addition in &edit.add {
@@ -61,7 +62,7 @@ pub(crate) fn check_edit(edit: &TreeEdit) -> Checked {
     check_seq(edit.dropped_below)
 }
 
-/// Whether there can be a tree that counts like this: its slices are not looked at.
+/// Fails if a counter of `tree` is out of bounds. Does not check its slices.
 pub(crate) fn check_counts(tree: &Tree) -> Checked {
     let size = tree.runs().map(|(_, run)| run.size()).sum();
     check_size("of a tree", size)?;
@@ -77,7 +78,7 @@ pub(crate) fn check_counts(tree: &Tree) -> Checked {
     Ok(())
 }
 
-/// Whether there can be such a tree.
+/// Fails if a number in `tree` is out of bounds.
 pub(crate) fn check_tree(tree: &Tree) -> Checked {
     for (_, run) in tree.runs() {
         check_number("run", run.id().0, NUMBER_MAX)?;
@@ -86,17 +87,15 @@ pub(crate) fn check_tree(tree: &Tree) -> Checked {
     check_counts(tree)
 }
 
-/// Whether the store in `dir`, whose files and writes have numbers up to `newest`, has any left to
-/// write with. What was written while it had can always be read.
+/// Checks that the store in `dir`, whose files and writes have numbers up to `newest`, has enough
+/// numbers left to write with. A store without can still be read.
 ///
 /// # Errors
-/// `Unsupported`.
+/// Fails with `Unsupported` if more than half of all numbers are used.
 pub(crate) fn check_room(newest: u64, dir: &Path) -> Result<()> {
-    match newest > NUMBER_MAX / 2 {
-        true => {
-            let told = "the store has no numbers left for files or writes: it can only be read";
-            Err(Error::new(ErrorKind::Unsupported, told).at(dir))
-        }
-        false => Ok(()),
+    if newest > NUMBER_MAX / 2 {
+        let message = "the store has no numbers left for files or writes: it can only be read";
+        return Err(Error::new(ErrorKind::Unsupported, message).at(dir));
     }
+    Ok(())
 }

@@ -1,6 +1,7 @@
-//! The manifest of an open store, as all threads share it.
+//! The manifest of an open store, which all threads share.
 
-use super::{Account, ManifestFile, Record};
+use super::file::ManifestFile;
+use super::{Account, Record};
 use crate::context::{Context, read_only};
 use lsmith_storage::error::Result;
 use lsmith_storage::sync::{Mutex, MutexGuard};
@@ -10,20 +11,20 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Manifest {
     context: Arc<Context>,
-    /// `None` in a store that was opened for reading only.
+    /// `None` before [`Manifest::begin`], and for ever in a store opened for reading only.
     file: Mutex<Option<ManifestFile>>,
 }
 
 impl Manifest {
-    /// Returns a manifest that cannot be written to before it is [begun](Manifest::begin).
+    /// Returns a manifest that refuses writes until [`begin`](Manifest::begin) is called.
     pub(crate) fn new(context: &Arc<Context>) -> Manifest {
         Manifest { context: Arc::clone(context), file: Mutex::new(None) }
     }
 
-    /// Begins a new file that says `account`, and puts it in force.
+    /// Begins a new file that holds `account`, and puts it in force.
     ///
     /// # Errors
-    /// `Full` or `Io`.
+    /// Fails with `Full` or `Io`.
     pub(crate) fn begin(&self, account: Account) -> Result<()> {
         let Context { options, counts, next_file, .. } = &*self.context;
         let file = ManifestFile::create(&options.env, &options.dir, counts, next_file, account)?;
@@ -31,13 +32,14 @@ impl Manifest {
         Ok(())
     }
 
-    /// Writes `record`, durably. Returns what `then` makes of all that the manifest says now.
+    /// Writes `record` durably. Returns `then(account)` for the account with the record.
     ///
     /// # Errors
-    /// `ReadOnly`; those of a write. If nobody knows what was written the store is poisoned.
+    /// Fails with `ReadOnly`, or as [`ManifestFile::write`] does. If it is uncertain what was
+    /// written, the store is poisoned.
     pub(crate) fn write<T>(&self, record: Record, then: impl FnOnce(&Account) -> T) -> Result<T> {
-        let mut file = self.file.lock();
-        let file = file.as_mut().ok_or_else(read_only)?;
+        let mut guard = self.file.lock();
+        let file = guard.as_mut().ok_or_else(read_only)?;
         let step = self.context.one_step();
         let written = file.write(record);
         step.over();
@@ -47,8 +49,8 @@ impl Manifest {
         written.map(|()| then(file.account()))
     }
 
-    /// Keeps the file as it is until the guard is dropped: nobody writes meanwhile.
-    pub(crate) fn hold_still(&self) -> MutexGuard<'_, impl Sized> {
+    /// Keeps all threads from writing to the manifest until the guard is dropped.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, impl Sized> {
         self.file.lock()
     }
 }

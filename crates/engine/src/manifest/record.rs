@@ -1,4 +1,4 @@
-//! Records of the manifest, in text.
+//! The records of the manifest, as text.
 //!
 //! ```text
 //! next_file 12
@@ -15,10 +15,10 @@
 //! <the text form of an edit>
 //! ```
 //!
-//! The lines `taken` say which parts of memory plans took by key range, and up to which number:
-//! those of a tree all that count, those of an edit what it adds. Trees and edits are
-//! [shortened](super::bare). Under the names `tree` and `edit` stands what says everything, and
-//! nothing else: read, and written no more.
+//! Each line `taken` is a [`Mark`]: a part of memory that a plan took by key range, up to a
+//! sequence number. The record of a tree lists all marks of the keyspace, the record of an edit
+//! those that it adds. Trees and edits are [shortened](super::bare). Older stores have records
+//! `tree` and `edit`, which are not shortened; this version reads them, and never writes them.
 
 use super::taken::Mark;
 use lsmith_spec::{format_bytes, parse_bytes};
@@ -26,7 +26,7 @@ use lsmith_storage::error::{Error, ErrorKind};
 use lsmith_tree::{SeqNo, Tree, TreeEdit};
 use std::path::Path;
 
-/// A keyspace, when it is made.
+/// A keyspace as it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeyspaceRecord {
     pub(crate) id: u32,
@@ -35,74 +35,78 @@ pub(crate) struct KeyspaceRecord {
     pub(crate) memtable_bytes: u64,
 }
 
-/// A file with a copy of what memory held of a keyspace.
+/// A file with a copy of a keyspace's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spill {
     /// The number of the file.
     pub(crate) file: u64,
-    /// What the log holds up to this number is not needed: the file has it, or it is in tables.
-    pub(crate) upto: SeqNo,
-    /// Entries in the file.
+    /// The newest write that the copy stands in for. The log is not needed for this write and all
+    /// older ones: they are in the file or in tables.
+    pub(crate) newest: SeqNo,
+    /// The number of entries in the file.
     pub(crate) entries: u64,
 }
 
-/// One record.
+/// One record of the manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Record {
-    /// File numbers below this one are taken.
+    /// All file numbers below this one are used.
     NextFile(u64),
-    /// A keyspace was made.
+    /// A keyspace was made, without compression.
     Keyspace(KeyspaceRecord),
-    /// A keyspace was made whose tables are compressed like this.
+    /// A keyspace was made, with this compression.
     CompressedKeyspace(KeyspaceRecord, String),
-    /// All of a keyspace's tree.
+    /// The whole tree of a keyspace.
     Tree { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, tree: Box<Tree> },
     /// A keyspace changed its policy.
     Policy { keyspace: u32, policy: String },
-    /// Tables of a keyspace are compressed otherwise from now on.
+    /// A keyspace changed its compression.
     Compression { keyspace: u32, compression: String },
-    /// A change of a tree.
+    /// A change of a keyspace's tree.
     Edit { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, edit: TreeEdit },
-    /// Memory was copied to a file, in the place of any such file before.
+    /// The memory of a keyspace was copied to a file, which replaces any earlier copy.
     Spill { keyspace: u32, spill: Spill },
-    /// Which logs there are from now on.
+    /// The write-ahead logs from now on.
     Logs(LogRow),
 }
 
 /// The row of write-ahead logs, as of one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogRow {
-    /// Logs with smaller numbers are not needed any more.
+    /// The oldest log that is still needed. Logs with smaller numbers are not.
     pub(crate) from: u64,
-    /// The number of the first write in log `from` or behind it. All writes with smaller numbers
-    /// are in tables or in copies of memory, or have left nothing.
+    /// The sequence number of the first write in log `from` or a later one. All older writes are in
+    /// tables or in copies of memory, or have left nothing.
     pub(crate) first: SeqNo,
-    /// The newest log that there was.
+    /// The newest log at that moment.
     pub(crate) newest: u64,
 }
 
 /// Why a payload is no record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// It has a kind that this version does not know.
+pub(crate) enum RecordFault {
+    /// This version does not know the record's kind, which is given.
     Unknown(String),
-    /// It is not what its kind must be.
+    /// The payload does not fit its kind. The message says why.
     Bad(String),
 }
 
-impl Fault {
+impl RecordFault {
+    /// Returns the error for a record at `offset` in the file at `path`.
     pub(crate) fn at(self, path: &Path, offset: u64) -> Error {
         match self {
-            Fault::Bad(told) => Error::corruption(path, offset, told),
-            Fault::Unknown(kind) => {
-                let told = format!("a record of unknown kind `{kind}`, of a newer version perhaps");
-                Error::new(ErrorKind::Unsupported, told).at(path)
+            RecordFault::Bad(message) => Error::corruption(path, offset, message),
+            RecordFault::Unknown(kind) => {
+                let message =
+                    format!("unknown record kind `{kind}`: a newer version may have written it");
+                Error::new(ErrorKind::Unsupported, message).at(path)
             }
         }
     }
 }
 
 impl Record {
+    /// Returns the record as text.
     pub(crate) fn encode(&self) -> String {
         match self {
             Record::NextFile(number) => format!("next_file {number}\n"),
@@ -120,8 +124,8 @@ impl Record {
             Record::Edit { keyspace, flushed_seq, taken, edit } => {
                 format!("short_edit {keyspace} flushed {flushed_seq}\n{}{edit}", taken_lines(taken))
             }
-            Record::Spill { keyspace, spill: Spill { file, upto, entries } } => {
-                format!("spill {keyspace} file {file} upto {upto} entries {entries}\n")
+            Record::Spill { keyspace, spill: Spill { file, newest, entries } } => {
+                format!("spill {keyspace} file {file} upto {newest} entries {entries}\n")
             }
             Record::Logs(LogRow { from, first, newest }) => {
                 format!("logs from {from} first {first} newest {newest}\n")
@@ -129,19 +133,23 @@ impl Record {
         }
     }
 
-    /// The numbers of writes that the record names, those in trees and edits left out.
+    /// Returns the sequence numbers that the record names, without those in its tree or edit.
     pub(super) fn seqs(&self) -> Vec<SeqNo> {
         match self {
             Record::Tree { flushed_seq, taken, .. } | Record::Edit { flushed_seq, taken, .. } => {
-                taken.iter().map(|mark| mark.upto).chain([*flushed_seq]).collect()
+                taken.iter().map(|mark| mark.newest).chain([*flushed_seq]).collect()
             }
-            Record::Spill { spill, .. } => vec![spill.upto],
+            Record::Spill { spill, .. } => vec![spill.newest],
             Record::Logs(logs) => vec![logs.first],
             _ => Vec::new(),
         }
     }
 
-    pub(crate) fn decode(payload: &[u8]) -> Result<Record, Fault> {
+    /// Parses the payload of a record.
+    ///
+    /// # Errors
+    /// Fails if the kind is unknown, or the payload does not fit it. Does not check bounds.
+    pub(crate) fn decode(payload: &[u8]) -> Result<Record, RecordFault> {
         let text = std::str::from_utf8(payload).map_err(|_| bad("a record", "text"))?;
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));
         let (kind, rest) = head.split_once(' ').unwrap_or((head, ""));
@@ -151,14 +159,15 @@ impl Record {
                 keyspace(rest).ok_or_else(|| bad("a keyspace", rest)).map(Record::Keyspace)
             }
             "compressed_keyspace" => {
-                let named = rest.split_once(' ');
-                let named = named.and_then(|(codecs, rest)| Some((keyspace(rest)?, codecs)));
-                let (keyspace, codecs) = named.ok_or_else(|| bad("a keyspace", rest))?;
+                let parts = rest.split_once(' ');
+                let parsed = parts.and_then(|(codecs, rest)| Some((keyspace(rest)?, codecs)));
+                let (keyspace, codecs) = parsed.ok_or_else(|| bad("a keyspace", rest))?;
                 Ok(Record::CompressedKeyspace(keyspace, codecs.to_string()))
             }
             "compression" => {
                 let (id, codecs) = rest.split_once(' ').ok_or_else(|| bad("codecs", rest))?;
-                // It stands in front of a name where a keyspace is written down anew.
+                // The codecs come before the name in the record of a compressed keyspace, where a
+                // space ends them.
                 if codecs.contains(' ') {
                     return Err(bad("codecs without spaces", codecs));
                 }
@@ -171,18 +180,18 @@ impl Record {
             "tree" | "short_tree" => {
                 let (keyspace, flushed_seq) = flushed(rest)?;
                 let (taken, body) = take_taken(body)?;
-                let tree = body.parse().map_err(|error| Fault::Bad(format!("{error}")))?;
+                let tree = body.parse().map_err(|error| RecordFault::Bad(format!("{error}")))?;
                 Ok(Record::Tree { keyspace, flushed_seq, taken, tree: Box::new(tree) })
             }
             "edit" | "short_edit" => {
                 let (keyspace, flushed_seq) = flushed(rest)?;
                 let (taken, body) = take_taken(body)?;
-                let edit = body.parse().map_err(|error| Fault::Bad(format!("{error}")))?;
+                let edit = body.parse().map_err(|error| RecordFault::Bad(format!("{error}")))?;
                 Ok(Record::Edit { keyspace, flushed_seq, taken, edit })
             }
             "spill" => spill(rest).ok_or_else(|| bad("a spill", rest)),
             "logs" => logs(rest).ok_or_else(|| bad("a row of logs", rest)),
-            _ => Err(Fault::Unknown(kind.chars().take(24).collect())),
+            _ => Err(RecordFault::Unknown(kind.chars().take(24).collect())),
         }
     }
 }
@@ -194,11 +203,11 @@ impl KeyspaceRecord {
     }
 }
 
-fn bad(expected: &str, found: &str) -> Fault {
-    Fault::Bad(format!("expected {expected}, found `{found}`"))
+fn bad(expected: &str, found: &str) -> RecordFault {
+    RecordFault::Bad(format!("expected {expected}, found `{found}`"))
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, Fault> {
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, RecordFault> {
     text.parse().map_err(|_| bad("a number", text))
 }
 
@@ -214,42 +223,48 @@ fn keyspace(text: &str) -> Option<KeyspaceRecord> {
     })
 }
 
-/// `0 flushed 5123`
-fn flushed(text: &str) -> Result<(u32, SeqNo), Fault> {
+/// Parses for example `0 flushed 5123`.
+fn flushed(text: &str) -> Result<(u32, SeqNo), RecordFault> {
     let (keyspace, seq) = text.split_once(" flushed ").ok_or_else(|| bad("`flushed`", text))?;
     Ok((number(keyspace)?, SeqNo(number(seq)?)))
 }
 
-/// `0 file 15 upto 4800 entries 977`
+/// Parses for example `0 file 15 upto 4800 entries 977`.
 fn spill(text: &str) -> Option<Record> {
     let (keyspace, text) = text.split_once(" file ")?;
     let (file, text) = text.split_once(" upto ")?;
-    let (upto, entries) = text.split_once(" entries ")?;
-    let (file, upto) = (file.parse().ok()?, SeqNo(upto.parse().ok()?));
-    let spill = Spill { file, upto, entries: entries.parse().ok()? };
+    let (newest, entries) = text.split_once(" entries ")?;
+    let spill = Spill {
+        file: file.parse().ok()?,
+        newest: SeqNo(newest.parse().ok()?),
+        entries: entries.parse().ok()?,
+    };
     Some(Record::Spill { keyspace: keyspace.parse().ok()?, spill })
 }
 
-/// `from 13 first 5124 newest 16`
+/// Parses for example `from 13 first 5124 newest 16`.
 fn logs(text: &str) -> Option<Record> {
     let (from, text) = text.strip_prefix("from ")?.split_once(" first ")?;
     let (first, newest) = text.split_once(" newest ")?;
-    let (from, first) = (from.parse().ok()?, SeqNo(first.parse().ok()?));
-    Some(Record::Logs(LogRow { from, first, newest: newest.parse().ok()? }))
+    Some(Record::Logs(LogRow {
+        from: from.parse().ok()?,
+        first: SeqNo(first.parse().ok()?),
+        newest: newest.parse().ok()?,
+    }))
 }
 
 fn taken_lines(taken: &[Mark]) -> String {
-    taken.iter().map(|Mark { range, upto }| format!("taken {upto} {range}\n")).collect()
+    taken.iter().map(|Mark { range, newest }| format!("taken {newest} {range}\n")).collect()
 }
 
-/// The marks at the start of `body`, and what follows them.
-fn take_taken(mut body: &str) -> Result<(Vec<Mark>, &str), Fault> {
+/// Returns the marks at the start of `body`, and the rest behind them.
+fn take_taken(mut body: &str) -> Result<(Vec<Mark>, &str), RecordFault> {
     let mut taken = Vec::new();
     while let Some(rest) = body.strip_prefix("taken ") {
         let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
-        let (upto, range) = line.split_once(' ').ok_or_else(|| bad("a mark", line))?;
-        let range = range.parse().map_err(|error| Fault::Bad(format!("{error}")))?;
-        taken.push(Mark { range, upto: SeqNo(number(upto)?) });
+        let (newest, range) = line.split_once(' ').ok_or_else(|| bad("a mark", line))?;
+        let range = range.parse().map_err(|error| RecordFault::Bad(format!("{error}")))?;
+        taken.push(Mark { range, newest: SeqNo(number(newest)?) });
         body = behind;
     }
     Ok((taken, body))
@@ -272,8 +287,8 @@ mod tests {
         };
         let seq = SeqNo(77);
         let marks = ["a..c", "..", "\"\\xff b\"..", "..\"x..y\""]
-            .map(|range: &str| Mark { range: range.parse().unwrap(), upto: SeqNo(80) });
-        let spill = Spill { file: 15, upto: SeqNo(70), entries: 3 };
+            .map(|range: &str| Mark { range: range.parse().unwrap(), newest: SeqNo(80) });
+        let spill = Spill { file: 15, newest: SeqNo(70), entries: 3 };
         for record in [
             Record::NextFile(12),
             Record::Keyspace(keyspace.clone()),
@@ -298,7 +313,7 @@ mod tests {
 
     #[test]
     fn other_payloads_are_faults() {
-        assert_eq!(Record::decode(b"blob 7"), Err(Fault::Unknown("blob".into())));
+        assert_eq!(Record::decode(b"blob 7"), Err(RecordFault::Unknown("blob".into())));
         for bytes in [
             &b"next_file x"[..],
             b"keyspace 1",
@@ -316,7 +331,7 @@ mod tests {
             b"edit 0 flushed 1\ntaken 7 a..b",
             b"\xff",
         ] {
-            assert!(matches!(Record::decode(bytes), Err(Fault::Bad(_))), "{bytes:?}");
+            assert!(matches!(Record::decode(bytes), Err(RecordFault::Bad(_))), "{bytes:?}");
         }
     }
 }

@@ -1,12 +1,18 @@
+use super::file::{ManifestFile, ROOM_BYTES};
 use super::*;
-use lsmith_storage::env::MemEnv;
+use lsmith_storage::env::{Env, MemEnv};
+use lsmith_storage::error::ErrorKind;
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::sync::atomic::AtomicU64;
+use std::path::Path;
+use std::sync::Arc;
 
 const DIR: &str = "/store";
 
-/// An account of one keyspace with so many tables.
+/// Returns the account of one keyspace with `tables` tables.
 fn account(tables: u64) -> Account {
-    let slices = (1..=tables).map(|table| format!("t{table}:#{table}..#{} 1MB", table + 1));
-    let slices: Vec<String> = slices.collect();
+    let slice = |table| format!("t{table}:#{table}..#{} 1MB", table + 1);
+    let slices: Vec<String> = (1..=tables).map(slice).collect();
     let mut account = Account::default();
     let keyspace = "keyspace 0 default memtable 4MiB policy none\n".to_string();
     let tree = format!("short_tree 0 flushed 1\ntree\nL0 r1[{}]\n", slices.join(", "));
@@ -16,15 +22,17 @@ fn account(tables: u64) -> Account {
     account
 }
 
-/// A manifest that begins with more than all manifests have was taken for a whole one where it was
-/// cut just behind a record: its end is clean, and it was long enough. What was written after that
-/// record was lost without a word.
+/// A manifest whose first account is longer than [`ROOM_BYTES`] passed for whole when it was cut
+/// just behind a record: its end was clean, and it was long enough. The records behind the cut were
+/// lost silently.
 #[test]
-fn a_long_manifest_that_was_cut_behind_a_record_is_damage() {
-    let (env, dir) = (MemEnv::new(), Path::new(DIR));
+fn long_manifest_cut_behind_a_record_is_damage() {
+    let env = MemEnv::new();
+    let dir = Path::new(DIR);
     env.create_dir_all(dir).unwrap();
     let shared: Arc<dyn Env> = Arc::new(env.clone());
-    let (counts, files) = (Arc::default(), Arc::new(AtomicU64::new(30_000)));
+    let counts = Arc::default();
+    let files = Arc::new(AtomicU64::new(30_000));
     let mut manifest =
         ManifestFile::create(&shared, dir, &counts, &files, account(20_000)).unwrap();
     let mut borders = vec![manifest.log.bytes()];
@@ -41,7 +49,7 @@ fn a_long_manifest_that_was_cut_behind_a_record_is_damage() {
         let cut = env.process_crash_clone();
         cut.truncate(&path, border).unwrap();
         let error = read(&cut, dir).unwrap_err();
-        let told = (error.kind(), error.path(), error.offset());
-        assert_eq!(told, (ErrorKind::Corruption, Some(&*path), Some(border)), "{error}");
+        let found = (error.kind(), error.path(), error.offset());
+        assert_eq!(found, (ErrorKind::Corruption, Some(&*path), Some(border)), "{error}");
     }
 }

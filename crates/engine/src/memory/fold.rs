@@ -1,8 +1,8 @@
-//! Folding the runs in memory into one.
+//! Folds the runs in memory into one run.
 //!
-//! The one run is what merging all of them would write, snapshots minded, cut into blocks as a
-//! table would be. No answer changes by it, and the manifest does not learn of it: the log holds
-//! what memory holds, folded or not.
+//! The folded run holds the entries that a merge of all runs would write, versions for snapshots
+//! included. It is cut into blocks as a table would be. Folding changes no answer. The manifest
+//! does not record it, because the log holds the entries of memory, folded or not.
 
 use super::onto::Onto;
 use crate::context::Context;
@@ -17,19 +17,19 @@ use lsmith_storage::read::MergingCursor;
 use lsmith_tree::{AddPlace, KeyRange, MergePlan, RunId, Table};
 use std::sync::Arc;
 
-/// Entries between two looks at whether the store is closing.
-const ENTRIES_PER_LOOK: u64 = 4096;
+/// Entries between two checks whether the store is closing.
+const ENTRIES_PER_CHECK: u64 = 4096;
 
-/// All runs in memory, to be folded into one.
+/// The reserved folding of all runs in memory.
 pub(crate) struct ReservedFold {
     keyspace: Arc<KeyspaceShared>,
-    /// Keeps plans away from them meanwhile.
+    /// Reserves the runs, so that no plan takes from them.
     reserved: MergePlan,
     block_bytes: u64,
 }
 
 impl ReservedFold {
-    /// Reserves the folding of memory, if it is due.
+    /// Reserves the runs in memory of `keyspace` for folding, if that is due.
     pub(crate) fn next(keyspace: &Arc<KeyspaceShared>, state: &mut KeyspaceState) -> Option<Self> {
         state.is_fold_due().then(|| ReservedFold {
             keyspace: Arc::clone(keyspace),
@@ -38,7 +38,7 @@ impl ReservedFold {
         })
     }
 
-    /// Folds, and puts what comes out in the place of what went in.
+    /// Folds the runs, and replaces them by the folded run.
     pub(crate) fn carry_out(&self, context: &Context) {
         let version = self.keyspace.version.load_full();
         let runs: Vec<RunId> = self.reserved.inputs.iter().map(|input| input.run).collect();
@@ -46,12 +46,13 @@ impl ReservedFold {
         let fold = || match &sources[..] {
             [] => Ok(None),
             [newest, older @ ..] => {
-                let (cursor, bytes) = (newest.cursor(&KeyRange::ALL), newest.run().bytes());
-                fold_over(context, Newest { cursor, bytes }, older, self.block_bytes)
+                let cursor = newest.cursor(&KeyRange::ALL);
+                let newest = NewestRun { cursor, bytes: newest.run().bytes() };
+                fold_over(context, newest, older, self.block_bytes)
             }
         };
         let folded = panics::as_error("folding memory", fold);
-        // While the manifest is written nothing happens to memory but that memtables are sealed.
+        // While another thread commits, memory may only gain sealed memtables.
         let _committing = self.keyspace.committing.lock();
         let mut state = self.keyspace.state.lock();
         state.release(&self.reserved);
@@ -70,17 +71,21 @@ impl ReservedFold {
                 tracing::error!(keyspace, %error, "memory could not be folded");
                 state.block(Failure::for_good(self.reserved.clone(), error));
             }
-            // The store closes.
+            // The store is closing.
             Err(_) => return,
         }
         self.keyspace.gate.note(&state);
     }
 }
 
-/// What merging `newest` and the `older` runs, newest first, comes to.
+/// Folds `newest` and the `older` runs, newest first. Returns the folded run and its table, or
+/// `None` if all entries have cancelled each other.
+///
+/// # Errors
+/// Fails if the store is closing.
 pub(super) fn fold_over(
     context: &Context,
-    newest: Newest,
+    newest: NewestRun,
     older: &[&Arc<MemoryRun>],
     block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
@@ -93,13 +98,13 @@ pub(super) fn fold_over(
     fold(context, std::iter::once(newest.cursor).chain(older).collect(), block_bytes)
 }
 
-/// What merging `sources`, newest first, comes to.
+/// Folds `sources`, newest first, into a new run. Returns and fails as [`fold_over`] does.
 fn fold(
     context: &Context,
     sources: Vec<Box<dyn Cursor>>,
     block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
-    // Taken after the inputs were fixed: a later snapshot sees the newest of all of them.
+    // Read after the inputs were fixed: a later snapshot sees the newest versions of all of them.
     let snapshots = context.snapshots.newest_first();
     let mut fold = Fold::new(MergingCursor::new(sources), snapshots, |_| false)?;
     let number = context.new_number();
@@ -108,15 +113,15 @@ fn fold(
     while let Some(entry) = fold.next_entry()? {
         builder.add(entry);
         entries += 1;
-        if entries % ENTRIES_PER_LOOK == 0 {
+        if entries % ENTRIES_PER_CHECK == 0 {
             context.check_open()?;
         }
     }
     Ok(builder.finish())
 }
 
-/// The same as [`fold`] of `new` over what is left of folded memory, which stays
-/// where it is but for the keys that `new` has too.
+/// Folds `new` over `rest`, the visible rest of `folded`. The chunks of `folded` are shared, except
+/// where `new` has the same keys.
 fn fold_onto(
     context: &Context,
     new: Box<dyn Cursor>,
@@ -130,9 +135,9 @@ fn fold_onto(
     let mut builder = FoldedBuilder::new(number, block_bytes);
     builder.share(folded);
     loop {
-        let (rest, bound) = fold.walk_mut().left();
+        let (rest, bound) = fold.walk_mut().rest_and_next_key();
         builder.keep_below(rest, bound);
-        if !fold.walk_mut().go_on() {
+        if !fold.walk_mut().next_key() {
             return Ok(builder.finish());
         }
         while let Some(entry) = fold.next_entry()? {
@@ -141,15 +146,16 @@ fn fold_onto(
     }
 }
 
-/// The newest of what is folded.
-pub(crate) struct Newest {
+/// The newest run of a folding.
+pub(crate) struct NewestRun {
     pub(crate) cursor: Box<dyn Cursor>,
-    /// Its logical bytes.
+    /// The logical bytes of the run.
     pub(crate) bytes: u64,
 }
 
-/// What is left of `old`, if its chunks are to be shared: it must be folded, without versions to be
-/// forgotten meanwhile, and most of what its chunks hold must be in use.
+/// Returns the folded run in `old` and its visible rest, if a new run may share its chunks. The run
+/// must be folded, and have one version per key. At least half of the bytes in its chunks must be
+/// in use, with `new_bytes` counted as used.
 fn shareable(new_bytes: u64, old: &MemoryRun) -> Option<(&Arc<Folded>, FoldedRest)> {
     let (folded, rest) = old.folded()?;
     let in_use = old.run().bytes() + new_bytes;

@@ -1,10 +1,10 @@
-//! What becomes of sealed memtables before plans take them.
+//! Sealed memtables, before plans take them.
 //!
-//! * Under a policy that counts in blocks, memory is one sorted run, of which plans take key
-//!   ranges: whenever a memtable is sealed, it is folded with what is left of that run
-//!   ([`fold`]).
-//! * Where entries stay in memory for so long that they hold on to too much of the log, all of
-//!   memory is copied to a file, which stands in for the start of the log ([`spill`]).
+//! * [`seal`](mod@seal): the active memtable becomes the newest run in memory.
+//! * [`fold`]: under a policy that counts in blocks, memory is one sorted run, of which plans take
+//!   key ranges. Whenever a memtable is sealed, it is folded with the rest of that run.
+//! * [`spill`]: if entries stay in memory for so long that they keep too much of the log, all of
+//!   memory is copied to a file, which replaces the start of the log.
 
 mod fold;
 mod onto;

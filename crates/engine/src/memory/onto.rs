@@ -1,22 +1,23 @@
-//! A memtable over what is left of folded memory, where both have the same keys.
+//! Walks a memtable over the rest of a folded run, key by key of the memtable.
 
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::Walk;
 use lsmith_storage::memtable::FoldedRest;
 
-/// Walks all versions of one key of a memtable after the other, those of the folded entries
-/// included. It stands nowhere behind each, so that folded entries in between can stay where they
-/// are.
+/// Walks the keys of a memtable. For each key it visits all versions, newest first: those in the
+/// memtable, then those in the folded run. Behind each key the walk pauses, so that folded entries
+/// of other keys can stay where they are.
 pub(super) struct Onto {
     new: Box<dyn Cursor>,
     old: FoldedRest,
     key: Vec<u8>,
-    at: At,
+    at: OntoSide,
 }
 
+/// The side that holds the current version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum OntoSide {
     New,
     Old,
     Nowhere,
@@ -24,20 +25,20 @@ enum At {
 
 impl Onto {
     pub(super) fn new(new: Box<dyn Cursor>, old: FoldedRest) -> Onto {
-        Onto { new, old, key: Vec::new(), at: At::Nowhere }
+        Onto { new, old, key: Vec::new(), at: OntoSide::Nowhere }
     }
 
-    /// What is left of folded memory, and the next key of the memtable, if there is one.
-    pub(super) fn left(&mut self) -> (&mut FoldedRest, Option<&[u8]>) {
+    /// Returns the unvisited rest of the folded run, and the next key of the memtable, if any.
+    pub(super) fn rest_and_next_key(&mut self) -> (&mut FoldedRest, Option<&[u8]>) {
         (&mut self.old, self.new.entry().map(|new| new.key))
     }
 
-    /// Goes to the next key of the memtable; whether there is one.
-    pub(super) fn go_on(&mut self) -> bool {
+    /// Moves to the next key of the memtable. Returns false if there is none.
+    pub(super) fn next_key(&mut self) -> bool {
         let Some(entry) = self.new.entry() else { return false };
         self.key.clear();
         self.key.extend_from_slice(entry.key);
-        self.at = At::New;
+        self.at = OntoSide::New;
         true
     }
 }
@@ -49,24 +50,24 @@ impl Walk for Onto {
 
     fn advance(&mut self) -> Result<()> {
         match self.at {
-            At::New => self.new.next()?,
-            At::Old => self.old.advance(),
-            At::Nowhere => {}
+            OntoSide::New => self.new.next()?,
+            OntoSide::Old => self.old.advance(),
+            OntoSide::Nowhere => {}
         }
         let is_same = |entry: Option<EntryRef<'_>>| entry.is_some_and(|e| e.key == self.key);
         self.at = match () {
-            () if is_same(self.new.entry()) => At::New,
-            () if is_same(self.old.entry()) => At::Old,
-            () => At::Nowhere,
+            () if is_same(self.new.entry()) => OntoSide::New,
+            () if is_same(self.old.entry()) => OntoSide::Old,
+            () => OntoSide::Nowhere,
         };
         Ok(())
     }
 
     fn here(&self) -> Option<EntryRef<'_>> {
         match self.at {
-            At::New => self.new.entry(),
-            At::Old => self.old.entry(),
-            At::Nowhere => None,
+            OntoSide::New => self.new.entry(),
+            OntoSide::Old => self.old.entry(),
+            OntoSide::Nowhere => None,
         }
     }
 }

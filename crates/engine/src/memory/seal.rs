@@ -1,6 +1,6 @@
-//! Sealing the active memtable of a keyspace.
+//! Seals the active memtable of a keyspace.
 
-use super::fold::{Newest, fold_over};
+use super::fold::{NewestRun, fold_over};
 use crate::context::Context;
 use crate::event::Event;
 use crate::keyspace::{Active, KeyspaceShared, KeyspaceState, Replacement, SealedRun, WriteSpan};
@@ -8,15 +8,15 @@ use lsmith_storage::memtable::{Memtable, Sealed};
 use lsmith_tree::{AddPlace, KeyRange, Profile, RunId, Size, Slice, Table, TableId};
 use std::sync::Arc;
 
-/// Seals the active memtable: it becomes the newest run of memory, or in lockstep, where the
-/// policy wants memory in one run, that run with what was there before.
+/// Seals the active memtable, if it is not empty. It becomes the newest run in memory. In lockstep,
+/// under a policy that counts in blocks, it is folded with the run in memory at once.
 pub(crate) fn seal(context: &Context, keyspace: &KeyspaceShared, state: &mut KeyspaceState) {
     let Some((oldest, newest)) = state.active.memtable.seq_range() else { return };
     let step = context.one_step();
     let full = std::mem::replace(&mut state.active, Active::new());
     keyspace.active.store(Arc::clone(&state.active));
-    let (memtable, log) = (Arc::clone(&full.memtable), full.log());
-    let writes = WriteSpan { oldest, newest, log };
+    let memtable = Arc::clone(&full.memtable);
+    let writes = WriteSpan { oldest, newest, log: full.log() };
     let folds = context.options.lockstep && state.policy.wants_blocks();
     if folds && !state.is_memory_reserved() {
         seal_folded(context, keyspace, state, memtable, writes);
@@ -25,11 +25,12 @@ pub(crate) fn seal(context: &Context, keyspace: &KeyspaceShared, state: &mut Key
     }
     keyspace.publish(state);
     step.over();
-    // What others have written is asked from here on.
+    // The policy and the observer, which others have written, may panic from here on.
     keyspace.gate.note(state);
     keyspace.observe(context, &Event::Sealed { tree: &state.view.tree });
 }
 
+/// Replaces all runs in memory by one that folds `memtable` over them.
 fn seal_folded(
     context: &Context,
     keyspace: &KeyspaceShared,
@@ -39,23 +40,23 @@ fn seal_folded(
 ) {
     let version = keyspace.version.load();
     let bytes = memtable.live_bytes();
-    let newest = Newest { cursor: Sealed::Written(memtable).cursor(), bytes };
+    let newest = NewestRun { cursor: Sealed::Written(memtable).cursor(), bytes };
     let older: Vec<_> = version.memory.iter().collect();
-    let folded = fold_over(context, newest, &older, state.view.block_bytes);
-    let folded = folded.expect("nothing in memory fails, and the store is not closing");
-    let old: Vec<RunId> = state.sealed.iter().map(|held| held.run).collect();
-    let writes = state.writes_of(&old).map_or(writes, |older| writes.with(older));
-    state.replace_memory(&old, Replacement { folded, writes, place: AddPlace::Memory });
+    let folded = fold_over(context, newest, &older, state.view.block_bytes)
+        .expect("reads of memory never fail, and the store is not closing");
+    let old: Vec<RunId> = state.sealed.iter().map(|sealed| sealed.run).collect();
+    let all = state.writes_of(&old).map_or(writes, |older| writes.with(older));
+    state.replace_memory(&old, Replacement { folded, writes: all, place: AddPlace::Memory });
 }
 
-/// Makes `memtable` the newest run of memory, as it is.
+/// Makes `memtable` the newest run in memory, as it is.
 fn seal_as_written(
     context: &Context,
     state: &mut KeyspaceState,
     memtable: Arc<Memtable>,
     writes: WriteSpan,
 ) {
-    let (first, last) = memtable.key_range().expect("it has been written to");
+    let (first, last) = memtable.key_range().expect("the memtable is not empty");
     let table = Table {
         id: TableId(context.new_number()),
         root: 0,
@@ -69,8 +70,8 @@ fn seal_as_written(
     state.sealed.insert(0, SealedRun { run, sealed: Sealed::Written(memtable), writes });
 }
 
-/// Seals the memtable of `space` if it is full, while the store is being opened: logs may hold more
-/// than fits into one.
+/// Seals the active memtable of `keyspace` if it is full, while the store is being opened. Logs may
+/// hold more than fits into one memtable.
 pub(crate) fn seal_while_opening(context: &Context, keyspace: &KeyspaceShared) {
     let mut state = keyspace.state.lock();
     if !state.active.is_full(state.policy.seal_bytes(&state.view)) {

@@ -1,9 +1,9 @@
-//! Copying memory, so that the start of the log can go.
+//! Copies memory to a file, so that the start of the log can be removed.
 //!
-//! A file of the log's framing holds every entry of a keyspace's sealed memory, with its sequence
-//! number and as memory has it: what was overwritten or has cancelled is left out, and kinds say
-//! what all writes beneath come to. It stands in for what the log has up to the newest of those
-//! writes. A record of it is
+//! The file is framed like a log. It holds every entry of a keyspace's sealed memory, with its
+//! sequence number. As in memory, overwritten and cancelled entries are absent, and an entry's kind
+//! sums up the writes beneath it. The copy replaces the log up to the newest write in it. A record
+//! of the file is
 //!
 //! ```text
 //! keyspace | count | entry ...
@@ -18,7 +18,7 @@ use crate::manifest::{Manifest, Record, Spill};
 use crate::stats::add;
 use crate::version::Version;
 use bytes::Bytes;
-use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::directory;
 use lsmith_storage::env::{Env, SyncReach};
 use lsmith_storage::error::{Error, Result};
@@ -33,23 +33,23 @@ use lsmith_tree::{EntryKind, KeyRange, MergePlan, RunId, SeqNo, TreeEdit};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of entries after which a record ends.
+/// A record ends when its entries have this number of bytes.
 const RECORD_BYTES: usize = 256 * 1024;
 
-/// All runs in memory, to be copied.
+/// The reserved copying of memory.
 pub(crate) struct ReservedSpill {
     keyspace: Arc<KeyspaceShared>,
-    what: What,
+    content: SpillContent,
 }
 
-enum What {
-    /// Runs in memory, and what keeps plans away from them meanwhile.
+enum SpillContent {
+    /// The inputs of this plan, which are all runs in memory. Its reservation keeps plans away.
     Runs(MergePlan),
-    /// Nothing: there is no run in memory, and these writes have left nothing.
+    /// Nothing. There is no run in memory, because these writes have cancelled each other.
     Vanished(WriteSpan),
 }
 
-/// An entry read back.
+/// An entry that was read from a copy of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spilled {
     pub(crate) seq: SeqNo,
@@ -59,7 +59,7 @@ pub(crate) struct Spilled {
 }
 
 impl ReservedSpill {
-    /// Reserves the copying of memory, if it is due and can be done now.
+    /// Reserves the memory of `keyspace` for copying, if that is due and no plan takes from memory.
     pub(crate) fn next(keyspace: &Arc<KeyspaceShared>, state: &mut KeyspaceState) -> Option<Self> {
         if !state.is_spill_due() {
             state.requests.withdraw(Request::Spill);
@@ -67,28 +67,30 @@ impl ReservedSpill {
         }
         (!state.is_memory_reserved()).then(|| {
             state.requests.withdraw(Request::Spill);
-            let what = match state.vanished.filter(|_| state.sealed.is_empty()) {
+            let content = match state.vanished.filter(|_| state.sealed.is_empty()) {
                 Some(vanished) => {
-                    // Whoever waits for rest waits for this too.
+                    // Keeps the keyspace from coming to rest before this is done.
                     state.leaving += 1;
-                    What::Vanished(vanished)
+                    SpillContent::Vanished(vanished)
                 }
-                None => What::Runs(state.reserve_memory("memory is copied so that logs can go")),
+                None => {
+                    SpillContent::Runs(state.reserve_memory("memory is copied so that logs can go"))
+                }
             };
-            ReservedSpill { keyspace: Arc::clone(keyspace), what }
+            ReservedSpill { keyspace: Arc::clone(keyspace), content }
         })
     }
 
-    /// Lets go of the log: copies what memory holds, or writes down that there is nothing. A
-    /// failure is tried again when the log has grown further. `synced` is what came out of syncing
-    /// the logs first.
+    /// Copies memory, or records that the writes have left nothing, so that memory no longer needs
+    /// the log. After a failure the log's owner asks again when the log has grown further. `synced`
+    /// is the result of syncing the logs first.
     pub(crate) fn carry_out(&self, context: &Context, manifest: &Manifest, synced: Result<()>) {
         let spill = Spilling { context, manifest, keyspace: &self.keyspace };
-        let done = match &self.what {
-            What::Runs(reserved) => spill.copy_runs(reserved, synced),
-            What::Vanished(vanished) => {
-                let _busy = self.keyspace.kept_busy();
-                panics::as_error("forgetting what has vanished", || {
+        let done = match &self.content {
+            SpillContent::Runs(reserved) => spill.copy_runs(reserved, synced),
+            SpillContent::Vanished(vanished) => {
+                let _busy = self.keyspace.busy_guard();
+                panics::as_error("forgetting cancelled writes", || {
                     synced.and_then(|()| spill.forget_vanished(*vanished))
                 })
             }
@@ -108,16 +110,22 @@ struct Spilling<'a> {
 }
 
 impl Spilling<'_> {
-    /// Notes that `vanished` have left memory, all writes of `space` before them included.
+    /// Records in the manifest that the writes `vanished`, and all writes of the keyspace before
+    /// them, have left memory.
     fn forget_vanished(&self, vanished: WriteSpan) -> Result<()> {
         let keyspace = self.keyspace;
         let committing = keyspace.committing.lock();
-        let (flushed_seq, edit) = (vanished.newest, TreeEdit::default());
-        let record = Record::Edit { keyspace: keyspace.id, flushed_seq, taken: Vec::new(), edit };
+        let flushed_seq = vanished.newest;
+        let record = Record::Edit {
+            keyspace: keyspace.id,
+            flushed_seq,
+            taken: Vec::new(),
+            edit: TreeEdit::default(),
+        };
         self.manifest.write(record, |_| ())?;
         let mut state = keyspace.state.lock();
         state.vanished = state.vanished.filter(|now| now.newest > flushed_seq);
-        let spill = state.spill.filter(|spill| spill.upto <= flushed_seq);
+        let spill = state.spill.filter(|spill| spill.newest <= flushed_seq);
         if spill.is_some() {
             state.spill = None;
         }
@@ -127,7 +135,7 @@ impl Spilling<'_> {
         Ok(())
     }
 
-    /// Copies the runs that `reserved` keeps, unless `synced` is an error.
+    /// Copies the runs that `reserved` takes. Fails with the error in `synced`, if it is one.
     fn copy_runs(&self, reserved: &MergePlan, synced: Result<()>) -> Result<()> {
         let Spilling { context, keyspace, .. } = *self;
         let file = context.new_number();
@@ -147,31 +155,32 @@ impl Spilling<'_> {
         state.release(reserved);
         drop(state);
         drop(committing);
-        // In a poisoned store nobody knows whether the manifest names it.
+        // If the store is poisoned, the manifest may name the file.
         if committed.is_err() && context.check_writable().is_ok() {
             remove_file(context, &path);
         }
         committed
     }
 
-    /// The reservation keeps memory as it is while others may have the lock of `state`; what is
-    /// sealed meanwhile is newer than what was copied.
+    /// Records the copy in the manifest, and removes the one before. Other threads may take the
+    /// lock of `state` while the manifest is written. The reservation keeps the copied runs as they
+    /// are, and memtables sealed meanwhile are newer than the copy.
     fn commit(
         &self,
         state: &mut MutexGuard<'_, KeyspaceState>,
         runs: &[RunId],
         (file, entries): (u64, u64),
     ) -> Result<()> {
-        let writes = state.writes_of(runs).expect("nobody takes what is reserved");
-        let spill = Spill { file, upto: writes.newest, entries };
+        let writes = state.writes_of(runs).expect("no plan takes reserved runs");
+        let spill = Spill { file, newest: writes.newest, entries };
         let record = Record::Spill { keyspace: self.keyspace.id, spill };
         MutexGuard::unlocked(state, || self.manifest.write(record, |_| ()))?;
         let step = self.context.one_step();
-        for held in state.sealed.iter_mut().filter(|held| runs.contains(&held.run)) {
-            held.writes.log = None;
+        for sealed in state.sealed.iter_mut().filter(|sealed| runs.contains(&sealed.run)) {
+            sealed.writes.log = None;
         }
-        // All that had vanished is older.
-        state.vanished = state.vanished.filter(|vanished| vanished.newest > spill.upto);
+        // Cancelled writes that are older than the copy need no log any more.
+        state.vanished = state.vanished.filter(|vanished| vanished.newest > spill.newest);
         let old = state.spill.replace(spill);
         step.over();
         remove_spill(self.context, old);
@@ -179,7 +188,7 @@ impl Spilling<'_> {
     }
 }
 
-/// Removes the file of a copy that the manifest does not name any more.
+/// Removes the file of the copy `spill`, if there is one. The manifest must no longer name it.
 pub(crate) fn remove_spill(context: &Context, spill: Option<Spill>) {
     if let Some(spill) = spill {
         remove_file(context, &numbered(&context.options.dir, FileKind::Spill, spill.file));
@@ -191,7 +200,7 @@ fn remove_file(context: &Context, path: &Path) {
     panics::logged("the environment", remove);
 }
 
-/// A copy in the making.
+/// A copy of memory that is being written.
 struct Copy<'a> {
     context: &'a Context,
     keyspace: &'a KeyspaceShared,
@@ -201,10 +210,10 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    /// Writes the file, durably with its name; how many entries are in it.
+    /// Writes the file, and makes it and its name durable. Returns the number of entries.
     fn write(&self, path: &Path) -> Result<u64> {
         let options = &self.context.options;
-        // All of its room is asked for at once, so its length must be known.
+        // The file is allocated at its full length, which a first pass over the entries finds out.
         let mut lengths = Vec::new();
         let entries = self.records(|record| {
             lengths.push(record.len());
@@ -222,16 +231,18 @@ impl Copy<'_> {
         Ok(entries)
     }
 
-    /// Gives `take` one record after the other; how many entries there are.
+    /// Calls `take` with each record. Returns the number of entries in all records.
     fn records(&self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
-        let sources = self.runs.iter().filter_map(|run| self.version.memory_run(*run));
-        let sources = sources.map(|memory| memory.cursor(&KeyRange::ALL)).collect();
+        let runs = self.runs.iter().filter_map(|run| self.version.memory_run(*run));
+        let sources = runs.map(|memory| memory.cursor(&KeyRange::ALL)).collect();
         let mut cursor = MergingCursor::new(sources);
-        lsmith_storage::cursor::Cursor::seek_first(&mut cursor)?;
-        let (mut record, mut body) = (Vec::new(), Vec::new());
-        let (mut count, mut entries) = (0, 0);
+        cursor.seek_first()?;
+        let mut record = Vec::new();
+        let mut body = Vec::new();
+        let mut count = 0;
+        let mut entries = 0;
         loop {
-            let entry = lsmith_storage::cursor::Cursor::entry(&cursor);
+            let entry = cursor.entry();
             if count > 0 && (entry.is_none() || body.len() >= RECORD_BYTES) {
                 record.clear();
                 put_varint(&mut record, u64::from(self.keyspace.id));
@@ -245,7 +256,7 @@ impl Copy<'_> {
             let Some(entry) = entry else { return Ok(entries) };
             put_entry(&mut body, &entry);
             count += 1;
-            lsmith_storage::cursor::Cursor::next(&mut cursor)?;
+            cursor.next()?;
         }
     }
 }
@@ -259,22 +270,26 @@ fn put_entry(out: &mut Vec<u8>, entry: &EntryRef<'_>) {
     }
 }
 
-/// The keyspace that a record of a copy is of.
+/// Returns the number of the keyspace in a record of a copy.
 pub(crate) fn spilled_keyspace(payload: &[u8]) -> std::result::Result<u32, Damage> {
     let mut reader = Reader::new(payload, 0);
     let keyspace = reader.varint()?;
     u32::try_from(keyspace).map_err(|_| reader.damage("an unknown keyspace"))
 }
 
-/// The entries in a record of a copy of memory of `space`, which holds writes up to number `upto`.
+/// Returns the entries in a record of a copy of the memory of `keyspace`, which holds writes up to
+/// number `newest`.
+///
+/// # Errors
+/// Fails if the record is of another keyspace, or not as a copy of memory has it.
 pub(crate) fn take_record(
     payload: &[u8],
     keyspace: u32,
-    upto: SeqNo,
+    newest: SeqNo,
 ) -> std::result::Result<Vec<Spilled>, Damage> {
     let mut reader = Reader::new(payload, 0);
     if reader.varint()? != u64::from(keyspace) {
-        return Err(reader.damage("it is of another keyspace"));
+        return Err(reader.damage("the record is of another keyspace"));
     }
     let count = reader.varint()?;
     let mut entries = Vec::new();
@@ -282,8 +297,8 @@ pub(crate) fn take_record(
         let [kind] = reader.array()?;
         let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
         let seq = SeqNo(reader.varint()?);
-        if seq == SeqNo(0) || seq > upto {
-            return Err(reader.damage("a write has a number that none of the copy can have"));
+        if seq == SeqNo(0) || seq > newest {
+            return Err(reader.damage("the sequence number of an entry is outside of the copy"));
         }
         let (key, value) = take_pair(&mut reader, kind)?;
         let [key, value] = [key, value].map(Bytes::copy_from_slice);
@@ -293,11 +308,11 @@ pub(crate) fn take_record(
     Ok(entries)
 }
 
-/// Reads the copy back of what memory held of `space`, in key order.
+/// Reads a copy of the memory of `keyspace`. Returns its entries in key order.
 ///
 /// # Errors
-/// `Corruption` with path and offset, also where the end is missing: it was synced before the
-/// manifest named it. `Io`.
+/// Fails with `Io`, or with `Corruption` if the copy is damaged or torn: the whole copy was synced
+/// before the manifest named it.
 pub(crate) fn read_spill(
     env: &dyn Env,
     dir: &Path,
@@ -307,24 +322,25 @@ pub(crate) fn read_spill(
     let path = numbered(dir, FileKind::Spill, spill.file);
     let id = LogId { kind: LogKind::Spill, number: spill.file };
     let mut reader = LogReader::open(env, &path, id)?;
-    let (mut entries, mut end) = (Vec::new(), 0);
+    let mut entries = Vec::new();
+    let mut end = 0;
     while let Some((offset, payload)) = reader.next_record()? {
-        let found = take_record(payload, keyspace, spill.upto);
+        let found = take_record(payload, keyspace, spill.newest);
         entries.extend(found.map_err(|damage| Error::corruption(&path, offset, damage.what))?);
         end = offset;
     }
     if let Some(LogEnd::Torn { offset, .. }) = reader.end() {
-        return Err(Error::corruption(&path, offset, "a record is missing"));
+        return Err(Error::corruption(&path, offset, "the end of the copy of memory is missing"));
     }
     if entries.len() as u64 != spill.entries {
-        let told = format!("expected {} entries, found {}", spill.entries, entries.len());
-        return Err(Error::corruption(&path, end, told));
+        let message = format!("expected {} entries, found {}", spill.entries, entries.len());
+        return Err(Error::corruption(&path, end, message));
     }
     let mut seqs: Vec<SeqNo> = entries.iter().map(|entry| entry.seq).collect();
     seqs.sort_unstable();
     if let Some(pair) = seqs.windows(2).find(|pair| pair[0] == pair[1]) {
-        let told = format!("two writes have the number {}", pair[0]);
-        return Err(Error::corruption(&path, end, told));
+        let message = format!("two entries have the sequence number {}", pair[0]);
+        return Err(Error::corruption(&path, end, message));
     }
     Ok(entries)
 }

@@ -314,11 +314,11 @@ impl Opening {
             let keyspace = self.keyspaces.get(&op.keyspace);
             let keyspace =
                 keyspace.ok_or_else(|| format!("there is no keyspace {}", op.keyspace))?;
-            if self.account.keyspaces[&op.keyspace].is_past(op.key, seq) {
+            if self.account.keyspaces[&op.keyspace].is_covered(op.key, seq) {
                 continue;
             }
             let state = keyspace.state.lock();
-            state.active.begin(log.number);
+            state.active.note_log(log.number);
             if self.logs.last().is_none_or(|last| last.number != log.number) {
                 self.logs.push(log);
             }

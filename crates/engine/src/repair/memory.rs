@@ -50,7 +50,7 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
             let copied = old.read_copy(spill.file, known);
             let memory: &mut Memory = memories.entry(id).or_default();
             if copied.entries >= spill.entries {
-                memory.copied_end = spill.upto;
+                memory.copied_end = spill.newest;
             } else if !copied.is_reported {
                 let name = known.keyspaces[&id].state.name.clone();
                 old.lose_copied(spill.file, copied.bytes, KeyRange::ALL, name);
@@ -78,7 +78,7 @@ pub(super) fn read(old: &mut DamagedStore, known: &mut Known) -> Memories {
                 let memory = memories.entry(op.keyspace).or_default();
                 let state = &known.keyspace(old, op.keyspace).state;
                 let seq = SeqNo(seq);
-                let is_past = seq <= memory.copied_end || state.has_left(op.key, seq);
+                let is_past = seq <= memory.copied_end || state.has_left_memory(op.key, seq);
                 let entry = Entry {
                     key: Bytes::copy_from_slice(op.key),
                     seq,
@@ -136,7 +136,7 @@ impl DamagedStore {
             copied.entries += entries.len() as u64;
             after = entries.last().map(|last| key_after(&last.key)).unwrap_or_default();
             for Spilled { seq, kind, key, value } in entries {
-                if !state.has_left(&key, seq) {
+                if !state.has_left_memory(&key, seq) {
                     keep_newest(&mut copied.newest, Entry { key, seq, kind, value });
                 }
             }

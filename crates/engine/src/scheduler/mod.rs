@@ -97,7 +97,7 @@ impl Scheduler {
     /// Returns true if there was work.
     fn work_for_all(&self, duty: Duty) -> bool {
         panics::logged("making a log ahead", || self.wal.make_log_ahead());
-        self.context.leftovers.end_some();
+        self.context.leftovers.drop_unless_busy();
         let mut worked = false;
         for keyspace in self.keyspaces.all() {
             worked |= self.work_for(&keyspace, duty);
@@ -268,7 +268,7 @@ impl Scheduler {
             }
             if !busy {
                 self.wal.retire_logs();
-                self.context.leftovers.end_all();
+                self.context.leftovers.drop_all();
                 return Ok(());
             }
             self.context.progress.wait_beyond(turn, LOOK_AGAIN);

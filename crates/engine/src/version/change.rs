@@ -1,9 +1,9 @@
-//! What a plan has changed.
+//! The change of a tree by an edit, seen run by run.
 
 use lsmith_tree::{Addition, Input, KeyRange, Run, Tree, TreeEdit};
 use std::sync::Arc;
 
-/// An edit, and the tree that it was applied to.
+/// An edit, and the tree before the edit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change<'a> {
     pub(crate) before: &'a Tree,
@@ -11,8 +11,9 @@ pub(crate) struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// A range outside of which all slices of `run` are what they were; `None` where it is not
-    /// known to have been in the tree before.
+    /// Returns a range outside of which the edit has left all slices of `run` as they were. Returns
+    /// `None` if the tree before the edit did not hold this very run, and for a run that the edit
+    /// does not name.
     pub(crate) fn of(&self, run: &Arc<Run>) -> Option<KeyRange> {
         let (_, before) = self.before.run(run.id())?;
         if !Arc::ptr_eq(before, run) {

@@ -1,4 +1,4 @@
-//! A run in memory with what holds its entries.
+//! A run in memory, with the memtable or the folded run that holds its entries.
 
 use crate::version::Moment;
 use lsmith_storage::cursor::Cursor;
@@ -8,37 +8,37 @@ use lsmith_storage::read::{ConcatCursor, Parts};
 use lsmith_tree::{KeyRange, Run};
 use std::sync::Arc;
 
-/// A run in memory. Plans may have taken parts of it: those are not visible through it any more.
+/// A run in memory. Parts that plans have taken are not visible through it.
 #[derive(Debug)]
 pub(crate) struct MemoryRun {
     run: Arc<Run>,
     sealed: Sealed,
-    /// Whether all entries are visible.
+    /// True if all entries are visible.
     whole: bool,
 }
 
 impl MemoryRun {
-    /// `run`, whose entries `sealed` holds.
+    /// Returns `run` with its entries, which `sealed` holds.
     pub(crate) fn new(run: &Arc<Run>, sealed: Sealed) -> MemoryRun {
         let whole = run.slices().len() == 1 && run.slices()[0].is_whole();
         MemoryRun { run: Arc::clone(run), sealed, whole }
     }
 
-    /// The run.
+    /// Returns the run.
     pub(crate) fn run(&self) -> &Arc<Run> {
         &self.run
     }
 
-    /// What is left of it, where it has been folded.
+    /// Returns the folded run and the visible rest of it, or `None` if the memtable is as written.
     pub(crate) fn folded(&self) -> Option<(&Arc<Folded>, FoldedRest)> {
         let Sealed::Folded(folded) = &self.sealed else { return None };
         let slices = self.run.slices().iter();
         Some((folded, folded.entries_within(slices.map(|slice| slice.range().clone()))))
     }
 
-    /// The version of `key` that shows at `moment`.
+    /// Returns the version of `key` that a read at `moment` sees, which may be a tombstone.
     pub(crate) fn get(&self, key: &[u8], moment: Moment<'_>) -> Option<FoundVersion> {
-        if !self.whole && !shows(&self.run, key) {
+        if !self.whole && !is_visible(&self.run, key) {
             return None;
         }
         match moment {
@@ -47,7 +47,7 @@ impl MemoryRun {
         }
     }
 
-    /// A cursor over the visible entries within `range`.
+    /// Returns a cursor over the visible entries in `range`.
     pub(crate) fn cursor(&self, range: &KeyRange) -> Box<dyn Cursor> {
         if self.whole && self.run.lies_within(range) {
             return self.sealed.cursor();
@@ -57,14 +57,14 @@ impl MemoryRun {
     }
 }
 
-/// Whether `key` is visible through one of the slices of `run`.
-fn shows(run: &Run, key: &[u8]) -> bool {
+/// Returns true if a slice of `run` covers `key`.
+fn is_visible(run: &Run, key: &[u8]) -> bool {
     let slices = run.slices();
     let after = slices.partition_point(|slice| *slice.range().start <= *key);
     after.checked_sub(1).is_some_and(|index| slices[index].range().contains(key))
 }
 
-/// Parts of a memory run, to be walked one after the other.
+/// The visible parts of a memory run, in key order.
 struct MemoryParts {
     ranges: Vec<KeyRange>,
     sealed: Sealed,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_plans_have_taken_is_not_seen_any_more() {
+    fn parts_that_plans_have_taken_are_invisible() {
         let memtable = Arc::new(Memtable::new());
         let mut builder = FoldedBuilder::new(1, 4096);
         for (number, key) in ["a", "c", "e", "g", "i"].iter().enumerate() {

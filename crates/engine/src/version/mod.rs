@@ -1,7 +1,8 @@
-//! What readers see: a tree with its tables open and its memtables at hand.
+//! Versions, which readers see: a tree with its tables open, and its memtables.
 //!
-//! A [`Version`] never changes. Readers hold the one that was current when they began; a table
-//! leaves the disk when it is obsolete and no version holds it.
+//! A [`Version`] never changes, except that writers add to its active memtable. A reader holds the
+//! version that was current when it began. The file of a table is removed when the table is
+//! obsolete and no version holds it.
 
 mod change;
 mod memory;
@@ -18,6 +19,6 @@ pub(crate) use moment::Moment;
 pub(crate) use open_run::{OpenRun, OpenSlice};
 pub(crate) use reclaim::Reclaim;
 use reclaim::Ticket;
-pub(crate) use shown::Shown;
+pub(crate) use shown::ShownRanges;
 pub(crate) use table_handle::TableHandle;
 pub(crate) use view::{Source, Value, Version};

@@ -1,9 +1,9 @@
-//! Giving back the space of what no slice shows any more.
+//! Frees the space of blocks that no slice shows any more.
 //!
-//! Reads within a slice go to the blocks of its table that have keys of it, and to no others. So a
-//! block that no slice needs can be punched out of its file, as soon as there is no older version
-//! left whose slices need it. Versions are numbered; what died with one of them waits until all
-//! that came before are gone.
+//! Reads in a slice go only to the blocks of its table that may hold keys of the slice. So a block
+//! that no slice needs can be punched out of its file, once no older version has a slice that needs
+//! it. Versions are numbered. Blocks that a version no longer needs wait until all versions before
+//! it are dropped.
 
 use super::TableHandle;
 use crate::leftovers::Leftovers;
@@ -15,12 +15,12 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is to be given back of the tables of a keyspace, and who must not be disturbed by it.
+/// The parts of a keyspace's tables that wait to be freed, and the versions that they wait for.
 #[derive(Debug)]
 pub(crate) struct Reclaim {
     state: Mutex<ReclaimQueue>,
     leftovers: Arc<Leftovers>,
-    /// Set when the environment has said that it cannot punch holes.
+    /// Set when the environment reports that it cannot punch holes.
     unable: AtomicBool,
 }
 
@@ -28,22 +28,23 @@ pub(crate) struct Reclaim {
 struct ReclaimQueue {
     /// The number of the next version.
     next: u64,
-    /// Versions that somebody holds.
+    /// The versions that are not dropped yet.
     live: BTreeSet<u64>,
-    /// In the order in which it died.
-    dead: VecDeque<Dead>,
+    /// Oldest first.
+    dead: VecDeque<DeadRanges>,
 }
 
-/// Parts of a table.
+/// Parts of a table that no slice needs.
 #[derive(Debug)]
-struct Dead {
-    /// The first version without them.
+struct DeadRanges {
+    /// The first version whose slices do not need them.
     since: u64,
     table: Arc<TableHandle>,
+    /// Byte ranges of the table's file.
     places: Vec<Range<u64>>,
 }
 
-/// Held by each version as long as it can be read.
+/// Marks a version as live until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     reclaim: Arc<Reclaim>,
@@ -58,20 +59,23 @@ impl Drop for Ticket {
 }
 
 impl Ticket {
-    /// Where a version goes that nobody reads any more.
+    /// Returns the queue for versions that no reader uses.
     pub(super) fn leftovers(&self) -> Arc<Leftovers> {
         Arc::clone(&self.reclaim.leftovers)
     }
 }
 
 impl Reclaim {
-    /// Nothing is to be given back yet. Versions that nobody reads any more go to `leftovers`.
+    /// Returns an empty queue. Versions that no reader uses go to `leftovers`.
     pub(crate) fn new(leftovers: &Arc<Leftovers>) -> Arc<Reclaim> {
-        let (state, unable) = (Mutex::default(), AtomicBool::new(false));
-        Arc::new(Reclaim { state, leftovers: Arc::clone(leftovers), unable })
+        Arc::new(Reclaim {
+            state: Mutex::default(),
+            leftovers: Arc::clone(leftovers),
+            unable: AtomicBool::new(false),
+        })
     }
 
-    /// A ticket for a new version.
+    /// Returns the ticket of a new version.
     pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
         let mut state = self.state.lock();
         let number = state.next;
@@ -80,23 +84,23 @@ impl Reclaim {
         Ticket { reclaim: Arc::clone(self), number }
     }
 
-    /// Gives back `places` of `table`, which the newest version does not need, as soon as all
-    /// older ones are gone. Call [`collect`](Reclaim::collect) then.
+    /// Queues `places`, byte ranges of `table` that the newest version does not need, to be freed
+    /// once all older versions are dropped. The caller calls [`collect`](Reclaim::collect) next.
     pub(crate) fn add(&self, table: &Arc<TableHandle>, places: Vec<Range<u64>>) {
         if places.is_empty() || self.is_unable() {
             return;
         }
         let mut state = self.state.lock();
         let since = state.next.saturating_sub(1);
-        state.dead.push_back(Dead { since, table: Arc::clone(table), places });
+        state.dead.push_back(DeadRanges { since, table: Arc::clone(table), places });
     }
 
-    /// Whether the environment cannot punch holes.
+    /// Returns true if the environment cannot punch holes.
     pub(crate) fn is_unable(&self) -> bool {
         self.unable.load(Ordering::Relaxed)
     }
 
-    /// Gives back what can be.
+    /// Frees the queued parts that no live version needs.
     pub(crate) fn collect(&self) {
         loop {
             let mut state = self.state.lock();
@@ -106,14 +110,14 @@ impl Reclaim {
             }
             let dead = state.dead.pop_front();
             drop(state);
-            // A version may be going because of a panic: a second one would end the process.
+            // A panic may be dropping the version. A second panic would end the process.
             let punch = || dead.map_or(Ok(()), |dead| dead.table.punch(&dead.places));
             let panicked = |panic: panics::Panic| Err(io::Error::other(panic.to_string()));
             match panics::catch(punch).unwrap_or_else(panicked) {
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                     self.unable.store(true, Ordering::Relaxed);
                 }
-                // Space that is not given back now is when the store is next opened.
+                // The next opening of the store tries again to free this space.
                 Err(error) => tracing::warn!(%error, "cannot punch a hole into a table"),
                 Ok(()) => {}
             }

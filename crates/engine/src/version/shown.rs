@@ -1,22 +1,22 @@
-//! What slices show of tables.
+//! The parts of tables that the slices of a version show.
 
 use super::{Change, TableHandle, Version};
 use lsmith_tree::{KeyRange, TableId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Parts of tables that slices show, in key order.
-pub(crate) type Shown = FxHashMap<TableId, (Arc<TableHandle>, Vec<KeyRange>)>;
+/// The key ranges that slices show of each table, in key order.
+pub(crate) type ShownRanges = FxHashMap<TableId, (Arc<TableHandle>, Vec<KeyRange>)>;
 
 impl Version {
-    /// What slices show of the tables for which `wanted` says true.
-    pub(crate) fn shown(&self, wanted: impl Fn(TableId) -> bool) -> Shown {
-        let mut shown = Shown::default();
+    /// Returns the key ranges that slices show of the tables for which `wanted` returns true.
+    pub(crate) fn shown(&self, wanted: impl Fn(TableId) -> bool) -> ShownRanges {
+        let mut shown = ShownRanges::default();
         for slice in self.runs.iter().flat_map(|run| run.slices_of(&wanted)) {
             let new = || (Arc::clone(slice.table()), Vec::new());
             shown.entry(slice.id()).or_insert_with(new).1.push(slice.range().clone());
         }
-        // Slices of one run are in order; those of several are not.
+        // The slices of one run are in key order, but several runs may show the same table.
         for (_, ranges) in shown.values_mut() {
             if !ranges.is_sorted_by(|left, right| left.start <= right.start) {
                 ranges.sort_unstable_by(|left, right| left.start.cmp(&right.start));
@@ -25,7 +25,7 @@ impl Version {
         shown
     }
 
-    /// The tables of slices that `change`, the next thing to happen, takes away or cuts.
+    /// Returns the tables of the slices that `change`, which follows this version, removes or cuts.
     pub(crate) fn touched(&self, change: Change<'_>) -> FxHashSet<TableId> {
         let mut tables = FxHashSet::default();
         for run in &self.runs {

@@ -1,5 +1,6 @@
-//! An open table that removes its file when it is obsolete and no longer read.
+//! An open table, which removes its file when it is obsolete and no longer read.
 
+use lsmith_storage::directory;
 use lsmith_storage::env::{Env, PAGE_BYTES};
 use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
@@ -14,10 +15,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Pages without use are left where they are while they are less than this part of the data blocks.
-const FEW: u64 = 16;
+/// Unused pages are not freed while they make up less than this part (1 of 16) of the data blocks.
+const UNUSED_PARTS: u64 = 16;
 
-/// An open table. Dropping the last handle of an obsolete one removes the file.
+/// An open table. Dropping the last handle of an obsolete table removes the file.
 #[derive(Debug)]
 pub(crate) struct TableHandle {
     table: Arc<Table>,
@@ -26,17 +27,17 @@ pub(crate) struct TableHandle {
     env: Arc<dyn Env>,
     obsolete: AtomicBool,
     file_bytes: u64,
-    /// Bytes given back.
+    /// Bytes of the file that were freed.
     punched_bytes: AtomicU64,
     space: Mutex<FileSpace>,
 }
 
-/// What of the file of a table is of no use.
+/// The unused parts of a table's file.
 #[derive(Debug, Default)]
 struct FileSpace {
     /// Bytes of blocks that no slice needs.
     dead_bytes: u64,
-    /// Pages that were given back, or are to be.
+    /// Pages that were freed, or are queued to be.
     asked: Spans,
 }
 
@@ -62,14 +63,14 @@ impl TableHandle {
         }))
     }
 
-    /// Whether the entries have no number yet, see [`date`](TableHandle::date).
+    /// Returns true if the entries have no sequence number yet; see [`date`](TableHandle::date).
     pub(crate) fn is_undated(&self) -> bool {
         self.table.facts().seq_max == SeqNo(0)
     }
 
-    /// Gives all entries the number `seq`: those of a bulk load have none in their file.
+    /// Gives all entries the sequence number `seq`. Files of a bulk load hold no sequence numbers.
     pub(crate) fn date(&mut self, seq: SeqNo) {
-        Arc::get_mut(&mut self.table).expect("cursors come later").set_seq(seq);
+        Arc::get_mut(&mut self.table).expect("no cursor holds the table yet").set_seq(seq);
     }
 
     /// Returns a slice that shows all of the table.
@@ -77,36 +78,37 @@ impl TableHandle {
         Slice::whole(Arc::clone(self.table.tree_table()))
     }
 
-    /// The table.
+    /// Returns the table.
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The number of the table.
+    /// Returns the number of the table, which is also that of its file.
     pub(crate) fn number(&self) -> u64 {
         self.id.0
     }
 
-    /// Bytes that the file takes on its device.
+    /// Returns the bytes that the file takes on its device, without the freed ones.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.file_bytes - self.punched_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes that no slice needs and that were not given back yet, and bytes that were.
+    /// Returns two numbers of bytes: unneeded and not yet freed, and freed.
     pub(crate) fn dead_and_punched_bytes(&self) -> (u64, u64) {
         let punched_bytes = self.punched_bytes.load(Ordering::Relaxed);
         (self.space.lock().dead_bytes.saturating_sub(punched_bytes), punched_bytes)
     }
 
-    /// The part of the data blocks that slices need.
+    /// Returns the share of the bytes of data blocks that slices need, from 0 to 1.
     pub(crate) fn live_share(&self) -> f64 {
         let data_bytes = self.table.facts().data_bytes;
         (data_bytes - self.space.lock().dead_bytes) as f64 / data_bytes as f64
     }
 
-    /// Notes that slices show `ranges` of the table, in key order and disjoint. Whole pages without
-    /// any use that nobody has asked for before, to be given back; none while they are few, since
-    /// each hole costs a call of the system: neighbours of them may follow, or all of the table.
+    /// Records that slices show `ranges` of the table, which are disjoint and in key order. Returns
+    /// the byte ranges of unused pages that the caller must free, none of which an earlier call has
+    /// returned. Returns nothing while they are few: each hole costs a system call, and their
+    /// neighbours, or the whole table, may become unused soon.
     pub(crate) fn show_only(&self, ranges: &[KeyRange]) -> Vec<Range<u64>> {
         let dead = self.table.dead_places(ranges);
         let mut space = self.space.lock();
@@ -118,17 +120,17 @@ impl TableHandle {
         let pages = dead.iter().map(page).filter(|pages| !pages.is_empty());
         let new: Vec<_> = pages.flat_map(|pages| space.asked.gaps_in(pages)).collect();
         let bytes: u64 = new.iter().map(|pages| pages.end - pages.start).sum();
-        if bytes * FEW < self.table.facts().data_bytes {
+        if bytes * UNUSED_PARTS < self.table.facts().data_bytes {
             return Vec::new();
         }
         new.iter().for_each(|pages| space.asked.add(pages.clone()));
         new
     }
 
-    /// Gives `places` of the file back to its device.
+    /// Frees `places`, byte ranges of the file, on its device. Does nothing for an obsolete table.
     ///
     /// # Errors
-    /// Those of [`Env::punch`]; some of the places may have been given back.
+    /// Fails as [`Env::punch`] does. Some of the places may then have been freed.
     pub(crate) fn punch(&self, places: &[Range<u64>]) -> io::Result<()> {
         if !self.obsolete.load(Ordering::Acquire) {
             self.env.punch_all(&self.path, places)?;
@@ -138,15 +140,15 @@ impl TableHandle {
         Ok(())
     }
 
-    /// Looks how much of the file was given back by those who had the store open before.
+    /// Finds out how much of the file was freed while the store was open earlier.
     pub(crate) fn look_for_holes(&self) {
         let held = self.env.held_bytes(&self.path).unwrap_or(u64::MAX);
-        // A file system that compresses holds less too.
+        // A file on a compressing file system takes less space too.
         let punched_bytes = self.file_bytes.saturating_sub(held).min(self.space.lock().dead_bytes);
         self.punched_bytes.store(punched_bytes, Ordering::Relaxed);
     }
 
-    /// Says that no tree names the table any more.
+    /// Marks the table as obsolete: no tree names it any more.
     pub(crate) fn retire(&self) {
         self.obsolete.store(true, Ordering::Release);
     }
@@ -158,13 +160,9 @@ impl Drop for TableHandle {
             return;
         }
         self.table.forget_blocks();
-        // A file that stays costs space only, and the next opening removes it. Tables go in rows,
-        // and because of panics too: of two panics at a time the process would end.
+        // A panic may be dropping this handle and others. A second panic would end the process.
         panics::logged("the environment", || {
-            if let Err(error) = self.env.remove_file(&self.path) {
-                let path = self.path.display();
-                tracing::warn!(%path, %error, "cannot remove an obsolete table");
-            }
+            directory::remove(&*self.env, &self.path, "an obsolete table");
         });
     }
 }

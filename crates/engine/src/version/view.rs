@@ -1,4 +1,4 @@
-//! A tree with everything open that is needed to read it.
+//! Versions, and reads in them.
 
 use super::{MemoryRun, Moment, OpenRun, OpenSlice, Ticket};
 use bytes::Bytes;
@@ -14,39 +14,39 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Tables whose filters are loaded side by side: they lie in main memory as a rule.
+/// The number of tables whose filters are loaded from main memory at the same time.
 const TABLES_ASKED: usize = 8;
 
 impl OpenRun {
-    /// The parts of the run within `range`.
+    /// Returns the parts of the run in `range`. Blocks read go into the cache as `fill` says.
     pub(crate) fn parts(self: &Arc<Self>, range: &KeyRange, fill: CacheFill) -> RunParts {
         let parts = self.overlap(range);
         RunParts { run: Arc::clone(self), parts, range: range.clone(), fill, tally: None }
     }
 }
 
-/// Slices of a run with their tables, to be walked one after the other.
+/// The slices of a run that overlap a range, with their tables, in key order.
 pub(crate) struct RunParts {
     run: Arc<OpenRun>,
     parts: Range<usize>,
-    /// What is wanted of them.
+    /// Entries outside of this range are left out.
     range: KeyRange,
     fill: CacheFill,
     tally: Option<Arc<ReadTally>>,
 }
 
 impl RunParts {
-    /// A cursor over all parts.
+    /// Returns a cursor over all parts.
     pub(crate) fn cursor(self) -> Box<dyn Cursor> {
         Box::new(ConcatCursor::new(self))
     }
 
-    /// Whether the part at `index` is the first or the last, which what is wanted may cut.
+    /// Returns true if the part at `index` is the first or the last, which the range may cut.
     fn is_outer(&self, index: usize) -> bool {
         index == 0 || index + 1 == self.parts.len()
     }
 
-    /// What is read is added to `tally`.
+    /// Adds all reads to `tally`.
     pub(crate) fn tallied(mut self, tally: &Arc<ReadTally>) -> RunParts {
         self.tally = Some(Arc::clone(tally));
         self
@@ -115,31 +115,32 @@ impl Parts for RunParts {
     }
 }
 
-/// What a reader needs, as of one moment. Newest first.
+/// Everything that a reader needs, as of one moment: memtables and runs, newest first.
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) active: Arc<Memtable>,
     pub(crate) memory: Vec<Arc<MemoryRun>>,
     pub(crate) runs: Vec<Arc<OpenRun>>,
     pub(crate) tree: Tree,
-    /// The last to go: until then nothing that the runs show is given back.
+    /// Dropped last. Until then nothing that the runs show is freed.
     pub(crate) ticket: Option<Ticket>,
 }
 
 impl Drop for Version {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
-        let (memory, runs) = (std::mem::take(&mut self.memory), std::mem::take(&mut self.runs));
+        let memory = std::mem::take(&mut self.memory);
+        let runs = std::mem::take(&mut self.runs);
         let tree = std::mem::take(&mut self.tree);
-        // In the order in which they go.
+        // The fields of a tuple are dropped in order, the ticket last.
         ticket.leftovers().leave((Arc::clone(&self.active), memory, runs, tree, ticket));
     }
 }
 
-/// One of the places where a reader finds entries. All calls end here, so they are told apart
-/// by a comparison, not by a call through a table of functions.
+/// A cursor over one place that holds entries. Every step of an iterator goes through it, so it is
+/// an enum: a comparison costs less than a virtual call.
 pub(crate) enum Source {
-    /// The memtable that is being written.
+    /// The active memtable.
     Active(MemtableCursor),
     /// A run in memory.
     Memory(Box<dyn Cursor>),
@@ -147,7 +148,7 @@ pub(crate) enum Source {
     Run(ConcatCursor<RunParts>),
 }
 
-/// Calls `$call` on whatever cursor `$source` is.
+/// Evaluates `$call` with `$cursor` bound to the cursor in `$source`.
 macro_rules! on_cursor {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {
@@ -208,24 +209,24 @@ impl Cursor for Source {
     }
 }
 
-/// A value, where it was found.
+/// A value that a lookup found.
 #[derive(Debug)]
 pub(crate) enum Value<'a> {
-    /// In a memtable: another handle of it, or a copy if it is short, because writers go on there.
+    /// A value in memory: a shared handle, or a copy if it is short, because writers go on there.
     InMemory(Bytes),
-    /// In a block of a table, which stays as it is as long as the version lives.
+    /// A value in a block of a table, which does not change as long as the version lives.
     InBlock {
         /// The block.
         block: Block,
-        /// Its place there.
+        /// The place of the entry in the block.
         slot: Slot,
-        /// What keeps it.
+        /// Borrows the version, which keeps the block alive.
         version: PhantomData<&'a Version>,
     },
 }
 
 impl Value<'_> {
-    /// The bytes, without a copy.
+    /// Returns the bytes without a copy.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
@@ -234,7 +235,7 @@ impl Value<'_> {
         }
     }
 
-    /// A handle that outlives the version.
+    /// Returns a handle of the bytes that outlives the version.
     #[inline]
     pub(crate) fn into_shared(self) -> Bytes {
         match self {
@@ -245,7 +246,8 @@ impl Value<'_> {
 }
 
 impl Version {
-    /// The value of `key` at `moment`; `None` where it is absent.
+    /// Returns the value of `key` at `moment`, or `None` if the key is absent. Counts reads of
+    /// tables in `reads`.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -262,7 +264,7 @@ impl Version {
             let lsmith_storage::memtable::FoundVersion { kind, value, .. } = version;
             return Ok((!kind.is_tombstone()).then_some(Value::InMemory(value)));
         }
-        // What is in a table was visible when its memtable was sealed.
+        // Entries in tables were visible before their memtable was sealed.
         let seq = match moment {
             Moment::Latest(_) => SeqNo::MAX,
             Moment::Snapshot(seq) => seq,
@@ -289,22 +291,22 @@ impl Version {
         }
     }
 
-    /// A cursor over all entries, newest source first.
+    /// Returns a cursor over all entries, merged from all sources, newest source first.
     pub(crate) fn cursor(&self) -> MergingCursor<Source> {
         let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
-        let memory = self.memory.iter();
-        let memory = memory.map(|memory| Source::Memory(memory.cursor(&KeyRange::ALL)));
+        let in_memory = |run: &Arc<MemoryRun>| Source::Memory(run.cursor(&KeyRange::ALL));
+        let memory = self.memory.iter().map(in_memory);
         let parts = self.runs.iter().map(|run| run.parts(&KeyRange::ALL, CacheFill::Yes));
         let runs = parts.map(|parts| Source::Run(ConcatCursor::new(parts)));
         MergingCursor::new(active.into_iter().chain(memory).chain(runs).collect())
     }
 
-    /// The run in memory called `run`.
+    /// Returns the run in memory with number `run`, if there is one.
     pub(crate) fn memory_run(&self, run: RunId) -> Option<&Arc<MemoryRun>> {
         self.memory.iter().find(|memory| memory.run().id() == run)
     }
 
-    /// The run on storage called `run`.
+    /// Returns the run on storage with number `run`, if there is one.
     pub(crate) fn disk_run(&self, run: RunId) -> Option<&Arc<OpenRun>> {
         self.runs.iter().find(|open| open.run().id() == run)
     }

@@ -1,22 +1,22 @@
-//! Log files that are made before a writer needs them.
+//! Makes log files ahead, before a writer needs them.
 
 use super::{Spare, Wal, WalWriter};
 use lsmith_storage::sync::atomic::Ordering;
 use std::ops::Range;
 
-/// Logs shorter than this are made when they are needed: it takes a writer no time to speak of.
+/// Shorter logs than this are not made ahead: a writer makes one in negligible time.
 const AHEAD_BYTES_MIN: u64 = 1 << 20;
 
-/// The first logs ahead are made when this part of the current one is full, one of so many. From
-/// then on there are always some.
+/// The first log is made ahead when this part (1 of 8) of the current log is full. Later ones are
+/// made whenever there are too few.
 const AHEAD_AFTER: u64 = 8;
 
-/// Logs that are made ahead: two, because those who make them may be waiting for the device, and it
-/// may be busy for longer than it takes to fill one.
+/// The number of logs that are made ahead. There are two, because a thread that makes one may wait
+/// for a busy device for longer than writers need to fill one.
 pub(super) const AHEAD_LOGS: usize = 2;
 
 impl Wal {
-    /// Asks those who merge for a log file ahead, if there are too few.
+    /// Asks the threads that merge to make a log ahead, if there are too few.
     pub(super) fn ask_for_log(&self, writer: &WalWriter) {
         if writer.spares.len() < AHEAD_LOGS && writer.current.capacity() >= AHEAD_BYTES_MIN {
             self.ahead_due.store(true, Ordering::Release);
@@ -24,11 +24,10 @@ impl Wal {
         }
     }
 
-    /// Makes a log file ahead if it was asked for, so that no writer has to wait for it. Where it
-    /// cannot be made the writer who needs it tries again, and tells.
+    /// Makes a log ahead if that was asked for, so that no writer waits for it. Ignores errors: the
+    /// writer that needs the log tries again, and returns its error.
     pub(crate) fn make_log_ahead(&self) {
-        // No lock is taken to find out: one who is interrupted while he has it keeps writers
-        // waiting.
+        // Checked without a lock, because a thread that is preempted with the lock delays writers.
         let due =
             self.ahead_due.load(Ordering::Relaxed) && self.ahead_due.swap(false, Ordering::AcqRel);
         if !due || self.context.check_writable().is_err() {
@@ -40,9 +39,9 @@ impl Wal {
         }
     }
 
-    /// Keeps the log for when the current one is full, and asks for another where that is not
-    /// enough. Gives back one that is of no use: other threads may have been quicker, or a writer,
-    /// and the files of logs are used in the order of their numbers.
+    /// Keeps `spare` until the current log is full, and asks for another if one is too few. Returns
+    /// `spare` if it is useless: other threads have made enough logs, or a writer has begun a log
+    /// with a higher number. Logs are used in the order of their numbers.
     fn keep_spare(&self, spare: Spare) -> Option<Spare> {
         let mut guard = self.writer.lock();
         let Some(writer) = guard.as_mut() else { return Some(spare) };

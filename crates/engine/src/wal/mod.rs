@@ -27,17 +27,18 @@ pub(crate) struct Wal {
     context: Arc<Context>,
     manifest: Arc<Manifest>,
     keyspaces: Arc<Keyspaces>,
-    /// Held by the thread that writes: by one at a time. `None` in a store opened for reading only.
+    /// Held by the thread that writes. `None` before [`Wal::open`], and for ever in a store opened
+    /// for reading only.
     writer: Mutex<Option<WalWriter>>,
-    /// Whether a log file is to be made ahead.
+    /// True if a log is to be made ahead.
     ahead_due: AtomicBool,
-    /// Held by a thread that removes logs, so that callers who wait for rest find them gone.
+    /// Held by a thread that removes logs, so that a second caller returns after they are removed.
     retiring: Mutex<()>,
-    /// Whether several keyspaces share the log, or one is being made that will.
+    /// True if several keyspaces share the log, or a second one is being made.
     is_shared: AtomicBool,
 }
 
-/// A log made ahead, behind its number.
+/// A log made ahead, with its number.
 type Spare = (u64, LogWriter);
 
 /// The writing side of the write-ahead log.
@@ -45,17 +46,17 @@ type Spare = (u64, LogWriter);
 pub(crate) struct WalWriter {
     current: Arc<LogWriter>,
     pub(crate) number: u64,
-    /// Logs made ahead, in the order in which they come.
+    /// Logs made ahead, by number.
     spares: VecDeque<Spare>,
-    /// Logs that came before, whose ends may not be synced.
+    /// Earlier logs, oldest first, whose ends may not be synced.
     unsynced: Vec<Arc<LogWriter>>,
-    /// All logs that are still there, the current one included.
+    /// All logs that are not removed yet, oldest first. The current log is the last.
     logs: Vec<Log>,
     /// The sequence number of the next write.
     pub(crate) next_seq: u64,
-    /// Room for the parts of a record.
+    /// A buffer for the parts of a record.
     pub(crate) buffer: Vec<u8>,
-    /// Whether a log has begun since a writer last did work that lets older ones go.
+    /// True if a log has begun since a writer last did the work that lets older logs be removed.
     pub(crate) log_began: bool,
 }
 
@@ -65,7 +66,7 @@ pub(crate) struct Log {
     pub(crate) number: u64,
     /// The sequence number of the first write in it.
     pub(crate) first: SeqNo,
-    /// The length of the file.
+    /// The length of the file in bytes.
     pub(crate) bytes: u64,
 }
 
@@ -77,7 +78,8 @@ impl WalWriter {
 }
 
 impl Wal {
-    /// Returns a log that cannot be written to before it is [begun](Wal::begin).
+    /// Returns a log that cannot be written to until [`begin`](Wal::begin) and
+    /// [`open`](Wal::open) are called.
     pub(crate) fn new(
         context: &Arc<Context>,
         manifest: &Arc<Manifest>,
@@ -100,8 +102,8 @@ impl Wal {
     /// # Errors
     /// `Full`, `Io`.
     pub(crate) fn begin(&self, older: &[Log], first: SeqNo) -> Result<WalWriter> {
-        // The new log names the one before it. So a log that was left out stays away also where it
-        // could not be set aside.
+        // The new log names the log before it. So a log that opening left out is never read again,
+        // even if it could not be set aside.
         let before = older.last().map_or(0, |log| log.number);
         let (number, log) = self.create_log(0)?;
         log.append(&[&LogStart { before, first, synced: 0 }.encode()])?;
@@ -118,13 +120,13 @@ impl Wal {
         })
     }
 
-    /// Lets writers write by `writer`.
+    /// Lets threads write with `writer`.
     pub(crate) fn open(&self, writer: WalWriter) {
         *self.writer.lock() = Some(writer);
     }
 
     /// Waits until no other thread writes, and keeps others from writing as long as the guard
-    /// lives. It holds `None` in a store opened for reading only.
+    /// lives. The guard holds `None` in a store opened for reading only.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Option<WalWriter>> {
         self.writer.lock()
     }
@@ -134,28 +136,26 @@ impl Wal {
         self.writer.lock().as_ref().map_or(Vec::new(), WalWriter::logs_to_sync)
     }
 
-    /// Returns true if several keyspaces share the log, or one is being made that will.
+    /// Returns true if several keyspaces share the log, or a second one is being made.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared.load(Ordering::SeqCst)
     }
 
-    /// Makes sure that a keyspace can be made beside others.
+    /// Prepares the log for a second keyspace: syncs it, and has later flushes sync it first.
     ///
-    /// As long as there is one keyspace, what leaves its memory need not wait for the log to be
-    /// synced: nobody needs the log for it. A keyspace that is made later would seem to, and what
-    /// was lost of the log with the power would be taken for damage. So from now on the log is
-    /// synced first, and what was written before is synced here.
+    /// A store with one keyspace flushes memory without syncing the log, because flushed writes do
+    /// not need the log. After power loss the log may lack them. A keyspace made later would seem
+    /// to need the missing writes, and opening would take the gap for damage.
     pub(crate) fn share(&self) -> Result<()> {
         self.is_shared.store(true, Ordering::SeqCst);
         self.sync_for(PersistMode::SyncData, &self.logs_to_sync())
     }
 
-    /// Appends the record that consists of `parts`, to a new log file where the current one is
-    /// full.
+    /// Appends a record that consists of `parts`. Begins a new log file if the current one is full.
     ///
     /// # Errors
-    /// `Full` or `Io` where no new file could be made: nothing has been written. After any other
-    /// error the store is poisoned.
+    /// Fails with `Full` or `Io` if no new file could be made; nothing has then been written. After
+    /// any other error the store is poisoned.
     pub(crate) fn append(&self, writer: &mut WalWriter, parts: &[&[u8]]) -> Result<()> {
         let record_bytes = parts.iter().map(|part| part.len()).sum();
         if !writer.current.room(record_bytes) {
@@ -170,16 +170,19 @@ impl Wal {
         Ok(())
     }
 
-    /// Makes what was appended to `logs` survive power loss.
+    /// Syncs `logs`, so that all records appended to them so far survive power loss.
     ///
     /// # Errors
-    /// `Io`: the store is poisoned then.
+    /// Fails with `Io`. The store is then poisoned.
     pub(crate) fn sync(&self, logs: &[Arc<LogWriter>], reach: SyncReach) -> Result<()> {
         let synced = logs.iter().try_for_each(|log| log.sync(reach).map(drop));
         synced.inspect_err(|_| self.context.poison())
     }
 
-    /// Syncs `logs` as far as `mode` asks, and forgets those that need no more syncing.
+    /// Syncs `logs` as `mode` asks. The writer then forgets those of them that are full.
+    ///
+    /// # Errors
+    /// Fails as [`sync`](Wal::sync) does.
     pub(crate) fn sync_for(&self, mode: PersistMode, logs: &[Arc<LogWriter>]) -> Result<()> {
         let reach = match mode {
             PersistMode::Buffer => return Ok(()),
@@ -188,7 +191,7 @@ impl Wal {
         };
         add(&self.context.counts.syncs, 1);
         self.sync(logs, reach)?;
-        // The last one may have been appended to since, and even have become a full one.
+        // The last log may have received records since, or even have become full.
         if let [full @ .., _] = logs
             && !full.is_empty()
             && let Some(writer) = self.writer.lock().as_mut()
@@ -198,15 +201,16 @@ impl Wal {
         Ok(())
     }
 
-    /// Begins a new log file with room for a record of `record_bytes` at least.
+    /// Begins a new log file that has room for a record of `record_bytes`.
     fn next_log(&self, writer: &mut WalWriter, record_bytes: usize) -> Result<()> {
-        let fits = |log: &LogWriter| log.room_for_both(LOG_START_BYTES_MAX, record_bytes);
-        let fits = writer.spares.front().is_some_and(|(_, log)| fits(log));
-        let spare = if fits { writer.spares.pop_front() } else { None };
+        let fits = |(_, log): &Spare| log.room_for_both(LOG_START_BYTES_MAX, record_bytes);
+        let spare =
+            if writer.spares.front().is_some_and(fits) { writer.spares.pop_front() } else { None };
         let (number, log) = match spare {
             Some(spare) => spare,
             None => {
-                // A new one has a higher number than those that are too small.
+                // A new log has a higher number than the spares, which are too small. Logs are used
+                // in the order of their numbers.
                 writer.spares.drain(..).for_each(|(number, _)| self.remove_log(number));
                 self.create_log(record_bytes)?
             }
@@ -226,15 +230,15 @@ impl Wal {
         Ok(())
     }
 
-    /// Creates a log file.
+    /// Creates an empty log file that has room for a record of `record_bytes`, and makes its name
+    /// durable. Returns its number with it.
     pub(crate) fn create_log(&self, record_bytes: usize) -> Result<(u64, LogWriter)> {
         let options = &self.context.options;
         let number = self.context.new_number();
         let path = numbered(&options.dir, FileKind::Wal, number);
         let id = LogId { kind: LogKind::Wal, number };
-        let capacity = options.log_bytes(self.keyspaces.memtable_bytes_max());
         let needed = LogWriter::capacity_for([LOG_START_BYTES_MAX, record_bytes]);
-        let capacity = capacity.max(needed);
+        let capacity = options.log_bytes(self.keyspaces.memtable_bytes_max()).max(needed);
         let log = LogWriter::create(&*options.env, &path, id, capacity)?;
         directory::sync(&*options.env, &options.dir)
             .inspect_err(|_| directory::remove(&*options.env, &path, "an empty log"))?;
@@ -244,14 +248,14 @@ impl Wal {
     fn remove_log(&self, number: u64) {
         let options = &self.context.options;
         let path = numbered(&options.dir, FileKind::Wal, number);
-        // The manifest says that a log that stays is not needed.
+        // A log that cannot be removed does no harm: the manifest records that it is not needed.
         directory::remove(&*options.env, &path, "an old log");
     }
 
-    /// Syncs the logs, and gives back the room in them that nobody will use any more.
+    /// Syncs the logs, removes those made ahead, and cuts the unused end off the current log.
     ///
     /// # Errors
-    /// `Io`, `Poisoned`.
+    /// Fails with `Io` or `Poisoned`.
     pub(crate) fn close(&self) -> Result<()> {
         if self.context.options.read_only {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Which logs go, and what is done so that they can.
+//! Removes logs that no memtable needs, and makes memory stop needing old logs.
 
 use super::{Log, Wal, WalWriter};
 use crate::keyspace::{Request, WriteSpan};
@@ -10,24 +10,23 @@ use std::sync::Arc;
 /// Logs whose files are to be removed.
 struct UnneededLogs {
     files: Vec<Log>,
-    /// Held, so that their memory is unmapped when the files go.
+    /// Held until the files are removed. Dropping them unmaps the files.
     _writers: Vec<Arc<LogWriter>>,
 }
 
 impl Wal {
-    /// Has memory let go of logs where it holds on to more of them than the options allow.
+    /// Seals memtables and requests copies of memory that keep more logs than the options allow.
     pub(crate) fn bound_logs(&self, writer: &WalWriter) {
         self.seal_holders(writer);
         self.spill_holders(writer);
     }
 
-    /// Seals memtables that have not been written to for so long that they hold on to a log with
-    /// more behind it than the options allow: a quiet keyspace must not keep the log of a busy one
-    /// from going.
+    /// Seals memtables whose oldest entry has more bytes of log behind it than the options allow. A
+    /// keyspace with few writes must not keep the logs of a busy one.
     fn seal_holders(&self, writer: &WalWriter) {
         let quiet_bytes = self.context.options.quiet_bytes(self.keyspaces.memtable_bytes_max());
         let mut bytes = 0;
-        // The newest log has just been begun.
+        // The newest log has just begun and does not count.
         let mut old = writer.logs.iter().rev().skip(1).skip_while(|log| {
             bytes += log.bytes;
             bytes <= quiet_bytes
@@ -37,7 +36,7 @@ impl Wal {
         }
     }
 
-    /// Seals memtables that hold on to log `limit` or an older one.
+    /// Seals memtables that need log `limit` or an older one.
     pub(crate) fn seal_up_to(&self, limit: u64) {
         for keyspace in self.keyspaces.all() {
             let mut state = keyspace.state.lock();
@@ -47,7 +46,7 @@ impl Wal {
         }
     }
 
-    /// Has memory copied where old entries of it hold on to more of the log than the options allow.
+    /// Requests copies of memory whose old entries need more bytes of log than the options allow.
     fn spill_holders(&self, writer: &WalWriter) {
         let log_bytes_max = self.log_bytes_max();
         let mut bytes = 0;
@@ -61,31 +60,31 @@ impl Wal {
         }
     }
 
-    /// Has memory copied that holds on to log `limit` or an older one. Where memory does not stay,
-    /// it is flushed soon anyway.
+    /// Requests copies of memory that needs log `limit` or an older one. Leaves out keyspaces that
+    /// flush their memory soon anyway.
     pub(crate) fn spill_up_to(&self, limit: u64) {
         for keyspace in self.keyspaces.all() {
             let mut state = keyspace.state.lock();
-            let holds = |writes: &WriteSpan| writes.log.is_some_and(|log| log <= limit);
+            let needs = |writes: &WriteSpan| writes.log.is_some_and(|log| log <= limit);
             let stays =
-                !state.flushes_memory() && state.sealed.iter().any(|held| holds(&held.writes));
-            if stays || state.vanished.is_some_and(|vanished| holds(&vanished)) {
+                !state.flushes_memory() && state.sealed.iter().any(|run| needs(&run.writes));
+            if stays || state.vanished.is_some_and(|vanished| needs(&vanished)) {
                 state.ask(Request::Spill);
             }
         }
     }
 
-    /// Returns the bytes of log that old entries may hold on to.
+    /// Returns the bytes of log that old entries may keep.
     fn log_bytes_max(&self) -> u64 {
         let default = || self.keyspaces.memtable_bytes_sum().saturating_mul(4);
         self.context.options.log_bytes_max.unwrap_or_else(default)
     }
 
-    /// Removes logs that no memtable needs any more. The lock of the writer is not held while
-    /// others are waited for, nor while files go, which takes large ones their time.
+    /// Removes logs that no memtable needs any more. Releases the lock of the writer while it waits
+    /// for other locks, and while it removes files: large files take time.
     pub(crate) fn retire_logs(&self) {
         let _retiring = self.retiring.lock();
-        // Whatever is written from here on is in this log or a later one.
+        // All later writes go to this log or a later one.
         let Some(newest) = self.writer.lock().as_ref().map(|writer| writer.number) else {
             return;
         };
@@ -98,7 +97,7 @@ impl Wal {
         gone.into_iter().for_each(|gone| self.remove_logs(gone));
     }
 
-    /// The same for one who has the writer's lock.
+    /// Removes logs that no memtable needs any more, for a caller that holds the writer's lock.
     pub(crate) fn retire_logs_of(&self, writer: &mut WalWriter) {
         let needed = self.oldest_needed_log(writer.number);
         let Some(row) = row_from(writer, needed) else { return };
@@ -108,7 +107,7 @@ impl Wal {
         }
     }
 
-    /// The oldest log that holds entries of a memtable, at most `newest`.
+    /// Returns the oldest log that a keyspace needs, at most `newest`.
     fn oldest_needed_log(&self, newest: u64) -> u64 {
         let keyspaces = self.keyspaces.all();
         let oldest =
@@ -121,17 +120,19 @@ impl Wal {
     }
 }
 
-/// What the manifest is to say of the logs from `needed` on; `None` where there are no others.
+/// Returns the row of logs from `needed` on for the manifest, or `None` if there is no older log to
+/// remove.
 fn row_from(writer: &WalWriter, needed: u64) -> Option<LogRow> {
     let oldest = writer.logs.first().filter(|oldest| oldest.number < needed);
     let kept = oldest.and_then(|_| writer.logs.iter().find(|log| log.number >= needed));
     kept.map(|kept| LogRow { from: needed, first: kept.first, newest: writer.number })
 }
 
+/// Removes the logs below `needed` from `writer`, and returns them.
 fn take_logs_below(writer: &mut WalWriter, needed: u64) -> UnneededLogs {
     let (gone, kept) = writer.logs.iter().partition::<Vec<Log>, _>(|log| log.number < needed);
     writer.logs = kept;
-    // What was in them is in synced tables, or in a synced copy of memory.
+    // All their writes are in synced tables or in a synced copy of memory.
     let writers = writer.unsynced.extract_if(.., |log| log.number() < needed).collect();
     UnneededLogs { files: gone, _writers: writers }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 #[test]
-fn a_log_made_ahead_is_the_next_one_used() {
+fn log_made_ahead_is_used_next() {
     let env = MemEnv::new();
     let open = || {
         let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
@@ -32,9 +32,9 @@ fn a_log_made_ahead_is_the_next_one_used() {
     let ahead = logs();
     assert_eq!(ahead.len(), 1 + AHEAD_LOGS);
     put(700..2500);
-    assert_eq!(logs(), ahead, "no writer had to make one");
+    assert_eq!(logs(), ahead, "no writer had to make a log");
     store.engine().wal.make_log_ahead();
-    assert_eq!(logs().len(), 2 + AHEAD_LOGS, "the first is needed still");
+    assert_eq!(logs().len(), 2 + AHEAD_LOGS, "the first log is still needed");
     store.engine().wal.make_log_ahead();
     drop((keyspace, store));
     let keyspace = open().keyspace(DEFAULT_KEYSPACE).unwrap();

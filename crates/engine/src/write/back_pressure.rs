@@ -59,7 +59,7 @@ impl WritePath {
         bytes: u64,
         turn: impl Fn() -> u64,
     ) -> Result<Verdict> {
-        if !keyspace.gate.is_ajar() {
+        if !keyspace.gate.is_open() {
             let turn = turn();
             if self.must_stop(keyspace)? {
                 return Ok(Verdict::Stop(turn));

@@ -161,7 +161,7 @@ impl WritePath {
         let mut coming = state.view.tree.clone();
         apply(&mut coming, &edit).expect("a new run fits any tree");
         // Earlier writes to these keys have left memory, so opening does not read the log for them.
-        let taken = vec![Mark { range: hull.clone(), upto: seq }];
+        let taken = vec![Mark { range: hull.clone(), newest: seq }];
         let record = Record::Edit {
             keyspace: keyspace.id,
             flushed_seq: SeqNo(0),

@@ -1,4 +1,4 @@
-//! Plans that failed, and when they are tried again.
+//! Plans that failed, and the conditions to try them again.
 
 use super::KeyspaceState;
 use crate::context::Context;
@@ -10,46 +10,46 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) plan: MergePlan,
-    /// Why.
+    /// The reason.
     pub(crate) error: Error,
-    /// Free bytes that are needed before it is worth trying again.
+    /// Bytes that must be free on the device before another try.
     pub(crate) needs_bytes: u64,
-    /// Free bytes when it was begun.
+    /// Bytes that were free on the device when the plan began.
     pub(crate) free_bytes: u64,
-    /// When it is worth trying again although there is not more room than there was.
+    /// The time of another try even if no more bytes are free than before.
     pub(crate) retry_at: Duration,
 }
 
 impl Failure {
-    /// The failure of `plan` that is not tried again before somebody asks for it.
+    /// Returns the failure of a `plan` that is not tried again before `Store::retry`.
     pub(crate) fn for_good(plan: MergePlan, error: Error) -> Failure {
-        let (needs_bytes, free_bytes, retry_at) = (0, 0, Duration::ZERO);
-        Failure { plan, error, needs_bytes, free_bytes, retry_at }
+        Failure { plan, error, needs_bytes: 0, free_bytes: 0, retry_at: Duration::ZERO }
     }
 
-    /// The error that a writer gets who must wait for this plan.
+    /// Returns the error for writers that would have to wait for this plan.
     pub(crate) fn to_error(&self) -> Error {
         self.error.said_again("writes are refused because a merge failed: ")
     }
 
-    /// Whether there was no room.
+    /// Returns true if the plan failed because the device was full.
     pub(crate) fn is_full(&self) -> bool {
         self.error.kind() == ErrorKind::Full
     }
 }
 
 impl KeyspaceState {
-    /// Keeps `failure`'s plan out of the way until its cause is gone.
+    /// Adds `failure`, and reserves its plan as blocked, so that it is not tried at once again.
     pub(crate) fn block(&mut self, failure: Failure) {
-        let (plan, state) = (failure.plan.clone(), ReservationState::Blocked);
+        let plan = failure.plan.clone();
+        let state = ReservationState::Blocked;
         self.view.reservations.push(Reservation { plan, state });
         self.failures.push(failure);
         self.at_rest = false;
     }
 
-    /// Lets the failed plans for which `holds` returns false be tried again.
-    pub(crate) fn unblock(&mut self, holds: impl Fn(&Failure) -> bool) {
-        self.failures.retain(holds);
+    /// Removes the failures for which `stays` returns false, so that their plans are tried again.
+    pub(crate) fn unblock(&mut self, stays: impl Fn(&Failure) -> bool) {
+        self.failures.retain(stays);
         let failures = &self.failures;
         self.view.reservations.retain(|reservation| {
             reservation.state == ReservationState::UnderWay
@@ -58,9 +58,9 @@ impl KeyspaceState {
         self.at_rest = false;
     }
 
-    /// Lets plans that failed for want of room be tried again once there is room: at once where
-    /// there is more than there was, else after a while, in case the room there was is not ours to
-    /// use. Returns whether there are such plans.
+    /// Unblocks plans that failed because the device was full, if the bytes that they need are free
+    /// now. A plan for which no more bytes are free than before waits for its `retry_at`, because
+    /// the store may be unable to use those bytes. Returns true if a plan was unblocked.
     pub(crate) fn retry_failures(&mut self, context: &Context) -> bool {
         if !self.failures.iter().any(Failure::is_full) {
             return false;
@@ -80,16 +80,16 @@ impl KeyspaceState {
         any
     }
 
-    /// Returns what keeps the keyspace from coming to rest: a plan that failed, or a policy that
-    /// panicked.
+    /// Returns an error if a failed plan, or a panic of the policy, keeps the keyspace from coming
+    /// to rest.
     pub(crate) fn trouble(&self) -> Option<Error> {
         self.failures.first().map(Failure::to_error).or_else(|| self.policy_trouble())
     }
 
-    /// Returns the error that a panic of the policy has left.
+    /// Returns an error if the policy has panicked on a merging thread.
     pub(crate) fn policy_trouble(&self) -> Option<Error> {
         let message = self.policy.panic()?;
-        let message = format!("the merge policy panicked, and is not asked since: {message}");
-        Some(Error::new(ErrorKind::Panicked, message))
+        let text = format!("the merge policy panicked and is not asked again: {message}");
+        Some(Error::new(ErrorKind::Panicked, text))
     }
 }

@@ -1,4 +1,4 @@
-//! The runs in memory of a keyspace, and the writes that they hold.
+//! The runs in memory of a keyspace, and the log that they need.
 
 use super::KeyspaceState;
 use crate::keyspace::Request;
@@ -11,10 +11,10 @@ use lsmith_tree::{
 };
 use std::sync::Arc;
 
-/// Sealed memtables that may be there whatever the policy says: memory is bounded.
+/// Writers stop when this many sealed memtables wait, whatever the policy says. This bounds memory.
 pub(crate) const SEALED_MAX: usize = 4;
 
-/// A run in memory.
+/// The entries of a run in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct SealedRun {
     pub(crate) run: RunId,
@@ -22,20 +22,20 @@ pub(crate) struct SealedRun {
     pub(crate) writes: WriteSpan,
 }
 
-/// A stretch of writes.
+/// A range of writes, by sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WriteSpan {
-    /// The number of the first.
+    /// The first write.
     pub(crate) oldest: SeqNo,
-    /// The number of the last.
+    /// The last write.
     pub(crate) newest: SeqNo,
-    /// The log that holds the oldest of those that are in the log alone; `None` where a copy of
-    /// memory has them all.
+    /// The log that holds the oldest write of which there is no copy elsewhere. `None` if a copy of
+    /// memory has all of them.
     pub(crate) log: Option<u64>,
 }
 
 impl WriteSpan {
-    /// Both stretches and what lies between them.
+    /// Returns the smallest range that covers both.
     pub(crate) fn with(self, other: WriteSpan) -> WriteSpan {
         WriteSpan {
             oldest: self.oldest.min(other.oldest),
@@ -45,18 +45,18 @@ impl WriteSpan {
     }
 }
 
-/// What stands in the place of runs in memory.
+/// The folded run that replaces runs in memory.
 pub(crate) struct Replacement {
-    /// `None` where all entries have cancelled.
+    /// `None` if all entries have cancelled each other.
     pub(crate) folded: Option<(Folded, Table)>,
-    /// The writes that went into it.
+    /// The writes of the replaced runs.
     pub(crate) writes: WriteSpan,
     pub(crate) place: AddPlace,
 }
 
 impl KeyspaceState {
-    /// Makes `memtable` the newest run in memory, of the tree that is coming too. Its name, which
-    /// is none that the manifest is being told.
+    /// Makes `memtable` the newest run in memory, also in the next tree. Returns the number of the
+    /// run, which differs from those in the edit that is being written to the manifest.
     pub(crate) fn add_to_memory(&mut self, memtable: Slice) -> RunId {
         let run = self.coming.as_ref().unwrap_or(&self.view.tree).next_run();
         let edit = TreeEdit::seal(run, memtable);
@@ -67,12 +67,12 @@ impl KeyspaceState {
         run
     }
 
-    /// Puts `new` in the place of the `old` runs, which are the oldest in memory.
+    /// Replaces the `old` runs, which are the oldest in memory, by `new`.
     pub(crate) fn replace_memory(&mut self, old: &[RunId], new: Replacement) {
         let Replacement { folded, writes, place } = new;
         let mut edit = TreeEdit::default();
         edit.remove.extend(old.iter().copied().map(Input::all));
-        self.sealed.retain(|held| !old.contains(&held.run));
+        self.sealed.retain(|sealed| !old.contains(&sealed.run));
         let run = self.view.tree.next_run();
         match folded {
             Some((folded, table)) => {
@@ -87,117 +87,116 @@ impl KeyspaceState {
                 self.vanished = Some(before.map_or(writes, |before| before.with(writes)));
             }
         }
-        apply(&mut self.view.tree, &edit).expect("memory is what the tree says");
+        apply(&mut self.view.tree, &edit).expect("memory agrees with the tree");
         self.at_rest = false;
     }
 
-    /// Takes part of no merge, but keeps plans away from all runs in memory.
+    /// Reserves all runs in memory, so that no plan takes from them. Returns the plan to release.
     pub(crate) fn reserve_memory(&mut self, reason: &'static str) -> MergePlan {
-        let runs = self.sealed.iter().map(|held| held.run);
+        let runs = self.sealed.iter().map(|sealed| sealed.run);
         let plan = MergePlan::merge(runs, Place::Oldest, Reason::new(reason, [0; 3]));
         self.reserve(plan.clone());
         plan
     }
 
-    /// Whether a plan, under way or failed, takes from memory.
+    /// Returns true if a reservation, under way or blocked, takes from a run in memory.
     pub(crate) fn is_memory_reserved(&self) -> bool {
         self.view.reservations.iter().any(|reservation| {
-            reservation.plan.inputs.iter().any(|input| self.held(input.run).is_some())
+            reservation.plan.inputs.iter().any(|input| self.sealed_run(input.run).is_some())
         })
     }
 
-    /// The run in memory called `run`.
-    pub(super) fn held(&self, run: RunId) -> Option<&SealedRun> {
-        self.sealed.iter().find(|held| held.run == run)
+    /// Returns the entries of `run`, if it is a run in memory.
+    pub(super) fn sealed_run(&self, run: RunId) -> Option<&SealedRun> {
+        self.sealed.iter().find(|sealed| sealed.run == run)
     }
 
-    /// The writes of the newest run in memory that `plan` takes from.
+    /// Returns the newest write of the runs in memory that `plan` takes from, if it takes any.
     fn newest_taken(&self, plan: &MergePlan) -> Option<SeqNo> {
-        let taken = plan.inputs.iter().filter_map(|input| self.held(input.run));
-        taken.map(|held| held.writes.newest).max()
+        let taken = plan.inputs.iter().filter_map(|input| self.sealed_run(input.run));
+        taken.map(|sealed| sealed.writes.newest).max()
     }
 
-    /// Returns true if `plan` takes a run in memory.
+    /// Returns true if `plan` takes from a run in memory.
     pub(crate) fn takes_memory(&self, plan: &MergePlan) -> bool {
         let level = |run| self.view.tree.run(run).map(|(level, _)| level);
         plan.inputs.iter().any(|input| level(input.run) == Some(LevelId::Memory))
     }
 
-    /// Whether memory keeps writes that are older than some that `plan` takes. What it takes must
-    /// then not become durable before they are.
+    /// Returns true if memory keeps writes that are older than some that `plan` takes. The output
+    /// of the plan must then not become durable before those older writes are.
     pub(crate) fn keeps_older_than(&self, plan: &MergePlan) -> bool {
         let Some(newest) = self.newest_taken(plan) else { return false };
-        let goes = |run: &Run| {
+        let leaves = |run: &Run| {
             let input = plan.inputs.iter().find(|input| input.run == run.id());
             input.is_some_and(|input| run.lies_within(&input.range))
         };
-        let kept = self.view.tree.memory().runs().iter().filter(|run| !goes(run));
-        let mut kept = kept.filter_map(|run| self.held(run.id()));
-        kept.any(|held| held.writes.oldest < newest)
+        let kept = self.view.tree.memory().runs().iter().filter(|run| !leaves(run));
+        let mut writes = kept.filter_map(|run| Some(self.sealed_run(run.id())?.writes));
+        writes.any(|writes| writes.oldest < newest)
     }
 
-    /// What the manifest must know of memory when `plan` has made the tree what is in `after`: up
-    /// to which number all writes have left memory, and what else the plan took.
+    /// Returns what the manifest must record of memory when `plan` leads to the tree `after`: the
+    /// number up to which all writes have left memory, and marks for newer writes that have.
     pub(crate) fn taken_by(&self, plan: &MergePlan, after: &Tree) -> (SeqNo, Vec<Mark>) {
         let Some(newest) = self.newest_taken(plan) else { return (SeqNo(0), Vec::new()) };
-        let left = self.sealed.iter().filter(|held| after.run(held.run).is_some());
-        let oldest_left = left.map(|held| held.writes.oldest).min();
+        let left = self.sealed.iter().filter(|sealed| after.run(sealed.run).is_some());
+        let oldest_left = left.map(|sealed| sealed.writes.oldest).min();
         let flushed_seq = match oldest_left {
             Some(oldest) if oldest <= newest => SeqNo(oldest.0.saturating_sub(1)),
             _ => newest,
         };
         let marks = plan.inputs.iter().filter_map(|input| {
-            let upto = self.held(input.run)?.writes.newest;
-            (upto > flushed_seq).then(|| Mark { range: input.range.clone(), upto })
+            let newest = self.sealed_run(input.run)?.writes.newest;
+            (newest > flushed_seq).then(|| Mark { range: input.range.clone(), newest })
         });
         (flushed_seq, marks.collect())
     }
 
-    /// Forgets runs in memory that the tree does not have any more, after a plan that has taken
-    /// from it, of which the manifest knows.
+    /// Drops the entries of runs that the tree no longer has, after `plan` has taken from memory
+    /// and the manifest has recorded `flushed_seq`.
     pub(crate) fn forget_taken(&mut self, plan: &MergePlan, flushed_seq: SeqNo) {
         let newest = self.newest_taken(plan);
         self.vanished = self.vanished.filter(|writes| newest.is_none_or(|n| n < writes.newest));
         let tree = &self.view.tree;
-        self.sealed.retain(|held| tree.run(held.run).is_some());
+        self.sealed.retain(|sealed| tree.run(sealed.run).is_some());
         if self.sealed.is_empty() {
             self.requests.withdraw(Request::Flush);
         }
-        self.spill = self.spill.filter(|spill| spill.upto > flushed_seq);
+        self.spill = self.spill.filter(|spill| spill.newest > flushed_seq);
     }
 
-    /// The oldest log that is still needed.
+    /// Returns the oldest log that this keyspace needs, or `None` if it needs none.
     pub(crate) fn oldest_log(&self) -> Option<u64> {
-        let writes = self.sealed.iter().map(|held| &held.writes).chain(&self.vanished);
+        let writes = self.sealed.iter().map(|sealed| &sealed.writes).chain(&self.vanished);
         writes.filter_map(|writes| writes.log).chain(self.active.log()).min()
     }
 
-    /// All writes that went into `runs`.
+    /// Returns the range of all writes in `runs`, which are runs in memory.
     pub(crate) fn writes_of<'a>(
         &self,
         runs: impl IntoIterator<Item = &'a RunId>,
     ) -> Option<WriteSpan> {
-        let held = |run: &RunId| self.sealed.iter().find(|held| held.run == *run);
-        let writes = runs.into_iter().filter_map(held).map(|held| held.writes);
-        writes.reduce(WriteSpan::with)
+        let sealed = runs.into_iter().filter_map(|run| self.sealed_run(*run));
+        sealed.map(|sealed| sealed.writes).reduce(WriteSpan::with)
     }
 
-    /// Whether memory must be folded, and can be now: no plan takes from it.
+    /// Returns true if memory must be folded and no plan takes from it.
     pub(crate) fn is_fold_due(&self) -> bool {
-        let is_one = || matches!(&self.sealed[..], [held] if held.sealed.is_folded());
+        let is_one = || matches!(&self.sealed[..], [run] if run.sealed.is_folded());
         self.policy.wants_blocks()
             && !self.sealed.is_empty()
             && !is_one()
             && !self.is_memory_reserved()
     }
 
-    /// Whether memory is to be copied, and holds on to a log.
+    /// Returns true if a copy of memory is requested, and memory needs a log.
     pub(crate) fn is_spill_due(&self) -> bool {
-        let mut writes = self.sealed.iter().map(|held| &held.writes).chain(&self.vanished);
+        let mut writes = self.sealed.iter().map(|sealed| &sealed.writes).chain(&self.vanished);
         self.requests.has(Request::Spill) && writes.any(|writes| writes.log.is_some())
     }
 
-    /// Whether what waits in memory is flushed where the policy has no plan for it.
+    /// Returns true if memory is to be flushed when the policy has no plan for it.
     pub(crate) fn flushes_memory(&self) -> bool {
         let memory_max = self.view.memtable_bytes.saturating_mul(SEALED_MAX as u64);
         !self.policy.wants_blocks()
@@ -205,36 +204,38 @@ impl KeyspaceState {
             || self.view.tree.memory().bytes() > memory_max
     }
 
-    /// Runs in memory that wait to be taken, or under policies that leave memory where it is, to be
-    /// folded.
+    /// Returns the number of runs in memory that wait to be taken by a plan. Under a policy that
+    /// counts in blocks, only those that wait to be folded.
     pub(crate) fn waiting_memtables(&self) -> usize {
         self.waiting().count()
     }
 
-    /// Their logical bytes.
+    /// Returns the logical bytes of the runs that [`waiting_memtables`] counts.
+    ///
+    /// [`waiting_memtables`]: KeyspaceState::waiting_memtables
     pub(crate) fn waiting_bytes(&self) -> u64 {
-        let runs = self.waiting().filter_map(|held| self.view.tree.run(held.run));
+        let runs = self.waiting().filter_map(|sealed| self.view.tree.run(sealed.run));
         runs.map(|(_, run)| run.bytes()).sum()
     }
 
     fn waiting(&self) -> impl Iterator<Item = &SealedRun> {
-        let stays = |held: &&SealedRun| self.policy.wants_blocks() && held.sealed.is_folded();
-        self.sealed.iter().filter(move |held| !stays(held))
+        let stays = |run: &&SealedRun| self.policy.wants_blocks() && run.sealed.is_folded();
+        self.sealed.iter().filter(move |run| !stays(run))
     }
 
-    /// What the memtables and the open tables of the keyspace hold.
+    /// Returns the bytes that memtables and open tables of the keyspace hold in memory.
     pub(crate) fn memory(&self) -> MemoryUse {
-        let sealed = self.sealed.iter().map(|held| held.sealed.allocated_bytes() as u64);
-        let mut held = MemoryUse {
+        let sealed = self.sealed.iter().map(|run| run.sealed.allocated_bytes() as u64);
+        let mut memory = MemoryUse {
             memtables: sealed.sum::<u64>() + self.active.memtable.allocated_bytes() as u64,
             ..MemoryUse::default()
         };
         for table in self.tables.values() {
-            let of = table.table().memory();
-            held.fences += of.fences;
-            held.filters += of.filters;
-            held.profiles += of.profiles;
+            let of_table = table.table().memory();
+            memory.fences += of_table.fences;
+            memory.filters += of_table.filters;
+            memory.profiles += of_table.profiles;
         }
-        held
+        memory
     }
 }

@@ -1,44 +1,46 @@
-//! The open tables of a keyspace: which go, and what is given back of those that stay.
+//! The open tables of a keyspace: removes obsolete ones, and frees unused parts of others.
 
 use super::KeyspaceState;
-use crate::version::{Change, Shown, TableHandle, Version};
+use crate::version::{Change, ShownRanges, TableHandle, Version};
 use lsmith_tree::{KeyRange, MergePlan, Place, Reason, TableId, check_plan};
 use std::sync::Arc;
 
 impl KeyspaceState {
-    /// Lets the tree name `tables`.
+    /// Adds `tables`, so that the tree may name them.
     pub(crate) fn add_tables(&mut self, tables: Vec<Arc<TableHandle>>) {
         let named = |table: Arc<TableHandle>| (TableId(table.number()), table);
         self.tables.extend(tables.into_iter().map(named));
     }
 
-    /// Bytes that the files of all tables take, parts that no slice shows included as long as they
-    /// are not given back.
+    /// Returns the bytes that the files of all tables take on the device. Counts parts that no
+    /// slice shows until they are freed.
     pub(crate) fn table_bytes(&self) -> u64 {
         self.tables.values().map(|table| table.held_bytes()).sum()
     }
 
-    /// Gives back what `now`, the newest version, does not need of all tables.
+    /// Frees the parts of all tables that `now`, the newest version, does not need.
     pub(crate) fn reclaim(&self, now: &Version) {
         self.reclaim_of(now.shown(|_| true));
     }
 
-    fn reclaim_of(&self, shown: Shown) {
+    fn reclaim_of(&self, shown: ShownRanges) {
         for (table, ranges) in shown.values() {
             self.reclaim.add(table, table.show_only(ranges));
         }
         self.reclaim.collect();
     }
 
-    /// Lets go of tables that `change` has left without any slice, and gives back what it has left
-    /// unneeded of others. `before` was the newest version, `now` is.
+    /// Removes tables that `change` has left without a slice, and frees the parts of other tables
+    /// that it has made superfluous. `change` led from version `before` to `now`.
     pub(crate) fn let_go(&mut self, before: &Version, change: Change<'_>, now: &Version) {
         let touched = before.touched(change);
-        // Asked of every slice that there is: of most the last digits of their table say enough.
-        let mut digits = [false; 4096];
-        touched.iter().for_each(|id| digits[id.0 as usize % digits.len()] = true);
-        let shown = now.shown(|id| digits[id.0 as usize % digits.len()] && touched.contains(&id));
-        // A slice that shows nothing keeps its table, as the tree names it.
+        // The closure runs for every slice of the version. For most slices the low bits of the
+        // table's number rule it out without a lookup.
+        let mut low_bits = [false; 4096];
+        touched.iter().for_each(|id| low_bits[id.0 as usize % low_bits.len()] = true);
+        let shown =
+            now.shown(|id| low_bits[id.0 as usize % low_bits.len()] && touched.contains(&id));
+        // A slice without keys to show keeps its table too, because the tree names it.
         let named = |id: TableId| {
             let mut runs = now.runs.iter().filter(|run| !run.shows_all());
             runs.any(|run| run.run().slices().iter().any(|slice| slice.table().id == id))
@@ -51,14 +53,15 @@ impl KeyspaceState {
         self.reclaim_of(shown);
     }
 
-    /// A plan that rewrites what is left of a table that is needed for less than `share`, where
-    /// its space cannot be given back otherwise; and the table.
+    /// Returns a plan that rewrites the slices of a table of which less than `share` is needed, and
+    /// the table. Returns `None` if the environment can punch holes, which frees space without a
+    /// rewrite.
     pub(crate) fn rewrite(&self, share: f64) -> Option<(MergePlan, TableId)> {
         if !self.reclaim.is_unable() {
             return None;
         }
-        let small = self.tables.values().filter(|table| table.live_share() < share);
-        let small: Vec<TableId> = small.map(|table| TableId(table.number())).collect();
+        let tables = self.tables.values().filter(|table| table.live_share() < share);
+        let small: Vec<TableId> = tables.map(|table| TableId(table.number())).collect();
         if small.is_empty() {
             return None;
         }

@@ -1,0 +1,197 @@
+//! The account: everything that the manifest says of a store.
+
+use super::bare;
+use super::bounds;
+use super::record::{KeyspaceRecord, LogRow, Record, Spill};
+use super::taken::TakenMarks;
+use lsmith_storage::bounds::{check_file, check_seq};
+use lsmith_tree::{SeqNo, Tree, check_tree};
+use std::collections::BTreeMap;
+
+/// The compression of a keyspace whose record names none.
+const NOT_COMPRESSED: &str = "none";
+
+/// Everything that the manifest says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Account {
+    pub(crate) keyspaces: BTreeMap<u32, KeyspaceFacts>,
+    /// The row of write-ahead logs. `None` in stores of earlier versions, which did not record it.
+    pub(crate) logs: Option<LogRow>,
+    /// A number above every file number in use.
+    pub(crate) next_file: u64,
+}
+
+/// What the manifest says of a keyspace.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct KeyspaceFacts {
+    pub(crate) name: String,
+    pub(crate) policy: String,
+    /// The codecs of the tables, level by level, in the form that `Compression` parses.
+    pub(crate) compression: String,
+    pub(crate) memtable_bytes: u64,
+    /// The tree without memory, which the write-ahead log holds, and without profiles, which the
+    /// tables hold.
+    pub(crate) tree: Tree,
+    /// All writes up to this number, inclusive, are in tables or have left nothing.
+    pub(crate) flushed_seq: SeqNo,
+    /// Marks of writes above `flushed_seq` that are in tables too.
+    pub(crate) taken: TakenMarks,
+    /// The copy of memory that opening reads before the log.
+    pub(crate) spill: Option<Spill>,
+}
+
+impl KeyspaceFacts {
+    /// Returns the facts of a new, empty keyspace.
+    pub(crate) fn new(keyspace: KeyspaceRecord, compression: String) -> KeyspaceFacts {
+        let KeyspaceRecord { name, policy, memtable_bytes, .. } = keyspace;
+        KeyspaceFacts {
+            name,
+            policy,
+            compression,
+            memtable_bytes,
+            tree: Tree::new(),
+            flushed_seq: SeqNo::default(),
+            taken: TakenMarks::default(),
+            spill: None,
+        }
+    }
+
+    /// Returns true if replay must skip write `seq` to `key` in the log, because the write is in a
+    /// table or in the copy of memory, or has left nothing.
+    pub(crate) fn is_covered(&self, key: &[u8], seq: SeqNo) -> bool {
+        self.spill.is_some_and(|spill| seq <= spill.newest) || self.has_left_memory(key, seq)
+    }
+
+    /// Returns true if write `seq` to `key` has left memory: it is in a table, or has left nothing.
+    pub(crate) fn has_left_memory(&self, key: &[u8], seq: SeqNo) -> bool {
+        seq <= self.flushed_seq || seq <= self.taken.newest_of(key)
+    }
+
+    /// Returns the number up to which all writes of this keyspace are in tables or in the copy of
+    /// memory, or have left nothing.
+    pub(crate) fn complete_seq(&self) -> SeqNo {
+        self.flushed_seq.max(self.spill.map(|spill| spill.newest).unwrap_or_default())
+    }
+
+    /// Returns a number up to which the writes of all keyspaces are durable: in tables, in copies
+    /// of memory, or in logs that were synced before the manifest recorded the number.
+    pub(crate) fn durable_seq(&self) -> SeqNo {
+        self.complete_seq().max(self.taken.newest_of_all())
+    }
+
+    /// Forgets marks and copies of memory that `flushed_seq` makes superfluous.
+    fn tidy(&mut self) {
+        self.taken.forget(self.flushed_seq);
+        self.spill = self.spill.filter(|spill| spill.newest > self.flushed_seq);
+    }
+}
+
+impl Account {
+    /// Applies one record.
+    ///
+    /// # Errors
+    /// Fails if the record is out of bounds or contradicts the account. The account may then hold
+    /// part of the record.
+    pub(crate) fn take(&mut self, record: Record) -> std::result::Result<(), String> {
+        record.seqs().into_iter().try_for_each(check_seq)?;
+        match record {
+            Record::NextFile(number) => self.next_file = self.next_file.max(number),
+            Record::Keyspace(keyspace) => {
+                self.make_keyspace(keyspace, NOT_COMPRESSED.to_string())?
+            }
+            Record::CompressedKeyspace(keyspace, compression) => {
+                self.make_keyspace(keyspace, compression)?
+            }
+            Record::Compression { keyspace, compression } => {
+                self.keyspace(keyspace)?.compression = compression;
+            }
+            Record::Tree { keyspace, flushed_seq, taken, tree } => {
+                bounds::check_tree(&tree)?;
+                let tree = bare::restore_tree(*tree)?;
+                bounds::check_tree(&tree)?;
+                check_tree(&tree).map_err(|error| error.to_string())?;
+                self.next_file = self.next_file.max(tree.next_table().0);
+                let state = self.keyspace(keyspace)?;
+                state.tree = tree;
+                state.flushed_seq = flushed_seq;
+                state.taken = taken.into_iter().collect();
+            }
+            Record::Policy { keyspace, policy } => self.keyspace(keyspace)?.policy = policy,
+            Record::Logs(logs) => {
+                self.next_file = self.next_file.max(logs.newest.saturating_add(1));
+                self.logs = Some(logs);
+            }
+            Record::Spill { keyspace, spill } => {
+                let state = self.keyspace(keyspace)?;
+                // The file holds no write under a mark that was set before.
+                state.taken.forget(spill.newest);
+                state.spill = Some(spill);
+                self.next_file = self.next_file.max(spill.file.saturating_add(1));
+            }
+            Record::Edit { keyspace, flushed_seq, taken, edit } => {
+                let state = self.keyspace(keyspace)?;
+                let mut edit = bare::restore(edit, &state.tree)?;
+                bounds::check_edit(&edit)?;
+                edit.apply_read_to(&mut state.tree).map_err(|error| error.to_string())?;
+                bounds::check_counts(&state.tree)?;
+                state.flushed_seq = state.flushed_seq.max(flushed_seq);
+                state.taken.extend(&taken);
+                state.tidy();
+                let next = state.tree.next_table().0;
+                self.next_file = self.next_file.max(next);
+            }
+        }
+        check_file(self.next_file)
+    }
+
+    fn make_keyspace(
+        &mut self,
+        keyspace: KeyspaceRecord,
+        compression: String,
+    ) -> std::result::Result<(), String> {
+        bounds::check_keyspace(&keyspace)?;
+        if self.keyspaces.values().any(|state| state.name == keyspace.name) {
+            return Err(format!("two keyspaces are called {}", keyspace.name));
+        }
+        let id = keyspace.id;
+        let before = self.keyspaces.insert(id, KeyspaceFacts::new(keyspace, compression));
+        before.map_or(Ok(()), |_| Err(format!("keyspace {id} is made twice")))
+    }
+
+    fn keyspace(&mut self, id: u32) -> std::result::Result<&mut KeyspaceFacts, String> {
+        self.keyspaces.get_mut(&id).ok_or_else(|| format!("there is no keyspace {id}"))
+    }
+
+    /// Returns records from which the account can be rebuilt. The last tree of them is the last
+    /// record.
+    pub(super) fn records(&self) -> Vec<Record> {
+        let keyspaces = self.keyspaces.iter().flat_map(|(&id, state)| {
+            let made = KeyspaceRecord {
+                id,
+                name: state.name.clone(),
+                policy: state.policy.clone(),
+                memtable_bytes: state.memtable_bytes,
+            };
+            let keyspace = match &*state.compression {
+                NOT_COMPRESSED => Record::Keyspace(made),
+                compression => Record::CompressedKeyspace(made, compression.to_string()),
+            };
+            let spill = state.spill.map(|spill| Record::Spill { keyspace: id, spill });
+            let tree = Record::Tree {
+                keyspace: id,
+                flushed_seq: state.flushed_seq,
+                taken: state.taken.marks().collect(),
+                tree: Box::new(bare::shorten_tree(state.tree.clone())),
+            };
+            std::iter::once(keyspace).chain(spill).chain([tree])
+        });
+        let next_file = std::iter::once(Record::NextFile(self.next_file));
+        next_file.chain(self.logs.map(Record::Logs)).chain(keyspaces).collect()
+    }
+}
+
+/// Fails if the tree of a keyspace is not legal.
+pub(super) fn check_facts(state: &KeyspaceFacts) -> std::result::Result<(), String> {
+    check_tree(&state.tree).map_err(|error| error.to_string())?;
+    bare::check_known(&state.tree)
+}

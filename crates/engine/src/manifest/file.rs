@@ -1,0 +1,226 @@
+//! The file of the manifest: reading one, writing one, and beginning a new one.
+
+use super::account::{Account, check_facts};
+use super::bare;
+use super::current::{read_current, write_current};
+use super::record::Record;
+use crate::stats::{Counts, add};
+use lsmith_storage::directory;
+use lsmith_storage::env::{Env, SyncReach};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::log::{LogEnd, LogId, LogKind, LogReader, LogWriter};
+use lsmith_storage::names::{CURRENT, CURRENT_NEW, FileKind, numbered};
+use lsmith_storage::sync::atomic::{AtomicU64, Ordering};
+use lsmith_tree::Tree;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A new manifest file has room for twice the account that it begins with, and for these bytes.
+pub(super) const ROOM_BYTES: usize = 256 * 1024;
+
+/// The file of the manifest of an open store.
+#[derive(Debug)]
+pub(crate) struct ManifestFile {
+    env: Arc<dyn Env>,
+    dir: PathBuf,
+    counts: Arc<Counts>,
+    /// The counter of file numbers.
+    files: Arc<AtomicU64>,
+    number: u64,
+    pub(super) log: LogWriter,
+    account: Account,
+    /// Set if a write has failed and its effect on the file is uncertain.
+    failed: bool,
+}
+
+/// Reads the manifest in force in `dir`. Returns its number and account, or `None` if `dir` holds
+/// no store.
+///
+/// # Errors
+/// Fails with `Corruption`, `Unsupported` or `Io`.
+pub(crate) fn read(env: &dyn Env, dir: &Path) -> Result<Option<(u64, Account)>> {
+    let Some(number) = read_current(env, &dir.join(CURRENT))? else { return Ok(None) };
+    let path = numbered(dir, FileKind::Manifest, number);
+    let mut reader = LogReader::open(env, &path, LogId { kind: LogKind::Manifest, number })?;
+    // The length of a manifest is synced before it is put in force, and closing a store never cuts
+    // a manifest, as it cuts a log. So a short manifest is damaged.
+    if reader.bytes() < ROOM_BYTES as u64 {
+        let message = format!("the manifest is too short: expected at least {ROOM_BYTES} bytes");
+        return Err(Error::corruption(&path, reader.bytes(), message));
+    }
+    let mut account = Account::default();
+    let mut payload_bytes = 0;
+    let mut least_bytes = 0;
+    while let Some((offset, payload)) = reader.next_record()? {
+        payload_bytes += payload.len();
+        let record = Record::decode(payload).map_err(|fault| fault.at(&path, offset))?;
+        // The file begins with an account, whose last record is a tree if there is a keyspace. No
+        // tree follows behind the account. So the length of the file follows from the last tree.
+        if least_bytes == 0 || matches!(record, Record::Tree { .. }) {
+            least_bytes = file_bytes(reader.read_bytes(), payload_bytes);
+        }
+        account.take(record).map_err(|message| Error::corruption(&path, offset, message))?;
+    }
+    if reader.bytes() < least_bytes {
+        let message = format!("the manifest is too short: expected at least {least_bytes} bytes");
+        return Err(Error::corruption(&path, reader.bytes(), message));
+    }
+    for state in account.keyspaces.values() {
+        // Edits were checked when they were made, but another program may have written these.
+        check_facts(state).map_err(|error| {
+            let message = format!("the tree of keyspace {} is not legal: {error}", state.name);
+            Error::corruption(&path, reader.read_bytes(), message)
+        })?;
+    }
+    if account.next_file == 0 {
+        return Err(Error::corruption(&path, 0, "the manifest does not name the next file number"));
+    }
+    if let Some(LogEnd::Torn { offset, bytes_dropped }) = reader.end() {
+        tracing::warn!(
+            path = %path.display(), offset, bytes_dropped,
+            "the end of the manifest is torn and is left out: it had not taken effect"
+        );
+    }
+    account.next_file = account.next_file.max(number + 1);
+    Ok(Some((number, account)))
+}
+
+impl ManifestFile {
+    /// Begins a new manifest with `account`, and puts it in force. `files` is the counter of file
+    /// numbers.
+    ///
+    /// # Errors
+    /// Fails with `Full` or `Io`.
+    pub(crate) fn create(
+        env: &Arc<dyn Env>,
+        dir: &Path,
+        counts: &Arc<Counts>,
+        files: &Arc<AtomicU64>,
+        account: Account,
+    ) -> Result<ManifestFile> {
+        let manifest = ManifestFile::prepare(env, dir, counts, files, account)?;
+        manifest.put_in_force()?;
+        Ok(manifest)
+    }
+
+    /// Writes a new manifest with `account`, and a [`CURRENT_NEW`] that names it.
+    ///
+    /// # Errors
+    /// Fails with `Full` or `Io`, and removes both files then.
+    fn prepare(
+        env: &Arc<dyn Env>,
+        dir: &Path,
+        counts: &Arc<Counts>,
+        files: &Arc<AtomicU64>,
+        mut account: Account,
+    ) -> Result<ManifestFile> {
+        let number = files.fetch_add(1, Ordering::Relaxed);
+        account.next_file = number + 1;
+        let path = numbered(dir, FileKind::Manifest, number);
+        let written = write_account(&**env, &path, number, &account).and_then(|log| {
+            directory::sync(&**env, dir)?;
+            write_current(&**env, dir, number)?;
+            Ok(log)
+        });
+        let log = written.inspect_err(|_| {
+            for path in [&path, &dir.join(CURRENT_NEW)] {
+                directory::remove(&**env, path, "a manifest that was not put in force");
+            }
+        })?;
+        Ok(ManifestFile {
+            env: Arc::clone(env),
+            dir: dir.to_path_buf(),
+            counts: Arc::clone(counts),
+            files: Arc::clone(files),
+            number,
+            log,
+            account,
+            failed: false,
+        })
+    }
+
+    /// Makes `CURRENT` name this manifest.
+    ///
+    /// # Errors
+    /// Fails with `Full` or `Io`. It is then uncertain which manifest is in force.
+    fn put_in_force(&self) -> Result<()> {
+        let new = self.dir.join(CURRENT_NEW);
+        let renamed = self.env.rename(&new, &self.dir.join(CURRENT));
+        renamed.map_err(|error| Error::io("rename to CURRENT", &new, error))?;
+        directory::sync(&*self.env, &self.dir)?;
+        add(&self.counts.manifest_bytes, self.log.bytes());
+        Ok(())
+    }
+
+    /// Writes `record` durably, into a new file if this one is full.
+    ///
+    /// # Errors
+    /// Fails with `Poisoned` after an earlier failure. After any other error nothing has changed
+    /// unless [`failed`](ManifestFile::failed) returns true.
+    pub(crate) fn write(&mut self, mut record: Record) -> Result<()> {
+        if let Record::Edit { keyspace, edit, .. } = &mut record {
+            let tree = self.account.keyspaces.get(keyspace).map(|state| &state.tree);
+            *edit = bare::shorten(std::mem::take(edit), tree.unwrap_or(&Tree::new()));
+        }
+        if self.failed {
+            return Err(Error::new(ErrorKind::Poisoned, "an earlier manifest write failed"));
+        }
+        let payload = record.encode();
+        // A record that could not be read back must never be written.
+        let mut account = self.account.clone();
+        account.take(record).map_err(|message| Error::corruption(&self.dir, 0, message))?;
+        if !self.log.room(payload.len()) {
+            return self.roll(account);
+        }
+        self.failed = true;
+        let before = self.log.bytes();
+        self.log.append(&[payload.as_bytes()])?;
+        self.log.sync(SyncReach::Data)?;
+        self.failed = false;
+        self.account = account;
+        add(&self.counts.manifest_bytes, self.log.bytes() - before);
+        Ok(())
+    }
+
+    /// Returns true if a write has failed and it is uncertain what was written. The store must then
+    /// stop writing.
+    pub(crate) fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Begins a new file with `account`, and removes the present one.
+    fn roll(&mut self, account: Account) -> Result<()> {
+        let new = ManifestFile::prepare(&self.env, &self.dir, &self.counts, &self.files, account)?;
+        self.failed = true;
+        new.put_in_force()?;
+        let old = std::mem::replace(self, new);
+        let path = numbered(&self.dir, FileKind::Manifest, old.number);
+        directory::remove(&*self.env, &path, "an old manifest");
+        Ok(())
+    }
+
+    /// Returns the account as of the last record.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+}
+
+/// Returns the length of a new manifest file in bytes. The account that it begins with has
+/// `payload_bytes` of payloads, and its records end at offset `account_end`.
+fn file_bytes(account_end: u64, payload_bytes: usize) -> u64 {
+    account_end + (2 * payload_bytes + ROOM_BYTES) as u64
+}
+
+/// Writes manifest `number` with `account`. All but the file's name is durable on return.
+fn write_account(env: &dyn Env, path: &Path, number: u64, account: &Account) -> Result<LogWriter> {
+    let payloads: Vec<String> = account.records().iter().map(Record::encode).collect();
+    let bytes: usize = payloads.iter().map(String::len).sum();
+    let capacity = LogWriter::capacity_for(payloads.iter().map(String::len));
+    let id = LogId { kind: LogKind::Manifest, number };
+    let log = LogWriter::create(env, path, id, file_bytes(capacity, bytes))?;
+    for payload in &payloads {
+        log.append(&[payload.as_bytes()])?;
+    }
+    log.sync(SyncReach::All)?;
+    Ok(log)
+}
