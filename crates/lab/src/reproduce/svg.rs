@@ -76,13 +76,13 @@ fn spread(axis: &Axis, values: &[f64]) -> Range<f64> {
     if !(low.is_finite() && high.is_finite()) {
         return 0.5..1.0;
     }
-    match axis.is_log {
-        true => low / 1.1..high * 1.1,
-        false if axis.is_close && high > low => {
-            let margin = (high - low) * 0.1;
-            low - margin..high + margin
-        }
-        false => low.min(0.0)..if high > 0.0 { high * 1.05 } else { 1.0 },
+    if axis.is_log {
+        low / 1.1..high * 1.1
+    } else if axis.is_close && high > low {
+        let margin = (high - low) * 0.1;
+        low - margin..high + margin
+    } else {
+        low.min(0.0)..if high > 0.0 { high * 1.05 } else { 1.0 }
     }
 }
 

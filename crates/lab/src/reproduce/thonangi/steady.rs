@@ -123,7 +123,7 @@ impl Bench {
         BlockSizes {
             memory_blocks: (self.memory_blocks / self.shrink).max(1),
             per_block: per_block as usize,
-            record_bytes: self.record_bytes(),
+            entry_bytes: self.record_bytes(),
         }
     }
 
@@ -243,7 +243,7 @@ impl<I: Index> Settling<'_, I> {
         let here: u64 = level.runs().iter().map(|run| run.bytes()).sum();
         let gone = counters.bytes_written + counters.bytes_reused + counters.bytes_moved;
         let moved = counters.bytes_in + counters.bytes_from_memory + here - gone;
-        moved / self.sizes.record_bytes
+        moved / self.sizes.entry_bytes
     }
 
     /// Makes requests until `is_over`.
@@ -291,7 +291,7 @@ impl<I: Index> Settling<'_, I> {
         Moment {
             requests: self.requests,
             cpu: self.course.index.cpu(),
-            records_merged: from_memory / self.sizes.record_bytes,
+            records_merged: from_memory / self.sizes.entry_bytes,
             blocks_written: levels.iter().map(|level| level.blocks_written).collect(),
         }
     }

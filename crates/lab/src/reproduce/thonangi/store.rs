@@ -70,13 +70,13 @@ impl<'a> StoreIndex<'a> {
     pub(super) fn open(bench: &Bench, workload: &'a Workload) -> anyhow::Result<StoreIndex<'a>> {
         let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
         let dir = dir.context("cannot make a directory for the store")?;
-        let BlockSizes { memory_blocks, per_block, record_bytes } = bench.sizes();
+        let BlockSizes { memory_blocks, per_block, entry_bytes } = bench.sizes();
         let stopwatch = Arc::new(Stopwatch::default());
         let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);
         let store = Store::builder(dir.path())
             .env(Arc::new(Unsynced::default()))
             .policy(bench.build_policy()?.spec().to_string())
-            .memtable_bytes(memory_blocks * per_block as u64 * record_bytes)
+            .memtable_bytes(memory_blocks * per_block as u64 * entry_bytes)
             .block_bytes(BLOCK_BYTES as usize)
             .persist(PersistMode::Buffer)
             .lockstep(true)
