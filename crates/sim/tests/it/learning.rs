@@ -1,4 +1,4 @@
-//! What `mixed` learns, when it learns again, and that it stops.
+//! Tests of the learning of `mixed`: its results, its repetition, and its end.
 
 use crate::steps::{Dice, Present, Step, Watched};
 use lsmith_policy::{MergePolicy, Registry};
