@@ -61,7 +61,7 @@ pub(in crate::reproduce) fn measure(
     figure.explain(
         "most that optimized",
         "the paper's gain ends where ours still rises, at write buffers of 200 MB and more: what \
-         it took for fixed sizes there is not told. Here levels stay at 10 MiB, 100 MiB and so on, \
+         it took for fixed sizes is not published. Here levels stay at 10 MiB, 100 MiB and so on, \
          smaller than the buffer above them, which costs writes for nothing. At 100 MB the gains \
          are those of the paper.",
     );
