@@ -1,4 +1,4 @@
-//! Commands that others run too, put together.
+//! Chores that run other commands.
 
 use crate::tidy;
 use anyhow::{Context, Result, ensure};
@@ -9,13 +9,13 @@ use std::process::Command;
 const GOLDENS: [(&str, &str); 3] =
     [("lsmith-tree", "it"), ("lsmith-policy", "it"), ("lsmith", "it")];
 
-/// The folder of the workspace.
+/// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().map_or_else(|| here.to_path_buf(), Path::to_path_buf)
 }
 
-/// A call of the cargo that runs this.
+/// Returns a command of the cargo that runs this program.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
@@ -31,7 +31,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Writes down what the golden scripts print now.
+/// Writes the current output of the golden scripts into them.
 pub(crate) fn bless(root: &Path) -> Result<()> {
     for (package, test) in GOLDENS {
         let arguments = ["test", "--quiet", "-p", package, "--test", test, "scripts"];
@@ -40,23 +40,23 @@ pub(crate) fn bless(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A call of cargo for tests of a store whose every step is scheduled.
+/// Returns a cargo command for tests that decide the schedule of every step of the store.
 pub(crate) fn scheduled(root: &Path) -> Command {
     let mut command = cargo(root);
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     command.env("RUSTFLAGS", format!("{flags} --cfg shuttle").trim_start());
-    // Beside what is built without that flag, which would be built anew each time.
+    // A separate target folder, so that switching this flag does not rebuild everything.
     command.args(["test", "--release", "-p", "lsmith", "--test", "schedules"]);
     command.args(["--target-dir", "target/schedules"]);
     command
 }
 
-/// Runs a store in many orders of events.
+/// Runs the tests of a store in many schedules.
 pub(crate) fn schedules(root: &Path) -> Result<()> {
     run(scheduled(root).args(["--", "--nocapture"]))
 }
 
-/// Runs what CI runs, in the same order, with tidy before the tests so that it fails early.
+/// Runs the steps of CI in the same order. Tidy comes before the tests, so that it fails early.
 pub(crate) fn ci(root: &Path) -> Result<()> {
     run(cargo(root).args(["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
@@ -65,7 +65,7 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     let pages = ["doc", "--workspace", "--no-deps"];
     run(cargo(root).args(pages).env("RUSTDOCFLAGS", "-D warnings"))?;
     run(cargo(root).args(["test", "--release", "--workspace"]))?;
-    // Overflow checks and debug assertions, where bytes are hostile and threads meet.
+    // Overflow checks and debug assertions for crates with hostile bytes and threads.
     run(cargo(root).args(["test", "-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree"]))?;
     schedules(root)
 }

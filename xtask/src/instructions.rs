@@ -1,8 +1,8 @@
-//! Instructions that the store's hot paths take, against recorded figures.
+//! Compares the instructions of the store's hot paths with recorded figures.
 //!
-//! A program takes a path so often, once with and once without the path itself, under valgrind's
-//! callgrind; the difference over the count is what one operation takes. Unlike time it is the same
-//! on a busy machine, up to a per cent.
+//! A program runs a path many times under valgrind's callgrind, once with and once without the path
+//! itself. The difference divided by the count is the cost of one operation. Unlike time it is the
+//! same on a busy machine, within one percent.
 
 use crate::chores::cargo;
 use anyhow::{Context, Result, bail, ensure};
@@ -13,16 +13,16 @@ use std::process::Command;
 /// The paths.
 const PATHS: [&str; 6] = ["put", "batch", "get", "absent", "next", "merge"];
 
-/// How often each is taken; a merge is of as many entries.
+/// The number of operations per path; a merge has as many entries.
 const OPS: u64 = 10_000;
 
-/// The record: a line per path, with instructions for each operation.
+/// The recorded figures: a line per path, with instructions per operation.
 const RECORD: &str = "crates/engine/benches/paths/instructions.txt";
 
-/// A path may take this part more than recorded.
+/// The part by which a path may exceed its recorded figure.
 const RISE_MAX: f64 = 0.05;
 
-/// Counts, and compares with the record, or with `bless` writes it.
+/// Counts instructions and compares them with the recorded figures, or records them if `bless`.
 pub(crate) fn instructions(root: &Path, bless: bool) -> Result<()> {
     let build = ["bench", "-p", "lsmith", "--bench", "paths", "--no-run", "--message-format=json"];
     let built = cargo(root).args(build).stderr(std::process::Stdio::inherit()).output()?;
@@ -46,7 +46,7 @@ pub(crate) fn instructions(root: &Path, bless: bool) -> Result<()> {
     judge(&counted, &record)
 }
 
-/// The executable that cargo's messages name.
+/// Returns the executable in cargo's messages.
 fn program(messages: &[u8]) -> Option<String> {
     let messages = std::str::from_utf8(messages).ok()?.lines();
     let messages = messages.filter_map(|line| serde_json::from_str(line).ok());
@@ -58,10 +58,10 @@ fn count(program: &str, path: &str, ops: u64) -> Result<u64> {
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", program, "once", path]);
     let output = command.arg(ops.to_string()).output().context("valgrind did not start")?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{path} failed under valgrind: {told}");
-    let collected = told.lines().find_map(|line| line.split("Collected :").nth(1));
-    let collected = collected.with_context(|| format!("valgrind counted nothing: {told}"))?;
+    let report = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{path} failed under valgrind: {report}");
+    let collected = report.lines().find_map(|line| line.split("Collected :").nth(1));
+    let collected = collected.with_context(|| format!("valgrind counted nothing: {report}"))?;
     Ok(collected.trim().parse()?)
 }
 

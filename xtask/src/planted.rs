@@ -1,4 +1,4 @@
-//! Bugs planted on purpose, each of which the tests must catch.
+//! Plants bugs on purpose; the tests must catch each of them.
 //!
 //! `crates/engine/tests/planted.txt` lists them:
 //!
@@ -6,14 +6,13 @@
 //! == the name of the bug
 //! file crates/engine/src/write/log.rs
 //! test lives:: power::
-//! -lines of the file, which are there once
-//! +lines in their place; none where they are left out
+//! -lines that the file has exactly once
+//! +lines that replace them, if any
 //! ```
 //!
-//! Each is planted in a copy of the workspace, and the tests whose names contain one of the words
-//! behind `test` are run there, until the first of them fails. One of them must, or must run for
-//! too long. Where the line begins with `schedules`, the words are of tests of a store whose every
-//! step is scheduled.
+//! Each bug is planted in a copy of the workspace. There the tests whose names contain one of the
+//! words after `test` run until one fails or runs for too long; otherwise the bug is not caught. A
+//! line that starts with `schedules` instead names tests that decide the schedule of every step.
 
 use crate::chores::{cargo, scheduled};
 use anyhow::{Context, Result, bail, ensure};
@@ -24,22 +23,22 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// What the list is called.
+/// The path of the list.
 const LIST: &str = "crates/engine/tests/planted.txt";
 
-/// What is copied of the workspace.
+/// The parts of the workspace that are copied.
 const COPIED: [&str; 5] = ["Cargo.toml", "Cargo.lock", ".cargo", "crates", "xtask"];
 
-/// After so long a test hangs.
+/// The time after which tests count as hanging.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A bug to be planted.
+/// A bug to plant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Bug {
     name: String,
     file: String,
     tests: Vec<String>,
-    /// Whether those are among the tests of schedules.
+    /// True if the tests are tests of schedules.
     is_scheduled: bool,
     old: String,
     new: String,
@@ -78,7 +77,7 @@ fn parse(text: &str) -> Result<Vec<Bug>> {
 }
 
 impl Bug {
-    /// The text of its file with the bug.
+    /// Returns the text of the file with the bug.
     fn plant(&self, text: &str) -> Result<String> {
         let places = text.matches(&self.old).count();
         ensure!(
@@ -91,7 +90,7 @@ impl Bug {
     }
 }
 
-/// Plants the bugs whose names contain `word`, one after the other, and prints which test caught
+/// Plants the bugs whose names contain `word`, one after the other, and prints the test that caught
 /// each.
 pub(crate) fn run(root: &Path, word: &str) -> Result<()> {
     let list = root.join(LIST);
@@ -119,7 +118,7 @@ pub(crate) fn run(root: &Path, word: &str) -> Result<()> {
     Ok(())
 }
 
-/// The test that fails with `bug`; `None` if all pass.
+/// Returns the test that fails with `bug`; `None` if all pass.
 fn caught(copy: &Path, bug: &Bug) -> Result<Option<String>> {
     let status = command(copy, bug).arg("--no-run").stderr(Stdio::null()).status()?;
     ensure!(status.success(), "with the bug `{}` the store does not compile", bug.name);
@@ -129,39 +128,39 @@ fn caught(copy: &Path, bug: &Bug) -> Result<Option<String>> {
     tests.process_group(0);
     let mut tests = tests.stdout(File::create(&output)?).spawn()?;
     let start = Instant::now();
-    let (caught, told) = loop {
-        // Asked first: what it has written is there when it has come to its end.
+    let (caught, printed) = loop {
+        // Checked before reading: after the end the output is complete.
         let ended = tests.try_wait()?;
-        let told = fs::read_to_string(&output)?;
-        let failed = failed(&told).or_else(|| match ended {
+        let printed = fs::read_to_string(&output)?;
+        let failed = failed(&printed).or_else(|| match ended {
             Some(status) => (!status.success()).then(|| "the death of the tests".to_string()),
             None => (start.elapsed() > PATIENCE).then(|| "a test that does not end".to_string()),
         });
         if ended.is_some() || failed.is_some() {
-            break (failed, told);
+            break (failed, printed);
         }
         sleep(Duration::from_millis(200));
     };
     if tests.try_wait()?.is_none() {
-        // Cargo and the tests that it runs.
+        // Kills the process group: cargo and its tests.
         Command::new("kill").args(["-KILL", "--", &format!("-{}", tests.id())]).status()?;
         tests.wait()?;
     }
     ensure!(
-        told.lines().any(|line| line.starts_with("running ") && line != "running 0 tests"),
+        printed.lines().any(|line| line.starts_with("running ") && line != "running 0 tests"),
         "no test of the bug `{}` was run",
         bug.name
     );
     Ok(caught)
 }
 
-/// The first test that has failed, as libtest tells it between the dots for those that passed.
-fn failed(told: &str) -> Option<String> {
-    let name = told.lines().find_map(|line| line.strip_suffix(" --- FAILED"))?;
+/// Returns the first failed test. libtest prints it after the dots of passed tests.
+fn failed(printed: &str) -> Option<String> {
+    let name = printed.lines().find_map(|line| line.strip_suffix(" --- FAILED"))?;
     Some(name.trim_start_matches('.').to_string())
 }
 
-/// Builds what is to catch `bug`, or runs it.
+/// Returns the cargo command for the tests that must catch `bug`.
 fn command(copy: &Path, bug: &Bug) -> Command {
     if bug.is_scheduled {
         let mut command = scheduled(copy);
@@ -184,7 +183,7 @@ fn command(copy: &Path, bug: &Bug) -> Command {
     command
 }
 
-/// Copies a file, or a folder with all that is in it, unless the copy is the same already.
+/// Copies a file or a folder with its content. Skips files whose copies are equal.
 fn copy_all(from: &Path, to: &Path) -> Result<()> {
     if from.is_dir() {
         fs::create_dir_all(to)?;
@@ -207,7 +206,7 @@ fn copy_all(from: &Path, to: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Whoever changes lines in which a bug is planted moves the bug too.
+    /// A change of lines with a planted bug must also update the bug.
     #[test]
     fn every_planted_bug_fits_the_code_as_it_is() {
         let root = crate::chores::root();
@@ -226,11 +225,11 @@ mod tests {
     #[test]
     fn the_first_failure_is_found_among_the_dots() {
         assert_eq!(failed("running 3 tests\n.. 2/3\n"), None);
-        let told = "running 3 tests\n..a::b --- FAILED\n.\nc::d --- FAILED\n";
-        assert_eq!(failed(told).as_deref(), Some("a::b"));
+        let printed = "running 3 tests\n..a::b --- FAILED\n.\nc::d --- FAILED\n";
+        assert_eq!(failed(printed).as_deref(), Some("a::b"));
     }
 
-    /// The table says of each bug which test catches it.
+    /// docs/planted.md has a table row for each bug, with the test that catches it.
     #[test]
     fn every_planted_bug_is_in_the_table() {
         let root = crate::chores::root();
@@ -238,9 +237,9 @@ mod tests {
         let bugs = parse(&read(LIST)).expect("a legal list");
         let page = read("docs/planted.md");
         let rows = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-        let told: Vec<&str> = rows.filter(|name| *name != "Planted bug").collect();
+        let listed: Vec<&str> = rows.filter(|name| *name != "Planted bug").collect();
         let names: Vec<&str> = bugs.iter().map(|bug| &*bug.name).collect();
-        assert_eq!(told, names);
+        assert_eq!(listed, names);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What the compiler does not check: sizes, layers, modules, doors, files that nobody declares, and
-//! the width of documents.
+//! Checks that the compiler does not make: sizes, layers, modules, doors, undeclared files, and the
+//! width of documents.
 //!
-//! `allowed.txt` names what was too large when a rule came. The list may only shrink: an entry
-//! that is needed no longer is an error too.
+//! `allowed.txt` lists the items that were too large when a rule was introduced. The list may only
+//! shrink, so an unneeded line is an error too.
 
 mod doors;
 mod files;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Something that is not as it should be: where, and what.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// The file with the line, or the package.
@@ -28,7 +28,7 @@ pub(crate) struct Finding {
     excuse: Option<String>,
 }
 
-/// Prints what is not tidy.
+/// Prints all violations. Fails if there are any.
 pub(crate) fn report(root: &Path) -> Result<()> {
     let findings = check(root)?;
     for Finding { place, what, .. } in &findings {
@@ -36,11 +36,11 @@ pub(crate) fn report(root: &Path) -> Result<()> {
     }
     match findings.len() {
         0 => Ok(()),
-        count => bail!("{count} things are not tidy"),
+        count => bail!("tidy found {count} violations"),
     }
 }
 
-/// Everything that is not tidy.
+/// Returns all violations.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let metadata = layers::metadata(root)?;
     let mut findings = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     Ok(excuse(findings, &allowed))
 }
 
-/// Leaves out what is allowed, and adds what is allowed without need.
+/// Removes allowed violations, and adds one for each unneeded line of the list.
 fn excuse(findings: Vec<Finding>, allowed: &str) -> Vec<Finding> {
     let lines = allowed.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let allowed: BTreeSet<&str> = lines.collect();
@@ -81,14 +81,14 @@ fn excuse(findings: Vec<Finding>, allowed: &str) -> Vec<Finding> {
     let unused = allowed.into_iter().filter(|line| !used.contains(*line));
     left.extend(unused.map(|line| Finding {
         place: "xtask/allowed.txt".to_string(),
-        what: format!("`{line}` is needed no longer: the list only shrinks"),
+        what: format!("remove the line `{line}`: nothing needs it"),
         excuse: None,
     }));
     left
 }
 
-/// Adds the files below `folder` whose names end with `.extension`, in the order of their names.
-/// Hidden folders and `target` are left out.
+/// Adds the files below `folder` whose names end with `.extension`, sorted by name. Skips hidden
+/// folders and `target`.
 fn files_with(extension: &str, folder: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for entry in entries {

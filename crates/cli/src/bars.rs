@@ -7,19 +7,19 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a command may take without a bar.
+/// The time after which a command shows a bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Shows each step of an experiment as a bar on standard error, once the command has taken a
-/// second; nothing where standard error is not a terminal.
+/// Shows each step of an experiment as a bar on standard error, after the first second of the
+/// command. Shows nothing if standard error is not a terminal.
 pub(crate) struct Bars {
     shown: Arc<Mutex<Shown>>,
-    /// Gone when the command ends, which ends the thread that waits for the second.
+    /// Dropped when the command ends; that ends the thread that waits for the first second.
     _running: Sender<()>,
 }
 
 struct Shown {
-    /// Whether the second is over.
+    /// True once the first second is over.
     visible: bool,
     bar: ProgressBar,
 }

@@ -1,4 +1,4 @@
-//! What each command does.
+//! One module per command.
 
 mod compare;
 mod db;

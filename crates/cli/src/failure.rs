@@ -1,4 +1,4 @@
-//! How commands fail: one line on standard error, and an exit code.
+//! Failures of commands: one line on standard error, and an exit code.
 
 use anyhow::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -6,12 +6,12 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// The command could not do what it was asked for.
+/// Exit code of a command that failed.
 const FAILED: u8 = 1;
-/// What it was asked for makes no sense.
+/// Exit code of a command with invalid arguments.
 const BAD_ARGUMENT: u8 = 2;
 
-/// Something on the command line is wrong.
+/// An error in the command line.
 #[derive(Debug)]
 struct BadArgument(String);
 
@@ -23,13 +23,12 @@ impl fmt::Display for BadArgument {
 
 impl std::error::Error for BadArgument {}
 
-/// An error that says what is wrong on the command line.
-pub(crate) fn bad_argument(told: impl fmt::Display) -> Error {
-    BadArgument(told.to_string()).into()
+/// Returns an error with exit code 2. `message` names the wrong argument.
+pub(crate) fn bad_argument(message: impl fmt::Display) -> Error {
+    BadArgument(message.to_string()).into()
 }
 
-/// Tells `error` and gives the exit code. Whoever reads our output no longer has had enough: that
-/// is no failure.
+/// Prints `error` and returns the exit code. A closed pipe is a success: the reader needs no more.
 pub(crate) fn report(error: &Error) -> ExitCode {
     let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe)) {
@@ -37,34 +36,33 @@ pub(crate) fn report(error: &Error) -> ExitCode {
     }
     let code =
         if error.chain().any(|cause| cause.is::<BadArgument>()) { BAD_ARGUMENT } else { FAILED };
-    tell(&told(error));
+    print_line(&message(error));
     ExitCode::from(code)
 }
 
-/// All of what `error` says, from what was asked for down to its cause.
-fn told(error: &Error) -> String {
+/// Returns the message of `error` with all its causes, outermost first.
+fn message(error: &Error) -> String {
     format!("{error:#}")
 }
 
-/// Prints one line on standard error, if anybody reads it.
-pub(crate) fn tell(message: &str) {
+/// Prints `message` as one line on standard error. Ignores write errors.
+pub(crate) fn print_line(message: &str) {
     let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
     let _gone = writeln!(io::stderr(), "lsmith: {}", lines.collect::<Vec<_>>().join(" "));
 }
 
-/// What to do when the command line could not be parsed: print the help that was asked for, or say
-/// in one line what is wrong.
-pub(crate) fn of_parsing(error: &clap::Error) -> ExitCode {
+/// Prints the requested help, or one line with the parse error, and returns the exit code.
+pub(crate) fn report_parsing(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // Nobody to tell if nobody reads it.
+        // A write error cannot be reported either.
         let _gone = error.print();
         return ExitCode::SUCCESS;
     }
-    tell(&one_line(error));
+    print_line(&one_line(error));
     ExitCode::from(BAD_ARGUMENT)
 }
 
-/// The first paragraph of `error`, and what may have been meant.
+/// Returns the first paragraph of `error` as one line, with the nearest valid spelling.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
         || error.kind() == ErrorKind::MissingSubcommand
@@ -79,14 +77,14 @@ fn one_line(error: &clap::Error) -> String {
     let paragraph: Vec<&str> =
         text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     let mut line = paragraph.join(" ");
-    if let Some(meant) = meant(error) {
-        line = format!("{line}; did you mean `{meant}`?");
+    if let Some(spelling) = nearest_spelling(error) {
+        line = format!("{line}; did you mean `{spelling}`?");
     }
     line
 }
 
-/// The right spelling nearest to what was written.
-fn meant(error: &clap::Error) -> Option<String> {
+/// Returns the valid spelling nearest to the wrong one.
+fn nearest_spelling(error: &clap::Error) -> Option<String> {
     let [wrong, suggested] = [
         (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),
@@ -96,7 +94,7 @@ fn meant(error: &clap::Error) -> Option<String> {
     .find_map(|(wrong, suggested)| Some([error.get(wrong)?, error.get(suggested)?].map(texts)))?;
     let known: Vec<&str> = suggested.iter().map(String::as_str).collect();
     let nearest = lsmith_spec::nearest(wrong.first()?, &known);
-    // The likeliest suggestion stands last.
+    // clap puts the likeliest suggestion last.
     nearest.or(known.last().copied()).map(str::to_owned)
 }
 
@@ -110,13 +108,13 @@ fn texts(value: &ContextValue) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::told;
+    use super::message;
     use lsmith::env::{Fault, FaultEnv, Lasting, MemEnv, OpClass};
     use lsmith::{DEFAULT_KEYSPACE, Store};
     use std::io::ErrorKind;
     use std::sync::Arc;
 
-    /// It was told that a merge failed, but not why.
+    /// The message once named the failed merge without its cause.
     #[test]
     fn a_full_device_is_named_with_the_path() {
         let env = FaultEnv::new(Arc::new(MemEnv::new()));
@@ -127,9 +125,9 @@ mod tests {
         env.set(Fault { class, after: 0, lasting: Lasting::Forever, kind });
         let mut puts = (0..1000).map(|number| keyspace.put(format!("{number}"), [7; 100]));
         let error = puts.find_map(Result::err).expect("the merge has no room");
-        let told = told(&anyhow::Error::new(error).context("the load"));
+        let message = message(&anyhow::Error::new(error).context("the load"));
         let start = "the load: writes are refused because a merge failed: cannot write in /store/";
-        assert!(told.starts_with(start), "{told}");
-        assert!(told.ends_with(".table: no space left on device"), "{told}");
+        assert!(message.starts_with(start), "{message}");
+        assert!(message.ends_with(".table: no space left on device"), "{message}");
     }
 }

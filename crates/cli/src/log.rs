@@ -1,21 +1,21 @@
-//! What the store has to say while it works: lines on standard error, once the command is done.
+//! Warnings and errors of the store: lines on standard error after a command that succeeded.
 //!
-//! In between they would break into a bar of progress, and what makes a command fail would be told
-//! twice: by the store, and by the one line that says why it failed.
+//! Lines printed earlier would break the progress bar. The cause of a failure would be printed
+//! twice: as a warning of the store, and as the error line of the command.
 
-use crate::failure::tell;
+use crate::failure::print_line;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing_subscriber::filter::LevelFilter;
 
-/// Bytes of warnings that are kept at most.
+/// The most bytes of warnings that are kept.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 /// Warnings and errors of the store, one line each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Warnings(Arc<Mutex<Vec<u8>>>);
 
-/// Keeps what the store has to say from now on.
+/// Starts to keep the warnings of the store.
 pub(crate) fn begin() -> Warnings {
     let warnings = Warnings::default();
     let kept = warnings.clone();
@@ -31,9 +31,9 @@ pub(crate) fn begin() -> Warnings {
 }
 
 impl Warnings {
-    /// Prints what was kept, for a command that has not failed.
-    pub(crate) fn tell(&self) {
-        self.lines().iter().for_each(|line| tell(&format!("warning: {line}")));
+    /// Prints all kept warnings. Call it only after a command that succeeded.
+    pub(crate) fn print(&self) {
+        self.lines().iter().for_each(|line| print_line(&format!("warning: {line}")));
     }
 
     fn lines(&self) -> Vec<String> {
@@ -41,7 +41,7 @@ impl Warnings {
         let text = String::from_utf8_lossy(&kept);
         let mut lines: Vec<_> = text.lines().map(|line| line.trim().to_owned()).collect();
         if kept.len() >= KEPT_BYTES_MAX {
-            lines.push("there may have been more".to_owned());
+            lines.push("more warnings may have been dropped".to_owned());
         }
         lines
     }
@@ -76,6 +76,6 @@ mod tests {
         }
         let lines = warnings.lines();
         assert!(lines.len() < 4000, "{}", lines.len());
-        assert_eq!(lines.last().unwrap(), "there may have been more");
+        assert_eq!(lines.last().unwrap(), "more warnings may have been dropped");
     }
 }

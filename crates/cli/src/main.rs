@@ -1,8 +1,7 @@
-//! The `lsmith` command: parses what is asked for, has the lab or the store do it, prints what came
-//! of it.
+//! The `lsmith` command: parses arguments, calls the lab or the store, prints the result.
 //!
-//! Exit codes: 0 done, 1 failed, 2 asked for wrongly. A failure is one line on standard error;
-//! warnings of the store are lines there once a command is done that has not failed.
+//! Exit codes: 0 done, 1 failed, 2 invalid arguments. A failure is one line on standard error.
+//! After a command that succeeded, warnings of the store are lines there.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -25,7 +24,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return failure::of_parsing(&error),
+        Err(error) => return failure::report_parsing(&error),
     };
     let warnings = log::begin();
     let done = match &cli.command {
@@ -40,7 +39,7 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => {
-            warnings.tell();
+            warnings.print();
             ExitCode::SUCCESS
         }
         Err(error) => failure::report(&error),

@@ -1,11 +1,11 @@
-//! Printing on standard output, where a reader may go away at any time.
+//! Printing to standard output. The reader may close it at any time.
 
 use serde_json::Value;
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-/// Standard output, buffered. Flushed by [`finish`](Output::finish), so that a reader who has gone
-/// shows as an error and not as a panic.
+/// Buffered standard output. [`finish`](Output::finish) flushes it, so that a closed pipe is an
+/// error and not a panic.
 pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
 
 impl Output {
@@ -18,31 +18,31 @@ impl Output {
         writeln!(self.0, "{text}")
     }
 
-    /// Prints bytes as they are.
+    /// Prints `bytes` unchanged.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all(bytes)
     }
 
-    /// Makes sure that everything is out.
+    /// Flushes all output.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.0.flush()
     }
 }
 
-/// Prints one line and nothing else.
+/// Prints one line and flushes it.
 pub(crate) fn print(text: impl Display) -> io::Result<()> {
     let mut output = Output::new();
     output.line(text)?;
     output.finish()
 }
 
-/// Prints the one object of a command that was given `--json`.
+/// Prints the JSON object of a command with `--json`.
 pub(crate) fn print_json(object: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(print(serde_json::to_string(object)?)?)
 }
 
-/// Bytes of a key or a value as text: as they are where they are printable UTF-8, else with `\xNN`
-/// for each byte that is not, and for backslashes.
+/// Returns a key or value as text. Printable UTF-8 is unchanged; in any other `bytes`, backslashes
+/// and unprintable bytes become `\xNN`.
 pub(crate) fn readable(bytes: &[u8]) -> String {
     let printable = |c: char| !c.is_control();
     if let Ok(text) = std::str::from_utf8(bytes)
@@ -70,7 +70,7 @@ fn escape(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// A key or value in JSON.
+/// Returns a key or value as a JSON string.
 pub(crate) fn json_text(bytes: &[u8]) -> Value {
     Value::String(readable(bytes))
 }
@@ -80,7 +80,7 @@ mod tests {
     use super::readable;
 
     #[test]
-    fn bytes_are_printed_as_they_are_if_they_can_be() {
+    fn printable_bytes_are_not_escaped() {
         assert_eq!(readable("a/b ä\\x".as_bytes()), "a/b ä\\x");
         assert_eq!(readable(b"a\tb\\"), "a\\x09b\\x5c");
         assert_eq!(readable(b"\xff\x00k"), "\\xff\\x00k");

@@ -1,4 +1,4 @@
-//! Policies and workloads as they are spelled on the command line.
+//! Specs of policies and workloads on the command line.
 
 use crate::failure::bad_argument;
 use anyhow::Error;
@@ -9,13 +9,13 @@ use lsmith_workload::{Workload, WorkloadError};
 use std::fmt::Display;
 use std::sync::Arc;
 
-/// The policy that `spec` spells.
+/// Builds the policy that `spec` names. Fails if the spec is invalid.
 pub(crate) fn policy(spec: &str) -> anyhow::Result<Arc<dyn MergePolicy>> {
     Registry::builtin().build(spec).map_err(|error| bad_spec("policy", spec, &error))
 }
 
-/// The policies that `specs` spells, separated by `;`, or all with their defaults, or of these the
-/// classic ones, which do not count in blocks.
+/// Builds the policies that `specs` names, separated by `;`. `all` means every policy with its
+/// defaults; `classic` means those of them that do not count in blocks.
 pub(crate) fn policies(specs: &str) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>> {
     let registry = Registry::builtin();
     let specs = match specs.trim() {
@@ -33,12 +33,13 @@ pub(crate) fn policies(specs: &str) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>>
     specs.iter().map(build).collect()
 }
 
-/// The workload that `spec` spells.
+/// Builds the workload that `spec` names. Fails if the spec or its file is invalid.
 pub(crate) fn workload(spec: &str) -> anyhow::Result<Workload> {
     build(&parse(spec)?)
 }
 
-/// The workload that `spec` spells, to be stopped after `flushes` flushes whatever it says itself.
+/// Builds the workload that `spec` names, limited to `flushes` flushes. This overrides a limit in
+/// the spec.
 pub(crate) fn workload_of_flushes(spec: &str, flushes: u64) -> anyhow::Result<Workload> {
     let mut spec = parse(spec)?;
     spec.params.retain(|(name, _)| name != "flushes");
@@ -49,7 +50,7 @@ fn parse(workload: &str) -> anyhow::Result<Spec> {
     workload.parse().map_err(|error| bad_spec("workload", workload, &error))
 }
 
-/// A damaged line is the fault of the file, everything else that of the command line.
+/// Builds a workload. A damaged line is an error of the file; any other error is a bad argument.
 fn build(spec: &Spec) -> anyhow::Result<Workload> {
     Workload::from_spec(spec, &FileInputs).map_err(|error| match error {
         WorkloadError::Line { .. } => Error::new(error),
@@ -58,7 +59,7 @@ fn build(spec: &Spec) -> anyhow::Result<Workload> {
     })
 }
 
-/// What is wrong with a spec. An unknown name says by itself where it belongs.
+/// Returns the error for a bad spec. Errors for unknown names already say `what` they name.
 fn bad_spec(what: &str, spec: impl Display, error: &SpecError) -> Error {
     match error {
         SpecError::Unknown { .. } => bad_argument(error),

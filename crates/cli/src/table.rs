@@ -1,15 +1,15 @@
-//! Tables and numbers for people to read.
+//! Formatting of tables and numbers as text.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-/// Columns, and a line under the header.
+/// Plain columns with a line under the header.
 const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-'));
 
-/// Characters of a line of prose.
+/// The greatest width of a prose table, in characters.
 const PROSE_WIDTH: u16 = 100;
 
-/// An aligned table: the first `left` columns hold text, all others numbers.
+/// Returns an aligned table. The first `left` columns hold text, all others numbers.
 pub(crate) fn table(header: &[&str], left: usize, rows: Vec<Vec<String>>) -> String {
     let mut table = styled(header, rows);
     for column in table.column_iter_mut().skip(left) {
@@ -18,7 +18,7 @@ pub(crate) fn table(header: &[&str], left: usize, rows: Vec<Vec<String>>) -> Str
     table.trim_fmt()
 }
 
-/// A table of texts, wrapped where they are long.
+/// Returns a table of texts. Long cells are wrapped.
 pub(crate) fn prose(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = styled(header, rows);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(PROSE_WIDTH);
@@ -34,24 +34,24 @@ fn styled(header: &[&str], rows: Vec<Vec<String>>) -> Table {
     table
 }
 
-/// A cost: two digits behind the point.
+/// Formats a cost with two decimals.
 pub(crate) fn cost(value: f64) -> String {
     format!("{value:.2}")
 }
 
-/// A cost that may not be known.
+/// Formats a cost, or `-` if it is unknown.
 pub(crate) fn cost_if_known(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), cost)
 }
 
-/// A relative error in percent, with its sign.
+/// Formats a relative error as percent with a sign, or `-` if it is unknown.
 pub(crate) fn percent(value: Option<f64>) -> String {
     // Adding 0 turns a negative zero into a positive one.
     let rounded = |value: f64| (value * 1000.0).round() / 10.0 + 0.0;
     value.map_or_else(|| "-".to_owned(), |value| format!("{:+.1}", rounded(value)))
 }
 
-/// A number of which three digits matter, with a unit for thousands.
+/// Formats a number with three significant digits and a decimal prefix.
 pub(crate) fn short(value: f64) -> String {
     let (value, unit) = match value {
         value if value >= 1e9 => (value / 1e9, " G"),
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_as_many_digits_as_matter() {
+    fn numbers_have_three_significant_digits() {
         assert_eq!(short(0.0), "0.00");
         assert_eq!(short(12.345), "12.3");
         assert_eq!(short(123_456.0), "123 k");

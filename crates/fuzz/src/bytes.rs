@@ -1,4 +1,4 @@
-//! Bytes that were right before somebody changed them.
+//! Valid bytes with random changes.
 
 use crate::Choices;
 
@@ -11,7 +11,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// `number` as a varint.
+/// Returns `number` as a varint.
 #[must_use]
 pub fn varint(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
@@ -19,10 +19,10 @@ pub fn varint(number: u64) -> Vec<u8> {
     out
 }
 
-/// Changes some of `bytes`, and where `may_grow` how many there are.
+/// Changes some of `bytes`. If `may_grow`, also changes their number.
 pub fn change(bytes: &mut Vec<u8>, choices: &mut Choices<'_>, may_grow: bool) {
     for _ in 0..choices.pick(&[1, 1, 1, 2, 5]) {
-        // Much is decided at either end.
+        // Many formats have their important fields at the start or the end.
         let span = if choices.chance(30) { bytes.len().min(24) } else { bytes.len() };
         let from_end = choices.chance(50) && span < bytes.len();
         let at = choices.below(span) + if from_end { bytes.len() - span } else { 0 };
@@ -50,7 +50,7 @@ pub fn change(bytes: &mut Vec<u8>, choices: &mut Choices<'_>, may_grow: bool) {
     }
 }
 
-/// Writes `new` over what is at `at`, up to the end of `bytes`.
+/// Overwrites `bytes` at `at` with `new`, but not beyond their end.
 pub fn write_at(bytes: &mut [u8], at: usize, new: &[u8]) {
     bytes.iter_mut().skip(at).zip(new).for_each(|(old, new)| *old = *new);
 }

@@ -1,6 +1,6 @@
-//! Where an input comes from.
+//! The choices that inputs are made from.
 
-/// Numbers at the borders of what fields can hold.
+/// Numbers at the limits of common field widths.
 const BORDERS: [u64; 22] = [
     0,
     1,
@@ -26,7 +26,7 @@ const BORDERS: [u64; 22] = [
     u64::MAX,
 ];
 
-/// A row of choices: taken from bytes as long as there are any, then from a seed.
+/// A sequence of choices, taken first from bytes and then from a seed.
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
     bytes: &'a [u8],
@@ -34,19 +34,19 @@ pub struct Choices<'a> {
 }
 
 impl<'a> Choices<'a> {
-    /// The choices that come of a seed.
+    /// Returns the choices of a seed.
     #[must_use]
     pub fn of_seed(seed: u64) -> Choices<'static> {
         Choices { bytes: &[], seed }
     }
 
-    /// The choices that somebody else made, who watches what comes of them.
+    /// Returns choices from the bytes of a coverage-guided fuzzer.
     #[must_use]
     pub fn of_bytes(bytes: &'a [u8]) -> Choices<'a> {
         Choices { bytes, seed: 0 }
     }
 
-    /// A number of `bytes` bytes, 1 to 8.
+    /// Returns a number of `bytes` bytes, 1 to 8.
     fn take(&mut self, bytes: usize) -> u64 {
         let mut word = [0; 8];
         match self.bytes.split_at_checked(bytes) {
@@ -66,12 +66,12 @@ impl<'a> Choices<'a> {
         u64::from_le_bytes(word)
     }
 
-    /// Any number.
+    /// Returns any number.
     pub fn number(&mut self) -> u64 {
         self.take(8)
     }
 
-    /// A number below `limit`; 0 where there is none.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         let bytes = match limit {
             0..=0x100 => 1,
@@ -81,22 +81,22 @@ impl<'a> Choices<'a> {
         (self.take(bytes) % limit.max(1) as u64) as usize
     }
 
-    /// True in about `percent` of 100 cases.
+    /// Returns true in about `percent` of 100 cases.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `choices`, of which there is at least one.
+    /// Returns one of `choices`, which must not be empty.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
-    /// Any `length` bytes.
+    /// Returns `length` random bytes.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
         (0..length).map(|_| self.take(1) as u8).collect()
     }
 
-    /// A number at which something may change, or any other, often a small one.
+    /// Returns a number at a limit, or any other number, often a small one.
     pub fn border(&mut self) -> u64 {
         match self.below(4) {
             0 => {

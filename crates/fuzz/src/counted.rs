@@ -1,4 +1,4 @@
-//! How much a thread allocates, in programs that use this.
+//! An allocator that counts the bytes that each thread holds.
 
 #![allow(unsafe_code, reason = "an allocator is unsafe; this one leaves all work to the system's")]
 
@@ -16,14 +16,14 @@ thread_local! {
 }
 
 fn count(bytes: i64) {
-    // While a thread ends there is nothing to count with.
+    // While a thread ends, its counters no longer exist.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         PEAK.with(|peak| peak.set(peak.get().max(held.get())));
     });
 }
 
-// SAFETY: everything is done by the system's allocator, with what the caller gave.
+// SAFETY: all methods forward their arguments to the system's allocator.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
@@ -50,13 +50,14 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
-/// What `work` gives, and how many bytes this thread held on top of what it held before, at most.
+/// Runs `work` and returns its result, with the most bytes that this thread held during it beyond
+/// the bytes it held before.
 pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let (before, outer) = (HELD.get(), PEAK.get());
     PEAK.set(before);
     let done = work();
     let peak = PEAK.get();
-    // Whoever counts around this goes on.
+    // An outer measurement continues.
     PEAK.set(peak.max(outer));
     (done, (peak - before) as usize)
 }

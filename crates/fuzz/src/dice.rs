@@ -1,5 +1,5 @@
-//! Random choices that can be made again: every test that throws dice tells its seed when it
-//! fails, and throws the same again with `LSMITH_SEED` set to it. `LSMITH_FULL=1` throws more.
+//! Repeatable random choices. A test with dice prints its seed when it fails, and makes the same
+//! choices again if `LSMITH_SEED` is set to this seed. `LSMITH_FULL=1` runs more seeds.
 
 use std::env;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,13 +11,13 @@ use std::thread;
 pub struct Dice(u64);
 
 impl Dice {
-    /// One that throws the same for the same seed.
+    /// Returns dice. Equal seeds give equal numbers.
     #[must_use]
     pub fn new(seed: u64) -> Dice {
         Dice(seed)
     }
 
-    /// The next number (splitmix64).
+    /// Returns the next number (splitmix64).
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,22 +25,22 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.number() % limit.max(1) as u64) as usize
     }
 
-    /// True in `percent` of 100 cases.
+    /// Returns true in `percent` of 100 cases.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of `choices`.
+    /// Returns one of `choices`.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }
 
-    /// Random bytes, `length` of them.
+    /// Returns `length` random bytes.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(length + 8);
         while bytes.len() < length {
@@ -51,40 +51,41 @@ impl Dice {
     }
 }
 
-/// Whether the long runs were asked for.
+/// Returns true if `LSMITH_FULL` asks for long runs.
 pub fn full() -> bool {
     env::var_os("LSMITH_FULL").is_some_and(|value| value != "0")
 }
 
-/// A seed that is another each time, or the one asked for. Whoever takes it must tell it.
+/// Returns the seed in `LSMITH_SEED`, or a new one. The caller must print it on failure.
 pub fn any_seed() -> u64 {
     asked_seed().unwrap_or_else(new_seed)
 }
 
-/// The seed in `LSMITH_SEED`.
+/// Returns the seed in `LSMITH_SEED`, if set.
 pub(crate) fn asked_seed() -> Option<u64> {
     let asked = env::var("LSMITH_SEED").ok();
     asked.map(|seed| seed.parse().expect("LSMITH_SEED is a number"))
 }
 
-/// A seed that is another each time: the standard library draws it anew for each process.
+/// Returns a new random seed, from the hash keys that the standard library draws per process.
 pub(crate) fn new_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 16
 }
 
-/// Runs `test` with `count` seeds, ten times as many in a full run, or with the one seed asked for.
+/// Runs `test` with `count` seeds, ten times as many in a full run, or with the seed in
+/// `LSMITH_SEED`.
 pub fn with_seeds(count: u64, test: impl Fn(u64)) {
     let seeds = match asked_seed() {
         Some(seed) => seed..seed + 1,
         None => 0..if full() { 10 * count } else { count },
     };
     for seed in seeds {
-        let _told = Told(seed);
+        let _on_panic = SeedOnPanic(seed);
         test(seed);
     }
 }
 
-/// The same, and as many seeds again that no run before has thrown.
+/// Runs `test` with the same seeds and with as many new random seeds.
 pub fn with_new_seeds(count: u64, test: impl Fn(u64)) {
     with_seeds(count, &test);
     if asked_seed().is_some() {
@@ -93,15 +94,15 @@ pub fn with_new_seeds(count: u64, test: impl Fn(u64)) {
     let first = new_seed();
     eprintln!("new seeds from {first} on");
     for seed in first..first + if full() { 10 * count } else { count } {
-        let _told = Told(seed);
+        let _on_panic = SeedOnPanic(seed);
         test(seed);
     }
 }
 
-/// Tells the seed if the test fails while this is alive.
-pub(crate) struct Told(pub(crate) u64);
+/// Prints the seed if the test panics while this is alive.
+pub(crate) struct SeedOnPanic(pub(crate) u64);
 
-impl Drop for Told {
+impl Drop for SeedOnPanic {
     fn drop(&mut self) {
         if thread::panicking() {
             let _ = writeln!(stderr(), "failed with LSMITH_SEED={}", self.0);

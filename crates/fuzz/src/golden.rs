@@ -1,29 +1,28 @@
-//! Golden scripts: text files of commands, each with what it must print.
+//! Golden scripts: text files of commands with their expected output.
 //!
-//! A script starts with a comment that says what it shows. It consists of blocks with empty lines
-//! between them: commands, a line `---`, and what the commands print. Lines that start with `#` are
-//! comments. With the environment variable `BLESS` set, [`check`] writes down what the commands
-//! print instead of comparing it.
+//! A script starts with a comment on its purpose. It consists of blocks with empty lines
+//! between them: commands, a line `---`, and the expected output. Lines that start with `#` are
+//! comments. If the environment variable `BLESS` is set, [`check`] writes the output of the
+//! commands into the scripts instead of comparing it.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Carries out the commands of a script. Every script gets a stage of its own.
+/// Runs the commands of a script. Every script gets a stage of its own.
 pub trait Stage: Default {
-    /// Carries out one command, and appends what it prints to `out`, with a newline after each
-    /// line.
+    /// Runs one command and appends its output to `out`, with a newline after each line.
     fn run(&mut self, command: &str, out: &mut String);
 
     /// Returns true if `line` belongs to the command before it rather than starting a new one.
     fn continues(command: &str, line: &str) -> bool;
 }
 
-/// Plays every script in the folder `dir`, and compares what it prints with what it says.
+/// Runs every script in the folder `dir` and compares output with expected output.
 ///
 /// # Panics
-/// If a script prints something else, does not start with a comment, or if the folder holds fewer
-/// than `scripts_min` scripts.
+/// Panics if the output of a script differs, if a script does not start with a comment, or if the
+/// folder holds fewer than `scripts_min` scripts.
 pub fn check<S: Stage>(dir: &Path, scripts_min: usize) {
     let entries = fs::read_dir(dir).expect("a folder of scripts");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("a script").path()).collect();
@@ -41,17 +40,18 @@ pub fn check<S: Stage>(dir: &Path, scripts_min: usize) {
             fs::write(path, played).expect("a script can be written");
             continue;
         }
-        let differs = |(_, (said, found)): &(usize, (&str, &str))| said != found;
+        let differs = |(_, (expected, found)): &(usize, (&str, &str))| expected != found;
         let mut lines = script.lines().chain([""]).zip(played.lines().chain([""])).enumerate();
-        let (line, (said, found)) = lines.find(differs).unwrap_or((0, ("", "")));
+        let (line, (expected, found)) = lines.find(differs).unwrap_or((0, ("", "")));
         // Writing to a string cannot fail.
-        let _ = writeln!(failures, "{name}:{}\n  says   {said}\n  prints {found}", line + 1);
+        let _ =
+            writeln!(failures, "{name}:{}\n  expected {expected}\n  found    {found}", line + 1);
     }
     assert!(failures.is_empty(), "{failures}if this is right: cargo xtask bless");
     assert!(paths.len() >= scripts_min, "{} scripts of {scripts_min}", paths.len());
 }
 
-/// Returns the script with what it prints now.
+/// Returns the script with its current output.
 fn play<S: Stage>(script: &str) -> String {
     let mut stage = S::default();
     let blocks = script.trim_end().split("\n\n").map(|block| {
@@ -81,7 +81,7 @@ fn play<S: Stage>(script: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Adds up numbers. A line that starts with `+` continues a command.
+    /// Sums numbers. A line that starts with `+` continues a command.
     #[derive(Default)]
     struct Sum(u64);
 

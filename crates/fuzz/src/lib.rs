@@ -1,11 +1,10 @@
-//! What fuzz targets, random tests and golden scripts have in common. Only tests use it.
+//! Tools for fuzz targets, random tests and golden scripts. Only tests use this crate.
 //!
-//! [`dice`] is for tests that make random choices and can make them again. [`golden`] plays
-//! golden scripts.
+//! [`dice`] makes repeatable random choices. [`golden`] runs golden scripts.
 //!
-//! A target is a test that makes one input from [`Choices`] and does with it what must hold for
-//! every input. Where a checksum would stop all but a few, it changes what is below the checksum
-//! and seals that again.
+//! A target is a test that makes one input from [`Choices`] and checks a property of all inputs. If
+//! a checksum would refuse most inputs, the target changes the bytes under the checksum and
+//! computes the checksum again.
 //!
 //! ```
 //! lsmith_fuzz::fuzz!(100, |choices| {
@@ -15,10 +14,11 @@
 //! });
 //! ```
 //!
-//! * `cargo test` makes so many inputs from random seeds, 60 times as many with `LSMITH_FULL=1`.
-//!   One that fails prints its seed: `LSMITH_SEED` set to it makes that input and no other.
-//! * `cargo bolero test` makes choices of the bytes that a coverage-guided fuzzer gives it. These
-//!   bytes decide what is changed and how: a fuzzer need not find out about checksums.
+//! * `cargo test` makes the given number of inputs from random seeds, 60 times as many with
+//!   `LSMITH_FULL=1`. A failing input prints its seed; `LSMITH_SEED` set to it repeats only this
+//!   input.
+//! * `cargo bolero test` makes choices from the bytes of a coverage-guided fuzzer. These bytes
+//!   select the changes, so the fuzzer need not discover checksums.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -43,7 +43,7 @@ pub use counted::peak_bytes;
 pub use run::run;
 pub use text::{change_text, text_of};
 
-/// Does with `$inputs` inputs, each made of the [`Choices`] that it is given, what `$target` says.
+/// Runs `$target` with `$inputs` inputs, each made from new [`Choices`].
 #[macro_export]
 macro_rules! fuzz {
     ($inputs:expr, $target:expr) => {{

@@ -1,23 +1,23 @@
-//! Runs without anybody who watches coverage.
+//! Runs targets without a coverage-guided fuzzer.
 
 use crate::Choices;
-use crate::dice::{Told, asked_seed, full, new_seed};
+use crate::dice::{SeedOnPanic, asked_seed, full, new_seed};
 use std::io::Write;
 use std::process::abort;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// A long run has so many times the inputs: a minute, where the short one takes a second.
+/// The factor of inputs in a long run. It takes a minute if the short run takes a second.
 const FULL: u64 = 60;
 
-/// Far more than any input takes, also where many tests run at once.
+/// The time limit of an input: far more than any input takes, even if many tests run at once.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Runs `target` with `inputs` inputs.
 ///
 /// # Panics
-/// Where the target does.
+/// Panics if the target panics.
 pub fn run(inputs: u64, target: impl Fn(&mut Choices<'_>)) {
     if let Some(seed) = asked_seed() {
         return target(&mut Choices::of_seed(seed));
@@ -27,13 +27,13 @@ pub fn run(inputs: u64, target: impl Fn(&mut Choices<'_>)) {
     let (started, heard) = channel();
     thread::spawn(move || watch(&heard));
     for seed in first..first + count {
-        let _told = Told(seed);
+        let _on_panic = SeedOnPanic(seed);
         let _ = started.send(seed);
         target(&mut Choices::of_seed(seed));
     }
 }
 
-/// Ends the process where an input does not come to an end: nothing else can be told of it.
+/// Prints the seed of a hanging input and aborts the process. A hanging thread cannot be stopped.
 fn watch(heard: &Receiver<u64>) {
     let mut last = 0;
     loop {
@@ -41,7 +41,7 @@ fn watch(heard: &Receiver<u64>) {
             Ok(seed) => last = seed,
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
-                // Past what the test harness captures, which ends with the process.
+                // Written directly: the test harness would lose captured output on abort.
                 let _ = writeln!(std::io::stderr(), "an input hangs: LSMITH_SEED={last}");
                 abort();
             }

@@ -1,15 +1,14 @@
-//! Texts that were right before somebody changed them.
+//! Valid texts with random changes.
 
 use crate::Choices;
 
-/// `text` with a few parts taken away, put in, or replaced; what comes in is one of `parts` as a
-/// rule.
+/// Returns `text` with a few parts removed, inserted or replaced. Most new text is one of `parts`.
 pub fn change_text(text: &str, parts: &[&str], choices: &mut Choices<'_>) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..1 + choices.below(3) {
         let at = choices.below(chars.len() + 1);
         let mut end = at + choices.below(4);
-        // As a rule a whole number goes.
+        // Most removals take a whole number.
         while chars.get(end).is_some_and(char::is_ascii_digit) {
             end += 1;
         }
@@ -26,7 +25,7 @@ pub fn change_text(text: &str, parts: &[&str], choices: &mut Choices<'_>) -> Str
     chars.into_iter().collect()
 }
 
-/// Up to `most` of `parts` one behind the other, now and then with something else between them.
+/// Returns up to `most` of `parts` in a row, sometimes with other text between them.
 pub fn text_of(parts: &[&str], most: usize, choices: &mut Choices<'_>) -> String {
     let mut text = String::new();
     for _ in 0..choices.below(most + 1) {

@@ -1,9 +1,9 @@
-//! Time taken, by the clock on the wall and by the processors.
+//! Measures wall-clock time and CPU time.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
-/// Measures from its making on.
+/// A clock that starts when it is made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start: Instant,
@@ -11,23 +11,23 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Starts now.
+    /// Returns a clock that starts now.
     pub(crate) fn start() -> Clock {
         Clock { start: Instant::now(), cpu_start: seconds_of(ClockId::ProcessCPUTime) }
     }
 
-    /// Seconds since the start.
+    /// Returns the wall-clock seconds since the start.
     pub(crate) fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// CPU seconds that the whole process has taken since the start, user and system.
+    /// Returns the CPU seconds of the whole process since the start, user and system.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         seconds_of(ClockId::ProcessCPUTime) - self.cpu_start
     }
 }
 
-/// CPU seconds that this thread has taken so far, user and system.
+/// Returns the CPU seconds of this thread so far, user and system.
 pub(crate) fn thread_cpu_seconds() -> f64 {
     seconds_of(ClockId::ThreadCPUTime)
 }

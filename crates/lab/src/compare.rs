@@ -1,4 +1,4 @@
-//! Policies side by side: on the real store, and as simulations predict them.
+//! Compares policies on the real store with the predictions of simulations and formulas.
 
 use crate::growth::Formula;
 use crate::profile::Profile;
@@ -13,47 +13,47 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A policy under a workload.
+/// The figures of one policy under one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// The policy, spelled out.
+    /// The full spec of the policy.
     pub policy: String,
-    /// The workload, spelled out.
+    /// The full spec of the workload.
     pub workload: String,
-    /// On the real store.
+    /// The run on the real store.
     pub engine: EngineReport,
-    /// Key by key, the same operations.
+    /// The keyed simulation of the same operations.
     pub keyed: SimulationReport,
-    /// By size alone, as many flushes as the store has made. `None` for policies that count in
-    /// blocks.
+    /// The unit simulation of as many flushes as the store made. `None` for policies that count
+    /// in blocks.
     pub unit: Option<SimulationReport>,
-    /// By expected sizes. `None` for workloads of which they are not known, and where it is not
-    /// known which blocks a policy could keep.
+    /// The fluid simulation. `None` for workloads without expected sizes, and if it is unknown
+    /// which blocks a policy could keep.
     pub fluid: Option<SimulationReport>,
-    /// By formula. `None` for policies of which formulas give a bound only, or nothing.
+    /// The formula. `None` for policies with only a bound, or without a formula.
     pub model: Option<Formula>,
-    /// The least that any policy could cost with as many runs as this one, for the same flushes.
-    /// `None` for policies that leave a part of memory where it is.
+    /// The optimum with as many runs as this policy, for the same flushes. `None` for policies
+    /// that leave a part of memory in place.
     pub optimum: Option<Optimum>,
-    /// How far the predictions are off.
+    /// The errors of the predictions.
     pub errors: Errors,
 }
 
-/// How far the predictions of one row are off.
+/// The prediction errors of one row.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Errors {
-    /// Those of the keyed simulation.
+    /// The errors of the keyed simulation.
     pub keyed: PredictionErrors,
-    /// Those of the unit simulation.
+    /// The errors of the unit simulation.
     pub unit: Option<PredictionErrors>,
-    /// Those of the fluid simulation.
+    /// The errors of the fluid simulation.
     pub fluid: Option<PredictionErrors>,
-    /// That of the formula's `write_cost_system`.
+    /// The error of the formula's `write_cost_system`.
     pub model: Option<f64>,
 }
 
-/// For each figure (predicted - measured) / measured; `None` where the store measured 0 or
-/// nothing.
+/// For each figure (predicted - measured) / measured; `None` if the store measured 0 or did not
+/// measure the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PredictionErrors {
     /// Of [`Costs::write_cost_eager`].
@@ -87,25 +87,25 @@ impl PredictionErrors {
     }
 }
 
-/// A workload with the policies that are to be compared under it.
+/// A workload and the policies to compare under it.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparison<'a> {
     /// The policies.
     pub policies: &'a [Arc<dyn MergePolicy>],
-    /// The workload, its keys ranked once for all policies.
+    /// The workload. Its keys are ranked once for all policies.
     pub workload: &'a KeyedWorkload,
-    /// Where stores are made, each in a fresh directory that is removed afterwards.
+    /// The parent directory of the stores. Each store gets a new directory, which is removed
+    /// afterwards.
     pub dir: &'a Path,
-    /// How stores and simulations are set up.
+    /// The options of stores and simulations.
     pub options: &'a Options,
 }
 
 impl Comparison<'_> {
-    /// Runs every policy, one after the other, and hands each row to `on_row` as soon as it is
-    /// there.
+    /// Runs the policies one after the other, and passes each finished row to `on_row`.
     ///
     /// # Errors
-    /// Any that a run or a simulation ends with: there is no row without all its parts.
+    /// Fails if a run or a simulation fails. A row always has all its parts.
     pub fn run(&self, progress: &dyn Progress, on_row: &mut dyn FnMut(Row)) -> anyhow::Result<()> {
         let fluid = match FluidWorkload::new(self.workload.workload()) {
             Ok(fluid) => Some(fluid),
@@ -129,8 +129,8 @@ impl Comparison<'_> {
         let (spec, workload) = (policy.spec().to_string(), self.workload.workload());
         let engine = {
             let dir = tempfile::Builder::new().prefix("lsmith-compare-").tempdir_in(self.dir);
-            let told = || format!("cannot make a directory in {}", self.dir.display());
-            let dir = dir.with_context(told)?;
+            let message = || format!("cannot make a directory in {}", self.dir.display());
+            let dir = dir.with_context(message)?;
             run(&spec, workload, dir.path(), self.options, progress)?
         };
         let flushes = engine.costs.flushes;

@@ -1,4 +1,4 @@
-//! What formulas say of policies of the store while data grow from nothing.
+//! Costs by formula of the store's policies while data grow from nothing.
 
 use crate::profile::Profile;
 use crate::schedule::schedule;
@@ -10,31 +10,31 @@ use lsmith_spec::{Params, Spec, SpecError};
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Moments at which a tree of levels is looked at while the data grow, each standing for as many
-/// writes.
+/// The number of moments at which formulas of levels are evaluated while the data grow. Each moment
+/// represents the same number of writes.
 const MOMENTS: u32 = 24;
 
-/// What a formula says of a policy, mean over all writes of a workload.
+/// The costs of a policy by formula, averaged over all writes of a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Formula {
     /// Bytes written, the log included, per byte of requests.
     pub write_cost_user: f64,
     /// Flushes and outputs of merges per byte flushed.
     pub write_cost_system: f64,
-    /// Runs that a lookup must consider.
+    /// The runs that a lookup must consider.
     pub read_cost_mean: f64,
-    /// Bytes of all runs over those of live entries.
+    /// Bytes of all runs per byte of live entries.
     pub space_cost_mean: f64,
 }
 
 impl Formula {
-    /// Of the policy that `spec` names, for the data of `profile` in memtables of
-    /// `memtable_bytes`.
+    /// Returns the costs of the policy `spec`, for the data of `profile` and memtables of
+    /// `memtable_bytes`. Runs no policy.
     ///
-    /// Stacks of runs are followed from flush to flush, trees of levels taken as steady at each of
-    /// a few moments. That of `minlatency` is the least with as many runs, which the policy comes
-    /// within a few percent of, since it does not know which flush is the last. `None` for policies
-    /// of which formulas give no more than a bound, or nothing. No policy is run for it.
+    /// Stacks of runs are followed from flush to flush. Trees of levels are taken as steady at each
+    /// of a few moments. For `minlatency` the costs are the optimum with as many runs; the policy
+    /// is a few percent above it, because it does not know which flush is the last. `None` for
+    /// policies with only a bound, or without a formula.
     pub(crate) fn of(spec: &Spec, profile: &Profile, memtable_bytes: u64) -> Option<Formula> {
         let all = profile.at(1.0);
         let setting = all.setting(memtable_bytes);
@@ -48,13 +48,13 @@ impl Formula {
         Formula::over_moments(profile, memtable_bytes, |setting| evaluate(spec, setting)).ok()
     }
 
-    /// Of `policy`, where its merges may be looked up: a policy that merges whole runs is asked
-    /// when it would merge which of them, on the expected sizes of `workload`, and the formula does
-    /// the sizes of what comes out. `None` for policies that merge parts of runs and are not
-    /// `leveled`, and for those that keep blocks: of them formulas give no more than bounds.
+    /// Returns the costs of `policy`, and may run it. A policy that merges whole runs decides which
+    /// runs merge when, on the expected sizes of `workload`; the formula computes the sizes of the
+    /// outputs. `None` for policies that merge parts of runs, except `leveled`, and for policies
+    /// that keep blocks: formulas give only bounds for these.
     ///
     /// # Errors
-    /// The policy breaks a rule.
+    /// Fails if the policy breaks a rule.
     pub(crate) fn of_policy(
         policy: &Arc<dyn MergePolicy>,
         workload: Option<&FluidWorkload>,
@@ -77,7 +77,7 @@ impl Formula {
         Ok(model.map(|model| Formula::at(&model, &setting)))
     }
 
-    /// The mean of what `model` says at each moment.
+    /// Returns the mean of the costs that `model` computes at each moment.
     pub(crate) fn over_moments(
         profile: &Profile,
         memtable_bytes: u64,
@@ -96,7 +96,7 @@ impl Formula {
         Ok(mean)
     }
 
-    /// For all requests of `setting`.
+    /// Converts a formula's result for all requests of `setting`.
     pub(crate) fn at(model: &Model, setting: &Setting<'_>) -> Formula {
         Formula {
             write_cost_user: model.write_cost_user(),
@@ -107,7 +107,7 @@ impl Formula {
     }
 }
 
-/// Policies of whole runs: their formulas follow the data as they grow.
+/// Computes policies of whole runs. Their formulas follow the data as they grow.
 fn stack(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecError>> {
     let count = |name: &str, default| {
         let params = Params::new(spec, &[name], 1)?;
@@ -141,7 +141,7 @@ mod tests {
         "load(keys=150k, value=100B)",
     ];
 
-    /// How far the formula's write cost is off that of a simulation with every key.
+    /// Returns the errors of the formula's write cost against a keyed simulation.
     fn errors(policy: &str) -> [f64; 3] {
         let policy = Registry::builtin().build(policy).unwrap();
         WORKLOADS.map(|spec| {

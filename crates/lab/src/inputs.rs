@@ -1,12 +1,12 @@
-//! Files that workloads name.
+//! Reads the files that workloads name.
 
 use flate2::read::MultiGzDecoder;
 use lsmith_workload::Inputs;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// Reads the files of workloads from the file system, relative names from the working directory.
-/// What ends in `.gz` is decompressed.
+/// Reads the files of workloads from the file system. Relative paths start at the working
+/// directory. Files that end in `.gz` are decompressed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileInputs;
 
@@ -27,7 +27,7 @@ impl Inputs for FileInputs {
     }
 }
 
-/// That there is no file at `path`, with the file beside it that may be meant.
+/// Returns the message for a missing file at `path`, with the nearest name in its directory.
 fn missing(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let dir = match path.parent() {
@@ -41,7 +41,7 @@ fn missing(path: &Path) -> String {
         entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     let known: Vec<&str> = names.iter().map(String::as_str).collect();
-    // An ending that was left out is more than a slip of the pen.
+    // A missing file extension is too many letters for `nearest`.
     let longer = known.iter().find(|known| !name.is_empty() && known.starts_with(&*name)).copied();
     match longer.or_else(|| lsmith_spec::nearest(&name, &known)) {
         Some(nearest) => format!("no such file; did you mean `{}`?", dir.join(nearest).display()),

@@ -1,15 +1,16 @@
-//! Experiments: the same workload on the real store and through simulations.
+//! Experiments: runs the same workload on the real store and in simulations.
 //!
-//! * [`run`]: one workload on the store under one policy, with everything counted.
-//! * [`simulate`]: one policy in unit, keyed or fluid content.
-//! * [`Comparison`]: both side by side for many policies, with prediction errors.
-//! * [`model`]: what formulas say of a policy.
-//! * [`mod@tune`]: the best policy and parameters for a workload, under limits.
-//! * [`reproduce`]: figures of papers, measured anew.
-//! * [`FileInputs`]: the files that workloads name. [`Progress`]: for whoever waits.
+//! * [`run`]: plays one workload on the store under one policy and counts everything.
+//! * [`simulate`]: simulates one policy with unit, keyed or fluid content.
+//! * [`Comparison`]: does both for many policies and computes prediction errors.
+//! * [`model`]: computes the costs of a policy by formula.
+//! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
+//! * [`reproduce`]: measures figures of papers again.
+//! * [`FileInputs`]: reads the files that workloads name.
+//! * [`Progress`]: receives the progress of an experiment.
 //!
-//! Reports are values that print themselves as JSON; the names of their fields are a contract.
-//! Nothing here prints.
+//! Reports are values that serialize as JSON; the names of their fields are stable. This crate
+//! prints nothing.
 //!
 //! ```
 //! use lsmith_lab::{NoProgress, Options, run};

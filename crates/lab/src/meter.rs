@@ -1,22 +1,22 @@
-//! What a store tells of its merges, as figures.
+//! Turns the merge events of a store into figures.
 
 use lsmith::{Event, Observer};
 use lsmith_sim::{FigureCounter, Figures};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How the store takes its merges.
+/// When the store runs its merges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Each write waits until the tree has come to rest: the same plans as in a simulation.
+    /// Each write waits until the tree is at rest. The plans are those of a simulation.
     #[default]
     Lockstep,
-    /// Merges run beside the writes: for speed.
+    /// Merges run in parallel with writes, which is faster.
     Free,
 }
 
 impl Mode {
-    /// The name of the mode in reports.
+    /// Returns the name of the mode in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -26,46 +26,46 @@ impl Mode {
     }
 }
 
-/// Listens to one store and counts.
+/// Counts the events of one store.
 ///
-/// In lockstep a tree is looked at whenever it has come to rest, as in a simulation. In free mode
-/// it rarely rests, so it is looked at whenever a memtable has left memory.
+/// In lockstep the meter samples the tree whenever it is at rest, as in a simulation. In free mode
+/// the tree rarely rests, so the meter samples it whenever a memtable has left memory.
 #[derive(Debug)]
 pub(crate) struct Meter {
     mode: Mode,
-    /// Logical bytes of all newest versions that are not deleted, the write under way included.
+    /// Logical bytes of all live entries, including the write in progress.
     live_bytes: AtomicU64,
-    /// Logical bytes of all requests that write, the one under way included.
+    /// Logical bytes of all write requests, including the one in progress.
     requested_bytes: AtomicU64,
-    /// Memtables sealed.
+    /// The number of sealed memtables.
     sealed: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<MeterState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MeterState {
     figures: FigureCounter,
     space: SpaceMeter,
 }
 
-/// Bytes of tables on the device over live bytes.
+/// Bytes of tables on the device per live byte.
 #[derive(Clone, Copy, Debug, Default)]
 struct SpaceMeter {
-    /// The most since the tree was last looked at.
+    /// The maximum since the last sample.
     cost: f64,
     peak: f64,
     sum: f64,
     looks: u64,
 }
 
-/// What a [`Meter`] has counted.
+/// The results of a [`Meter`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
-    /// In logical bytes.
+    /// The figures, in logical bytes.
     pub(crate) figures: Figures,
     /// Physical bytes of tables over logical bytes of live entries, at the worst moment.
     pub(crate) space_cost_peak: f64,
-    /// The worst moment of each flush, averaged.
+    /// The same at the worst moment of each flush, averaged over flushes.
     pub(crate) space_cost_mean: f64,
 }
 
@@ -76,17 +76,17 @@ impl Meter {
         Meter { mode, live_bytes, requested_bytes, sealed, state: Mutex::default() }
     }
 
-    /// Notes how much will be live once the write that comes next is done.
+    /// Sets the logical bytes that are live after the next write.
     pub(crate) fn set_live_bytes(&self, bytes: u64) {
         self.live_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that a request is to write an entry of so many logical bytes.
+    /// Adds a write request for an entry of `bytes` logical bytes.
     pub(crate) fn request(&self, bytes: u64) {
         self.requested_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// How many memtables have been sealed.
+    /// Returns the number of sealed memtables.
     pub(crate) fn sealed(&self) -> u64 {
         self.sealed.load(Ordering::Relaxed)
     }

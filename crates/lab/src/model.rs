@@ -1,4 +1,4 @@
-//! Formulas, with the units and names of reports.
+//! Evaluates formulas, with the units and names of reports.
 
 use crate::clock::Clock;
 use lsmith_model::formulas::evaluate;
@@ -8,51 +8,51 @@ use serde::Serialize;
 
 pub use lsmith_model::formulas::{FormulaInfo, formulas};
 
-/// What a formula is evaluated for.
+/// The input of a formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModelSettings {
     /// Keys there are.
     pub keys: u64,
-    /// Skew of a Zipf distribution of requests over keys, 0 to 1.6; 0 for all equally often.
+    /// The Zipf skew of requests over keys, 0 to 1.6; with 0 all keys are equally likely.
     pub zipf: f64,
     /// Logical bytes of an entry.
     pub item_bytes: u64,
     /// Logical bytes at which a memtable is sealed.
     pub memtable_bytes: u64,
-    /// Requests in all, for costs that grow with them.
+    /// The total number of requests, for costs that grow with it.
     pub requests: u64,
-    /// Bits of filter per key; 0 for none.
+    /// Filter bits per key; 0 means no filter.
     pub filter_bits: f64,
 }
 
 /// A part of the write cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelStage {
-    /// What is written.
+    /// The name of the stage.
     pub name: String,
     /// Bytes written per byte of requests.
     pub cost: f64,
-    /// Bytes read for it per byte of requests.
+    /// Bytes read for the stage per byte of requests.
     pub reads: f64,
 }
 
-/// Runs that a lookup looks into.
+/// The runs that a lookup reads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PointRead {
-    /// For a key that is there, keys being looked up as often as they are written.
+    /// For present keys, each looked up as often as it is written.
     pub hit: f64,
-    /// For a key that is not.
+    /// For absent keys.
     pub miss: f64,
 }
 
-/// What a formula says of a policy.
+/// The costs of a policy by formula.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Modelled {
-    /// The formula, as it was spelled.
+    /// The spec of the formula, as given.
     pub policy: String,
     /// Keys there are.
     pub keys: u64,
-    /// Skew of the Zipf distribution.
+    /// The skew of the Zipf distribution.
     pub zipf: f64,
     /// Logical bytes of an entry.
     pub item_bytes: u64,
@@ -64,26 +64,26 @@ pub struct Modelled {
     pub write_cost_system: f64,
     /// The parts of `write_cost_user`.
     pub stages: Vec<ModelStage>,
-    /// Runs that a lookup must consider, mean over time.
+    /// The runs that a lookup must consider, averaged over time.
     pub read_cost_mean: f64,
-    /// Runs that a lookup looks into, with filters.
+    /// The runs that a lookup reads, with filters.
     pub point_read: PointRead,
-    /// Runs that a range read looks into.
+    /// The runs that a range read reads.
     pub range_read: f64,
-    /// Bytes of all runs over those of live entries, mean over time.
+    /// Bytes of all runs per byte of live entries, averaged over time.
     pub space_cost_mean: f64,
-    /// Bytes of the levels, newest first, memory not counted.
+    /// Bytes of the levels, newest first, without memory.
     pub level_sizes: Vec<f64>,
-    /// Runs of the levels, newest first, mean over time.
+    /// Runs of the levels, newest first, averaged over time.
     pub level_runs: Vec<f64>,
-    /// Seconds that it took.
+    /// The seconds that the evaluation took.
     pub seconds: f64,
 }
 
-/// What the formula that `policy` names says.
+/// Evaluates the formula that `policy` names.
 ///
 /// # Errors
-/// The spec cannot be read, no formula has that name, or a value is out of range.
+/// Fails if the spec is malformed, no formula has that name, or a value is out of range.
 pub fn model(policy: &str, settings: &ModelSettings) -> Result<Modelled, SpecError> {
     let clock = Clock::start();
     let spec: Spec = policy.parse()?;
@@ -137,7 +137,7 @@ fn modelled(
     }
 }
 
-/// The share of absent keys that a Bloom filter with the best number of probes lets through.
+/// Returns the false positive rate of a Bloom filter with the best number of probes.
 pub(crate) fn false_positives(bits_per_key: f64) -> f64 {
     (-bits_per_key * std::f64::consts::LN_2 * std::f64::consts::LN_2).exp()
 }

@@ -6,7 +6,7 @@ use lsmith::Keyspace;
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{LiveBytes, Op, OpKind, Workload, fill_value, value_seed};
 
-/// Carries out operations one by one, with real values that don't compress.
+/// Applies operations one by one, with values that do not compress.
 pub(crate) struct Player<'a> {
     keyspace: &'a Keyspace,
     workload: &'a Workload,
@@ -40,8 +40,8 @@ impl<'a> Player<'a> {
         self.ops
     }
 
-    /// Carries out `op` as YCSB defines it: an update writes the whole record, a scan reads as
-    /// many entries from its key on, a read-modify-write reads before it writes.
+    /// Applies `op` as YCSB defines it. An update writes the whole value. A scan reads the given
+    /// number of entries from its key on. A read-modify-write reads before it writes.
     pub(crate) fn play(&mut self, op: &Op) -> anyhow::Result<()> {
         self.workload.key(op.item, &mut self.key);
         if op.writes_value() || op.deletes() {

@@ -1,20 +1,20 @@
-//! What formulas need to know of a workload.
+//! The properties of a workload that formulas need.
 
 use anyhow::{Result, bail};
 use lsmith_model::{Popularity, Setting};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{OpKind, Workload};
 
-/// Operations looked at of a workload whose popularity has no formula.
+/// The operations that are counted if the popularity has no formula.
 const OPS_MAX: usize = 2_000_000;
 
-/// Operations looked at to learn how large entries are.
+/// The operations that are read to learn the size of entries.
 const SAMPLED: usize = 10_000;
 
-/// Skew of `load(order=zipf)`.
+/// The skew of `load(order=zipf)`.
 const LOAD_SKEW: f64 = 0.99;
 
-/// Which keys are written, how often, and how large they are.
+/// The popularity of written keys, the number of writes, and the size of entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
     pub(crate) popularity: Popularity,
@@ -23,7 +23,8 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Loads and `churn` by formula, others by counting up to two million operations.
+    /// Profiles loads and `churn` by formula, other workloads by counting up to two million
+    /// operations.
     pub(crate) fn of(workload: &Workload) -> Result<Profile> {
         let spec = workload.spec();
         let entry_bytes = entry_bytes(workload)?;
@@ -59,7 +60,7 @@ impl Profile {
         let runs = counts.chunk_by(|left, right| left == right);
         let histogram: Vec<(u64, u64)> =
             runs.map(|run| (run.len() as u64, u64::from(run[0]))).collect();
-        // What was not looked at is taken to go on as it began.
+        // The rest of the operations is assumed to be like the counted ones.
         let scale = (all as f64 / ops).max(1.0);
         Ok(Profile {
             popularity: Popularity::from_histogram(&histogram)?,
@@ -68,23 +69,23 @@ impl Profile {
         })
     }
 
-    /// Keys there are in the end.
+    /// Returns the number of distinct keys at the end.
     pub(crate) fn keys(&self) -> f64 {
         self.popularity.unique(self.writes).max(1.0)
     }
 
-    /// As it is when a share of all writes was made.
+    /// Returns the setting after the given share of all writes.
     pub(crate) fn at(&self, share: f64) -> Profile {
         let writes = (self.writes * share.min(1.0)).max(1.0);
         let live = self.popularity.unique(writes);
         Profile { popularity: self.popularity.clone().with_live(live), writes, ..*self }
     }
 
-    /// As it is when so many memtables have been filled, if the writes don't end before.
+    /// Returns the setting after `flushes` memtables, or at the end of the writes if sooner.
     pub(crate) fn up_to_flushes(self, flushes: Option<u64>, memtable_bytes: u64) -> Profile {
         let Some(flushes) = flushes else { return self };
         let requests = flushes as f64 * self.setting(memtable_bytes).memtable_requests();
-        // A part of a request more, lest rounding take the last flush away.
+        // The added part of a request keeps rounding from dropping the last flush.
         self.at((requests + 0.5) / self.writes)
     }
 
@@ -103,7 +104,7 @@ fn is_write(kind: OpKind) -> bool {
     !matches!(kind, OpKind::Read | OpKind::Scan)
 }
 
-/// Mean logical bytes of an entry among the first writes.
+/// Returns the mean logical bytes of an entry over the first writes.
 fn entry_bytes(workload: &Workload) -> Result<f64> {
     let (mut bytes, mut count) = (0_u64, 0_u64);
     for op in workload.ops().take(SAMPLED) {

@@ -1,15 +1,15 @@
-//! How far an experiment has got, for whoever waits.
+//! Progress of experiments.
 
-/// Is told how far an experiment has got. An experiment is a row of steps.
+/// Receives the progress of an experiment. An experiment is a sequence of steps.
 pub trait Progress {
-    /// A step of `total` units of work begins; whatever step was before it is over.
+    /// Begins a step of `total` units of work, 0 if unknown. Ends the step before.
     fn begin(&self, step: &str, total: u64);
 
-    /// `done` units of the step are done.
+    /// Sets the number of finished units of the step.
     fn advance(&self, done: u64);
 }
 
-/// For those who do not want to know.
+/// Ignores all progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoProgress;
 

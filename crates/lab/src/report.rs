@@ -1,6 +1,6 @@
-//! What experiments report, ready to be printed as JSON.
+//! Reports of experiments, which serialize as JSON.
 //!
-//! The names of the fields are a contract with whoever reads the output of the commands.
+//! The names of the fields are stable, because programs read the output of the commands.
 
 use crate::meter::Measured;
 use lsmith::{Histogram, StoreStats};
@@ -9,39 +9,39 @@ use lsmith_sim::{Figures, Parts};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The figures that store and simulations can both give. See [`Figures`] for what each means and
-/// where it comes from.
+/// The figures that both store and simulations report. [`Figures`] defines each and names its
+/// source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Costs {
-    /// Bytes of runs that exist after a flush and did not before, over bytes flushed.
+    /// Bytes of runs that are new after a flush, per byte flushed.
     pub write_cost_eager: f64,
-    /// Every flush written once, plus every merge output, over bytes flushed.
+    /// Bytes of every flush and every merge output, per byte flushed.
     pub write_cost_system: f64,
-    /// Runs on storage after a flush, mean over flushes.
+    /// Runs on storage after a flush, averaged over flushes.
     pub read_cost_mean: f64,
     /// The same with all runs of level 0 counted as one.
     pub read_cost_mean_l0_one: f64,
-    /// Most runs on storage after any flush.
+    /// The most runs on storage after any flush.
     pub runs_max: u64,
-    /// Tables and outputs under way over live bytes, at the worst moment. Of a store the tables
-    /// count with their files' bytes, of a simulation with their logical bytes; live bytes are
-    /// logical. `None` where nobody knows what was live before.
+    /// Bytes of tables and unfinished outputs per live byte, at the worst moment. Tables of a
+    /// store count in physical bytes, tables of a simulation in logical bytes; live bytes are
+    /// logical. `None` if the store was not empty at the start.
     pub space_cost_peak: Option<f64>,
-    /// The worst moment of each flush, averaged over flushes.
+    /// The same at the worst moment of each flush, averaged over flushes.
     pub space_cost_mean: Option<f64>,
-    /// Data blocks written below memory per 10^6 logical bytes of writing requests.
+    /// Data blocks written below memory per 10^6 logical bytes of write requests.
     pub write_cost_blocks: f64,
     /// Data blocks written below memory.
     pub blocks_written: u64,
-    /// Data blocks that merges kept as they were.
+    /// Data blocks that merges reused.
     pub blocks_reused: u64,
     /// Memtables sealed.
     pub sealed: u64,
-    /// Memtables that left memory as a whole.
+    /// Memtables that left memory completely.
     pub flushes: u64,
-    /// Merges, flushes to a run of their own not included.
+    /// Merges, without flushes to a run of their own.
     pub merges: u64,
-    /// Moves: merges that relabel and write nothing.
+    /// Moves: plans that relabel slices and write nothing.
     pub moves: u64,
 }
 
@@ -65,7 +65,8 @@ impl Costs {
         }
     }
 
-    /// `live_known`: whether the store was empty at the start, so that live bytes are known.
+    /// Converts figures. `live_known` is true if the store was empty at the start, so that live
+    /// bytes are known.
     pub(crate) fn of_store(measured: &Measured, live_known: bool) -> Costs {
         Costs {
             space_cost_peak: live_known.then_some(measured.space_cost_peak),
@@ -75,20 +76,20 @@ impl Costs {
     }
 }
 
-/// What the write costs are made of, in logical bytes: key, value and 8 per entry.
+/// The parts of the write costs, in logical bytes (key + value + 8 per entry).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LogicalBytes {
-    /// Memtables that left memory: what write costs are divided by.
+    /// Memtables that left memory. Write costs are divided by this.
     pub flush: u64,
     /// Written by flushes to runs of their own.
     pub flush_written: u64,
-    /// Taken by merges straight from memory; counts as flushed first in `write_cost_system`.
+    /// Read by merges straight from memory; `write_cost_system` counts them as flushed first.
     pub merge_memory: u64,
     /// Read by merges from storage.
     pub merge_read: u64,
     /// Written by merges.
     pub merge_written: u64,
-    /// Taken over by merges without rewriting.
+    /// Reused by merges without rewriting.
     pub reused: u64,
     /// Moved.
     pub moved: u64,
@@ -108,22 +109,22 @@ impl LogicalBytes {
     }
 }
 
-/// What was really read from and written to files, in bytes.
+/// The bytes read from and written to files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PhysicalBytes {
-    /// Keys and values that the user wrote: what `write_cost_user` is divided by.
+    /// Keys and values that the user wrote. `write_cost_user` is divided by this.
     pub user: u64,
-    /// Records of the write-ahead log, those of writes still in memory included.
+    /// Records of the write-ahead log, including those of writes still in memory.
     pub log: u64,
     /// Tables written from a memtable alone.
     pub flush: u64,
     /// Tables, and parts of tables, read by merges.
     pub merge_read: u64,
-    /// Tables written by merges, those that took in a memtable included.
+    /// Tables written by merges, including merges that read a memtable.
     pub merge_written: u64,
-    /// Tables, and parts of tables, taken over by merges: files stay as they are.
+    /// Tables, and parts of tables, reused by merges. Their files do not change.
     pub reused: u64,
-    /// Files written for moves: none, only the manifest notes them.
+    /// Files written for moves: always 0, because moves write only to the manifest.
     pub moved: u64,
     /// Records of the manifest.
     pub metadata: u64,
@@ -143,38 +144,38 @@ impl PhysicalBytes {
         }
     }
 
-    /// All bytes written to files.
+    /// Returns all bytes written to files.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.log + self.flush + self.merge_written + self.metadata
     }
 }
 
-/// Bytes by part.
+/// Bytes by part, logical and physical.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StoreBytes {
-    /// As policies see them.
+    /// Logical bytes, as policies count them.
     pub logical: LogicalBytes,
-    /// As files see them.
+    /// Physical bytes.
     pub physical: PhysicalBytes,
 }
 
-/// Blocks read from files per lookup; `None` where there was no such lookup. Blocks found in the
-/// cache are not among them.
+/// Blocks read from files per lookup, without blocks found in the cache. `None` if there was no
+/// such lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReadCost {
-    /// Of keys that were present.
+    /// For present keys.
     pub hit: Option<f64>,
-    /// Of keys that were absent.
+    /// For absent keys.
     pub miss: Option<f64>,
 }
 
-/// Lookups, counted.
+/// Counts of lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Lookups {
-    /// Keys looked up.
+    /// The number of keys looked up.
     pub gets: u64,
-    /// Found present.
+    /// The number of present keys among them.
     pub found: u64,
     /// Blocks read from files for present keys.
     pub blocks_read_found: u64,
@@ -182,7 +183,7 @@ pub struct Lookups {
     pub blocks_read_absent: u64,
     /// Blocks found in the cache.
     pub blocks_cached: u64,
-    /// Tables that a filter ruled out.
+    /// The number of tables that filters excluded.
     pub filter_negatives: u64,
 }
 
@@ -198,7 +199,7 @@ impl Lookups {
         }
     }
 
-    /// Blocks read per lookup.
+    /// Returns the blocks read per lookup.
     #[must_use]
     pub fn cost(&self) -> ReadCost {
         let per = |blocks: u64, lookups: u64| (lookups > 0).then(|| blocks as f64 / lookups as f64);
@@ -209,33 +210,33 @@ impl Lookups {
     }
 }
 
-/// A phase of a workload: `load` and `run` of YCSB, `run` alone of all others.
+/// A phase of a workload. YCSB has `load` and `run`, all others only `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Phase {
     /// `load` or `run`.
     pub name: &'static str,
     /// Operations.
     pub ops: u64,
-    /// Seconds by the clock on the wall, merges of later flushes not included in free mode.
+    /// Wall-clock seconds. In free mode without the merges of later flushes.
     pub seconds: f64,
     /// Operations per second.
     pub ops_per_second: f64,
 }
 
-/// What a histogram of the store comes to: nanoseconds where its name ends in `nanos`.
+/// The percentiles of a histogram of the store. Values are nanoseconds if its name ends in `nanos`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Percentiles {
-    /// How many values.
+    /// The number of values.
     pub count: u64,
-    /// Their mean.
+    /// The mean of the values.
     pub mean: f64,
-    /// The median, within one part in 32, as the others.
+    /// The median, within 1/32; the other percentiles have the same precision.
     pub p50: u64,
     /// The 99th percentile.
     pub p99: u64,
-    /// The 999th of thousand.
+    /// The 99.9th percentile.
     pub p999: u64,
-    /// The greatest, exactly.
+    /// The greatest value, exact.
     pub max: u64,
 }
 
@@ -252,12 +253,12 @@ impl Percentiles {
     }
 }
 
-/// What decides a run on the store.
+/// The settings of a run on the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Settings {
-    /// The policy, spelled out.
+    /// The full spec of the policy.
     pub policy: String,
-    /// The workload, spelled out.
+    /// The full spec of the workload.
     pub workload: String,
     /// `lockstep` or `free`.
     pub mode: &'static str,
@@ -265,23 +266,23 @@ pub struct Settings {
     pub memtable_bytes: u64,
     /// Bytes of the block cache.
     pub cache_bytes: u64,
-    /// How far a write has got when it returns.
+    /// The durability of a write when it returns.
     pub persist: &'static str,
 }
 
-/// Versions of what made a report.
+/// The versions of the software that made a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Versions {
-    /// Of lsmith.
+    /// The version of lsmith.
     pub lsmith: &'static str,
-    /// The operating system that it was built for.
+    /// The target operating system.
     pub os: &'static str,
-    /// The processor that it was built for.
+    /// The target processor architecture.
     pub arch: &'static str,
 }
 
 impl Versions {
-    /// Those of this build.
+    /// Returns the versions of this build.
     pub const THIS: Versions = Versions {
         lsmith: env!("CARGO_PKG_VERSION"),
         os: std::env::consts::OS,
@@ -289,39 +290,39 @@ impl Versions {
     };
 }
 
-/// What a run on the real store came to. All figures cover all phases, and all flushes that were
-/// completed: the memtable that is active at the end stays in memory. Its writes are in the log,
-/// and so in `write_cost_user`, but in no other write cost.
+/// The report of a run on the real store. The figures cover all phases and all completed flushes.
+/// The last active memtable stays in memory: its writes are in the log, and therefore in
+/// `write_cost_user`, but in no other write cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EngineReport {
     /// `lockstep` or `free`: see [`Mode`](crate::Mode).
     pub mode: &'static str,
-    /// What simulations can predict.
+    /// The figures that simulations can predict.
     #[serde(flatten)]
     pub costs: Costs,
-    /// All bytes written to files over user bytes.
+    /// All bytes written to files per byte of keys and values.
     pub write_cost_user: Option<f64>,
     /// Blocks read from files per lookup.
     pub read_cost_measured: ReadCost,
     /// Operations.
     pub ops: u64,
-    /// Seconds by the clock on the wall, from the first operation until merges have come to rest.
+    /// Wall-clock seconds from the first operation until the tree is at rest.
     pub seconds: f64,
-    /// CPU seconds of the whole process, user and system, in that time: making keys and values is
-    /// in them.
+    /// CPU seconds of the whole process in that time, user and system, including the making of
+    /// keys and values.
     pub cpu_seconds: f64,
     /// Operations per second.
     pub ops_per_second: f64,
-    /// Seconds for which writers were held back.
+    /// The seconds for which back-pressure delayed writers.
     pub held_back_seconds: f64,
     /// The phases in order.
     pub phases: Vec<Phase>,
-    /// What the store has counted of each operation, by name, where it was asked for.
+    /// The store's histograms by name, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histograms: Option<BTreeMap<&'static str, Percentiles>>,
-    /// Bytes by part.
+    /// Bytes by part, logical and physical.
     pub bytes: StoreBytes,
-    /// Lookups, counted.
+    /// Counts of lookups.
     pub lookups: Lookups,
     /// The seed of the operations and values.
     pub seed: u64,
@@ -331,36 +332,36 @@ pub struct EngineReport {
     pub settings: Settings,
 }
 
-/// What a simulation of a workload came to.
+/// The report of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SimulationReport {
     /// The figures.
     #[serde(flatten)]
     pub costs: Costs,
-    /// Bytes by part.
+    /// Bytes by part, logical and physical.
     pub bytes: LogicalBytes,
-    /// Seconds by the clock on the wall.
+    /// Wall-clock seconds.
     pub seconds: f64,
 }
 
-/// The least `write_cost_system` that any policy could have with as many flushes of the same sizes
-/// and at most as many runs on storage, if no key were written twice. Where keys are, merges write
-/// less than they take and a policy may stay below.
+/// The least `write_cost_system` of any policy with as many flushes of the same sizes and at most
+/// as many runs on storage, if no key were written twice. If keys repeat, merges write less than
+/// they read, and a policy may be below the optimum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Optimum {
-    /// Most runs on storage after a flush.
+    /// The most runs on storage after a flush.
     pub runs_max: u64,
     /// The least cost.
     pub write_cost_system: f64,
-    /// Whether a schedule of merges exists that costs just this; else it is a bound from below.
+    /// True if a schedule of merges has this cost; otherwise the cost is a lower bound.
     pub is_exact: bool,
     /// (the policy's cost - the least) / the least.
     pub above: f64,
 }
 
 impl Optimum {
-    /// For flushes of `flush_bytes` each, in order, under a policy that had the costs and most runs
-    /// given.
+    /// Computes the optimum for flushes of `flush_bytes`, in order, and compares it with a policy
+    /// of the given cost and most runs.
     pub(crate) fn of(write_cost_system: f64, runs_max: u64, flush_bytes: &[u64]) -> Optimum {
         let least = least_of_sizes(flush_bytes, runs_max);
         let flushed: u64 = flush_bytes.iter().sum();
@@ -370,7 +371,7 @@ impl Optimum {
         Optimum { runs_max, write_cost_system: least_cost, is_exact, above }
     }
 
-    /// The same bound against another cost.
+    /// Returns the same optimum, compared with another cost.
     pub(crate) fn against(self, write_cost_system: f64) -> Optimum {
         Optimum { above: write_cost_system / self.write_cost_system - 1.0, ..self }
     }

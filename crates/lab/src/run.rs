@@ -1,4 +1,4 @@
-//! One workload on the real store.
+//! Runs one workload on the real store.
 
 use crate::clock::Clock;
 use crate::meter::{Meter, Mode};
@@ -19,24 +19,24 @@ use std::sync::Arc;
 /// Bytes of the block cache: the store's default.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Operations between two notes of progress.
-const OPS_PER_NOTE: u64 = 1024;
+/// Operations between two updates of the progress.
+const OPS_PER_UPDATE: u64 = 1024;
 
-/// What an experiment needs to know beside policy and workload.
+/// The options of an experiment, besides policy and workload.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The policies that specs may name.
     pub registry: Registry,
     /// Logical bytes at which a memtable is sealed.
     pub memtable_bytes: u64,
-    /// How the store takes its merges.
+    /// When the store runs its merges.
     pub mode: Mode,
-    /// Whether the report has histograms.
+    /// True if the report contains histograms.
     pub histograms: bool,
 }
 
 impl Default for Options {
-    /// Built-in policies, memtables of 4 MiB, lockstep.
+    /// Returns built-in policies, memtables of 4 MiB, lockstep, no histograms.
     fn default() -> Options {
         Options {
             registry: Registry::builtin(),
@@ -47,12 +47,12 @@ impl Default for Options {
     }
 }
 
-/// A store with somebody who counts what it does.
+/// A store with a meter.
 struct Bench {
     store: Store,
     keyspace: Keyspace,
     meter: Arc<Meter>,
-    /// Whether there was nothing in the store, so that live bytes are known.
+    /// True if the store was empty, so that live bytes are known.
     fresh: bool,
 }
 
@@ -79,7 +79,7 @@ impl Bench {
         Ok(Bench { store, keyspace, meter, fresh })
     }
 
-    /// An error if merges were refused or given up: the figures would be those of another policy.
+    /// Fails if merges were refused or given up: the figures would be those of another policy.
     fn check(&self) -> anyhow::Result<()> {
         let stats = self.store.stats();
         if let Some(failure) = self.keyspace.stats().failures.first() {
@@ -92,15 +92,15 @@ impl Bench {
     }
 }
 
-/// Plays `workload` on the store in `dir` under `policy`, and reports what it cost.
+/// Plays `workload` on the store in `dir` under `policy`, and returns its costs.
 ///
-/// `dir` is new, or empty, or holds a store, which is then gone on with: under the new policy, but
-/// with memtables of the size that it was made with, and without figures of space, because nobody
-/// knows what of its content is live. The store stays there.
+/// `dir` is missing, empty, or holds a store. An existing store continues under the new policy and
+/// keeps its memtable size. Its report has no space costs, because its live bytes are unknown. The
+/// store is kept.
 ///
 /// # Errors
-/// The policy can't be built; what the store refuses; a damaged line of a trace. Operations before
-/// the error are in the store.
+/// Fails if the policy cannot be built, the store fails, or a line of a trace is damaged. The store
+/// keeps the operations before the error.
 pub fn run(
     policy: &str,
     workload: &Workload,
@@ -161,15 +161,17 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
     let mut ops = workload.ops();
     let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
     let mut phases = Vec::new();
-    for (name, upto) in [("load", workload.load_ops()), ("run", u64::MAX)] {
-        let (clock, before) = (Clock::start(), player.ops());
-        play_until(&mut player, &mut ops, upto, |done| {
-            if done % OPS_PER_NOTE == 0 {
+    for (name, ops_max) in [("load", workload.load_ops()), ("run", u64::MAX)] {
+        let clock = Clock::start();
+        let before = player.ops();
+        play_until(&mut player, &mut ops, ops_max, |done| {
+            if done % OPS_PER_UPDATE == 0 {
                 progress.advance(done);
             }
             bench.meter.sealed() >= flushes_max
         })?;
-        let (ops, seconds) = (player.ops() - before, clock.seconds());
+        let ops = player.ops() - before;
+        let seconds = clock.seconds();
         if ops > 0 {
             phases.push(Phase { name, ops, seconds, ops_per_second: per_second(ops, seconds) });
         }
@@ -177,15 +179,14 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
     Ok(phases)
 }
 
-/// Plays operations until there are none left, `upto` are done, or `enough` says so when told how
-/// many are done.
+/// Plays operations until none are left, the player has done `ops_max`, or `enough(done)` is true.
 fn play_until(
     player: &mut Player<'_>,
     ops: &mut Ops<'_>,
-    upto: u64,
+    ops_max: u64,
     enough: impl Fn(u64) -> bool,
 ) -> anyhow::Result<()> {
-    while player.ops() < upto && !enough(player.ops()) {
+    while player.ops() < ops_max && !enough(player.ops()) {
         match ops.next() {
             Some(op) => player.play(&op?)?,
             None => break,

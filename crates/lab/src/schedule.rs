@@ -1,4 +1,4 @@
-//! Which runs a policy merges, and when.
+//! Finds out which runs a policy merges after each flush.
 
 use lsmith_model::formulas::RunMerge;
 use lsmith_policy::MergePolicy;
@@ -6,10 +6,10 @@ use lsmith_sim::{Event, FluidWorkload, SimError, simulate_fluid};
 use lsmith_tree::{MergePlan, Mode, Tree};
 use std::sync::Arc;
 
-/// For each flush the merges that follow it, when `policy` is asked with runs of expected sizes;
-/// `None` of policies that merge parts of runs.
+/// Returns the merges after each flush that `policy` plans on runs of expected sizes. `None` for
+/// policies that merge parts of runs.
 ///
-/// A formula may not run a policy. It is given this, and does the sizes by itself.
+/// Formulas may not run a policy. They get these merges and compute the sizes themselves.
 pub(crate) fn schedule(
     policy: &Arc<dyn MergePolicy>,
     workload: &FluidWorkload,
@@ -30,7 +30,7 @@ pub(crate) fn schedule(
     Ok(is_whole.then_some(flushes))
 }
 
-/// What a plan takes, if that is whole runs that follow each other in age.
+/// Returns the inputs of a plan if they are whole runs that are adjacent in age.
 fn neighbours(tree: &Tree, plan: &MergePlan) -> Option<RunMerge> {
     let stack = || tree.memory().runs().iter().chain(tree.disk_runs());
     let is_whole = plan.inputs.iter().all(|input| input.range.is_all());

@@ -1,4 +1,4 @@
-//! One workload, or none, through a simulation.
+//! Simulates a policy, with or without a workload.
 
 use crate::clock::Clock;
 use crate::report::{Costs, LogicalBytes, Optimum, SimulationReport};
@@ -11,12 +11,12 @@ use lsmith_tree::Tree;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 
-/// What a simulation takes tables to hold.
+/// The content of simulated tables.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
-    /// Nothing but a size: so many flushes of one memtable each.
+    /// Only sizes. Each flush has the size of one memtable.
     Unit {
-        /// How many.
+        /// The number of flushes.
         flushes: u64,
     },
     /// The keys of a workload, up to its limit on flushes.
@@ -26,7 +26,7 @@ pub enum Content<'a> {
 }
 
 impl Content<'_> {
-    /// The name of the content in reports.
+    /// Returns the name of the content in reports.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -37,8 +37,7 @@ impl Content<'_> {
     }
 }
 
-/// How large something is: in flushes in unit content, which whole numbers of flushes are printed
-/// as, else in bytes.
+/// A size: in flushes with unit content, else in bytes. Whole numbers are serialized as integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Amount(pub f64);
 
@@ -52,38 +51,38 @@ impl Serialize for Amount {
     }
 }
 
-/// What a simulation came to, with the tree that it ended with.
+/// The result of a simulation, with the sizes of its last tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Simulated {
-    /// The policy, spelled out.
+    /// The full spec of the policy.
     pub policy: String,
     /// `unit`, `keyed` or `fluid`.
     pub content: &'static str,
-    /// The workload, spelled out, where there is one.
+    /// The full spec of the workload, if there is one.
     pub workload: Option<String>,
     /// Logical bytes at which a memtable is sealed.
     pub memtable_bytes: u64,
     /// The figures.
     #[serde(flatten)]
     pub report: SimulationReport,
-    /// The least that any policy could cost with as many runs, where nothing overlaps. `None` for
-    /// policies that leave a part of memory where it is.
+    /// The optimum with as many runs, for flushes that do not overlap. `None` for policies that
+    /// leave a part of memory in place.
     pub optimum: Option<Optimum>,
-    /// The sizes of the runs on storage at the end, oldest first: in flushes in unit content, else
-    /// in logical bytes. Only of policies that build runs, not levels.
+    /// The sizes of the last runs on storage, oldest first: in flushes with unit content, else in
+    /// logical bytes. `None` for policies that build levels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sizes_oldest_first: Option<Vec<Amount>>,
-    /// The sizes of the levels at the end, level 0 (the newest) first, of policies that build
-    /// levels of one run each.
+    /// The sizes of the last levels, newest (level 0) first. `None` unless the policy builds levels
+    /// of one run each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<Vec<Amount>>,
 }
 
-/// Simulates `policy` with memtables of `memtable_bytes`; `on_rest` sees the tree after each flush,
-/// at rest.
+/// Simulates `policy` with memtables of `memtable_bytes`. Calls `on_rest` with the tree at rest
+/// after each flush.
 ///
 /// # Errors
-/// The policy breaks a rule, or the workload has a damaged line.
+/// Fails if the policy breaks a rule, or the workload has a damaged line.
 pub fn simulate(
     policy: &Arc<dyn MergePolicy>,
     content: &Content<'_>,

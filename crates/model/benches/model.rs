@@ -1,5 +1,5 @@
-//! What one evaluation of the LevelDB model takes, and a search for the best level sizes: with as
-//! many keys as disks hold, one should be microseconds and the other less than a tenth of a second.
+//! Times one evaluation of the LevelDB model, and a search for the best level sizes. With as many
+//! keys as disks hold, the first should take microseconds, the second less than 0.1 seconds.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use lsmith_model::formulas::{LeveledModel, Sweep};

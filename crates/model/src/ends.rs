@@ -1,38 +1,39 @@
 //! Sums over many classes without walking all of them.
 //!
-//! With `x = r ln(1 - p)` for `r` requests, a class contributes `1 - e^x` of its keys, and its part
-//! in the integral and the slope. Of keys so unpopular that `x` is near 0 that is a short series in
-//! `x`, so what all of them contribute is a series in `r` with sums of powers for coefficients. Of
-//! keys so popular that `e^x` is below the rounding of `f64`, it is a sum that does not depend on
-//! `r`, or a line. Classes grow by a tenth in popularity, so no more than some sixty lie between,
-//! however many keys there are and however skewed they are requested.
+//! With `x = r ln(1 - p)` for `r` requests, a class contributes `1 - e^x` of its keys, and a part
+//! of the integral and of the slope. For unpopular keys, with `x` near 0, the contribution is a
+//! short series in `x`. The sum over all of them is a series in `r`, with sums of powers as
+//! coefficients. For popular keys, with `e^x` below the rounding of `f64`, the contribution does
+//! not depend on `r`, or is linear in it. Classes grow by a tenth in popularity, so at most some
+//! sixty classes lie between, for any number of keys and any skew.
 
 use crate::popularity::Term;
 use std::ops::Range;
 
-/// Fewer classes than this are walked: as many lie between the ends.
+/// Fewer classes than this are always summed one by one: as many lie between the ends.
 const TERMS_MIN: usize = 96;
 
-/// Below this `-x` a series of [`POWERS`] terms has an error below the rounding of `f64`.
+/// Below this `-x`, a series of [`POWERS`] terms has an error below the rounding of `f64`.
 const NEAR: f64 = 0.1;
 
 /// Above this `-x`, `1 - e^x` is 1.
 const FAR: f64 = 40.0;
 
-/// Terms of the series.
+/// The number of terms of the series.
 const POWERS: usize = 9;
 
-/// Sums over the first classes of a row, least popular first.
+/// Sums over the first classes, least popular first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Ends {
     /// For each number of classes the sums of weight times `ln_miss` to the power 1, 2, ..; empty
-    /// for short rows.
+    /// for few classes.
     powers: Vec<[f64; POWERS + 1]>,
-    /// For each number of classes the sums over all others of weight, and of weight over `ln_miss`.
+    /// For each number of first classes, the sums over all other classes of weight, and of weight
+    /// over `ln_miss`.
     far: Vec<[f64; 2]>,
 }
 
-/// What the classes at both ends contribute.
+/// The contribution of the classes at both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct EndSums {
     pub(crate) unique: f64,
@@ -41,7 +42,8 @@ pub(crate) struct EndSums {
 }
 
 impl Ends {
-    /// Of a row that is sorted by popularity; others, and short ones, are walked.
+    /// Computes the sums. Classes that are few or not sorted by popularity get no sums; they are
+    /// always summed one by one.
     pub(crate) fn of(terms: &[Term]) -> Ends {
         if terms.len() < TERMS_MIN
             || !terms.is_sorted_by(|left, right| left.ln_miss >= right.ln_miss)
@@ -58,7 +60,7 @@ impl Ends {
             }
             powers.push(sums);
         }
-        // From the other end: the few keys at it would be lost in the sum of all.
+        // Summed from the other end: rounding would lose the few keys there in the sum of all.
         let mut far = vec![[0.0; 2]; terms.len() + 1];
         for (index, term) in terms.iter().enumerate().rev() {
             let [weight, over] = far[index + 1];
@@ -67,7 +69,7 @@ impl Ends {
         Ends { powers, far }
     }
 
-    /// Returns the classes that must be walked for so many requests.
+    /// Returns the classes that must be summed one by one for the given requests.
     pub(crate) fn between(&self, terms: &[Term], requests: f64) -> Range<usize> {
         if self.powers.is_empty() {
             return 0..terms.len();
@@ -76,7 +78,7 @@ impl Ends {
         end(NEAR)..end(FAR)
     }
 
-    /// Returns what all classes contribute but those `between`.
+    /// Returns the contribution of all classes except those `between`.
     pub(crate) fn sums(&self, between: &Range<usize>, requests: f64) -> EndSums {
         let Some(near) = self.powers.get(between.start) else { return EndSums::default() };
         let mut sums = EndSums { slope: -near[0], ..EndSums::default() };
@@ -108,7 +110,7 @@ mod tests {
             let mut walked = quick.clone();
             walked.ends = Ends::default();
             let near = |quick: f64, walked: f64, message: &str| {
-                // What is dropped of a slope is below the rounding of what it is the slope of.
+                // The omitted part of the slope is below the rounding of its function.
                 let off = (quick - walked).abs();
                 assert!(
                     off <= 1e-12 * walked + 1e-15,

@@ -1,14 +1,14 @@
-//! Formulas: what a merge policy costs, without carrying it out.
+//! Formulas for the costs of merge policies, without running them.
 //!
-//! * [`Popularity`]: how often each key is asked for, and the arithmetic of sizes that follows from
-//!   it: [`unique`](Popularity::unique), [`inverse`](Popularity::inverse),
+//! * [`Popularity`]: how often each key is requested, and the arithmetic of sizes that follows:
+//!   [`unique`](Popularity::unique), [`inverse`](Popularity::inverse),
 //!   [`merge`](Popularity::merge), [`interval`](Popularity::interval).
-//! * [`formulas`]: what policies cost, by name or by struct; each a [`Model`] of a [`Setting`].
-//! * [`optimal_sizes`]: the level sizes that cost least.
-//! * [`optimum`]: the least that bounded runs can cost, offline.
+//! * [`formulas`]: the costs of policies, by name or by struct; each a [`Model`] of a [`Setting`].
+//! * [`optimal_sizes`]: the level sizes of least cost.
+//! * [`optimum`]: the least offline cost with bounded runs.
 //!
-//! Pure arithmetic in `f64`: no files, no clocks, no threads, no randomness, no hash maps. Costs
-//! are per request unless said otherwise; sizes are numbers of entries of mean size.
+//! This crate is pure arithmetic in `f64`: no files, clocks, threads, randomness or hash maps.
+//! Costs are per request unless stated otherwise. Sizes are numbers of entries of mean size.
 
 mod cost;
 mod ends;

@@ -1,9 +1,9 @@
 //! The least that merging can cost: the exact offline optimum for a bounded number of runs.
 //!
-//! After each flush the runs, of which each covers consecutive flushes, may be merged with their
-//! neighbours; at most `runs_max` may be left. What is counted is the bytes that merges write;
-//! nothing overlaps, so a merge writes what it takes. The best schedule for `n` flushes of size
-//! one merges, with flush `t`, all before it into the run that is the oldest ever after:
+//! Each run covers consecutive flushes. After each flush runs may be merged with their neighbours,
+//! and at most `runs_max` runs may remain. The cost is the bytes that merges write. Flushes do not
+//! overlap, so a merge writes as much as it reads. The best schedule for `n` flushes of size one
+//! merges all flushes up to some flush `t` into the run that stays the oldest from then on:
 //!
 //! ```text
 //! f_k(n) = min over t of f_k(t - 1) + (t if t > 1) + f_{k-1}(n - t)
@@ -32,12 +32,12 @@ pub use hull::{Hull, HullPoint};
 pub use sizes::{LeastOfSizes, least_of_sizes};
 pub use unit::{Schedule, least, schedule, write_cost_least};
 
-/// `upper` over `lower`, or the greatest number where that is too large.
+/// Returns the binomial coefficient `upper` over `lower`, or `u128::MAX` if it is too large.
 fn binomial(upper: u64, lower: u64) -> u128 {
     let lower = lower.min(upper - lower);
     let mut product: u128 = 1;
     for step in 1..=lower {
-        // Every product of neighbours is divisible, so no digits are lost.
+        // Each intermediate product is divisible, so the division is exact.
         let Some(next) = product.checked_mul(u128::from(upper - lower + step)) else {
             return u128::MAX;
         };

@@ -3,7 +3,7 @@
 use crate::ends::Ends;
 use crate::{ModelError, zipf};
 
-/// So many keys that two requests never share one.
+/// A number of keys so large that two requests never share a key.
 const UNSHARED_KEYS: f64 = 1e24;
 
 /// Keys that are requested equally often.
@@ -55,10 +55,10 @@ pub struct Popularity {
     pub(crate) size_max: f64,
     /// The size of the entries of all keys that are not deleted, after infinitely many requests.
     live: f64,
-    /// `1/2` less the integral from 0 to 1 of the sum over classes: what makes up for a part of a
-    /// request counting linearly.
+    /// `1/2` minus the integral from 0 to 1 of the sum over classes. It corrects integrals, because
+    /// a part of a request counts linearly.
     pub(crate) first_request: f64,
-    /// What stands in for the terms at both ends of a long row.
+    /// Series that replace the terms of the classes at both ends.
     pub(crate) ends: Ends,
 }
 
@@ -72,8 +72,8 @@ impl Popularity {
         Popularity::from_classes(vec![Class { keys, probability: 1.0 / keys }])
     }
 
-    /// Returns the popularity in which every request is for a new key; all of them together come
-    /// to `requests` entries in the last level.
+    /// Returns the popularity in which every request is for a new key. A full last level has
+    /// `requests` entries.
     ///
     /// # Errors
     /// [`ModelError::NoKeys`] if there is no request.
@@ -81,7 +81,7 @@ impl Popularity {
         if requests == 0 {
             return Err(ModelError::NoKeys);
         }
-        // With so many keys, no key comes twice, to the last digit of any sum.
+        // With this many keys no sum differs from that of all-different keys, to the last digit.
         let keys = UNSHARED_KEYS;
         let all = Popularity::from_classes(vec![Class { keys, probability: 1.0 / keys }])?;
         Ok(all.with_live(requests as f64))
@@ -95,12 +95,13 @@ impl Popularity {
         self
     }
 
-    /// Of `keys` keys the one of rank `r`, from 1, in proportion to `r` to the power of `-skew`.
+    /// Returns a Zipf popularity of `keys` keys: the probability of rank `r`, from 1, is
+    /// proportional to `r` to the power of `-skew`.
     ///
     /// Neighbouring ranks are put into one class as long as their probabilities are within 10 %
     /// of its least popular key, so there are some hundred classes, whatever the number of keys.
-    /// Borders are computed and sums within classes taken by the formula of Euler and Maclaurin:
-    /// no rank is walked but the first few.
+    /// Borders are computed, and sums within classes use the Euler-Maclaurin formula. Only the
+    /// first few ranks are summed one by one.
     ///
     /// # Errors
     /// [`ModelError::NoKeys`] if there is no key; [`ModelError::OutOfRange`] if the skew is not
@@ -116,10 +117,10 @@ impl Popularity {
         Popularity::from_classes(zipf::classes(keys, skew))
     }
 
-    /// As measured: pairs of a number of keys and how often each of them was requested, in any
-    /// order. Counts within 10 % of each other are put into one class, total requests kept.
+    /// Returns a measured popularity. Each count is a number of keys and the requests per key, in
+    /// any order. Requests within 10 % of each other are put into one class with the same total.
     ///
-    /// Keys that were never requested are unknown to the model, as they cost nothing.
+    /// Keys that were never requested are ignored, because they cost nothing.
     ///
     /// # Errors
     /// [`ModelError::NoKeys`] if no key was requested.
@@ -154,7 +155,7 @@ impl Popularity {
         Popularity::from_classes(classes)
     }
 
-    /// Classes whose probabilities, each times its keys, come to 1.
+    /// Returns a popularity of classes. The probabilities, each times its keys, must sum to 1.
     fn from_classes(classes: Vec<Class>) -> Result<Popularity, ModelError> {
         let keys: f64 = classes.iter().map(|class| class.keys).sum();
         if keys < 1.0 || classes.is_empty() {
@@ -165,8 +166,8 @@ impl Popularity {
     }
 
     fn from_weights(classes: Vec<Class>, weights: &[f64], live: f64) -> Popularity {
-        // For a key that is always requested this would be minus infinity, and that times 0 is not
-        // a number.
+        // For a key that is always requested this would be minus infinity, and minus infinity times
+        // 0 is not a number.
         let ln_miss = |class: &Class| (-class.probability).ln_1p().max(f64::MIN_POSITIVE.ln());
         let terms: Vec<Term> = classes
             .iter()
@@ -225,7 +226,7 @@ impl Popularity {
         &self.classes
     }
 
-    /// Returns how many keys there are.
+    /// Returns the number of keys.
     pub fn keys(&self) -> f64 {
         self.classes.iter().map(|class| class.keys).sum()
     }

@@ -1,36 +1,35 @@
 //! Level sizes as free variables.
 //!
-//! Lim et al. (FAST 2016) hand the sizes to a general solver. Here the structure of the sum is
-//! used: what a stage costs depends on the interval that its level is entered with and on the next
-//! size alone, so the least total over any number of levels is found from the last level back, on a
-//! grid of intervals and sizes; then each size is moved to its exact optimum between its
+//! Lim et al. (FAST 2016) use a general solver. This module uses the structure of the sum: the cost
+//! of a stage depends only on the interval of merges into its level and on the next size. So
+//! dynamic programming from the last level back, on a grid of intervals and sizes, finds the least
+//! total over any number of levels. Then each size moves to its exact optimum between its
 //! neighbours.
 
 use crate::Popularity;
 use crate::formulas::leveldb::{LeveledModel, Sweep};
 use std::ops::RangeInclusive;
 
-/// Points of the grid of sizes, and of intervals.
+/// The points of the grids of sizes and of intervals.
 const POINTS: usize = 48;
 
-/// Most levels below level 0, the last not counted.
+/// The most levels below level 0, without the last.
 const LEVELS_MAX: usize = 16;
 
-/// Relative gain of a round of moves below which no further one of that reach is made.
+/// The relative gain of a round of moves below which the reach shrinks.
 const GAIN_MIN: f64 = 1e-6;
 
-/// How much, relatively, the grid may be above what moves from it come to.
+/// The greatest relative gain of moves over a total on the grid.
 const GRID_ERROR_MAX: f64 = 0.003;
 
-/// Reach of a move, as a logarithm, below which nothing is left to gain.
+/// The least reach of a move, as a logarithm.
 const REACH_MIN: f64 = 0.01;
 
-/// Rounds of moves over all sizes, at most; some five are made.
+/// The most rounds of moves over all sizes. About five are usual.
 const ROUNDS_MAX: usize = 20;
 
-/// Returns the sizes of the levels from 1 to the one before the last that cost least, in entries,
-/// with all else as in `model`, whose own sizes don't matter: `levels` of them, or as many as is
-/// best.
+/// Returns the sizes of least cost, in entries, for the levels from 1 to the one before the last:
+/// `levels` sizes, or the best number of them. All else is as in `model`; its sizes are ignored.
 pub fn optimal(model: &LeveledModel, popularity: &Popularity, levels: Option<usize>) -> Vec<f64> {
     let search = SizeSearch { model, popularity, first: model.memtable * model.level0_merged };
     let size_min = model.memtable.min(popularity.live()) / 2.0;
@@ -46,7 +45,7 @@ pub fn optimal(model: &LeveledModel, popularity: &Popularity, levels: Option<usi
     candidates.sort_by(|left, right| left.0.total_cmp(&right.0));
     let mut least = f64::INFINITY;
     for (total, points) in &mut candidates {
-        // The grid is coarse, but not so coarse that more could still be gained.
+        // Only totals on the grid near the best one can still become the best by moves.
         if *total < least * (1.0 + GRID_ERROR_MAX) {
             *total = search.polish(points, size_min, size_max);
             least = least.min(*total);
@@ -63,17 +62,17 @@ struct SizeSearch<'a> {
     first: f64,
 }
 
-/// A size with what follows from it.
+/// A size with its derived values.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     size: f64,
-    /// Requests that it stands for.
+    /// The requests whose unique keys have this size.
     inverse: f64,
-    /// Requests in which a level of that size is swept once.
+    /// The requests of one sweep over a level of this size.
     interval: f64,
 }
 
-/// Least costs from a level on, by the interval it is entered with.
+/// The least costs of a level and all below, by the interval of merges into it.
 type Rest = Vec<f64>;
 
 impl SizeSearch<'_> {
@@ -86,12 +85,12 @@ impl SizeSearch<'_> {
         Point { size, inverse, interval }
     }
 
-    /// Returns what it costs to merge into a level of a size, entered with an interval.
+    /// Returns the cost of merges into a level of a size, for an interval.
     fn stage(&self, interval: f64, point: &Point) -> f64 {
         (self.popularity.unique(interval + point.inverse) + self.beside(interval)) / interval
     }
 
-    /// Returns the same for each of many sizes.
+    /// Returns the same cost for each of many sizes.
     fn stages<'p>(
         &self,
         interval: f64,
@@ -103,12 +102,12 @@ impl SizeSearch<'_> {
         })
     }
 
-    /// Returns what it costs to merge into the last level.
+    /// Returns the cost of merges into the last level.
     fn last_stage(&self, interval: f64) -> f64 {
         (self.popularity.live() + self.beside(interval)) / interval
     }
 
-    /// Returns what is rewritten beside; nothing where level 0 goes down as a whole.
+    /// Returns the cost of false overlap; 0 for merges of all of level 0.
     fn beside(&self, interval: f64) -> f64 {
         if interval <= self.first {
             return 0.0;
@@ -126,8 +125,8 @@ impl SizeSearch<'_> {
         total + self.last_stage(interval)
     }
 
-    /// Returns the best points of the grid for each of some counts of levels around the best, with
-    /// their totals.
+    /// Returns the best points of the grid and their totals, for some numbers of levels around the
+    /// best number.
     fn by_grid(
         &self,
         size_min: f64,
@@ -140,7 +139,7 @@ impl SizeSearch<'_> {
         let intervals = geometric(self.first, self.first + 2.0 * sweep_max);
         let stages: Vec<Vec<f64>> =
             intervals.iter().map(|&interval| self.stages(interval, &points).collect()).collect();
-        // The costs with no level but the last, with one more, and so on.
+        // The costs with only the last level, with one level more, and so on.
         let last: Rest = intervals.iter().map(|&interval| self.last_stage(interval)).collect();
         let mut rests = vec![last];
         for _ in 1..LEVELS_MAX {
@@ -158,7 +157,7 @@ impl SizeSearch<'_> {
             let mut chosen = self.walk(&points, &intervals, &rests[..count]);
             chosen.sort_by(|left, right| left.size.total_cmp(&right.size));
             let total = self.total(&chosen);
-            // More levels than are worth it only cost more and more.
+            // From some number of levels on, each further level costs more.
             let is_past = candidates.last().is_some_and(|(last, _)| total > *last);
             candidates.push((total, chosen));
             if is_past {
@@ -168,8 +167,8 @@ impl SizeSearch<'_> {
         candidates.split_off(candidates.len().saturating_sub(3))
     }
 
-    /// Returns the best points for as many levels as there are rests, the rest behind the first
-    /// level last.
+    /// Returns the best points for as many levels as there are rests. The rest behind the first
+    /// level is the last one.
     fn walk(&self, points: &[Point], intervals: &[f64], rests: &[Rest]) -> Vec<Point> {
         let mut interval = self.first;
         let mut chosen = Vec::new();
@@ -187,7 +186,7 @@ impl SizeSearch<'_> {
         chosen
     }
 
-    /// Moves one size after the other to where the total is least, and says what it is then.
+    /// Moves one size after the other to the least total, and returns this total.
     fn polish(&self, points: &mut [Point], size_min: f64, size_max: f64) -> f64 {
         let mut total = self.total(points);
         let mut reach = (size_max / size_min).ln() / (POINTS - 1) as f64;
@@ -199,7 +198,7 @@ impl SizeSearch<'_> {
                 total = self.move_one(points, index, total, reach, above..=below);
             }
             if before - total <= GAIN_MIN * total {
-                // Nothing is gained at this distance: nearer, or done.
+                // No gain with this reach: shrink it, or stop.
                 if reach < REACH_MIN {
                     break;
                 }
@@ -209,7 +208,7 @@ impl SizeSearch<'_> {
         total
     }
 
-    /// Tries a size on both sides and at the summit of the parabola through the three, and keeps
+    /// Tries a size on both sides and at the extremum of the parabola through the three, and keeps
     /// the best.
     fn move_one(
         &self,
@@ -241,14 +240,14 @@ impl SizeSearch<'_> {
     }
 }
 
-/// So many points between two ends, both included, each the same factor above the last.
+/// Returns points from one end to the other, both inclusive, with a constant factor between them.
 fn geometric(from: f64, end: f64) -> Vec<f64> {
     let step = (end / from).ln() / (POINTS - 1) as f64;
     (0..POINTS).map(|index| from * (step * index as f64).exp()).collect()
 }
 
-/// Returns the value at a place between points that are a constant factor apart; the last one
-/// beyond them.
+/// Interpolates values at points with a constant factor between them. Beyond the points it returns
+/// the last value.
 fn interpolated(places: &[f64], values: &[f64], at: f64) -> f64 {
     let last = places.len() - 1;
     let step = (places[last] / places[0]).ln() / last as f64;

@@ -1,4 +1,4 @@
-//! The arithmetic of sizes: how many different keys there are among requests, and back.
+//! The arithmetic of sizes: the number of different keys among requests, and its inverse.
 //!
 //! Source: Lim, Andersen, Kaminsky, "Towards Accurate and Fast Evaluation of Multi-Stage
 //! Log-Structured Designs", FAST 2016, for `unique`, its inverse, `merge` and the interval of a
@@ -7,23 +7,23 @@
 use crate::Popularity;
 use crate::popularity::Term;
 
-/// How near to [`Popularity::size_max`], relatively, a size is taken to be all keys.
+/// The relative distance from [`Popularity::size_max`] within which a size counts as all keys.
 const FULL: f64 = 1e-12;
 
-/// Relative error at which a search stops.
+/// The relative error at which a search stops.
 const TOLERANCE: f64 = 1e-10;
 
-/// Most steps of a search. Each step at least halves the range that is left, and there are 2048
-/// powers of two in all of `f64`; searches take 3 to 8.
+/// The most steps of a search. Each step at least halves the remaining range, and `f64` has 2048
+/// powers of two. Searches take 3 to 8 steps.
 const STEPS_MAX: usize = 200;
 
 impl Popularity {
     /// Returns the expected size of a run that holds the newest entry of each key among `requests`
     /// requests: the expected number of different keys.
     ///
-    /// It is the sum over classes of `c_i (1 - (1 - p_i)^p)`. It rises, its slope falls, it never
-    /// exceeds the requests nor [`size_max`](Popularity::size_max), which it tends to. Less than
-    /// one request counts as that part of one: the sum itself would count it as more.
+    /// It is the sum over classes of `c_i (1 - (1 - p_i)^p)`. It rises with falling slope, tends to
+    /// [`size_max`](Popularity::size_max), and never exceeds this limit or the requests. A part of
+    /// a request counts linearly; the sum itself would count it as more.
     pub fn unique(&self, requests: f64) -> f64 {
         if requests <= 1.0 {
             return requests.max(0.0);
@@ -34,11 +34,11 @@ impl Popularity {
         let between = self.ends.between(&self.terms, requests);
         let ends = self.ends.sums(&between, requests).unique;
         let size = self.terms[between].iter().map(|term| term.unique(requests)).sum::<f64>() + ends;
-        // Rounding must not break what holds exactly.
+        // Rounding must not break these bounds.
         size.min(requests).min(self.size_max)
     }
 
-    /// After how many requests a run has the expected size `size`: the inverse of
+    /// Returns the requests after which a run has the expected size `size`: the inverse of
     /// [`unique`](Popularity::unique). Infinity for all keys and more; 0 for sizes below 0.
     pub fn inverse(&self, size: f64) -> f64 {
         if size <= 1.0 {
@@ -48,8 +48,8 @@ impl Popularity {
         if missing <= self.size_max * FULL {
             return f64::INFINITY;
         }
-        // What is missing of all keys falls like a sum of exponentials, so Newton's method is
-        // exact on its logarithm for one class, and comes from below for more.
+        // The number of missing keys falls like a sum of exponentials. On its logarithm Newton's
+        // method is exact for one class, and converges from below for more classes.
         solve(size, |requests| {
             let (found, slope) = self.unique_and_slope(requests);
             let left = self.size_max - found;
@@ -58,21 +58,21 @@ impl Popularity {
         })
     }
 
-    /// Returns the expected size of a merge of runs of the expected sizes `sizes`: all requests
-    /// that they stand for, taken together. It is the same in any order and any grouping.
+    /// Returns the expected size of a merge of runs of the expected sizes `sizes`: the size for the
+    /// sum of their requests. Order and grouping do not matter.
     pub fn merge(&self, sizes: &[f64]) -> f64 {
         self.unique(sizes.iter().map(|&size| self.inverse(size)).sum())
     }
 
-    /// Over how many requests a level of the given size is swept once, if it is compacted piece by
-    /// piece, round and round in key order, at a constant rate.
+    /// Returns the requests of one sweep over a level of the given size, if the level is merged
+    /// down piece by piece in key order, again and again, at a constant rate.
     ///
     /// Infinity for a size of all keys and more; 0 for sizes of 0 and below.
     ///
     /// # Derivation
-    /// Let a sweep take `c` requests. The place that lies the share `x` of the key space behind
-    /// the sweep was emptied `x c` requests ago, so its density is `unique(x c)` over all keys: the
-    /// level is thin where the sweep has just been and dense before it. Its size is the mean over
+    /// Let a sweep take `c` requests. The place at the share `x` of the key space behind the sweep
+    /// was emptied `x c` requests ago, so its density is `unique(x c)` over all keys. The level is
+    /// thin just behind the sweep and dense ahead of it. Its size is the mean over
     /// all places, `(1/c)` times the integral of `unique` from 0 to `c`. That integral is in
     /// closed form, the sum over classes of `c_i (c - ((1 - p_i)^c - 1) / ln(1 - p_i))`, and this
     /// method solves for `c`. A level that is small against the key space has density
@@ -88,7 +88,7 @@ impl Popularity {
         solve(2.0 * size, |requests| {
             let (mean, found) = self.mean_and_unique(requests);
             let slope = (found - mean) / requests;
-            // What is missing falls like 1/c in the end, so its inverse is nearly a straight line.
+            // The missing part falls like 1/c for large c, so its inverse is nearly linear.
             let left = self.size_max - mean;
             let step = (size - mean) * left / (missing * slope);
             Probe { error: (size - mean) / size.min(missing), step }
@@ -96,7 +96,7 @@ impl Popularity {
     }
 
     /// Returns the mean of [`unique`](Popularity::unique) over 0 to `requests`: the size of a level
-    /// that is swept once in so many requests. The inverse of [`interval`](Popularity::interval).
+    /// with one sweep per `requests`. The inverse of [`interval`](Popularity::interval).
     pub fn mean_unique(&self, requests: f64) -> f64 {
         if requests <= 1.0 {
             return requests.max(0.0) / 2.0;
@@ -107,8 +107,8 @@ impl Popularity {
         (self.integral_of_sum(requests) + self.first_request) / requests
     }
 
-    /// Returns the probability that a request is for a key that none of the `requests` before it
-    /// asked for; entries weighted by their size.
+    /// Returns the probability that none of the `requests` before a request is for the same key,
+    /// with entries weighted by size.
     pub fn fresh(&self, requests: f64) -> f64 {
         let term = |term: &Term| {
             -term.weight * term.ln_miss.exp_m1() * (requests.max(0.0) * term.ln_miss).exp()
@@ -123,8 +123,8 @@ impl Popularity {
         self.terms[between].iter().map(|term| term.integral(requests)).sum::<f64>() + ends
     }
 
-    /// [`mean_unique`](Popularity::mean_unique) and [`unique`](Popularity::unique) in one pass;
-    /// from one request on.
+    /// Returns [`mean_unique`](Popularity::mean_unique) and [`unique`](Popularity::unique) in one
+    /// pass, for at least one request.
     fn mean_and_unique(&self, requests: f64) -> (f64, f64) {
         let between = self.ends.between(&self.terms, requests);
         let ends = self.ends.sums(&between, requests);
@@ -139,7 +139,7 @@ impl Popularity {
         (integral / requests, size)
     }
 
-    /// [`unique`](Popularity::unique) and its derivative; from one request on.
+    /// Returns [`unique`](Popularity::unique) and its derivative, for at least one request.
     pub(crate) fn unique_and_slope(&self, requests: f64) -> (f64, f64) {
         let between = self.ends.between(&self.terms, requests);
         let ends = self.ends.sums(&between, requests);
@@ -165,12 +165,12 @@ impl Term {
     }
 }
 
-/// `e^x - 1 - x` without loss of digits near 0, where `exp_m1` is `e^x - 1`.
+/// Returns `e^x - 1 - x` without loss of digits near 0. `exp_m1` is `e^x - 1`.
 fn less_x(exp_m1: f64, x: f64) -> f64 {
     if x.abs() > 0.1 {
         return exp_m1 - x;
     }
-    // The series from its smallest term; the first one left out is x^10 / 10!.
+    // The series, smallest term first. The first omitted term is x^10 / 10!.
     let mut sum = 0.0;
     for divisor in (3..=9).rev() {
         sum = (1.0 + sum) * x / f64::from(divisor);
@@ -186,8 +186,8 @@ struct Probe {
     step: f64,
 }
 
-/// Returns the point where a rising function takes its value: Newton's steps, kept inside what is
-/// known to hold the solution. `start` is not right of the solution.
+/// Returns the point at which a rising function has its target value, by Newton's steps within the
+/// range that contains the solution. `start` must not be right of the solution.
 fn solve(start: f64, probe: impl Fn(f64) -> Probe) -> f64 {
     let mut low = start;
     let mut high = f64::INFINITY;

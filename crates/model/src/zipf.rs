@@ -1,4 +1,4 @@
-//! Classes of a Zipf distribution, without walking its ranks.
+//! Classes of a Zipf distribution, without a loop over its ranks.
 
 use crate::Class;
 

@@ -1,4 +1,4 @@
-//! Why a simulation ends early.
+//! Errors of simulations.
 
 use lsmith_spec::Spec;
 use lsmith_tree::{EditError, MergePlan, PlanError};
@@ -38,8 +38,8 @@ pub enum SimError {
         /// The rule that it breaks.
         rule: PlanError,
     },
-    /// Fluid content does not know how many keys the writes of this workload, or its blocks, amount
-    /// to.
+    /// The number of different keys among the writes of this workload, or in its blocks, is unknown
+    /// to fluid content.
     NotFluid {
         /// The workload.
         workload: Spec,

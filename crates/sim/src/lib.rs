@@ -1,20 +1,20 @@
 //! Simulations of merge policies: the same policies, plans and trees as in the store, without a
 //! disk.
 //!
-//! [`Drive`] holds a tree, a policy and a [`Content`], in lockstep: a sealed memtable joins the
-//! tree, the policy is asked until it has nothing more to say, each of its plans is judged, carried
-//! out and applied, and what it leaves in memory is flushed. The content answers the one question
-//! in which interpreters differ: what comes out of a merge?
+//! [`Drive`] holds a tree, a policy and a [`Content`] in lockstep. It adds a sealed memtable to the
+//! tree. Then it asks the policy for plans until there are none; it checks, executes and applies
+//! each plan. At last it flushes the rest of memory. The content answers the one question in which
+//! interpreters differ: what is the outcome of a merge?
 //!
-//! * [`UnitContent`] counts by size alone: data never overlap. A million flushes take seconds.
-//! * [`KeyedContent`] holds every entry, so that updates, deletes and locality count as they do in
-//!   the store.
-//! * [`FluidContent`] holds expected sizes: what keyed simulations come to on average, in time that
-//!   does not grow with the number of keys.
+//! * [`UnitContent`] holds only sizes: data never overlap. A million flushes take seconds.
+//! * [`KeyedContent`] holds every entry, so that updates, deletes and locality count as in the
+//!   store.
+//! * [`FluidContent`] holds expected sizes: the averages of keyed simulations, in time that does
+//!   not grow with the number of keys.
 //!
 //! [`simulate_unit`] and [`simulate_keyed`] run whole simulations and return [`Figures`]. An
-//! observer sees every plan, edit and rest; [`FigureCounter`] makes the figures from those, and can
-//! do the same for a store.
+//! observer sees every plan, edit and rest; [`FigureCounter`] computes the figures from them, also
+//! for a store.
 //!
 //! ```
 //! use lsmith_policy::Registry;
@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing here touches files, clocks or threads; the same input always gives the same plans.
+//! This crate uses no files, clocks or threads. Equal input gives equal plans.
 
 mod blocks;
 mod drive;
@@ -38,7 +38,7 @@ mod keyed;
 mod simulate;
 mod unit;
 
-pub use blocks::{BlockContent, BlockFigures, BlockRecord, BlockSim, BlockSizes};
+pub use blocks::{BlockContent, BlockEntry, BlockFigures, BlockSim, BlockSizes};
 pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts};

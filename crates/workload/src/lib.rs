@@ -1,13 +1,12 @@
-//! Seeded streams of operations to drive a store or a simulation with.
+//! Seeded streams of operations for stores and simulations.
 //!
-//! A [`Workload`] is built from its spelling and iterated. It is pure: the same spelling and the
-//! same input files always give the same operations, whatever machine, thread or moment they are
-//! drawn on. This crate opens no file; whoever builds a workload that names one hands its bytes
-//! over through [`Inputs`].
+//! A [`Workload`] is built from its spec and iterated. It is pure: equal specs and equal input
+//! files give equal operations, on any machine, in any thread, at any time. This crate opens no
+//! file; the caller provides the bytes of named files through [`Inputs`].
 //!
-//! Operations speak of *items*, dense numbers from 0; [`Workload::key`] writes the key of an item
-//! and [`Workload::ranks`] gives the place of each key in byte order, so that a simulation can
-//! sort numbers where a store sorts strings.
+//! Operations use *items*, dense numbers from 0. [`Workload::key`] writes the key of an item.
+//! [`Workload::ranks`] returns the rank of each key in byte order, so that a simulation can sort
+//! numbers instead of strings.
 //!
 //! | spelling | operations |
 //! |---|---|

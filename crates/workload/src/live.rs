@@ -1,4 +1,4 @@
-//! How much of the written data is still visible.
+//! Tracks the live bytes of a store.
 
 use crate::{Op, OpKind};
 
@@ -9,7 +9,7 @@ const ENTRY_BYTES: u64 = 8;
 const ABSENT: u32 = u32::MAX;
 
 /// Tracks the live bytes of a store: the logical bytes of the newest versions that are not deleted.
-/// That is what a store would take if no entry were ever obsolete.
+/// They are the size of a store without obsolete entries.
 ///
 /// Takes 4 bytes per item that is put or deleted, and none for an item that is inserted and
 /// removed. So an item must not be used both ways.

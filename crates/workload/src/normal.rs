@@ -1,4 +1,4 @@
-//! `normal`: keys come in clusters that move, and go anywhere.
+//! `normal`: inserts in a cluster that moves, removes anywhere.
 
 use lsmith_spec::{Params, Spec, SpecError, format_count};
 

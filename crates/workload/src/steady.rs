@@ -1,4 +1,5 @@
-//! What `uniform`, `normal` and `tpc` share: records grow to a number, then come and go.
+//! The common part of `uniform`, `normal` and `tpc`: the number of records grows, then inserts and
+//! removes keep it about equal.
 
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
@@ -26,12 +27,12 @@ impl Purpose {
 }
 
 /// The experiments of Thonangi & Yang, "On log-structured merge for solid-state drives" (2017),
-/// section V: inserts only until `keys` records are there, which is the load phase, then `ops`
-/// requests of which a share `deletes` removes records. At one half the number of records stays
-/// the same but for chance.
+/// section V. The load phase inserts `keys` records. The run phase makes `ops` requests, of which a
+/// share `deletes` removes records. With a share of one half the number of records stays the same,
+/// except for chance.
 ///
-/// Every insert is of an absent key and every remove of a present one, so operations are of the
-/// kinds that keep these promises.
+/// Every insert is of an absent key and every remove of a present one, so operations are inserts
+/// and removes, not puts and deletes.
 #[derive(Clone, Debug)]
 pub(crate) struct Steady {
     keys: u64,
@@ -109,8 +110,8 @@ pub(crate) trait InsertKeys {
     fn insert(&mut self, present: &mut PresentKeys) -> u32;
 }
 
-/// Inserts keys where `K` says, and removes any key with equal chance. Inserts if there is nothing
-/// to remove, and removes if every key is present.
+/// Inserts keys drawn by `K`, and removes any present key with equal chance. Inserts if no key is
+/// present, and removes if every key is present.
 #[derive(Clone, Debug)]
 pub(crate) struct SteadyOps<K> {
     steady: Steady,

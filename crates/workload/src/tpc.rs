@@ -1,4 +1,4 @@
-//! `tpc`: orders that are entered at the ends of many districts and taken from their fronts.
+//! `tpc`: orders are inserted at the ends of many districts and removed from their fronts.
 
 use lsmith_spec::{Params, Spec, SpecError, format_count};
 
@@ -87,7 +87,7 @@ struct Orders {
     next: u32,
 }
 
-/// What is left to remove of a delivery.
+/// The orders that a delivery still has to remove.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delivery {
     district: usize,

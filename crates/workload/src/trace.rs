@@ -14,7 +14,7 @@ const HEADER: &str = "timestamp,op,key,value_size";
 /// the file; `op` is `put`, `delete` or `get`. Keys hold no comma; nothing is quoted. The
 /// timestamp must be a whole number but plays no part.
 ///
-/// A damaged line ends the stream with an error; what stands before it is played.
+/// A damaged line ends the stream with an error, after the operations before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     ops: Vec<TraceOp>,
@@ -101,7 +101,7 @@ impl TraceOps<'_> {
     }
 }
 
-/// Lines without their ends; an end after the last line opens no further one.
+/// Returns the lines without their ends. An end after the last line starts no further line.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     text.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
@@ -116,7 +116,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Takes one line after the header, or says what is wrong with it.
+    /// Parses one line after the header. Fails with a message for the malformed field.
     fn line(&mut self, line: &'a [u8]) -> Result<(), String> {
         let line = std::str::from_utf8(line).map_err(|_| "not valid UTF-8".to_owned())?;
         let fields: Vec<&str> = line.splitn(5, ',').collect();

@@ -1,4 +1,4 @@
-//! `uniform`: keys from anywhere come and go.
+//! `uniform`: inserts and removes anywhere in the key space.
 
 use lsmith_spec::{Params, Spec, SpecError, format_count};
 

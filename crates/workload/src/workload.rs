@@ -19,7 +19,7 @@ pub(crate) const KEYS_MAX: u64 = u32::MAX as u64;
 /// Longest value of a workload, in bytes.
 pub(crate) const VALUE_BYTES_MAX: u64 = 1 << 30;
 
-/// Hands over the files that a workload names.
+/// Reads the files that a workload names.
 pub trait Inputs {
     /// Returns the bytes of `file`, decompressed, or a message that says why they can't be had.
     ///
@@ -29,7 +29,7 @@ pub trait Inputs {
     fn read(&self, file: &str) -> Result<Vec<u8>, String>;
 }
 
-/// For workloads that need no files.
+/// Inputs for workloads without files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoInputs;
 
@@ -51,7 +51,7 @@ pub struct Workload {
     limit_flushes: Option<u64>,
 }
 
-/// What makes the operations; each kind has its own file.
+/// The source of the operations; each kind of workload has its own file.
 #[derive(Clone, Debug)]
 pub(crate) enum Generator {
     Load(Load),
@@ -64,7 +64,7 @@ pub(crate) enum Generator {
     Trace(Trace),
 }
 
-/// What a kind makes of its parameters.
+/// The parsed parameters of a kind of workload.
 pub(crate) struct Parts {
     pub(crate) generator: Generator,
     pub(crate) keys: KeySpace,
@@ -79,14 +79,14 @@ impl Workload {
     pub const NAMES: [&str; 8] =
         ["load", "ycsb", "update", "churn", "uniform", "normal", "tpc", "trace"];
 
-    /// Builds the workload that `spec` spells; files that it names are asked of `inputs`.
+    /// Builds the workload that `spec` names. Reads its files through `inputs`.
     ///
-    /// A damaged trace is no error here: its operations before the damage can be had.
+    /// A damaged trace is no error here: the stream returns the operations before the damage.
     ///
     /// # Errors
     ///
-    /// If the name or a parameter is unknown or out of range, a file can't be had, or a file is
-    /// not what the workload reads.
+    /// Fails if the name or a parameter is unknown or out of range, a file cannot be read, or a
+    /// file has the wrong format.
     pub fn from_spec(spec: &Spec, inputs: &dyn Inputs) -> Result<Self, WorkloadError> {
         let (known, positional_max) = arguments(&spec.name)
             .ok_or_else(|| SpecError::unknown("workload", &spec.name, &Self::NAMES))?;

@@ -1,17 +1,17 @@
-//! Modules that are the only door to something.
+//! Checks that words are named only in one module, their door.
 
 use super::Finding;
 
-/// A door, and what nobody else in the package may name.
+/// A door, and the words that no other module of the package may name.
 struct Door {
-    /// Where the rule holds.
+    /// The folder in which the rule holds.
     folder: &'static str,
-    /// The module, in that folder.
+    /// The module in that folder.
     module: &'static str,
     words: &'static [&'static str],
 }
 
-/// What `sync` of `lsmith-storage` is the only door to.
+/// The words that only `sync` of `lsmith-storage` may name.
 const BEHIND_SYNC: &[&str] = &[
     "parking_lot::",
     "arc_swap::",
@@ -30,11 +30,11 @@ const BEHIND_SYNC: &[&str] = &[
 
 const DOORS: [Door; 2] = [
     Door { folder: "crates/storage/src/", module: "sync", words: BEHIND_SYNC },
-    // No file of the engine is that door.
+    // No file of the engine is this door.
     Door { folder: "crates/engine/src/", module: "lsmith_storage::sync", words: BEHIND_SYNC },
 ];
 
-/// What `text`, the file at `path`, names past a door.
+/// Returns the violations in `text`, the file at `path`.
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for door in &DOORS {

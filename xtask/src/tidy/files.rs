@@ -1,4 +1,4 @@
-//! Source files that no `mod` declares are not compiled, and nobody notices.
+//! Finds source files that no `mod` declares. The compiler silently ignores them.
 
 use super::{Finding, layers, relative};
 use anyhow::{Context, Result};
@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files with which the libraries, binaries, tests, examples and benchmarks begin.
+/// Returns the root files of libraries, binaries, tests, examples and benchmarks.
 pub(super) fn roots(metadata: &Value) -> Vec<PathBuf> {
     let targets = layers::packages(metadata)
         .flat_map(|package| package["targets"].as_array().into_iter().flatten());
     targets.filter_map(|target| target["src_path"].as_str()).map(PathBuf::from).collect()
 }
 
-/// The files among `paths` that cannot be reached from `roots`.
+/// Returns the files among `paths` that cannot be reached from `roots`.
 pub(super) fn check(root: &Path, roots: &[PathBuf], paths: &[PathBuf]) -> Result<Vec<Finding>> {
     let mut reached = BTreeSet::new();
     for path in roots {
@@ -61,7 +61,7 @@ fn path_attribute(line: &str) -> Option<&str> {
     line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]")
 }
 
-/// The module in a file of its own that a line declares.
+/// Returns the module that a line declares, if it has a file of its own.
 pub(super) fn module(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = match line.strip_prefix("pub") {

@@ -1,4 +1,4 @@
-//! Who may use whom.
+//! Checks the dependencies between packages.
 
 use super::Finding;
 use crate::chores;
@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// Packages of ours that each may use outside its tests. `lsmith-spec` is the leaf that everyone
-/// may use.
+/// The workspace packages that each package may use outside its tests. Every package may use
+/// `lsmith-spec`.
 const LAYERS: [(&str, &[&str]); 12] = [
     ("lsmith-spec", &[]),
     ("lsmith-tree", &[]),
@@ -31,16 +31,16 @@ const LAYERS: [(&str, &[&str]); 12] = [
             "lsmith-lab",
         ],
     ),
-    // Of tests only, so nobody is listed as a user of it.
+    // Only tests use it, so no package lists it.
     ("lsmith-fuzz", &[]),
     ("xtask", &[]),
 ];
 
-/// Libraries that experiments use: all there are.
+/// All libraries; experiments may use them.
 const BELOW_LAB: [&str; 6] =
     ["lsmith-tree", "lsmith-policy", "lsmith-workload", "lsmith-model", "lsmith-sim", "lsmith"];
 
-/// Packages that do no I/O, with all that they may use of others.
+/// The packages without I/O, each with the foreign packages that it may use.
 const PURE: [(&str, &[&str]); 6] = [
     ("lsmith-spec", &[]),
     ("lsmith-tree", &["smallvec"]),
@@ -50,7 +50,7 @@ const PURE: [(&str, &[&str]); 6] = [
     ("lsmith-sim", &[]),
 ];
 
-/// What `clippy.toml` must forbid. Packages that do I/O allow the two lints in their roots.
+/// The items that `clippy.toml` must forbid. Packages with I/O allow the two lints in their roots.
 const BANS: [&str; 7] = [
     "std::fs::File",
     "std::fs::read",
@@ -61,7 +61,7 @@ const BANS: [&str; 7] = [
     "std::collections::HashSet",
 ];
 
-/// What cargo knows of the workspace.
+/// Returns cargo's metadata of the workspace.
 pub(super) fn metadata(root: &Path) -> Result<Value> {
     let mut command = chores::cargo(root);
     command.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
@@ -75,7 +75,7 @@ pub(super) fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
     metadata["packages"].as_array().into_iter().flatten()
 }
 
-/// Dependencies that no layer allows.
+/// Returns the dependencies that no layer allows.
 pub(super) fn check(metadata: &Value) -> Vec<Finding> {
     let ours: Vec<&str> = packages(metadata).map(name).collect();
     let mut findings = Vec::new();

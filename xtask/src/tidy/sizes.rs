@@ -1,17 +1,17 @@
-//! Lines, functions and files of a size that can be read.
+//! Checks the length of lines, functions and files.
 
 use super::Finding;
 
-/// Most lines of a file.
+/// The most lines of a file.
 const FILE_LINES_MAX: usize = 1000;
 
-/// Most lines of a function.
+/// The most lines of a function.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Most columns of a line; rows of a table in a doc comment cannot be broken and are left alone.
+/// The most columns of a line. Rows of tables in doc comments cannot be broken and may be wider.
 const COLUMNS_MAX: usize = 100;
 
-/// What is too large in one file.
+/// Returns the violations in one file.
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let lines: Vec<&str> = text.lines().collect();
     let mut findings = Vec::new();
@@ -40,15 +40,15 @@ fn finding(path: &str, line: usize, what: String, rule: &str) -> Finding {
     Finding { place: format!("{path}:{line}"), what, excuse: Some(format!("{path} {rule}")) }
 }
 
-/// A function and how long it is, signature and closing brace included.
+/// A function and its length in lines, including signature and closing brace.
 struct Function<'a> {
     name: &'a str,
     line: usize,
     length: usize,
 }
 
-/// The functions of formatted code: the closing brace stands under the first letter, and so does
-/// the end of a declaration without a body.
+/// Returns the functions of formatted code. The closing brace, or the end of a declaration without
+/// a body, has the indentation of the first letter.
 fn functions<'a>(lines: &[&'a str]) -> Vec<Function<'a>> {
     let mut found = Vec::new();
     for (index, line) in lines.iter().enumerate() {
@@ -65,7 +65,7 @@ fn functions<'a>(lines: &[&'a str]) -> Vec<Function<'a>> {
     found
 }
 
-/// The name of the function whose signature begins on this line.
+/// Returns the name of the function whose signature starts on this line.
 fn function_name(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace();
     loop {

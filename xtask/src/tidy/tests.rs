@@ -1,4 +1,4 @@
-//! The workspace is tidy, and what is not tidy is found.
+//! Tests that the workspace is tidy and that violations are found.
 
 use super::{Finding, check, excuse, files, layers, sizes};
 use crate::chores;
@@ -35,7 +35,7 @@ fn long_functions_are_found() {
     assert_eq!(excuses(&function("fn fine() {", 68, "}")), [""; 0]);
     assert_eq!(excuses(&function("fn long() {", 70, "}")), ["a.rs fn long"]);
     assert_eq!(excuses(&function("pub(crate) async fn long<T>(", 70, "}")), ["a.rs fn long"]);
-    // A declaration without a body ends where it ends.
+    // A declaration without a body ends at its semicolon.
     let declared = format!("    fn declared(&self);\n{}", "\n".repeat(80));
     assert_eq!(excuses(&declared), [""; 0]);
 }
@@ -51,7 +51,7 @@ fn the_list_of_what_is_allowed_only_shrinks() {
     assert_eq!(excuse(vec![finding.clone()], "# why\na.rs columns\n"), []);
     let left = excuse(vec![finding], "a.rs columns\nb.rs columns");
     assert_eq!(left.len(), 1);
-    assert!(left[0].what.contains("`b.rs columns` is needed no longer"), "{left:?}");
+    assert!(left[0].what.contains("`b.rs columns`: nothing"), "{left:?}");
 }
 
 #[test]

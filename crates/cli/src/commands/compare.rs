@@ -1,4 +1,4 @@
-//! `compare`: the main job.
+//! `compare`: runs policies on the real store and compares the results with predictions.
 
 use crate::args::CompareArgs;
 use crate::bars::Bars;
@@ -11,8 +11,8 @@ use lsmith_spec::format_bytes;
 use lsmith_workload::Workload;
 use serde::Serialize;
 
-/// The workload where none is named: records of 1 kB in random order, as many as all policies
-/// together can take in two minutes on two cores.
+/// The default workload: values of 1 kB in random order. Their number is chosen so that all
+/// policies together take two minutes on two cores.
 const DEFAULT_WORKLOAD: &str = "load(keys=400k, value=1000B, order=hashed)";
 
 #[derive(Serialize)]
@@ -56,13 +56,13 @@ const HEADER: [&str; 18] = [
     "\npolicy",
     "write\neager",
     "write\nsystem",
-    "unit\nsays",
+    "unit\nsim",
     "error\n%",
-    "keyed\nsays",
+    "keyed\nsim",
     "error\n%",
-    "fluid\nsays",
+    "fluid\nsim",
     "error\n%",
-    "model\nsays",
+    "by\nmodel",
     "error\n%",
     "above\nleast %",
     "write\nuser",
@@ -74,17 +74,17 @@ const HEADER: [&str; 18] = [
 ];
 
 const LEGEND: &str = "\
-write: bytes written over bytes flushed. eager: only runs that are there after a flush and were
-  not before. system: every flush and every merge output. user: all bytes really written, log and
-  metadata included, over keys and values of the user.
-unit, keyed, fluid: what these simulations say that system will be, and how far they are off;
-  model: what a formula says; of stacks, for the merges that the policy asks for on expected sizes.
-above least: system over the least that any policy could have had with as many runs, if no key
-  were written twice; where keys are, a policy may be below.
-read: runs that a lookup must consider, mean over flushes, and how far the keyed simulation is off.
-space: bytes of all tables over live bytes at the worst moment.
-Store and simulations ran in lockstep: each write waited until the tree had come to rest. Flushes
-completed count; the memtable that is active at the end stays in memory and in the log.";
+write eager: bytes of runs that are new after a flush, per byte flushed. system: bytes of every
+  flush and every merge output, per byte flushed. user: all bytes written to storage, including
+  log and metadata, per byte of keys and values.
+unit sim, keyed sim, fluid sim, by model: write system as predicted by simulation or formula, with
+  the prediction error. For stacks the formula gets the policy's merges on expected sizes.
+above least: write system above the optimum with as many runs. The optimum assumes that no key is
+  written twice; if keys repeat, a policy may be below it.
+read mean: runs that a lookup considers, averaged over flushes, with the keyed simulation's error.
+space peak: bytes of all tables per live byte, at the worst moment.
+Store and simulations ran in lockstep: each write waited until the tree was at rest. Only completed
+flushes count; the last active memtable stays in memory and in the log.";
 
 fn shown(rows: &[Row]) -> String {
     let cells = rows.iter().map(|row| {
@@ -134,7 +134,8 @@ const PARTS_HEADER: [&str; 13] = [
     "space\nmean",
 ];
 
-/// What the costs are made of. Bytes are those of files, but for moved ones, which are logical.
+/// Returns a table of the parts of the costs. Bytes are physical, except moved bytes, which are
+/// logical.
 fn parts(rows: &[Row]) -> String {
     let cells = rows.iter().map(|row| {
         let engine = &row.engine;

@@ -1,4 +1,4 @@
-//! `db`: a look into a store, and work on it.
+//! `db`: reads, changes, checks and repairs a store.
 
 mod dump;
 mod look;
@@ -52,17 +52,17 @@ fn open_to_read(args: &DbArgs) -> lsmith::Result<Store> {
     Store::builder(&args.dir).read_only(true).open()
 }
 
-/// The keyspace, for reading only.
+/// Opens the keyspace read-only.
 fn to_read(args: &DbArgs) -> anyhow::Result<Keyspace> {
     existing(&open_to_read(args)?, args)
 }
 
-/// The keyspace, for changing what is there.
+/// Opens the existing keyspace for writing.
 fn to_change(args: &DbArgs) -> anyhow::Result<Keyspace> {
     existing(&Store::builder(&args.dir).create_if_missing(false).open()?, args)
 }
 
-/// The keyspace, made with its store where there is none.
+/// Opens the keyspace for writing. Creates the store and the keyspace if they are missing.
 fn to_fill(args: &DbArgs) -> anyhow::Result<Keyspace> {
     let codecs = args.compression.as_deref().unwrap_or("none");
     check_codecs(codecs)?;
@@ -73,7 +73,7 @@ fn check_codecs(codecs: &str) -> anyhow::Result<()> {
     lsmith::check_compression(codecs).map_err(bad_argument)
 }
 
-/// A keyspace that is there, or the nearest name of one that is.
+/// Opens an existing keyspace. The error for a missing one suggests the nearest name.
 fn existing(store: &Store, args: &DbArgs) -> anyhow::Result<Keyspace> {
     store.existing_keyspace(&args.keyspace).map_err(|error| {
         let names = store.keyspaces();

@@ -1,4 +1,4 @@
-//! `model`: what formulas say of a policy.
+//! `model`: the costs of a policy by formula.
 
 use crate::args::ModelArgs;
 use crate::failure::bad_argument;
@@ -53,7 +53,7 @@ fn list(is_json: bool) -> anyhow::Result<()> {
         vec![spec.replace("()", ""), info.summary.to_owned(), info.source.to_owned()]
     };
     let rows = formulas().iter().map(row).collect();
-    Ok(print(prose(&["formula", "what it says", "source"], rows))?)
+    Ok(print(prose(&["formula", "what it computes", "source"], rows))?)
 }
 
 fn shown(modelled: &Modelled) -> String {

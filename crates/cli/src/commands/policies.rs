@@ -1,4 +1,4 @@
-//! `policies`: what there is to choose from.
+//! `policies`: the list of all policies.
 
 use crate::output::{print, print_json};
 use crate::table::prose;

@@ -1,4 +1,4 @@
-//! `reproduce`: a figure of a paper, measured anew.
+//! `reproduce`: measures a figure of a paper again.
 
 use crate::args::ReproduceArgs;
 use crate::bars::Bars;
@@ -27,11 +27,11 @@ pub(crate) fn reproduce(args: &ReproduceArgs, json: bool) -> anyhow::Result<()> 
         return print_json(&figure);
     }
     let mut parts = vec![shown(&figure)];
-    parts.extend(drawn.iter().map(|path| format!("Drawn: {}", path.display())));
+    parts.extend(drawn.iter().map(|path| format!("drawn: {}", path.display())));
     Ok(print(parts.join("\n\n"))?)
 }
 
-/// What there is to reproduce.
+/// Prints all figures that can be reproduced.
 fn list(json: bool) -> anyhow::Result<()> {
     if json {
         let figures = FIGURES.iter().map(|info| json!({ "name": info.name, "title": info.title }));
@@ -52,21 +52,21 @@ fn shown(figure: &Figure) -> String {
     parts.join("\n\n")
 }
 
-/// A column for each policy, a row for each x.
+/// Returns a table with a column per policy and a row per x.
 fn points(figure: &Figure, panel: &Panel) -> String {
     let policies = figure.policies(&panel.name);
-    let x = panel.x.told();
+    let x = panel.x.label_with_unit();
     let header: Vec<&str> = [x.as_str()].into_iter().chain(policies.iter().copied()).collect();
     let rows = figure.xs(&panel.name).into_iter().map(|x| {
         let y = |policy: &&str| figure.y(&panel.name, policy, x);
         let cells = policies.iter().map(|policy| y(policy).map_or("-".to_owned(), number));
         [number(x)].into_iter().chain(cells).collect()
     });
-    let told = match panel.name.as_str() {
-        "" => panel.y.told(),
-        name => format!("{name}: {}: {}", panel.title, panel.y.told()),
+    let title = match panel.name.as_str() {
+        "" => panel.y.label_with_unit(),
+        name => format!("{name}: {}: {}", panel.title, panel.y.label_with_unit()),
     };
-    format!("{told}\n{}", table(&header, 0, rows.collect()))
+    format!("{title}\n{}", table(&header, 0, rows.collect()))
 }
 
 fn claims(claims: &[Claim]) -> String {
@@ -91,25 +91,25 @@ fn claims(claims: &[Claim]) -> String {
     prose(&["claim", "paper", "measured", "allowed", "verdict"], rows.collect())
 }
 
-/// Why claims differ, those with one reason together.
+/// Returns one paragraph per reason for claims that differ. Claims with the same reason share it.
 fn reasons(claims: &[Claim]) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for claim in claims {
         let Some(why) = claim.why.as_deref() else { continue };
         match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, told)) => told.push(&claim.claim),
+            Some((_, claims)) => claims.push(&claim.claim),
             None => reasons.push((why, vec![&claim.claim])),
         }
     }
-    let told = |(why, claims): (&str, Vec<&str>)| {
+    let paragraph = |(why, claims): (&str, Vec<&str>)| {
         let claims: Vec<String> = claims.iter().map(|claim| format!("\"{claim}\"")).collect();
         let verb = if claims.len() == 1 { "differs" } else { "differ" };
         wrapped(&format!("Why {} {verb}: {why}", claims.join(" and ")))
     };
-    reasons.into_iter().map(told).collect()
+    reasons.into_iter().map(paragraph).collect()
 }
 
-/// As many digits as matter: four, and none behind the point of large numbers.
+/// Formats a number with three significant digits. Numbers from 100 on have no decimals.
 fn number(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,
@@ -119,11 +119,11 @@ fn number(value: f64) -> String {
     let text = format!("{value:.digits$}");
     let text =
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    // What rounds to nothing has no sign.
+    // A number that rounds to 0 has no sign.
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Lines of at most a hundred characters.
+/// Wraps `text` to lines of at most 100 characters.
 fn wrapped(text: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_the_digits_that_matter() {
+    fn numbers_keep_three_significant_digits() {
         for (value, text) in [
             (0.0, "0"),
             (1234.5, "1234"),
@@ -167,9 +167,9 @@ mod tests {
         figure.claim(Claim::near("rr costs three", 3.0, 2.0, 0.5));
         figure.claim(Claim::near("full costs four", 4.0, 2.0, 0.5));
         figure.explain("rr costs", "it always costs two.");
-        let told = reasons(&figure.claims);
+        let paragraphs = reasons(&figure.claims);
         assert_eq!(
-            told,
+            paragraphs,
             ["Why \"rr costs one\" and \"rr costs three\" differ: it always costs two."]
         );
     }

@@ -1,4 +1,4 @@
-//! `run`: one workload on the real store.
+//! `run`: runs one workload on the real store.
 
 use crate::args::RunArgs;
 use crate::bars::Bars;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     if json { print_json(&report) } else { Ok(print(shown(&report))?) }
 }
 
-/// The figures that store and simulations share, one per row.
+/// Returns the figures that store and simulations share, one per row.
 pub(crate) fn cost_rows(costs: &Costs) -> Vec<Vec<String>> {
     let rows = [
         ("sealed", costs.sealed.to_string()),
@@ -44,7 +44,7 @@ pub(crate) fn cost_rows(costs: &Costs) -> Vec<Vec<String>> {
     rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
 }
 
-/// Sizes, one behind the other.
+/// Returns sizes separated by spaces.
 pub(crate) fn size_list(sizes: &[Amount]) -> String {
     let texts: Vec<String> = sizes
         .iter()
@@ -83,9 +83,9 @@ fn shown(report: &EngineReport) -> String {
     ] {
         row(name, short(bytes as f64));
     }
-    let told = "All phases count, and all flushes completed; the memtable that is active at the \
-                end stays in memory and in the log.";
-    let figures = format!("{}\n{told}", table(&["figure", "value"], 2, rows));
+    let note = "All phases and all completed flushes count. The last active memtable stays in \
+                memory and in the log.";
+    let figures = format!("{}\n{note}", table(&["figure", "value"], 2, rows));
     match &report.histograms {
         Some(histograms) => format!("{figures}\n\n{}", shown_histograms(histograms)),
         None => figures,

@@ -1,9 +1,9 @@
-//! `simulate`: a policy without a disk.
+//! `simulate`: simulates a policy without a disk.
 
 use super::run::{cost_rows, size_list};
 use crate::args::SimulateArgs;
 use crate::bars::Bars;
-use crate::failure::{bad_argument, tell};
+use crate::failure::{bad_argument, print_line};
 use crate::output::{Output, print_json};
 use crate::specs;
 use crate::table::{cost, percent, short, table};
@@ -13,24 +13,23 @@ use lsmith_spec::SpecError;
 use lsmith_tree::Tree;
 use lsmith_workload::Workload;
 
-/// Logical bytes of a record of the default workload, at least.
-const RECORD_BYTES: u64 = 1000;
+/// Bytes of each value of the default workload.
+const VALUE_BYTES: u64 = 1000;
 
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let policy = specs::policy(&args.policy)?;
     let (keyed, fluid);
     let content = match args.content.as_str() {
         "unit" if args.workload.is_some() => {
-            let told =
-                "unit content counts by size alone: a workload needs `--content keyed` or `fluid`";
-            return Err(bad_argument(told));
+            let message = "unit content has no keys: a workload needs `--content keyed` or `fluid`";
+            return Err(bad_argument(message));
         }
         "unit" if policy.needs().blocks => {
-            let told = format!(
+            let message = format!(
                 "{} counts in blocks: it needs `--content keyed` or `fluid`",
                 policy.spec()
             );
-            return Err(bad_argument(told));
+            return Err(bad_argument(message));
         }
         "unit" => Content::Unit { flushes: args.flushes },
         "keyed" => {
@@ -69,7 +68,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     printed?;
     let sealed = simulated.report.costs.sealed;
     if sealed < args.flushes {
-        tell(&format!("the workload ended after {sealed} of {} flushes", args.flushes));
+        print_line(&format!("the workload ended after {sealed} of {} flushes", args.flushes));
     }
     if json {
         return print_json(&simulated);
@@ -78,7 +77,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-/// A workload of which there are no expected sizes is a bad argument; all else is a failure.
+/// Turns a simulation error into an exit code: 2 if the workload has no expected sizes, else 1.
 fn refusal(error: SimError) -> anyhow::Error {
     match error {
         SimError::NotFluid { .. } => bad_argument(error),
@@ -88,8 +87,8 @@ fn refusal(error: SimError) -> anyhow::Error {
 
 fn workload(args: &SimulateArgs) -> anyhow::Result<Workload> {
     let enough = || {
-        let keys = args.flushes.saturating_mul(args.memtable.bytes) / RECORD_BYTES + 1;
-        format!("load(keys={keys}, value={RECORD_BYTES}B)")
+        let keys = args.flushes.saturating_mul(args.memtable.bytes) / VALUE_BYTES + 1;
+        format!("load(keys={keys}, value={VALUE_BYTES}B)")
     };
     let spec = args.workload.clone().unwrap_or_else(enough);
     specs::workload_of_flushes(&spec, args.flushes)

@@ -6,7 +6,9 @@ use crate::output::{print, print_json};
 use crate::specs;
 use crate::table::{cost, cost_if_known, percent, short, table};
 use lsmith_lab::Row;
-use lsmith_lab::tune::{Choice, Drifted, Limits, Mix, Stand, Tuned, Verified, tune as tune_in_lab};
+use lsmith_lab::tune::{
+    Choice, DriftChoice, Drifted, Limits, Mix, Tuned, Verified, tune as tune_in_lab,
+};
 use lsmith_spec::format_bytes;
 
 pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
@@ -79,10 +81,10 @@ fn frontier(choices: &[Choice]) -> String {
     table(&header, 2, choices.iter().map(choice).collect())
 }
 
-/// The robust choice beside the nominal one.
+/// Returns a table of the nominal and the robust choice.
 fn drift(drifted: &Drifted) -> String {
     let header = ["choice", "policy", "as expected", "at worst", "worst mix", "worst popularity"];
-    let row = |name: &str, stand: &Stand| {
+    let row = |name: &str, stand: &DriftChoice| {
         vec![
             name.to_owned(),
             stand.policy.clone(),
@@ -107,7 +109,7 @@ fn mix(mix: &Mix) -> String {
     format!("writes {writes}, hits {hits}, misses {misses}, scans {scans}")
 }
 
-/// Predictions beside the store.
+/// Returns a table of measured and predicted figures.
 fn verified(verified: &Verified) -> String {
     let header =
         ["policy", "figure", "store", "model", "error %", "fluid", "error %", "keyed", "error %"];
@@ -120,8 +122,8 @@ fn verified(verified: &Verified) -> String {
     )
 }
 
-/// One figure of a row: measured, then predicted with its error, by formula, expected sizes and
-/// keys.
+/// Returns the cells of one figure: the measured value, then value and error of each prediction
+/// (formula, fluid simulation, keyed simulation).
 fn figure(
     row: &Row,
     name: &str,
@@ -130,7 +132,8 @@ fn figure(
 ) -> Vec<String> {
     let mut cells = vec![row.policy.clone(), name.to_owned(), cost_if_known(measured)];
     for prediction in predicted {
-        let error = prediction.zip(measured).map(|(said, found)| said / found - 1.0);
+        let relative = |(predicted, measured): (f64, f64)| predicted / measured - 1.0;
+        let error = prediction.zip(measured).map(relative);
         cells.extend([cost_if_known(prediction), percent(error)]);
     }
     cells

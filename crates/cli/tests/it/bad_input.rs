@@ -1,16 +1,16 @@
-//! Whatever is wrong is told in one line, with the nearest right spelling and the right exit code.
+//! An error is one line with the nearest valid spelling and the right exit code.
 
 use crate::command::{fine, lsmith, refused};
 use std::fs;
 
-/// The command is refused as a bad argument, and the line holds `told`.
-fn bad(args: &[&str], told: &str) {
+/// Checks that the command fails with exit code 2 and a line that contains `message`.
+fn bad(args: &[&str], message: &str) {
     let line = refused(2, args);
-    assert!(line.contains(told), "{args:?}: {line}");
+    assert!(line.contains(message), "{args:?}: {line}");
 }
 
 #[test]
-fn unknown_names_are_told_with_the_nearest_known() {
+fn error_for_unknown_name_suggests_the_nearest() {
     bad(&["simulat"], "did you mean `simulate`?");
     bad(&["compare", "--polices", "all"], "did you mean `--policies`?");
     bad(&["compare", "--policies", "teired"], "unknown policy `teired`; did you mean `tiered`?");
@@ -31,7 +31,7 @@ fn unknown_names_are_told_with_the_nearest_known() {
 }
 
 #[test]
-fn values_out_of_range_are_told() {
+fn values_out_of_range_are_refused() {
     bad(&["compare", "--policies", "constant(k=0)"], "k = 0 is out of range: expected 1 to 64");
     bad(&["compare", "--policies", "tiered(ratio=1)"], "ratio = 1 is out of range");
     bad(&["compare", "--policies", "leveled(ratio=1)"], "expected more than 1");
@@ -47,7 +47,7 @@ fn values_out_of_range_are_told() {
 }
 
 #[test]
-fn what_is_missing_or_does_not_go_together_is_told() {
+fn missing_or_conflicting_arguments_are_refused() {
     bad(&[], "a command is missing");
     bad(&["db", "somewhere"], "a command is missing");
     bad(&["run", "--policy", "none", "--dir", "d"], "--workload");
@@ -66,7 +66,7 @@ fn help_is_no_failure() {
 }
 
 #[test]
-fn missing_files_are_told_with_the_nearest_there_is() {
+fn error_for_missing_file_suggests_the_nearest() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("history.csv"), "timestamp,op,key,value_size\n").unwrap();
     let trace = format!("trace({})", dir.path().join("histroy.csv").display());
@@ -79,7 +79,7 @@ fn missing_files_are_told_with_the_nearest_there_is() {
 }
 
 #[test]
-fn a_half_written_line_ends_the_run_and_leaves_what_was_before() {
+fn damaged_line_ends_the_run_and_keeps_earlier_writes() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("cut.csv");
     fs::write(&file, "timestamp,op,key,value_size\n1,put,a,10\n2,put,b,20\n3,pu").unwrap();
@@ -99,7 +99,7 @@ fn a_half_written_line_ends_the_run_and_leaves_what_was_before() {
 }
 
 #[test]
-fn what_is_no_store_is_told_apart() {
+fn directory_without_a_store_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_str().unwrap();
     fs::write(dir.path().join("letter.txt"), "dear").unwrap();
@@ -129,7 +129,7 @@ fn what_is_no_store_is_told_apart() {
 }
 
 #[test]
-fn a_store_that_is_open_is_told() {
+fn open_store_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = lsmith::Store::builder(dir.path()).open().unwrap();
     store.keyspace("default").unwrap().put("k", "v").unwrap();
@@ -141,7 +141,7 @@ fn a_store_that_is_open_is_told() {
 }
 
 #[test]
-fn what_the_system_refuses_is_told_and_nothing_is_lost() {
+fn refusal_by_the_system_is_reported_and_loses_nothing() {
     // Files of at most 64 KiB: the log cannot be allocated.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store");
@@ -150,9 +150,9 @@ fn what_the_system_refuses_is_told_and_nothing_is_lost() {
     let binary = env!("CARGO_BIN_EXE_lsmith");
     let limited = format!("trap '' XFSZ; ulimit -f 64; exec {binary} db {path} put k w");
     let output = std::process::Command::new("bash").args(["-c", &limited]).output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.starts_with("lsmith: ") && told.lines().count() == 1, "{told}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.starts_with("lsmith: ") && message.lines().count() == 1, "{message}");
     assert_eq!(fine(&["db", path, "get", "k"]), "v\n");
     assert_eq!(lsmith(&["db", path, "verify"]).code, 0);
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) code: i32,
@@ -25,14 +25,14 @@ pub(crate) fn lsmith(args: &[&str]) -> Done {
     }
 }
 
-/// The standard output of a command that has nothing to complain about.
+/// Runs a command that must succeed without warnings, and returns its standard output.
 pub(crate) fn fine(args: &[&str]) -> String {
     let done = lsmith(args);
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{args:?}: {done:?}");
     done.out
 }
 
-/// The one object that a command prints with `--json`.
+/// Runs a command with `--json` and returns the object that it prints.
 pub(crate) fn json(args: &[&str]) -> Value {
     let out = fine(&[args, &["--json"]].concat());
     assert_eq!(out.matches('\n').count(), 1, "{out}");
@@ -41,7 +41,7 @@ pub(crate) fn json(args: &[&str]) -> Value {
     value
 }
 
-/// The one line on standard error of a command that ends with `code` and prints nothing else.
+/// Runs a command that must exit with `code`, and returns its only line, on standard error.
 pub(crate) fn refused(code: i32, args: &[&str]) -> String {
     let done = lsmith(args);
     assert_eq!((done.code, done.out.as_str()), (code, ""), "{args:?}: {done:?}");

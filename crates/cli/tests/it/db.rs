@@ -1,4 +1,4 @@
-//! A look into a store, and work on it.
+//! `lsmith db`: reads, changes, checks and repairs a store.
 
 use crate::command::{fine, json, lsmith, refused};
 use serde_json::{Value, json};
@@ -6,16 +6,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-/// A directory for a store, and its path as text.
-fn place() -> (tempfile::TempDir, String) {
+/// Makes a directory for a store, and returns it with the store's path as text.
+fn store_dir() -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store").to_str().unwrap().to_owned();
     (dir, path)
 }
 
 #[test]
-fn what_is_put_is_got() {
-    let (_dir, db) = place();
+fn put_values_can_be_read() {
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     assert_eq!(fine(&["db", db, "put", "apple", "red"]), "");
     assert_eq!(json(&["db", db, "put", "pear", "green"]), json!({ "put": "pear" }));
@@ -32,7 +32,7 @@ fn what_is_put_is_got() {
 
 #[test]
 fn scans_go_both_ways_within_bounds() {
-    let (dir, db) = place();
+    let (dir, db) = store_dir();
     let db = db.as_str();
     let file = dir.path().join("entries");
     fs::write(&file, "a\t1\nb/1\t2\nb/2\t3\nc\t\nd\tx\ty\n").unwrap();
@@ -58,7 +58,7 @@ fn scans_go_both_ways_within_bounds() {
 
 #[test]
 fn lines_before_a_malformed_one_stay() {
-    let (dir, db) = place();
+    let (dir, db) = store_dir();
     let db = db.as_str();
     let file = dir.path().join("entries");
     fs::write(&file, b"a\t1\nb\xff\t2\nno tab here\nc\t3\n").unwrap();
@@ -75,7 +75,7 @@ fn lines_before_a_malformed_one_stay() {
 
 #[test]
 fn standard_input_is_ingested() {
-    let (_dir, db) = place();
+    let (_dir, db) = store_dir();
     let mut child = Command::new(env!("CARGO_BIN_EXE_lsmith"))
         .args(["db", &db, "ingest", "-"])
         .stdin(Stdio::piped())
@@ -89,7 +89,7 @@ fn standard_input_is_ingested() {
 
 #[test]
 fn a_store_can_be_looked_into() {
-    let (_dir, db) = place();
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     fine(&["run", "--policy", "none", "--workload", "load(keys=20k)", "--dir", db]);
     let stats = json(&["db", db, "stats"]);
@@ -116,8 +116,8 @@ fn a_store_can_be_looked_into() {
 }
 
 #[test]
-fn a_policy_says_what_it_will_do() {
-    let (_dir, db) = place();
+fn policy_command_prints_the_next_plan() {
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     fine(&["run", "--policy", "none", "--workload", "load(keys=20k)", "--dir", db]);
     let before = json(&["db", db, "stats"])["runs"].clone();
@@ -129,8 +129,8 @@ fn a_policy_says_what_it_will_do() {
 }
 
 #[test]
-fn a_policy_says_what_it_has_learned() {
-    let (_dir, db) = place();
+fn policy_command_prints_notes_of_learning() {
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     let work = "uniform(keys=6k, ops=60k)";
     fine(&["run", "--policy", "mixed", "--memtable", "16KiB", "--workload", work, "--dir", db]);
@@ -142,7 +142,7 @@ fn a_policy_says_what_it_has_learned() {
 
 #[test]
 fn keyspaces_are_apart() {
-    let (_dir, db) = place();
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     fine(&["db", db, "put", "k", "one"]);
     fine(&["db", db, "put", "k", "two", "--keyspace", "other"]);
@@ -156,7 +156,7 @@ fn keyspaces_are_apart() {
 
 #[test]
 fn all_keyspaces_are_listed() {
-    let (_dir, db) = place();
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     fine(&["db", db, "put", "k", "one"]);
     fine(&["db", db, "put", "k", "two", "--keyspace", "b", "--compression", "lz4"]);
@@ -185,7 +185,7 @@ fn all_keyspaces_are_listed() {
 
 #[test]
 fn damage_is_listed_with_path_and_offset() {
-    let (_dir, db) = place();
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     fine(&["db", db, "put", "k", "value"]);
     fine(&["db", db, "compact"]);
@@ -204,8 +204,8 @@ fn damage_is_listed_with_path_and_offset() {
 }
 
 #[test]
-fn a_reader_who_leaves_is_no_failure() {
-    let (_dir, db) = place();
+fn closed_pipe_is_no_failure() {
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     fine(&["run", "--policy", "none", "--workload", "load(keys=3k)", "--dir", db]);
     let mut child = Command::new(env!("CARGO_BIN_EXE_lsmith"))
@@ -222,8 +222,8 @@ fn a_reader_who_leaves_is_no_failure() {
 }
 
 #[test]
-fn tables_are_compressed_as_was_said() {
-    let (_dir, db) = place();
+fn tables_use_the_given_codec() {
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     fine(&["db", db, "--compression", "none,zstd(level=9)", "put", "apple", "red"]);
     assert_eq!(fine(&["db", db, "compression"]), "compression none,zstd(level=9)\n");
@@ -238,7 +238,7 @@ fn tables_are_compressed_as_was_said() {
 
 #[test]
 fn sorted_lines_are_loaded_all_or_nothing() {
-    let (dir, db) = place();
+    let (dir, db) = store_dir();
     let db = db.as_str();
     let file = dir.path().join("entries");
     let path = file.to_str().unwrap();
@@ -255,7 +255,7 @@ fn sorted_lines_are_loaded_all_or_nothing() {
     assert_eq!(json(&["db", db, "verify"]), json!({ "damage": [], "left_out": [] }));
 }
 
-/// The oldest file of a store whose name ends so.
+/// Returns the oldest file of a store whose name has this ending.
 fn file(db: &str, ending: &str) -> String {
     let names = fs::read_dir(db).unwrap().map(|entry| entry.unwrap().file_name());
     let names = names.map(|name| name.into_string().unwrap());
@@ -264,7 +264,7 @@ fn file(db: &str, ending: &str) -> String {
 
 #[test]
 fn files_are_dumped_as_text() {
-    let (dir, db) = place();
+    let (dir, db) = store_dir();
     let db = db.as_str();
     fine(&["db", db, "put", "b", "old"]);
     fine(&["db", db, "compact"]);
@@ -308,7 +308,7 @@ fn files_are_dumped_as_text() {
 
 #[test]
 fn damaged_files_are_dumped_as_far_as_they_can_be_read() {
-    let (_dir, db) = place();
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     for key in ["a", "b", "c"] {
         fine(&["db", db, "put", key, "value"]);
@@ -339,8 +339,8 @@ fn damaged_files_are_dumped_as_far_as_they_can_be_read() {
 }
 
 #[test]
-fn what_is_left_out_is_told_and_no_damage() {
-    let (_dir, db) = place();
+fn left_out_logs_are_reported_and_are_no_damage() {
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     for key in ["a", "b", "c"] {
         fine(&["db", db, "put", key, "value"]);
@@ -368,7 +368,7 @@ fn what_is_left_out_is_told_and_no_damage() {
     };
     let verified: Value = serde_json::from_str(&out(&["verify", "--json"])).unwrap();
     assert_eq!(verified["damage"], json!([]));
-    let told: Vec<(&str, u64, u64)> = verified["left_out"]
+    let reported: Vec<(&str, u64, u64)> = verified["left_out"]
         .as_array()
         .unwrap()
         .iter()
@@ -379,7 +379,7 @@ fn what_is_left_out_is_told_and_no_damage() {
         .collect();
     let expected =
         [("torn_end", 56, 24), ("unnamed", 0, 20), ("set_aside", 0, 70), ("stranger", 0, 5)];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let text = out(&["verify"]);
     assert!(text.contains("is torn at offset 56: 24 bytes left out"), "{text}");
     assert!(text.ends_with("no damage found\n"), "{text}");
@@ -388,7 +388,7 @@ fn what_is_left_out_is_told_and_no_damage() {
 
 #[test]
 fn all_damage_of_a_store_that_does_not_open_is_listed() {
-    let (_dir, db) = place();
+    let (_dir, db) = store_dir();
     let db = db.as_str();
     fine(&["db", db, "put", "k", "value"]);
     fine(&["db", db, "compact"]);
@@ -403,7 +403,7 @@ fn all_damage_of_a_store_that_does_not_open_is_listed() {
     expected.sort();
     let done = crate::command::lsmith(&["db", db, "verify", "--json"]);
     let found: Value = serde_json::from_str(&done.out).unwrap();
-    let mut told: Vec<(String, u64)> = found["damage"]
+    let mut reported: Vec<(String, u64)> = found["damage"]
         .as_array()
         .unwrap()
         .iter()
@@ -411,14 +411,14 @@ fn all_damage_of_a_store_that_does_not_open_is_listed() {
             (damage["path"].as_str().unwrap().to_owned(), damage["offset"].as_u64().unwrap())
         })
         .collect();
-    told.sort();
-    assert_eq!((done.code, told), (1, expected), "{done:?}");
+    reported.sort();
+    assert_eq!((done.code, reported), (1, expected), "{done:?}");
     assert_eq!(done.err, "lsmith: 3 places are damaged\n");
 }
 
 #[test]
-fn what_can_be_read_is_saved() {
-    let (dir, db) = place();
+fn readable_entries_are_saved() {
+    let (dir, db) = store_dir();
     let db = db.as_str();
     fine(&["db", db, "put", "k", "old"]);
     fine(&["db", db, "compact"]);

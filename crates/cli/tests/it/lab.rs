@@ -198,7 +198,7 @@ fn a_run_keeps_its_store_and_can_go_on() {
 }
 
 #[test]
-fn a_run_shows_histograms_where_they_are_asked_for() {
+fn run_prints_histograms_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store").to_str().unwrap().to_owned();
     let workload = ["--policy", "none", "--workload", "load(keys=1k)", "--dir", &path];

@@ -1,4 +1,5 @@
-//! The command as users meet it: arguments in, standard output, standard error and exit code out.
+//! Tests of the command from outside: arguments in; standard output, standard error and exit code
+//! out.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

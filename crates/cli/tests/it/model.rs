@@ -83,10 +83,10 @@ fn text_is_aligned() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_the_nearest_right_name() {
-    let bad = |args: &[&str], told: &str| {
+fn error_suggests_the_nearest_valid_name() {
+    let bad = |args: &[&str], message: &str| {
         let line = refused(2, &[&["model"], args].concat());
-        assert!(line.contains(told), "{args:?}: {line}");
+        assert!(line.contains(message), "{args:?}: {line}");
     };
     bad(&["--policy", "levledb"], "unknown formula `levledb`; did you mean `leveldb`?");
     bad(&["--policy", "cola(rato=3)"], "did you mean `ratio`?");

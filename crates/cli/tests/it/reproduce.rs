@@ -2,7 +2,7 @@
 
 use crate::command::{fine, json, lsmith, refused};
 
-/// The figure that takes least.
+/// The figure that takes the least time.
 const FIGURE: &str = "mao-fig6";
 
 #[test]
@@ -27,13 +27,13 @@ fn figures_are_listed() {
 
 #[test]
 fn an_unknown_figure_is_refused_with_the_nearest_name() {
-    let told = refused(2, &["reproduce", "thonangi-fig6d"]);
+    let message = refused(2, &["reproduce", "thonangi-fig6d"]);
     assert!(
-        told.contains("unknown figure `thonangi-fig6d`; did you mean `thonangi-fig6"),
-        "{told}"
+        message.contains("unknown figure `thonangi-fig6d`; did you mean `thonangi-fig6"),
+        "{message}"
     );
-    let told = refused(2, &["reproduce", "nothing like it", "--json"]);
-    assert!(told.contains("thonangi-fig2, ") && told.contains("mao-fig3, "), "{told}");
+    let message = refused(2, &["reproduce", "nothing like it", "--json"]);
+    assert!(message.contains("thonangi-fig2, ") && message.contains("mao-fig3, "), "{message}");
     refused(2, &["reproduce", FIGURE, "--slow"]);
 }
 
@@ -78,11 +78,11 @@ fn a_figure_in_text_has_tables_and_drawings() {
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
     let text = done.out;
     assert!(text.starts_with(&format!("{FIGURE}: ")), "{text}");
-    for told in ["claim ", "paper", "measured", "allowed", "verdict"] {
-        assert!(text.contains(told), "no {told} in {text}");
+    for column in ["claim ", "paper", "measured", "allowed", "verdict"] {
+        assert!(text.contains(column), "no {column} in {text}");
     }
     assert!(text.contains(" holds") || text.contains(" differs"), "{text}");
-    let drawn = text.lines().filter_map(|line| line.strip_prefix("Drawn: "));
+    let drawn = text.lines().filter_map(|line| line.strip_prefix("drawn: "));
     let drawn: Vec<&str> = drawn.collect();
     assert!(!drawn.is_empty(), "{text}");
     for path in drawn {

@@ -58,7 +58,7 @@ fn text_shows_the_best_and_the_frontier() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn impossible_limits_are_refused() {
     let line = refused(1, &["tune", "--workload", WORKLOAD, "--read-cost-max", "0.5"]);
     assert!(line.contains("no choice is within the limits"), "{line}");
     let line = refused(1, &["tune", "--workload", WORKLOAD, "--memory", "1kB"]);
@@ -122,11 +122,11 @@ fn drift_trades_the_expected_for_the_worst() {
     assert_eq!(best["policy"], robust["policy"]);
     assert!(figure(nominal, "cost_expected") <= figure(robust, "cost_expected"));
     assert!(figure(robust, "cost_worst") <= figure(nominal, "cost_worst"));
-    for stand in [nominal, robust] {
-        assert!(figure(stand, "cost_expected") < figure(stand, "cost_worst"), "{stand}");
+    for choice in [nominal, robust] {
+        assert!(figure(choice, "cost_expected") < figure(choice, "cost_worst"), "{choice}");
         let mix =
-            ["writes", "hits", "misses", "scans"].map(|part| figure(&stand["worst_mix"], part));
-        assert!((mix.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{stand}");
+            ["writes", "hits", "misses", "scans"].map(|part| figure(&choice["worst_mix"], part));
+        assert!((mix.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{choice}");
     }
     // Half of the operations of this workload read what is there.
     let expected = ["writes", "hits"].map(|part| figure(&drift["mix"], part));
@@ -138,7 +138,7 @@ fn drift_trades_the_expected_for_the_worst() {
 }
 
 #[test]
-fn what_was_predicted_is_verified_on_the_store() {
+fn predictions_are_verified_on_the_store() {
     let arguments = ["tune", "--workload", "churn(keys=8k, ops=40k, value=100B)", "--verify"];
     let more = ["--memtable", "64KiB", "--read-cost-max", "4"];
     let arguments = [&arguments[..], &more[..]].concat();
@@ -164,7 +164,7 @@ fn what_was_predicted_is_verified_on_the_store() {
 }
 
 #[test]
-fn drift_is_told_as_text() {
+fn drift_is_printed_as_text() {
     let text = fine(&["tune", "--workload", WORKLOAD, "--memtable", "1MiB", "--drift", "0.2"]);
     for part in ["nominal", "robust", "at worst within 0.2 nats", "to the power"] {
         assert!(text.contains(part), "{part}: {text}");

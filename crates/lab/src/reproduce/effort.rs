@@ -1,20 +1,20 @@
-//! How much is measured.
+//! The effort of measurements.
 
 use serde::Serialize;
 
-/// How much is measured. A figure says in its notes what it left out.
+/// The effort of a measurement. The notes of a figure say what it left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Effort {
-    /// Fewer points, and shorter.
+    /// True for fewer points and shorter runs.
     pub is_quick: bool,
-    /// Memory and data are this many times smaller than in the paper.
+    /// The factor by which memory and data are smaller than in the paper.
     pub shrink: u64,
 }
 
 impl Effort {
-    /// As much as the paper has measured: minutes.
+    /// As many points as in the paper; takes minutes.
     pub const FULL: Effort = Effort { is_quick: false, shrink: 1 };
 
-    /// Enough to see what a figure is about: seconds.
+    /// Enough points to recognise a figure; takes seconds.
     pub const QUICK: Effort = Effort { is_quick: true, shrink: 16 };
 }

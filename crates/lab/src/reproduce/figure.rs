@@ -1,134 +1,133 @@
-//! What a figure is made of.
+//! Figures: panels, points, claims and notes.
 
 use serde::Serialize;
 
-/// A figure of a paper as measured here.
+/// A figure of a paper, measured again.
 ///
-/// A figure begins [`empty`](Figure::empty); points, claims and notes are then added. As JSON its
-/// points are called `series`: one object per point.
+/// A figure starts [`empty`](Figure::empty); points, claims and notes are added. In JSON the points
+/// are the array `series`, one object per point.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// The name under which it can be asked for, such as `thonangi-fig2`.
+    /// The name of the figure, such as `thonangi-fig2`.
     #[serde(rename = "figure")]
     pub name: String,
-    /// What it shows, in one line.
+    /// The title, one line.
     pub title: String,
-    /// Its panels, in the order in which they are shown: at least one.
+    /// The panels in their order; at least one.
     pub panels: Vec<Panel>,
-    /// What the paper says of it, judged.
+    /// The claims of the paper with verdicts.
     pub claims: Vec<Claim>,
-    /// What was measured: panel by panel, curve by curve, x ascending.
+    /// The measured points: panel by panel, curve by curve, x ascending.
     #[serde(rename = "series")]
     pub points: Vec<Point>,
-    /// What one must know to read it. One sentence or a few each.
+    /// The notes that a reader needs, each a few sentences.
     pub notes: Vec<String>,
 }
 
 /// One coordinate system of a figure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Panel {
-    /// Its letter, such as `a`; empty for the only one.
+    /// The letter, such as `a`; empty for the only panel.
     pub name: String,
-    /// What it shows, in a few words; may be empty for the only one.
+    /// The title, a few words; may be empty for the only panel.
     pub title: String,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
 }
 
 /// One axis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Axis {
-    /// What it counts.
+    /// The quantity.
     pub label: String,
-    /// In what: bytes, blocks per MB, seconds. Empty for a pure number.
+    /// The unit: bytes, blocks per MB, seconds. Empty for a pure number.
     pub unit: String,
-    /// Whether it is logarithmic. All its values must then be positive.
+    /// True for a logarithmic axis. All its values must then be positive.
     pub is_log: bool,
-    /// Whether it is drawn only as far as there are values; else one with equal steps is drawn from
-    /// 0.
+    /// True if the axis starts at the smallest value. Otherwise a linear axis starts at 0.
     pub is_close: bool,
 }
 
 /// One measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// The panel that it belongs to; absent from the JSON of figures with one panel.
+    /// The panel of the point; absent from the JSON of figures with one panel.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub panel: String,
-    /// The curve that it belongs to: a policy as a user would type it.
+    /// The curve of the point: the spec of a policy.
     pub policy: String,
-    /// In the unit of the panel's x axis.
+    /// The x value, in the unit of the panel's x axis.
     pub x: f64,
-    /// In the unit of the panel's y axis.
+    /// The y value, in the unit of the panel's y axis.
     pub y: f64,
 }
 
-/// Something that the paper says, and what was found.
+/// A claim of a paper and the measured result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// What the paper says, with the unit of the numbers.
+    /// The claim, with the unit of the numbers.
     pub claim: String,
-    /// Its number; `None` where the paper gives none.
+    /// The paper's number; `None` if it gives none.
     pub paper: Option<f64>,
-    /// The number found here.
+    /// The number measured here.
     pub measured: f64,
-    /// What decides.
+    /// The test that decides.
     pub test: Test,
-    /// The largest distance from the paper's number, or the bound itself: see [`Test`].
+    /// The largest distance from the paper's number, or the bound: see [`Test`].
     pub tolerance: f64,
-    /// What was decided.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why it differs, where it does and that is known.
+    /// The reason for a difference, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// How a claim is decided.
+/// The test of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Test {
-    /// Holds when the number found is no farther from the paper's than the tolerance.
+    /// Holds if the measured number is within the tolerance of the paper's.
     Near,
-    /// Holds when the number found is at most the tolerance.
+    /// Holds if the measured number is at most the tolerance.
     AtMost,
-    /// Holds when the number found is at least the tolerance.
+    /// Holds if the measured number is at least the tolerance.
     AtLeast,
 }
 
-/// Whether a claim was found to be so.
+/// The verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It was, within the tolerance.
+    /// The claim holds, within the tolerance.
     Holds,
-    /// It was not.
+    /// The measured number differs from the claim.
     Differs,
 }
 
 impl Axis {
-    /// An axis with equal steps.
+    /// Returns a linear axis.
     #[must_use]
     pub fn linear(label: &str, unit: &str) -> Axis {
         Axis { label: label.to_owned(), unit: unit.to_owned(), is_log: false, is_close: false }
     }
 
-    /// An axis with equal ratios.
+    /// Returns a logarithmic axis.
     #[must_use]
     pub fn log(label: &str, unit: &str) -> Axis {
         Axis { is_log: true, ..Axis::linear(label, unit) }
     }
 
-    /// The same axis without what lies between 0 and the values.
+    /// Returns the same axis, starting at the smallest value instead of 0.
     #[must_use]
     pub fn close(self) -> Axis {
         Axis { is_close: true, ..self }
     }
 
-    /// Label and unit in one line.
+    /// Returns label and unit in one line.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn label_with_unit(&self) -> String {
         match self.unit.as_str() {
             "" => self.label.clone(),
             unit => format!("{} ({unit})", self.label),
@@ -137,7 +136,7 @@ impl Axis {
 }
 
 impl Panel {
-    /// The panel of a figure that has no other.
+    /// Returns the panel of a figure with one panel.
     #[must_use]
     pub fn only(x: Axis, y: Axis) -> Panel {
         Panel { name: String::new(), title: String::new(), x, y }
@@ -145,19 +144,19 @@ impl Panel {
 }
 
 impl Claim {
-    /// A claim with a number.
+    /// Returns a claim with a number.
     #[must_use]
     pub fn near(claim: impl Into<String>, paper: f64, measured: f64, tolerance: f64) -> Claim {
         Claim::judged(claim.into(), Some(paper), measured, Test::Near, tolerance)
     }
 
-    /// The claim that something is small, or smaller than something else by what was measured.
+    /// Returns the claim that a number, or a difference, is at most a bound.
     #[must_use]
     pub fn at_most(claim: impl Into<String>, measured: f64, bound: f64) -> Claim {
         Claim::judged(claim.into(), None, measured, Test::AtMost, bound)
     }
 
-    /// The claim that something is large, or larger than something else by what was measured.
+    /// Returns the claim that a number, or a difference, is at least a bound.
     #[must_use]
     pub fn at_least(claim: impl Into<String>, measured: f64, bound: f64) -> Claim {
         Claim::judged(claim.into(), None, measured, Test::AtLeast, bound)
@@ -181,7 +180,7 @@ impl Claim {
 }
 
 impl Figure {
-    /// A figure without points, claims and notes.
+    /// Returns a figure without points, claims and notes.
     #[must_use]
     pub fn empty(name: &str, title: &str, panels: Vec<Panel>) -> Figure {
         Figure {
@@ -194,18 +193,18 @@ impl Figure {
         }
     }
 
-    /// Adds a measurement to the curve `policy` of `panel`.
+    /// Adds a point to the curve `policy` of `panel`.
     pub fn point(&mut self, panel: &str, policy: &str, x: f64, y: f64) {
         let (panel, policy) = (panel.to_owned(), policy.to_owned());
         self.points.push(Point { panel, policy, x, y });
     }
 
-    /// Adds a claim, if what was measured is enough to judge it.
+    /// Adds a claim if it is `Some`. `None` means too few measurements to judge it.
     pub fn claim(&mut self, claim: impl Into<Option<Claim>>) {
         self.claims.extend(claim.into());
     }
 
-    /// Says why all claims that have `part` in their wording differ, of those that do.
+    /// Sets the reason of all differing claims whose wording contains `part`.
     pub fn explain(&mut self, part: &str, why: impl Into<String>) {
         let why = why.into();
         for claim in &mut self.claims {
@@ -220,7 +219,7 @@ impl Figure {
         self.notes.push(note.into());
     }
 
-    /// The curves of `panel`, in the order in which they first have a point.
+    /// Returns the curves of `panel`, in the order of their first points.
     #[must_use]
     pub fn policies(&self, panel: &str) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -232,7 +231,7 @@ impl Figure {
         names
     }
 
-    /// The curve `policy` of `panel`: x and y of its points.
+    /// Returns x and y of all points of the curve `policy` of `panel`.
     pub fn curve<'a>(
         &'a self,
         panel: &'a str,
@@ -243,13 +242,13 @@ impl Figure {
         points.map(|point| (point.x, point.y))
     }
 
-    /// What was measured of `policy` at exactly `x` in `panel`.
+    /// Returns the y value of `policy` at exactly `x` in `panel`.
     #[must_use]
     pub fn y(&self, panel: &str, policy: &str, x: f64) -> Option<f64> {
         self.curve(panel, policy).find(|(at, _)| *at == x).map(|(_, y)| y)
     }
 
-    /// Every x in `panel` at which anything was measured, ascending.
+    /// Returns every x of the points of `panel`, ascending.
     #[must_use]
     pub fn xs(&self, panel: &str) -> Vec<f64> {
         let points = self.points.iter().filter(|point| point.panel == panel);

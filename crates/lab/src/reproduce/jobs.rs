@@ -1,72 +1,71 @@
-//! Measurements on all cores.
+//! Runs measurements on all cores.
 
 use crate::progress::Progress;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Progress that several threads can tell.
+/// Progress that several threads can report.
 pub type SharedProgress = dyn Progress + Sync;
 
 /// One measurement of many.
 pub trait Job: Sync {
-    /// What it finds.
-    type Found: Send;
+    /// The result.
+    type Output: Send;
 
-    /// About how many units of work it takes, for the progress.
+    /// Returns the approximate units of work, for the progress.
     fn work(&self) -> u64;
 
-    /// Measures; tells `ticker` about every unit of work as it is done.
+    /// Measures, and reports every finished unit of work to `ticker`.
     ///
     /// # Errors
-    /// Whatever keeps it from being measured.
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Self::Found>;
+    /// Fails if the measurement fails.
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Self::Output>;
 }
 
-/// Counts what all jobs together have done.
+/// Counts the finished units of all jobs together.
 pub struct Ticker<'a> {
     progress: &'a SharedProgress,
     done: &'a AtomicU64,
 }
 
 impl Ticker<'_> {
-    /// So many more units are done.
+    /// Adds finished units.
     pub fn tick(&self, units: u64) {
         let done = self.done.fetch_add(units, Ordering::Relaxed) + units;
         self.progress.advance(done);
     }
 }
 
-/// Measures all of `jobs`, one after the other: for what counts time.
+/// Runs `jobs` one after the other. Use it for measurements of time.
 ///
 /// # Errors
-/// The first error of any job; those behind it never begin.
+/// Returns the first error of a job; later jobs do not start.
 pub fn measure_in_turn<J: Job>(
     step: &str,
     jobs: &[J],
     progress: &SharedProgress,
-) -> anyhow::Result<Vec<J::Found>> {
+) -> anyhow::Result<Vec<J::Output>> {
     progress.begin(step, jobs.iter().map(Job::work).sum());
     let done = AtomicU64::new(0);
     let ticker = Ticker { progress, done: &done };
     jobs.iter().map(|job| job.measure(&ticker)).collect()
 }
 
-/// Measures all of `jobs`, as many at a time as there are cores, the longest first, and returns
-/// what they found in the order of the jobs. A job must find the same whatever runs beside it; what
-/// counts time is for [`measure_in_turn`].
+/// Runs `jobs` on all cores, the longest first, and returns the results in the order of the jobs.
+/// The result of a job must not depend on other jobs. Use [`measure_in_turn`] to measure time.
 ///
 /// # Errors
-/// The first error of any job; jobs that have not begun by then never do.
+/// Returns the first error of a job; jobs that have not started by then do not start.
 pub fn measure_all<J: Job>(
     step: &str,
     jobs: &[J],
     progress: &SharedProgress,
-) -> anyhow::Result<Vec<J::Found>> {
+) -> anyhow::Result<Vec<J::Output>> {
     progress.begin(step, jobs.iter().map(Job::work).sum());
     let mut queue: Vec<usize> = (0..jobs.len()).collect();
     queue.sort_by_key(|&job| std::cmp::Reverse(jobs[job].work()));
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let found: Vec<Mutex<Option<anyhow::Result<J::Found>>>> =
+    let found: Vec<Mutex<Option<anyhow::Result<J::Output>>>> =
         jobs.iter().map(|_| Mutex::new(None)).collect();
     let work = || {
         let ticker = Ticker { progress, done: &done };
@@ -86,7 +85,7 @@ pub fn measure_all<J: Job>(
         }
         work();
     });
-    // A job that never began has an error before or behind it.
+    // If a job did not start, another job returned an error.
     let found = found.into_iter().filter_map(|slot| slot.into_inner().ok().flatten());
     let (found, errors): (Vec<_>, Vec<_>) = found.partition(|result| result.is_ok());
     match errors.into_iter().next() {

@@ -1,6 +1,6 @@
 //! Ahn et al., "Jungle: towards dynamically adjustable key-value store by
 //! combining LSM-tree and copy-on-write B+-tree", HotStorage 2019: its table of costs, for the
-//! store that it was measured on.
+//! paper's store.
 
 use super::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 use lsmith_model::formulas::{JungleModel, Textbook};
@@ -8,33 +8,33 @@ use lsmith_model::{Model, Popularity, Setting};
 use lsmith_policy::Registry;
 use lsmith_sim::{Figures, FluidWorkload, simulate_fluid};
 
-/// The paper's store: records with keys and values of so many bytes, the size of level 0, and how
-/// often each record is updated.
+/// The paper's store: its number of records, bytes of keys and values, size of level 0, and updates
+/// per record.
 const KEYS: u64 = 20_000_000;
 const KEY_BYTES: f64 = 8.0;
 const VALUE_BYTES: f64 = 1024.0;
 const LEVEL0_BYTES: f64 = 256e6;
 const ROUNDS: u64 = 20;
-/// The size of a run, one over the one above, bits of filter per key and its probes.
+/// The size of a run, the ratio of levels, filter bits per key, and filter probes.
 const RUN_BYTES: f64 = 64e6;
 const RATIO: f64 = 10.0;
 const FILTER_BITS: f64 = 10.0;
 const PROBES: f64 = 3.0;
-/// Bytes of a key with its reference in an index node, where the paper counts what an index costs.
+/// Bytes of a key with its reference in an index node, for the paper's costs of an index.
 const INDEX_KEY_BYTES: f64 = 16.0;
 
-/// Bytes of a tree over its live bytes at which it is rewritten.
+/// Bytes of a tree per live byte at which the tree is rewritten.
 const THRESHOLDS: [f64; 7] = [1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0];
 
 const LEVELING: &str = "leveling";
 const TIERING: &str = "tiering";
 const JUNGLE: &str = "jungle";
 
-/// Policies that do in simulation what two rows of the table describe.
+/// The policies that simulate two rows of the table.
 const SIMULATED: [(&str, &str); 2] =
     [("leveled(ratio=10, l0=1, pick=round_robin)", LEVELING), ("tiered(ratio=10)", TIERING)];
 
-/// Bytes of a record in simulation, where only their ratio to those of a memtable matters.
+/// Bytes of an entry in simulation. Only their ratio to the bytes of a memtable matters.
 const SIMULATED_BYTES: u32 = 16;
 
 const PANELS: [(&str, &str, &str); 3] = [
@@ -77,16 +77,16 @@ pub(super) fn measure(
     Ok(figure)
 }
 
-/// The paper's formula for the share of absent keys that a filter lets through.
+/// Returns the false positive rate of a filter by the paper's formula.
 fn false_positives() -> f64 {
     (1.0 - (-PROBES / FILTER_BITS).exp()).powf(PROBES)
 }
 
-/// A row of the table at one threshold, on which only Jungle's depends.
+/// A row of the table at one threshold. Only Jungle's row depends on the threshold.
 struct Row {
     name: &'static str,
     threshold: f64,
-    /// Of writes, space and lookups.
+    /// The costs of writes, space and lookups.
     costs: [f64; 3],
 }
 
@@ -111,7 +111,7 @@ fn rows(setting: &Setting<'_>) -> Vec<Row> {
     rows
 }
 
-/// Expected sizes under the policies that two rows describe, all keys loaded and updated.
+/// Simulates the policies of two rows with expected sizes: all keys are loaded, then updated.
 fn simulate(popularity: &Popularity, progress: &SharedProgress) -> anyhow::Result<[Figures; 2]> {
     progress.begin("fluid simulation", SIMULATED.len() as u64);
     let writes = KEYS * (ROUNDS + 1);
@@ -126,7 +126,7 @@ fn simulate(popularity: &Popularity, progress: &SharedProgress) -> anyhow::Resul
     Ok([run(1, SIMULATED[0].0)?, run(2, SIMULATED[1].0)?])
 }
 
-/// What the paper derives.
+/// Adds the claims that the paper derives.
 fn table_claims(figure: &mut Figure) {
     figure.claim(Claim::near(
         "a filter of 10 bits per key and 3 probes lets through, %",
@@ -172,7 +172,7 @@ fn table_claims(figure: &mut Figure) {
     figure.claim(Claim::at_most(claim, rise, 0.0));
 }
 
-/// What the paper measured, beside formulas and simulation.
+/// Adds the claims that the paper measured, judged by formulas and simulation.
 fn measured_claims(figure: &mut Figure, [leveled, tiered]: &[Figures; 2]) {
     const TABLE: &str = "by the table";
     const FLUID: &str = "in fluid simulation";

@@ -1,14 +1,13 @@
-//! Figures of the papers that the merge policies come from, measured anew, and what the papers say
-//! of them, judged.
+//! Measures figures of the papers on merge policies again, and judges the claims of the papers.
 //!
 //! A figure is a file with one function that measures, and one line in `registry.rs`.
 //!
-//! * [`FIGURES`] names them all, [`figure_named`] finds one.
-//! * [`Figure`] is what came out: points, claims with verdicts, and notes. It prints itself as
-//!   JSON; the names of its fields are a contract.
-//! * [`Effort`] says how much to measure, [`measure_all`] measures on all cores,
+//! * [`FIGURES`] lists all figures, [`figure_named`] finds one.
+//! * [`Figure`] is the result: points, claims with verdicts, and notes. It serializes as JSON; the
+//!   names of its fields are stable.
+//! * [`Effort`] sets how much to measure, [`measure_all`] measures on all cores,
 //!   [`measure_in_turn`] on one.
-//! * [`draw_svg`] draws.
+//! * [`draw_svg`] draws a figure.
 
 mod effort;
 mod figure;

@@ -1,4 +1,4 @@
-//! How far every policy is from the least that merging can cost at its mean number of runs.
+//! Compares the cost of every policy with the optimum at its mean number of runs.
 
 use super::{
     Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
@@ -9,17 +9,17 @@ use lsmith_model::optimum::{Hull, write_cost_least};
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, Figures, UNIT_BYTES, simulate_unit};
 
-/// Flushes that are simulated.
+/// The number of simulated flushes.
 const FLUSHES: u64 = 20_000;
 const FLUSHES_QUICK: u64 = 2_000;
 
-/// Bounds on runs, and ratios, that are tried.
+/// The bounds on runs, and the ratios, that are tried.
 const RUNS: [u64; 9] = [2, 3, 4, 5, 6, 8, 10, 14, 20];
 const RATIOS: [u64; 8] = [2, 3, 4, 6, 8, 10, 16, 24];
 
-/// Policies with a bound on their runs.
+/// The policies with a bound on their runs.
 const BOUNDED: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
-/// Policies of levels with a ratio.
+/// The policies of levels with a ratio.
 const LEVELED: [(&str, &str); 4] = [
     ("tiered", ""),
     ("leveled", ", l0=1, pick=round_robin"),
@@ -28,10 +28,10 @@ const LEVELED: [(&str, &str); 4] = [
 ];
 
 const HULL: &str = "least";
-/// Points of the hull that are drawn, and the most runs that are.
+/// The number of drawn points of the hull, and the most drawn runs.
 const HULL_POINTS: usize = 60;
 const RUNS_SHOWN: f64 = 40.0;
-/// Write costs above this would flatten all others.
+/// The greatest drawn write cost. Points above it would flatten all others.
 const COST_SHOWN: f64 = 100.0;
 
 /// Measures the figure.
@@ -80,7 +80,7 @@ pub(super) fn measure(
     Ok(figure)
 }
 
-/// Adds the points that are shown, each curve from few runs to many.
+/// Adds the drawn points, each curve from few runs to many.
 fn draw(figure: &mut Figure, jobs: &[Run], found: &[Figures], excesses: &[f64]) {
     let mut order: Vec<usize> = (0..jobs.len()).collect();
     let runs = |index: &usize| found[*index].read_cost_mean;
@@ -101,7 +101,7 @@ fn draw(figure: &mut Figure, jobs: &[Run], found: &[Figures], excesses: &[f64]) 
 struct Run {
     curve: &'static str,
     spec: String,
-    /// The bound on its runs, if it has one.
+    /// The bound on the runs of the policy, if it has one.
     runs_max: Option<u64>,
     flushes: u64,
 }
@@ -110,7 +110,7 @@ fn jobs(flushes: u64) -> Vec<Run> {
     let mut jobs = Vec::new();
     for curve in BOUNDED {
         for runs in RUNS {
-            // Exploring looks at windows of at least so many runs, three unless they are fewer.
+            // Windows of exploring have at least this many runs: three, or fewer for small `k`.
             let spec = match curve {
                 "exploring" if runs < 3 => format!("{curve}(k={runs}, min=2)"),
                 _ => format!("{curve}(k={runs})"),
@@ -129,7 +129,7 @@ fn jobs(flushes: u64) -> Vec<Run> {
 }
 
 impl Job for Run {
-    type Found = Figures;
+    type Output = Figures;
 
     fn work(&self) -> u64 {
         self.flushes

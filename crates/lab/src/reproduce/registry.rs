@@ -1,4 +1,4 @@
-//! All figures by name.
+//! The registry of all figures.
 
 use super::{Effort, Figure, SharedProgress};
 use super::{jungle, mao, msls, optimum, thonangi};
@@ -7,11 +7,11 @@ use lsmith_spec::SpecError;
 /// A figure that can be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct FigureInfo {
-    /// Its name, such as `thonangi-fig2`.
+    /// The name, such as `thonangi-fig2`.
     pub name: &'static str,
-    /// What it shows, in one line.
+    /// The title, one line.
     pub title: &'static str,
-    /// Measures it.
+    /// The function that measures the figure.
     pub measure: fn(&FigureInfo, Effort, &SharedProgress) -> anyhow::Result<Figure>,
 }
 
@@ -140,10 +140,10 @@ pub const FIGURES: &[FigureInfo] = &[
     },
 ];
 
-/// The figure with this name.
+/// Returns the figure with this name.
 ///
 /// # Errors
-/// There is none; the nearest name is then told.
+/// Fails if there is none; the error suggests the nearest name.
 pub fn figure_named(name: &str) -> Result<&'static FigureInfo, SpecError> {
     let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
     let found = FIGURES.iter().find(|figure| figure.name == name);

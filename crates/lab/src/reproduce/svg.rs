@@ -1,4 +1,4 @@
-//! Figures as drawings.
+//! Draws figures as SVG.
 
 use super::{Axis, Figure, Panel};
 use anyhow::{Context, anyhow};
@@ -13,14 +13,14 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Width and height of a drawing in pixels.
+/// The width and height of a drawing, in pixels.
 const SIZE: (u32, u32) = (900, 600);
 
-/// More points than this are not joined by a line.
+/// The most points that are joined by a line.
 const LINE_POINTS_MAX: usize = 500;
 
-/// Colours that can be told apart whatever one's eyes (Okabe & Ito), in the order in which curves
-/// take them.
+/// Colours that colour-blind readers can distinguish (Okabe & Ito), in the order in which curves
+/// use them.
 const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -32,14 +32,14 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(140, 140, 140),
 ];
 
-/// Draws every panel of `figure` into a file of its own in `dir`, which is made where it is
-/// missing: NAME.svg, or NAME-PANEL.svg where there are several. Returns the files.
+/// Draws every panel of `figure` into a file of its own in `dir`: NAME.svg, or NAME-PANEL.svg if
+/// there are several. Creates `dir` if it is missing. Returns the paths of the files.
 ///
 /// # Errors
-/// The files cannot be written.
+/// Fails if a file cannot be written.
 pub fn draw_svg(figure: &Figure, dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let told = || format!("cannot make the directory {}", dir.display());
-    std::fs::create_dir_all(dir).with_context(told)?;
+    let message = || format!("cannot make the directory {}", dir.display());
+    std::fs::create_dir_all(dir).with_context(message)?;
     let mut paths = Vec::new();
     for panel in &figure.panels {
         let name = match panel.name.as_str() {
@@ -48,14 +48,14 @@ pub fn draw_svg(figure: &Figure, dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
         };
         let path = dir.join(name);
         let drawing = draw(figure, panel)?;
-        let told = || format!("cannot write {}", path.display());
-        std::fs::write(&path, drawing).with_context(told)?;
+        let message = || format!("cannot write {}", path.display());
+        std::fs::write(&path, drawing).with_context(message)?;
         paths.push(path);
     }
     Ok(paths)
 }
 
-/// One panel as the text of an SVG file.
+/// Returns one panel as the text of an SVG file.
 fn draw(figure: &Figure, panel: &Panel) -> anyhow::Result<String> {
     let points = figure.points.iter().filter(|point| point.panel == panel.name);
     let (x, y): (Vec<f64>, Vec<f64>) = points.map(|point| (point.x, point.y)).unzip();
@@ -68,21 +68,21 @@ fn draw(figure: &Figure, panel: &Panel) -> anyhow::Result<String> {
     }
 }
 
-/// What an axis must show to show all of `values`: from 0 where steps are equal and it is not
-/// close.
+/// Returns the range of an axis that shows all `values`. A linear axis that is not close starts
+/// at 0.
 fn spread(axis: &Axis, values: &[f64]) -> Range<f64> {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if !(low.is_finite() && high.is_finite()) {
         return 0.5..1.0;
     }
-    match axis.is_log {
-        true => low / 1.1..high * 1.1,
-        false if axis.is_close && high > low => {
-            let margin = (high - low) * 0.1;
-            low - margin..high + margin
-        }
-        false => low.min(0.0)..if high > 0.0 { high * 1.05 } else { 1.0 },
+    if axis.is_log {
+        low / 1.1..high * 1.1
+    } else if axis.is_close && high > low {
+        let margin = (high - low) * 0.1;
+        low - margin..high + margin
+    } else {
+        low.min(0.0)..if high > 0.0 { high * 1.05 } else { 1.0 }
     }
 }
 
@@ -109,12 +109,14 @@ where
             .build_cartesian_2d(x, y)
             .map_err(failed)?;
         let mut mesh = chart.configure_mesh();
-        mesh.x_desc(panel.x.told()).y_desc(panel.y.told()).light_line_style(WHITE);
+        mesh.x_desc(panel.x.label_with_unit())
+            .y_desc(panel.y.label_with_unit())
+            .light_line_style(WHITE);
         mesh.x_label_formatter(&tick).y_label_formatter(&tick);
         mesh.draw().map_err(failed)?;
         for (index, policy) in figure.policies(&panel.name).into_iter().enumerate() {
             let colour = COLOURS[index % COLOURS.len()];
-            // So many points are a cloud.
+            // Too many points for a line: draw a cloud.
             let is_cloud = figure.curve(&panel.name, policy).count() > LINE_POINTS_MAX;
             let curve = figure.curve(&panel.name, policy).filter(|_| !is_cloud);
             let line = LineSeries::new(curve, colour.stroke_width(2));
@@ -134,16 +136,16 @@ where
     Ok(drawing)
 }
 
-/// A number beside an axis.
+/// Formats a number beside an axis.
 fn tick(value: &f64) -> String {
     match value.abs() {
         size if size >= 1e6 => format!("{}M", (value / 1e3).round() / 1e3),
-        // Sums of steps are off by a little.
+        // Sums of steps have rounding errors.
         _ => format!("{}", (value * 1e6).round() / 1e6 + 0.0),
     }
 }
 
-/// The errors of the drawing library borrow from it.
+/// Converts an error of the drawing library, because its errors borrow from the drawing.
 fn failed(error: impl Debug) -> anyhow::Error {
     anyhow!("the figure cannot be drawn: {error:?}")
 }

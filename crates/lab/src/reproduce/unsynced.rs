@@ -1,4 +1,4 @@
-//! The real file system, trusted not to fail.
+//! The real file system without syncs.
 
 use lsmith::env::{Env, LogFile, ReadFile, RealEnv, SyncReach, WriteFile};
 use std::fmt::Debug;
@@ -9,12 +9,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes that a file under way collects before it hands them on.
+/// Bytes that an unfinished file buffers before it writes them.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The files of this machine, of which nothing is ever synced: for stores that nobody needs after a
-/// measurement. Bytes, files and system calls are those of [`RealEnv`]; what is missing is the wait
-/// for the device after each of thousands of small merges. What is not there is still not found.
+/// The files of this machine, never synced: for stores that are removed after a measurement. Bytes,
+/// files and system calls are those of [`RealEnv`]. Only the wait for the device after each of
+/// thousands of small merges is missing. Missing files are still reported as missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::reproduce) struct Unsynced {
     real: RealEnv,

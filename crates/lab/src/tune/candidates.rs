@@ -1,4 +1,4 @@
-//! All policies and their parameters, by formula.
+//! Computes the costs of all policies and their parameters by formula.
 
 use super::stacks::Stack;
 use super::{Choice, Memory, MemoryNeed};
@@ -8,17 +8,17 @@ use lsmith_model::formulas::{LeveledModel, MemoryBufferModel, Sweep, WholeLevelM
 use lsmith_model::{Flushes, Model, Setting, optimal_sizes};
 use lsmith_spec::{Spec, format_bytes};
 
-/// Ratios of levels that are tried.
+/// The ratios of levels that are tried.
 const RATIOS: [u32; 11] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32];
 
-/// Bounds on runs that are tried.
+/// The bounds on runs that are tried.
 const RUNS: [u64; 12] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32];
 
-/// Policies that merge parts of levels out of memory. `test_mixed` and `mixed` are between `full`
-/// and `choose_best`, by what no formula says.
+/// Policies that merge parts of levels, memory included. `test_mixed` and `mixed` lie between
+/// `full` and `choose_best`; they have no formula.
 const PARTIAL: [&str; 3] = ["full", "rr", "choose_best"];
 
-/// A policy with what it costs.
+/// A policy with its costs.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) policy: String,
@@ -47,7 +47,7 @@ impl Candidate {
     }
 }
 
-/// Everything that is considered.
+/// Returns all considered choices.
 pub(super) fn candidates(
     profile: &Profile,
     memtable_bytes: u64,
@@ -58,7 +58,7 @@ pub(super) fn candidates(
     all
 }
 
-/// What the store has policies for.
+/// Returns the choices for which the store has a policy.
 fn on_store(profile: &Profile, memtable_bytes: u64, stacks: &[Stack]) -> Vec<Candidate> {
     let of_stacks = stacks.iter().map(|stack| stack.spec.clone());
     let all = specs().into_iter().chain(of_stacks).chain(partial_specs());
@@ -69,7 +69,7 @@ fn on_store(profile: &Profile, memtable_bytes: u64, stacks: &[Stack]) -> Vec<Can
     all.filter_map(candidate).collect()
 }
 
-/// What a policy costs.
+/// Returns the costs of a policy.
 pub(super) fn costs_of(
     spec: &Spec,
     profile: &Profile,
@@ -108,9 +108,9 @@ fn partial_specs() -> Vec<Spec> {
     ratios.map(|(name, ratio)| Spec::bare(name).with("ratio", ratio)).collect()
 }
 
-/// Policies that count in blocks, without what they keep of them: where records are small no block
-/// meets nothing, and where they are large the store writes less than this. Memory is the first
-/// level, and is swept or emptied like the others. `choose_best` is taken for `rr`.
+/// Returns the policies that count in blocks, without block reuse. With small entries merges can
+/// reuse no block; with large entries the store writes less than this. Memory is the first level,
+/// and partial merges sweep or empty it like the others. `choose_best` is computed as `rr`.
 ///
 /// Source: the formulas of Lim et al. for a memory buffer, and for whole levels, in which memory
 /// takes the place of level 0.
@@ -129,13 +129,13 @@ fn partial(name: &str, ratio: f64, setting: &Setting<'_>) -> Model {
     let requests = setting.memtable_requests();
     let mut model =
         WholeLevelModel { memtable: requests, level0_merged: 1.0, sizes }.evaluate(setting);
-    // What leaves memory goes straight into level 1.
+    // Memtables are merged straight into level 1.
     model.stages.retain(|stage| stage.name != "memory -> 0");
     model.flushes = Flushes { are_merged: true, ..model.flushes };
     model
 }
 
-/// Level sizes as free variables, for all the data there are in the end.
+/// Returns formulas with free level sizes, for the data at the end.
 fn free_sizes(profile: &Profile, memtable_bytes: u64) -> Vec<Candidate> {
     let end = profile.at(1.0);
     let setting = end.setting(memtable_bytes);

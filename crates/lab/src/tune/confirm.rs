@@ -1,4 +1,4 @@
-//! Finalists in fluid simulation.
+//! Confirms finalists by fluid simulation.
 
 use super::Choice;
 use super::candidates::costs_of;
@@ -10,51 +10,51 @@ use lsmith_policy::Registry;
 use lsmith_sim::FluidWorkload;
 use serde::Serialize;
 
-/// How many choices are simulated.
+/// The number of choices that are simulated.
 pub(super) const FINALISTS: usize = 3;
 
-/// How large a simulation is. Only ratios matter: an entry is made smaller where that takes less.
+/// The scale of a simulation. Only ratios matter, so entries may be made smaller to save time.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
-    /// Memtables of all writes.
+    /// The number of memtables of all writes.
     flushes_max: f64,
-    /// Bytes of all writes, about: what lies below a key is noted every so many bytes.
+    /// The approximate bytes of all writes. The number of profile points grows with them.
     bytes_max: f64,
-    /// The first writes that are made, if there are more.
+    /// The most writes that are simulated; further ones are cut off.
     writes_max: f64,
 }
 
-/// Enough for every level of most trees, and a part of a second.
+/// Fills every level of most trees, and takes a part of a second.
 const SCALE: Scale = Scale { flushes_max: 800.0, bytes_max: 256e6, writes_max: f64::INFINITY };
 
-/// The same of policies that count in blocks, which take longer.
+/// The same for policies that count in blocks, which take longer.
 const SCALE_BLOCKS: Scale = Scale { flushes_max: 60.0, bytes_max: 16e6, writes_max: 16e6 };
 
-/// What a fluid simulation says beside the formula, both with the same memtable. That is larger
-/// than the one that was chosen where there would be too many flushes. Reads and space go by the
-/// formula; the write cost that choices are ranked by is corrected by what the two differ.
+/// The costs of a choice by fluid simulation and by formula, both with the same memtable. The
+/// memtable is larger than the chosen one if there would be too many flushes. Choices are ranked by
+/// the write cost of the formula times the ratio of the two; reads and space use the formula.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Confirmed {
     /// Logical bytes at which a memtable was sealed.
     pub memtable_bytes: u64,
-    /// By formula.
+    /// The write cost by formula.
     pub model_write_cost_system: f64,
-    /// By simulation.
+    /// The write cost by simulation.
     pub fluid_write_cost_system: f64,
-    /// Runs by simulation, mean over flushes.
+    /// The runs by simulation, averaged over flushes.
     pub fluid_read_cost_mean: f64,
-    /// Bytes held per live byte by simulation, mean over flushes.
+    /// Bytes held per live byte by simulation, averaged over flushes.
     pub fluid_space_cost_mean: Option<f64>,
 }
 
 impl Confirmed {
-    /// What the write cost is to be multiplied with.
+    /// Returns the factor that corrects the formula's write cost.
     pub(super) fn correction(&self) -> f64 {
         self.fluid_write_cost_system / self.model_write_cost_system
     }
 }
 
-/// The same choices with what simulations say.
+/// Returns the same choices with their simulations.
 pub(super) fn confirm(
     mut finalists: Vec<Choice>,
     profile: &Profile,

@@ -1,18 +1,18 @@
-//! What is best in the worst case over workloads near the one that is expected.
+//! Finds the best choice in the worst case over workloads near the expected one.
 //!
 //! # Distance
-//! A workload is a mix of operations and a popularity of keys. Its distance from the one that is
-//! expected is what it takes, in nats per operation, to tell the two apart: the divergence of
-//! Kullback and Leibler of its mix, `sum w'_i ln(w'_i / w_i)`, plus that of its popularity. By the
-//! chain rule that is no less than the divergence of single operations, so all workloads within a
-//! distance of `R` are within the region that Huynh et al. tune for ("Endure: a robust tuning
-//! paradigm for LSM trees under workload uncertainty", VLDB 2022), which has no popularity.
+//! A workload is a mix of operations and a popularity of keys. Its distance from the expected
+//! workload, in nats per operation, is the Kullback-Leibler divergence of its mix,
+//! `sum w'_i ln(w'_i / w_i)`, plus that of its popularity. By the chain rule the distance is at
+//! least the divergence of single operations. All workloads within a distance of `R` are therefore
+//! within the region of Huynh et al. ("Endure: a robust tuning paradigm for LSM trees under
+//! workload uncertainty", VLDB 2022). Endure has no popularity.
 //!
 //! # Worst mix
-//! The greatest mean cost of a mix within a distance has each share multiplied by `exp(c_i / l)`,
-//! with `c_i` the cost of an operation and the `l` at which the distance is met: the greater the
-//! dearer operations are. Popularities are tried along one line, on which probabilities are raised
-//! to a power: less than 1 makes keys more alike, more than 1 less.
+//! The mix of greatest mean cost within a distance has each share multiplied by `exp(c_i / l)`.
+//! `c_i` is the cost of the operation, and `l` is such that the distance is met exactly. Worst
+//! popularities are searched along one line, on which probabilities are raised to a power: below 1
+//! keys become more alike, above 1 less alike.
 
 use super::Choice;
 use super::memory::BLOCK_BYTES;
@@ -24,17 +24,17 @@ use lsmith_model::Popularity;
 use lsmith_workload::{OpKind, Workload};
 use serde::Serialize;
 
-/// Operations looked at to learn their mix.
+/// The operations that are read to learn their mix.
 const OPS_SAMPLED: usize = 100_000;
 
-/// The least share of each kind of operation that is taken as expected: what is never expected at
-/// all would be infinitely far. As in Endure.
+/// The least expected share of each kind of operation, as in Endure. With an expected share of 0,
+/// any other share would be infinitely far.
 const SHARE_MIN: f64 = 0.01;
 
-/// Items of a scan, where the workload has none.
+/// The items of a scan if the workload has no scans.
 const SCAN_ITEMS: f64 = 50.0;
 
-/// Parts of the distance that popularity may take.
+/// The parts of the distance that popularity may use.
 const PARTS: [f64; 2] = [0.5, 1.0];
 
 /// Shares of operations.
@@ -42,40 +42,40 @@ const PARTS: [f64; 2] = [0.5, 1.0];
 pub struct Mix {
     /// Puts and deletes.
     pub writes: f64,
-    /// Lookups of keys that are there.
+    /// Lookups of present keys.
     pub hits: f64,
-    /// Lookups of keys that are not.
+    /// Lookups of absent keys.
     pub misses: f64,
     /// Range reads.
     pub scans: f64,
 }
 
-/// What a choice costs per operation.
+/// The costs of a choice per operation, in blocks of 4 KiB read or written.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stand {
+pub struct DriftChoice {
     /// The policy.
     pub policy: String,
-    /// With the workload as expected: blocks of 4 KiB read or written per operation.
+    /// The cost under the expected workload.
     pub cost_expected: f64,
-    /// The most within the distance.
+    /// The greatest cost within the distance.
     pub cost_worst: f64,
-    /// The mix at which it costs most.
+    /// The mix of greatest cost.
     pub worst_mix: Mix,
-    /// The power to which probabilities of keys are raised there; 1 for as they are.
+    /// The power of the probabilities of keys at the greatest cost; 1 means unchanged.
     pub worst_power: f64,
 }
 
-/// What a choice for a workload that may drift came to.
+/// The result of tuning for a workload that may drift.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Drifted {
-    /// The distance up to which workloads are considered, in nats.
+    /// The greatest distance of considered workloads, in nats.
     pub distance: f64,
-    /// The mix that is expected.
+    /// The expected mix.
     pub mix: Mix,
-    /// What is best if the workload is as expected.
-    pub nominal: Stand,
-    /// What is best in the worst case: the choice.
-    pub robust: Stand,
+    /// The best choice for the expected workload.
+    pub nominal: DriftChoice,
+    /// The best choice in the worst case. Tuning returns this one.
+    pub robust: DriftChoice,
 }
 
 impl Mix {
@@ -87,7 +87,7 @@ impl Mix {
         Mix { writes, hits, misses, scans }
     }
 
-    /// Of so many operations of each kind, none with less than the least share.
+    /// Returns the mix for `counts` of operations. Each share is at least `SHARE_MIN`.
     fn of_counts(counts: [f64; 4]) -> Mix {
         let total: f64 = counts.iter().sum::<f64>().max(1.0);
         let raised = counts.map(|count| (count / total).max(SHARE_MIN));
@@ -95,7 +95,7 @@ impl Mix {
         Mix::of_shares(raised.map(|share| share / total))
     }
 
-    /// The mean of `costs`.
+    /// Returns the mean of `costs`.
     fn cost(&self, costs: &[f64; 4]) -> f64 {
         self.shares().iter().zip(costs).map(|(share, cost)| share * cost).sum()
     }
@@ -105,7 +105,7 @@ impl Mix {
         pairs.map(|(to, from)| if to > 0.0 { to * (to / from).ln() } else { 0.0 }).sum()
     }
 
-    /// With each share multiplied by the exponential of its cost over the greatest, times `weight`.
+    /// Returns the mix with each share multiplied by `exp(weight * cost / greatest cost)`.
     fn tilted(&self, costs: &[f64; 4], weight: f64) -> Mix {
         let most = costs.iter().copied().fold(0.0, f64::max);
         let pairs = self.shares().into_iter().zip(costs);
@@ -117,12 +117,12 @@ impl Mix {
         Mix::of_shares(shares.map(|share| share / total))
     }
 
-    /// The mix within `distance` at which operations cost most.
+    /// Returns the mix of greatest cost within `distance`.
     fn worst(&self, costs: &[f64; 4], distance: f64) -> Mix {
         let (mut low, mut high) = (0.0, 1.0);
         while self.tilted(costs, high).distance_from(self) < distance {
             high *= 2.0;
-            // Only the dearest is left, and it is nearer than that.
+            // Only the most expensive operation is left, and this mix is nearer than `distance`.
             if high > 1e6 {
                 return self.tilted(costs, high);
             }
@@ -139,15 +139,15 @@ impl Mix {
     }
 }
 
-/// A popularity near the one that is expected.
+/// A popularity near the expected one.
 pub(super) struct Variant {
     pub(super) profile: Profile,
     power: f64,
-    /// What of the distance is left for the mix.
+    /// The rest of the distance, for the mix.
     left: f64,
 }
 
-/// The expected popularity first, then those that take a part of the distance.
+/// Returns the expected popularity, then those that use a part of the distance.
 pub(super) fn variants(profile: &Profile, distance: f64) -> Vec<Variant> {
     let mut variants = vec![Variant { profile: profile.clone(), power: 1.0, left: distance }];
     for part in PARTS {
@@ -162,8 +162,8 @@ pub(super) fn variants(profile: &Profile, distance: f64) -> Vec<Variant> {
     variants
 }
 
-/// The power whose popularity is `budget` away: below 1 for a negative direction, but not below 0,
-/// where all keys are alike. `None` where keys are alike already.
+/// Returns the power whose popularity is `budget` away: below 1 for a negative direction, else
+/// above 1. It is at least 0, where all keys are alike. `None` if keys are alike already.
 fn power_at(popularity: &Popularity, budget: f64, direction: f64) -> Option<f64> {
     if popularity.classes().len() < 2 || budget <= 0.0 {
         return None;
@@ -181,7 +181,7 @@ fn power_at(popularity: &Popularity, budget: f64, direction: f64) -> Option<f64>
     Some(1.0 + direction * low)
 }
 
-/// The divergence of the popularity with probabilities raised to `power`.
+/// Returns the divergence of the popularity with probabilities raised to `power`.
 fn divergence(popularity: &Popularity, power: f64) -> f64 {
     let classes = popularity.classes();
     let weight = |probability: f64| probability.powf(power);
@@ -193,7 +193,7 @@ fn divergence(popularity: &Popularity, power: f64) -> f64 {
     parts.sum()
 }
 
-/// Requests per key that stand for the least popular keys: their ratios are exact to a thousandth.
+/// Requests per key of the least popular keys. Ratios of popularities are exact to a thousandth.
 const LEAST_REQUESTS: f64 = 1000.0;
 
 fn raised(popularity: &Popularity, power: f64) -> Option<Popularity> {
@@ -208,7 +208,7 @@ fn raised(popularity: &Popularity, power: f64) -> Option<Popularity> {
     Some(raised.with_live(popularity.live()))
 }
 
-/// What operations of a workload cost under choices.
+/// Computes the costs of the operations of a workload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prices {
     pub(super) mix: Mix,
@@ -217,8 +217,8 @@ pub(super) struct Prices {
 }
 
 impl Prices {
-    /// The mix of `workload` after its load, if it has one of its own. Keys that it looks up are
-    /// there.
+    /// Learns the mix of `workload` after its load phase, if it has one. Keys of lookups count as
+    /// present.
     pub(super) fn of(workload: &Workload, profile: &Profile) -> Result<Prices> {
         let many = workload.ops_max() as f64 / OPS_SAMPLED as f64 / 2.0;
         let sample = shrunk(workload, many)?;
@@ -242,9 +242,9 @@ impl Prices {
         Ok(Prices { mix: Mix::of_counts(counts), scan_items, entry_bytes: profile.entry_bytes })
     }
 
-    /// Blocks per write, hit, miss and scan. A write takes its share of all bytes written; a lookup
-    /// the block that it finds and those that filters let through; a scan a block of each run, and
-    /// what it passes over.
+    /// Returns the blocks per write, hit, miss and scan. A write costs its share of all bytes
+    /// written. A lookup costs the block of its key and the blocks of false positives. A scan costs
+    /// a block of each run and the blocks that it reads over.
     fn costs(&self, choice: &Choice) -> [f64; 4] {
         let passes = false_positives(choice.filter_bits);
         let runs = choice.read_cost_mean;
@@ -257,8 +257,13 @@ impl Prices {
         ]
     }
 
-    /// What a choice costs, as `variants` have it: for each, in their order, the same policy.
-    pub(super) fn stand(&self, variants: &[Variant], choices: &[&Choice]) -> Option<Stand> {
+    /// Returns the costs of one policy. `choices` has the policy's choice for each variant, in
+    /// the same order.
+    pub(super) fn drift_choice(
+        &self,
+        variants: &[Variant],
+        choices: &[&Choice],
+    ) -> Option<DriftChoice> {
         let first = choices.first()?;
         let worst = variants.iter().zip(choices).map(|(variant, choice)| {
             let costs = self.costs(choice);
@@ -267,7 +272,7 @@ impl Prices {
         });
         let (cost_worst, worst_mix, worst_power) =
             worst.max_by(|left, right| left.0.total_cmp(&right.0))?;
-        Some(Stand {
+        Some(DriftChoice {
             policy: first.policy.clone(),
             cost_expected: self.mix.cost(&self.costs(first)),
             cost_worst,

@@ -1,4 +1,4 @@
-//! What memory is for, and how it is shared out.
+//! Computes and divides the memory of a choice.
 
 use super::{Choice, Limits};
 use crate::profile::Profile;
@@ -6,32 +6,32 @@ use anyhow::{Result, bail};
 use lsmith_workload::Workload;
 use serde::Serialize;
 
-/// Bits of filter per entry, as long as memory suffices for them.
+/// Filter bits per entry, if memory suffices.
 const FILTER_BITS: f64 = 10.0;
 
-/// Memtables that memory must hold: the active one and a sealed one.
+/// The memtables in memory: the active one and a sealed one.
 const MEMTABLES: f64 = 2.0;
 
-/// The smallest memtable that is considered.
+/// The smallest considered memtable, in bytes.
 const MEMTABLE_BYTES_MIN: f64 = 65_536.0;
 
-/// Bytes of a data block: one fence pointer each.
+/// Bytes of a data block. Each has one fence pointer.
 pub(super) const BLOCK_BYTES: f64 = 4096.0;
 
-/// Bytes of a fence pointer beside its key.
+/// Bytes of a fence pointer without its key.
 const FENCE_BYTES: f64 = 8.0;
 
-/// Keys looked at for their mean length.
+/// The keys that are read for their mean length.
 const KEYS_SAMPLED: u64 = 1000;
 
-/// Bytes of memory that a choice takes on the store, without its cache of blocks.
+/// Bytes of memory that a choice needs on the store, without the block cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct MemoryNeed {
     /// The active memtable and a sealed one.
     pub memtables: u64,
-    /// Filters of all entries on storage, old versions included, mean over time.
+    /// Filters of all entries on storage, including old versions, averaged over time.
     pub filters: u64,
-    /// The key at which each block begins, mean over time.
+    /// The fence pointers of all blocks, averaged over time.
     pub fences: u64,
 }
 
@@ -41,11 +41,11 @@ impl MemoryNeed {
     }
 }
 
-/// How memory is shared out.
+/// The division of memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     pub(super) memtable_bytes: u64,
-    /// Bytes for filters and fences; what they need where memory is not given.
+    /// Bytes for filters and fence pointers. `None` means as many as they need.
     rest: Option<f64>,
     keys: f64,
     entry_bytes: f64,
@@ -53,8 +53,8 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Filters and fences of all keys once get what they need, but at most half where memory is
-    /// given; memtables the rest.
+    /// Divides memory. Filters and fence pointers for one entry per key get what they need, but at
+    /// most half of a given memory. Memtables get the rest.
     pub(super) fn of(limits: &Limits, profile: &Profile, workload: &Workload) -> Result<Memory> {
         let keys = profile.keys();
         let key_bytes = key_bytes(workload);
@@ -80,8 +80,8 @@ impl Memory {
         self.keys * self.entry_bytes * space_cost / BLOCK_BYTES * self.fence_bytes
     }
 
-    /// Fills in what `choice` needs, and what lookups of absent keys cost with the filters that
-    /// are left for it.
+    /// Fills in the memory that `choice` needs, and the cost of lookups of absent keys with the
+    /// filters that fit.
     pub(super) fn share_out(&self, choice: &mut Choice) {
         let entries = self.keys * choice.space_cost_mean;
         let fences = self.fences(choice.space_cost_mean);
@@ -100,7 +100,7 @@ impl Memory {
     }
 }
 
-/// The mean length of keys.
+/// Returns the mean length of keys.
 fn key_bytes(workload: &Workload) -> f64 {
     let items = workload.items().max(1);
     let count = items.min(KEYS_SAMPLED);

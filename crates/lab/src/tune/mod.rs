@@ -1,9 +1,9 @@
-//! The best policy and parameters for a workload, under limits: formulas first, then fluid
-//! simulations of those that are left, then the real store.
+//! Finds the best policy and parameters for a workload, under limits: first by formulas, then by
+//! fluid simulations of the finalists, then on the real store.
 //!
-//! * [`tune`]: the best choice and the frontier.
-//! * [`Limits`]: what is asked of a choice; [`Choice`]: what it costs and needs.
-//! * [`Drifted`]: what is best in the worst case over workloads nearby.
+//! * [`tune`]: returns the best choice and the frontier.
+//! * [`Limits`]: the limits on a choice; [`Choice`]: its costs and its memory.
+//! * [`Drifted`]: the best choice in the worst case over workloads nearby.
 //! * [`Verified`]: the choice and the default on the real store.
 
 mod candidates;
@@ -15,7 +15,7 @@ mod stacks;
 mod verify;
 
 pub use confirm::Confirmed;
-pub use drift::{Drifted, Mix, Stand};
+pub use drift::{DriftChoice, Drifted, Mix};
 pub use memory::MemoryNeed;
 pub use verify::Verified;
 
@@ -32,79 +32,80 @@ use serde::Serialize;
 use stacks::{Stack, stacks};
 use std::path::Path;
 
-/// What is asked of a choice.
+/// The limits on a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Most runs that a lookup must consider, mean over time.
+    /// The most runs that a lookup must consider, averaged over time.
     pub read_cost_max: Option<f64>,
-    /// Most bytes held per live byte, mean over time.
+    /// The most bytes held per live byte, averaged over time.
     pub space_cost_max: Option<f64>,
-    /// Bytes of memory for memtables, filters and fence pointers. If not given, memtables are of
-    /// `memtable_bytes` and the others take what they need.
+    /// Bytes of memory for memtables, filters and fence pointers. If `None`, memtables have
+    /// `memtable_bytes`, and filters and fence pointers take as much as they need.
     pub memory_bytes: Option<u64>,
-    /// Logical bytes at which a memtable is sealed, where memory is not given.
+    /// Logical bytes at which a memtable is sealed, if `memory_bytes` is `None`.
     pub memtable_bytes: u64,
-    /// How far the workload may drift, in nats: the best in the worst case is then chosen.
+    /// The distance that the workload may drift, in nats. If given, the choice is the best in the
+    /// worst case.
     pub drift: Option<f64>,
 }
 
-/// A policy with what it costs, by formula.
+/// A policy with its costs by formula.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
-    /// The policy, as the store takes it; or a formula, see `runs_on_store`.
+    /// The spec of the policy, or of a formula if `runs_on_store` is false.
     pub policy: String,
-    /// Whether there is a policy for it. Level sizes as free variables are a formula only.
+    /// True if the store has the policy. Free level sizes exist only as a formula.
     pub runs_on_store: bool,
     /// Logical bytes at which a memtable is sealed.
     pub memtable_bytes: u64,
-    /// Bits of filter per entry.
+    /// Filter bits per entry.
     pub filter_bits: f64,
-    /// Bytes of memory that it needs, and what for.
+    /// Bytes of memory that the choice needs.
     pub memory_bytes: u64,
-    /// What the memory is for.
+    /// The parts of this memory.
     pub memory: MemoryNeed,
     /// Bytes written, the log included, per byte of requests.
     pub write_cost_user: f64,
     /// Flushes and outputs of merges per byte flushed.
     pub write_cost_system: f64,
-    /// Runs that a lookup must consider, mean over time.
+    /// The runs that a lookup must consider, averaged over time.
     pub read_cost_mean: f64,
-    /// Runs that a lookup of an absent key looks into, with filters.
+    /// The runs that a lookup of an absent key reads, with filters.
     pub point_read_miss: f64,
-    /// Bytes held per live byte, mean over time.
+    /// Bytes held per live byte, averaged over time.
     pub space_cost_mean: f64,
-    /// What a fluid simulation says, of the finalists.
+    /// The fluid simulation; only for finalists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirmed: Option<Confirmed>,
 }
 
-/// What tuning came to.
+/// The result of tuning.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tuned {
-    /// The workload, spelled out.
+    /// The full spec of the workload.
     pub workload: String,
-    /// Of policies that the store has and that keep the limits: the least write cost; with drift,
-    /// the least cost per operation in the worst case.
+    /// The policy of the store with the least write cost within the limits; with drift, with the
+    /// least cost per operation in the worst case.
     pub best: Choice,
-    /// All choices that no other beats in write, read and space cost at once, whatever the limits;
-    /// least write cost first.
+    /// All choices that no other choice beats in write, read and space cost at once, least write
+    /// cost first. The limits do not apply.
     pub frontier: Vec<Choice>,
-    /// How many choices were looked at.
+    /// The number of choices considered.
     pub considered: usize,
-    /// With drift: what is best as expected, what in the worst case, and what each costs.
+    /// With drift: the best choice as expected, the best in the worst case, and their costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drifted>,
-    /// What the store did, where that was asked for.
+    /// The results on the store, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
-    /// Seconds that it took, without the store.
+    /// The seconds that tuning took, without the store.
     pub seconds: f64,
 }
 
-/// The best policy and parameters for `workload`.
+/// Returns the best policy and parameters for `workload`.
 ///
 /// # Errors
-/// No choice keeps the limits, the workload writes nothing, or it has a damaged line.
+/// Fails if no choice is within the limits, the workload writes nothing, or it has a damaged line.
 pub fn tune(workload: &Workload, limits: &Limits) -> Result<Tuned> {
     let clock = Clock::start();
     let profile = Profile::of(workload)?;
@@ -113,18 +114,19 @@ pub fn tune(workload: &Workload, limits: &Limits) -> Result<Tuned> {
     let variants = variants(&profile, limits.drift.unwrap_or(0.0));
     let all: Vec<Vec<Choice>> =
         variants.iter().map(|variant| choices(&variant.profile, &memory, &stacks)).collect();
-    let search = Search { limits, profile: &profile, stacks: &stacks, variants: &variants, all };
+    let limited =
+        LimitedChoices { limits, profile: &profile, stacks: &stacks, variants: &variants, all };
     let (finalists, drift) = match limits.drift {
-        None => (search.least_writes()?, None),
+        None => (limited.least_writes()?, None),
         Some(distance) => {
-            let (best, drifted) = search.robust(distance, &Prices::of(workload, &profile)?)?;
+            let (best, drifted) = limited.robust(distance, &Prices::of(workload, &profile)?)?;
             (vec![best], Some(drifted))
         }
     };
     let Some(best) = finalists.first().cloned() else {
         bail!("no choice is within the limits");
     };
-    let choices = search.expected();
+    let choices = limited.expected();
     let mut frontier = frontier(choices);
     for choice in &mut frontier {
         let confirmed = finalists.iter().find(|finalist| finalist.policy == choice.policy);
@@ -142,11 +144,11 @@ pub fn tune(workload: &Workload, limits: &Limits) -> Result<Tuned> {
 }
 
 impl Tuned {
-    /// Runs the best and the default on the real store, in lockstep, in fresh directories within
-    /// `dir`, at a scale that takes seconds.
+    /// Runs the best choice and the default policy on the real store in lockstep, at a scale that
+    /// takes seconds. Each store gets a new directory within `dir`.
     ///
     /// # Errors
-    /// What the store or a simulation refuses.
+    /// Fails if the store or a simulation fails.
     pub fn verify(
         &mut self,
         workload: &Workload,
@@ -161,14 +163,14 @@ impl Tuned {
 }
 
 impl Choice {
-    /// The write cost with what the simulation adds to it or takes away.
+    /// Returns the write cost, corrected by the simulation.
     fn write_cost_corrected(&self) -> f64 {
         let correction = self.confirmed.map_or(1.0, |confirmed| confirmed.correction());
         self.write_cost_user * correction
     }
 }
 
-/// All choices for a popularity, least write cost first.
+/// Returns all choices for a popularity, least write cost first.
 fn choices(profile: &Profile, memory: &Memory, stacks: &[Stack]) -> Vec<Choice> {
     let found = candidates(profile, memory.memtable_bytes, stacks);
     let mut choices: Vec<Choice> =
@@ -177,7 +179,7 @@ fn choices(profile: &Profile, memory: &Memory, stacks: &[Stack]) -> Vec<Choice> 
     choices
 }
 
-struct Search<'a> {
+struct LimitedChoices<'a> {
     limits: &'a Limits,
     profile: &'a Profile,
     stacks: &'a [Stack],
@@ -187,8 +189,8 @@ struct Search<'a> {
     all: Vec<Vec<Choice>>,
 }
 
-impl Search<'_> {
-    /// The choices for the popularity that is expected.
+impl LimitedChoices<'_> {
+    /// Returns the choices for the expected popularity.
     fn expected(&self) -> &[Choice] {
         &self.all[0]
     }
@@ -207,7 +209,7 @@ impl Search<'_> {
         confirm::confirm(finalists, self.profile, self.stacks)
     }
 
-    /// The finalists of least write cost, confirmed, best first.
+    /// Returns the finalists of least write cost, confirmed by simulation, best first.
     fn least_writes(&self) -> Result<Vec<Choice>> {
         let within = self.expected().iter().filter(|choice| self.is_within(choice));
         let mut finalists = self.confirm(within.take(confirm::FINALISTS).cloned().collect())?;
@@ -216,10 +218,10 @@ impl Search<'_> {
         Ok(finalists)
     }
 
-    /// The best in the worst case, and beside it the best for the workload as expected. The limits
-    /// hold for every popularity that is considered.
+    /// Returns the best choice in the worst case and the best choice for the expected workload. The
+    /// limits hold for every considered popularity.
     fn robust(&self, distance: f64, prices: &Prices) -> Result<(Choice, Drifted)> {
-        let mut stands: Vec<(Stand, Vec<&Choice>)> = Vec::new();
+        let mut outcomes: Vec<(DriftChoice, Vec<&Choice>)> = Vec::new();
         for choice in self.expected() {
             let same = self
                 .all
@@ -227,17 +229,18 @@ impl Search<'_> {
                 .filter_map(|choices| choices.iter().find(|other| other.policy == choice.policy));
             let same: Vec<&Choice> = same.collect();
             let is_within = same.len() == self.all.len() && same.iter().all(|c| self.is_within(c));
-            if let (true, Some(stand)) = (is_within, prices.stand(self.variants, &same)) {
-                stands.push((stand, same));
+            if let (true, Some(outcome)) = (is_within, prices.drift_choice(self.variants, &same)) {
+                outcomes.push((outcome, same));
             }
         }
-        let least = |cost: fn(&Stand) -> f64| {
-            let order =
-                |left: &&(Stand, _), right: &&(Stand, _)| cost(&left.0).total_cmp(&cost(&right.0));
-            stands.iter().min_by(order).map(|(stand, same)| (stand.clone(), same[0].clone()))
+        let least = |cost: fn(&DriftChoice) -> f64| {
+            let order = |left: &&(DriftChoice, _), right: &&(DriftChoice, _)| {
+                cost(&left.0).total_cmp(&cost(&right.0))
+            };
+            outcomes.iter().min_by(order).map(|(outcome, same)| (outcome.clone(), same[0].clone()))
         };
         let (nominal, robust) =
-            (least(|stand| stand.cost_expected), least(|stand| stand.cost_worst));
+            (least(|outcome| outcome.cost_expected), least(|outcome| outcome.cost_worst));
         let (Some((nominal, _)), Some((robust, choice))) = (nominal, robust) else {
             bail!("{}", nothing_within(self.expected()));
         };
@@ -246,8 +249,8 @@ impl Search<'_> {
     }
 }
 
-/// Choices of which no other is at least as good in all three and better in one. `choices` are
-/// sorted by write cost.
+/// Returns the choices that no other choice dominates: as good in all three costs and better in
+/// one. `choices` are sorted by write cost.
 fn frontier(choices: &[Choice]) -> Vec<Choice> {
     let mut frontier: Vec<Choice> = Vec::new();
     for choice in choices {

@@ -1,18 +1,18 @@
-//! The same workload, smaller.
+//! Scales a workload down.
 
 use crate::inputs::FileInputs;
 use anyhow::Result;
 use lsmith_spec::{Spec, format_count, parse_count};
 use lsmith_workload::Workload;
 
-/// Parameters that say how much there is of something.
+/// The parameters that are amounts.
 const AMOUNTS: [&str; 4] = ["keys", "records", "ops", "bytes"];
 
-/// `workload` with all that its spelling counts divided by `shrink`, at least one. Of a trace, its
-/// beginning.
+/// Returns `workload` with all amounts of its spec divided by `shrink`, but at least 1. A trace is
+/// cut to its beginning.
 ///
 /// # Errors
-/// A file that it names cannot be read again.
+/// Fails if a file of the workload cannot be read again.
 pub(super) fn shrunk(workload: &Workload, shrink: f64) -> Result<Workload> {
     let spec = workload.spec();
     if shrink <= 1.0 {

@@ -1,10 +1,10 @@
-//! Stacks of runs whose merges no formula knows: bigtable, exploring, binomial.
+//! Costs of stacks of runs whose merges have no formula: bigtable, exploring, binomial.
 //!
-//! Which runs are merged is found by simulating flushes of one size, once for all workloads; what
-//! that costs where keys are shared, by expected sizes. Beyond what is simulated, `binomial` is
-//! taken to stay as far above the optimum as it is, and the others to grow in a straight line, as
-//! they do once their bound on runs is what keeps them (Mao et al., section 5); of large bounds
-//! that is too much.
+//! The merges come from a simulation of flushes of one size, once for all workloads. The costs of
+//! the merges with shared keys come from expected sizes. After the last simulated flush the costs
+//! are extrapolated: `binomial` keeps its distance from the optimum, and the others grow in a
+//! straight line, as they do once their bound on runs limits them (Mao et al., section 5). For
+//! large bounds the line is too high.
 
 use crate::growth::Formula;
 use crate::profile::Profile;
@@ -14,26 +14,26 @@ use lsmith_policy::Registry;
 use lsmith_sim::{Event, UNIT_BYTES, simulate_unit};
 use lsmith_spec::Spec;
 
-/// Flushes that are simulated at most: those of a hundred million records of 1 kB.
+/// The most flushes that are simulated: those of a hundred million entries of 1 kB.
 const FLUSHES: u64 = 25_000;
 
-/// Flushes between which growth is looked at are this factor apart.
+/// The factor between the two flushes at which growth is measured.
 const STEP: f64 = 4.0;
 
 const NAMES: [&str; 3] = ["binomial", "bigtable", "exploring"];
 const RUNS: [u64; 5] = [4, 5, 6, 8, 12];
 const BINOMIAL: &str = NAMES[0];
 
-/// A policy with the merges that it makes.
+/// A policy with its merges.
 #[derive(Clone, Debug)]
 pub(super) struct Stack {
     pub(super) spec: Spec,
     runs_max: u64,
-    /// For each flush in turn with how many of the newest runs it was merged.
+    /// For each flush, the number of newest runs that it was merged with.
     merges: Vec<u64>,
 }
 
-/// All of them, for as many flushes as `profile` takes with memtables of `memtable_bytes`.
+/// Returns all stacks, for as many flushes as `profile` has with memtables of `memtable_bytes`.
 pub(super) fn stacks(profile: &Profile, memtable_bytes: u64) -> Vec<Stack> {
     let flushes = (flushes(&profile.setting(memtable_bytes)) as u64).min(FLUSHES);
     let specs = NAMES.iter().flat_map(|name| RUNS.map(|runs| (Spec::bare(*name), runs)));
@@ -60,7 +60,7 @@ impl Stack {
         Some(Stack { spec, runs_max, merges })
     }
 
-    /// What it costs.
+    /// Returns the costs of the stack.
     pub(super) fn costs(&self, profile: &Profile, memtable_bytes: u64) -> Formula {
         let setting = profile.setting(memtable_bytes);
         let (all, known) = (flushes(&setting), self.merges.len() as f64);
@@ -111,7 +111,7 @@ mod tests {
         Profile::of(&Workload::from_spec(&spec, &NoInputs).unwrap()).unwrap()
     }
 
-    /// Flushes of one size that share no key: what the simulation says is what comes out.
+    /// For flushes of one size that share no key, the result equals that of the simulation.
     #[test]
     fn merges_are_those_of_the_policy() {
         let profile = profile(100_000);
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// Of four times as many flushes as are looked at at most.
+    /// Extrapolates to four times the simulated flushes.
     #[test]
     fn longer_runs_are_as_they_have_begun() {
         let profile = profile(1_000_000);

@@ -1,4 +1,4 @@
-//! A choice on the real store, beside what was predicted.
+//! Runs a choice on the real store and compares it with the predictions.
 
 use super::scale::shrunk;
 use crate::compare::{Comparison, Row};
@@ -13,30 +13,30 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Logical bytes of all writes at most, so that a run takes seconds.
+/// The most logical bytes of all writes, so that a run takes seconds.
 const BYTES_MAX: f64 = 32e6;
 
-/// The smallest memtable: of less, whole blocks and files count for more than in large ones.
+/// The smallest memtable. In smaller ones whole blocks and files weigh more than at full scale.
 const MEMTABLE_BYTES_MIN: u64 = 32 << 10;
 
-/// A choice and the default, both run on the real store in lockstep.
+/// The results of a choice and of the default policy on the real store in lockstep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verified {
-    /// How many times smaller keys, operations and memtables are.
+    /// The factor by which keys, operations and memtables are reduced.
     pub shrink: f64,
-    /// The workload that was run, spelled out.
+    /// The full spec of the workload that was run.
     pub workload: String,
     /// Logical bytes at which a memtable was sealed.
     pub memtable_bytes: u64,
-    /// The choice, and the default unless that is the same: what formula and simulations predict
-    /// at this scale, what the store did, and how far predictions were off.
+    /// The choice, and the default policy if it differs: predictions at this scale, results of
+    /// the store, and prediction errors.
     pub rows: Vec<Row>,
 }
 
-/// Runs `policies`, without those that are there twice, at a scale that fits.
+/// Runs `policies`, without duplicates, at a scale that takes seconds.
 ///
 /// # Errors
-/// As [`Comparison::run`].
+/// Fails like [`Comparison::run`].
 pub(super) fn verify(
     policies: &[&str],
     workload: &Workload,

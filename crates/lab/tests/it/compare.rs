@@ -22,7 +22,7 @@ fn compare(policies: &[&str], spec: &str, dir: &Path) -> anyhow::Result<Vec<Row>
 }
 
 #[test]
-fn the_keyed_simulation_is_right_about_the_store() {
+fn keyed_simulation_predicts_the_store_exactly() {
     let dir = tempfile::tempdir().unwrap();
     let policies = ["none", "binomial(k=3)", "tiered(ratio=3)", "leveled(ratio=3)"];
     for spec in
@@ -49,7 +49,7 @@ fn the_keyed_simulation_is_right_about_the_store() {
 }
 
 #[test]
-fn without_updates_sizes_alone_say_as_much() {
+fn unit_simulation_is_exact_without_updates() {
     let dir = tempfile::tempdir().unwrap();
     for row in compare(&["constant(k=3)", "minlatency(k=3)"], "load(keys=3k)", dir.path()).unwrap()
     {
@@ -59,9 +59,9 @@ fn without_updates_sizes_alone_say_as_much() {
 }
 
 #[test]
-fn a_place_that_is_not_there_ends_the_comparison() {
+fn missing_directory_ends_the_comparison() {
     let dir = tempfile::tempdir().unwrap();
     let error = compare(&["tiered"], "load(keys=10)", &dir.path().join("none")).unwrap_err();
-    let told = format!("{error:#}");
-    assert!(told.contains("policy tiered(ratio=4): cannot make a directory in"), "{told}");
+    let message = format!("{error:#}");
+    assert!(message.contains("policy tiered(ratio=4): cannot make a directory in"), "{message}");
 }

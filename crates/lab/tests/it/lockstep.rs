@@ -1,8 +1,8 @@
-//! Store and keyed simulation take the same decisions.
+//! Store and keyed simulation make the same decisions.
 //!
-//! Both are fed the same workload, and each plan that is carried out is written down as text with
-//! what its edit counted: policy, plan, place and reason, runs by name, logical bytes and entries.
-//! Ranks, by which the simulation knows keys, are turned into keys first.
+//! Both run the same workload. Each executed plan is recorded as text with the counts of its edit:
+//! policy, plan, place and reason, runs by name, logical bytes and entries. The simulation's ranks
+//! are converted to keys first.
 
 use lsmith::env::MemEnv;
 use lsmith::{Event, Observer, Store};
@@ -16,7 +16,7 @@ use lsmith_workload::{OpKind, Workload, fill_value};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// What is carried out, in order: the plan and what it did.
+/// The executed plans in order, each with its edit as text.
 type Steps = Vec<(String, String)>;
 
 /// Every policy that merges whole tables, in its variants.
@@ -64,7 +64,7 @@ const BLOCK_POLICIES: &[&str] = &[
 
 #[derive(Debug, Default)]
 struct Recorder {
-    /// Whether blocks are told.
+    /// True if the text of edits includes blocks.
     blocks: bool,
     steps: Mutex<Steps>,
     bytes: Mutex<(u64, u64)>,
@@ -73,7 +73,7 @@ struct Recorder {
 impl Observer for Recorder {
     fn on_event(&self, _: &str, event: &Event<'_>) {
         if let Event::Committed { plan, edit, bytes_written, .. } = event {
-            self.steps.lock().unwrap().push((plan.to_string(), told(edit, self.blocks)));
+            self.steps.lock().unwrap().push((plan.to_string(), edit_text(edit, self.blocks)));
             let mut bytes = self.bytes.lock().unwrap();
             bytes.0 +=
                 edit.counters.iter().map(|(_, counters)| counters.bytes_written).sum::<u64>();
@@ -82,10 +82,9 @@ impl Observer for Recorder {
     }
 }
 
-/// What an edit did, without what only the store knows: what it counts for versions that were
-/// overwritten while in memory (entries read, tombstones dropped), and blocks unless they are asked
-/// for.
-fn told(edit: &TreeEdit, blocks: bool) -> String {
+/// Returns the effects of an edit as text. Leaves out counts that only the store has, for versions
+/// overwritten in memory (entries read, tombstones dropped). Includes blocks only if `blocks`.
+fn edit_text(edit: &TreeEdit, blocks: bool) -> String {
     let known = |counters: Counters| {
         let unknown = Counters::default();
         let Counters { entries_in, blocks_in, blocks_written, blocks_reused, .. } = unknown;
@@ -134,7 +133,7 @@ impl Names {
             input.range = KeyRange { start: self.key(start).into(), end };
         }
         for value in plan.memo.iter_mut().filter_map(|(_, value)| value.as_mut()) {
-            // Some notes are keys; others are numbers or words, alike on both sides.
+            // Some notes are keys; others are numbers or words, which are equal on both sides.
             if let Ok(key) = parse_key(value)
                 && self.0.contains_key(&key[..])
             {
@@ -154,8 +153,8 @@ fn simulated(
     let mut steps = Steps::new();
     simulate_keyed(policy, workload, memtable, &mut |event| {
         if let lsmith_sim::Event::Merge { plan, edit, .. } = event {
-            let told = told(edit, policy.needs().blocks);
-            steps.push((names.plan(plan).to_string(), told));
+            let effects = edit_text(edit, policy.needs().blocks);
+            steps.push((names.plan(plan).to_string(), effects));
         }
     })
     .unwrap();
@@ -211,7 +210,7 @@ fn check_policies(policies: &[&str], workload: &str, memtable: u64) {
     }
 }
 
-/// Those that can keep blocks are there with and without.
+/// Policies that can keep blocks are listed both with and without.
 #[test]
 fn no_policy_is_left_out() {
     let policies: Vec<Spec> =
@@ -228,11 +227,11 @@ fn no_policy_is_left_out() {
     }
 }
 
-/// What heads, checksums, filters and fences take is less than the eight bytes that each entry
-/// counts in logical bytes beside key and value: two at least. What neighbouring keys have in
-/// common is written once. No more than that can make files smaller than what is in them.
+/// Entry heads, checksums, filters and fences need at least two bytes per entry, and less than the
+/// eight that logical bytes count besides key and value. Common prefixes of neighbouring keys are
+/// written once. Nothing else makes files smaller than their content.
 #[test]
-fn files_are_as_large_as_what_is_in_them() {
+fn files_are_as_large_as_their_content() {
     for (workload, memtable, saved) in [
         ("load(keys=6k, value=1000B)", 1 << 20, 6.0 / 1031.0),
         ("update(keys=6k, share=0.7, dist=latest, value=1000B)", 1 << 20, 6.0 / 1031.0),

@@ -41,7 +41,7 @@ fn figures_are_found_by_name() {
 struct Number(u64);
 
 impl Job for Number {
-    type Found = u64;
+    type Output = u64;
 
     fn work(&self) -> u64 {
         self.0
@@ -64,7 +64,7 @@ fn jobs_are_answered_in_their_order() {
     assert_eq!(measure_all::<Number>("none", &[], &NoProgress).unwrap(), [0; 0]);
 }
 
-/// A figure of section III at a size at which it takes no time.
+/// Returns a figure of section III, small enough to take no time.
 fn tiny(shrink: u64) -> Figure {
     let info = figure_named("thonangi-fig2").unwrap();
     (info.measure)(info, Effort { is_quick: true, shrink }, &NoProgress).unwrap()
@@ -81,8 +81,8 @@ fn a_figure_is_measured_from_one_end_to_the_other() {
             assert_eq!(xs, figure.xs(panel), "{policy}");
         }
         let cost = |policy, x| figure.y(panel, policy, x).unwrap();
-        // Windows are single blocks here, which costs a partial merge up to a block at either end:
-        // as much as choosing saves where little lies below.
+        // Windows are single blocks here. A partial merge loses up to a block at either end, as
+        // much as choosing saves when the next level holds little.
         assert!(cost("choose_best", 80.0) < 0.95 * cost("full", 80.0));
         assert!(cost("test_mixed", 20.0) < cost("choose_best", 20.0));
         assert!(cost("full", 80.0) > 1.5 * cost("full", 20.0));
@@ -130,7 +130,7 @@ fn the_store_is_timed_under_every_policy() {
 
 #[test]
 fn only_claims_that_differ_are_explained() {
-    let mut figure = Figure::empty("told", "", Vec::new());
+    let mut figure = Figure::empty("sample", "", Vec::new());
     figure.claim(Claim::near("mixed costs 3", 3.0, 3.0, 0.0));
     figure.claim(Claim::near("mixed costs 4", 4.0, 3.0, 0.0));
     figure.claim(Claim::near("full costs 4", 4.0, 3.0, 0.0));
@@ -142,7 +142,7 @@ fn only_claims_that_differ_are_explained() {
     assert!(json["claims"][0].get("why").is_none());
 }
 
-/// Panics unless `text` is one element with everything in it closed in order.
+/// Panics unless `text` is one element whose inner elements are closed in order.
 fn assert_well_formed(text: &str) {
     let mut open: Vec<&str> = Vec::new();
     let mut rest = text;
@@ -192,8 +192,8 @@ fn drawings_have_a_line_for_each_policy() {
     for (path, policies) in paths.iter().zip([&["full", "rr(reuse=false)", "mixed"][..], &["rr"]]) {
         let text = std::fs::read_to_string(path).unwrap();
         assert_well_formed(&text);
-        for told in policies.iter().copied().chain(["cost (blocks per MB)"]) {
-            assert!(text.contains(told), "no {told} in {text}");
+        for label in policies.iter().copied().chain(["cost (blocks per MB)"]) {
+            assert!(text.contains(label), "no {label} in {text}");
         }
         // Lines of curves are twice as wide as all others; each has one more in the legend.
         let wide = |line: &&str| line.contains("<polyline") && line.contains("stroke-width=\"2\"");

@@ -1,4 +1,4 @@
-//! The figures of Mao et al. at a scale at which they take a moment.
+//! The figures of Mao et al. at a small scale.
 
 use lsmith_lab::NoProgress;
 use lsmith_lab::reproduce::{Effort, Figure, Test, Verdict, figure_named};
@@ -17,20 +17,20 @@ fn measure(name: &str, effort: Effort) -> Figure {
     figure
 }
 
-/// Every panel has curves, every curve goes to the right, and logarithms exist.
+/// Checks that every panel has curves, x ascends, and values on logarithmic axes are positive.
 fn assert_sound(figure: &Figure) {
     assert!(!figure.notes.is_empty(), "{}", figure.name);
     for panel in &figure.panels {
-        let told = format!("{} {}", figure.name, panel.name);
+        let name = format!("{} {}", figure.name, panel.name);
         let policies = figure.policies(&panel.name);
-        assert!(!policies.is_empty(), "{told}");
+        assert!(!policies.is_empty(), "{name}");
         for policy in policies {
             let curve: Vec<(f64, f64)> = figure.curve(&panel.name, policy).collect();
-            assert!(curve.is_sorted_by(|one, other| one.0 <= other.0), "{told} {policy}");
+            assert!(curve.is_sorted_by(|one, other| one.0 <= other.0), "{name} {policy}");
             for (x, y) in curve {
-                assert!(x.is_finite() && y.is_finite(), "{told} {policy}");
-                assert!(x > 0.0 || !panel.x.is_log, "{told} {policy}");
-                assert!(y > 0.0 || !panel.y.is_log, "{told} {policy}");
+                assert!(x.is_finite() && y.is_finite(), "{name} {policy}");
+                assert!(x > 0.0 || !panel.x.is_log, "{name} {policy}");
+                assert!(y > 0.0 || !panel.y.is_log, "{name} {policy}");
             }
         }
     }
@@ -38,7 +38,7 @@ fn assert_sound(figure: &Figure) {
     assert!(figure.points.iter().all(|point| panels.contains(&point.panel.as_str())));
 }
 
-/// The number found for the one claim that has all of `words`, and what was decided.
+/// Returns the measured number and the verdict of the only claim that contains all of `words`.
 fn claim(figure: &Figure, words: &[&str]) -> (f64, Verdict) {
     let fits = |claim: &str| words.iter().all(|word| claim.contains(word));
     let claims: Vec<_> = figure.claims.iter().filter(|claim| fits(&claim.claim)).collect();
@@ -67,22 +67,23 @@ fn figures_by_key() {
     assert_eq!((cost, verdict), (1.0, Verdict::Holds), "nothing but moves");
 }
 
-/// Growth past 4^k flushes begins at 1024 for k = 5: a run of a thousand says nothing of it.
+/// Growth after 4^k flushes starts at 1024 for k = 5, so a run of a thousand does not show it.
 #[test]
-fn nothing_is_claimed_of_what_was_not_measured() {
+fn claims_need_measurements() {
     let figure = measure("mao-fig3", TINY);
     assert_eq!(figure.panels.len(), 6);
     assert!(!figure.claims.iter().any(|claim| claim.claim.contains("past 4^k")));
     let (apart, verdict) = claim(&figure, &["k = 5", "minlatency over the least"]);
     assert_eq!(verdict, Verdict::Holds, "{apart}");
 
-    // What the text tells of long runs is nothing that shorter ones could judge.
+    // Shorter runs cannot judge the paper's claims on long runs.
     let figure = measure("mao-fig12", TINY);
     assert_eq!((figure.panels.len(), figure.claims.len()), (3, 0));
 }
 
-/// Among flushes 121 to 240 minlatency with four runs merges everything: at C(5 + 4, 4) - 1 = 125.
-/// Tiered with ratio 4 does so at 64 and 256 only, and at 128 and 192 writes half and a third anew.
+/// Among flushes 121 to 240, minlatency with four runs merges everything once, at
+/// C(5 + 4, 4) - 1 = 125. Tiered with ratio 4 merges everything only at 64 and 256; at 128 and 192
+/// it rewrites a half and a third.
 #[test]
 fn verdicts_follow_the_data() {
     let figure = measure("mao-fig6", TINY);
@@ -105,18 +106,18 @@ fn merges_of_the_store_take_time() {
     let figure = measure("mao-fig9", TINY_STORE);
     let policies = ["minlatency", "binomial", "bigtable", "exploring", "tiered", "leveled"];
     assert_eq!(figure.policies(""), policies);
-    // No merge writes less than two memtables, blocks rounded; none takes no CPU.
+    // A merge writes at least two memtables, rounded to blocks, and takes some CPU time.
     assert!(figure.points.iter().all(|point| point.x > 64e3 && point.y > 0.0));
 }
 
 #[test]
-fn the_store_writes_what_was_simulated() {
+fn store_writes_as_much_as_simulated() {
     let figure = measure("mao-fig11", TINY_STORE);
     let (r_squared, verdict) = claim(&figure, &["simulated key by key"]);
     assert_eq!(verdict, Verdict::Holds, "{r_squared}");
     for point in figure.points.iter().filter(|point| point.panel == "by-key") {
         let error = (point.y - point.x).abs() / point.x;
-        // What every table has besides its entries counts in the small ones of this test.
+        // In the small tables of this test, everything besides entries has weight.
         assert!(error < 0.04, "{}: {} instead of {}", point.policy, point.y, point.x);
     }
 }

@@ -1,5 +1,4 @@
-//! The figures of Lim et al., of Jungle's costs and of the optimum at a scale at which they take a
-//! moment.
+//! The figures of Lim et al., of Jungle's costs and of the optimum, at a small scale.
 
 use lsmith_lab::NoProgress;
 use lsmith_lab::reproduce::{Effort, Figure, Verdict, figure_named};
@@ -7,7 +6,7 @@ use lsmith_lab::reproduce::{Effort, Figure, Verdict, figure_named};
 /// Simulations of some ten thousand keys, stores of a thousand.
 const TINY: Effort = Effort { is_quick: true, shrink: 480 };
 
-/// A hundred thousand keys, where a level has tables enough to be swept in turn.
+/// A hundred thousand keys, so that a level has enough tables for a sweep.
 const SMALL: Effort = Effort { is_quick: true, shrink: 48 };
 
 fn measure(name: &str, effort: Effort) -> Figure {
@@ -25,7 +24,8 @@ fn measure(name: &str, effort: Effort) -> Figure {
     figure
 }
 
-/// The numbers found for claims that have all of `words`, at least one, with what was decided.
+/// Returns the measured numbers and verdicts of the claims that contain all of `words`, at least
+/// one.
 fn claims(figure: &Figure, words: &[&str]) -> Vec<(f64, Verdict)> {
     let fits = |claim: &str| words.iter().all(|word| claim.contains(word));
     let claims = figure.claims.iter().filter(|claim| fits(&claim.claim));
@@ -101,7 +101,7 @@ fn costs_of_jungle() {
     hold(&figure, &["as expected"]);
     hold(&figure, &["C = T"]);
     hold(&figure, &["in fluid simulation", "mean space"]);
-    // What differs is explained.
+    // Every differing claim has a reason.
     let differs = figure.claims.iter().filter(|claim| claim.verdict == Verdict::Differs);
     assert!(differs.into_iter().all(|claim| claim.why.is_some()));
 }

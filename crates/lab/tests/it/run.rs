@@ -55,10 +55,10 @@ fn both_phases_of_ycsb_are_played() {
 }
 
 #[test]
-fn space_counts_what_is_obsolete() {
+fn space_counts_obsolete_entries() {
     let report = fresh("none", "churn(keys=100, ops=20k, deletes=0, value=200B)", Mode::Lockstep);
     let space = report.costs.space_cost_peak.unwrap();
-    // Nothing is ever dropped, and no more than 100 records are live.
+    // Nothing is ever dropped, and at most 100 entries are live.
     assert!(space > 0.9 * report.costs.flushes as f64 / 2.0, "{space}: {report:?}");
     let merged =
         fresh("constant(k=1)", "churn(keys=100, ops=20k, deletes=0, value=200B)", Mode::Lockstep);
@@ -77,7 +77,7 @@ fn a_limit_on_flushes_ends_the_run() {
 }
 
 #[test]
-fn a_store_is_gone_on_with() {
+fn existing_store_is_continued() {
     let dir = tempfile::tempdir().unwrap();
     let first = run_in(dir.path(), "none", "load(keys=2k)", Mode::Lockstep);
     assert!(first.costs.space_cost_peak.is_some());

@@ -2,38 +2,38 @@
 
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 
-/// A level of slots that is merged into one slot of the next when all of them are taken.
+/// Levels of slots. When all slots of a level are full, they are merged into one slot of the next.
 ///
 /// Source: Lim et al., FAST 2016, for both models; the structures are Bender et al.,
 /// "Cache-Oblivious Streaming B-trees", SPAA 2007 (COLA), and Spillane et al., "An Efficient
 /// Multi-Tier Tablet Server Storage Architecture", SoCC 2011 (SAMT).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotModel {
-    /// Requests that a memtable takes.
+    /// Requests per memtable.
     pub memtable: f64,
-    /// How much more a slot holds than one of the level above; at least 2.
+    /// The ratio of a slot's size to that of a slot of the level above; at least 2.
     pub ratio: u64,
-    /// How slots of a level are filled.
+    /// The filling of slots.
     pub slots: Slots,
 }
 
-/// How the slots of a level are filled.
+/// The ways to fill the slots of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slots {
-    /// COLA: what comes is merged with what is there, so a level is one run that is written
-    /// `ratio - 1` times while it grows; the `ratio`-th goes on into the next level.
+    /// COLA: new data are merged with the data of the level. So a level is one run that is written
+    /// `ratio - 1` times while it grows; the `ratio`-th merge continues into the next level.
     Merged,
-    /// SAMT: what comes takes a slot of its own.
+    /// SAMT: new data get a slot of their own.
     Apart,
 }
 
 impl SlotModel {
-    /// Costs per request.
+    /// Returns the costs per request.
     ///
-    /// With `i_l` the `memtable` times `ratio` to the power of `l`, a level of COLA is written with
-    /// `unique(i_l), .., unique((ratio - 1) i_l)` for each `ratio i_l` requests, a level of SAMT
-    /// with `unique(i_l)` for each `i_l`. The last level, the first that can hold every key, is
-    /// written as a whole for each `memtable ratio^(L - 1)`.
+    /// Let `i_l` be `memtable` times `ratio` to the power of `l`. A level of COLA writes
+    /// `unique(i_l), .., unique((ratio - 1) i_l)` per `ratio i_l` requests. A level of SAMT writes
+    /// `unique(i_l)` per `i_l` requests. The last level is the first that can hold every key; it is
+    /// written as a whole per `memtable ratio^(L - 1)` requests.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let popularity = setting.popularity;
         let ratio = self.ratio as f64;
@@ -41,8 +41,8 @@ impl SlotModel {
         let mut stages = vec![Stage::log()];
         let mut levels = Vec::new();
         let mut interval = self.memtable;
-        // The last level takes a slot of the one before it each time, so it is the first whose
-        // slots hold every key.
+        // Each merge into the last level adds one slot of the level before it, so the last level is
+        // the first whose slots hold every key.
         while interval * ratio < last {
             let size = popularity.unique(interval);
             let name = level_name(levels.len());
@@ -51,7 +51,7 @@ impl SlotModel {
                 Slots::Merged => {
                     let size_of = |slots: u64| popularity.unique(slots as f64 * interval);
                     let written: f64 = (1..self.ratio).map(size_of).sum();
-                    // Each but the first finds what the one before it wrote.
+                    // Each merge but the first reads the output of the merge before it.
                     let found: f64 = (1..self.ratio - 1).map(size_of).sum();
                     let per = ratio * interval;
                     stages.push(Stage::new(name, written / per, taken / interval + found / per));
@@ -77,8 +77,7 @@ impl SlotModel {
         Model::new(setting, flushes, stages, levels)
     }
 
-    /// Returns the size of what a merge into a level reads of the levels above; nothing is read of
-    /// memory.
+    /// Returns the size that a merge into a level reads from the levels above; 0 from memory.
     fn taken(&self, setting: &Setting<'_>, level: usize, interval: f64) -> f64 {
         let ratio = self.ratio as f64;
         match (level, self.slots) {

@@ -2,7 +2,7 @@
 
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 
-/// Levels given by how many requests lie between two merges into each.
+/// Levels given by the number of requests between two merges into each.
 ///
 /// # Derivation
 /// Merges into level `l` come every `I_l` requests; every `I_{l+1}` it is emptied into the
@@ -21,23 +21,22 @@ use crate::cost::{Flushes, Level, Model, Setting, Stage};
 /// ages is derived here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IntervalModel {
-    /// Requests that a memtable takes.
+    /// Requests per memtable.
     pub memtable: f64,
-    /// Requests between two merges into each level, from level 1 to the last, rising.
+    /// Requests between two merges into each level, from level 1 to the last, ascending.
     pub intervals: Vec<f64>,
-    /// True if a merge goes on into the next level where that is due as well.
+    /// True if a merge continues into the next level when that level is due too.
     pub many_at_once: bool,
 }
 
 impl IntervalModel {
-    /// Intervals that begin with `first` and grow by `ratio` as long as fewer than `keys` requests
-    /// lie between two merges into a level.
+    /// Returns intervals that start with `first` and grow by `ratio` while they are below `keys`.
     pub fn geometric(first: f64, ratio: f64, keys: f64) -> Vec<f64> {
         let next = |interval: &f64| Some(interval * ratio);
         std::iter::successors(Some(first), next).take_while(|&at| at <= keys.max(first)).collect()
     }
 
-    /// Costs per request.
+    /// Returns the costs per request.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let popularity = setting.popularity;
         let flushed = popularity.unique(self.memtable);
@@ -72,13 +71,13 @@ impl IntervalModel {
         Model::new(setting, Flushes::of_memtables(setting, self.memtable), stages, levels)
     }
 
-    /// Returns the mean of what is written at the ages `first, 2 first, ..` up to `last`: that
+    /// Returns the mean size written at the ages `first, 2 first, ..` up to `last`, as an integral
     /// between the middles of the steps.
     fn mean_between(&self, setting: &Setting<'_>, first: f64, last: f64) -> f64 {
         let integral = |at: f64| setting.popularity.mean_unique(at) * at;
         let from = first / 2.0;
         let to = last + first / 2.0;
-        // With many at once, the last of the ages is written into the next level.
+        // With many levels at once, the last of the ages is written into the next level.
         let to = if self.many_at_once { (to - first).max(first) } else { to };
         let from = from.min(to / 2.0);
         (integral(to) - integral(from)) / (to - from)

@@ -5,25 +5,25 @@ use crate::formulas::textbook::levels_needed;
 
 /// Jungle's row of its table of costs.
 ///
-/// With `L` levels of ratio `T`, `C` for how much larger than its live bytes a tree may become, and
-/// `B` for index bytes written per value byte: write cost `(L + 1/C) (1 + B)`, one run per level,
-/// space `C T / (T - 1) (1 + B)`. The paper puts `B` between key over value bytes and `C` times
-/// that.
+/// `L` is the number of levels, `T` their ratio, `C` the bytes of a tree per live byte at which it
+/// is rewritten, and `B` the index bytes written per value byte. The write cost is
+/// `(L + 1/C) (1 + B)`, with one run per level and space `C T / (T - 1) (1 + B)`. In the paper `B`
+/// is between key bytes over value bytes and `C` times that.
 ///
 /// Source: Ahn et al., "Jungle: Towards Dynamically Adjustable Key-Value Store by Combining
 /// LSM-Tree and Copy-On-Write B+-Tree", HotStorage 2019.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JungleModel {
-    /// Bytes of a tree over its live bytes at which it is rewritten; more than 1.
+    /// Bytes of a tree per live byte at which it is rewritten; more than 1.
     pub garbage_ratio: f64,
-    /// Size of a level over the one above.
+    /// The ratio of the sizes of neighbouring levels.
     pub ratio: f64,
     /// Index bytes written per value byte.
     pub index_share: f64,
 }
 
 impl JungleModel {
-    /// Costs per request; the log comes on top.
+    /// Returns the costs per request, plus the log.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let count = levels_needed(setting, self.ratio);
         let index = 1.0 + self.index_share;
@@ -48,7 +48,7 @@ impl JungleModel {
         }
     }
 
-    /// Steps of a lookup through the trees of all levels, in powers of two, where a run holds
+    /// Returns the binary search steps of a lookup through the trees of all levels, if a run holds
     /// `run_keys` keys: `L (log C + log R)`, or `(1 + p L) (log C + log R)` with filters.
     pub fn lookup_steps(&self, reads: &ReadCosts, run_keys: f64, with_filters: bool) -> f64 {
         let per_run = self.garbage_ratio.log2() + run_keys.log2();

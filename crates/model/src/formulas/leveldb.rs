@@ -1,4 +1,4 @@
-//! The LevelDB model, and what differs from it in the choice of what goes down.
+//! The LevelDB model, and its variants with another choice of pieces.
 //!
 //! Source: Lim, Andersen, Kaminsky, "Towards Accurate and Fast Evaluation of Multi-Stage
 //! Log-Structured Designs", FAST 2016: the model of LevelDB, and the one of RocksDB, which differs
@@ -6,50 +6,50 @@
 
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 
-/// How a level that is full picks what goes down. It decides how long an entry stays in it.
+/// How a full level picks the piece to merge down. The pick decides how long an entry stays in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
-    /// Round and round in key order: what lies longest goes down next, and a level is thin where
-    /// it was just compacted ([`Popularity::interval`](crate::Popularity::interval)).
+    /// In key order, again and again: the oldest piece is next, and a level is thin where it was
+    /// just swept ([`Popularity::interval`](crate::Popularity::interval)).
     RoundRobin,
-    /// Anywhere: each place of a level is as dense as any other.
+    /// At random: all places of a level are equally dense.
     Random,
 }
 
-/// Levels that are compacted piece by piece, each piece with what it overlaps in the next level.
+/// Levels that are merged down piece by piece, each piece with its overlap in the next level.
 ///
 /// All sizes are numbers of entries of mean size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeveledModel {
-    /// Requests that a memtable takes.
+    /// Requests per memtable.
     pub memtable: f64,
     /// Memtables that are merged from level 0 into level 1 together.
     pub level0_merged: f64,
-    /// Memtables that stay in level 0, mean over time.
+    /// Memtables that stay in level 0, averaged over time.
     pub level0_kept: f64,
     /// Sizes of the levels from 1 to the one before the last; the last holds every live key.
     pub sizes: Vec<f64>,
-    /// How pieces are picked.
+    /// The pick of pieces.
     pub sweep: Sweep,
-    /// Of what a piece brings, how much more is rewritten in the next level since tables are not
-    /// cut where pieces end. One table for each table that goes down: 1.
+    /// The extra size rewritten in the next level, per size of a piece, because tables are not cut
+    /// at the ends of pieces. One extra table per table merged down is 1.
     pub false_overlap: f64,
 }
 
 impl LeveledModel {
-    /// Sizes that begin with `level1` and grow by `ratio` as long as they are below `keys`.
+    /// Returns sizes that start with `level1` and grow by `ratio` while they are below `keys`.
     pub fn geometric(level1: f64, ratio: f64, keys: f64) -> Vec<f64> {
         let next = |size: &f64| Some(size * ratio);
         std::iter::successors(Some(level1), next).take_while(|&size| size < keys).collect()
     }
 
-    /// Costs per request.
+    /// Returns the costs per request.
     ///
-    /// Level 0 is merged into level 1 each `level0_merged` memtables. A piece of level `l` that
-    /// goes down stands for all requests to its keys since the last piece of the same place went
-    /// down: as many as the piece of level `l - 1` that brought the newest of it, and those in
-    /// which level `l` is swept once. It is merged with what is there in level `l + 1`, and for
-    /// each table that goes down one table's worth is rewritten beside it.
+    /// Level 0 is merged into level 1 after each `level0_merged` memtables. A piece of level `l`
+    /// holds all requests to its keys since the last merge of the same place: as many as the piece
+    /// of level `l - 1` that brought its newest entries, plus those of one sweep of level `l`. It
+    /// is merged with its overlap in level `l + 1`, and for each table that is merged down one more
+    /// table is rewritten.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let all = |index: usize, _: &Above| {
             let last = Last { size: setting.popularity.live(), requests: f64::INFINITY };
@@ -142,7 +142,7 @@ impl LeveledModel {
                 0 => "level 0 -> 1".to_owned(),
                 _ => format!("level {index} -> {}", index + 1),
             };
-            // A level that has always been there is not met empty.
+            // A level that has always existed is never empty.
             let is_new = last.as_ref().is_some_and(|last| last.requests.is_finite());
             let moves = is_new && setting.requests < above.filled + above.swept;
             let share = if moves { 0.0 } else { 1.0 / interval };
@@ -169,19 +169,19 @@ impl LeveledModel {
     }
 }
 
-/// What is known of the levels above one.
+/// The properties of the levels above a level.
 struct Above {
-    /// Requests that are in them, mean over places.
+    /// Requests that are in these levels, averaged over places.
     requests: f64,
-    /// Requests after which they were full for the first time.
+    /// Requests after which these levels were full for the first time.
     filled: f64,
-    /// Requests in which the one above was then swept for the first time.
+    /// Requests of the first sweep of the level above after that.
     swept: f64,
 }
 
 /// The last level.
 struct Last {
     size: f64,
-    /// The requests that it stands for.
+    /// The requests whose entries the level holds.
     requests: f64,
 }

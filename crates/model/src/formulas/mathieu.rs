@@ -7,10 +7,10 @@ use crate::optimum;
 /// for flushes of equal size that share no key.
 ///
 /// # Derivation
-/// Both keep a tree in which flush `t` is written once for each step to the left on its path and
-/// once itself. All places with at most `m` of them and `k` runs are `C(m + k, k) - 1`, so no more
-/// than `m` writes are needed as long as `n` is not above that: the first bound. Most places of a
-/// full tree are at its lower end, and the mean over all tends to `k n^(1/k) / c_k` with
+/// Both keep a tree in which flush `t` is written once for each step to the left on its path, and
+/// once itself. With `k` runs there are `C(m + k, k) - 1` places of at most `m` writes, so `m`
+/// writes suffice for up to that many flushes: the first bound. Most places of a full tree are at
+/// its lower end, and the mean over all tends to `k n^(1/k) / c_k` with
 /// `c_k = (k + 1) / (k!)^(1/k)`, up to a factor of `1 + O(1/k)`: the second, for `n` above `4^k`.
 /// The lesser of the two is returned.
 ///
@@ -30,7 +30,7 @@ fn writes_max(flushes: f64, runs_max: u64) -> f64 {
     while places <= flushes {
         writes += 1.0;
         places *= (writes + runs_max as f64) / writes;
-        // One run: places grow one by one.
+        // With one run the number of places grows one by one.
         if runs_max == 1 {
             return flushes;
         }
@@ -51,7 +51,7 @@ pub fn least_with_runs(setting: &Setting<'_>, runs_max: u64) -> Model {
     of_runs(setting, runs_max, Stage::new("merges, at least", merges, merges))
 }
 
-/// Flushes that share no key, in at most so many runs.
+/// Flushes that share no key, and a bound on runs.
 fn of_runs(setting: &Setting<'_>, runs_max: u64, merges: Stage) -> Model {
     let runs = (runs_max as f64).min(setting.flushes().ceil());
     let stages = vec![Stage::log(), Stage::new("flush", 1.0, 0.0), merges];

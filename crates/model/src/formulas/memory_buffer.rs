@@ -1,13 +1,13 @@
-//! A memory buffer that is swept like a level, in place of memtables and level 0.
+//! A memory buffer that is swept like a level, instead of memtables and level 0.
 
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 use crate::formulas::leveldb::Sweep;
 
-/// Memory holds one sorted buffer of which pieces go straight into level 1, round and round; there
-/// is no level 0. Below that as [`LeveledModel`](super::LeveledModel).
+/// Memory holds one sorted buffer. Its pieces are merged straight into level 1, in key order, again
+/// and again; there is no level 0. Other levels are as in [`LeveledModel`](super::LeveledModel).
 ///
-/// The buffer is a level like any other, but costs nothing to write: a piece of it stands for as
-/// many requests as it takes to sweep the buffer once.
+/// The buffer is a level without write cost. A piece of it holds the requests of one sweep of the
+/// buffer.
 ///
 /// Source: Lim et al., FAST 2016, name this variant; compare partial merges out of memory, Thonangi
 /// & Yang, ICDE 2017.
@@ -17,14 +17,14 @@ pub struct MemoryBufferModel {
     pub buffer: f64,
     /// Sizes of the levels from 1 to the one before the last, in entries of mean size.
     pub sizes: Vec<f64>,
-    /// How pieces are picked.
+    /// The pick of pieces.
     pub sweep: Sweep,
-    /// As [`LeveledModel::false_overlap`](super::LeveledModel::false_overlap).
+    /// See [`LeveledModel::false_overlap`](super::LeveledModel::false_overlap).
     pub false_overlap: f64,
 }
 
 impl MemoryBufferModel {
-    /// Costs per request.
+    /// Returns the costs per request.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let popularity = setting.popularity;
         let swept = |size: f64| match self.sweep {

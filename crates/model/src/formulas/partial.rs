@@ -1,15 +1,15 @@
-//! Merges of parts of levels, out of memory: bounds.
+//! Bounds for merges of parts of levels, memory included.
 
 use crate::cost::{Flushes, Level, Model, ReadCosts, Setting, Stage};
 use crate::formulas::textbook::levels_needed;
 
-/// What goes down of a level that is too large.
+/// The part of a full level that is merged down.
 ///
-/// With `G` for the ratio and `d` for the share of a level that goes down at once, an entry that is
-/// merged into a level costs, in the mean over a steady state with no key shared:
-/// * [`All`](Take::All): `(G + 1) / 2`, as what it finds grows from nothing to a full level;
-/// * [`Next`](Take::Next): `G / (1 - d)`, as what is below has been refilled evenly;
-/// * [`Best`](Take::Best): at most `G + 1`, as some window has no more below it than the mean.
+/// `G` is the ratio and `d` the share of a level that one merge takes. An entry that is merged into
+/// a level costs on average, in a steady state with no shared key:
+/// * [`All`](Take::All): `(G + 1) / 2`, because the level below grows from empty to full;
+/// * [`Next`](Take::Next): `G / (1 - d)`, because the level below has been refilled evenly;
+/// * [`Best`](Take::Best): at most `G + 1`, because some window overlaps at most the mean.
 ///
 /// Source: Thonangi & Yang, "On Log-Structured Merge for Solid-State Drives", ICDE 2017, section
 /// III.
@@ -23,8 +23,8 @@ pub enum Take {
     Best,
 }
 
-/// Costs per request of levels that grow by `ratio` from a memory of one memtable, `rate` of a
-/// level going down at once. The log comes on top.
+/// Returns the costs per request, plus the log, of levels that grow by `ratio` from a memory of one
+/// memtable. One merge takes the share `rate` of a level.
 pub fn partial(setting: &Setting<'_>, take: Take, ratio: f64, rate: f64) -> Model {
     let per_level = match take {
         Take::All => (ratio + 1.0) / 2.0,

@@ -6,25 +6,25 @@ mod others;
 use crate::cost::{Model, Setting};
 use lsmith_spec::{Params, Spec, SpecError};
 
-/// One parameter of a formula, for people to read.
+/// The description of a parameter of a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormulaParam {
     /// The name in the spec.
     pub name: &'static str,
-    /// The default, as it would be written.
+    /// The default, as in a spec.
     pub default: &'static str,
-    /// What it means.
+    /// The meaning.
     pub meaning: &'static str,
 }
 
 /// A formula that a spec can name.
 #[derive(Clone, Copy, Debug)]
 pub struct FormulaInfo {
-    /// The name in the spec; that of the policy where there is one.
+    /// The name in the spec: that of the policy if there is one.
     pub name: &'static str,
-    /// Where the formula comes from.
+    /// The source of the formula.
     pub source: &'static str,
-    /// What it says, in one sentence.
+    /// A summary in one sentence.
     pub summary: &'static str,
     /// Its parameters.
     pub params: &'static [FormulaParam],
@@ -38,11 +38,11 @@ pub fn formulas() -> Vec<FormulaInfo> {
     all
 }
 
-/// Returns what the policy that `spec` names costs, by its formula.
+/// Returns the costs of the policy that `spec` names, by its formula.
 ///
 /// # Errors
-/// No formula has that name (the error names the nearest one that has), a parameter is not known,
-/// or a value is out of range.
+/// Fails if no formula has that name (the error suggests the nearest), a parameter is unknown, or a
+/// value is out of range.
 pub fn evaluate(spec: &Spec, setting: &Setting<'_>) -> Result<Model, SpecError> {
     let all = formulas();
     let Some(info) = all.iter().find(|info| info.name == spec.name) else {

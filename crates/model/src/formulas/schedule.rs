@@ -1,41 +1,40 @@
-//! A schedule of whole-run merges, carried out on expected sizes.
+//! Simulates a schedule of whole-run merges on expected sizes.
 
 use crate::Popularity;
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 
-/// How often the space is looked at.
+/// The number of moments at which the space is computed.
 const SAMPLES: u64 = 64;
 
 /// A merge of neighbouring runs into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunMerge {
-    /// How many runs are newer than those that are merged.
+    /// The number of runs that are newer than the merged ones.
     pub newer: usize,
-    /// How many runs are merged.
+    /// The number of merged runs.
     pub runs: usize,
 }
 
-/// Costs of merges that are known in advance, where keys may be shared: for each flush in turn
-/// `schedule` says with how many of the newest runs it is merged, 0 where it stays a run of its
-/// own.
+/// Returns the costs of merges that are known in advance; keys may be shared. For each flush in
+/// turn, `schedule` gives the number of newest runs that it is merged with; 0 if it stays a run of
+/// its own.
 ///
-/// With [`optimum::schedule`](crate::optimum::schedule) these are the expected costs of what is
-/// best for flushes that share no key.
+/// With [`optimum::schedule`](crate::optimum::schedule) the result is the expected cost of the
+/// schedule that is best for flushes without shared keys.
 pub fn scheduled(setting: &Setting<'_>, schedule: impl Iterator<Item = u64>) -> Model {
     let merge = |taken: u64| Some(RunMerge { newer: 0, runs: taken as usize + 1 });
     carried_out(setting, schedule.map(merge))
 }
 
-/// Costs of merges that are known in advance, where keys may be shared: for each flush in turn the
-/// merges that follow it, one after the other. Merges of less than two runs are none, and of more
-/// than there are take all.
+/// Returns the costs of merges that are known in advance; keys may be shared. For each flush in
+/// turn, `schedule` gives the merges after it, in order. A merge of fewer than two runs does
+/// nothing; a merge of more runs than exist takes all.
 ///
-/// There are as many flushes as all requests fill memtables, or as `schedule` has.
+/// The number of flushes is that of full memtables of all requests, or that of `schedule` if less.
 ///
 /// # Derivation
-/// Runs cover neighbouring stretches of requests, so a run of `m` memtables of `r` requests each
-/// has the expected size `unique(m r)`, whatever merges it came from: which merges there are
-/// decides all costs.
+/// Runs cover adjacent intervals of requests. A run of `m` memtables of `r` requests each has the
+/// expected size `unique(m r)`, whatever merges made it. So the merges decide all costs.
 pub fn carried_out<M: IntoIterator<Item = RunMerge>>(
     setting: &Setting<'_>,
     schedule: impl Iterator<Item = M>,
@@ -78,13 +77,13 @@ pub fn carried_out<M: IntoIterator<Item = RunMerge>>(
     Model { space_cost, ..Model::new(setting, flushes, stages, levels) }
 }
 
-/// Runs of memtables of so many requests each.
+/// Runs made of memtables with equally many requests.
 #[derive(Debug, Default)]
 struct Stack {
     requests: f64,
-    /// Oldest first: memtables and size of each.
+    /// The number of memtables and the size of each run, oldest first.
     runs: Vec<(u64, f64)>,
-    /// Of all runs.
+    /// The total size of all runs.
     size: f64,
     written: f64,
     read: f64,

@@ -1,7 +1,7 @@
-//! Policies of whole runs whose every merge is known in advance: `none`, `constant`, `tiered`.
+//! Policies of whole runs whose merges are all known in advance: `none`, `constant`, `tiered`.
 //!
-//! Source: Mao et al., VLDB Journal 2021, section 2, for the policies; that all flushes take
-//! equally many requests makes every merge known. Sizes are expected sizes, so keys may be shared.
+//! Source: Mao et al., VLDB Journal 2021, section 2, for the policies. Every merge is known because
+//! all flushes hold equally many requests. Sizes are expected sizes, so keys may be shared.
 
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 
@@ -16,8 +16,8 @@ pub fn unmerged(setting: &Setting<'_>) -> Model {
     grown(setting, stages, levels, |flushes| flushes * flushed)
 }
 
-/// Everything is merged each `runs_max` flushes: at flush `j k + 1`, for `j` from 1, one run of
-/// that many memtables is written.
+/// Returns the model of a tree in which everything is merged after each `runs_max` flushes: at
+/// flush `j k + 1`, for `j` from 1, one run of that many memtables is written.
 pub fn constant(setting: &Setting<'_>, runs_max: u64) -> Model {
     let popularity = setting.popularity;
     let requests = setting.memtable_requests();
@@ -27,8 +27,7 @@ pub fn constant(setting: &Setting<'_>, runs_max: u64) -> Model {
     let merges = ((n - 1.0) / k).floor();
     let merged = |merge: f64| popularity.unique((merge * k + 1.0) * requests);
     let written = sum_of_steps(merges, merged) / (n * requests);
-    // What a merge reads: the run of the last merge, and the flushes since; the newest is read
-    // like the others.
+    // A merge reads the run of the last merge and all flushes since, including the newest.
     let last = sum_of_steps(merges, |merge| merged(merge - 1.0)) / (n * requests);
     let read = last + merges * k * flushed / (n * requests);
     let stages = vec![
@@ -80,11 +79,11 @@ pub fn tiered(setting: &Setting<'_>, ratio: u64) -> Model {
     })
 }
 
-/// Moments at which the space is looked at.
+/// The number of moments at which the space is computed.
 const MOMENTS: u32 = 64;
 
-/// Returns a model of a tree that grows from nothing: its space is the mean over moments of the
-/// size after so many flushes over what is live then.
+/// Returns a model of a tree that grows from nothing. Its space is the size per live size, averaged
+/// over moments.
 fn grown(
     setting: &Setting<'_>,
     stages: Vec<Stage>,
@@ -103,7 +102,7 @@ fn grown(
     Model { space_cost, ..Model::new(setting, flushes, stages, levels) }
 }
 
-/// Returns how many flushes there are.
+/// Returns the number of flushes.
 fn flushes(setting: &Setting<'_>) -> f64 {
     (setting.requests / setting.memtable_requests()).floor().max(1.0)
 }
@@ -111,7 +110,7 @@ fn flushes(setting: &Setting<'_>) -> f64 {
 /// Returns the mean over `1..=end` of a digit in base `ratio`, the one that counts multiples of
 /// `unit`.
 fn mean_digit(end: f64, unit: f64, ratio: f64) -> f64 {
-    // Numbers with the digit at least `d`, in all rounds that are complete and in the last.
+    // The count of numbers with the digit at least `d`, in all complete rounds and in the last.
     let round = unit * ratio;
     let numbers = end + 1.0;
     let complete = (numbers / round).floor();
@@ -122,7 +121,7 @@ fn mean_digit(end: f64, unit: f64, ratio: f64) -> f64 {
     (in_rounds + in_last) / end
 }
 
-/// Returns the sum of `value` over `1..=steps`, for thousands of steps by the rule of the middle.
+/// Returns the sum of `value` over `1..=steps`, for thousands of steps by the midpoint rule.
 fn sum_of_steps(steps: f64, value: impl Fn(f64) -> f64) -> f64 {
     const EXACT_MAX: f64 = 1024.0;
     let parts = steps.min(EXACT_MAX).floor();

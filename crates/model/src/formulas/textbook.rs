@@ -1,28 +1,28 @@
-//! Leveling, tiering and lazy leveling as textbooks have them: worst cases, no key shared.
+//! Textbook formulas of leveling, tiering and lazy leveling: worst cases without shared keys.
 
 use crate::cost::{Flushes, Level, Model, ReadCosts, Setting, Stage};
 
-/// How a level of the textbook is merged.
+/// The merging of levels in the textbook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Textbook {
-    /// One run per level: what comes from above is merged with it, `ratio` times until it is full.
+    /// One run per level. It is merged with the runs from above, `ratio` times until it is full.
     /// Write cost `L T`.
     Leveling,
     /// `ratio` runs per level, merged into one run of the next. Write cost `L`.
     Tiering,
-    /// The last level as leveling, all above as tiering. Write cost `L - 1 + T`.
+    /// Leveling in the last level, tiering in all others. Write cost `L - 1 + T`.
     LazyLeveling,
 }
 
 impl Textbook {
-    /// Costs for levels that grow by `ratio`, of which there are as many as it takes for the last
-    /// to hold every key.
+    /// Returns the costs of levels that grow by `ratio`, plus the log. There are as many levels as
+    /// needed for the last to hold every key.
     ///
-    /// With `T` for `ratio`, `L` levels, `p` of a filter: leveling has write cost `L T`, `L` runs
-    /// and space `T / (T - 1)`; tiering `L`, `L T` and `T^2 / (T - 1)`; lazy leveling `L - 1 + T`,
-    /// `(L - 1) (T - 1) + 1` and `T / (T - 1)`. A lookup of an absent key looks into `p` times the
-    /// runs, one of a present key into one more at most, a range read into all. The log comes on
-    /// top.
+    /// `T` is `ratio`, `L` the number of levels, and `p` the filter's false positive rate. Leveling
+    /// has write cost `L T`, `L` runs and space `T / (T - 1)`. Tiering has `L`, `L T` and
+    /// `T^2 / (T - 1)`. Lazy leveling has `L - 1 + T`, `(L - 1) (T - 1) + 1` and `T / (T - 1)`. A
+    /// lookup of an absent key reads `p` times the runs, a lookup of a present key at most one
+    /// more, a range read all.
     ///
     /// Sources: the table of costs in "Jungle", HotStorage 2019; Dayan & Idreos, "Dostoevsky",
     /// SIGMOD 2018, for lazy leveling.
@@ -64,9 +64,10 @@ impl Textbook {
     }
 }
 
-/// Levels of which the first holds `ratio` memtables and the last every key, at least one.
+/// Returns the number of levels, at least one. The first holds `ratio` memtables, the last every
+/// key.
 pub(crate) fn levels_needed(setting: &Setting<'_>, ratio: f64) -> u32 {
-    // A size that is a power of the ratio needs no level more for being a rounding above it.
+    // A size that exceeds a power of the ratio only by rounding needs no further level.
     let levels = setting.growth().ln() / ratio.ln();
     (levels - 1e-9).ceil().max(1.0) as u32
 }

@@ -1,18 +1,18 @@
-//! Triangular compaction as lsmtk's author worked it out.
+//! Triangular compaction, by the cost script of lsmtk's author.
 
 use crate::cost::{Flushes, Level, Model, ReadCosts, Setting, Stage};
 
-/// Write cost `1 + L/2` for `L` levels, the log on top, where nothing overlaps but in the
+/// Returns write cost `1 + L/2` for `L` levels, plus the log, if tables overlap only within
 /// triangles.
 ///
 /// # Derivation
-/// Tables come one by one; a triangle that fills level `l` takes one table of each level above with
-/// what is there and writes `2^l`. The `i`-th table ends a triangle over as many levels as `i` has
-/// ones at its end in binary. So the mean of 2 to that power over `i < 2^L` is what is written per
-/// table: a number with `j` ones at its end has probability `2^-(j+1)` for `j < L`, which gives
-/// `L / 2`; the one of all ones adds `2^L / 2^L = 1`.
+/// Tables arrive one by one. A triangle that fills level `l` merges one table of each level above
+/// with the tables there and writes `2^l`. The `i`-th table ends a triangle over as many levels as
+/// `i` has trailing ones in binary. So the mean of 2 to that power over `i < 2^L` is the write cost
+/// per table. A number with `j` trailing ones has probability `2^-(j+1)` for `j < L`, which gives
+/// `L / 2`; the number of all ones adds `2^L / 2^L = 1`.
 ///
-/// Source: the cost script of lsmtk's author, of which this is the closed form: 6.5 at 11 levels.
+/// Source: closed form of the cost script of lsmtk's author: 6.5 at 11 levels.
 pub fn triangular(setting: &Setting<'_>, levels: u32) -> Model {
     let mut stages = vec![Stage::log(), Stage::new("level 0", 1.0, 0.0)];
     let mut tree = Vec::new();
@@ -31,7 +31,7 @@ pub fn triangular(setting: &Setting<'_>, levels: u32) -> Model {
     }
 }
 
-/// Levels that double, from one memtable to all keys.
+/// Returns the number of levels that double from one memtable to all keys.
 pub fn triangular_levels(setting: &Setting<'_>) -> u32 {
     setting.growth().log2().ceil().max(1.0) as u32
 }

@@ -4,36 +4,37 @@ use crate::Popularity;
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 use std::collections::BTreeMap;
 
-/// RocksDB's universal compaction, stopped by total size: runs of which several newest ones are
-/// merged when there are too many.
+/// RocksDB's universal compaction, stopped by total size: when there are too many runs, several of
+/// the newest are merged.
 ///
-/// There is no formula: the rules look at sizes, so they are carried out, with the expected size of
-/// every merge in place of a real one. Runs begin as one that holds every key.
+/// There is no closed formula, because the rules depend on sizes. So the rules are simulated with
+/// the expected size of every merge. At the start one run holds every key.
 ///
-/// Source: the rules of RocksDB; Lim et al., FAST 2016, for carrying them out on expected sizes.
+/// Source: the rules of RocksDB; Lim et al., FAST 2016, for simulating them on expected sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UniversalModel {
-    /// Requests that a memtable takes.
+    /// Requests per memtable.
     pub memtable: f64,
-    /// Runs at which a merge is looked for.
+    /// The number of runs that triggers a merge.
     pub trigger: usize,
-    /// By how many percent the next run may be larger than all newer ones to be taken with them.
+    /// A run joins the merge of all newer runs if it is larger than them by at most this, in
+    /// percent.
     pub size_ratio: f64,
-    /// Percent of the oldest run that all others may come to; beyond, all are merged.
+    /// All runs are merged if all others together exceed this percentage of the oldest.
     pub space_percent_max: f64,
-    /// Requests to be carried out.
+    /// The number of simulated requests.
     pub requests: f64,
 }
 
-/// A run: how many memtables it was made of, and its size. The run that held every key from the
-/// beginning is not counted in memtables.
+/// A run: the number of memtables that it was made of, and its size. The initial run with every key
+/// does not count as memtables.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     memtables: Option<u64>,
     size: f64,
 }
 
-/// Sizes by number of memtables: most merges repeat.
+/// Sizes by number of memtables, cached because most merges repeat.
 struct Sizes<'a> {
     popularity: &'a Popularity,
     memtable: f64,
@@ -52,7 +53,7 @@ impl Sizes<'_> {
 }
 
 impl UniversalModel {
-    /// Costs per request.
+    /// Returns the costs per request.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let popularity = setting.popularity;
         let last = popularity.live();
@@ -90,8 +91,8 @@ impl UniversalModel {
         Model::new(setting, Flushes::of_memtables(setting, self.memtable), stages, levels)
     }
 
-    /// Which runs are merged: all if the newer ones take too much space; else the newest series of
-    /// which each is hardly larger than all newer ones of it; else the newest that are too many.
+    /// Returns the runs to merge: all if the newer ones take too much space; else the newest series
+    /// in which each run is hardly larger than all newer ones together; else the newest surplus.
     fn choose(&self, runs: &[Run]) -> Option<(usize, usize)> {
         let (oldest, newer) = runs.split_last()?;
         let newer_size: f64 = newer.iter().map(|run| run.size).sum();

@@ -1,32 +1,32 @@
-//! Levels that are compacted as a whole.
+//! Levels that are merged down as a whole.
 
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 
-/// Levels that take what comes from above, piled up in one run, until they are above their size;
-/// then all of a level is merged into the next and it begins anew, empty.
+/// Levels of one run that collect the merges from above until they exceed their size. Then all of
+/// the level is merged into the next, and it starts again empty.
 ///
 /// # Derivation
-/// Level `l` takes `x_{l-1}` requests at a time. After the `j`-th of them it stands for
-/// `j x_{l-1}` requests, and is written with size `unique(j x_{l-1})`. The first `j` for which that
-/// is more than its size sends it down, with `x_l = j x_{l-1}` requests. The last level holds
-/// every key and is written once for each `x_{L-1}` requests.
+/// Level `l` receives `x_{l-1}` requests at a time. After the `j`-th time it holds `j x_{l-1}`
+/// requests, and is written with size `unique(j x_{l-1})`. At the first `j` for which this exceeds
+/// its size, the level is merged down, with `x_l = j x_{l-1}` requests. The last level holds every
+/// key and is written once per `x_{L-1}` requests.
 ///
-/// Source: Lim et al., FAST 2016, name this variant; here the steps are summed one by one.
+/// Source: Lim et al., FAST 2016, name this variant. The steps are summed one by one here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WholeLevelModel {
-    /// Requests that a memtable takes.
+    /// Requests per memtable.
     pub memtable: f64,
-    /// Memtables that level 0 takes until it is merged.
+    /// Memtables per merge of level 0.
     pub level0_merged: f64,
     /// Sizes of the levels from 1 to the one before the last, in entries of mean size.
     pub sizes: Vec<f64>,
 }
 
-/// More merges into one level than this are taken together: their mean is the middle's.
+/// From this number on, merges into one level are summed by the midpoint rule.
 const STEPS_MAX: f64 = 64.0;
 
 impl WholeLevelModel {
-    /// Costs per request.
+    /// Returns the costs per request.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let popularity = setting.popularity;
         let flushed = popularity.unique(self.memtable);
@@ -43,7 +43,7 @@ impl WholeLevelModel {
             }
             let written = mean_of_steps(steps, |step| popularity.unique(step * interval));
             let name = format!("level {index} -> {}", index + 1);
-            // A merge reads what it takes, and what the one before it wrote.
+            // A merge reads its input from above and the output of the merge before it.
             let full = popularity.unique(steps * interval);
             let found = written - full / steps;
             stages.push(Stage::new(name, written / interval, (taken + found) / interval));

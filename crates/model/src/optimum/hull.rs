@@ -5,13 +5,14 @@ use super::binomial;
 /// The lower hull of what schedules can reach: no schedule has a smaller write cost at its mean
 /// number of runs.
 ///
-/// A price is put on every run after every flush. Then a flush costs 1 for each step to the left
-/// on its path in the tree of the schedule, `price` for each step to the right, and 1 more if the
-/// last step went to the left: it makes the flush above it merge. Such a flush with those that
-/// follow it to the right is cheapest per flush where there are `c` of them, with
-/// `1 / c + price * (c - 1) / 2` least; so places are taken `c` at a time, the cheapest first. The
-/// total is the least possible wherever that comes out even, and a bound from below elsewhere, by
-/// less than the cost of `c` flushes.
+/// # Derivation
+/// Every run after every flush gets a price. Then a flush costs 1 for each step to the left on its
+/// path in the tree of the schedule, `price` for each step to the right, and 1 more if the last
+/// step goes to the left, because it makes the flush above it merge. Such a flush together with the
+/// flushes that follow it to the right has the least cost per flush if there are `c` of them, with
+/// the `c` of least `1 / c + price * (c - 1) / 2`. So places are taken `c` at a time, the cheapest
+/// first. The total is the least possible if the flushes fill such groups exactly. Otherwise it is
+/// a lower bound, off by less than the cost of `c` flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hull {
     flushes: u64,
@@ -75,8 +76,8 @@ impl Hull {
         1.0 + bound(f64::midpoint(low, high)).max(0.0)
     }
 
-    /// `points` points of the hull, at least two, from few runs to many, evenly spread over the
-    /// logarithm of the price of a run.
+    /// Returns `points` points of the hull, at least two, from few runs to many. They are evenly
+    /// spread over the logarithm of the price of a run.
     #[must_use]
     pub fn points(&self, points: usize) -> Vec<HullPoint> {
         let first = self.log_flushes();
@@ -107,7 +108,7 @@ impl Hull {
         }
     }
 
-    /// Returns what merge outputs and runs beyond the first come to together.
+    /// Returns the total cost of merge outputs and of runs beyond the first.
     #[cfg(test)]
     pub(super) fn total_at(&self, price: f64) -> f64 {
         self.total(price).cost
@@ -140,7 +141,7 @@ impl Hull {
     }
 }
 
-/// All groups that cost up to `limit`.
+/// Returns all groups that cost up to `limit`.
 fn add_groups(price: f64, limit: f64, flushes: u64, groups: &mut Vec<Group>) {
     let mut add = |group: Group| {
         if group.cost <= limit {

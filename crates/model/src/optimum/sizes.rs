@@ -5,13 +5,13 @@ use super::unit::least;
 /// The most flushes for which the optimum is computed exactly.
 const EXACT_MAX: usize = 500;
 
-/// The least that merging flushes of given sizes can cost.
+/// The least cost of merging flushes of given sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeastOfSizes {
     /// Total of merge outputs, in the unit of the sizes.
     pub merged: f64,
-    /// True if a schedule exists that costs just this; else none costs less. Sizes within `x` of
-    /// each other put the bound within `x` of the truth.
+    /// True if a schedule has exactly this cost; otherwise the cost is a lower bound. If sizes are
+    /// within `x` of each other, the bound is within `x` of the optimum.
     pub is_exact: bool,
 }
 
@@ -35,8 +35,8 @@ pub fn least_of_sizes(sizes: &[u64], runs_max: u64) -> LeastOfSizes {
     LeastOfSizes { merged: exact(sizes, runs_max) as f64, is_exact: true }
 }
 
-/// Costs of all stretches of flushes, with a bound on runs that grows by one at a time.
-struct Stretches {
+/// The costs of all ranges of flushes, with a bound on runs that grows by one at a time.
+struct RangeCosts {
     /// The number of flushes plus one.
     width: usize,
     /// Prefix sums of the sizes.
@@ -45,9 +45,9 @@ struct Stretches {
     costs: Vec<u64>,
 }
 
-impl Stretches {
+impl RangeCosts {
     /// Without any run there can be no flush.
-    fn new(sizes: &[u64]) -> Stretches {
+    fn new(sizes: &[u64]) -> RangeCosts {
         let width = sizes.len() + 1;
         let mut below = vec![0];
         below.extend(sizes.iter().scan(0, |sum, size| {
@@ -56,7 +56,7 @@ impl Stretches {
         }));
         let mut costs = vec![u64::MAX / 4; width * width];
         (0..width).for_each(|at| costs[at * width + at] = 0);
-        Stretches { width, below, costs }
+        RangeCosts { width, below, costs }
     }
 
     /// Allows one run more: the recursion, where each flush in turn may be the last to be merged
@@ -65,7 +65,7 @@ impl Stretches {
     fn allow_one_more(&mut self) {
         let width = self.width;
         let mut costs = vec![0; width * width];
-        // The costs of one stretch after another with the same first flush.
+        // The costs of all ranges with the same first flush, ascending by their end.
         let mut of_first = vec![0; width];
         for from in (0..width).rev() {
             of_first[from] = 0;
@@ -83,14 +83,15 @@ impl Stretches {
 }
 
 fn exact(sizes: &[u64], runs_max: u64) -> u64 {
-    let mut stretches = Stretches::new(sizes);
-    (0..runs_max).for_each(|_| stretches.allow_one_more());
-    stretches.costs[sizes.len() * stretches.width]
+    let mut ranges = RangeCosts::new(sizes);
+    (0..runs_max).for_each(|_| ranges.allow_one_more());
+    ranges.costs[sizes.len() * ranges.width]
 }
 
-/// Below every schedule: the flushes written least often are taken for the largest ones. The `j`
-/// flushes that a tree writes least often are written as often as they have steps to the left, at
-/// least; all together as often as in the best tree for flushes of equal size.
+/// Returns a lower bound of every schedule. It assumes that the largest flushes are those written
+/// least often. Each of the `j` flushes that a tree writes least often is written at least as often
+/// as it has steps to the left; in total they are written as often as in the best tree for flushes
+/// of equal size.
 pub(super) fn bound(sizes: &[u64], runs_max: u64) -> f64 {
     let mut sorted = sizes.to_vec();
     sorted.sort_unstable_by(|left, right| right.cmp(left));

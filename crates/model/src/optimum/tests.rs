@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// Returns the recursion as it stands, for all numbers of flushes up to `flushes` and of runs up to
+/// Evaluates the recursion directly, for all numbers of flushes up to `flushes` and of runs up to
 /// `runs_max`.
 fn by_recursion(flushes: usize, runs_max: usize) -> Vec<Vec<u64>> {
     let mut costs = vec![vec![u64::MAX / 4; flushes + 1]];
@@ -20,8 +20,8 @@ fn by_recursion(flushes: usize, runs_max: usize) -> Vec<Vec<u64>> {
     costs
 }
 
-/// Returns the least cost of all schedules there are: after each flush any neighbours may be
-/// merged. A state is the set of flushes that are the last of their run.
+/// Returns the least cost of all schedules: after each flush any neighbours may be merged. A state
+/// is the set of flushes that are the last of their run.
 fn by_brute_force(sizes: &[u64], runs_max: u32) -> u64 {
     let mut states = BTreeMap::from([(0_u32, 0_u64)]);
     for (flush, _) in sizes.iter().enumerate() {
@@ -48,7 +48,7 @@ fn by_brute_force(sizes: &[u64], runs_max: u32) -> u64 {
     states.into_values().min().unwrap()
 }
 
-/// Returns what it takes to come from runs that end at `before` to runs that end at `after`.
+/// Returns the cost of merging runs that end at `before` into runs that end at `after`.
 fn written(sizes: &[u64], before: u32, after: u32) -> u64 {
     let mut total = 0;
     let mut bytes = 0;

@@ -1,21 +1,21 @@
 //! Memory: one sorted run that takes writes.
 
-use super::BlockRecord;
+use super::BlockEntry;
 use crate::keyed::Record;
 
-/// Records of a chunk, beyond which it is split.
+/// The most entries of a chunk; a larger chunk is split.
 const CHUNK_MAX: usize = 256;
 
-/// The net effect of what was written for each key, in key order.
+/// The net effect of all writes to each key, in key order.
 ///
-/// Records are in chunks: a write moves part of one chunk, and all together can be read at the
-/// speed at which memory is copied, which happens for each window that leaves.
+/// Entries are in chunks. A write moves part of one chunk. Reading all entries, which happens for
+/// each window that leaves memory, is as fast as copying memory.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     /// For each chunk the least key that it may hold, ascending from 0.
     starts: Vec<u32>,
-    /// At least one; any can be empty.
-    chunks: Vec<Vec<BlockRecord>>,
+    /// The chunks, at least one; any can be empty.
+    chunks: Vec<Vec<BlockEntry>>,
     len: usize,
 }
 
@@ -24,31 +24,31 @@ impl Memory {
         Memory { starts: vec![0], chunks: vec![Vec::new()], len: 0 }
     }
 
-    /// Returns how many records there are.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns all records, in key order.
-    pub(super) fn records(&self) -> impl Iterator<Item = BlockRecord> {
+    /// Returns all entries, in key order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = BlockEntry> {
         self.chunks.iter().flatten().copied()
     }
 
-    /// Returns the chunk that `key` belongs into.
+    /// Returns the index of the chunk for `key`.
     #[inline]
     fn chunk_of(&self, key: u32) -> usize {
         self.starts.partition_point(|start| *start <= key) - 1
     }
 
-    /// Takes a write.
+    /// Adds a write.
     #[inline]
-    pub(super) fn write(&mut self, record: BlockRecord) {
-        let index = self.chunk_of(record.rank());
+    pub(super) fn write(&mut self, entry: BlockEntry) {
+        let index = self.chunk_of(entry.rank());
         let chunk = &mut self.chunks[index];
-        let at = chunk.partition_point(|older| older.rank() < record.rank());
+        let at = chunk.partition_point(|older| older.rank() < entry.rank());
         match chunk.get_mut(at) {
-            Some(older) if older.rank() == record.rank() => {
-                if let Some(net) = record.over(*older) {
+            Some(older) if older.rank() == entry.rank() => {
+                if let Some(net) = entry.over(*older) {
                     *older = net;
                 } else {
                     chunk.remove(at);
@@ -56,7 +56,7 @@ impl Memory {
                 }
             }
             _ => {
-                chunk.insert(at, record);
+                chunk.insert(at, entry);
                 self.len += 1;
                 if chunk.len() > CHUNK_MAX {
                     self.split(index);
@@ -74,17 +74,17 @@ impl Memory {
         self.chunks.insert(index + 1, upper);
     }
 
-    /// Removes the records with keys from `first` to `last`, both included.
+    /// Removes the entries with keys from `first` to `last`, both inclusive.
     pub(super) fn forget(&mut self, first: u32, last: u32) {
         let first_chunk = self.chunk_of(first);
         let last_chunk = self.chunk_of(last);
         for chunk in &mut self.chunks[first_chunk..=last_chunk] {
-            let start = chunk.partition_point(|record| record.rank() < first);
-            let end = chunk.partition_point(|record| record.rank() <= last);
+            let start = chunk.partition_point(|entry| entry.rank() < first);
+            let end = chunk.partition_point(|entry| entry.rank() <= last);
             chunk.drain(start..end);
             self.len -= end - start;
         }
-        // The keys of chunks that have become empty go to the one before them.
+        // The keys of emptied chunks now belong to the chunk before them.
         let mut index = first_chunk.max(1);
         for _ in first_chunk.max(1)..=last_chunk {
             if self.chunks[index].is_empty() {
@@ -103,7 +103,7 @@ mod tests {
     use lsmith_tree::EntryKind;
     use std::collections::BTreeMap;
 
-    /// Writes and windows that leave come to what they do on a plain map.
+    /// Writes and removed windows have the same effect as on a plain map.
     #[test]
     fn it_is_a_sorted_map_of_net_effects() {
         let mut memory = Memory::new();
@@ -120,7 +120,7 @@ mod tests {
                 _ => below(1 << 31) * 2,
             };
             let kind = if below(3) > 0 { EntryKind::Insert } else { EntryKind::Remove };
-            memory.write(BlockRecord::new(key, 104, kind));
+            memory.write(BlockEntry::new(key, 104, kind));
             let net = map.get(&key).map_or(Some(kind), |older| kind.over(*older));
             match net {
                 Some(net) => map.insert(key, net),
@@ -136,7 +136,7 @@ mod tests {
         }
         assert!(map.len() > 2_000, "{}", map.len());
         assert!(memory.chunks.len() > 10);
-        let records: Vec<_> = memory.records().map(|r| (r.rank(), r.kind())).collect();
-        assert_eq!(records, map.into_iter().collect::<Vec<_>>());
+        let entries: Vec<_> = memory.entries().map(|r| (r.rank(), r.kind())).collect();
+        assert_eq!(entries, map.into_iter().collect::<Vec<_>>());
     }
 }

@@ -1,6 +1,6 @@
-//! Requests in, blocks out.
+//! A simulation in blocks, request by request.
 
-use super::BlockRecord;
+use super::BlockEntry;
 use super::memory::Memory;
 use crate::keyed::{KeyedContent, Record, rank_from};
 use crate::{Drive, Event, SimError};
@@ -12,35 +12,35 @@ use std::sync::Arc;
 /// The sizes of a simulation in blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// Blocks' worth of records that memory holds: K_0.
+    /// The size of memory in full blocks: K_0.
     pub memory_blocks: u64,
-    /// Records in a full block: B.
+    /// Entries in a full block: B.
     pub per_block: usize,
-    /// Bytes that a record counts for, key and payload.
-    pub record_bytes: u64,
+    /// Bytes of an entry, key and payload.
+    pub entry_bytes: u64,
 }
 
-/// What a run has cost since it was last asked to count anew.
+/// The costs of a run since the last [`restart`](BlockSim::restart).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BlockFigures {
     /// Inserts and deletes.
     pub requests: u64,
-    /// Data blocks written below memory; blocks that were kept cost nothing.
+    /// Data blocks written below memory, without kept blocks.
     pub blocks_written: u64,
     /// Data blocks that merges kept.
     pub blocks_kept: u64,
-    /// `write_cost_blocks`: data blocks written per megabyte (10^6 bytes) of requests, each of
-    /// which counts as one record.
+    /// `write_cost_blocks`: data blocks written per megabyte (10^6 bytes) of requests. Each request
+    /// counts as one entry.
     ///
     /// Source: Thonangi & Yang, section V ("Metrics of comparison").
     pub write_cost_blocks: f64,
 }
 
-/// Records of every table.
-pub type BlockContent = KeyedContent<BlockRecord>;
+/// The entries of every table.
+pub type BlockContent = KeyedContent<BlockEntry>;
 
-/// A tree under a policy that counts in blocks, with memory as its sorted top level. A copy goes on
-/// alone.
+/// A tree under a policy that counts in blocks, with memory as its sorted top level. Copies are
+/// independent.
 #[derive(Clone, Debug)]
 pub struct BlockSim {
     drive: Drive<BlockContent>,
@@ -53,7 +53,7 @@ pub struct BlockSim {
 impl BlockSim {
     /// Returns an empty tree under `policy`.
     pub fn new(policy: &Arc<dyn MergePolicy>, sizes: BlockSizes) -> BlockSim {
-        let block_bytes = sizes.per_block as u64 * sizes.record_bytes;
+        let block_bytes = sizes.per_block as u64 * sizes.entry_bytes;
         let content = BlockContent::new(block_bytes, true);
         let memtable_bytes = sizes.memory_blocks * block_bytes;
         let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
@@ -61,25 +61,25 @@ impl BlockSim {
         BlockSim { drive, sizes, memory: Memory::new(), requests: 0, start: (0, 0, 0) }
     }
 
-    /// Makes one request: writes an entry of this kind for the key with this number. Merges follow
-    /// when memory is full.
+    /// Makes one request: writes an entry of this kind for the key with this number. Merges if
+    /// memory is full.
     ///
     /// # Errors
-    /// Fails if the policy proposes an illegal plan or never comes to rest.
+    /// Fails if the policy proposes an illegal plan or never rests.
     pub fn write(&mut self, kind: EntryKind, key: u32) -> Result<(), SimError> {
         self.requests += 1;
-        let bytes = u32::try_from(self.sizes.record_bytes).expect("a block is far below 4 GiB");
-        self.memory.write(BlockRecord::new(key, bytes, kind));
+        let bytes = u32::try_from(self.sizes.entry_bytes).expect("a block is far below 4 GiB");
+        self.memory.write(BlockEntry::new(key, bytes, kind));
         let capacity = self.sizes.memory_blocks as usize * self.sizes.per_block;
         if self.memory.len() >= capacity { self.merge() } else { Ok(()) }
     }
 
-    /// Shows the policy all of memory, packed into blocks from the smallest key, and settles.
+    /// Adds all of memory to the tree, packed into blocks from the smallest key, and settles.
     fn merge(&mut self) -> Result<(), SimError> {
         let id = self.drive.tree().next_table();
         let count = self.memory.len();
-        let records = self.memory.records();
-        let slice = self.drive.content_mut().add(id, count, records);
+        let entries = self.memory.entries();
+        let slice = self.drive.content_mut().add(id, count, entries);
         let taken = &mut Vec::new();
         self.drive.replace_memory(Some(slice), &mut |event| {
             if let Event::Merge { tree, plan, .. } = event {
@@ -96,14 +96,14 @@ impl BlockSim {
         Ok(())
     }
 
-    /// Returns the keys that are present, ascending: what a scan of everything would find.
+    /// Returns the present keys, ascending, as a full scan would.
     pub fn live(&self) -> Vec<u32> {
         let content = self.drive.content();
         let mut net: BTreeMap<u32, EntryKind> = BTreeMap::new();
         for run in self.tree().disk_runs().rev() {
-            net.extend(content.entries(run).map(|record| (record.rank(), record.kind())));
+            net.extend(content.entries(run).map(|entry| (entry.rank(), entry.kind())));
         }
-        net.extend(self.memory.records().map(|record| (record.rank(), record.kind())));
+        net.extend(self.memory.entries().map(|entry| (entry.rank(), entry.kind())));
         net.into_iter().filter(|(_, kind)| !kind.is_tombstone()).map(|(key, _)| key).collect()
     }
 
@@ -112,7 +112,7 @@ impl BlockSim {
         self.drive.tree()
     }
 
-    /// Returns the drive, for what its policy explains.
+    /// Returns the drive, for explanations of its policy.
     pub fn drive(&self) -> &Drive<BlockContent> {
         &self.drive
     }
@@ -125,17 +125,17 @@ impl BlockSim {
         (self.requests, sum.0, sum.1)
     }
 
-    /// Counts anew from here.
+    /// Resets the figures.
     pub fn restart(&mut self) {
         self.start = self.counted();
     }
 
-    /// Returns what it has cost since the last [`restart`](BlockSim::restart).
+    /// Returns the costs since the last [`restart`](BlockSim::restart).
     pub fn figures(&self) -> BlockFigures {
         let now = self.counted();
         let start = self.start;
         let requests = now.0 - start.0;
-        let bytes = requests * self.sizes.record_bytes;
+        let bytes = requests * self.sizes.entry_bytes;
         let blocks_written = now.1 - start.1;
         BlockFigures {
             requests,

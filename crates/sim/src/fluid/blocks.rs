@@ -14,7 +14,7 @@ use lsmith_tree::blocks::{BlockRules, room};
 use lsmith_tree::{Cell, LevelId, MergePlan, Outcome, Reuse, Size, Slice, Tree};
 use lsmith_workload::Rng;
 
-/// Full blocks of entries of one size.
+/// The layout of full blocks of equally large entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FullBlocks {
     entries: u64,
@@ -31,7 +31,7 @@ impl FullBlocks {
         self.entries.div_ceil(self.entries_each)
     }
 
-    /// Returns all blocks as the output of a merge that keeps none.
+    /// Returns the blocks of the output of a merge that keeps none.
     pub(super) fn made(self) -> Vec<Made> {
         let full = self.entries / self.entries_each;
         let rest = Some(self.entries % self.entries_each).filter(|rest| *rest > 0);
@@ -65,7 +65,7 @@ impl FluidContent {
         Ok(outcome)
     }
 
-    /// Returns all blocks of the inputs in key order, with what each of them overlaps.
+    /// Returns all blocks of the inputs in key order, each with its overlap.
     fn input_blocks(&mut self, sides: &[PlanInput], is_bottom: bool) -> Vec<Block> {
         let (newer, older) = match sides {
             [newer @ .., older] if !newer.is_empty() => (newer, std::slice::from_ref(older)),
@@ -152,7 +152,7 @@ impl FluidContent {
     }
 }
 
-/// Returns the blocks of slices, each with the place right behind its last key, if it is known.
+/// Returns the blocks of slices, each with the place directly behind its last key, if known.
 fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell, Option<u64>)> {
     slices.iter().flat_map(|slice| {
         let profile = &slice.table().profile;
@@ -167,14 +167,14 @@ fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell, Option<u64>)> {
     })
 }
 
-/// Returns what comes to a block of `entries` entries, which lie in a part of what is theirs.
+/// Draws the entries of the other side that are merged with a block of `entries` entries.
 fn draw_visit(prospect: Prospect, before_last: f64, entries: u64, draws: &mut Rng) -> Visit {
     let Prospect { hosts, new, hit, goes_on } = prospect;
     let inside = draw::count(draws, new * before_last);
     let behind = draw::count(draws, new * (1.0 - before_last));
     let is_hit = hit > 0.0 && draws.unit() >= (1.0 - hit).powf(entries as f64);
     if hosts < 1.0 {
-        // The other entries are guests, which is to meet something.
+        // The other entries are guests, so the block overlaps the host.
         let own = (entries as f64 * hosts + draws.unit()) as u64;
         return Visit { own, inside, behind, is_alone: false, goes_on };
     }

@@ -1,4 +1,4 @@
-//! Fluid content: which interval of time lies in which part of each table.
+//! Fluid content: tables as intervals of time per part of the key space.
 
 use super::FluidWorkload;
 use super::blocks::FullBlocks;
@@ -139,7 +139,7 @@ impl FluidContent {
         let mut before = Size::default();
         for (id, segments) in ids.zip(tables) {
             sum += amount(&segments);
-            // What is rounded is what is below a border, so that nothing adds up.
+            // The size below a border is rounded, so that rounding errors do not add up.
             let size = sum.rounded() - before;
             before = sum.rounded();
             if size.entries == 0 && entries(&segments) < 0.5 {

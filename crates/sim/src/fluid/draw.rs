@@ -21,15 +21,15 @@ pub(super) fn count(draws: &mut Rng, mean: f64) -> u64 {
     count
 }
 
-/// Returns the sum of so many gaps between random places, one on average each: the cube of a normal
-/// draw comes close (Wilson & Hilferty, 1931).
+/// Draws the sum of `count` gaps between random places, each 1 on average. The approximation is the
+/// cube of a normal draw (Wilson & Hilferty, 1931).
 pub(super) fn gaps(draws: &mut Rng, count: u64) -> f64 {
     let count = count.max(1) as f64;
     let root = 1.0 - 1.0 / (9.0 * count) + normal(draws) / (3.0 * count.sqrt());
     count * root.max(0.0).powi(3)
 }
 
-/// Draws the fraction of `count` gaps in a row that all gaps but the last take.
+/// Draws the fraction of the sum of `count` gaps that all gaps except the last have.
 pub(super) fn part_before_last(draws: &mut Rng, count: u64) -> f64 {
     match count {
         0 | 1 => 0.0,

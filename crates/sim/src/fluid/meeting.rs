@@ -1,31 +1,32 @@
-//! What the blocks of two sides of a merge meet.
+//! The overlap of two sides of a merge.
 //!
-//! The side with more keys in a part of the key space is the host there: its blocks may meet
-//! nothing, and the keys of the other side come in between them or into them.
+//! In each part of the key space the side with more keys is the host. Blocks of the host may
+//! overlap nothing; the keys of the other side lie between the host's blocks or within them.
 
 use super::FluidWorkload;
 use super::place::width;
 use super::segment::Segment;
 
-/// What there is in a part of the key space, in entries that all of it would have.
+/// The overlap in a part of the key space, in entries of the whole key space if all of it were like
+/// this part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Meeting {
     pub(super) start: u64,
     pub(super) end: u64,
     newer: MeetingShare,
     older: MeetingShare,
-    /// Keys of both, tombstones that are gone included.
+    /// Keys that both sides have, including dropped tombstones.
     both: f64,
-    /// What comes out.
+    /// The entries of the output.
     merged: f64,
 }
 
-/// One side.
+/// The share of one side.
 #[derive(Clone, Copy, Debug)]
 struct MeetingShare {
-    /// Keys, tombstones that are gone included.
+    /// Keys, including dropped tombstones.
     keys: f64,
-    /// The part of them that is still there.
+    /// The part of the keys that still has an entry.
     kept: f64,
 }
 
@@ -90,24 +91,23 @@ impl Meeting {
     }
 }
 
-/// What a block can expect, put together from the meetings that it spans.
+/// The expected overlap of a block, collected from the meetings that it spans.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prospect {
-    /// The part of its entries that lies where its side is the host. What comes to the others is
-    /// told by blocks of the other side.
+    /// The part of the block's entries for which its side is the host. Blocks of the other side
+    /// count the overlap of the rest.
     pub(super) hosts: f64,
-    /// New keys of the other side where its own is the host.
+    /// New keys of the other side, where the block's side is the host.
     pub(super) new: f64,
-    /// The chance of each of its keys to be one of the other side too.
+    /// The probability that the other side also has an entry for a key of the block.
     pub(super) hit: f64,
-    /// What goes on of all entries that come together there, where tombstones may be dropped or
-    /// not have been there.
+    /// The part of the merged entries that is written. Tombstones may be dropped, now or earlier.
     pub(super) goes_on: f64,
 }
 
 impl Prospect {
-    /// Of a block of the newer or the older side in a part of the key space, of which `meetings`
-    /// hold all.
+    /// Returns the prospect of a block of the newer or older side from `start` up to `end`.
+    /// `meetings` must cover this range.
     pub(super) fn of(start: u64, end: u64, is_newer: bool, meetings: &[Meeting]) -> Prospect {
         let mut all = 0.0;
         let mut hosted = 0.0;

@@ -1,4 +1,4 @@
-//! Blocks of inputs on their way into the output.
+//! Merges blocks of inputs into blocks of the output.
 
 use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, is_piece};
 use lsmith_tree::{Reuse, Size};
@@ -6,29 +6,29 @@ use lsmith_tree::{Reuse, Size};
 /// A block of an input.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
-    /// Where its first key is.
+    /// The place of the first key.
     pub(super) start: u64,
-    /// Just behind its last key.
+    /// The place directly behind the last key.
     pub(super) end: u64,
     pub(super) is_newer: bool,
     pub(super) is_target: bool,
     pub(super) size: Size,
-    /// What comes to it; `None` where it goes to blocks of the other side.
+    /// The overlap; `None` if all of the block is merged into blocks of the other side.
     pub(super) visit: Option<Visit>,
 }
 
-/// What the other side brings to a block.
+/// The entries of the other side that are merged with a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
-    /// Entries of the block itself that don't go to blocks of the other side.
+    /// Entries of the block that are not merged into blocks of the other side.
     pub(super) own: u64,
-    /// Entries that come between its first key and its last.
+    /// Entries of the other side between the first and the last key.
     pub(super) inside: u64,
-    /// Entries that come behind its last key.
+    /// Entries of the other side behind the last key.
     pub(super) behind: u64,
-    /// True if the block meets nothing, so that it can be kept.
+    /// True if the block overlaps nothing, so that it can be kept.
     pub(super) is_alone: bool,
-    /// The part of all these entries that goes on where they are written.
+    /// The part of all these entries that is written.
     pub(super) goes_on: f64,
 }
 
@@ -37,28 +37,29 @@ pub(super) struct Visit {
 pub(super) struct Made {
     pub(super) entries: u64,
     pub(super) bytes: u64,
-    /// Its first place and the first one behind its last key, if it was kept; `None` if it is new.
+    /// The place of the first key and the place behind the last one, if the block was kept; `None`
+    /// for a new block.
     pub(super) kept_at: Option<(u64, u64)>,
 }
 
-/// Passes the blocks of the inputs through the rules for keeping them.
+/// Applies the rules for keeping blocks to the blocks of the inputs.
 pub(super) struct Merger {
     rules: BlockMerge,
     piece_bytes: u64,
     /// Mean bytes of an entry.
     entry_bytes: f64,
-    /// Bytes that were to go on, and those that did, which are whole.
+    /// The expected bytes of the output, and the bytes written so far, which are whole.
     due_bytes: f64,
     written_bytes: u64,
     /// Entries in the open block.
     open: u64,
-    /// Part of an entry that is still to go on.
+    /// The fraction of an entry that is not written yet.
     part: f64,
     made: Vec<Made>,
 }
 
 impl Merger {
-    /// Entries that go on have `entry_bytes` bytes on average.
+    /// Returns a merger for output entries of `entry_bytes` bytes on average.
     pub(super) fn new(rules: BlockRules, reuse: Reuse, entry_bytes: f64) -> Merger {
         Merger {
             rules: BlockMerge::new(rules),
@@ -101,7 +102,7 @@ impl Merger {
         self.made
     }
 
-    /// Returns true if the first of `blocks` may be kept, with as many behind it as a piece needs.
+    /// Returns true if the first of `blocks` may be kept, together with enough blocks for a piece.
     fn may_keep(&self, blocks: &[Block], continues: bool) -> bool {
         let is_newer = blocks[0].is_newer;
         let is_alone = |block: &Block| {
@@ -114,7 +115,7 @@ impl Merger {
             && is_piece(self.piece_bytes, continues, alone.take(last).map(|block| block.size.bytes))
     }
 
-    /// Writes what goes on of so many entries.
+    /// Writes the surviving part of `entries` entries.
     fn write_entries(&mut self, entries: u64, goes_on: f64) {
         self.part += entries as f64 * goes_on;
         let entries = self.part.floor();

@@ -14,9 +14,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct FluidTable {
     pub(super) table: Arc<Table>,
-    /// In key order, not empty. The table reaches from the first to the last, though its least key
-    /// would be expected half a gap behind the one and its greatest half a gap before the other:
-    /// no two tables ever share a place so.
+    /// The segments in key order, not empty. The table covers all of them, although its least key
+    /// is expected half a gap behind their start and its greatest key half a gap before their end.
+    /// So no two tables share a place.
     segments: Vec<Segment>,
 }
 
@@ -43,19 +43,19 @@ pub(super) enum Points {
     Blocks(Vec<Made>),
 }
 
-/// A point in a row of segments.
+/// A point in a sequence of segments.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     place: u64,
-    /// The place behind the last key below, where it is known.
+    /// The place behind the last key below the point, if known.
     after: Option<u64>,
     below: Size,
 }
 
-/// Walks along segments and adds up what it has passed.
+/// Walks along segments and adds up their amounts.
 struct Walk<'a> {
     segments: &'a [Segment],
-    /// Before the current segment.
+    /// The amount before the current segment.
     passed: Amount,
 }
 
@@ -64,8 +64,8 @@ impl<'a> Walk<'a> {
         Walk { segments, passed: Amount::default() }
     }
 
-    /// Returns the point below which `target` lies in the unit of `unit`, which never falls; `None`
-    /// behind the last segment.
+    /// Returns the point below which the amount, measured by `unit`, is `target`; `None` behind the
+    /// last segment. `target` must not fall between calls.
     fn point(&mut self, target: f64, unit: fn(Amount) -> f64) -> Option<Point> {
         loop {
             let segment = self.segments.first()?;
@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Returns the entries below a place, which never falls.
+    /// Returns the entries below a place, which must not fall between calls.
     fn entries_below(&mut self, place: u64) -> f64 {
         while let Some(segment) = self.segments.first() {
             if place <= segment.end {
@@ -102,7 +102,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the expected amount of `segments` together.
+/// Returns the total expected amount of `segments`.
 pub(super) fn amount(segments: &[Segment]) -> Amount {
     let mut sum = Amount::default();
     for segment in segments {
@@ -111,8 +111,8 @@ pub(super) fn amount(segments: &[Segment]) -> Amount {
     sum
 }
 
-/// Cuts `segments` into tables' worth of whole entries that reach `cut_bytes`. What is left, less
-/// than that, is the last; less than half an entry joins the one before.
+/// Cuts `segments` into tables of whole entries that reach `cut_bytes`. The last table may be
+/// smaller; a rest of less than half an entry joins the table before.
 pub(super) fn cut(segments: &[Segment], cut_bytes: u64) -> Vec<Vec<Segment>> {
     let mut tables: Vec<Vec<Segment>> = Vec::new();
     let mut open: Vec<Segment> = Vec::new();
@@ -144,11 +144,11 @@ pub(super) fn cut(segments: &[Segment], cut_bytes: u64) -> Vec<Vec<Segment>> {
     tables
 }
 
-/// A table that is about to be made.
+/// The segments and the size of a new table.
 #[derive(Debug)]
 pub(super) struct NewTable<'a> {
     pub(super) id: TableId,
-    /// At least one.
+    /// The segments, at least one.
     pub(super) segments: Vec<Segment>,
     /// The size of the table.
     pub(super) size: Size,
@@ -161,7 +161,7 @@ impl NewTable<'_> {
         let end = self.segments[self.segments.len() - 1].end;
         let from = self.segments.iter().map(|segment| segment.from).fold(f64::INFINITY, f64::min);
         let until = self.segments.iter().map(|segment| segment.until).fold(0.0, f64::max);
-        // The last of all writes went somewhere else, unless the table is all there is.
+        // The last of all writes is in another place, unless the table covers the whole key space.
         let last = if workload.is_swept() {
             until
         } else {
@@ -185,8 +185,8 @@ impl NewTable<'_> {
 
 fn steps(segments: &[Segment], table: &Table) -> Vec<ProfilePoint> {
     let mut walk = Walk::new(segments);
-    // A step ends with a whole entry, and another one follows: else a memtable that holds a part of
-    // an entry more than a table would have that part cut off.
+    // A step ends with a whole entry, and another entry follows. Otherwise a memtable that exceeds
+    // a table by a part of an entry would have that part cut off.
     let entry_bytes = table.size.bytes as f64 / table.size.entries.max(1) as f64;
     let steps = (1..).map(|step| (step * PROFILE_STEP_BYTES) as f64 + entry_bytes / 2.0);
     let all = steps.map_while(|bytes| walk.point(bytes, |passed| passed.bytes));
@@ -195,8 +195,8 @@ fn steps(segments: &[Segment], table: &Table) -> Vec<ProfilePoint> {
     profile(points, table)
 }
 
-/// Returns the borders of blocks. Those that were kept are where they are; between them, what
-/// others hold is as far apart as chance has it, so that there are narrow blocks and wide ones.
+/// Returns the borders of blocks. Kept blocks stay in place. The widths of the blocks between them
+/// are drawn at random, so that there are narrow and wide ones.
 fn block_borders(
     segments: &[Segment],
     table: &Table,
@@ -207,7 +207,7 @@ fn block_borders(
     let mut ahead = Walk::new(segments);
     let mut start = place(&table.range.start);
     let end = table.range.end.as_ref().map_or(PLACES, |end| place(end));
-    // The first place of each block, and the first behind its last key.
+    // The first place of each block, and the place behind its last key.
     let mut places = Vec::with_capacity(blocks.len());
     for stretch in blocks.chunk_by(|left, right| left.kept_at.is_none() && right.kept_at.is_none())
     {
@@ -241,7 +241,7 @@ fn block_borders(
     profile(blocks_below(blocks, &places, table), table)
 }
 
-/// Returns what lies below each block but the first.
+/// Returns the size below each block except the first.
 fn blocks_below<'a>(
     blocks: &'a [Made],
     places: &'a [(u64, u64)],
@@ -260,7 +260,7 @@ fn blocks_below<'a>(
     })
 }
 
-/// Points that lie within `table`, each behind the one before.
+/// Returns the points within `table`, strictly ascending.
 fn profile(points: impl Iterator<Item = Point>, table: &Table) -> Vec<ProfilePoint> {
     let end = table.range.end.as_ref().map_or(PLACES, |end| place(end));
     let mut last = place(&table.range.start);

@@ -1,4 +1,4 @@
-//! A stream of writes of which only counts are known.
+//! A stream of writes, described by counts of keys.
 
 use super::measured::{Counted, DistinctKeys};
 use super::place::{PLACES, behind};
@@ -11,11 +11,11 @@ use lsmith_tree::{Size, logical_bytes};
 use lsmith_workload::{OpKind, Workload};
 use std::sync::Arc;
 
-/// Keys looked at to find the mean length of all.
+/// The number of keys that are read for their mean length.
 const KEYS_SAMPLED: u64 = 10_000;
 
-/// What fluid simulations need of a workload: how many different keys any stretch of its writes
-/// comes to, and how large an entry is.
+/// The properties of a workload that fluid simulations need: the number of different keys in any
+/// interval of its writes, and the size of entries.
 #[derive(Clone, Debug)]
 pub struct FluidWorkload {
     spec: Option<Spec>,
@@ -23,39 +23,39 @@ pub struct FluidWorkload {
     keys: Keys,
 }
 
-/// Which keys are written.
+/// The written keys.
 #[derive(Clone, Debug)]
 enum Keys {
-    /// By a formula, with entries that are all alike but for tombstones.
+    /// A formula, with equal entries except tombstones.
     Formula(Formula, Entries),
-    /// As counted from the writes themselves.
+    /// Counts from the writes themselves.
     Counted(Arc<Counted>),
 }
 
-/// How many different keys a stretch of writes comes to.
+/// The formula for the number of different keys in an interval of writes.
 #[derive(Clone, Debug)]
 enum Formula {
     /// No key twice.
     New,
-    /// So many keys in key order, no key twice.
+    /// This number of keys in key order, no key twice.
     Swept(f64),
-    /// Any key at any time with the same chance, independent of all writes before.
+    /// Each write draws its key independently, with the same probabilities.
     Drawn(Popularity),
 }
 
-/// Writes that are all alike.
+/// The properties of equal writes.
 #[derive(Clone, Copy, Debug)]
 struct Entries {
     writes: f64,
     put_bytes: f64,
     tombstone_bytes: f64,
     delete_share: f64,
-    /// The standard deviation of the size of a write over its mean.
+    /// The standard deviation of the size of a write, relative to the mean.
     spread: f64,
 }
 
 impl FluidWorkload {
-    /// Puts of `entry_bytes` logical bytes each, to keys drawn by `popularity`.
+    /// Returns a workload of puts of `entry_bytes` logical bytes to keys drawn by `popularity`.
     #[must_use]
     pub fn drawn(popularity: Popularity, writes: u64, entry_bytes: u64) -> FluidWorkload {
         let entries = Entries {
@@ -69,12 +69,12 @@ impl FluidWorkload {
         FluidWorkload { spec: None, flushes_max: u64::MAX, keys }
     }
 
-    /// Returns what is known of `workload`: of `load` and `churn` by formula, however many keys
-    /// they have; of all others by drawing their operations once and counting.
+    /// Returns the properties of `workload`: for `load` and `churn` by formula, with any number of
+    /// keys; for all others by one pass over the operations.
     ///
     /// # Errors
-    /// [`SimError::NotFluid`] for workloads that write nothing, or more than can be counted;
-    /// [`SimError::Workload`] for those with a damaged line.
+    /// Fails with [`SimError::NotFluid`] if the workload writes nothing or too much to be counted,
+    /// and with [`SimError::Workload`] if it has a damaged line.
     pub fn new(workload: &Workload) -> Result<FluidWorkload, SimError> {
         let spec = workload.spec();
         let items = workload.items();
@@ -98,19 +98,19 @@ impl FluidWorkload {
         FluidWorkload { spec: Some(workload.spec().clone()), flushes_max, keys }
     }
 
-    /// Returns the spelling of the workload, if it has one.
+    /// Returns the spec of the workload, if it has one.
     #[must_use]
     pub fn spec(&self) -> Option<&Spec> {
         self.spec.as_ref()
     }
 
-    /// After how many flushes the simulation ends.
+    /// Returns the number of flushes after which the simulation ends.
     pub(super) fn flushes_max(&self) -> u64 {
         self.flushes_max
     }
 
-    /// Expected number of different keys among the writes from one up to another, if all of the key
-    /// space were as it is at `place`.
+    /// Returns the expected number of different keys among the writes of an interval, if all of the
+    /// key space were as at `place`.
     pub(super) fn keys(&self, place: u64, from: f64, until: f64) -> f64 {
         match &self.keys {
             Keys::Formula(formula, _) => formula.keys(from, until),
@@ -118,8 +118,8 @@ impl FluidWorkload {
         }
     }
 
-    /// Returns what a run holds of the writes from one up to another, if all of the key space were
-    /// as it is at `place`, with tombstones or without.
+    /// Returns the content of a run with the writes of an interval, if all of the key space were as
+    /// at `place`, with or without tombstones.
     pub(super) fn density(&self, place: u64, from: f64, until: f64, is_clean: bool) -> Amount {
         match &self.keys {
             Keys::Formula(formula, entries) => {
@@ -129,7 +129,7 @@ impl FluidWorkload {
         }
     }
 
-    /// Returns a memtable with the writes from one up to another, in key order.
+    /// Returns a memtable with the writes of an interval, in key order.
     pub(super) fn memory_segments(&self, from: f64, until: f64) -> Vec<Segment> {
         let (mut start, end) = match &self.keys {
             Keys::Formula(Formula::Swept(keys), _) => {
@@ -157,15 +157,15 @@ impl FluidWorkload {
         segments
     }
 
-    /// Returns true if keys are written in their order.
+    /// Returns true if keys are written in key order.
     pub(super) fn is_swept(&self) -> bool {
         matches!(self.keys, Keys::Formula(Formula::Swept(_), _))
     }
 
-    /// That of blocks it can be said how many meet nothing.
+    /// Checks that the number of blocks that overlap nothing is known.
     ///
     /// # Errors
-    /// [`SimError::NotFluid`] where keys that are written together lie next to each other.
+    /// Fails with [`SimError::NotFluid`] if keys that are written together lie next to each other.
     pub(super) fn check_blocks(&self) -> Result<(), SimError> {
         match (&self.keys, &self.spec) {
             (Keys::Counted(counted), Some(spec)) if !counted.is_even() => {
@@ -177,7 +177,7 @@ impl FluidWorkload {
         }
     }
 
-    /// Returns true if the key space is another behind `place`.
+    /// Returns true if the properties of the key space change at `place`.
     pub(super) fn is_border(&self, place: u64) -> bool {
         place > 0 && self.border_after(place - 1) == place
     }
@@ -189,8 +189,7 @@ impl FluidWorkload {
         }
     }
 
-    /// Returns the logical bytes of the newest versions of all keys that are not deleted, after so
-    /// many writes.
+    /// Returns the logical bytes of all live entries after the given number of writes.
     pub(super) fn live_bytes(&self, until: f64) -> f64 {
         match &self.keys {
             Keys::Formula(Formula::Swept(_), entries) => entries.found(until).put_bytes,
@@ -199,7 +198,7 @@ impl FluidWorkload {
         }
     }
 
-    /// Returns the logical bytes of so many writes.
+    /// Returns the logical bytes of the given number of writes.
     pub(super) fn requested_bytes(&self, writes: f64) -> f64 {
         match &self.keys {
             Keys::Formula(_, entries) => writes * entries.entry_bytes(),
@@ -207,10 +206,9 @@ impl FluidWorkload {
         }
     }
 
-    /// Returns how many writes there are when a memtable is full that took its first after `from`
-    /// of them; `None` if the writes end before. Entries that differ in size make memtables differ,
-    /// which decides what is the larger of two: `draw`, with mean 0 and variance 1, says by how
-    /// much.
+    /// Returns the number of the write at which a memtable is full that started after write `from`;
+    /// `None` if the writes end before. Entries of different sizes make memtables differ, which
+    /// decides which of two is larger. `draw`, with mean 0 and variance 1, selects the difference.
     pub(super) fn memtable_end(&self, from: f64, seal_bytes: u64, draw: f64) -> Option<f64> {
         let (formula, all) = match &self.keys {
             Keys::Formula(formula, entries) => (formula, entries),
@@ -219,7 +217,7 @@ impl FluidWorkload {
         let entry_bytes = all.entry_bytes();
         let mean_entries = seal_bytes as f64 / entry_bytes;
         let more = draw * all.spread * mean_entries.sqrt();
-        // So many small entries, which come to less than as many of mean size.
+        // Smaller entries: `mean_entries + more` of them have the bytes of `entries` mean ones.
         let entries = (mean_entries + more).ceil().max(1.0) - more;
         let unique = match formula {
             Formula::New | Formula::Swept(_) => entries,
@@ -241,7 +239,7 @@ impl Formula {
 }
 
 impl Entries {
-    /// Returns those of a workload whose puts are all alike.
+    /// Returns the properties of a workload whose puts are equal.
     fn of(workload: &Workload) -> Entries {
         let spec = workload.spec();
         let deletes = spec.param("deletes").and_then(|share| share.parse().ok());
@@ -264,7 +262,7 @@ impl Entries {
         }
     }
 
-    /// Returns what the newest writes to so many keys come to.
+    /// Returns the content of the newest writes to the given number of keys.
     fn found(&self, keys: f64) -> DistinctKeys {
         let puts = keys * (1.0 - self.delete_share);
         let tombstones = keys * self.delete_share;
@@ -277,17 +275,17 @@ impl Entries {
         }
     }
 
-    /// Mean logical bytes of a write.
+    /// Returns the mean logical bytes of a write.
     fn entry_bytes(&self) -> f64 {
         let share = self.delete_share;
         (1.0 - share) * self.put_bytes + share * self.tombstone_bytes
     }
 }
 
-/// Exponent of the draws of `load(order=zipf)`.
+/// The exponent of `load(order=zipf)`.
 const LOAD_SKEW: f64 = 0.99;
 
-/// Mean and variance of the length of a key.
+/// Returns the mean and the variance of the length of a key.
 fn key_bytes(workload: &Workload) -> (f64, f64) {
     let items = workload.items().max(1);
     let count = items.min(KEYS_SAMPLED);
@@ -297,7 +295,7 @@ fn key_bytes(workload: &Workload) -> (f64, f64) {
     (mean, squares.sum::<f64>() / count as f64)
 }
 
-/// A [`Size`] that need not be whole.
+/// A [`Size`] with fractions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Amount {
     pub(super) entries: f64,

@@ -4,7 +4,7 @@ use super::entry::Record;
 use super::table::Part;
 use lsmith_tree::SeqNo;
 
-/// Above every rank.
+/// A number above every rank.
 const END: u64 = u64::MAX;
 
 /// The entries that a merge drops.
@@ -227,7 +227,8 @@ mod tests {
         assert_eq!(merged(&sides, false).0, [entry(5, 4, Remove)]);
     }
 
-    /// Any number of sides come to what merging them one by one, the oldest first, comes to.
+    /// A merge of any number of sides gives the same result as merging them one by one, oldest
+    /// first.
     #[test]
     fn many_sides_come_to_what_pairs_of_them_come_to() {
         let mut state = 7_u64;

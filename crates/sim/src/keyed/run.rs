@@ -21,7 +21,7 @@ pub struct KeyedSim {
     last_seq: SeqNo,
     /// Logical bytes of all writes.
     requested_bytes: u64,
-    /// Memtables sealed.
+    /// The number of sealed memtables.
     sealed: u64,
 }
 

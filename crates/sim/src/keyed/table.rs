@@ -1,4 +1,4 @@
-//! Tables of entries: how they are built, and how ranks are written as keys.
+//! Tables of entries, their builder, and ranks as keys.
 
 use super::entry::Record;
 use lsmith_tree::{
@@ -22,7 +22,7 @@ pub(crate) fn rank_from(key: &[u8]) -> u64 {
     u64::from_be_bytes(first).saturating_add(u64::from(key.len() > 8))
 }
 
-/// Which of `entries`, in key order, have their keys in `range`.
+/// Returns the indexes of the `entries`, in key order, whose keys are in `range`.
 fn within<R: Record>(entries: &[R], range: &KeyRange) -> Range<usize> {
     let place = |key: &[u8]| {
         let rank = rank_from(key);
@@ -32,7 +32,7 @@ fn within<R: Record>(entries: &[R], range: &KeyRange) -> Range<usize> {
     from..range.end.as_ref().map_or(entries.len(), |end| place(end).max(from))
 }
 
-/// Returns the keys from that of `first` to that of `last`.
+/// Returns the key range from `first` to `last`, both inclusive.
 pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
     let rank = |entry: R| u64::from(entry.rank());
     KeyRange { start: rank_key(rank(first)), end: Some(Key::after_number(rank(last))) }
@@ -43,15 +43,15 @@ pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
 pub(super) struct KeyedTable<R> {
     pub(super) table: Arc<Table>,
     pub(super) entries: Vec<R>,
-    /// The ends of its cells, as the table's profile has them. Merges look at little else.
+    /// The ends of the cells of the table's profile. Merges read little else.
     cells: Arc<[NumberPoint]>,
     /// The rank of the first entry.
     first_rank: u32,
 }
 
 impl<R: Record> KeyedTable<R> {
-    /// Returns the entries that are visible through `slice`: with a look at the borders of cells
-    /// only, where the slice begins and ends at such.
+    /// Returns the entries that are visible through `slice`. Reads only the borders of cells if the
+    /// slice starts and ends at such borders.
     #[inline]
     pub(super) fn shown(&self, slice: &Slice) -> Part<'_, R> {
         if !slice.is_of_cells() {
@@ -82,7 +82,7 @@ impl<R: Record> KeyedTable<R> {
         &self.cells[cell as usize]
     }
 
-    /// Returns what lies below a cell.
+    /// Returns the size of the entries below a cell.
     #[inline]
     fn below(&self, cell: u32) -> Size {
         cell.checked_sub(1).map_or(Size::default(), |before| self.end(before).below())
@@ -93,12 +93,12 @@ impl<R: Record> KeyedTable<R> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a, R> {
     held: &'a KeyedTable<R>,
-    /// The indexes of its entries.
+    /// The indexes of the entries.
     pub(super) from: u32,
     pub(super) end: u32,
-    /// The index of the cell that it begins in.
+    /// The index of the cell in which the part starts.
     pub(super) cell: u32,
-    /// The index of the cell that it ends in.
+    /// The index of the cell in which the part ends.
     last: u32,
 }
 
@@ -113,7 +113,7 @@ impl<'a, R: Record> Part<'a, R> {
         self.from == self.end
     }
 
-    /// Returns the rank of the first entry: where a cell begins here, without a look at the entry.
+    /// Returns the rank of the first entry. Does not read the entry if a cell starts here.
     #[inline]
     pub(super) fn first_rank(&self) -> u64 {
         match self.cell.checked_sub(1).map(|before| self.held.end(before)) {
@@ -123,7 +123,7 @@ impl<'a, R: Record> Part<'a, R> {
         }
     }
 
-    /// Returns the least rank above all entries: where a cell ends here, without a look at them.
+    /// Returns the least rank above all entries. Does not read entries if a cell ends here.
     #[inline]
     pub(super) fn end_rank(&self) -> u64 {
         let end = self.held.end(self.last);
@@ -134,21 +134,20 @@ impl<'a, R: Record> Part<'a, R> {
         }
     }
 
-    /// Returns where the block ends that begins at `from`.
+    /// Returns the end of the block that starts at `from`.
     #[inline]
     fn block_end(&self) -> u32 {
         self.end.min(self.held.end(self.cell).entries)
     }
 
-    /// Returns true if the part begins where a cell of the table does, and ends with the last key
-    /// that another can hold.
+    /// Returns true if the part starts with a cell and ends with the last key of a cell.
     fn is_of_cells(&self) -> bool {
         let end = self.held.end(self.last);
         let ends = end.entries == self.end && end.last < end.number;
         ends && self.held.below(self.cell).entries == u64::from(self.from)
     }
 
-    /// Returns the slice that shows it.
+    /// Returns the slice that covers the part.
     pub(super) fn slice(&self) -> Option<Slice> {
         let table = Arc::clone(&self.held.table);
         if self.is_of_cells() {
@@ -158,7 +157,7 @@ impl<'a, R: Record> Part<'a, R> {
         }
     }
 
-    /// Returns the part behind the first block, if there is anything.
+    /// Returns the part behind the first block, if it is not empty.
     #[inline]
     pub(super) fn behind_block(self) -> Option<Part<'a, R>> {
         let from = self.block_end();
@@ -179,13 +178,13 @@ impl<'a, R: Record> Part<'a, R> {
         Part { from: self.held.end(self.last - 1).entries, cell: self.last, ..self }
     }
 
-    /// Returns true if `next` is what lies behind this in the same table.
+    /// Returns true if `next` follows this part directly in the same table.
     #[inline]
     pub(super) fn is_followed_by(&self, next: &Part<'a, R>) -> bool {
         std::ptr::eq(self.held, next.held) && self.end == next.from
     }
 
-    /// Returns the part with `next`, which is the one behind it in its table.
+    /// Returns this part and `next` as one part. `next` must follow directly in the same table.
     #[inline]
     pub(super) fn with(self, next: Part<'a, R>) -> Part<'a, R> {
         Part { end: next.end, last: next.last, ..self }
@@ -208,7 +207,7 @@ impl<'a, R: Record> Part<'a, R> {
         }
     }
 
-    /// Returns the size of a part that does not begin and end where cells do.
+    /// Returns the size of a part that does not start and end at borders of cells.
     #[inline(never)]
     fn counted_size(&self) -> Size {
         if self.cell == self.last {
@@ -224,13 +223,13 @@ impl<'a, R: Record> Part<'a, R> {
         std::iter::successors(whole, |rest| rest.behind_block()).map(Part::first_block)
     }
 
-    /// Returns how many blocks.
+    /// Returns the number of blocks.
     #[inline]
     pub(super) fn block_count(&self) -> u64 {
         if self.is_empty() { 0 } else { u64::from(self.last - self.cell) + 1 }
     }
 
-    /// Empty room in its blocks, where a full one holds `full_bytes`.
+    /// Returns the room in the blocks; a full block holds `full_bytes`.
     pub(super) fn room(&self, full_bytes: u64) -> u64 {
         self.blocks().map(|block| blocks::room(full_bytes, block.size().bytes)).sum()
     }
@@ -241,37 +240,36 @@ impl<'a, R: Record> Part<'a, R> {
     }
 }
 
-/// How tables are made.
+/// The layout of new tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Logical bytes of a data block, by the cut rule.
     pub(super) block_bytes: u64,
-    /// True if the profile has a point at every border of a block, not only one behind each
-    /// multiple of the profile's step.
+    /// True if the profile has a point at every block border, not only one per step of the
+    /// profile.
     pub(super) by_block: bool,
 }
 
-/// A table under construction: entries in key order. When it is finished, the next can be built in
-/// the same room.
+/// Builds a table from entries in key order. After `finish`, the next table reuses the buffers.
 #[derive(Clone, Debug)]
 pub(super) struct Builder<R> {
     layout: Layout,
     entries: Vec<R>,
-    /// What the entries come to, but for those that were put into a block which is not closed.
+    /// The size of the entries, without those in a block that is not closed.
     sum: Sum,
-    /// Where blocks or steps begin, but for the first.
+    /// The starts of blocks or steps, without the first.
     points: Vec<NumberPoint>,
-    /// Blocks begun.
+    /// The number of started blocks.
     blocks: u64,
     /// Bytes before the open block.
     block_start: u64,
-    /// Bytes from which on the next step begins.
+    /// The bytes at which the next step starts.
     mark_bytes: u64,
-    /// Bytes up to which neither a block nor a step can begin.
+    /// The bytes before which neither a block nor a step can start.
     quiet_bytes: u64,
 }
 
-/// What entries come to.
+/// The sum of the sizes of entries.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     size: Size,
@@ -308,15 +306,15 @@ impl<R: Record> Builder<R> {
         }
     }
 
-    /// Returns the same room for tables of another layout, the next of `entries_max` entries at
-    /// most. Nothing has been put into it since the last was finished.
+    /// Returns a builder with the same buffers and another layout, for a table of at most
+    /// `entries_max` entries. The builder must be empty.
     pub(super) fn start(self, layout: Layout, entries_max: usize) -> Builder<R> {
         let Builder { mut entries, points, .. } = self;
         entries.reserve(entries_max);
         Builder { entries, points, ..Builder::new(layout) }
     }
 
-    /// Makes room for so many entries more.
+    /// Reserves space for `entries` more entries.
     pub(super) fn reserve(&mut self, entries: usize) {
         self.entries.reserve(entries);
     }
@@ -331,7 +329,7 @@ impl<R: Record> Builder<R> {
         self.entries.push(entry);
     }
 
-    /// Begins a block or a step, if one begins with `entry`.
+    /// Starts a block or a step if the cut rule says so before `entry`.
     #[inline(never)]
     fn cut(&mut self, entry: R) {
         let bytes = self.sum.size.bytes;
@@ -347,7 +345,7 @@ impl<R: Record> Builder<R> {
         self.quiet_bytes = self.mark_bytes.min(self.block_start + self.layout.block_bytes);
     }
 
-    /// Begins a block with the entry `first`, where the size is that of all before.
+    /// Starts a block with the entry `first`. The size is that of all entries before it.
     #[inline]
     fn begin_block(&mut self, first: R) {
         self.blocks += 1;
@@ -359,9 +357,9 @@ impl<R: Record> Builder<R> {
         }
     }
 
-    /// Makes blocks of all entries that were put since the last, by the cut rule.
+    /// Cuts the entries since the last block into blocks, by the cut rule.
     pub(super) fn cut_all(&mut self) {
-        // On its own, so that it is kept in registers.
+        // A local copy, so that the compiler keeps it in registers.
         let mut sum = self.sum;
         for at in sum.size.entries as usize..self.entries.len() {
             let entry = self.entries[at];
@@ -374,14 +372,14 @@ impl<R: Record> Builder<R> {
         self.sum = sum;
     }
 
-    /// Adds an entry to a block that is yet to be [closed](Builder::close), or
-    /// [cut](Builder::cut_all).
+    /// Adds an entry to the open block. [`close`](Builder::close) or
+    /// [`cut_all`](Builder::cut_all) ends the block.
     #[inline]
     pub(super) fn put(&mut self, entry: R) {
         self.entries.push(entry);
     }
 
-    /// Makes a block of the entries that were put since the last, with others in front and behind.
+    /// Makes one block of `front`, the entries since the last block, and `behind`.
     pub(super) fn close(&mut self, front: &[R], behind: &[R]) {
         let from = self.sum.size.entries as usize;
         if !front.is_empty() {
@@ -400,17 +398,17 @@ impl<R: Record> Builder<R> {
         self.sum.size.bytes
     }
 
-    /// Returns how many entries there are.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Blocks so far.
+    /// Returns the number of blocks so far.
     pub(super) fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// Returns the table, of at least one entry; the next can begin.
+    /// Returns the table, which must have an entry, and empties the builder.
     pub(super) fn finish(&mut self, id: TableId) -> KeyedTable<R> {
         let [first, last] = [0, self.entries.len() - 1].map(|at| self.entries[at]);
         let end = u64::from(last.rank());
@@ -429,7 +427,7 @@ impl<R: Record> Builder<R> {
         let mut entries = std::mem::take(&mut self.entries);
         let mut room = Vec::new();
         if entries.len() > entries.capacity() / 2 {
-            // It is about as large as needed: the table takes it over.
+            // The buffer is about as large as needed, so the table keeps it.
             entries.shrink_to_fit();
         } else {
             let own = entries.clone();

@@ -3,13 +3,13 @@
 use super::table::KeyedTable;
 use lsmith_tree::Slice;
 
-/// Tables by their names, which are given out one after the other: each is found at once, however
-/// many there are, as merges look up a table for each piece of a run.
+/// Tables by name. Names are consecutive numbers, so a lookup takes constant time; merges look up a
+/// table for each piece of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Tables<R> {
-    /// By name.
+    /// The tables, indexed by name.
     slots: Vec<Option<KeyedTable<R>>>,
-    /// The places of those that there are.
+    /// The indexes of the existing tables.
     taken: Vec<usize>,
 }
 
@@ -20,7 +20,7 @@ impl<R> Default for Tables<R> {
 }
 
 impl<R> Tables<R> {
-    /// Returns how many there are.
+    /// Returns the number of tables.
     pub(super) fn len(&self) -> usize {
         self.taken.len()
     }
@@ -35,14 +35,14 @@ impl<R> Tables<R> {
         }
     }
 
-    /// Returns the table of `slice`, which must be one of these.
+    /// Returns the table of `slice`, which must exist.
     #[inline]
     pub(super) fn of(&self, slice: &Slice) -> &KeyedTable<R> {
         let held = self.slots.get(slice.table().id.0 as usize).and_then(Option::as_ref);
         held.expect("a tree holds tables of its own content only")
     }
 
-    /// Lets go of those that `stays` says no to.
+    /// Removes the tables for which `stays` is false.
     pub(super) fn retain(&mut self, stays: impl Fn(&KeyedTable<R>) -> bool) {
         let slots = &mut self.slots;
         self.taken.retain(|&at| {

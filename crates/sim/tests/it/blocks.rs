@@ -59,7 +59,7 @@ fn nothing_is_lost_and_waste_is_bounded_under_every_policy() {
         ] {
             let (_, requests) = requests(workload);
             for policy in POLICIES {
-                let sizes = BlockSizes { memory_blocks: 20, per_block, record_bytes: 100 };
+                let sizes = BlockSizes { memory_blocks: 20, per_block, entry_bytes: 100 };
                 let built = Registry::builtin().build(policy).expect(policy);
                 let mut sim = BlockSim::new(&built, sizes);
                 let mut model = BTreeSet::new();
@@ -87,7 +87,7 @@ fn nothing_is_lost_and_waste_is_bounded_under_every_policy() {
 /// level i, plus what is mended at its edges.
 #[test]
 fn every_merge_of_the_best_window_is_bounded() {
-    let sizes = BlockSizes { memory_blocks: 40, per_block: 8, record_bytes: 100 };
+    let sizes = BlockSizes { memory_blocks: 40, per_block: 8, entry_bytes: 100 };
     // Keys that bring every window near the whole of the level below, and ordinary ones.
     for workload in [
         "uniform(domain=20k, keys=8k, ops=20k, deletes=0.5, weigh=records)",
@@ -125,7 +125,7 @@ fn every_merge_of_the_best_window_is_bounded() {
 fn the_costs_of_figure_2a_at_20_megabytes() {
     let (load, requests) =
         requests("uniform(keys=192k, ops=900k, deletes=0.5, value=100B, weigh=records)");
-    let sizes = BlockSizes { memory_blocks: 250, per_block: 39, record_bytes: 104 };
+    let sizes = BlockSizes { memory_blocks: 250, per_block: 39, entry_bytes: 104 };
     for (policy, expected) in [
         ("full", 1838.0),
         ("rr(rate=0.05)", 1525.0),
@@ -152,7 +152,7 @@ fn the_costs_of_figure_2a_at_20_megabytes() {
 fn mixed_learns_to_empty_the_level_above_a_small_bottom() {
     let (_, requests) =
         requests("uniform(keys=192k, ops=1M, deletes=0.5, value=100B, weigh=records)");
-    let sizes = BlockSizes { memory_blocks: 250, per_block: 39, record_bytes: 104 };
+    let sizes = BlockSizes { memory_blocks: 250, per_block: 39, entry_bytes: 104 };
     let policy = Registry::builtin().build("mixed(rate=0.05)").expect("a policy");
     let mut sim = BlockSim::new(&policy, sizes);
     for &(kind, key) in &requests {

@@ -1,6 +1,6 @@
-//! What merges that mind blocks promise, under random keys and under keys made to break it.
+//! Bounds of merges that count in blocks, with random keys and with keys made to break them.
 //!
-//! Every merge is also carried out on plain maps, without blocks, and what came out is compared.
+//! Every merge is also executed on plain maps, without blocks, and the results are compared.
 
 use crate::steps::{Dice, Present};
 use lsmith_policy::{MergePolicy, Registry};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Blocks that memory holds.
 const MEMORY: u64 = 20;
-/// Records in a block.
+/// Entries in a block.
 const PER_BLOCK: u64 = 8;
 const RECORD_BYTES: u32 = (BLOCK_BYTES_USUAL / PER_BLOCK) as u32;
 const REQUESTS: u32 = 12_000;
@@ -93,7 +93,7 @@ struct Twin {
     message: String,
 }
 
-/// What a merge did.
+/// The effect of a merge.
 struct Merged<'a> {
     tree: &'a Tree,
     plan: &'a MergePlan,

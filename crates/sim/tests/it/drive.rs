@@ -1,4 +1,4 @@
-//! The loop against policies that misbehave, and what its observers are told.
+//! The drive with misbehaving policies, and the events that observers receive.
 
 use crate::common::{ALL, policy, unit};
 use lsmith_policy::{Load, MergePolicy, Shape};
@@ -9,7 +9,7 @@ use lsmith_tree::{
 };
 use std::sync::Arc;
 
-/// A policy that always says the same, whatever is there.
+/// A policy that always returns the same plan.
 #[derive(Debug)]
 struct Stubborn(fn(&TreeView) -> Option<MergePlan>);
 

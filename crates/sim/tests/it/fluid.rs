@@ -1,4 +1,4 @@
-//! Fluid simulations against keyed ones: expected sizes against every key.
+//! Compares fluid simulations with keyed ones: expected sizes with every key.
 
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{Figures, FluidWorkload, KeyedWorkload, simulate_fluid, simulate_keyed};

@@ -1,4 +1,4 @@
-//! What `mixed` learns, when it learns again, and that it stops.
+//! Tests of the learning of `mixed`: its results, its repetition, and its end.
 
 use crate::steps::{Dice, Present, Step, Watched};
 use lsmith_policy::{MergePolicy, Registry};
@@ -27,7 +27,7 @@ struct Run {
 
 impl Run {
     fn new(spec: &str) -> Run {
-        Run::with(spec, BlockSizes { memory_blocks: 10, per_block: 8, record_bytes: 100 })
+        Run::with(spec, BlockSizes { memory_blocks: 10, per_block: 8, entry_bytes: 100 })
     }
 
     fn with(spec: &str, sizes: BlockSizes) -> Run {
@@ -160,7 +160,7 @@ fn cost(run: &mut Run, requests: u32) -> f64 {
 /// do, but not when they first go over a level that a full merge has emptied.
 #[test]
 fn windows_are_measured_as_they_are_in_the_long_run() {
-    let sizes = BlockSizes { memory_blocks: 40, per_block: 39, record_bytes: 104 };
+    let sizes = BlockSizes { memory_blocks: 40, per_block: 39, entry_bytes: 104 };
     let [mut learning, mut full] =
         ["mixed(rate=0.05)", "mixed(rate=0.05, tau=0, beta=true)"].map(|spec| {
             let mut run = Run::with(spec, sizes);

@@ -1,5 +1,4 @@
-//! A policy that writes down what it is shown and what it says, and requests that keep their
-//! promises.
+//! A policy that records its views and plans, and requests that match the present keys.
 
 use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Shape};
 use lsmith_spec::Spec;
@@ -7,7 +6,7 @@ use lsmith_tree::{EntryKind, MergePlan, TreeView};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// What the policy was shown, and what it said.
+/// The view and the plan of a policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) view: TreeView,
@@ -26,7 +25,7 @@ impl Watched {
         Arc::new(Watched { inner, steps: Mutex::default() })
     }
 
-    /// All steps since this was last asked.
+    /// Returns all steps since the last call.
     pub(crate) fn take(&self) -> Vec<Step> {
         std::mem::take(&mut *self.steps.lock().expect("nobody panicked with it"))
     }

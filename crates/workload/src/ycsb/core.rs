@@ -1,4 +1,4 @@
-//! What YCSB's `CoreWorkload` reads from its properties.
+//! The properties of YCSB's `CoreWorkload`.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Which record an operation takes, and how long a scan is.
+//! Distributions of the record of an operation and of the length of a scan.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::keys::fnv_hash;
 /// records stay hot when records are added.
 const SCRAMBLED_RANKS: u64 = 10_000_000_001;
 
-/// How the run phase picks records.
+/// The choice of records in the run phase.
 #[derive(Clone, Debug)]
 pub(super) enum Requests {
     /// Any of the loaded records with equal chance.
@@ -97,10 +97,10 @@ impl Picker {
     }
 }
 
-/// How many entries a scan reads.
+/// The distribution of the number of entries that a scan reads.
 #[derive(Clone, Debug)]
 pub(super) enum ScanLengths {
-    /// Any of a range with equal chance.
+    /// Any number of a range with equal chance.
     Uniform(Range<u32>),
     /// Zipf distributed, the shortest the likeliest.
     Zipfian(u32, Zipfian),

@@ -1,4 +1,4 @@
-//! Which operation comes next.
+//! The choice of the next operation.
 
 use crate::Rng;
 

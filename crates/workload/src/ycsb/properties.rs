@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use crate::WorkloadError;
 
-/// The properties of one file. Names that nobody asks for are ignored, as YCSB does.
+/// The properties of one file. Unknown names are ignored, as in YCSB.
 #[derive(Debug)]
 pub(super) struct Properties<'a> {
     file: &'a str,

@@ -1,4 +1,4 @@
-//! A file of a store as text, whether the store can be opened or not.
+//! `db dump`: prints a file of a store as text, even if the store cannot be opened.
 
 mod log;
 mod table;
@@ -45,28 +45,28 @@ pub(super) fn dump(dir: &Path, args: &DumpArgs, json: bool) -> anyhow::Result<()
     }
 }
 
-/// A file on its way to standard output, item by item: it may be large.
+/// Prints a file item by item, because it may be large.
 struct Dump {
     path: PathBuf,
     output: Output,
     json: bool,
     values: bool,
-    /// How many entries may still be printed.
+    /// The number of entries that may still be printed.
     left: u64,
-    /// How many were not.
+    /// The number of entries left out.
     hidden: u64,
     items: u64,
     damage: Vec<Value>,
 }
 
-/// Something to be printed: as text or as JSON.
+/// A piece of output, both as text and as JSON.
 struct Item {
     text: String,
     fields: Value,
 }
 
 impl Dump {
-    /// Prints what stands before the items, which in JSON are the array `items`.
+    /// Prints the header. In JSON the items that follow are the array `items`.
     fn begin(&mut self, mut item: Item, items: &str) -> io::Result<()> {
         if !self.json {
             return self.output.line(item.text);
@@ -86,13 +86,13 @@ impl Dump {
         self.output.bytes(format!("{separator}{}", item.fields).as_bytes())
     }
 
-    /// Tells damage, where it was met.
+    /// Prints damage at the place where it was found.
     fn damaged(&mut self, error: &lsmith::Error) -> io::Result<()> {
         self.damage.push(damage_fields(error));
         if self.json { Ok(()) } else { self.output.line(format_args!("damaged: {error}")) }
     }
 
-    /// Prints what stands behind the items.
+    /// Prints the footer.
     fn end(&mut self, mut item: Item) -> io::Result<()> {
         if self.json {
             item.fields["left_out"] = json!(self.hidden);
@@ -107,7 +107,7 @@ impl Dump {
         if item.text.is_empty() { Ok(()) } else { self.output.line(item.text) }
     }
 
-    /// How many of `count` entries may be printed.
+    /// Returns how many of `count` entries may be printed, and counts them.
     fn take(&mut self, count: usize) -> usize {
         let shown = self.left.min(count as u64);
         self.left -= shown;
@@ -115,8 +115,7 @@ impl Dump {
         shown as usize
     }
 
-    /// Adds to `item` those of `entries` that may be printed, each with its keyspace where that is
-    /// not the same for all.
+    /// Adds the `entries` that may be printed to `item`, each with its keyspace if given.
     fn add_entries(&mut self, item: &mut Item, entries: &[(Option<u32>, &Entry)]) {
         let shown = self.take(entries.len());
         let mut list = Vec::new();
@@ -166,7 +165,7 @@ impl Dump {
     }
 }
 
-/// Damage as JSON: path, offset and message.
+/// Returns damage as JSON: path, offset and message.
 pub(super) fn damage_fields(error: &lsmith::Error) -> Value {
     json!({
         "path": error.path().map(|path| path.to_string_lossy()),

@@ -1,4 +1,4 @@
-//! What only reads.
+//! Commands that only read a store.
 
 use crate::args::ScanArgs;
 use crate::output::{Output, json_text, print, print_json, readable};
@@ -36,7 +36,7 @@ pub(super) fn scan(keyspace: &Keyspace, args: &ScanArgs, json: bool) -> anyhow::
     }
 }
 
-/// Prints entries as they come, however many there are.
+/// Prints entries one by one, without collecting them.
 fn print_entries<B: AsRef<[u8]>>(
     entries: impl Iterator<Item = lsmith::Result<(B, B)>>,
     json: bool,

@@ -1,4 +1,4 @@
-//! Saving a damaged store.
+//! `db repair`: copies the readable entries of a damaged store into a new store.
 
 use crate::bars::Bars;
 use crate::failure::bad_argument;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub(super) fn repair(from: &Path, to: &Path, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
-    bars.begin(&format!("saving what can be read into {}", to.display()), 0);
+    bars.begin(&format!("saving readable entries into {}", to.display()), 0);
     let report = lsmith::repair(&RepairOptions::default(), from, to);
     let report = report.map_err(|error| match error.kind() {
         ErrorKind::InvalidArgument => bad_argument(error),
@@ -32,9 +32,9 @@ pub(super) fn repair(from: &Path, to: &Path, json: bool) -> anyhow::Result<()> {
     }
     let to = to.display();
     if report.is_exact() {
-        output.line(format_args!("{to} holds all that the store held"))?
+        output.line(format_args!("{to} holds all entries of the store"))?
     } else {
-        output.line(format_args!("{to} holds what could be saved"))?
+        output.line(format_args!("{to} holds the entries that could be saved"))?
     }
     Ok(output.finish()?)
 }
@@ -66,11 +66,13 @@ fn finding_fields(finding: &Finding) -> Value {
     let kind = match &finding.kind {
         FindingKind::LostKeys { keys, older, logged } => {
             fields["keys"] = json!(keys.to_string());
-            (fields["older"], fields["logged"]) = (json!(older), json!(logged));
+            fields["older"] = json!(older);
+            fields["logged"] = json!(logged);
             "lost_keys"
         }
         FindingKind::LostBatches { bytes, writes } => {
-            (fields["bytes"], fields["writes"]) = (json!(bytes), json!(writes));
+            fields["bytes"] = json!(bytes);
+            fields["writes"] = json!(writes);
             "lost_batches"
         }
         FindingKind::LeftOut { bytes } => {

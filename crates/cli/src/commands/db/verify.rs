@@ -1,4 +1,4 @@
-//! Damage, and what an opening leaves out.
+//! `db verify`: lists damage and the log parts that opening the store leaves out.
 
 use super::dump::damage_fields;
 use crate::output::{Output, print_json};
@@ -33,7 +33,7 @@ pub(super) fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
     }
 }
 
-/// What was left out; nothing is known of it where the manifest is damaged.
+/// Returns the log parts and files that were left out; none if the manifest is damaged.
 fn left_out(store: &Store) -> lsmith::Result<Vec<LeftOut>> {
     match store.left_out() {
         Err(error) if error.kind() == ErrorKind::Corruption => Ok(Vec::new()),
@@ -41,7 +41,7 @@ fn left_out(store: &Store) -> lsmith::Result<Vec<LeftOut>> {
     }
 }
 
-/// The damage of a store that does not open because of `error`.
+/// Returns all damage of a store that does not open because of `error`.
 fn damage_of_files(dir: &Path, error: Error) -> lsmith::Result<Vec<Error>> {
     if error.kind() != ErrorKind::Corruption {
         return Err(error);

@@ -1,4 +1,4 @@
-//! What changes a store.
+//! Commands that change a store.
 
 use super::look;
 use crate::bars::Bars;
@@ -12,8 +12,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Lines between two notes of progress.
-const LINES_PER_NOTE: u64 = 4096;
+/// Lines between two updates of the progress bar.
+const LINES_PER_UPDATE: u64 = 4096;
 
 pub(super) fn put(keyspace: &Keyspace, key: &[u8], value: &[u8], json: bool) -> anyhow::Result<()> {
     let mut batch = Batch::new();
@@ -29,7 +29,7 @@ pub(super) fn delete(keyspace: &Keyspace, key: &[u8], json: bool) -> anyhow::Res
     if json { print_json(&json!({ "deleted": json_text(key) })) } else { Ok(()) }
 }
 
-/// Opens the file that is to be ingested, before the store: a wrong name must not make a store.
+/// Opens the input file. Call it before opening the store: a wrong name must not create a store.
 pub(super) fn open_input(file: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     if file == Path::new("-") {
         return Ok(Box::new(io::stdin().lock()));
@@ -51,7 +51,7 @@ pub(super) fn ingest(
     let mut count = 0;
     let put = |key: &[u8], value: &[u8]| Ok(keyspace.put(key, value)?);
     let ended = each_line(&mut *input, &mut count, &bars, put);
-    // What was taken before an error stays, and must stay.
+    // Entries put before an error stay, and must survive a crash.
     keyspace.store().persist(PersistMode::SyncAll)?;
     drop(bars);
     ended.with_context(|| format!("{}, line {}", file.display(), count + 1))?;
@@ -84,11 +84,12 @@ pub(super) fn load(
             "table_bytes": loaded.table_bytes,
         }));
     }
-    let told = format!("loaded {} entries, {} bytes in tables", loaded.entries, loaded.table_bytes);
-    Ok(print(told)?)
+    let message =
+        format!("loaded {} entries, {} bytes in tables", loaded.entries, loaded.table_bytes);
+    Ok(print(message)?)
 }
 
-/// Gives `take` line by line, and counts in `count` the lines done.
+/// Passes key and value of each line to `take`, and counts finished lines in `count`.
 fn each_line(
     input: &mut dyn BufRead,
     count: &mut u64,
@@ -104,7 +105,7 @@ fn each_line(
         let (key, value) = (&text[..tab], &text[tab + 1..]);
         take(key, value)?;
         *count += 1;
-        if (*count).is_multiple_of(LINES_PER_NOTE) {
+        if (*count).is_multiple_of(LINES_PER_UPDATE) {
             progress.advance(*count);
         }
         line.clear();
@@ -126,8 +127,8 @@ pub(super) fn compact(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
             "entries": stats.entries,
         }));
     }
-    let told = format!("{} entries, {} bytes in tables", stats.entries, stats.table_bytes);
-    Ok(print(told)?)
+    let message = format!("{} entries, {} bytes in tables", stats.entries, stats.table_bytes);
+    Ok(print(message)?)
 }
 
 pub(super) fn set_policy(keyspace: &Keyspace, spec: &str, json: bool) -> anyhow::Result<()> {

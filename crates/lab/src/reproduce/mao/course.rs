@@ -1,4 +1,4 @@
-//! Simulations that are looked at on the way.
+//! Simulations with samples along the way.
 
 use crate::reproduce::{Effort, Figure, Job, SharedProgress, Ticker, measure_all};
 use anyhow::Context;
@@ -7,45 +7,45 @@ use lsmith_sim::{
     Event, FigureCounter, Figures, KeyedWorkload, UNIT_BYTES, simulate_keyed, simulate_unit,
 };
 
-/// What is simulated.
+/// The content of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Input<'a> {
-    /// So many flushes of size one.
+    /// This number of flushes of size one.
     Unit(u64),
-    /// A workload key by key, with memtables of so many logical bytes.
+    /// A keyed workload and the logical bytes of a memtable.
     Keyed(&'a KeyedWorkload, u64),
 }
 
-/// A simulation to be done.
+/// A planned simulation.
 #[derive(Clone, Debug)]
 pub(super) struct Plan<'a> {
-    /// The policy as a user would type it, and the name of its curve.
+    /// The spec of the policy, which is also the name of its curve.
     pub(super) spec: String,
     pub(super) input: Input<'a>,
-    /// It is looked at after every so many flushes, and at the end.
+    /// The flushes between two samples. The end is also a sample.
     pub(super) every: u64,
 }
 
-/// A simulation that was looked at on the way.
+/// The samples of a simulation.
 #[derive(Clone, Debug)]
 pub(super) struct Course {
-    /// The policy, as the plan has it.
+    /// The spec of the policy, as in the plan.
     pub(super) spec: String,
-    /// What it had cost after so many flushes, ascending.
+    /// Number of flushes and figures of each sample, ascending.
     pub(super) looks: Vec<(u64, Figures)>,
 }
 
-/// Flushes to be simulated where the paper has `flushes`. Simulations by size take a second, so a
-/// quick measurement leaves nothing out; only where still less is asked for are they shorter.
+/// Returns the flushes to simulate for the paper's `flushes`. Unit simulations take a second, so a
+/// quick measurement runs all flushes; only smaller efforts run fewer.
 pub(super) fn flushes_of(flushes: u64, effort: Effort) -> u64 {
     let least = Effort::QUICK.shrink;
     (flushes * least / effort.shrink.max(least)).max(1)
 }
 
-/// Simulates all, side by side.
+/// Runs all plans in parallel.
 ///
 /// # Errors
-/// A policy cannot be built or breaks a rule.
+/// Fails if a policy cannot be built or breaks a rule.
 pub(super) fn simulate_all(
     plans: &[Plan<'_>],
     progress: &SharedProgress,
@@ -53,7 +53,7 @@ pub(super) fn simulate_all(
     measure_all("simulation", plans, progress)
 }
 
-/// Plans for `flushes` of size one under each of `specs`.
+/// Returns a plan for `flushes` of size one under each of `specs`.
 pub(super) fn unit_plans<S: Into<String>>(
     specs: impl IntoIterator<Item = S>,
     flushes: u64,
@@ -64,7 +64,7 @@ pub(super) fn unit_plans<S: Into<String>>(
 }
 
 impl Job for Plan<'_> {
-    type Found = Course;
+    type Output = Course;
 
     fn work(&self) -> u64 {
         match self.input {
@@ -109,23 +109,23 @@ impl Job for Plan<'_> {
 }
 
 impl Course {
-    /// What it had cost at the end; nothing if nothing was flushed.
+    /// Returns the figures at the end; `None` without a flush.
     pub(super) fn last(&self) -> Figures {
         self.looks.last().map_or_else(Figures::default, |(_, figures)| *figures)
     }
 
-    /// The write cost at the end.
+    /// Returns the write cost at the end.
     pub(super) fn write_cost(&self) -> f64 {
         self.last().write_cost_system
     }
 
-    /// The write cost over flushes.
+    /// Returns the write cost over flushes.
     pub(super) fn write_costs(&self) -> Vec<(f64, f64)> {
         let looks = self.looks.iter();
         looks.map(|(flushes, figures)| (*flushes as f64, figures.write_cost_system)).collect()
     }
 
-    /// The write cost over flushes where `keep` says so when told the flushes.
+    /// Returns the write cost over the flushes for which `keep(flushes)` is true.
     pub(super) fn write_costs_where(&self, keep: impl Fn(u64) -> bool) -> Vec<(f64, f64)> {
         let mut costs = self.write_costs();
         costs.retain(|(flushes, _)| keep(*flushes as u64));
@@ -140,10 +140,10 @@ impl Course {
     }
 }
 
-/// The course of `spec` among `courses`.
+/// Returns the course of `spec`.
 ///
 /// # Panics
-/// There is none.
+/// Panics if there is none.
 pub(super) fn course<'a>(courses: &'a [Course], spec: &str) -> &'a Course {
     courses.iter().find(|course| course.spec == spec).expect("every plan has its course")
 }

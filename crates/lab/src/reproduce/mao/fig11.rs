@@ -1,4 +1,4 @@
-//! What simulations predict, and what the store does.
+//! Compares predictions of simulations with the store.
 
 use super::course::{Course, Input, Plan, simulate_all};
 use super::fig4::RATIOS;
@@ -11,7 +11,7 @@ use crate::reproduce::{
 use lsmith_sim::KeyedWorkload;
 use lsmith_workload::Workload;
 
-/// The policies, those that cost most last, with their parameter.
+/// The policies with their parameter, the most expensive last.
 const FAMILIES: [(&str, &str); 7] = [
     ("minlatency", "k"),
     ("binomial", "k"),
@@ -26,11 +26,11 @@ const BOUNDS: [u64; 5] = [4, 5, 6, 7, 8];
 const BOUNDS_QUICK: [u64; 3] = [4, 6, 8];
 const RATIOS_QUICK: [u64; 3] = [4, 8, 16];
 
-/// What is measured, in the full and in the quick measurement.
+/// The scales of the full and the quick measurement.
 const SCALE: Scale = Scale { flushes: 2000, memtable_bytes: 32 << 10 };
 const SCALE_QUICK: Scale = Scale { flushes: 500, memtable_bytes: 16 << 10 };
 
-/// R² that shows a prediction to be good.
+/// The least R² of a good prediction.
 const R_SQUARED: f64 = 0.99;
 
 /// A run on the store.
@@ -41,7 +41,7 @@ struct Observed<'a> {
 }
 
 impl Job for Observed<'_> {
-    type Found = f64;
+    type Output = f64;
 
     fn work(&self) -> u64 {
         self.scale.flushes
@@ -106,7 +106,7 @@ pub(in crate::reproduce) fn measure(
     Ok(figure)
 }
 
-/// Policies with their parameters, all that are measured.
+/// Returns all measured policies with their parameters.
 fn settings(effort: Effort) -> Vec<(&'static str, String)> {
     let values = |parameter: &str| match (parameter, effort.is_quick) {
         ("k", false) => BOUNDS.to_vec(),
@@ -162,17 +162,17 @@ fn claims(figure: &mut Figure, curves: &[Curve]) {
 }
 
 fn note(figure: &mut Figure, scale: Scale, curves: &[Curve]) {
-    figure.note(scale.told());
+    figure.note(scale.note());
     figure.note(
         "Observed: bytes of the files of all tables written, over those written by flushes. Every \
          flush is written before it is merged (`eager=never`), as in the paper's system. A point \
          per k or ratio; the largest k and, of leveled, the smallest ratio are leftmost.",
     );
-    let told = |curve: &Curve| {
+    let line = |curve: &Curve| {
         let line = fit_line(&curve.by_size)?;
         Some(format!("{} {:.3}x + {:.2}", curve.family, line.slope, line.intercept))
     };
-    let lines: Vec<String> = curves.iter().filter_map(told).collect();
+    let lines: Vec<String> = curves.iter().filter_map(line).collect();
     figure.note(format!("Lines over simulations by size: {}.", lines.join("; ")));
     let slopes = || curves.iter().filter_map(|curve| Some(fit_line(&curve.by_key)?.slope));
     if let (Some(least), Some(most)) = (least(slopes()), most(slopes())) {

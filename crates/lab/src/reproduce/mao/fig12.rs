@@ -4,15 +4,15 @@ use super::course::{Course, course, flushes_of, simulate_all, unit_plans};
 use super::panel;
 use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 
-/// A panel: the bound of the stacks, and the ratio with which leveled is to read as much.
+/// A panel: the bound of the stacks, and the ratio for which leveled has the same read cost.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     name: &'static str,
     k: u64,
     flushes: u64,
-    /// The ratio that the text names for leveled.
+    /// The ratio of leveled in the paper's text.
     ratio: u64,
-    /// The mean read costs that the text tells of tiered with ratio 2 and of leveled.
+    /// The mean read costs of tiered with ratio 2 and of leveled in the paper's text.
     reads: [f64; 2],
 }
 
@@ -22,24 +22,24 @@ const SETTINGS: [Setting; 3] = [
     Setting { name: "c", k: 10, flushes: 1_000_000, ratio: 9, reads: [9.88, 10.53] },
 ];
 
-/// Flushes of the last setting in a quick measurement.
+/// The flushes of the last setting in a quick measurement.
 const FLUSHES_QUICK: u64 = 100_000;
 
-/// The ratio that leveled must have in the last panel for the read cost that the text tells.
+/// The ratio of leveled in the last panel that gives the read cost of the paper's text.
 const RATIO_MEANT: u64 = 4;
 
-/// Points of a curve.
+/// The number of points of a curve.
 const POINTS: u64 = 200;
 
 impl Setting {
-    /// The flushes to simulate.
+    /// Returns the flushes to simulate.
     fn flushes(&self, effort: Effort) -> u64 {
         let flushes = if effort.is_quick { self.flushes.min(FLUSHES_QUICK) } else { self.flushes };
         flushes_of(flushes, effort)
     }
 
-    /// A policy with the bound. The paper's exploring had windows from two runs on here: only so
-    /// do its numbers come out.
+    /// Returns the spec of a policy with the bound. Windows of exploring start at two runs here,
+    /// because only this reproduces the paper's numbers.
     fn bounded(&self, name: &str) -> String {
         match name {
             "exploring" => format!("exploring(k={}, min=2)", self.k),
@@ -47,12 +47,12 @@ impl Setting {
         }
     }
 
-    /// Ratios of leveled: that of the text, and that which it means.
+    /// Returns the ratios of leveled: that of the text, and that which gives the read cost.
     fn ratios(&self) -> Vec<u64> {
         if self.k == 10 { vec![RATIO_MEANT, self.ratio] } else { vec![self.ratio] }
     }
 
-    /// All curves.
+    /// Returns all curves.
     fn specs(&self) -> Vec<String> {
         let bounded = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
         let mut specs = bounded.map(|name| self.bounded(name)).to_vec();
@@ -67,7 +67,7 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    // Those that take longest go first.
+    // The longest simulations start first.
     let plans: Vec<_> = SETTINGS
         .iter()
         .rev()
@@ -92,7 +92,7 @@ pub(in crate::reproduce) fn measure(
         for course in own {
             course.draw(&mut figure, setting.name, &course.write_costs());
         }
-        // The numbers of the text are those of full length.
+        // The numbers of the text are for the full length.
         if setting.flushes(effort) == setting.flushes {
             claim_reads(&mut figure, setting, own);
             claim_costs(&mut figure, setting, own);

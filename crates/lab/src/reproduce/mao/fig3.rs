@@ -5,25 +5,25 @@ use super::fit::{fit_line, least, mean, power_of};
 use super::panel;
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, SharedProgress};
 
-/// The bounds that the paper shows, with the letters of their panels: long runs and beginnings.
+/// The paper's bounds, with the letters of their panels: long runs and beginnings.
 const PANELS: [(u64, &str, &str); 3] = [(5, "a", "d"), (6, "b", "e"), (7, "c", "f")];
 
-/// Flushes that the rows show: those of the paper's runs, about, and their beginnings.
+/// The drawn flushes: approximately those of the paper's runs, and their beginnings.
 const SHOWN_LONG: u64 = 24_000;
 const SHOWN_SHORT: u64 = 2_000;
 
-/// Flushes that are simulated: some times 4^k for every k, so that growth past it can be told.
+/// The simulated flushes: several times 4^k for every k, to show the growth after 4^k.
 const FLUSHES: u64 = 100_000;
 
-/// Flushes between two points: of the beginnings, and of the long runs.
+/// Flushes between two points: for the beginnings, and for the long runs.
 const EVERY: u64 = 10;
 const EVERY_LONG: u64 = 100;
 
-/// The policies that are shown; [`CONSTANT`] would flatten all others.
+/// The drawn policies; [`CONSTANT`] would flatten all others.
 const SHOWN: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
 const CONSTANT: &str = "constant";
 
-/// The shown policies with one bound, in the order of [`SHOWN`].
+/// The courses of the drawn policies with one bound, in the order of [`SHOWN`].
 struct Bound<'a> {
     k: u64,
     shown: [&'a Course; 4],
@@ -77,18 +77,18 @@ fn draw(figure: &mut Figure, bounds: &[Bound<'_>]) {
     }
 }
 
-/// The flushes at which the large-n regime begins.
+/// Returns the flushes at which the large-n regime begins.
 fn regime(k: u64) -> u64 {
     1 << (2 * k)
 }
 
-/// Whether a long run shows what it cost after `flushes`.
+/// Returns true if a long run has a point at `flushes`.
 fn shown_long(flushes: u64) -> bool {
     flushes <= SHOWN_LONG && flushes.is_multiple_of(EVERY_LONG)
 }
 
 impl Bound<'_> {
-    /// The write costs of the shown policies in the small-n regime, averaged over flushes.
+    /// Returns the write costs of the drawn policies in the small-n regime, averaged over flushes.
     fn means(&self) -> Option<[f64; 4]> {
         let mean_of = |course: &Course| {
             let costs = course.write_costs_where(|at| at <= regime(self.k));

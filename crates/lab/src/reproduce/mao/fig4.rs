@@ -5,18 +5,18 @@ use super::fit::{least, most};
 use super::panel;
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, SharedProgress};
 
-/// Flushes of a run, about, and those that the second part of the figure shows.
+/// The approximate flushes of a run, and those in the second part of the figure.
 const FLUSHES: u64 = 24_000;
 const BEGINNING: u64 = 2_000;
 
-/// Flushes between two points of the beginning, and of the whole.
+/// Flushes between two points: for the beginning, and for the whole run.
 const EVERY: u64 = 10;
 const EVERY_LONG: u64 = 100;
 
 pub(super) const RATIOS: [u64; 4] = [4, 8, 16, 32];
 
-/// The policies and bounds that the paper compares these two with. Constant is the one that it
-/// excepts where it ranks leveled; it is dearer than all, so tiered is below it if below the rest.
+/// The policies and bounds that the paper compares with tiered and leveled. Constant is missing:
+/// the paper excepts it in the rank of leveled, and it is above all others, so also above tiered.
 const BOUNDED: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
 const BOUNDS: [u64; 7] = [3, 4, 5, 6, 7, 8, 10];
 
@@ -77,33 +77,33 @@ fn claim_ranks(figure: &mut Figure, tiered: &[&Course], leveled: &[&Course], bou
             figure.claim(Claim::at_most(claim, course.write_cost() / next, 1.0));
         }
     }
-    for (from, told) in [(6, "k from 6"), (3, "k from 3")] {
+    for (from, bounds) in [(6, "k from 6"), (3, "k from 3")] {
         let rivals: Vec<&Course> =
             bounded.iter().copied().filter(|course| bound_of(course) >= from).collect();
         if let (Some(dearest), Some(cheapest)) = (most(costs(&rivals)), least(costs(leveled))) {
             let claim = format!(
                 "least write cost of leveled over the most of minlatency, binomial, bigtable and \
-                 exploring, {told} (leveled is above all but constant)"
+                 exploring, {bounds} (leveled is above all but constant)"
             );
             figure.claim(Claim::at_least(claim, cheapest / dearest, 1.0));
         }
     }
 }
 
-/// The bound in the spec of one of [`BOUNDED`].
+/// Returns the bound in the spec of one of [`BOUNDED`].
 fn bound_of(course: &Course) -> u64 {
     let fits = |k: &u64| course.spec.ends_with(&format!("(k={k})"));
     BOUNDS.into_iter().find(fits).expect("all are spelled with one of these")
 }
 
-/// How costs go with the ratio, at the end and after the beginning.
+/// Adds claims on the effect of the ratio, at the end and after the beginning.
 fn claim_ratios(figure: &mut Figure, tiered: &[&Course], leveled: &[&Course]) {
     for at in [None, Some(BEGINNING)] {
         let cost = |course: &Course| match at {
             None => Some(course.write_cost()),
             Some(at) => course.write_costs_where(|flushes| flushes == at).first().map(|one| one.1),
         };
-        // Of each ratio over the one before it.
+        // The cost of each ratio over that of the ratio before it.
         let steps = |courses: &[&Course]| -> Option<Vec<f64>> {
             courses.windows(2).map(|pair| Some(cost(pair[1])? / cost(pair[0])?)).collect()
         };
@@ -119,8 +119,8 @@ fn claim_ratios(figure: &mut Figure, tiered: &[&Course], leveled: &[&Course]) {
     }
 }
 
-/// O(log t) and O(B log t): every flush is written once per tier at most, or once with all that it
-/// meets per level.
+/// Adds claims on O(log t) and O(B log t). Tiered writes every flush at most once per tier; leveled
+/// writes it once per level, together with the keys that it meets.
 fn claim_growth(figure: &mut Figure, tiered: &[&Course], leveled: &[&Course]) {
     let excess = |courses: &[&Course], per_level: fn(f64) -> f64| {
         let of = |course: &Course, ratio: f64| {

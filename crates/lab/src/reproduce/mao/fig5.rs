@@ -5,15 +5,15 @@ use super::fig4::RATIOS;
 use super::fit::{between, least, most};
 use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 
-/// Flushes of a run, about.
+/// The approximate flushes of a run.
 const FLUSHES: u64 = 24_000;
 
 const BOUNDS: [u64; 6] = [4, 5, 6, 7, 8, 10];
 
-/// The policies with a bound, the one that costs most last.
+/// The policies with a bound, the most expensive last.
 const BOUNDED: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
 
-/// More bounds of minlatency, to see what it costs where tiered has its read costs. Not drawn.
+/// More bounds of minlatency, for its write costs at the read costs of tiered. Not drawn.
 const FARTHER: [u64; 3] = [12, 14, 16];
 
 /// The points of one policy: write cost and mean read cost, in the order of [`BOUNDS`] or
@@ -29,7 +29,7 @@ struct Curves {
     constant: Curve,
     tiered: Curve,
     leveled: Curve,
-    /// minlatency with the bounds [`FARTHER`].
+    /// The points of minlatency with the bounds [`FARTHER`].
     farther: Curve,
 }
 
@@ -96,27 +96,27 @@ impl Curves {
     }
 }
 
-/// The points of `curve`, write cost ascending.
+/// Returns the points of `curve`, write cost ascending.
 fn ascending(curve: &[(f64, f64)]) -> Curve {
     let mut curve = curve.to_vec();
     curve.sort_by(|one, other| one.0.total_cmp(&other.0));
     curve
 }
 
-/// The points of `curve` with read cost first, ascending.
+/// Returns the points of `curve` as (read cost, write cost), ascending.
 fn by_read_cost(curve: &[(f64, f64)]) -> Curve {
     let turned: Curve = curve.iter().map(|(write, read)| (*read, *write)).collect();
     ascending(&turned)
 }
 
-/// The least of the write costs of `curve` over those that `other` has, or would have between its
-/// points, at the same read costs.
+/// Returns the least ratio of the write costs of `curve` to those of `other` at the same read
+/// costs. Between its points `other` is interpolated.
 fn least_excess(curve: &[(f64, f64)], other: &[(f64, f64)]) -> Option<f64> {
     let other = by_read_cost(other);
     least(curve.iter().filter_map(|(write, read)| Some(write / between(&other, *read)?)))
 }
 
-/// k = 4, 5, 6 and 7: mostly past 4^k flushes.
+/// Adds claims for k = 4, 5, 6 and 7: mostly after 4^k flushes.
 fn claim_large(figure: &mut Figure, curves: &Curves) {
     let Curves { minlatency, binomial, bigtable, exploring, constant, .. } = curves;
     let pairs = minlatency.iter().zip(binomial).take(4);
@@ -152,7 +152,7 @@ fn claim_large(figure: &mut Figure, curves: &Curves) {
     }));
 }
 
-/// k = 8 and 10: within 4^k flushes.
+/// Adds claims for k = 8 and 10: within 4^k flushes.
 fn claim_small(figure: &mut Figure, curves: &Curves) {
     let Curves { minlatency, binomial, bigtable, exploring, .. } = curves;
     let small = [("minlatency", minlatency), ("bigtable", bigtable), ("exploring", exploring)];
@@ -165,14 +165,14 @@ fn claim_small(figure: &mut Figure, curves: &Curves) {
             Claim::at_least(claim, excess, 1.0)
         }));
     }
-    for (name, curve, told) in [
+    for (name, curve, condition) in [
         ("bigtable", bigtable, "they are comparable"),
         ("exploring", exploring, "it is close to the frontier"),
     ] {
         figure.claim(least_excess(&curve[4..], minlatency).map(|excess| {
             let claim = format!(
                 "k = 8 and 10: least write cost of {name} over that of minlatency at the same read \
-                 cost ({told})"
+                 cost ({condition})"
             );
             Claim::near(claim, 1.0, excess, 0.2)
         }));

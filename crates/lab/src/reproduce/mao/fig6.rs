@@ -1,4 +1,4 @@
-//! Space taken while merges run.
+//! Space used while merges run.
 
 use super::course::flushes_of;
 use super::fit::{least, mean, most};
@@ -8,13 +8,13 @@ use crate::reproduce::{
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, FigureCounter, UNIT_BYTES, simulate_unit};
 
-/// Flushes of a run, about.
+/// The approximate flushes of a run.
 const FLUSHES: u64 = 24_000;
 
-/// Points of a curve.
+/// The number of points of a curve.
 const WINDOWS: u64 = 120;
 
-/// The policies of the paper; the last is the only one that builds levels.
+/// The policies of the paper. Only the last one builds levels.
 const SPECS: [&str; 6] = [
     "minlatency(k=4)",
     "binomial(k=4)",
@@ -30,16 +30,16 @@ struct Spaces {
     flushes: u64,
 }
 
-/// The most space within some flushes, over what had been flushed by then.
+/// The greatest space per flushed byte within a range of flushes.
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    /// The last of the flushes.
-    upto: u64,
+    /// The last flush of the range.
+    last: u64,
     most: f64,
 }
 
 impl Job for Spaces {
-    type Found = Vec<Window>;
+    type Output = Vec<Window>;
 
     fn work(&self) -> u64 {
         self.flushes
@@ -60,7 +60,7 @@ impl Job for Spaces {
                 counter.rest(tree);
                 if flushes % every == 0 {
                     let most = std::mem::take(&mut counter).figures().space_cost_peak;
-                    windows.push(Window { upto: flushes, most });
+                    windows.push(Window { last: flushes, most });
                     ticker.tick(every);
                 }
             }
@@ -81,12 +81,12 @@ pub(in crate::reproduce) fn measure(
     let mut figure = Figure::empty(info.name, info.title, vec![Panel::only(axes.0, axes.1)]);
     for (spec, curve) in SPECS.iter().zip(&curves) {
         for window in curve {
-            figure.point("", spec, window.upto as f64, window.most);
+            figure.point("", spec, window.last as f64, window.most);
         }
     }
-    // What happens among the first flushes says nothing: two of them are merged at double space.
+    // The first flushes are left out: a merge of two flushes always doubles the space.
     let second_half = |curve: &Vec<Window>| -> Vec<Window> {
-        curve.iter().filter(|window| window.upto > flushes / 2).copied().collect()
+        curve.iter().filter(|window| window.last > flushes / 2).copied().collect()
     };
     let halves: Vec<Vec<Window>> = curves.iter().map(second_half).collect();
     claims(&mut figure, &halves);

@@ -8,14 +8,14 @@ use super::updates::{
 };
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, SharedProgress};
 
-/// The share of updates, to the newest keys above all.
+/// The share of updates. Most updates go to the newest keys.
 pub(super) const UPDATES: Run = Run::Update { share: 0.7, dist: "latest" };
 
-/// Costs that differ by no more than this share are as good as equal where policies are ranked.
+/// Costs that differ by at most this share count as equal when policies are ranked.
 const TIE: f64 = 0.03;
 
-/// The flushes of the paper's run with updates over those of as many new keys: 26,400 over one
-/// and a half times 24,000.
+/// The flushes of the paper's run with updates per flush of as many new keys: 26,400 over 1.5 times
+/// 24,000.
 const FLUSHES_LEFT: f64 = 26_400.0 / 36_000.0;
 
 pub(in crate::reproduce) fn measure(
@@ -49,18 +49,18 @@ pub(in crate::reproduce) fn measure(
     figure.claim(Claim::near(claim, FLUSHES_LEFT, left, 0.1));
     claim_costs(&mut figure, &updates, &loads);
     claim_ranks(&mut figure, &updates, &loads, &others);
-    figure.note(scale.told());
+    figure.note(scale.note());
     note(&mut figure, &updates, &loads);
     Ok(figure)
 }
 
 fn claim_costs(figure: &mut Figure, updates: &[Course], loads: &[Course]) {
-    for (told, specs) in [("bounded, k = 6", BOUNDED), ("tiered", TIERED), ("leveled", LEVELED)] {
+    for (group, specs) in [("bounded, k = 6", BOUNDED), ("tiered", TIERED), ("leveled", LEVELED)] {
         let ratios: Option<Vec<f64>> =
             specs.iter().map(|spec| cost_ratio(updates, loads, spec)).collect();
         figure.claim(ratios.and_then(most).map(|ratio| {
             let claim = format!(
-                "{told}: write cost over that without updates at the same flushes, most of all \
+                "{group}: write cost over that without updates at the same flushes, most of all \
                  policies (somewhat reduced)"
             );
             Claim::at_most(claim, ratio, 1.0)
@@ -74,9 +74,9 @@ fn claim_ranks(
     loads: &[Course],
     others: &[(&str, Vec<Course>)],
 ) {
-    for (told, specs) in [("bounded, k = 6", BOUNDED), ("tiered", TIERED), ("leveled", LEVELED)] {
+    for (group, specs) in [("bounded, k = 6", BOUNDED), ("tiered", TIERED), ("leveled", LEVELED)] {
         let claim = format!(
-            "{told}: pairs of policies of which the other is dearer than without updates, \
+            "{group}: pairs of policies of which the other is dearer than without updates, \
              differences up to 3 % aside (relative performance is unchanged)"
         );
         let turned = pairs_turned(updates, loads, &specs, TIE);
@@ -94,13 +94,13 @@ fn claim_ranks(
 }
 
 fn note(figure: &mut Figure, updates: &[Course], loads: &[Course]) {
-    let told = |spec: &&str| {
+    let cost = |spec: &&str| {
         let ratio = cost_ratio(updates, loads, spec)?;
         let end = course(updates, spec).write_cost();
         Some(format!("{spec} {end:.2} at the end, {ratio:.2} times that without updates"))
     };
     let all = BOUNDED.iter().chain(&TIERED).chain(&LEVELED);
-    figure.note(format!("Write costs: {}.", all.filter_map(told).collect::<Vec<_>>().join("; ")));
+    figure.note(format!("Write costs: {}.", all.filter_map(cost).collect::<Vec<_>>().join("; ")));
     figure.note(
         "How many flushes are left depends on the records of a memtable (the more it holds, the \
          more updates meet their key there) and on nothing that a policy does; so that number is \

@@ -32,7 +32,7 @@ pub(in crate::reproduce) fn measure(
     }
     claim_order(&mut figure, &ordered, &hashed);
     claim_appends(&mut figure, &loads, &few);
-    figure.note(scale.told());
+    figure.note(scale.note());
     note(&mut figure, [&ordered, &hashed, &loads, &few]);
     Ok(figure)
 }
@@ -75,11 +75,12 @@ fn claim_appends(figure: &mut Figure, loads: &[Course], few: &[Course]) {
     }));
 }
 
-/// `runs`: with updates and keys in order; with updates and hashed keys; without updates; with few.
+/// Adds the note. `runs` are: updates with keys in order; updates with hashed keys; no updates; few
+/// updates.
 fn note(figure: &mut Figure, runs: [&[Course]; 4]) {
     let costs = runs.map(|courses| {
-        let told = |spec| format!("{:.2}", course(courses, spec).write_cost());
-        LEVELED.map(told).join(", ")
+        let cost = |spec| format!("{:.2}", course(courses, spec).write_cost());
+        LEVELED.map(cost).join(", ")
     });
     let [ordered, hashed, loads, few] = costs;
     figure.note(format!(

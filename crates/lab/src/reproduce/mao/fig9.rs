@@ -1,4 +1,4 @@
-//! What a merge takes.
+//! The time of a merge.
 
 use super::fig4::RATIOS;
 use super::fit::fit_line;
@@ -8,14 +8,14 @@ use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedPro
 const BOUNDED: [&str; 4] = ["minlatency", "binomial", "bigtable", "exploring"];
 const BOUNDS: [u64; 5] = [4, 5, 6, 7, 8];
 
-/// R² from which on a line predicts well.
+/// The least R² of a good linear prediction.
 const R_SQUARED: f64 = 0.95;
 
-/// What is measured, in the full and in the quick measurement.
+/// The scales of the full and the quick measurement.
 const SCALE: Scale = Scale { flushes: 2000, memtable_bytes: 128 << 10 };
 const SCALE_QUICK: Scale = Scale { flushes: 500, memtable_bytes: 64 << 10 };
 
-/// A policy and the curve that it belongs to.
+/// A policy and its curve.
 struct Setting {
     family: &'static str,
     spec: String,
@@ -70,7 +70,7 @@ pub(in crate::reproduce) fn measure(
     }
     let merges: Vec<Merge> = runs.iter().flat_map(|(_, run)| run.merges.clone()).collect();
     note(&mut figure, &merges);
-    figure.note(scale.told());
+    figure.note(scale.note());
     Ok(figure)
 }
 
@@ -85,7 +85,7 @@ fn by_cpu(merge: &Merge) -> (f64, f64) {
     (merge.bytes_written as f64, merge.cpu_seconds)
 }
 
-/// That in each run the time of a merge is a line of the bytes that it writes.
+/// Adds the claim that the time of a merge is linear in the bytes that it writes, in each run.
 fn claim(figure: &mut Figure, family: &str, runs: &[&[Merge]]) {
     let squares = runs.iter().filter_map(|merges| {
         let points: Vec<_> = merges.iter().map(by_cpu).collect();
@@ -103,7 +103,7 @@ fn claim(figure: &mut Figure, family: &str, runs: &[&[Merge]]) {
     }
 }
 
-/// How far merges of one run are apart in what they write, and in what a byte takes.
+/// Returns a sentence on the spread of merges of one run: in bytes written, and in time per byte.
 fn strays(merges: &[Merge]) -> String {
     let spread = |values: &mut Vec<f64>| {
         values.sort_by(f64::total_cmp);

@@ -1,17 +1,17 @@
-//! Lines through points, and what they say.
+//! Fits lines and curves to points.
 
-/// The straight line that has the least squares to some points.
+/// The least-squares line of some points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Line {
-    /// What y gains per x.
+    /// The change of y per x.
     pub(super) slope: f64,
-    /// Where it meets x = 0.
+    /// The y value at x = 0.
     pub(super) intercept: f64,
-    /// The share of the variance of y that the line explains: 1 where it meets every point.
+    /// The share of the variance of y that the line explains; 1 if it meets every point.
     pub(super) r_squared: f64,
 }
 
-/// The line through `points`; `None` where they differ in x nowhere, or in y nowhere.
+/// Fits a line to `points`. `None` if all x or all y are equal.
 pub(super) fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
     let mean_x = mean(points.iter().map(|(x, _)| *x))?;
     let mean_y = mean(points.iter().map(|(_, y)| *y))?;
@@ -29,15 +29,15 @@ pub(super) fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
     Some(Line { slope, intercept: mean_y - slope * mean_x, r_squared: xy * xy / (xx * yy) })
 }
 
-/// The exponent p of the curve `c * x^p` that fits `points` best on logarithmic axes; all must be
-/// positive.
+/// Returns the exponent p of the curve `c * x^p` that fits `points` best on logarithmic axes. All
+/// coordinates must be positive.
 pub(super) fn power_of(points: &[(f64, f64)]) -> Option<f64> {
     let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
     fit_line(&logs).map(|line| line.slope)
 }
 
-/// What the curve through `points`, x ascending, has at `x`: straight between two points on
-/// logarithmic axes. `None` beyond its ends.
+/// Interpolates `points`, x ascending, at `x`, linearly on logarithmic axes. `None` outside their
+/// range.
 pub(super) fn between(points: &[(f64, f64)], x: f64) -> Option<f64> {
     let pair = points.windows(2).find(|pair| pair[0].0 <= x && x <= pair[1].0)?;
     let [(x0, y0), (x1, y1)] = [pair[0], pair[1]];
@@ -48,7 +48,7 @@ pub(super) fn between(points: &[(f64, f64)], x: f64) -> Option<f64> {
     Some(y0 * (y1 / y0).powf(share))
 }
 
-/// The mean of `values`; `None` of none.
+/// Returns the mean of `values`; `None` if empty.
 pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0u64);
     for value in values {
@@ -58,12 +58,12 @@ pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// The least of `values`; `None` of none.
+/// Returns the least of `values`; `None` if empty.
 pub(super) fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.into_iter().min_by(f64::total_cmp)
 }
 
-/// The most of `values`; `None` of none.
+/// Returns the greatest of `values`; `None` if empty.
 pub(super) fn most(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.into_iter().max_by(f64::total_cmp)
 }

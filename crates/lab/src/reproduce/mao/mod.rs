@@ -1,9 +1,9 @@
 //! Mao, Jacobs, Amjad, Hristidis, Tsotras, Young, "Comparison and evaluation of state-of-the-art
 //! LSM merge policies", VLDB Journal 2021.
 //!
-//! Write costs count as the paper's system does: every flush is written once, and every merge
-//! writes its output. Where the paper measured a system, `fig9` and `fig11` measure the real store;
-//! all other figures are simulated, as the paper shows to be enough.
+//! Write costs count as in the paper's system: every flush is written once, and every merge writes
+//! its output. `fig9` and `fig11` measure the real store, because the paper measured a system. All
+//! other figures are simulated; the paper shows that this is enough.
 
 mod course;
 mod fig11;
@@ -31,7 +31,7 @@ pub(super) use fig12::measure as fig12;
 
 use super::{Axis, Panel};
 
-/// A panel with write cost over flushes.
+/// Returns a panel of write cost over flushes.
 fn panel(name: &str, title: &str) -> Panel {
     Panel {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Runs on the real store, with every merge timed.
+//! Runs on the real store that time every merge.
 
 use crate::clock::thread_cpu_seconds;
 use crate::reproduce::unsynced::Unsynced;
@@ -12,10 +12,10 @@ use std::time::Instant;
 /// Bytes of a value.
 const VALUE_BYTES: u64 = 100;
 
-/// Logical bytes of a record beside its value, at least: `user`, one digit and 8.
+/// The least logical bytes of an entry without its value: `user`, one digit and 8.
 const RECORD_BYTES_MIN: u64 = 13;
 
-/// How long a run is, and how small its parts.
+/// The scale of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     pub(super) flushes: u64,
@@ -23,28 +23,28 @@ pub(super) struct Scale {
     pub(super) memtable_bytes: u64,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct StoreRun {
-    /// Bytes of the files of all tables written, over those written by flushes.
+    /// Physical bytes of all tables written, per byte written by flushes.
     pub(super) write_cost: f64,
-    /// Its merges, in order; what only flushes or moves is none.
+    /// The merges in order, without pure flushes and moves.
     pub(super) merges: Vec<Merge>,
 }
 
-/// A merge that was carried out.
+/// A finished merge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Merge {
-    /// Bytes of the files of the tables that it wrote.
+    /// Physical bytes of its output tables.
     pub(super) bytes_written: u64,
-    /// Seconds by the clock on the wall, from plan to commit.
+    /// Wall-clock seconds from plan to commit.
     pub(super) seconds: f64,
-    /// Seconds of CPU that the thread which merged took, user and system.
+    /// CPU seconds of the merging thread, user and system.
     pub(super) cpu_seconds: f64,
 }
 
-/// Names `name(parameters)` for a store on which each flush is written before it is merged, as in
-/// the paper's: levels know nothing else.
+/// Returns the spec `name(parameters)` for a store that writes each flush before it merges it, as
+/// in the paper. Policies of levels always do.
 pub(super) fn flushed_first(name: &str, parameters: &str) -> String {
     match name {
         "leveled" => format!("{name}({parameters})"),
@@ -53,10 +53,10 @@ pub(super) fn flushed_first(name: &str, parameters: &str) -> String {
 }
 
 impl Scale {
-    /// New keys in random order, more than fill all memtables.
+    /// Returns a load of new keys in random order, more than enough to fill all memtables.
     ///
     /// # Errors
-    /// The scale is beyond what workloads can be.
+    /// Fails if the scale is too large for a workload.
     pub(super) fn workload(&self) -> anyhow::Result<Workload> {
         let records = self.memtable_bytes / (VALUE_BYTES + RECORD_BYTES_MIN) + 1;
         let (keys, flushes) = (self.flushes * records, self.flushes);
@@ -64,8 +64,8 @@ impl Scale {
         Ok(Workload::from_spec(&spec.parse()?, &NoInputs)?)
     }
 
-    /// What figures tell of this scale.
-    pub(super) fn told(&self) -> String {
+    /// Returns the note on this scale.
+    pub(super) fn note(&self) -> String {
         format!(
             "Real store, in lockstep: {} flushes of memtables of {} KiB with records of 100 B, new \
              keys in random order, merged as soon as the policy says so and on the thread that \
@@ -76,10 +76,10 @@ impl Scale {
         )
     }
 
-    /// Plays `workload` on a new store under `policy`; `on_flush` is told of each flush.
+    /// Plays `workload` on a new store under `policy`. Calls `on_flush` after each flush.
     ///
     /// # Errors
-    /// What the store refuses; the policy breaks a rule.
+    /// Fails if the store fails or the policy breaks a rule.
     pub(super) fn run(
         &self,
         policy: &str,
@@ -124,18 +124,18 @@ impl Scale {
     }
 }
 
-/// Takes the time of every merge of a store in lockstep, where each is carried out between its plan
-/// and its commit by the thread that tells of both.
+/// Times every merge of a store in lockstep. The thread that reports plan and commit runs the merge
+/// between the two.
 #[derive(Debug, Default)]
 struct Stopwatch {
-    /// Memtables sealed.
+    /// The number of sealed memtables.
     sealed: AtomicU64,
     times: Mutex<Times>,
 }
 
 #[derive(Debug, Default)]
 struct Times {
-    /// When the plan under way was taken up, and what CPU its thread had taken by then.
+    /// The start of the current plan, and the CPU seconds of its thread at the start.
     start: Option<(Instant, f64)>,
     merges: Vec<Merge>,
 }
@@ -179,14 +179,14 @@ mod tests {
     use lsmith_policy::Registry;
     use lsmith_sim::{KeyedWorkload, simulate_keyed};
 
-    /// The clocks run for every merge, and for nothing else.
+    /// The clocks time every merge and nothing else.
     #[test]
     fn every_merge_is_timed() {
         let scale = Scale { flushes: 40, memtable_bytes: 8 << 10 };
         for policy in ["minlatency(k=3, eager=never)", "leveled(ratio=4)"] {
-            let mut told = 0;
-            let run = scale.run(policy, &scale.workload().unwrap(), &mut || told += 1).unwrap();
-            assert_eq!(told, 40, "{policy}");
+            let mut flushes = 0;
+            let run = scale.run(policy, &scale.workload().unwrap(), &mut || flushes += 1).unwrap();
+            assert_eq!(flushes, 40, "{policy}");
 
             let built = Registry::builtin().build(policy).unwrap();
             let workload = KeyedWorkload::new(scale.workload().unwrap());

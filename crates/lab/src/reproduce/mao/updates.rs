@@ -1,4 +1,4 @@
-//! The runs with updates, key by key.
+//! Keyed simulations of the runs with updates.
 
 use super::course::{Course, Input, Plan, course, simulate_all};
 use crate::reproduce::{Effort, SharedProgress};
@@ -7,17 +7,17 @@ use lsmith_tree::logical_bytes;
 use lsmith_workload::{NoInputs, Workload};
 use std::collections::HashSet;
 
-/// Flushes of the run without updates, about.
+/// The approximate flushes of the run without updates.
 const FLUSHES: u64 = 24_000;
 
-/// Records of a memtable: those of the paper, and those simulated.
+/// Entries of a memtable: in the paper, and in simulation.
 const RECORDS_PAPER: u64 = 3_300;
 const RECORDS: u64 = 100;
 
 /// Bytes of a value.
 const VALUE_BYTES: u64 = 1000;
 
-/// Bytes of a key, about: `user` and 19 digits.
+/// The approximate bytes of a key: `user` and 19 digits.
 const KEY_BYTES: usize = 23;
 
 /// Flushes between two points of a curve.
@@ -30,21 +30,21 @@ pub(super) const TIERED: [&str; 4] =
 pub(super) const LEVELED: [&str; 4] =
     ["leveled(ratio=4)", "leveled(ratio=8)", "leveled(ratio=16)", "leveled(ratio=32)"];
 
-/// How much is simulated.
+/// The scale of the simulations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
-    /// Keys of the run without updates.
+    /// The keys of the run without updates.
     pub(super) keys: u64,
     /// Logical bytes of a memtable.
     pub(super) memtable_bytes: u64,
 }
 
-/// What distinguishes the runs.
+/// The kinds of runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run {
     /// New keys only.
     Load,
-    /// A share of the writes goes to existing keys, chosen by `dist` as workloads know it.
+    /// A share of the writes goes to existing keys, chosen by the workload's parameter `dist`.
     Update { share: f64, dist: &'static str },
 }
 
@@ -55,8 +55,8 @@ impl Scale {
         Scale { keys, memtable_bytes: RECORDS * record }
     }
 
-    /// What figures tell of this scale.
-    pub(super) fn told(&self) -> String {
+    /// Returns the note on this scale.
+    pub(super) fn note(&self) -> String {
         format!(
             "Simulated key by key with memtables of {RECORDS} records of 1 kB, about {} flushes \
              without updates; the paper's memtables held {RECORDS_PAPER} and it had {FLUSHES}.",
@@ -64,10 +64,10 @@ impl Scale {
         )
     }
 
-    /// The workload of `run` with new keys in `order`, as workloads know it.
+    /// Returns the workload of `run` with new keys in `order`, a parameter of workloads.
     ///
     /// # Errors
-    /// There is no such workload.
+    /// Fails if there is no such workload.
     pub(super) fn workload(&self, run: Run, order: &str) -> anyhow::Result<KeyedWorkload> {
         let keys = self.keys;
         let spec = match run {
@@ -83,7 +83,7 @@ impl Scale {
     /// Simulates `workload` under each of `specs`.
     ///
     /// # Errors
-    /// A policy breaks a rule.
+    /// Fails if a policy breaks a rule.
     pub(super) fn simulate<'a>(
         &self,
         workload: &KeyedWorkload,
@@ -97,11 +97,11 @@ impl Scale {
     }
 }
 
-/// Flushes of the update run over those that as many new keys would have, with memtables as large
-/// as in the paper. Only different keys fill a memtable, so this takes no simulation.
+/// Returns the flushes of the update run per flush of as many new keys, with memtables as large as
+/// in the paper. Only different keys fill a memtable, so this needs no simulation.
 ///
 /// # Errors
-/// There is no such workload.
+/// Fails if there is no such workload.
 pub(super) fn flushes_left(effort: Effort) -> anyhow::Result<f64> {
     let keys = (FLUSHES * RECORDS_PAPER / effort.shrink).max(10 * RECORDS_PAPER);
     let workload = Workload::from_spec(&format!("update(keys={keys})").parse()?, &NoInputs)?;
@@ -117,16 +117,16 @@ pub(super) fn flushes_left(effort: Effort) -> anyhow::Result<f64> {
     Ok((flushes * RECORDS_PAPER) as f64 / ops as f64)
 }
 
-/// The mean of the write costs of `spec` in `runs` over those in `others`, flush by flush as far as
-/// both go.
+/// Returns the mean ratio of the write costs of `spec` in `runs` to those in `others`, over the
+/// flushes that both have.
 pub(super) fn cost_ratio(runs: &[Course], others: &[Course], spec: &str) -> Option<f64> {
     let (run, other) = (course(runs, spec).write_costs(), course(others, spec).write_costs());
     let pairs = run.iter().zip(&other).take_while(|(one, other)| one.0 == other.0);
     super::fit::mean(pairs.map(|(one, other)| one.1 / other.1))
 }
 
-/// How many pairs of `specs` are the other way round in `runs` than in `others` by their write cost
-/// at the end, differences below `tie` (a share) in either aside.
+/// Returns the number of pairs of `specs` whose order by write cost at the end differs between
+/// `runs` and `others`. Ignores pairs that differ by less than the share `tie` in either.
 pub(super) fn pairs_turned(runs: &[Course], others: &[Course], specs: &[&str], tie: f64) -> u64 {
     let above = |courses: &[Course], one: &str, other: &str| {
         course(courses, one).write_cost() > course(courses, other).write_cost() * (1.0 + tie)
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(cost_ratio(&long, &short, "a"), Some(0.5));
     }
 
-    /// Without updates nothing meets its key in the memtable; with them, some flushes are saved.
+    /// Without updates no key repeats in a memtable; with updates there are fewer flushes.
     #[test]
     fn updates_leave_fewer_flushes() {
         let left = flushes_left(Effort { is_quick: true, shrink: 1600 }).unwrap();

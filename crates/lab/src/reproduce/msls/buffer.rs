@@ -1,25 +1,26 @@
-//! Write cost over the size of the write buffer, with level sizes as they come and as they cost
-//! least.
+//! Write cost over the size of the write buffer, with the usual level sizes and with optimized
+//! ones.
 
 use super::design::{Design, ITEM_BYTES, Levels, SKEWS};
-use super::steady::{Found, Steady};
+use super::steady::{StageCosts, Steady};
 use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::clock::Clock;
 use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, SharedProgress, measure_all};
 
 const KEYS: u64 = 10_000_000;
 
-/// Write buffers of the paper in MB, from LevelDB's 4 MiB to a tenth of the keys, and some between.
+/// Write buffers in MB: those of the paper, from LevelDB's 4 MiB to a tenth of the keys, and some
+/// between.
 const BUFFERS_MB: [f64; 8] = [4.194304, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0];
 const SMALLEST_MB: f64 = BUFFERS_MB[0];
 const LARGE_MB: f64 = 100.0;
 
-/// Keys of simulations, and requests per key. Buffers are the same share of the keys.
+/// Keys of simulations, and requests per key. Buffers hold the same share of the keys.
 const KEYS_SIMULATED: u64 = 1_000_000;
 const KEYS_SIMULATED_QUICK: u64 = 330_000;
 const ROUNDS: u64 = 10;
 const ROUNDS_QUICK: u64 = 4;
-/// The buffers that are simulated, as shares of the keys.
+/// The simulated buffers, as shares of the keys.
 const SHARES_SIMULATED: [f64; 3] = [0.005, 0.02, 0.1];
 const SHARES_SIMULATED_QUICK: [f64; 2] = [0.02, 0.1];
 
@@ -27,7 +28,7 @@ const FIXED: &str = "fixed sizes";
 const AS_MANY: &str = "optimized, as many levels";
 const ANY: &str = "optimized, any number of levels";
 
-/// Least and most that the paper gains over both skews and its write buffers, in percent.
+/// The least and the greatest gain of the paper over its skews and write buffers, in percent.
 const GAINS: [f64; 2] = [9.4, 26.2];
 
 /// Measures the figure.
@@ -60,7 +61,7 @@ pub(in crate::reproduce) fn measure(
     figure.explain(
         "most that optimized",
         "the paper's gain ends where ours still rises, at write buffers of 200 MB and more: what \
-         it took for fixed sizes there is not told. Here levels stay at 10 MiB, 100 MiB and so on, \
+         it took for fixed sizes is not published. Here levels stay at 10 MiB, 100 MiB and so on, \
          smaller than the buffer above them, which costs writes for nothing. At 100 MB the gains \
          are those of the paper.",
     );
@@ -83,12 +84,12 @@ pub(in crate::reproduce) fn measure(
     Ok(figure)
 }
 
-/// The memtable becomes `entries`; level sizes stay.
+/// Returns the design with memtables of `entries` and unchanged level sizes.
 fn with_buffer(keys: u64, skew: f64, entries: f64) -> Design {
     Design { memtable: entries, ..Design::leveldb(keys, skew) }
 }
 
-/// By how many percent optimized sizes of as many levels cost less.
+/// Returns by how many percent optimized sizes of the same number of levels cost less.
 fn gain(figure: &Figure, panel: &str, megabytes: f64) -> Option<f64> {
     let [fixed, optimized] = [FIXED, AS_MANY].map(|curve| figure.y(panel, curve, megabytes));
     Some(-percent_off(optimized?, fixed?))
@@ -102,14 +103,14 @@ fn claims(figure: &mut Figure) {
         let claim = format!("the {name} that optimized sizes gain, %");
         figure.claim(end.map(|end| Claim::near(claim, paper, end, 1.5)));
     }
-    for (buffer, told, expected) in [(SMALLEST_MB, "4 MiB", 9.3), (LARGE_MB, "100 MB", 27.0)] {
-        let claim = format!("uniform, {told}: gain by the paper's definitions, %");
+    for (buffer, size, expected) in [(SMALLEST_MB, "4 MiB", 9.3), (LARGE_MB, "100 MB", 27.0)] {
+        let claim = format!("uniform, {size}: gain by the paper's definitions, %");
         let found = gain(figure, PANELS[0], buffer);
         figure.claim(found.map(|found| Claim::near(claim, expected, found, 0.5)));
     }
 }
 
-/// Whether the gain is there key by key.
+/// Adds claims on the gain in keyed simulations.
 fn simulate(figure: &mut Figure, effort: Effort, progress: &SharedProgress) -> anyhow::Result<()> {
     let (keys, rounds, shares) = if effort.is_quick {
         let keys = in_a_hurry(KEYS_SIMULATED_QUICK, effort);
@@ -125,7 +126,7 @@ fn simulate(figure: &mut Figure, effort: Effort, progress: &SharedProgress) -> a
             jobs.extend([fixed, optimized].map(|design| Steady { rounds, ..Steady::new(design) }));
         }
     }
-    let found: Vec<Found> = measure_all("keyed simulation", &jobs, progress)?;
+    let found: Vec<StageCosts> = measure_all("keyed simulation", &jobs, progress)?;
     for (jobs, found) in jobs.chunks(2).zip(found.chunks(2)) {
         let design = &jobs[0].design;
         let predicted = -percent_off(jobs[1].design.write_cost()?, design.write_cost()?);

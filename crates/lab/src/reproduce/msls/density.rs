@@ -1,4 +1,4 @@
-//! How dense a level that is swept in turn lies along the key space.
+//! The density of a level along the key space, when its tables are merged in key order.
 
 use super::design::{Design, ITEM_BYTES};
 use super::in_a_hurry;
@@ -14,10 +14,10 @@ use lsmith_tree::{KeyRange, LevelId, Place, Tree};
 const KEYS: u64 = 3_300_000;
 const KEYS_QUICK: u64 = 330_000;
 
-/// Parts of the key space that are looked at.
+/// The number of measured parts of the key space.
 const BINS: usize = 50;
 
-/// The level that is shown: the one before the last.
+/// The measured level: the one before the last.
 fn level(design: &Design) -> usize {
     design.sizes.len()
 }
@@ -62,8 +62,8 @@ pub(in crate::reproduce) fn measure(
     Ok(figure)
 }
 
-/// By the formula: a place that was swept the part x of a sweep ago holds what is unique among the
-/// requests since.
+/// Returns the densities by formula. A place that was swept `x` sweeps ago holds the unique keys of
+/// the requests since then.
 fn densities(design: &Design) -> anyhow::Result<Vec<f64>> {
     let popularity = Popularity::zipf(design.keys, design.skew)?;
     let size = design.sizes.last().copied().unwrap_or_default();
@@ -73,19 +73,19 @@ fn densities(design: &Design) -> anyhow::Result<Vec<f64>> {
     Ok((0..BINS).map(density).collect())
 }
 
-/// What a level looked like.
+/// The measurements of a level.
 #[derive(Clone, Debug)]
 struct Swept {
-    /// Entries per key, from what was swept last to what was swept first.
+    /// Entries per key, from the part swept last to the part swept first.
     densities: Vec<f64>,
-    /// Entries of the last level that a merge takes for each that comes down.
+    /// Entries of the last level that a merge reads per entry that moves down.
     overlap: f64,
 }
 
 struct Sweep(Steady);
 
 impl Job for Sweep {
-    type Found = Swept;
+    type Output = Swept;
 
     fn work(&self) -> u64 {
         self.0.work()
@@ -94,7 +94,7 @@ impl Job for Sweep {
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Swept> {
         let design = &self.0.design;
         let (level, keys) = (level(design), design.keys);
-        // The first half of the requests goes into coming to a steady state.
+        // The first half of the requests brings the level to a steady state.
         let skipped = self.0.work() / design.memtable as u64 / 2;
         let (mut sums, mut looks, mut rests) = (vec![0.0; BINS], 0.0, 0);
         let (mut down, mut met) = (0, 0);
@@ -123,29 +123,29 @@ impl Job for Sweep {
     }
 }
 
-/// Adds the densities of `level`, if it has been swept at all.
+/// Adds the densities of the level, and returns true, if the level has been swept.
 fn add_densities(tree: &Tree, level: usize, keys: u64, sums: &mut [f64]) -> bool {
     let cursor = tree.memo().text(&format!("next_L{level}")).and_then(|text| parse_key(text).ok());
     let (Some(cursor), Some(run)) = (cursor, tree.runs_at(LevelId::Disk(level)).first()) else {
         return false;
     };
-    // The place of the cursor: its first eight bytes, where it is not the end of everything.
+    // The key of the cursor is its first eight bytes, unless the cursor is at the end.
     let mut first = [0; 8];
     let bytes = cursor.len().min(8);
     first[..bytes].copy_from_slice(&cursor[..bytes]);
     let last = u64::from_be_bytes(first).min(keys);
     let per_bin = keys as f64 / BINS as f64;
-    let entries = |from: u64, upto: u64| {
-        let range = KeyRange { start: rank_key(from), end: Some(rank_key(upto)) };
+    let entries = |from: u64, end: u64| {
+        let range = KeyRange { start: rank_key(from), end: Some(rank_key(end)) };
         run.size_within(&range).bytes as f64 / ITEM_BYTES
     };
     for (bin, sum) in sums.iter_mut().enumerate() {
         let behind = |bins: usize| (bins as f64 * per_bin) as u64;
-        // Down from the last place, and around the end.
-        let upto = (last + keys - behind(bin)) % keys;
+        // Bins go down from the cursor and wrap around the end.
+        let end = (last + keys - behind(bin)) % keys;
         let from = (last + keys - behind(bin + 1)) % keys;
         let found =
-            if from < upto { entries(from, upto) } else { entries(0, upto) + entries(from, keys) };
+            if from < end { entries(from, end) } else { entries(0, end) + entries(from, keys) };
         *sum += found / per_bin;
     }
     true

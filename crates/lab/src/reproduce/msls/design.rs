@@ -1,4 +1,4 @@
-//! The design under test, with its sizes.
+//! LevelDB's design with its sizes.
 
 use super::policy::{Pick, registry, spec};
 use lsmith_model::formulas::{LeveledModel, Sweep};
@@ -17,19 +17,19 @@ const LEVEL0_RUNS: u64 = 4;
 /// The skews of the paper.
 pub(super) const SKEWS: [(&str, f64); 2] = [("uniform", 0.0), ("zipf 0.99", 0.99)];
 
-/// LevelDB's design for a workload.
+/// LevelDB's design for one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Design {
     pub(super) keys: u64,
     pub(super) skew: f64,
-    /// Requests that a memtable takes.
+    /// Requests per memtable.
     pub(super) memtable: f64,
-    /// Entries of the levels from 1 to the one before the last.
+    /// Entries of each level from 1 to the one before the last.
     pub(super) sizes: Vec<f64>,
     pub(super) pick: Pick,
 }
 
-/// How many levels optimized sizes may come to.
+/// The numbers of levels that optimized sizes may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Levels {
     AsMany,
@@ -37,7 +37,7 @@ pub(super) enum Levels {
 }
 
 impl Design {
-    /// As LevelDB comes, with items of 1000 bytes.
+    /// Returns LevelDB's default design, with items of 1000 bytes.
     pub(super) fn leveldb(keys: u64, skew: f64) -> Design {
         Design {
             keys,
@@ -48,8 +48,8 @@ impl Design {
         }
     }
 
-    /// The same with the level sizes that cost least: of as many levels as it has, or of any
-    /// number.
+    /// Returns the same design with the level sizes of least cost, for the same number of levels or
+    /// for any number.
     pub(super) fn optimized(&self, levels: Levels) -> anyhow::Result<Design> {
         let count = match levels {
             Levels::AsMany => Some(self.sizes.len()),
@@ -77,7 +77,7 @@ impl Design {
         }
     }
 
-    /// What the formula says.
+    /// Returns the result of the formula.
     pub(super) fn model(&self) -> anyhow::Result<Model> {
         let popularity = self.popularity()?;
         let setting = Setting {
@@ -90,12 +90,12 @@ impl Design {
         Ok(self.leveled().evaluate(&setting))
     }
 
-    /// Bytes written per byte of requests by the formula.
+    /// Returns the bytes written per byte of requests, by formula.
     pub(super) fn write_cost(&self) -> anyhow::Result<f64> {
         Ok(self.model()?.write_cost_user())
     }
 
-    /// The same design for simulation and store, of entries of `item_bytes`.
+    /// Returns the same design as a policy, for entries of `item_bytes`.
     pub(super) fn policy(&self, item_bytes: u32) -> anyhow::Result<Arc<dyn MergePolicy>> {
         let bytes = |entries: f64| (entries * f64::from(item_bytes)).round() as u64;
         let sizes: Vec<u64> = self.sizes.iter().map(|size| bytes(*size)).collect();

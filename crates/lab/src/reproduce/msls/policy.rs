@@ -1,4 +1,4 @@
-//! LevelDB's design as the paper has it, for simulations and the store.
+//! The paper's version of LevelDB's design as a policy, for simulations and the store.
 
 use lsmith_policy::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::{Params, Spec, SpecError, parse_bytes};
@@ -8,24 +8,24 @@ use lsmith_tree::{
 };
 use std::sync::Arc;
 
-/// Level 0 goes down as a whole when it has `l0` runs, together with all of level 1. Of every other
-/// level that is larger than it may be, one table goes down, with all tables that it overlaps in
-/// the next. The last level is as large as it gets.
+/// When level 0 has `l0` runs, all of level 0 is merged with all of level 1. In every other level
+/// that exceeds its size, one table is merged with all tables that it overlaps in the next level.
+/// The last level has no limit.
 #[derive(Clone, Debug, PartialEq)]
 struct LevelDb {
     level0_runs: usize,
     table_bytes: u64,
-    /// Of the levels from 1 to the one before the last.
+    /// The sizes of the levels from 1 to the one before the last.
     level_bytes: Vec<u64>,
     pick: Pick,
 }
 
-/// Which table goes down.
+/// The choice of the table that is merged down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pick {
-    /// The next keys behind the last ones, up to the end of their table.
+    /// The next keys behind the last merged ones, up to the end of their table.
     RoundRobin,
-    /// Any: what RocksDB's choice of the largest comes to in the paper's model.
+    /// A random table. The paper models RocksDB's choice of the largest table like this.
     Random,
 }
 
@@ -44,14 +44,14 @@ const INFO: PolicyInfo = PolicyInfo {
     build,
 };
 
-/// The policies of the store, and this one.
+/// Returns the registry of the store's policies and this one.
 pub(super) fn registry() -> Registry {
     let mut registry = Registry::builtin();
     registry.register(INFO);
     registry
 }
 
-/// The spelling of a design with these sizes.
+/// Returns the spec of a design with these sizes.
 pub(super) fn spec(level0_runs: u64, table_bytes: u64, level_bytes: &[u64], pick: Pick) -> Spec {
     let sizes: Vec<String> = level_bytes.iter().map(|bytes| format!("{bytes}B")).collect();
     let spec = Spec::bare(INFO.name).with("l0", level0_runs);
@@ -103,7 +103,7 @@ impl LevelDb {
         Some(MergePlan { cut_bytes: Some(self.table_bytes), ..plan })
     }
 
-    /// A table of `level` goes down, if it holds more than it may.
+    /// Returns the plan that merges a table of `level` down, if the level exceeds its size.
     fn table_down(&self, view: &TreeView, level: usize) -> Option<MergePlan> {
         let allowed = *self.level_bytes.get(level.checked_sub(1)?)?;
         let run = view.tree.runs_at(LevelId::Disk(level)).first()?;
@@ -133,7 +133,7 @@ impl LevelDb {
         })
     }
 
-    /// What of `run` goes down: a table, or what of it lies behind the last one that did.
+    /// Returns the part of `run` to merge down: a table, or its rest behind the last merged keys.
     fn picked(&self, view: &TreeView, level: usize, run: &Run) -> KeyRange {
         let slices = run.slices();
         match self.pick {
@@ -144,7 +144,7 @@ impl LevelDb {
                 let piece = slices[behind % slices.len()].range().clone();
                 if piece.contains(&cursor) { KeyRange { start: cursor, ..piece } } else { piece }
             }
-            // The next name of a table is another at each merge, and a stirred number at random.
+            // The next table name differs at each merge, so its hash is a random number.
             Pick::Random => {
                 let seed = view.tree.next_table().0 ^ (level as u64) << 56;
                 slices[stirred(seed, slices.len())].range().clone()
@@ -153,8 +153,8 @@ impl LevelDb {
     }
 }
 
-/// A number below `bound` that looks random. By a multiplication and a shift, twice, after
-/// SplitMix64 of Steele, Lea and Flood (2014).
+/// Returns a pseudo-random number below `bound`: two rounds of multiplication and shift, after
+/// SplitMix64 (Steele, Lea and Flood, 2014).
 fn stirred(value: u64, bound: usize) -> usize {
     let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -167,7 +167,7 @@ impl MergePolicy for LevelDb {
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        // One after the other, as the paper's simulator has it.
+        // The paper's simulator also runs one merge after the other.
         if !view.reservations.is_empty() {
             return None;
         }
@@ -204,8 +204,8 @@ mod tests {
         let runs = "tree\nL0 r5[t5:a..z 1MB] r4[t4:a..z 1MB]\nL1 r3[t3:a..z 9MB]";
         let plan_of = |l0: u64| plan(&format!("leveldb(l0={l0}, sizes=10MB)"), runs);
         assert_eq!(plan_of(3), None);
-        let told = plan_of(2).unwrap();
-        assert!(told.starts_with("merge r5 r4 r3 over .. into r3"), "{told}");
+        let plan = plan_of(2).unwrap();
+        assert!(plan.starts_with("merge r5 r4 r3 over .. into r3"), "{plan}");
     }
 
     #[test]

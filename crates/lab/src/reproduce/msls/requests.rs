@@ -1,12 +1,12 @@
-//! What the paper asks a store to do.
+//! The paper's requests.
 
 use lsmith_workload::{Rng, Zipf};
 
-/// Requests for keys that are all there: any at any time, independent of all before.
+/// Independent random requests for present keys.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
     keys: u32,
-    /// Absent where all keys are asked for equally often.
+    /// The distribution of ranks; `None` if all keys are equally likely.
     popularity: Option<Popularity>,
     draws: Rng,
 }
@@ -14,15 +14,16 @@ pub(super) struct Requests {
 #[derive(Clone, Debug)]
 struct Popularity {
     ranks: Zipf,
-    /// The place in key order of each rank of popularity.
+    /// The position in key order of each rank of popularity.
     places: Vec<u32>,
 }
 
-/// Of everything that is drawn.
+/// The seed of all random numbers.
 const SEED: u64 = 1;
 
 impl Requests {
-    /// Of `keys` keys by a Zipf distribution, with popular keys anywhere in key order.
+    /// Returns requests for `keys` keys by a Zipf distribution. Popular keys are anywhere in key
+    /// order.
     pub(super) fn new(keys: u32, skew: f64) -> Requests {
         let popularity = (skew > 0.0).then(|| Popularity {
             ranks: Zipf::new(u64::from(keys), skew),
@@ -31,7 +32,7 @@ impl Requests {
         Requests { keys, popularity, draws: Rng::new(SEED, 1) }
     }
 
-    /// The place in key order of the next key that is asked for.
+    /// Returns the position in key order of the next requested key.
     pub(super) fn next_place(&mut self) -> u32 {
         match &self.popularity {
             None => self.draws.below(u64::from(self.keys)) as u32,
@@ -40,7 +41,7 @@ impl Requests {
     }
 }
 
-/// All numbers below `count` in random order, by the shuffle of Fisher and Yates.
+/// Returns all numbers below `count` in random order, by the Fisher-Yates shuffle.
 fn shuffled(count: u32) -> Vec<u32> {
     let mut places: Vec<u32> = (0..count).collect();
     let mut draws = Rng::new(SEED, 2);
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
     use lsmith_model::Popularity;
 
-    /// So many different keys as the model expects: what all figures rest on.
+    /// All figures depend on the number of different keys, so it must match the model.
     #[test]
     fn as_many_different_keys_as_expected() {
         for skew in [0.0, 0.99] {

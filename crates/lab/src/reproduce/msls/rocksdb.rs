@@ -1,23 +1,22 @@
-//! Random choice of the table that goes down against one in turn.
+//! Compares random choice of the table to merge with choice in key order.
 
 use super::design::{Design, SKEWS};
 use super::policy::Pick;
-use super::steady::{Found, Steady};
+use super::steady::{StageCosts, Steady};
 use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, SharedProgress, measure_all};
 
 /// Keys of the formula.
 const KEYS: [u64; 5] = [1_000_000, 3_300_000, 10_000_000, 33_000_000, 100_000_000];
-/// Keys that are simulated as well.
+/// Keys of simulations.
 const KEYS_SIMULATED: [u64; 3] = [330_000, 1_000_000, 3_300_000];
 const KEYS_SIMULATED_QUICK: [u64; 1] = [330_000];
 
-/// By how many percent a choice in turn costs less than a random one, in the paper, with ten
-/// million keys.
+/// The paper's gain of choice in key order over random choice, in percent, with ten million keys.
 const SAVED: f64 = 32.0;
 const KEYS_SAVED: u64 = 10_000_000;
 
-/// What a formula by the paper's definitions comes to with random choice: uniform and Zipf 0.99.
+/// The cost with random choice by the paper's definitions: uniform and Zipf 0.99.
 const BY_DEFINITION: [(u64, [f64; 2]); 3] =
     [(1_000_000, [17.49, 8.99]), (10_000_000, [28.24, 13.82]), (100_000_000, [39.21, 19.07])];
 
@@ -59,7 +58,7 @@ pub(in crate::reproduce) fn measure(
         }
     }
     let steady: Vec<Steady> = jobs.iter().map(|(_, _, steady)| steady.clone()).collect();
-    let found: Vec<Found> = measure_all("keyed simulation", &steady, progress)?;
+    let found: Vec<StageCosts> = measure_all("keyed simulation", &steady, progress)?;
     for ((panel, name, steady), found) in jobs.iter().zip(&found) {
         figure.point(panel, &curve(KEYED, name), steady.design.keys as f64, found.write_cost());
     }
@@ -80,7 +79,7 @@ pub(in crate::reproduce) fn measure(
     Ok(figure)
 }
 
-/// By how many percent a choice in turn costs less.
+/// Returns by how many percent choice in key order costs less.
 fn saved(figure: &Figure, panel: &str, source: &str, keys: u64) -> Option<f64> {
     let y = |pick: &str| figure.y(panel, &curve(source, pick), keys as f64);
     Some(-percent_off(y(PICKS[1].1)?, y(PICKS[0].1)?))

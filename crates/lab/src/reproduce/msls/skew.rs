@@ -1,7 +1,7 @@
 //! Write cost over the skew of requests.
 
 use super::design::Design;
-use super::steady::{Found, Steady};
+use super::steady::{StageCosts, Steady};
 use super::{cost_axis, in_a_hurry, percent_off};
 use crate::reproduce::{
     Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress, measure_all,
@@ -9,18 +9,18 @@ use crate::reproduce::{
 
 /// Keys of the paper, for the formula.
 const KEYS: u64 = 100_000_000;
-/// Keys that are simulated as well.
+/// Keys of simulations.
 const KEYS_SIMULATED: u64 = 1_000_000;
 const KEYS_SIMULATED_QUICK: u64 = 330_000;
 
-/// Skews are multiples of this, up to the greatest.
+/// The step between skews, and the greatest skew.
 const STEP: f64 = 0.1;
 const STEPS: u32 = 16;
-/// Skews that are simulated.
+/// The simulated skews.
 const SIMULATED: [f64; 7] = [0.0, 0.4, 0.8, 0.99, 1.2, 1.4, 1.6];
 const SIMULATED_QUICK: [f64; 3] = [0.0, 0.8, 1.6];
 
-/// What a formula by the paper's definitions comes to, worked out apart from this one.
+/// The costs by the paper's definitions, computed independently of this crate.
 const BY_DEFINITION: [(f64, f64); 4] = [(0.4, 25.58), (0.8, 21.18), (0.99, 12.68), (1.2, 4.31)];
 
 const MODEL: &str = "model";
@@ -57,7 +57,7 @@ pub(in crate::reproduce) fn measure(
     }
     let steady = |skew: &f64| Steady::new(Design::leveldb(keys, *skew));
     let jobs: Vec<Steady> = skews.iter().map(steady).collect();
-    let found: Vec<Found> = measure_all(KEYED, &jobs, progress)?;
+    let found: Vec<StageCosts> = measure_all(KEYED, &jobs, progress)?;
     for (job, found) in jobs.iter().zip(&found) {
         figure.point("b", KEYED, job.design.skew, found.write_cost());
     }

@@ -1,4 +1,4 @@
-//! What a design costs when all keys are there.
+//! The costs of a design in the steady state, with all keys present.
 
 use super::design::{Design, ITEM_BYTES};
 use super::policy::registry;
@@ -12,36 +12,36 @@ use lsmith_tree::{EntryKind, Tree, logical_bytes};
 use lsmith_workload::fill_value;
 use std::sync::Arc;
 
-/// A measurement by the paper's protocol: all keys are loaded in order, counters set to zero, then
-/// so many requests are made.
+/// A measurement by the paper's protocol: load all keys in order, reset the counters, make the
+/// requests.
 #[derive(Clone, Debug)]
 pub(super) struct Steady {
     pub(super) design: Design,
     /// Requests per key.
     pub(super) rounds: u64,
-    /// Logical bytes of an entry. Memtables, tables and levels hold as many entries whatever it
-    /// is.
+    /// Logical bytes of an entry. The number of entries in memtables, tables and levels does not
+    /// depend on it.
     pub(super) item_bytes: u32,
 }
 
-/// What came of it.
+/// The write costs of a design, by stage.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct StageCosts {
     /// Bytes written per byte of requests: the log, the flushes, merges into level 1, 2 and so on.
     pub(super) stages: Vec<f64>,
 }
 
-impl Found {
+impl StageCosts {
     pub(super) fn write_cost(&self) -> f64 {
         self.stages.iter().sum()
     }
 }
 
-/// Bytes of a log of so many requests, over those of the requests: the paper has it so.
+/// Bytes of the log per byte of requests, as in the paper.
 const LOG: f64 = 1.0;
 
 impl Steady {
-    /// With the paper's items, and ten requests per key as there.
+    /// Returns a measurement with the paper's items and ten requests per key, as in the paper.
     pub(super) fn new(design: Design) -> Steady {
         Steady { design, rounds: 10, item_bytes: ITEM_BYTES as u32 }
     }
@@ -54,8 +54,8 @@ impl Steady {
         self.design.keys * self.rounds
     }
 
-    /// Every place in key order once, then what is asked for. `make_request` is told of each, and
-    /// whether a memtable ends with it.
+    /// Calls `make(step, place, ends)` for every key in key order, then for every request. `place`
+    /// is the key's position in key order; `ends` is true if the memtable ends with it.
     fn play(
         &self,
         mut make: impl FnMut(Step, u32, bool) -> anyhow::Result<()>,
@@ -73,15 +73,15 @@ impl Steady {
         Ok(())
     }
 
-    /// Key by key; `look` sees everything of the second phase.
+    /// Runs the keyed simulation. Passes all events of the second phase to `look`.
     pub(super) fn simulate(
         &self,
         ticker: &Ticker<'_>,
         look: &mut dyn FnMut(Event<'_>),
-    ) -> anyhow::Result<Found> {
+    ) -> anyhow::Result<StageCosts> {
         let item_bytes = self.item_bytes;
         let policy = self.design.policy(item_bytes)?;
-        // Memtables end where the protocol says so, never by their size.
+        // The protocol ends memtables, never their size.
         let mut sim = KeyedSim::new(&policy, u64::MAX / 8);
         let live_bytes = self.design.keys * u64::from(item_bytes);
         let mut before = None;
@@ -105,9 +105,9 @@ impl Steady {
         Ok(since(sim.tree(), &before, requested))
     }
 
-    /// On the real store; also the bytes of all files of tables written per byte of requests, and
-    /// of the log.
-    pub(super) fn run(&self, ticker: &Ticker<'_>) -> anyhow::Result<(Found, f64)> {
+    /// Runs the real store. Also returns the physical bytes of tables written per byte of requests,
+    /// and those of the log.
+    pub(super) fn run(&self, ticker: &Ticker<'_>) -> anyhow::Result<(StageCosts, f64)> {
         let item_bytes = self.item_bytes;
         let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
         let dir = dir.context("cannot make a directory for the store")?;
@@ -151,38 +151,38 @@ impl Steady {
     }
 }
 
-/// Bytes of a key on the store: its place.
+/// Bytes of a key on the store. The key is its position.
 const KEY_BYTES: usize = size_of::<u32>();
 
-/// Which phase of the protocol.
+/// The phase of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Load,
     Request,
 }
 
-/// Bytes written so far to each level on storage, level 0 first.
+/// Returns the bytes written so far to each level on storage, level 0 first.
 fn written(tree: &Tree) -> Vec<u64> {
     tree.levels().iter().map(|level| level.counters().bytes_written).collect()
 }
 
-/// What was written since `before`, per byte requested.
-fn since(tree: &Tree, before: &[u64], requested: u64) -> Found {
+/// Returns the bytes written since `before`, per byte of requests.
+fn since(tree: &Tree, before: &[u64], requested: u64) -> StageCosts {
     let before = before.iter().copied().chain(std::iter::repeat(0));
     let grown = written(tree).into_iter().zip(before);
     let grown = grown.map(|(now, then)| (now - then) as f64 / requested as f64);
-    Found { stages: std::iter::once(LOG).chain(grown).collect() }
+    StageCosts { stages: std::iter::once(LOG).chain(grown).collect() }
 }
 
 /// A measurement by simulation, for [`measure_all`](crate::reproduce::measure_all).
 impl Job for Steady {
-    type Found = Found;
+    type Output = StageCosts;
 
     fn work(&self) -> u64 {
         self.design.keys + self.requests()
     }
 
-    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Found> {
+    fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<StageCosts> {
         self.simulate(ticker, &mut |_| {})
     }
 }
@@ -196,13 +196,13 @@ mod tests {
     struct Both(Steady);
 
     impl Job for Both {
-        type Found = [Found; 2];
+        type Output = [StageCosts; 2];
 
         fn work(&self) -> u64 {
             self.0.work()
         }
 
-        fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<[Found; 2]> {
+        fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<[StageCosts; 2]> {
             let (stored, physical) = self.0.run(ticker)?;
             assert!((physical / stored.write_cost() - 1.0).abs() < 0.05, "{physical}");
             Ok([self.0.simulate(ticker, &mut |_| {})?, stored])

@@ -1,7 +1,7 @@
 //! Write cost over the number of keys.
 
 use super::design::{Design, SKEWS};
-use super::steady::{Found, Steady};
+use super::steady::{StageCosts, Steady};
 use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::clock::Clock;
 use crate::reproduce::{
@@ -13,7 +13,7 @@ use crate::reproduce::{
 const KEYS: [u64; 7] =
     [1_000_000, 3_300_000, 10_000_000, 33_000_000, 100_000_000, 330_000_000, 1_000_000_000];
 
-/// Keys of simulations, and of the store.
+/// Keys of simulations and of the store.
 const KEYS_SIMULATED: [u64; 4] = [330_000, 1_000_000, 3_300_000, 10_000_000];
 const KEYS_SIMULATED_QUICK: [u64; 2] = [33_000, 330_000];
 const KEYS_ON_STORE: u64 = 330_000;
@@ -22,8 +22,8 @@ const KEYS_ON_STORE_QUICK: u64 = 33_000;
 /// Logical bytes of an entry on the store.
 const STORE_ITEM_BYTES: u32 = 200;
 
-/// What a formula by the paper's definitions comes to, worked out apart from this one: uniform
-/// and Zipf 0.99, for a million keys, ten, a hundred and a thousand.
+/// The costs by the paper's definitions, computed independently of this crate: uniform and Zipf
+/// 0.99, for 1, 10, 100 and 1000 million keys.
 const BY_DEFINITION: [(u64, [f64; 2]); 4] = [
     (1_000_000, [12.90, 6.53]),
     (10_000_000, [19.34, 9.50]),
@@ -31,7 +31,7 @@ const BY_DEFINITION: [(u64, [f64; 2]); 4] = [
     (1_000_000_000, [32.33, 16.01]),
 ];
 
-/// What the authors' own simulator comes to.
+/// The costs by the authors' simulator.
 const BY_SIMULATOR: [(u64, [f64; 2]); 2] = [(1_000_000, [13.07, 6.62]), (3_300_000, [15.78, 7.96])];
 
 const MODEL: &str = "model";
@@ -88,7 +88,7 @@ pub(in crate::reproduce) fn measure(
 fn simulate(figure: &mut Figure, keys: &[u64], progress: &SharedProgress) -> anyhow::Result<()> {
     let steady = |skew: f64| keys.iter().map(move |keys| Steady::new(Design::leveldb(*keys, skew)));
     let jobs: Vec<Steady> = SKEWS.iter().flat_map(|(_, skew)| steady(*skew)).collect();
-    let found: Vec<Found> = measure_all(SIMULATED, &jobs, progress)?;
+    let found: Vec<StageCosts> = measure_all(SIMULATED, &jobs, progress)?;
     for (job, found) in jobs.iter().zip(found) {
         let panel = PANELS[usize::from(job.design.skew > 0.0)];
         figure.point(panel, SIMULATED, job.design.keys as f64, found.write_cost());
@@ -100,7 +100,7 @@ fn simulate(figure: &mut Figure, keys: &[u64], progress: &SharedProgress) -> any
 struct OnStore(Steady);
 
 impl Job for OnStore {
-    type Found = f64;
+    type Output = f64;
 
     fn work(&self) -> u64 {
         self.0.work()
@@ -151,7 +151,7 @@ fn claims(figure: &mut Figure, on_store: u64) {
     }
 }
 
-/// How long the formula takes.
+/// Adds the claim on the seconds that the formula takes.
 fn time(figure: &mut Figure) -> anyhow::Result<()> {
     let clock = Clock::start();
     for (_, skew) in SKEWS {

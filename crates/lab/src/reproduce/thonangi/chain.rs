@@ -1,17 +1,17 @@
-//! Steady states of one index at several sizes.
+//! Measures the steady states of one index at several sizes.
 
 use super::steady::{Bench, Course, REQUESTS_MAX, Steady};
 use crate::reproduce::{Job, Ticker};
 use anyhow::Context;
 use lsmith_sim::BlockSim;
 
-/// Benches that differ in the size of their data alone, the smallest first. One simulation grows
-/// through all sizes; at each a copy of it comes into its steady state. What is found is what each
-/// bench would find alone, as the load of a smaller workload is the beginning of that of a larger.
+/// Benches that differ only in the size of their data, smallest first. One simulation grows through
+/// all sizes. At each size a copy of it is brought to its steady state. Each bench alone would give
+/// the same result, because the load of a smaller workload is a prefix of that of a larger one.
 pub(super) struct Chain(Vec<Bench>);
 
 impl Chain {
-    /// Chains of `benches`, and for each bench which chain it is in, and at which place there.
+    /// Groups `benches` into chains. Also returns the chain and the position in it of each bench.
     pub(super) fn of<'a>(
         benches: impl Iterator<Item = &'a Bench>,
     ) -> (Vec<Chain>, Vec<(usize, usize)>) {
@@ -35,7 +35,7 @@ impl Chain {
 }
 
 impl Job for Chain {
-    type Found = Vec<Steady>;
+    type Output = Vec<Steady>;
 
     fn work(&self) -> u64 {
         self.0.iter().map(Bench::work).sum()

@@ -2,7 +2,7 @@
 
 use super::steady::{Bench, Course, Keys, Steady};
 use super::sweep::{KEEPING, PAIRS, SEVEN, Spot, Sweep, least, most};
-use super::{cost_axis, told_scale};
+use super::{cost_axis, scale_note};
 use crate::reproduce::{
     Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
 };
@@ -13,10 +13,10 @@ use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
 
-/// Steady states from which thresholds come, in MB of data; and the scale.
+/// The sizes of the steady states that give the thresholds, in MB of data; and the scale.
 const LEARNED_MB: [u64; 7] = [200, 400, 600, 800, 1200, 1700, 2000];
 const LEARNED_SHRINK: u64 = 16;
-/// The steady state with which growing is compared.
+/// The steady state that growth is compared with.
 const COMPARED_MB: u64 = 1200;
 
 /// Measures the figure.
@@ -26,7 +26,7 @@ pub(in crate::reproduce) fn measure(
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
     let end_mb = 2000;
-    // Growing takes no longer than its requests.
+    // Growth takes no longer than its requests.
     let shrink = if effort.is_quick { effort.shrink * 2 } else { effort.shrink };
     let steady = steady_states(effort, progress)?;
     let schedule = schedule(&steady)?;
@@ -46,13 +46,13 @@ pub(in crate::reproduce) fn measure(
     claims(&mut figure);
     claims_of_steady(&mut figure, &steady);
     explain_windows(&mut figure);
-    figure.note(told_scale([(end_mb, shrink)]));
-    let told: Vec<String> = schedule.iter().map(Stage::told).collect();
+    figure.note(scale_note([(end_mb, shrink)]));
+    let stages: Vec<String> = schedule.iter().map(Stage::text).collect();
     figure.note(format!(
         "mixed runs with what it learns in steady states under the same keys, at 1/{} of the \
          paper's scale: {}.",
         learned_shrink(effort),
-        told.join("; ")
+        stages.join("; ")
     ));
     Ok(figure)
 }
@@ -61,7 +61,7 @@ fn learned_shrink(effort: Effort) -> u64 {
     LEARNED_SHRINK.max(effort.shrink * 2)
 }
 
-/// What each policy costs in steady states.
+/// The costs of each policy in steady states.
 fn steady_states(effort: Effort, progress: &SharedProgress) -> anyhow::Result<Sweep> {
     let spot = |policy: &str, size: u64| Spot {
         panel: "",
@@ -76,56 +76,57 @@ fn steady_states(effort: Effort, progress: &SharedProgress) -> anyhow::Result<Sw
     Sweep::measure("thresholds of steady states", spots, progress)
 }
 
-/// Thresholds, and the size of the data up to which they are in use.
+/// The thresholds of `mixed`, and the size of the data up to which they apply.
 #[derive(Clone, Debug)]
 struct Stage {
-    upto_mb: f64,
+    end_mb: f64,
     params: Vec<(&'static str, String)>,
 }
 
 impl Stage {
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let params = self.params.iter().map(|(name, value)| format!("{name} {value}"));
         let params: Vec<String> = params.collect();
-        if self.upto_mb.is_finite() {
-            format!("up to {:.0} MB {}", self.upto_mb, params.join(" "))
+        if self.end_mb.is_finite() {
+            format!("up to {:.0} MB {}", self.end_mb, params.join(" "))
         } else {
             format!("beyond {}", params.join(" "))
         }
     }
 }
 
-/// What was learned at each size, in use up to half the way to the next.
+/// Returns the thresholds learned at each size. They apply up to the middle between this size and
+/// the next.
 fn schedule(steady: &Sweep) -> anyhow::Result<Vec<Stage>> {
     let sizes: Vec<f64> =
         steady.xs("").into_iter().filter(|x| steady.at("", "mixed", *x).is_some()).collect();
     let stages = sizes.iter().enumerate().map(|(index, &size)| {
         let Steady { tau, beta, .. } = steady.at("", "mixed", size).context("measured")?;
         let next = sizes.get(index + 1);
-        // Between three and four levels the border is where the third is full.
-        let upto_mb = match next {
+        // Between three and four levels the border is the size at which the third level is full.
+        let end_mb = match next {
             Some(next) if size < 1600.0 && *next > 1600.0 => 1622.0,
             Some(next) => (size + next) / 2.0,
             None => f64::INFINITY,
         };
         let tau = if tau.is_empty() { "0".to_owned() } else { tau.clone() };
         let beta = beta.context("mixed has learned")?.to_string();
-        Ok(Stage { upto_mb, params: vec![("tau", tau), ("beta", beta)] })
+        Ok(Stage { end_mb, params: vec![("tau", tau), ("beta", beta)] })
     });
     stages.collect()
 }
 
-/// One policy while the index grows.
+/// A measurement of one policy while the index grows.
 struct Growth {
     bench: Bench,
     step_mb: u64,
-    /// For `mixed`.
+    /// The thresholds for `mixed`.
     schedule: Vec<Stage>,
 }
 
 impl Job for Growth {
-    /// Megabytes so far, and blocks written per megabyte so far.
-    type Found = Vec<(f64, f64)>;
+    /// The result: megabytes so far, and blocks written per megabyte so far.
+    type Output = Vec<(f64, f64)>;
 
     fn work(&self) -> u64 {
         self.bench.records()
@@ -142,9 +143,8 @@ impl Job for Growth {
         let mut points = Vec::new();
         let steps = self.bench.dataset_mb / self.step_mb;
         for step in 1..=steps {
-            let (from, upto) = (step - 1, step);
             let records = |step| self.bench.records() * step / steps;
-            course.run(records(upto) - records(from))?;
+            course.run(records(step) - records(step - 1))?;
             let cost = course.index.figures().write_cost_blocks;
             points.push(((step * self.step_mb) as f64, cost));
         }
@@ -152,10 +152,10 @@ impl Job for Growth {
     }
 }
 
-/// `mixed` with thresholds that follow the size of the data.
+/// `mixed` with thresholds that depend on the size of the data.
 #[derive(Debug)]
 struct Scheduled {
-    /// Each with the bytes up to which it is in charge.
+    /// The policies, each with the bytes of data up to which it applies.
     stages: Vec<(f64, Arc<dyn MergePolicy>)>,
 }
 
@@ -166,7 +166,7 @@ impl Scheduled {
             let spec = Spec::bare("mixed").with("rate", bench.rate);
             let params = stage.params.iter();
             let spec = params.fold(spec, |spec, (name, value)| spec.with(*name, value));
-            let bytes = stage.upto_mb * 1e6 / bench.shrink as f64;
+            let bytes = stage.end_mb * 1e6 / bench.shrink as f64;
             Ok((bytes, registry.build_spec(&spec)?))
         });
         Ok(Scheduled { stages: stages.collect::<anyhow::Result<_>>()? })
@@ -175,7 +175,7 @@ impl Scheduled {
     fn stage(&self, view: &TreeView) -> &Arc<dyn MergePolicy> {
         let bytes: u64 = view.tree.disk_runs().map(|run| run.bytes()).sum();
         let last = self.stages.len() - 1;
-        let stage = self.stages.iter().position(|(upto, _)| bytes as f64 <= *upto);
+        let stage = self.stages.iter().position(|(end, _)| bytes as f64 <= *end);
         &self.stages[stage.unwrap_or(last)].1
     }
 }
@@ -210,13 +210,13 @@ impl MergePolicy for Scheduled {
     }
 }
 
-/// How much more one policy costs than another at `x`, in percent.
+/// Returns by how many percent one policy costs more than another at `x`.
 fn excess(figure: &Figure, policy: &str, base: &str, x: f64) -> Option<f64> {
     Some((figure.y("", policy, x)? / figure.y("", base, x)? - 1.0) * 100.0)
 }
 
 fn claims(figure: &mut Figure) {
-    // Before, the index is hardly larger than its first two levels.
+    // Below this size the index is hardly larger than its first two levels.
     let xs: Vec<f64> = figure.xs("").into_iter().filter(|x| *x >= 400.0).collect();
     let over = |policy: &str, others: &[&str]| {
         let pairs = others.iter().flat_map(|other| xs.iter().map(move |x| (*other, *x)));
@@ -246,7 +246,7 @@ fn claims(figure: &mut Figure) {
     }
 }
 
-/// Growing beside steady states.
+/// Adds claims that compare growth with steady states.
 fn claims_of_steady(figure: &mut Figure, steady: &Sweep) {
     let x = COMPARED_MB as f64;
     let ratios = KEEPING.iter().filter_map(|p| Some(figure.y("", p, x)? / steady.cost("", p, x)?));
@@ -266,7 +266,7 @@ fn claims_of_steady(figure: &mut Figure, steady: &Sweep) {
     }
 }
 
-/// Why `mixed` and reuse do not gain what the paper says.
+/// Explains why `mixed` and reuse gain less than in the paper.
 fn explain_windows(figure: &mut Figure) {
     let at = |policy| figure.y("", policy, 600.0);
     let (Some(mixed), Some(best)) = (at("mixed"), at("choose_best")) else { return };

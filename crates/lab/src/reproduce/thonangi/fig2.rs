@@ -1,10 +1,10 @@
-//! Figure 2: three policies on small indexes of three levels; with what sections III-E and IV-A
-//! say of it.
+//! Figure 2: three policies on small indexes of three levels; with the claims of sections III-E and
+//! IV-A.
 
 use super::fit::fit;
 use super::steady::{Bench, Keys};
 use super::sweep::{Spot, Sweep, least, most};
-use super::{POINTS, cost_axis, dataset_axis, small_scale, told_scale};
+use super::{POINTS, cost_axis, dataset_axis, scale_note, small_scale};
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 
 const POLICIES: [&str; 3] = ["full", "choose_best", "test_mixed"];
@@ -41,7 +41,7 @@ pub(in crate::reproduce) fn measure(
     claims_of_levels(&mut figure, &sweep);
     explain_levels(&mut figure, &sweep);
     explain_leads(&mut figure);
-    figure.note(told_scale(sizes.iter().map(|&size| (size, small_scale(effort)))));
+    figure.note(scale_note(sizes.iter().map(|&size| (size, small_scale(effort)))));
     Ok(figure)
 }
 
@@ -53,23 +53,23 @@ fn claims_of_sizes(figure: &mut Figure, sweep: &Sweep) {
     figure.claim(saved("test_mixed", "choose_best").map(|percent| {
         Claim::near("uniform, 20 MB: test_mixed over choose_best, %", -20.0, percent, POINTS)
     }));
-    let excesses = |panel, upto| sweep.excesses(panel, "choose_best", "full", 0.0..=upto);
+    let excesses = |panel, end_mb| sweep.excesses(panel, "choose_best", "full", 0.0..=end_mb);
     let all = ["a", "b"].into_iter().flat_map(|panel| excesses(panel, f64::INFINITY));
     figure.claim(most(all).map(|percent| {
         let claim = "choose_best consistently costs less than full: at most by, %";
         Claim::at_most(claim, percent, 0.0)
     }));
-    let upto = three_levels_upto(sweep);
+    let end_mb = three_levels_end(sweep);
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len().max(1) as f64;
-    let wider = mean(excesses("a", upto)) - mean(excesses("b", upto));
+    let wider = mean(excesses("a", end_mb)) - mean(excesses("b", end_mb));
     let claim = "choose_best leads full by more under normal than under uniform: percentage points";
     figure.claim(Claim::at_least(claim, wider, 0.0));
     claims_of_slopes(figure, sweep);
     claims_of_crossings(figure, sweep);
 }
 
-/// The largest size at which every index has three levels.
-fn three_levels_upto(sweep: &Sweep) -> f64 {
+/// Returns the largest size, in MB, at which every index has three levels.
+fn three_levels_end(sweep: &Sweep) -> f64 {
     let levels = |panel, policy, x| sweep.at(panel, policy, x).map_or(0, |steady| steady.levels);
     let has_three = |x: &f64| {
         PANELS.iter().all(|(panel, ..)| POLICIES.iter().all(|p| levels(panel, p, *x) <= 3))
@@ -77,13 +77,13 @@ fn three_levels_upto(sweep: &Sweep) -> f64 {
     most(sweep.xs("a").into_iter().filter(has_three)).unwrap_or(0.0)
 }
 
-/// How costs rise as long as there are three levels.
+/// Adds claims on the rise of costs while there are three levels.
 fn claims_of_slopes(figure: &mut Figure, sweep: &Sweep) {
-    let upto = three_levels_upto(sweep);
+    let end_mb = three_levels_end(sweep);
     let end = most(sweep.xs("a")).unwrap_or(0.0);
-    figure.claim(Claim::near("all indexes have three levels: up to, MB", end, upto, 0.0));
+    figure.claim(Claim::near("all indexes have three levels: up to, MB", end, end_mb, 0.0));
     let line = |panel, policy| {
-        let curve: Vec<_> = figure.curve(panel, policy).filter(|(x, _)| *x <= upto).collect();
+        let curve: Vec<_> = figure.curve(panel, policy).filter(|(x, _)| *x <= end_mb).collect();
         Some((panel, policy, fit(&curve, 1)?))
     };
     let lines = ["a", "b"].into_iter().flat_map(|panel| {
@@ -106,7 +106,7 @@ fn claims_of_slopes(figure: &mut Figure, sweep: &Sweep) {
     }));
 }
 
-/// Where test_mixed stops being better than choose_best.
+/// Adds the claim on the size from which test_mixed is no longer better than choose_best.
 fn claims_of_crossings(figure: &mut Figure, sweep: &Sweep) {
     let at_end = |panel| sweep.excess(panel, "test_mixed", "choose_best", 100.0);
     figure.claim(at_end("a").zip(at_end("b")).map(|(a, b)| {
@@ -130,7 +130,7 @@ fn claims_of_crossings(figure: &mut Figure, sweep: &Sweep) {
     }));
 }
 
-/// What figures 3 and 4 show of the levels at 20 MB, and how full the bottom level is.
+/// Adds claims of figures 3 and 4 on the levels at 20 MB, and on the fill of the bottom level.
 fn claims_of_levels(figure: &mut Figure, sweep: &Sweep) {
     for (x, paper, tolerance) in [(20.0, 20.0, 3.0), (100.0, 100.0, 5.0)] {
         let fill = sweep.at("a", "choose_best", x).map(|steady| steady.bottom_fill * 100.0);
@@ -165,7 +165,7 @@ fn claims_of_levels(figure: &mut Figure, sweep: &Sweep) {
     }));
 }
 
-/// Why skew does not help choosing here.
+/// Explains why skew does not help choosing here.
 fn explain_leads(figure: &mut Figure) {
     figure.explain(
         "choose_best leads full by more under normal",
@@ -177,10 +177,11 @@ fn explain_leads(figure: &mut Figure) {
     );
 }
 
-/// Why an index can have a level more than the paper says.
+/// Explains why an index can have one level more than in the paper.
 fn explain_levels(figure: &mut Figure, sweep: &Sweep) {
-    let (upto, end) = (three_levels_upto(sweep), most(sweep.xs("b")).unwrap_or(0.0));
-    if upto < end {
+    let end_mb = three_levels_end(sweep);
+    let end = most(sweep.xs("b")).unwrap_or(0.0);
+    if end_mb < end {
         let why = format!(
             "a level is full here when it has more than K_i blocks. Under normal, kept blocks are \
              not all full, so that at {end} MB, {:.1} % of what level 2 can hold in full blocks, \
@@ -188,7 +189,7 @@ fn explain_levels(figure: &mut Figure, sweep: &Sweep) {
             end * 1e6 / 104.0 / 39.0 / 25_000.0 * 100.0
         );
         figure.explain("all indexes have three levels", why);
-        figure.note(format!("Slopes and leads are those up to {upto} MB: three levels."));
+        figure.note(format!("Slopes and leads are those up to {end_mb} MB: three levels."));
     }
 }
 
@@ -198,7 +199,7 @@ mod tests {
     use crate::reproduce::Verdict;
     use crate::reproduce::thonangi::steady::Steady;
 
-    /// A sweep in which `cost` says what a policy costs at a size.
+    /// Returns a sweep with the costs `cost(policy, size)`.
     fn sweep(cost: impl Fn(&str, f64) -> f64) -> Sweep {
         let places = PANELS.iter().flat_map(|(panel, keys, _)| {
             POLICIES.map(|policy| [20.0, 50.0, 100.0].map(|x| (*panel, *keys, policy, x)))
@@ -222,14 +223,14 @@ mod tests {
     }
 
     fn verdict(verdicts: &[(String, Verdict)], claim: &str) -> Verdict {
-        let found = verdicts.iter().find(|(told, _)| told.contains(claim));
+        let found = verdicts.iter().find(|(text, _)| text.contains(claim));
         found.unwrap_or_else(|| panic!("no claim `{claim}` in {verdicts:?}")).1
     }
 
     #[test]
     fn claims_are_judged_by_the_data() {
         // As in the paper: full 1800 at 20 MB and rising, test_mixed 34 % under it there.
-        let as_told = verdicts(|policy, x| match policy {
+        let as_in_paper = verdicts(|policy, x| match policy {
             "full" => 1400.0 + 20.0 * x,
             "choose_best" => 1285.0 + 10.0 * x,
             _ => 688.0 + 25.0 * x,
@@ -242,9 +243,9 @@ mod tests {
             "rises more slowly",
             "costs more than choose_best where the bottom is large",
         ] {
-            assert_eq!(verdict(&as_told, claim), Verdict::Holds, "{claim}");
+            assert_eq!(verdict(&as_in_paper, claim), Verdict::Holds, "{claim}");
         }
-        // All policies alike, and not in a line.
+        // All policies cost the same, and not linearly.
         let alike = verdicts(|_, x| 1000.0 + x * (x - 60.0));
         for claim in [
             "test_mixed over full",

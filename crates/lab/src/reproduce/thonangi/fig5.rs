@@ -1,16 +1,16 @@
-//! Figure 5: what a threshold costs.
+//! Figure 5: the cost of a threshold.
 
 use super::fit::fit;
 use super::steady::{Bench, Keys, Steady};
 use super::sweep::{Spot, Sweep, least};
-use super::{small_scale, told_scale};
+use super::{scale_note, small_scale};
 use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 
 const PANELS: [(&str, Keys, &str); 2] =
     [("a", Keys::Uniform, "uniform"), ("b", Keys::NORMAL, "normal(sigma=0.005, omega=10k)")];
-/// The curve: all its points are of this policy, each with its threshold.
+/// The policy of the curve. Each point has its own threshold.
 const CURVE: &str = "mixed";
-/// An index of four levels; the paper does not say how large.
+/// The size of an index of four levels; the paper does not give it.
 const DATASET_MB: u64 = 200;
 
 /// Measures the figure.
@@ -39,11 +39,11 @@ pub(in crate::reproduce) fn measure(
     let mut figure = Figure::empty(info.name, info.title, PANELS.map(panel).to_vec());
     sweep.draw(&mut figure, cost);
     claims(&mut figure);
-    figure.note(told_scale([(DATASET_MB, small_scale(effort))]));
+    figure.note(scale_note([(DATASET_MB, small_scale(effort))]));
     Ok(figure)
 }
 
-/// C(tau_2) of definition 1: merges out of level 2 are full, and what they cost does not count.
+/// Returns C(tau_2) of definition 1: merges from level 2 are full, and their cost does not count.
 fn cost(steady: &Steady) -> f64 {
     steady.level_costs.iter().take(2).sum::<f64>() / steady.records_merged
 }
@@ -66,12 +66,12 @@ fn claims(figure: &mut Figure) {
     }));
 }
 
-/// The x of the smallest y.
+/// Returns the x of the smallest y.
 fn best(curve: &[(f64, f64)]) -> Option<f64> {
     curve.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(x, _)| *x)
 }
 
-/// Points lower than both neighbours, by more than a thousandth on the way up again.
+/// Returns the local minima. The curve must rise by more than a thousandth after each.
 fn local_minima(curve: &[(f64, f64)]) -> usize {
     let (mut minima, mut falls, mut turn) = (0, true, f64::INFINITY);
     for &(_, y) in curve {

@@ -10,27 +10,27 @@ pub(in crate::reproduce) use uniform::measure as measure_uniform;
 
 use super::steady::{Bench, Keys};
 use super::sweep::{KEEPING, PAIRS, SEVEN, Spot, Sweep, farthest};
-use super::{cost_axis, dataset_axis, scale, told_scale};
+use super::{cost_axis, dataset_axis, scale, scale_note};
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 use std::ops::RangeInclusive;
 
-/// The rate of merges in this figure: less than elsewhere, as indexes are larger.
+/// The rate of merges in this figure. It is less than elsewhere, because indexes are larger.
 const RATE: f64 = 0.05;
 
 /// Sizes at which an index has three levels: 400,000 blocks hold 1622 MB.
 const THREE_LEVELS: RangeInclusive<f64> = 0.0..=1600.0;
 const FOUR_LEVELS: RangeInclusive<f64> = 1601.0..=f64::INFINITY;
 
-/// Costs that are this near to each other count as equal, in percent.
+/// Costs that differ by at most this count as equal, in percent.
 const EQUAL: f64 = 2.5;
 
-/// One of the figures: a workload, and sizes.
+/// One of the figures: a workload and its sizes.
 struct Plan<'a> {
-    /// The keys at a size.
+    /// Returns the keys at a size.
     keys: fn(u64) -> Keys,
-    /// For all policies.
+    /// The sizes for all policies.
     sizes_mb: &'a [u64],
-    /// For those that keep blocks.
+    /// The sizes for policies that keep blocks.
     more_mb: &'a [u64],
 }
 
@@ -62,10 +62,10 @@ impl Plan<'_> {
         Ok((figure, sweep))
     }
 
-    /// What was left out, and what the policy that learns has learned.
+    /// Adds notes: the sizes left out, and the thresholds that `mixed` learned.
     fn notes(&self, figure: &mut Figure, sweep: &Sweep, effort: Effort) {
         let sizes = sweep.xs("").into_iter().map(|x| x as u64);
-        figure.note(told_scale(sizes.map(|size| (size, scale(effort, size)))));
+        figure.note(scale_note(sizes.map(|size| (size, scale(effort, size)))));
         let learned = sweep.xs("").into_iter().filter_map(|x| {
             let steady = sweep.at("", "mixed", x)?;
             let beta = steady.beta.map_or("none".to_owned(), |beta| beta.to_string());
@@ -84,7 +84,7 @@ fn spot(curve: &str, keys: Keys, size_mb: u64, shrink: u64) -> Spot {
     Spot { panel: "", curve: curve.to_owned(), x: size_mb as f64, bench }
 }
 
-/// That `mixed` is never beaten.
+/// Adds the claim that no policy beats `mixed`.
 fn claim_mixed_wins(figure: &mut Figure, sweep: &Sweep) {
     let others: Vec<&str> = SEVEN.into_iter().filter(|policy| *policy != "mixed").collect();
     figure.claim(sweep.worst_lead("", "mixed", &others).map(|percent| {
@@ -94,7 +94,7 @@ fn claim_mixed_wins(figure: &mut Figure, sweep: &Sweep) {
     }));
 }
 
-/// That costs drop when the fourth level appears; at `before_mb` there are still three.
+/// Adds the claim that costs drop when the fourth level appears. At `before_mb` there are three.
 fn claim_fourth_level_helps(figure: &mut Figure, sweep: &Sweep, before_mb: f64) {
     for policy in ["full", "mixed"] {
         let drop = sweep.cost("", policy, 1700.0).zip(sweep.cost("", policy, before_mb));
@@ -108,13 +108,13 @@ fn claim_fourth_level_helps(figure: &mut Figure, sweep: &Sweep, before_mb: f64) 
     }
 }
 
-/// The largest difference, either way, that keeping blocks makes within `range`, in percent.
+/// Returns the largest absolute difference that keeping blocks makes within `range`, in percent.
 fn reuse_matters(sweep: &Sweep, range: RangeInclusive<f64>) -> Option<f64> {
     let excesses = |(keeps, plain)| sweep.excesses("", keeps, plain, range.clone());
     farthest(PAIRS.into_iter().flat_map(excesses))
 }
 
-/// The first size of `range` from which on `mixed` costs what `choose_best` costs.
+/// Returns the size in `range` from which on `mixed` costs as much as `choose_best`.
 fn first_tie(sweep: &Sweep, range: &RangeInclusive<f64>) -> Option<f64> {
     let xs: Vec<f64> = sweep.xs("").into_iter().filter(|x| range.contains(x)).collect();
     let ties = |x: &&f64| {

@@ -1,4 +1,4 @@
-//! Figure 7: what policies take of the processor, on the real store.
+//! Figure 7: the CPU time of policies on the real store.
 
 use super::steady::{Bench, Keys, Steady};
 use super::store::StoreIndex;
@@ -10,23 +10,23 @@ use crate::reproduce::{
 
 /// The rate of merges, as in figure 6.
 const RATE: f64 = 0.05;
-/// How many times smaller than in the paper memory and data are: little enough that windows have
-/// tens of blocks, or what a merge takes however small it is would count most.
+/// The factor by which memory and data are smaller than in the paper. Windows still have tens of
+/// blocks; with smaller ones the fixed cost of a merge would dominate.
 const SHRINK: u64 = 8;
 const SHRINK_QUICK: u64 = 32;
 const SIZES_MB: [u64; 3] = [200, 800, 1500];
 const SIZES_QUICK_MB: [u64; 2] = [200, 500];
-/// Write costs that are this near to each other have no order, in percent.
+/// Write costs that differ by at most this are not ordered, in percent.
 const TIE: f64 = 5.0;
 
-/// Seconds per megabyte of requests.
+/// The axis of seconds per megabyte of requests.
 type Time = fn(&Steady) -> f64;
 
-/// What a time may be of.
+/// The parts of the CPU time.
 const TIMES: [(&str, Time); 2] =
     [("requests", |steady| steady.cpu.all), ("merges", |steady| steady.cpu.merging)];
 
-/// A store to be measured.
+/// A measurement of a store.
 struct Stored(Spot);
 
 /// Measures the figure.
@@ -67,8 +67,8 @@ pub(in crate::reproduce) fn measure(
     Ok(figure)
 }
 
-/// What `mixed` learns in simulations of the same scale: on the store it would take most of the
-/// time, and learn the same.
+/// Returns the thresholds that `mixed` learns in simulations of the same scale. On the store
+/// learning would take most of the time and give the same thresholds.
 fn learn(
     sizes: &[u64],
     bench: impl Fn(&str, u64) -> Bench,
@@ -87,7 +87,7 @@ fn with_thresholds(steady: &Steady) -> String {
 }
 
 impl Job for Stored {
-    type Found = Steady;
+    type Output = Steady;
 
     fn work(&self) -> u64 {
         self.0.bench.work()
@@ -125,8 +125,8 @@ fn draw(figure: &mut Figure, sweep: &Sweep) {
     sweep.draw_in(figure, "choosing", |steady| steady.cpu.choosing_percent());
 }
 
-/// Pairs of policies at one size whose times differ as their writes do, and those whose writes
-/// differ.
+/// Returns the number of pairs of policies at one size whose times have the order of their writes,
+/// and the number of pairs whose writes differ.
 fn ranked(sweep: &Sweep, time: impl Fn(&Steady) -> f64) -> (usize, usize) {
     let (mut pairs, mut alike) = (0, 0);
     for x in sweep.xs("") {
@@ -205,23 +205,23 @@ fn claims_of_growth(figure: &mut Figure, sweep: &Sweep) {
     }
 }
 
-/// Why time does not rank as writes do.
+/// Explains why times have another order than writes.
 fn explain(figure: &mut Figure, sweep: &Sweep) {
     let Some(x) = sweep.xs("").last().copied() else { return };
-    let told = ["full", "choose_best"].into_iter().filter_map(|policy| {
+    let times = ["full", "choose_best"].into_iter().filter_map(|policy| {
         let cpu = sweep.at("", policy, x)?.cpu;
         let rest = cpu.all - cpu.merging - cpu.choosing;
         Some(format!("{policy} {:.1} and {:.1}", rest * 1e3, cpu.merging * 1e3))
     });
-    let told: Vec<String> = told.collect();
+    let times = times.collect::<Vec<String>>().join("; ");
     let why = format!(
         "nothing waits for a device here, and the CPU that a merge takes is not all. Each window \
          that partial policies take from memory is followed by folding what is left with the \
          newest entries: each entry is packed into blocks about {:.0} times in memory before it \
-         leaves, under full once. At {x} MB, ms per MB outside of merges and in them: {}. Small \
-         merges also have a fixed part: a file, a record of the manifest, a version of the tree.",
-        1.0 / RATE,
-        told.join("; ")
+         leaves, under full once. At {x} MB, ms per MB outside of merges and in them: {times}. \
+         Small merges also have a fixed part: a file, a record of the manifest, a version of the \
+         tree.",
+        1.0 / RATE
     );
     figure.explain("time of", why);
     let percents = SEVEN.iter().flat_map(|policy| {

@@ -2,7 +2,7 @@
 
 use super::steady::{Bench, Keys};
 use super::sweep::{ALL, PAIRS, SEVEN, Spot, Sweep, least};
-use super::{cost_axis, scale, told_scale};
+use super::{cost_axis, scale, scale_note};
 use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 
 const DATASET_MB: u64 = 300;
@@ -33,13 +33,13 @@ pub(in crate::reproduce) fn measure(
     let mut figure = Figure::empty(info.name, info.title, vec![Panel::only(x, cost_axis())]);
     sweep.draw(&mut figure, |steady| steady.write_cost_blocks);
     claims(&mut figure, &sweep);
-    figure.note(told_scale([(DATASET_MB, shrink)]));
+    figure.note(scale_note([(DATASET_MB, shrink)]));
     Ok(figure)
 }
 
 fn claims(figure: &mut Figure, sweep: &Sweep) {
     let (narrow, wide) = (0.005, 20.0);
-    // By how much more `worse` costs where keys are close together than where they are not.
+    // How much more `worse` costs with keys close together than with keys far apart.
     let grows = |worse, better| {
         let excess = |x| sweep.excess("", worse, better, x);
         Some(excess(narrow)? - excess(wide)?)

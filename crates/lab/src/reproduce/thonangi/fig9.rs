@@ -18,7 +18,7 @@ pub(in crate::reproduce) fn measure(
     } else {
         &[25, 50, 100, 250, 500, 1000, 2000, 4000]
     };
-    // Large records are few: a smaller scale would leave too little, and gain nothing.
+    // Large records are few. A smaller scale would leave too few and would not save time.
     let shrink = |payload: u64| (scale(effort, DATASET_MB) * 100 / payload.max(100)).max(1);
     let mut spots = Vec::new();
     for curve in SEVEN {
@@ -35,9 +35,9 @@ pub(in crate::reproduce) fn measure(
     sweep.draw(&mut figure, |steady| steady.write_cost_blocks);
     claims(&mut figure, &sweep);
     if effort.is_quick {
-        let told = payloads.iter().map(|&bytes| format!("{bytes} bytes 1/{}", shrink(bytes)));
-        let told: Vec<String> = told.collect();
-        figure.note(format!("Memory and data are a part of the paper's: {}.", told.join(", ")));
+        let scales = payloads.iter().map(|&bytes| format!("{bytes} bytes 1/{}", shrink(bytes)));
+        let scales = scales.collect::<Vec<String>>().join(", ");
+        figure.note(format!("Memory and data are a part of the paper's: {scales}."));
     }
     explain_large(&mut figure, &sweep);
     Ok(figure)
@@ -78,22 +78,22 @@ fn claims(figure: &mut Figure, sweep: &Sweep) {
     }));
 }
 
-/// Why policies differ where every block is kept.
+/// Explains why policies differ although every block is kept.
 fn explain_large(figure: &mut Figure, sweep: &Sweep) {
-    let told = KEEPING.iter().filter_map(|policy| {
+    let policies = KEEPING.iter().filter_map(|policy| {
         let steady = sweep.at("", policy, 4000.0)?;
         let (written, merged) = (steady.write_cost_blocks, steady.records_merged);
         let met = (1.0 - written / merged) * 100.0;
         Some(format!("{policy} {merged:.1}, {met:.1} %, {written:.1}"))
     });
-    let told: Vec<String> = told.collect();
+    let policies: Vec<String> = policies.collect();
     let why = format!(
         "at 4000 bytes a block is one record, and every block below memory is kept: a record is \
          written once, when it leaves memory, unless a delete meets its insert in level 1 and both \
          vanish unwritten. Records that leave memory per MB, the part of them that vanishes so, \
          blocks written per MB: {}. Policies that keep level 1 nearly full let more of them meet \
          there. The difference is small beside what these policies cost at 25 bytes.",
-        told.join("; ")
+        policies.join("; ")
     );
     figure.explain("4000 bytes", why);
 }

@@ -1,15 +1,15 @@
-//! Polynomials through points.
+//! Fits polynomials to points.
 
-/// The polynomial of `degree` that is nearest to `points` by least squares.
+/// A least-squares polynomial.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
-    /// Coefficients, that of the constant first.
+    /// The coefficients, constant first.
     pub(super) coefficients: Vec<f64>,
-    /// The part of the variance of y that it explains: R squared. 1 where there is none.
+    /// R squared: the share of the variance of y that the polynomial explains; 1 if y is constant.
     pub(super) explained: f64,
 }
 
-/// Fits `points`; `None` where there are too few.
+/// Fits a polynomial of `degree` to `points`. `None` if there are too few points.
 pub(super) fn fit(points: &[(f64, f64)], degree: usize) -> Option<Fit> {
     let terms = degree + 1;
     if points.len() < terms {

@@ -1,35 +1,35 @@
-//! What requests are made of.
+//! The index that requests go to, simulated or real.
 
 use anyhow::{Context, bail};
 use lsmith_sim::BlockSim;
 use lsmith_tree::{EntryKind, Tree};
 use lsmith_workload::{Op, OpKind};
 
-/// An index, simulated or real.
+/// A simulated or real index.
 pub(super) trait Index {
-    /// Makes a request; merges that it causes are done when it is.
+    /// Makes a request and runs all merges that it causes.
     fn write(&mut self, op: &Op) -> anyhow::Result<()>;
 
-    /// Looks at the tree as it is now.
+    /// Updates the copy of the tree.
     fn look(&mut self) {}
 
-    /// The tree as it was when last [looked](Index::look) at, or later.
+    /// Returns the tree at the last [`look`](Index::look), or later.
     fn tree(&self) -> &Tree;
 
-    /// The CPU taken so far.
+    /// Returns the CPU time so far.
     fn cpu(&self) -> Cpu {
         Cpu::default()
     }
 }
 
-/// Processor time. Of a simulation there is none to tell of.
+/// CPU time. It is 0 for simulations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Cpu {
-    /// Seconds for everything, or seconds per megabyte.
+    /// The total, in seconds or in seconds per megabyte.
     pub(super) all: f64,
-    /// Of those, what the policy took to choose what to merge.
+    /// The part in which the policy chooses plans.
     pub(super) choosing: f64,
-    /// Of those, what merges took, once chosen.
+    /// The part in which merges run.
     pub(super) merging: f64,
 }
 
@@ -50,7 +50,7 @@ impl Cpu {
         }
     }
 
-    /// The share that choosing has, in percent.
+    /// Returns the share of choosing, in percent.
     pub(super) fn choosing_percent(self) -> f64 {
         self.choosing / self.all * 100.0
     }

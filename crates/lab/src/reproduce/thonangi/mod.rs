@@ -1,8 +1,8 @@
-//! Thonangi & Yang, "On log-structured merge for solid-state drives", ICDE 2017, in simulation but
-//! for `fig7`, which takes the time of the real store.
+//! Thonangi & Yang, "On log-structured merge for solid-state drives", ICDE 2017. All figures are
+//! simulated, except `fig7`, which times the real store.
 //!
-//! Records have keys of 4 bytes; a megabyte is 10^6 bytes, of which each request counts as one
-//! record; costs are data blocks of 4096 bytes written below memory.
+//! Records have keys of 4 bytes. A megabyte of requests is 10^6 bytes of records; each request
+//! counts as one record. Costs are data blocks of 4096 bytes written below memory.
 
 mod chain;
 mod fig10;
@@ -28,24 +28,24 @@ pub(super) use fig10::measure as fig10;
 
 use super::{Axis, Effort};
 
-/// How far a percentage may be from the paper's, in percentage points: the paper rounds, and its
-/// numbers can be read off its drawings no better.
+/// The tolerance of percentages, in percentage points: the paper rounds, and drawings cannot be
+/// read more precisely.
 const POINTS: f64 = 5.0;
 
-/// The x axis of figures over the size of the data.
+/// Returns the x axis of figures over the size of the data.
 fn dataset_axis() -> Axis {
     Axis::linear("dataset size", "MB")
 }
 
-/// The y axis of all figures of write costs.
+/// Returns the y axis of all figures of write costs.
 fn cost_axis() -> Axis {
     Axis::linear("write cost", "blocks per MB of requests")
 }
 
-/// How many times smaller an index of section V is measured. One of four levels takes ten times as
-/// long to come to rest, and `mixed` ten such times to learn, so it is smaller in any case, if
-/// never below the 250 blocks of memory that the paper has for its small indexes. In a hurry the
-/// smallest is measured twice as large.
+/// Returns the factor by which an index of section V is smaller than in the paper. An index of four
+/// levels takes ten times as long to become steady, and `mixed` takes ten times that to learn, so
+/// it is always smaller. Its memory is at least 250 blocks, as for the paper's small indexes. In
+/// quick measurements the smallest index is twice as large.
 fn scale(effort: Effort, dataset_mb: u64) -> u64 {
     match (effort.is_quick, dataset_mb) {
         (true, ..=200) => (effort.shrink / 2).max(1),
@@ -56,23 +56,23 @@ fn scale(effort: Effort, dataset_mb: u64) -> u64 {
     }
 }
 
-/// The same for the small indexes of sections III and IV.
+/// Returns the same factor for the small indexes of sections III and IV.
 fn small_scale(effort: Effort) -> u64 {
     (effort.shrink / 8).max(1)
 }
 
-/// What scales of a figure say to its readers.
-fn told_scale(scales: impl IntoIterator<Item = (u64, u64)>) -> String {
-    let mut told: Vec<(u64, Vec<String>)> = Vec::new();
+/// Returns the note on the scales of a figure, given as (MB, factor).
+fn scale_note(scales: impl IntoIterator<Item = (u64, u64)>) -> String {
+    let mut by_scale: Vec<(u64, Vec<String>)> = Vec::new();
     for (dataset_mb, scale) in scales {
         let of = format!("{dataset_mb}");
-        match told.iter_mut().find(|(known, _)| *known == scale) {
+        match by_scale.iter_mut().find(|(known, _)| *known == scale) {
             Some((_, sizes)) if sizes.contains(&of) => {}
             Some((_, sizes)) => sizes.push(of),
-            None => told.push((scale, vec![of])),
+            None => by_scale.push((scale, vec![of])),
         }
     }
-    let parts = told.into_iter().map(|(scale, sizes)| match scale {
+    let parts = by_scale.into_iter().map(|(scale, sizes)| match scale {
         1 => format!("{} MB at the paper's scale", sizes.join(", ")),
         _ => format!("{} MB at 1/{scale} of it", sizes.join(", ")),
     });

@@ -1,4 +1,4 @@
-//! The protocol of section V: an index grows by inserts, comes into a steady state, is measured.
+//! The protocol of section V: an index grows by inserts, reaches a steady state, and is measured.
 
 use super::index::{Cpu, Index};
 use crate::reproduce::Ticker;
@@ -12,36 +12,36 @@ use std::sync::Arc;
 
 /// Bytes of a key.
 const KEY_BYTES: u64 = 4;
-/// Bytes of a payload where nothing else is said.
+/// The default bytes of a payload.
 const PAYLOAD_BYTES: u64 = 100;
 /// Bytes of a data block.
 const BLOCK_BYTES: u64 = 4096;
 /// The paper's ratio of neighbouring levels, which is the default of its policies.
 const RATIO: u64 = 10;
-/// Requests between two looks at the tree: far fewer than memory takes between merges.
+/// Requests between two looks at the tree: far fewer than between two merges.
 const STRIDE: u64 = 64;
-/// Requests in a steady state that a workload can give: more than any measurement takes.
+/// Requests of a workload in a steady state: more than any measurement needs.
 pub(super) const REQUESTS_MAX: u64 = 3_000_000_000;
-/// Second-to-last levels' worth of requests after which a tree that is still not steady never
-/// will be.
+/// A tree that is not steady after this many requests never will be. The unit is the capacity of
+/// the second-to-last level.
 const PATIENCE: u64 = 100;
-/// Second-to-last levels' worth of records over which a tree of three levels is measured; one of
-/// more is measured over a single one, which is ten times as large.
+/// The records over which a tree of three levels is measured, in capacities of the second-to-last
+/// level. A tree of more levels is measured over one capacity, which is ten times as large.
 const CYCLES: u64 = 2;
 
-/// More slices than any run of these figures has.
+/// A bound above the slices of any run in these figures.
 const SLICES_MAX: u64 = 1 << 20;
 
-/// Which keys come and go.
+/// The keys of inserts and deletes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Keys {
     Uniform,
-    /// `sigma` as a part of the domain, `omega` inserts between two moves of the mean.
+    /// `sigma` is a part of the domain; `omega` is the inserts between two moves of the mean.
     Normal {
         sigma: f64,
         omega: u64,
     },
-    /// So many districts of all warehouses together.
+    /// The number of districts of all warehouses together.
     Tpc {
         districts: u64,
     },
@@ -51,62 +51,62 @@ impl Keys {
     /// The paper's standard `normal`.
     pub(super) const NORMAL: Keys = Keys::Normal { sigma: 0.005, omega: 10_000 };
 
-    /// `tpc` of a hundred warehouses.
+    /// `tpc` with a hundred warehouses.
     pub(super) const TPC: Keys = Keys::Tpc { districts: 1000 };
 }
 
-/// Orders of the standard size in so many megabytes.
+/// Returns the orders of the standard size in this many megabytes.
 pub(super) fn orders(size_mb: u64) -> u64 {
     size_mb * 1_000_000 / (KEY_BYTES + PAYLOAD_BYTES)
 }
 
-/// An index and what runs against it, in the paper's sizes.
+/// An index and its workload, in the paper's sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bench {
-    /// The policy without its rate.
+    /// The spec of the policy without its rate.
     pub(super) policy: String,
     pub(super) keys: Keys,
-    /// Megabytes of records that are present.
+    /// Megabytes of present records.
     pub(super) dataset_mb: u64,
     pub(super) payload_bytes: u64,
-    /// K_0: blocks that memory holds.
+    /// K_0: the blocks of memory.
     pub(super) memory_blocks: u64,
-    /// The part of a level that a partial merge takes.
+    /// The part of a level that a partial merge reads.
     pub(super) rate: f64,
-    /// How many times smaller data, memory, `omega` and the number of districts are than that.
+    /// The factor by which data, memory, `omega` and districts are reduced for the measurement.
     pub(super) shrink: u64,
 }
 
-/// What a steady state costs.
+/// The costs of a steady state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Steady {
     /// Data blocks written per megabyte of requests.
     pub(super) write_cost_blocks: f64,
-    /// The same cost, by the level that the blocks were written into: the paper's level 1 first.
+    /// The same cost by output level, the paper's level 1 first.
     pub(super) level_costs: Vec<f64>,
-    /// Levels, memory among them.
+    /// The number of levels, including memory.
     pub(super) levels: usize,
-    /// Records that came out of memory, per megabyte of requests.
+    /// Records that left memory, per megabyte of requests.
     pub(super) records_merged: f64,
-    /// Blocks in the bottom level over its capacity.
+    /// Blocks in the bottom level per block of its capacity.
     pub(super) bottom_fill: f64,
-    /// Thresholds that were learned, as a parameter: `0.3/0.5`; empty where there are none.
+    /// The learned thresholds as a parameter, such as `0.3/0.5`; empty if there are none.
     pub(super) tau: String,
-    /// The decision for the bottom level, where it was learned.
+    /// The learned decision for the bottom level, if any.
     pub(super) beta: Option<bool>,
-    /// CPU that the index took, per megabyte of requests.
+    /// CPU time of the index, per megabyte of requests.
     pub(super) cpu: Cpu,
 }
 
 impl Bench {
-    /// The setting of section V, for one policy.
+    /// Returns the setting of section V for one policy.
     pub(super) fn standard(policy: &str, keys: Keys, dataset_mb: u64, shrink: u64) -> Bench {
         let policy = policy.to_owned();
         let (payload_bytes, memory_blocks, rate) = (PAYLOAD_BYTES, 4000, 0.07);
         Bench { policy, keys, dataset_mb, payload_bytes, memory_blocks, rate, shrink }
     }
 
-    /// The setting of sections III-E and IV.
+    /// Returns the setting of sections III-E and IV.
     pub(super) fn small(policy: &str, keys: Keys, dataset_mb: u64, shrink: u64) -> Bench {
         let (memory_blocks, rate) = (250, 0.05);
         Bench { memory_blocks, rate, ..Bench::standard(policy, keys, dataset_mb, shrink) }
@@ -117,13 +117,13 @@ impl Bench {
     }
 
     pub(super) fn sizes(&self) -> BlockSizes {
-        // One byte of a record is neither key nor payload: 136 records of 25 bytes, as the paper
-        // says, and one of 4000.
+        // One byte of a record is neither key nor payload. A block then holds 136 records of 25
+        // bytes, as in the paper, or one of 4000.
         let per_block = BLOCK_BYTES / (self.record_bytes() + 1);
         BlockSizes {
             memory_blocks: (self.memory_blocks / self.shrink).max(1),
             per_block: per_block as usize,
-            record_bytes: self.record_bytes(),
+            entry_bytes: self.record_bytes(),
         }
     }
 
@@ -131,13 +131,13 @@ impl Bench {
         (self.dataset_mb * 1_000_000 / self.record_bytes() / self.shrink).max(1)
     }
 
-    /// About how many requests it takes: growing, and after it a few times the level above the
-    /// bottom, which grows with the whole but in steps.
+    /// Returns the approximate requests of the measurement: the growth, and a few times the level
+    /// above the bottom, which grows with the data in steps.
     pub(super) fn work(&self) -> u64 {
         self.records() * 4
     }
 
-    /// A load to the full size, then `requests` of which a part `deletes` removes.
+    /// Returns a load to the full size, then `requests`, of which the part `deletes` are deletes.
     pub(super) fn workload(&self, deletes: f64, requests: u64) -> anyhow::Result<Workload> {
         let spec = match self.keys {
             Keys::Uniform => Spec::bare("uniform"),
@@ -145,10 +145,10 @@ impl Bench {
                 let omega = (omega / self.shrink).max(1);
                 Spec::bare("normal").with("sigma", sigma).with("omega", omega)
             }
-            // As many orders of a district in memory as at the paper's scale.
+            // Memory holds as many orders of a district as at the paper's scale.
             Keys::Tpc { districts } => {
                 let districts = districts / self.shrink;
-                // Keys depend on all districts together, and there are at most 10,000 warehouses.
+                // Keys depend only on the total of districts; there are at most 10,000 warehouses.
                 let of_each = if districts > 100_000 { 100 } else { 10 };
                 let warehouses = (districts / of_each).max(1);
                 Spec::bare("tpc").with("warehouses", warehouses).with("districts", of_each)
@@ -166,13 +166,13 @@ impl Bench {
     pub(super) fn build_policy(&self) -> anyhow::Result<Arc<dyn MergePolicy>> {
         let spec: Spec = self.policy.parse()?;
         let spec = if spec.name == "full" { spec } else { spec.with("rate", self.rate) };
-        // The paper knows no bound on the pieces of a level.
+        // The paper has no bound on the pieces of a level.
         let spec = spec.with("slices_max", SLICES_MAX);
         Ok(Registry::builtin().build_spec(&spec)?)
     }
 }
 
-/// An index that follows a workload.
+/// An index that runs a workload.
 pub(super) struct Course<'a, I> {
     pub(super) index: I,
     pub(super) ops: Ops<'a>,
@@ -192,18 +192,18 @@ impl<I: Index> Course<'_, I> {
     }
 }
 
-/// A tree that comes into a steady state, with what is known of its sizes.
+/// A tree on its way to a steady state.
 struct Settling<'a, I> {
     course: Course<'a, I>,
     sizes: BlockSizes,
     learns: bool,
-    /// Bytes that a request counts for, key and payload.
+    /// Bytes of key and payload per request.
     request_bytes: u64,
-    /// Requests made since the load.
+    /// The number of requests since the load.
     requests: u64,
 }
 
-/// Counters at one moment.
+/// The counters at one moment.
 struct Moment {
     requests: u64,
     cpu: Cpu,
@@ -216,7 +216,7 @@ impl<I: Index> Settling<'_, I> {
         self.course.index.tree()
     }
 
-    /// The deepest level that has data, by the paper's number.
+    /// Returns the paper's number of the deepest level with data.
     fn bottom(&self) -> usize {
         let levels = self.tree().levels();
         levels.iter().rposition(|level| !level.runs().is_empty()).unwrap_or(0)
@@ -230,20 +230,20 @@ impl<I: Index> Settling<'_, I> {
         self.sizes.memory_blocks * RATIO.pow(level as u32)
     }
 
-    /// Records that fit into the level above the bottom.
+    /// Returns the records that fit into the level above the bottom.
     fn records_above_bottom(&self) -> u64 {
         self.capacity(self.bottom().saturating_sub(1)) * self.sizes.per_block as u64
     }
 
-    /// Records that have ever come down into the bottom level from above: what merges took in,
-    /// less what of it was there before.
+    /// Returns the records that have moved down into the bottom level: the inputs of merges into
+    /// it, minus those that were in it before.
     fn moved(&self) -> u64 {
         let level = &self.tree().levels()[self.bottom()];
         let counters = level.counters();
         let here: u64 = level.runs().iter().map(|run| run.bytes()).sum();
         let gone = counters.bytes_written + counters.bytes_reused + counters.bytes_moved;
         let moved = counters.bytes_in + counters.bytes_from_memory + here - gone;
-        moved / self.sizes.record_bytes
+        moved / self.sizes.entry_bytes
     }
 
     /// Makes requests until `is_over`.
@@ -261,14 +261,14 @@ impl<I: Index> Settling<'_, I> {
         Ok(())
     }
 
-    /// Goes on until at least `records` more have come down into the bottom level, to the end of
-    /// the merge that brings the last.
+    /// Makes requests until at least `records` more have moved down into the bottom level, and the
+    /// merge that moves the last one has ended.
     fn until_moved(&mut self, records: u64) -> anyhow::Result<()> {
         let aim = self.moved() + records;
         self.until(|settling| settling.moved() >= aim)
     }
 
-    /// Whether nothing is left to learn for a tree of this height.
+    /// Returns true if nothing is left to learn for a tree of this height.
     fn has_learned(&self) -> bool {
         let memo = self.tree().memo();
         let height = memo.text("learned_at").and_then(|text| text.split(' ').next());
@@ -280,7 +280,7 @@ impl<I: Index> Settling<'_, I> {
         if self.learns {
             self.until(Self::has_learned)?;
         }
-        // A cycle begins where something has just come down.
+        // A cycle begins just after records have moved down.
         self.until_moved(1)
     }
 
@@ -291,7 +291,7 @@ impl<I: Index> Settling<'_, I> {
         Moment {
             requests: self.requests,
             cpu: self.course.index.cpu(),
-            records_merged: from_memory / self.sizes.record_bytes,
+            records_merged: from_memory / self.sizes.entry_bytes,
             blocks_written: levels.iter().map(|level| level.blocks_written).collect(),
         }
     }
@@ -320,8 +320,8 @@ impl<I: Index> Settling<'_, I> {
 }
 
 impl Bench {
-    /// Lets `index`, which is empty, grow and come into a steady state, and measures it. `sizes`
-    /// are those of its entries as its counters count them.
+    /// Grows the empty `index` to its steady state and measures it. `sizes` are the bytes of its
+    /// entries in its counters.
     pub(super) fn steady<I: Index>(
         &self,
         index: I,
@@ -334,7 +334,7 @@ impl Bench {
         self.steady_when_grown(course, sizes)
     }
 
-    /// The same from where the load has ended.
+    /// The same after the end of the load.
     pub(super) fn steady_when_grown<I: Index>(
         &self,
         course: Course<'_, I>,
@@ -352,7 +352,7 @@ impl Bench {
         settling.found(&start, &settling.now())
     }
 
-    /// Whether this and `other` are the same while they grow.
+    /// Returns true if this and `other` are the same while they grow.
     pub(super) fn grows_as(&self, other: &Bench) -> bool {
         Bench { dataset_mb: self.dataset_mb, ..other.clone() } == *self
     }

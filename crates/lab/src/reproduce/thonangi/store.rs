@@ -14,11 +14,11 @@ use tempfile::TempDir;
 
 /// Bytes of a data block.
 const BLOCK_BYTES: u64 = 4096;
-/// What an entry of the store counts for beside key and value. Payloads are shorter by as much, so
-/// that records and what a level holds are as large as the paper's.
+/// Logical bytes of an entry besides key and value. Payloads are shorter by these bytes, so that
+/// entries and levels are as large as the paper's.
 const ENTRY_BYTES: usize = logical_bytes(0, 0) as usize;
 
-/// A store in lockstep: merges are done by the thread that writes.
+/// A store in lockstep: the writing thread runs merges.
 pub(super) struct StoreIndex<'a> {
     store: Store,
     keyspace: Keyspace,
@@ -28,19 +28,19 @@ pub(super) struct StoreIndex<'a> {
     value: Vec<u8>,
     requests: u64,
     stopwatch: Arc<Stopwatch>,
-    /// Where the store is, and is removed from when done.
+    /// The directory of the store, removed on drop.
     _dir: TempDir,
 }
 
-/// Takes the CPU time of merges, from plan to commit: in lockstep by one thread.
+/// Measures the CPU time of merges from plan to commit. In lockstep one thread runs them.
 #[derive(Debug, Default)]
 struct Stopwatch(Mutex<Times>);
 
 #[derive(Debug, Default)]
 struct Times {
-    /// What the thread had taken when the plan under way was taken up.
+    /// The CPU seconds of the thread at the start of the current plan.
     start: Option<f64>,
-    /// All merges so far.
+    /// The CPU seconds of all merges so far.
     sum: f64,
 }
 
@@ -66,17 +66,17 @@ impl Observer for Stopwatch {
 }
 
 impl<'a> StoreIndex<'a> {
-    /// An empty store in a new directory, for `bench`, which `workload` is of.
+    /// Makes an empty store in a new directory for `bench`, whose workload is `workload`.
     pub(super) fn open(bench: &Bench, workload: &'a Workload) -> anyhow::Result<StoreIndex<'a>> {
         let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
         let dir = dir.context("cannot make a directory for the store")?;
-        let BlockSizes { memory_blocks, per_block, record_bytes } = bench.sizes();
+        let BlockSizes { memory_blocks, per_block, entry_bytes } = bench.sizes();
         let stopwatch = Arc::new(Stopwatch::default());
         let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);
         let store = Store::builder(dir.path())
             .env(Arc::new(Unsynced::default()))
             .policy(bench.build_policy()?.spec().to_string())
-            .memtable_bytes(memory_blocks * per_block as u64 * record_bytes)
+            .memtable_bytes(memory_blocks * per_block as u64 * entry_bytes)
             .block_bytes(BLOCK_BYTES as usize)
             .persist(PersistMode::Buffer)
             .lockstep(true)
@@ -131,7 +131,7 @@ impl Index for &mut StoreIndex<'_> {
 }
 
 impl StoreIndex<'_> {
-    /// An error if merges were refused or given up: costs would be those of another policy.
+    /// Fails if merges were refused or given up: costs would be those of another policy.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let stats = self.store.stats();
         if stats.plans_refused + stats.plans_failed > 0 {

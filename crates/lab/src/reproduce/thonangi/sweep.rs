@@ -1,4 +1,4 @@
-//! Steady states side by side: curves over something that varies.
+//! Measures steady states in parallel, as curves over a varying quantity.
 
 use super::chain::Chain;
 use super::steady::{Bench, Steady};
@@ -18,24 +18,24 @@ pub(super) const SEVEN: [&str; 7] = [
     "choose_best(reuse=false)",
 ];
 
-/// Those that keep blocks, beside the same without.
+/// Pairs of a policy that keeps blocks and the same policy without.
 pub(super) const PAIRS: [(&str, &str); 3] = [
     ("full", "full(reuse=false)"),
     ("rr", "rr(reuse=false)"),
     ("choose_best", "choose_best(reuse=false)"),
 ];
 
-/// One point to be measured.
+/// One point to measure.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub(super) panel: &'static str,
-    /// The name of its curve.
+    /// The name of the curve.
     pub(super) curve: String,
     pub(super) x: f64,
     pub(super) bench: Bench,
 }
 
-/// What was found at each spot.
+/// The result at each spot.
 #[derive(Clone, Debug)]
 pub(super) struct Sweep(Vec<(Spot, Steady)>);
 
@@ -52,7 +52,7 @@ impl Sweep {
         Ok(Sweep(spots.iter().cloned().zip(found).collect()))
     }
 
-    /// What was found elsewhere.
+    /// Returns a sweep with results from elsewhere.
     pub(super) fn of(found: Vec<(Spot, Steady)>) -> Sweep {
         Sweep(found)
     }
@@ -64,31 +64,31 @@ impl Sweep {
         }
     }
 
-    /// Adds the same points to `panel`, whatever panel they were measured for.
+    /// Adds the same points to `panel`, even if they were measured for another panel.
     pub(super) fn draw_in(&self, figure: &mut Figure, panel: &str, y: impl Fn(&Steady) -> f64) {
         for (spot, steady) in &self.0 {
             figure.point(panel, &spot.curve, spot.x, y(steady));
         }
     }
 
-    /// One spot.
+    /// Returns one spot.
     pub(super) fn spot(&self, panel: &str, curve: &str, x: f64) -> Option<&Spot> {
         let is_it = |spot: &&Spot| spot.panel == panel && spot.curve == curve && spot.x == x;
         self.0.iter().map(|(spot, _)| spot).find(is_it)
     }
 
-    /// What was found at one spot.
+    /// Returns the result at one spot.
     pub(super) fn at(&self, panel: &str, curve: &str, x: f64) -> Option<&Steady> {
         let is_it = |spot: &Spot| spot.panel == panel && spot.curve == curve && spot.x == x;
         self.0.iter().find(|(spot, _)| is_it(spot)).map(|(_, steady)| steady)
     }
 
-    /// The write cost at one spot.
+    /// Returns the write cost at one spot.
     pub(super) fn cost(&self, panel: &str, curve: &str, x: f64) -> Option<f64> {
         self.at(panel, curve, x).map(|steady| steady.write_cost_blocks)
     }
 
-    /// Each x of `panel` at which anything was measured, ascending.
+    /// Returns each measured x of `panel`, ascending.
     pub(super) fn xs(&self, panel: &str) -> Vec<f64> {
         let spots = self.0.iter().filter(|(spot, _)| spot.panel == panel);
         let mut xs: Vec<f64> = spots.map(|(spot, _)| spot.x).collect();
@@ -97,12 +97,12 @@ impl Sweep {
         xs
     }
 
-    /// How much more `curve` costs than `base` at `x`, in percent; less than 0 if it costs less.
+    /// Returns by how many percent `curve` costs more than `base` at `x`; negative for less.
     pub(super) fn excess(&self, panel: &str, curve: &str, base: &str, x: f64) -> Option<f64> {
         Some((self.cost(panel, curve, x)? / self.cost(panel, base, x)? - 1.0) * 100.0)
     }
 
-    /// The excess at each x of `panel` within `range`.
+    /// Returns the excess at each x of `panel` within `range`.
     pub(super) fn excesses(
         &self,
         panel: &str,
@@ -114,8 +114,7 @@ impl Sweep {
         xs.filter_map(|x| self.excess(panel, curve, base, x)).collect()
     }
 
-    /// How much more `curve` costs than the cheapest of `others`, at the x where that is most, in
-    /// percent.
+    /// Returns the greatest excess of `curve` over the cheapest of `others` at any x, in percent.
     pub(super) fn worst_lead(&self, panel: &str, curve: &str, others: &[&str]) -> Option<f64> {
         let at =
             |x: f64| most(others.iter().filter_map(|other| self.excess(panel, curve, other, x)));
@@ -123,20 +122,20 @@ impl Sweep {
     }
 }
 
-/// All x.
+/// The range of all x.
 pub(super) const ALL: std::ops::RangeInclusive<f64> = f64::NEG_INFINITY..=f64::INFINITY;
 
-/// The largest, if there is any.
+/// Returns the largest value, if there is any.
 pub(super) fn most(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.into_iter().reduce(f64::max)
 }
 
-/// The smallest, if there is any.
+/// Returns the smallest value, if there is any.
 pub(super) fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.into_iter().reduce(f64::min)
 }
 
-/// The one farthest from 0, without its sign, if there is any.
+/// Returns the greatest absolute value, if there is any.
 pub(super) fn farthest(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     most(values.into_iter().map(f64::abs))
 }

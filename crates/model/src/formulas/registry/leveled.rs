@@ -32,7 +32,7 @@ const PICK: FormulaParam = FormulaParam {
     meaning: "what goes down of a full level: round_robin or random",
 };
 
-/// The formulas, in the order in which they are listed.
+/// The formulas, in listing order.
 pub(super) const INFOS: [FormulaInfo; 6] = [
     FormulaInfo {
         name: "leveldb",
@@ -128,7 +128,7 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
     },
 ];
 
-/// Returns a model of the paper, with its own defaults.
+/// Returns a model of the paper, with the paper's defaults.
 fn paper(params: &Params<'_>, setting: &Setting<'_>, sweep: Sweep) -> Result<Model, SpecError> {
     let level0_merged = params.count("l0", 4, 1..=1000)? as f64;
     let mut model = LeveledModel {
@@ -182,7 +182,7 @@ fn level_sizes(params: &Params<'_>, setting: &Setting<'_>) -> Result<Vec<f64>, S
     }
 }
 
-/// Returns the policy `leveled` of the project.
+/// Returns the model of the store's policy `leveled`.
 fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
     const PICKS: [&str; 6] =
         ["min_overlap", "round_robin", "narrowest", "best_ratio", "oldest", "whole_level"];
@@ -212,13 +212,13 @@ fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecEr
     Ok(model.evaluate_grown(setting, skipped))
 }
 
-/// Returns how much less than its capacity a level holds at rest, in the mean.
+/// Returns the mean difference between a level's capacity and its size at rest.
 ///
 /// # Derivation
-/// Tables go down until a level is not above its capacity, so where tables differ in size it comes
-/// to rest anywhere up to a table below: half of one. Where no key is shared all tables are alike,
-/// each with the part of an entry more that it takes to reach what it is cut at; so the last one
-/// that would just fit does not, and the level is a whole table below.
+/// Tables are merged down until a level is within its capacity. If tables differ in size, the level
+/// then is up to one table below its capacity: half a table on average. If no key is shared, all
+/// tables are equal, and each exceeds the cut size by a part of an entry. So the last table that
+/// would just fit does not, and the level is a whole table below.
 fn rest(setting: &Setting<'_>, table: f64) -> f64 {
     let requests = setting.memtable_requests();
     let shared =

@@ -29,7 +29,7 @@ const RATE: FormulaParam = FormulaParam {
     meaning: "share of a level that goes down at once, more than 0 and less than 1",
 };
 
-/// The formulas, in the order in which they are listed.
+/// The formulas, in listing order.
 pub(super) const INFOS: [FormulaInfo; 17] = [
     slots(
         "cola",

@@ -2,24 +2,24 @@
 
 use super::points::Points;
 
-/// One write, as far as counts go.
+/// One write, with the fields that counts need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
-    /// The moment: how many writes to the cell there were before.
+    /// The moment: the number of writes to the cell before this one.
     pub(super) at: u32,
-    /// That of the write to its key before, and what that was.
+    /// The moment and the action of the previous write to the key.
     pub(super) before: Option<(u32, Kind)>,
-    /// That of the next write to its key; [`NEVER`] if there is none.
+    /// The moment of the next write to the key; [`NEVER`] if there is none.
     pub(super) next: u32,
     pub(super) kind: Kind,
     /// Logical bytes.
     pub(super) bytes: u32,
 }
 
-/// Behind every moment.
+/// A moment after all others.
 pub(super) const NEVER: u32 = u32::MAX;
 
-/// What a write does to its key.
+/// The action of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Put,
@@ -34,51 +34,53 @@ impl Kind {
     }
 }
 
-/// What is known of the writes to a part of the key space.
+/// Counts of the writes to a part of the key space.
 ///
 /// # Derivation
-/// Of a stretch of moments from `a` up to `b`, a run holds the last write to each key. A write at
-/// `t` within is the last one if the next write to its key is at `b` or later. So the entries
-/// of the run are the points `(t, next)` in a corner, counted apart for tombstones and for entries
-/// of unlike size. Of a key that was inserted and removed within nothing is left: removes
-/// whose insert is at `a` or later, less those keys that were inserted again afterwards, which are
-/// the inserts within that follow a remove within.
+/// Of the moments from `a` up to `b`, a run holds the last write to each key. A write at `t` in
+/// this interval is the last one if the next write to its key is at `b` or later. So the entries of
+/// the run are the points `(t, next)` in a corner, counted separately for tombstones and for
+/// entries of different sizes. A key that was inserted and removed in the interval leaves no entry.
+/// The number of these keys is the number of removes whose insert is at `a` or later, minus the
+/// keys that were inserted again afterwards, which are the inserts in the interval that follow a
+/// remove in it.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
-    /// The number of each write among those of all cells, rising; `None` where it is all.
+    /// The number of each write among the writes of all cells, ascending; `None` if this cell has
+    /// all writes.
     numbers: Option<Vec<u32>>,
     classes: Vec<Class>,
-    /// Removes, with the moment of the insert before.
+    /// Removes, with the moment of the previous insert.
     cancelled: Points,
-    /// Inserts, with the moment of the remove before.
+    /// Inserts, with the moment of the previous remove.
     returned: Points,
 }
 
-/// Writes of like size that are all tombstones or none.
+/// Writes of similar size, either all tombstones or no tombstones.
 #[derive(Clone, Debug)]
 struct Class {
     is_tombstone: bool,
     /// Mean logical bytes.
     bytes: f64,
-    /// Each with the moment of the next write to its key.
+    /// The writes, each with the moment of the next write to its key.
     last: Points,
 }
 
-/// What the last writes to each key come to.
+/// The totals of the last writes to each key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::fluid) struct DistinctKeys {
-    /// Keys written.
+    /// The number of written keys.
     pub(in crate::fluid) keys: f64,
-    /// Those that have a value in the end, and its logical bytes.
+    /// The keys that have a value at the end, and their logical bytes.
     pub(in crate::fluid) puts: f64,
     pub(in crate::fluid) put_bytes: f64,
-    /// Tombstones that are left where none is dropped, and their logical bytes.
+    /// The tombstones that remain if none is dropped, and their logical bytes.
     pub(in crate::fluid) tombstones: f64,
     pub(in crate::fluid) tombstone_bytes: f64,
 }
 
 impl Cell {
-    /// Of writes in the order in which they were made, with their numbers.
+    /// Counts `writes`, in time order, with their numbers.
     pub(super) fn new(numbers: Option<Vec<u32>>, writes: &[Write]) -> Cell {
         let mut by_class: Vec<(u32, Vec<&Write>)> = Vec::new();
         for write in writes {
@@ -91,7 +93,7 @@ impl Cell {
         let class = |members: Vec<&Write>| {
             let bytes: f64 = members.iter().map(|write| f64::from(write.bytes)).sum();
             let at = members.iter().map(|write| write.at).collect();
-            // Never is put right behind the last moment, so that it takes no more bits.
+            // `NEVER` becomes the moment after the last one, so that it needs no more bits.
             let never = writes.len() as u32;
             let next = members.iter().map(|write| write.next.min(never)).collect();
             Class {
@@ -116,7 +118,7 @@ impl Cell {
         }
     }
 
-    /// Returns what the writes from one number up to another come to.
+    /// Returns the totals of the writes from one number up to another.
     pub(super) fn found(&self, from: u32, until: u32) -> DistinctKeys {
         let moment = |number: u32| match &self.numbers {
             Some(numbers) => numbers.partition_point(|at| *at < number) as u32,
@@ -147,7 +149,7 @@ impl Cell {
     }
 }
 
-/// Entries within a quarter of each other's size, apart from tombstones.
+/// Returns the class of a write: tombstone or not, and sizes within a quarter of each other.
 fn class_of(write: &Write) -> u32 {
     let log = 31 - write.bytes.max(1).leading_zeros();
     let quarter = if log < 2 { 0 } else { write.bytes >> (log - 2) & 3 };
@@ -155,7 +157,7 @@ fn class_of(write: &Write) -> u32 {
 }
 
 impl DistinctKeys {
-    /// Returns the same of a key space so many times as large.
+    /// Returns the totals of a key space larger by a factor.
     pub(super) fn times(self, factor: f64) -> DistinctKeys {
         DistinctKeys {
             keys: self.keys * factor,

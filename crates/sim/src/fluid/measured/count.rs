@@ -8,42 +8,42 @@ use lsmith_tree::logical_bytes;
 use lsmith_workload::{Op, OpKind, Workload};
 use std::ops::Range;
 
-/// Most writes that are counted: they take some 40 bytes each while they are.
+/// The most writes that can be counted. Counting takes some 40 bytes per write.
 pub(crate) const WRITES_MAX: usize = 100_000_000;
 
-/// Most parts of the key space that are looked at apart, and least keys of one.
+/// The most separate parts of the key space, and the least keys of a part.
 const CELLS_MAX: usize = 1024;
 const CELL_KEYS_MIN: usize = 64;
 
-/// Keys that lie as near to each other as those of a block.
+/// The number of neighbouring keys that are as near to each other as those of a block.
 const NEAR_KEYS: usize = 32;
 
-/// Parts of time in which parts of the key space are compared.
+/// The number of parts of time in which parts of the key space are compared.
 const EPOCHS: usize = 16;
 
-/// Variance of the keys that parts of the key space have in a part of time, over that by chance,
-/// from which on they differ.
+/// The ratio from which on parts of the key space differ: the variance of their numbers of keys in
+/// a part of time, relative to the variance by chance.
 const UNEVEN: f64 = 1.5;
 
-/// Writes between two moments of which the bytes are known.
+/// The number of writes between two stored byte totals.
 const STEP: usize = 256;
 
-/// Counts of the keys that any stretch of writes comes to, exact but for where in its part of the
-/// key space a key lies.
+/// Counts of the different keys in any interval of writes. They are exact, except for the position
+/// of a key in its part of the key space.
 #[derive(Clone, Debug)]
 pub(in crate::fluid) struct Counted {
     whole: Cell,
-    /// Parts of the key space with as many keys each, in key order: none where keys that are
-    /// written together lie anywhere in it, else a power of two.
+    /// Parts of the key space with equally many keys, in key order. Empty if keys that are written
+    /// together lie anywhere, else a power of two.
     cells: Vec<Cell>,
-    /// True if the keys of a part are written as if they had no order.
+    /// True if the keys of a part are written in an order that is independent of key order.
     is_even: bool,
     writes: usize,
     /// Logical bytes of all writes before each step.
     bytes: Vec<u64>,
 }
 
-/// A write as it is read.
+/// A write of the workload.
 #[derive(Clone, Copy)]
 struct Read {
     rank: u32,
@@ -51,12 +51,12 @@ struct Read {
     kind: Kind,
 }
 
-/// Everything about all writes, by number.
+/// All writes, by number.
 struct Writes {
     read: Vec<Read>,
-    /// The numbers of writes by key and, of one key, in order.
+    /// The numbers of writes, sorted by key, then by time.
     by_key: Vec<u32>,
-    /// Where in `by_key` each key begins, and its end.
+    /// The start of each key in `by_key`, and the end of the last.
     keys: Vec<usize>,
     next: Vec<u32>,
     before: Vec<u32>,
@@ -66,8 +66,8 @@ impl Counted {
     /// Counts the writes of `workload`, up to its end.
     ///
     /// # Errors
-    /// [`SimError::NotFluid`] if there are too many, or none; [`SimError::Workload`] if a line is
-    /// damaged.
+    /// Fails with [`SimError::NotFluid`] if there are too many writes or none, and with
+    /// [`SimError::Workload`] if a line is damaged.
     pub(in crate::fluid) fn of(workload: &Workload) -> Result<Counted, SimError> {
         let ranks = workload.ranks();
         let mut read = Vec::new();
@@ -102,13 +102,13 @@ impl Counted {
         Counted { whole, cells, is_even, writes: all.len(), bytes }
     }
 
-    /// Returns true if it is known, up to chance, what the keys of a block meet.
+    /// Returns true if the overlap of the keys of a block is known, except for chance.
     pub(in crate::fluid) fn is_even(&self) -> bool {
         self.is_even
     }
 
-    /// Returns what the writes from one up to another come to, if all of the key space were as the
-    /// part in which `place` lies.
+    /// Returns the totals of the writes of an interval, if all of the key space were like the part
+    /// that contains `place`.
     pub(in crate::fluid) fn found(&self, place: u64, from: f64, until: f64) -> DistinctKeys {
         let from = from.round() as u32;
         let until = until.round() as u32;
@@ -121,19 +121,19 @@ impl Counted {
         }
     }
 
-    /// Returns the same of the key space as a whole.
+    /// Returns the same totals for the whole key space.
     pub(in crate::fluid) fn all(&self, from: f64, until: f64) -> DistinctKeys {
         self.whole.found(from.round() as u32, until.round() as u32)
     }
 
-    /// Returns where the part of the key space ends in which `place` lies.
+    /// Returns the end of the part of the key space that contains `place`.
     pub(in crate::fluid) fn border_after(&self, place: u64) -> u64 {
         let width = PLACES / self.cells.len().max(1) as u64;
         (place / width + 1) * width
     }
 
-    /// Returns how many writes there are when a memtable is full that took its first after `from`
-    /// of them; `None` if the writes end before.
+    /// Returns the number of the write at which a memtable is full that started after write `from`;
+    /// `None` if the writes end before.
     pub(in crate::fluid) fn memtable_end(&self, from: f64, seal_bytes: u64) -> Option<f64> {
         let before = self.requested_bytes(from);
         let is_full = |until: usize| {
@@ -143,7 +143,7 @@ impl Counted {
             let written_bytes = (self.requested_bytes(until) - before) as u64;
             is_memtable_full(seal_bytes, live_bytes, written_bytes)
         };
-        // What is full stays so, but for what cancels, which is little in one memtable.
+        // A full memtable stays full, except for pairs that cancel, which are few in one memtable.
         let mut open = from as usize;
         let mut step = 1;
         while !is_full((open + step).min(self.writes)) {
@@ -161,7 +161,7 @@ impl Counted {
         Some(full as f64)
     }
 
-    /// Returns the logical bytes of the first so many writes.
+    /// Returns the logical bytes of the given number of first writes.
     pub(in crate::fluid) fn requested_bytes(&self, writes: f64) -> f64 {
         let steps = writes / STEP as f64;
         let step = (steps as usize).min(self.bytes.len() - 1);
@@ -196,7 +196,7 @@ impl Writes {
         Writes { read, by_key, keys, next, before }
     }
 
-    /// Returns the write of a number; `moments` are those of all writes in its cell.
+    /// Returns the write with a number; `moments` are the moments of all writes in their cells.
     fn write(&self, number: u32, moments: &[u32]) -> Write {
         let at = |number: u32| moments[number as usize];
         let number_before = Some(self.before[number as usize]).filter(|before| *before != NEVER);
@@ -211,8 +211,8 @@ impl Writes {
         }
     }
 
-    /// Parts of the key space, if they differ, and whether there is nothing more to be told apart
-    /// within them.
+    /// Returns the parts of the key space if they differ, and true if keys within a part do not
+    /// differ further.
     fn cells(&self) -> (Vec<Cell>, bool) {
         let key_count = self.keys.len() - 1;
         let count = 1 << (key_count / CELL_KEYS_MIN).clamp(1, CELLS_MAX).ilog2();
@@ -243,8 +243,8 @@ impl Writes {
         &self.by_key[self.keys[keys.start]..self.keys[keys.end]]
     }
 
-    /// Returns how much the keys that are written in a part of time differ in number between the
-    /// parts of each group: their variance over that by chance.
+    /// Returns how much the number of keys written in a part of time differs between the parts of
+    /// each group: the variance, relative to the variance by chance.
     fn unevenness(&self, groups: impl IntoIterator<Item = Vec<Range<usize>>>) -> f64 {
         let mut squares = 0.0;
         let mut chance = 0.0;
@@ -261,7 +261,7 @@ impl Writes {
         squares / chance
     }
 
-    /// Returns how many of the keys are written in each part of time.
+    /// Returns the number of the keys that are written in each part of time.
     fn counts(&self, keys: &Range<usize>) -> [f64; EPOCHS] {
         let epoch = self.read.len().div_ceil(EPOCHS);
         let mut counts = [0.0; EPOCHS];
@@ -275,7 +275,7 @@ impl Writes {
     }
 }
 
-/// So many parts of a range, as equal as can be.
+/// Splits a range into `count` parts, as equal as possible.
 fn parts(range: &Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
     let start = range.start;
     let len = range.len();
@@ -283,7 +283,7 @@ fn parts(range: &Range<usize>, count: usize) -> impl Iterator<Item = Range<usize
     (0..count).map(move |part| border(part)..border(part + 1))
 }
 
-/// Returns what an operation does to its key, if it writes.
+/// Returns the action of an operation, if it writes.
 fn kind(op: &Op) -> Option<Kind> {
     match op.kind {
         OpKind::Read | OpKind::Scan => None,

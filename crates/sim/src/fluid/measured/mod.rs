@@ -1,4 +1,4 @@
-//! What a stream of writes comes to, counted from its operations.
+//! Counts different keys in intervals of a stream of writes, from its operations.
 
 mod cell;
 mod count;

@@ -1,15 +1,15 @@
-//! Pairs of numbers, of which it is soon counted how many lie in a corner.
+//! Pairs of numbers, with fast counts of the pairs in a corner.
 
-/// Points in the order of the moment `at` which something happened, each with another moment, its
-/// value. How many points of a stretch have at least some value takes one step per bit of the
-/// values, however many points there are: the values are kept bit by bit, sorted by the bits
-/// before (a wavelet matrix).
+/// Points in the order of their moments `at`. Each point has a value, which is another moment. A
+/// count of the points of an interval with at least some value takes one step per bit of the
+/// values, for any number of points: a wavelet matrix stores the values bit by bit, sorted by the
+/// bits before.
 #[derive(Clone, Debug)]
 pub(super) struct Points {
-    /// Rising. `None` where there is a point at each moment from 0 on.
+    /// The moments, ascending. `None` if there is a point at each moment from 0 on.
     at: Option<Vec<u32>>,
     len: usize,
-    /// The highest bit first.
+    /// The bits of the values, highest bit first.
     rows: Vec<Row>,
 }
 
@@ -17,13 +17,13 @@ pub(super) struct Points {
 #[derive(Clone, Debug)]
 struct Row {
     words: Vec<u64>,
-    /// Ones before each word.
+    /// The number of ones before each word.
     before: Vec<u32>,
     zeros: usize,
 }
 
 impl Row {
-    /// Takes the bit of every value, and puts the values without it before those with it.
+    /// Stores the bit of every value, and sorts the values without it before those with it.
     fn split(values: &mut Vec<u32>, bit: u32) -> Row {
         let mut words = vec![0_u64; values.len() / 64 + 1];
         let mut low = Vec::with_capacity(values.len());
@@ -48,7 +48,7 @@ impl Row {
         Row { words, before, zeros }
     }
 
-    /// Ones among the first so many values.
+    /// Returns the number of ones among the first `until` values.
     fn ones(&self, until: usize) -> usize {
         let word = self.words[until / 64] & ((1 << (until % 64)) - 1);
         self.before[until / 64] as usize + word.count_ones() as usize
@@ -56,7 +56,7 @@ impl Row {
 }
 
 impl Points {
-    /// Points at `at`, which rises, with their values.
+    /// Returns points at the ascending moments `at`, with their values.
     pub(super) fn new(at: Vec<u32>, mut values: Vec<u32>) -> Points {
         let len = at.len();
         let bits = values.iter().max().map_or(0, |max| u32::BITS - max.leading_zeros());
@@ -65,7 +65,7 @@ impl Points {
         Points { at: Some(at).filter(|_| !is_each), len, rows }
     }
 
-    /// Points from one moment up to another with a value of at least `least`.
+    /// Returns the number of points from one moment up to another with a value of at least `least`.
     pub(super) fn count(&self, from: u32, until: u32, least: u32) -> u64 {
         let place = |moment: u32| match &self.at {
             Some(at) => at.partition_point(|at| *at < moment),

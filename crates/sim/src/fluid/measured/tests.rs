@@ -1,11 +1,11 @@
-//! Counts against looking at every write.
+//! Compares counts with a scan of every write.
 
 use super::Counted;
 use crate::fluid::place::PLACES;
 use lsmith_workload::{NoInputs, OpKind, Workload};
 use std::collections::BTreeMap;
 
-/// For each key its first and last write of a stretch, by item.
+/// Returns the first and the last write of an interval for each key, by item.
 fn looked_at(
     workload: &Workload,
     from: usize,
@@ -29,7 +29,7 @@ fn counted(spec: &str) -> (Workload, Counted) {
 }
 
 #[test]
-fn stretches_come_to_what_is_in_them() {
+fn totals_of_intervals_match_their_writes() {
     for spec in [
         "ycsb(a, records=3k, ops=6k, value=100B)",
         "churn(keys=500, ops=4k, value=100B, deletes=0.3)",

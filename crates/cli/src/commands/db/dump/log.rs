@@ -1,4 +1,4 @@
-//! Logs, manifests and copies of memory, record by record.
+//! Dumps logs, manifests and copies of memory, record by record.
 
 use super::{Dump, Item};
 use lsmith::env::RealEnv;
@@ -92,7 +92,7 @@ impl Dump {
     }
 }
 
-/// How `log`, whose last record ends at `end`, ends.
+/// Returns the footer for `log`, whose last record ends at `end`: clean, torn or damaged.
 fn end_of(log: &LogFile, end: u64) -> Item {
     let (name, offset, bytes_dropped) = match (log.torn(), log.damage()) {
         (Some((offset, bytes)), _) => ("torn", Some(offset), bytes),

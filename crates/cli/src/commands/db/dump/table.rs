@@ -1,4 +1,4 @@
-//! A table, block by block.
+//! Dumps a table, block by block.
 
 use super::{Dump, Item};
 use lsmith::ErrorKind;
@@ -19,7 +19,7 @@ impl Dump {
                 Ok(Some(block)) => self.block(&table, index, &block)?,
                 Ok(None) => {
                     let mut item = place(&table, index);
-                    item.text += ", zeros: given back to the device, or lost";
+                    item.text += ", zeros: punched out or lost";
                     item.fields["hole"] = json!(true);
                     self.item(item)?;
                 }
@@ -60,7 +60,7 @@ impl Dump {
     }
 }
 
-/// Where a block lies.
+/// Returns the line of a block: its index, offset and size.
 fn place(table: &TableFile, index: usize) -> Item {
     let place = table.block_place(index);
     let bytes = place.end - place.start;
@@ -70,7 +70,7 @@ fn place(table: &TableFile, index: usize) -> Item {
     }
 }
 
-/// What stands before the blocks.
+/// Returns the header: footer, properties and filter of the table.
 fn head(table: &TableFile) -> Item {
     let (number, bytes) = (table.number(), table.bytes());
     let (footer, properties) = (table.footer(), table.properties());
@@ -83,7 +83,7 @@ fn head(table: &TableFile) -> Item {
         text += &properties_text(properties);
     }
     if let Some(filter) = table.filter() {
-        text += &format!("\nfilter of {} bytes, {} bits for a key", filter.bytes, filter.probes);
+        text += &format!("\nfilter of {} bytes, {} bits per key", filter.bytes, filter.probes);
         fields["filter"] = json!({ "bytes": filter.bytes, "probes": filter.probes });
     }
     fields["footer"] = footer.as_ref().map_or(Value::Null, footer_fields);
@@ -122,7 +122,7 @@ fn properties_text(properties: &Properties) -> String {
     format!(
         "\nblocks: {blocks}, entries: {entries}, tombstones: {tombstones}, \
          logical bytes: {logical_bytes}\n\
-         numbers {seq_min} to {seq_max}, keys {first} to {last}, points of the profile: {points}"
+         numbers {seq_min} to {seq_max}, keys {first} to {last}, profile points: {points}"
     )
 }
 

@@ -60,7 +60,7 @@ fn claims(figure: &mut Figure, sweep: &Sweep) {
     }));
 }
 
-/// Leads here and under uniform, both at one smaller scale.
+/// Adds claims that compare the leads here and with uniform keys, both at one smaller scale.
 fn claims_of_keys(
     figure: &mut Figure,
     effort: Effort,

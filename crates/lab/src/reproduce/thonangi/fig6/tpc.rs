@@ -9,14 +9,14 @@ use crate::reproduce::thonangi::steady::orders;
 use crate::reproduce::thonangi::sweep::{ALL, KEEPING, SEVEN, farthest, least, most};
 use std::ops::RangeInclusive;
 
-/// Orders of a district that are not delivered yet. Ten go at a time.
+/// Undelivered orders of a district. Ten are delivered at a time.
 const ORDERS: u64 = 20;
 
-/// The sizes at which another number of warehouses is measured, and the scale.
+/// The sizes at which a fixed number of warehouses is measured, and the scale.
 const FEW_MB: [u64; 3] = [200, 800, 1400];
 const FEW_SHRINK: u64 = 16;
 
-/// As TPC-C's, warehouses grow in number with the data.
+/// The number of warehouses grows with the data, as in TPC-C.
 fn keys(size_mb: u64) -> Keys {
     Keys::Tpc { districts: orders(size_mb) / ORDERS }
 }
@@ -27,7 +27,7 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    // Beyond 1400 MB empty room in blocks can make levels overflow that would hold the data.
+    // Beyond 1400 MB, room in blocks can make levels overflow although the data would fit.
     let plan = if effort.is_quick {
         Plan { keys, sizes_mb: &[200], more_mb: &[800, 1400, 1700, 2000] }
     } else {
@@ -45,7 +45,7 @@ pub(in crate::reproduce) fn measure(
     Ok(figure)
 }
 
-/// What costs are where warehouses are few, so that orders of one district fill many blocks.
+/// Adds a note on costs with few warehouses, where orders of one district fill many blocks.
 fn note_few_warehouses(
     figure: &mut Figure,
     effort: Effort,
@@ -55,7 +55,7 @@ fn note_few_warehouses(
     let spots = |curve| FEW_MB.map(|size| spot(curve, Keys::TPC, size, shrink));
     let spots = SEVEN.into_iter().flat_map(spots).collect();
     let sweep = Sweep::measure("the same with few warehouses", spots, progress)?;
-    let told = SEVEN.map(|policy| {
+    let policies = SEVEN.map(|policy| {
         let costs = FEW_MB.map(|size| sweep.cost("", policy, size as f64).unwrap_or(f64::NAN));
         let costs = costs.map(|cost| format!("{cost:.0}"));
         format!("{policy} {}", costs.join(", "))
@@ -68,7 +68,7 @@ fn note_few_warehouses(
          deliveries empty from the front: nearly all are kept as they are, and what is written is \
          what leaves memory. Blocks per MB at {} MB, 1/{shrink} of the scale: {}.",
         FEW_MB.map(|size| size.to_string()).join(", "),
-        told.join("; ")
+        policies.join("; ")
     ));
     Ok(())
 }

@@ -74,7 +74,7 @@ fn claims_of_others(figure: &mut Figure, sweep: &Sweep) {
     }));
 }
 
-/// Why `rr` does better than the paper says.
+/// Explains why `rr` costs less than in the paper.
 fn explain_rr(figure: &mut Figure, sweep: &Sweep) {
     let levels = |policy| Some(sweep.at("", policy, 800.0)?.level_costs.clone());
     let (Some(rr), Some(best)) = (levels("rr"), levels("choose_best")) else { return };

@@ -1,26 +1,26 @@
-//! Records of one size.
+//! The entries of simulations in blocks.
 
 use crate::keyed::{Record, is_tombstone, kind_of};
 use lsmith_tree::{EntryKind, SeqNo};
 
-/// A record without a sequence number: its key as a number, what it says, how large it is. 8
-/// bytes, since there can be a hundred million.
+/// An entry without a sequence number: key, kind and size. It takes 8 bytes, because there can be a
+/// hundred million entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockRecord {
+pub struct BlockEntry {
     key: u32,
     /// Logical bytes, and the kind in the two lowest bits.
     bytes_kind: u32,
 }
 
-impl BlockRecord {
-    /// `bytes` end below 2^30.
-    pub(super) fn new(key: u32, bytes: u32, kind: EntryKind) -> BlockRecord {
+impl BlockEntry {
+    /// Returns an entry of `bytes` logical bytes, below 2^30.
+    pub(super) fn new(key: u32, bytes: u32, kind: EntryKind) -> BlockEntry {
         debug_assert!(bytes < 1 << 30, "{bytes} bytes are too many");
-        BlockRecord { key, bytes_kind: bytes << 2 | kind as u32 }
+        BlockEntry { key, bytes_kind: bytes << 2 | kind as u32 }
     }
 }
 
-impl Record for BlockRecord {
+impl Record for BlockEntry {
     #[inline]
     fn rank(self) -> u32 {
         self.key
@@ -36,8 +36,8 @@ impl Record for BlockRecord {
         kind_of((self.bytes_kind & 3) as u8)
     }
 
-    fn with_kind(self, kind: EntryKind) -> BlockRecord {
-        BlockRecord { bytes_kind: self.bytes_kind & !3 | kind as u32, ..self }
+    fn with_kind(self, kind: EntryKind) -> BlockEntry {
+        BlockEntry { bytes_kind: self.bytes_kind & !3 | kind as u32, ..self }
     }
 
     #[inline]
@@ -56,12 +56,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_takes_eight_bytes_and_gives_back_what_was_put_in() {
-        assert_eq!(size_of::<BlockRecord>(), 8);
+    fn entry_takes_eight_bytes_and_keeps_its_fields() {
+        assert_eq!(size_of::<BlockEntry>(), 8);
         for kind in [EntryKind::Put, EntryKind::Delete, EntryKind::Insert, EntryKind::Remove] {
-            let record = BlockRecord::new(u32::MAX, 1 << 20, EntryKind::Put).with_kind(kind);
-            assert_eq!((record.rank(), record.bytes()), (u32::MAX, 1 << 20));
-            assert_eq!(record.kind(), kind);
+            let entry = BlockEntry::new(u32::MAX, 1 << 20, EntryKind::Put).with_kind(kind);
+            assert_eq!((entry.rank(), entry.bytes()), (u32::MAX, 1 << 20));
+            assert_eq!(entry.kind(), kind);
         }
     }
 }
