@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Packages with golden scripts, with the test binary that plays them.
-const GOLDENS: [(&str, &str); 1] = [("lsmith-policy", "it")];
+const GOLDENS: [(&str, &str); 2] = [("lsmith-tree", "it"), ("lsmith-policy", "it")];
 
 /// The folder of the workspace.
 pub(crate) fn root() -> PathBuf {

@@ -1,5 +1,10 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask bless`, `cargo xtask ci`,
 //! `cargo xtask instructions`, `cargo xtask planted`, `cargo xtask schedules`.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "chores read and write files"
+)]
 
 mod chores;
 mod instructions;

@@ -49,6 +49,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         findings.extend(sizes::check(&relative(root, path), &text));
         findings.extend(doors::check(&relative(root, path), &text));
+        findings.extend(layers::check_lifted(&relative(root, path), &text));
     }
     let mut documents = Vec::new();
     files_with("md", root, &mut documents)?;

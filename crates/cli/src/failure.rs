@@ -35,10 +35,8 @@ pub(crate) fn report(error: &Error) -> ExitCode {
     if error.chain().any(|cause| cause.downcast_ref().is_some_and(is_pipe)) {
         return ExitCode::SUCCESS;
     }
-    let code = match error.chain().any(|cause| cause.is::<BadArgument>()) {
-        true => BAD_ARGUMENT,
-        false => FAILED,
-    };
+    let code =
+        if error.chain().any(|cause| cause.is::<BadArgument>()) { BAD_ARGUMENT } else { FAILED };
     tell(&told(error));
     ExitCode::from(code)
 }

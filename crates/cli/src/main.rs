@@ -3,6 +3,11 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 asked for wrongly. A failure is one line on standard error;
 //! warnings of the store are lines there once a command is done that has not failed.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "commands read files, and time what they run"
+)]
 
 mod args;
 mod bars;

@@ -23,7 +23,7 @@ pub(crate) fn policies(specs: &str) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>>
             let names = registry.infos().iter().map(|info| Spec::bare(info.name));
             let all = names.map(|spec| registry.build_spec(&spec));
             let mut all = all.collect::<Result<Vec<_>, _>>()?;
-            all.retain(|policy| word == "all" || !policy.wants_blocks());
+            all.retain(|policy| word == "all" || !policy.needs().blocks);
             return Ok(all);
         }
         specs => Spec::parse_list(specs).map_err(|error| bad_spec("policies", specs, &error))?,

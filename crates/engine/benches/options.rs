@@ -2,6 +2,7 @@
 //!
 //! `cargo bench -p lsmith --bench options -- [KEYS [NAME..]]`. CPU time is that of the whole
 //! process, merging threads included, until merges have come to rest.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "benches time the store")]
 
 use lsmith::{Builder, Cache, DEFAULT_KEYSPACE, Keyspace, Result, Store, Threads};
 use rustix::time::{ClockId, clock_gettime};

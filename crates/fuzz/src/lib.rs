@@ -1,6 +1,7 @@
-//! What fuzz targets and random tests have in common. Tests use it, nothing else.
+//! What fuzz targets, random tests and golden scripts have in common. Only tests use it.
 //!
-//! [`dice`] is for tests that make random choices and can make them again.
+//! [`dice`] is for tests that make random choices and can make them again. [`golden`] plays
+//! golden scripts.
 //!
 //! A target is a test that makes one input from [`Choices`] and does with it what must hold for
 //! every input. Where a checksum would stop all but a few, it changes what is below the checksum
@@ -18,11 +19,17 @@
 //!   One that fails prints its seed: `LSMITH_SEED` set to it makes that input and no other.
 //! * `cargo bolero test` makes choices of the bytes that a coverage-guided fuzzer gives it. These
 //!   bytes decide what is changed and how: a fuzzer need not find out about checksums.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "inputs are timed, and scripts are files"
+)]
 
 mod bytes;
 mod choices;
 mod counted;
 pub mod dice;
+pub mod golden;
 mod run;
 mod text;
 

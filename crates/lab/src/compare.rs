@@ -145,9 +145,10 @@ impl Comparison<'_> {
             simulate(policy, content, memtable_bytes, &mut on_rest)
         };
         let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
-        let unit = match policy.wants_blocks() {
-            true => None,
-            false => Some(predict(&Content::Unit { flushes })?.report),
+        let unit = if policy.needs().blocks {
+            None
+        } else {
+            Some(predict(&Content::Unit { flushes })?.report)
         };
         let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid))) {
             None | Some(Err(SimError::NotFluid { .. })) => None,

@@ -61,7 +61,7 @@ impl Formula {
         profile: &Profile,
         memtable_bytes: u64,
     ) -> Result<Option<Formula>, SimError> {
-        if policy.wants_blocks() {
+        if policy.needs().blocks {
             return Ok(None);
         }
         let workload = match (policy.shape(), workload) {

@@ -23,6 +23,11 @@
 //! assert_eq!((report.ops, report.costs.runs_max), (2000, 3));
 //! # Ok::<(), anyhow::Error>(())
 //! ```
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "experiments run the store, and time it"
+)]
 
 mod clock;
 mod compare;

@@ -44,9 +44,10 @@ pub struct Amount(pub f64);
 
 impl Serialize for Amount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.fract() == 0.0 {
-            true => serializer.serialize_u64(self.0 as u64),
-            false => serializer.serialize_f64(self.0),
+        if self.0.fract() == 0.0 {
+            serializer.serialize_u64(self.0 as u64)
+        } else {
+            serializer.serialize_f64(self.0)
         }
     }
 }
@@ -126,9 +127,10 @@ pub fn simulate(
             Content::Fluid(workload) => workload.spec().map(ToString::to_string),
         },
         memtable_bytes,
-        optimum: match policy.wants_blocks() {
-            true => None,
-            false => Some(optimum(&simulation, &flush_bytes)),
+        optimum: if policy.needs().blocks {
+            None
+        } else {
+            Some(optimum(&simulation, &flush_bytes))
         },
         report: report(&simulation, seconds),
         sizes_oldest_first: amounts(simulation.run_bytes_oldest_first()).filter(|_| !leveled),

@@ -150,10 +150,8 @@ impl Model {
 impl Flushes {
     /// Memtables of so many requests, each flushed as a run.
     pub(crate) fn of_memtables(setting: &Setting<'_>, requests: f64) -> Flushes {
-        let size = match requests.is_finite() {
-            true => setting.popularity.unique(requests) / requests,
-            false => 0.0,
-        };
+        let size =
+            if requests.is_finite() { setting.popularity.unique(requests) / requests } else { 0.0 };
         Flushes { size, are_merged: false }
     }
 
@@ -190,10 +188,8 @@ impl ReadCosts {
     fn of_tree(setting: &Setting<'_>, levels: &[Level]) -> ReadCosts {
         let runs: f64 = levels.iter().map(|level| level.runs).sum();
         let popularity = setting.popularity;
-        let fresh = |requests: f64| match requests.is_finite() {
-            true => popularity.fresh(requests),
-            false => 0.0,
-        };
+        let fresh =
+            |requests: f64| if requests.is_finite() { popularity.fresh(requests) } else { 0.0 };
         let (mut considered, mut requests) = (0.0, 0.0);
         for level in levels.iter().filter(|level| level.runs > 0.0) {
             let per_run = popularity.inverse(level.size / level.runs);

@@ -2,10 +2,10 @@
 //! put through the law suite, and run over some flushes.
 //!
 //! `cargo run -p lsmith-policy --example own_policy`
-#![allow(clippy::print_stdout)] // It is there to print.
+#![allow(clippy::print_stdout, reason = "the example prints what the policy does")]
 
 use lsmith_policy::{
-    Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape, Stack, laws, untie,
+    Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape, Stack, laws,
 };
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Reason, TreeEdit, TreeView, apply};
@@ -41,10 +41,7 @@ impl MergePolicy for Geometric {
         self.eager.write(Spec::bare("geometric").with("ratio", self.ratio))
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let stack = Stack::of(view);
         let pairs = stack.runs().windows(2);
         let close = |pair: &[lsmith_policy::StackRun]| {

@@ -36,6 +36,8 @@ mod tables;
 
 pub use knots::untie;
 pub use policies::*;
-pub use policy::{Explanation, Load, MergePolicy, Shape, is_memtable_full, written_bytes_max};
+pub use policy::{
+    Explanation, Load, MergePolicy, Needs, Shape, is_memtable_full, written_bytes_max,
+};
 pub use registry::{ParamInfo, PolicyInfo, Registry};
 pub use stack::{Eager, Stack, StackRun};

@@ -18,7 +18,7 @@ pub use exploring::Exploring;
 pub use leveled::{Leveled, Pick};
 pub use minlatency::MinLatency;
 pub use none::None;
-pub use partial::{ChooseBest, Full, Mixed, RoundRobin, TestMixed};
+pub use partial::{FixedTake, Mixed};
 pub use sweep::Sweep;
 pub use tiered::Tiered;
 

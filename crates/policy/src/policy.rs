@@ -1,111 +1,141 @@
 //! The trait that every merge policy implements.
 
+use crate::stack::{pressure_of_memory, pressure_of_runs};
+use crate::untie;
 use lsmith_spec::Spec;
-use lsmith_tree::{MergePlan, TreeView};
+use lsmith_tree::{Level, LevelId, MergePlan, TreeView};
 use std::fmt::Debug;
 
 /// Decides what is merged when.
 ///
 /// # Laws
 /// * Pure: the same view gives the same plan.
-/// * Total: any legal tree, left by any other policy, gets an answer without panic.
-/// * Rest: with no more writes, plans end.
-/// * Progress: after a switch the tree is within the policy's own bound on runs once its bytes
-///   plus one ratio of new data have been merged.
-/// * Reservations: a plan stays clear of every reservation in the view.
+/// * Total: any legal tree gets an answer without panic, whatever policy built the tree.
+/// * Rest: without further writes, plans end.
+/// * Progress: after a change of policy, the tree is within the new policy's own bound on runs once
+///   its bytes and one ratio of new data have been merged.
+/// * Reservations: a plan does not conflict with any reservation in the view.
 ///
 /// [`laws`](crate::laws) checks them.
 pub trait MergePolicy: Debug + Send + Sync {
-    /// The spelling that builds this policy again.
+    /// Returns the spec that builds this policy again.
     fn spec(&self) -> Spec;
 
-    /// The next merge, if there is one to make now. The caller asks again until there is none;
-    /// each plan given is reserved in the next view. With no plan and a sealed memtable waiting,
-    /// the caller flushes that memtable as a run of its own.
+    /// Returns the next merge of a tree without knots, or `None` if no merge is due.
     ///
-    /// Asked on the path of every flush: it should cost no more than a look at each run, or for a
-    /// policy that looks inside runs, at each slice.
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan>;
+    /// This is the method that a policy implements. Callers use
+    /// [`next_merge`](MergePolicy::next_merge).
+    ///
+    /// It runs on the path of every flush. So it should look at each run once at most, or at each
+    /// slice once if the policy looks inside runs.
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan>;
 
-    /// Logical bytes at which the active memtable is sealed, with the tree as it is now. Policies
-    /// that leave a part of memory where it is seal when what is left of it is full.
+    /// Returns the next merge, or `None` if no merge is due.
+    ///
+    /// The caller asks again until there is no plan. It reserves each plan in the next view. If
+    /// there is no plan and a sealed memtable waits, the caller flushes that memtable as a run of
+    /// its own.
+    ///
+    /// If the tree has [knots](lsmith_tree::KnotId), this unties them first, so that
+    /// [`choose_merge`](MergePolicy::choose_merge) never sees a knot.
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        untie(view).unwrap_or_else(|| self.choose_merge(view))
+    }
+
+    /// Returns the logical bytes at which the active memtable is sealed, given the tree as it is
+    /// now. A policy that leaves a part of memory unmerged returns less than a full memtable.
     fn seal_bytes(&self, view: &TreeView) -> u64 {
         view.memtable_bytes
     }
 
-    /// Whether the policy counts in data blocks: profiles must then have a point at every border of
-    /// a block ([`TreeView::block_bytes`]), and memory must be one run.
-    fn wants_blocks(&self) -> bool {
-        false
+    /// Returns what the policy needs from tables besides key ranges and sizes. The answer must
+    /// always be the same.
+    fn needs(&self) -> Needs {
+        Needs::default()
     }
 
-    /// Whether the policy looks at sequence numbers, such as
-    /// [`Table::seq_max`](lsmith_tree::Table::seq_max). Where none does, merges forget those that
-    /// no snapshot needs, and tables become smaller.
-    fn wants_numbers(&self) -> bool {
-        false
+    /// Returns the back-pressure on writers, from 0 (none) to 1 (writes stop).
+    ///
+    /// By default, this is how far the number of runs exceeds what [`shape`](MergePolicy::shape)
+    /// allows, or how many sealed memtables wait, whichever is more.
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        self.shape().pressure(view, load)
     }
 
-    /// How hard writers must be held back, from 0 (not at all) to 1 (stopped): how far the tree is
-    /// behind what the policy wants it to be.
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64;
-
-    /// The parameters that formulas need.
+    /// Returns the outline of the trees that this policy builds.
     fn shape(&self) -> Shape;
 
-    /// What [`next_merge`](MergePolicy::next_merge) says and why, with what else was considered.
+    /// Returns the plan of [`next_merge`](MergePolicy::next_merge) with its reasons and the
+    /// alternatives that were considered.
     fn explain(&self, view: &TreeView) -> Explanation {
         Explanation { plan: self.next_merge(view), ..Explanation::default() }
     }
 }
 
-/// The bytes of all writes that a memtable takes, those overwritten since included, over the bytes
-/// at which it is sealed: at most this, so that the write-ahead log that it holds on to is bounded.
+/// What a policy needs from tables besides key ranges and sizes. The default is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The policy counts in data blocks. Every table has a profile point at every block border
+    /// ([`TreeView::block_bytes`]), and memory is one run of which plans take key ranges.
+    pub blocks: bool,
+    /// The policy reads sequence numbers, such as
+    /// [`Table::seq_max`](lsmith_tree::Table::seq_max). Merges keep them all. If no policy needs
+    /// them, merges drop those that no snapshot needs, and tables become smaller.
+    pub sequence_numbers: bool,
+}
+
+impl Needs {
+    /// Data blocks and nothing else.
+    pub const BLOCKS: Needs = Needs { blocks: true, sequence_numbers: false };
+}
+
+/// A memtable is sealed when all writes that it took come to this many times the bytes at which it
+/// is sealed, overwritten ones included. This bounds the write-ahead log that one memtable keeps
+/// alive.
 const OVERWRITE_FACTOR: u64 = 4;
 
-/// Whether a memtable is to be sealed of which the policy said
-/// [`seal_bytes`](MergePolicy::seal_bytes): `live_bytes` are the logical bytes of its newest
-/// versions, `written_bytes` those of all writes that it took.
+/// Returns true if a memtable should be sealed, given the policy's
+/// [`seal_bytes`](MergePolicy::seal_bytes). `live_bytes` are the logical bytes of the newest
+/// versions of its keys, `written_bytes` those of all writes that it took.
 ///
-/// A rule of its own, so that the store and simulations seal at the same write.
+/// The store and the simulations both call this, so that they seal at the same write.
 #[must_use]
 pub fn is_memtable_full(seal_bytes: u64, live_bytes: u64, written_bytes: u64) -> bool {
     live_bytes >= seal_bytes || live_bytes > 0 && written_bytes >= written_bytes_max(seal_bytes)
 }
 
-/// The bytes of all writes at which a memtable is full however little of them is left.
+/// Returns the bytes of all writes at which a memtable is full, however few of them are live.
 #[must_use]
 pub fn written_bytes_max(seal_bytes: u64) -> u64 {
     OVERWRITE_FACTOR.saturating_mul(seal_bytes)
 }
 
-/// What a policy may know for [`pressure`](MergePolicy::pressure) alone. It never reaches
-/// [`next_merge`](MergePolicy::next_merge), so that store and simulations take the same decisions.
+/// What a policy may know for [`pressure`](MergePolicy::pressure) alone.
+/// [`next_merge`](MergePolicy::next_merge) never sees it, so that the store and the simulations
+/// make the same decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Bytes free on the device, where that is known.
-    pub free_bytes: Option<u64>,
     /// Sealed memtables that wait to be flushed or merged.
     pub waiting_memtables: usize,
 }
 
-/// The outline of the trees that a policy builds, for formulas and for simulations that count by
-/// size alone.
+/// The outline of the trees that a policy builds. Formulas use it, and simulations that count sizes
+/// only.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Shape {
     /// Every flush stays a run.
     Unmerged,
-    /// A stack of at most `runs_max` runs, merged whole.
+    /// A stack of at most `runs_max` runs, which are merged whole.
     Stack {
-        /// Most runs on storage.
+        /// The most runs on storage.
         runs_max: u64,
     },
-    /// Levels of fewer than `ratio` runs; a full level becomes one run of the next.
+    /// Levels of fewer than `ratio` runs. A full level becomes one run of the next.
     Tiered {
-        /// Runs of a level that make one run of the next.
+        /// Runs of a level that become one run of the next.
         ratio: u64,
     },
-    /// Levels of one run each below level 0; tables move down one by one.
+    /// Levels of one run each below level 0. Tables move down one by one.
     Leveled {
         /// Size of a level over the size of the level above.
         ratio: f64,
@@ -114,14 +144,38 @@ pub enum Shape {
     },
 }
 
-/// A decision with its grounds.
+impl Shape {
+    /// Level 0 of a leveled tree may exceed its runs by this many before writers are held back:
+    /// flushes go on while a merge out of level 0 is under way.
+    const LEVEL0_SLACK: u64 = 2;
+
+    /// Returns the back-pressure on writers of a tree that should have this shape.
+    fn pressure(self, view: &TreeView, load: &Load) -> f64 {
+        match self {
+            Shape::Unmerged => pressure_of_memory(load),
+            Shape::Stack { runs_max } => {
+                pressure_of_runs(view.tree.disk_run_count(), runs_max, load)
+            }
+            Shape::Tiered { ratio } => {
+                let run_counts = view.tree.levels().iter().map(|level: &Level| level.runs().len());
+                pressure_of_runs(run_counts.max().unwrap_or(0), ratio, load)
+            }
+            Shape::Leveled { level0_runs, .. } => {
+                let runs = view.tree.runs_at(LevelId::Disk(0)).len();
+                pressure_of_runs(runs, level0_runs + Shape::LEVEL0_SLACK, load)
+            }
+        }
+    }
+}
+
+/// A decision with its reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explanation {
-    /// The plan, with its reason; `None` for rest.
+    /// The plan, with its reason; `None` if no merge is due.
     pub plan: Option<MergePlan>,
-    /// Plans that were considered, best first, each with why it lost.
+    /// Other plans that were considered, best first, each with the reason why it was not chosen.
     pub runners_up: Vec<(MergePlan, String)>,
-    /// What the policy has learned, and what it is learning; a line each.
+    /// What the policy has learned and is learning, one line each.
     pub notes: Vec<String>,
 }
 

@@ -46,24 +46,20 @@ impl Default for Registry {
 impl Registry {
     /// Every policy of this crate.
     pub fn builtin() -> Registry {
-        Registry {
-            infos: vec![
-                policies::None::INFO,
-                policies::Bigtable::INFO,
-                policies::Constant::INFO,
-                policies::Exploring::INFO,
-                policies::MinLatency::INFO,
-                policies::Binomial::INFO,
-                policies::Tiered::INFO,
-                policies::Leveled::INFO,
-                policies::Sweep::INFO,
-                policies::Full::INFO,
-                policies::RoundRobin::INFO,
-                policies::ChooseBest::INFO,
-                policies::TestMixed::INFO,
-                policies::Mixed::INFO,
-            ],
-        }
+        let mut infos = vec![
+            policies::None::INFO,
+            policies::Bigtable::INFO,
+            policies::Constant::INFO,
+            policies::Exploring::INFO,
+            policies::MinLatency::INFO,
+            policies::Binomial::INFO,
+            policies::Tiered::INFO,
+            policies::Leveled::INFO,
+            policies::Sweep::INFO,
+        ];
+        infos.extend(policies::FixedTake::infos());
+        infos.push(policies::Mixed::INFO);
+        Registry { infos }
     }
 
     /// Adds a policy, or replaces the one of the same name.

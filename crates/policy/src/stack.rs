@@ -51,9 +51,14 @@ impl Eager {
         }
     }
 
-    pub(crate) fn takes(self, memtable_bytes: u64, other_bytes: u64) -> bool {
+    /// Returns true if a memtable goes straight into a merge. `bytes` are those of the inputs,
+    /// newest first: the memtable is the first.
+    pub(crate) fn takes(self, mut bytes: impl Iterator<Item = u64>) -> bool {
         match self {
-            Eager::Auto => other_bytes <= Eager::FACTOR.saturating_mul(memtable_bytes),
+            Eager::Auto => {
+                let memtable_bytes = bytes.next().unwrap_or(0);
+                bytes.sum::<u64>() <= Eager::FACTOR.saturating_mul(memtable_bytes)
+            }
             Eager::Always => true,
             Eager::Never => false,
         }
@@ -98,9 +103,10 @@ impl Stack {
         let (arriving, leaving) = arriving(view);
         let mut runs = SmallVec::new();
         for level in std::iter::once(arriving).chain(tree.levels().iter().map(Level::runs)) {
-            match view.reservations.is_empty() {
-                true => runs.extend(level.iter().map(|run| StackRun::of(run, false))),
-                false => push_in_groups(view, level, &mut runs),
+            if view.reservations.is_empty() {
+                runs.extend(level.iter().map(|run| StackRun::of(run, false)))
+            } else {
+                push_in_groups(view, level, &mut runs)
             }
         }
         let arriving_bytes: u64 = arriving.iter().map(|run| run.bytes()).sum();
@@ -154,25 +160,23 @@ impl Stack {
         u64::try_from(flushes).unwrap_or(u64::MAX).max(1)
     }
 
-    /// The plan that merges the runs from index `from` up to, not including, `upto`; `None` where
+    /// The plan that merges the runs from index `from` up to, not including, `end`; `None` where
     /// one of them is busy, where a memtable among them must be flushed first, or where there is
     /// nothing to merge.
     pub fn merge(
         &self,
         from: usize,
-        upto: usize,
+        end: usize,
         eager: Eager,
         reason: Reason,
     ) -> Option<MergePlan> {
-        let window = self.runs.get(from..upto).filter(|window| window.len() > 1)?;
+        let window = self.runs.get(from..end).filter(|window| window.len() > 1)?;
         if window.iter().any(|run| run.busy) {
             return None;
         }
-        if self.has_memtable && from == 0 {
-            let others = window[1..].iter().map(|run| run.bytes).sum();
-            if !eager.takes(window[0].bytes, others) {
-                return None;
-            }
+        let has_memtable = self.has_memtable && from == 0;
+        if has_memtable && !eager.takes(window.iter().map(|run| run.bytes)) {
+            return None;
         }
         Some(MergePlan::merge(window.iter().map(|run| run.id), Place::Oldest, reason))
     }

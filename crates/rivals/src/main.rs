@@ -5,6 +5,11 @@
 //! * `stores`: one file for each store, behind the trait [`stores::Store`].
 //! * `phases`: what is done to a store: names, and one file for each kind of work.
 //! * `data`: keys and values. `meter`: CPU time, bytes, memory. `report`: rows and ratios.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "rivals run on files, and are timed"
+)]
 
 mod args;
 mod child;

@@ -12,7 +12,7 @@
 //! Seconds of the processor, not of the clock, so that what else runs does not count: one pass per
 //! line, as no line takes less than tenths of a second. With arguments, only what has
 //! all of them in its workload and policy is run, such as `uniform` and `mixed`.
-#![allow(clippy::print_stdout)] // The table is what this is for.
+#![allow(clippy::print_stdout, reason = "the bench prints a table")]
 
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{KeyedWorkload, Simulation, simulate_keyed};

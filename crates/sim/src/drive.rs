@@ -196,7 +196,7 @@ impl<C: Content> Drive<C> {
     }
 
     fn flush_left(&self) -> Option<MergePlan> {
-        if self.policy.wants_blocks() { None } else { MergePlan::flush(&self.view.tree) }
+        if self.policy.needs().blocks { None } else { MergePlan::flush(&self.view.tree) }
     }
 
     fn illegal(&self, plan: &MergePlan, rule: PlanError) -> SimError {

@@ -87,8 +87,8 @@ impl Content for UnitContent {
     ) -> Result<(), SimError> {
         let target = match plan.place {
             Place::Into(target) => Some(target),
-            Place::Append(_) | Place::Nowhere => return Err(unsupported(plan)),
-            Place::Oldest | Place::NewRun(_) | Place::Above(_) => None,
+            Place::Append(_) => return Err(unsupported(plan)),
+            Place::Oldest | Place::NewRun(_) => None,
         };
         let mut next_table = tree.next_table();
         let mut new = |content: &mut UnitContent, bytes| {

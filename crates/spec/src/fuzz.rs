@@ -35,9 +35,10 @@ const UNITS: [&str; 16] =
     ["B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "k", "M", "G", ".", "0", "00000", "9", "1", " "];
 
 fn one(parts: &[&str], whole: &[&str], choices: &mut Choices<'_>) -> String {
-    match choices.chance(60) {
-        true => change_text(choices.pick(whole), parts, choices),
-        false => text_of(parts, 24, choices),
+    if choices.chance(60) {
+        change_text(choices.pick(whole), parts, choices)
+    } else {
+        text_of(parts, 24, choices)
     }
 }
 

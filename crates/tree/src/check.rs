@@ -3,8 +3,8 @@
 //! Correctness never rests on a policy. Whatever a plan says, [`check_plan`] lets it pass only if
 //! carrying it out cannot change what a reader sees.
 
-use crate::extent::{Extent, Spot, holds_more};
-use crate::plan::{Input, MergePlan, Mode, Place, Reuse};
+use crate::extent::{Extent, holds_more};
+use crate::plan::{MergePlan, Mode, Place, Reuse};
 use crate::range::{KeyRange, cmp_ends};
 use crate::run::{Run, RunId};
 use crate::slice::{Slice, TableId};
@@ -173,8 +173,6 @@ pub enum PlanError {
         /// The run named as neighbour.
         run: RunId,
     },
-    /// Only tombstones with nothing below them may be dropped without an output.
-    OutputNowhere,
     /// The level is deeper than a tree can be.
     TooDeep {
         /// The level.
@@ -234,9 +232,6 @@ impl fmt::Display for PlanError {
             PlanError::OutputInMemory { run } => {
                 write!(f, "the output would be placed in memory, beside run {run}")
             }
-            PlanError::OutputNowhere => {
-                f.write_str("only tombstones with nothing below them may be dropped")
-            }
             PlanError::TooDeep { level } => {
                 write!(f, "level {level} is too deep: a tree has at most {LEVELS_MAX} levels")
             }
@@ -281,7 +276,7 @@ pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<usize, PlanError>
         return Err(PlanError::ZeroBytes);
     }
     check_age(&extent)?;
-    check_place(view, &extent)?;
+    check_place(&extent)?;
     if plan.mode == Mode::Move {
         check_move(&extent)?;
     }
@@ -351,25 +346,10 @@ fn takes_whole_runs(extent: &Extent<'_>, place: usize) -> bool {
         && inputs.iter().all(|spot| spot.run.knot().is_none())
 }
 
-fn check_place(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanError> {
+fn check_place(extent: &Extent<'_>) -> Result<(), PlanError> {
     let plan = extent.plan;
     match (plan.place, extent.anchor) {
         (Place::Into(_) | Place::Append(_), Some(target)) => check_target(target.run, plan),
-        (Place::Nowhere, _) => {
-            let only_tombstones = |(input, spot): (&Input, &Spot<'_>)| {
-                let slices = spot.run.overlapping(&input.range);
-                slices.iter().all(|slice| {
-                    let size = slice.table().size;
-                    let whole = slice.is_whole() && input.range.covers(slice.range());
-                    whole && size.entries > 0 && size.entries == size.tombstones
-                })
-            };
-            let mut inputs = plan.inputs.iter().zip(&extent.inputs);
-            match view.tree.is_bottom_for(plan)? && inputs.all(only_tombstones) {
-                true => Ok(()),
-                false => Err(PlanError::OutputNowhere),
-            }
-        }
         _ => Ok(()),
     }
 }
@@ -395,9 +375,9 @@ fn check_target(target: &Run, plan: &MergePlan) -> Result<(), PlanError> {
 
 fn check_move(extent: &Extent<'_>) -> Result<(), PlanError> {
     let mut moved: Vec<(RunId, KeyRange)> = Vec::new();
-    let nowhere = matches!(extent.plan.place, Place::Append(_) | Place::Nowhere);
+    let appends = matches!(extent.plan.place, Place::Append(_));
     for (input, spot) in extent.plan.inputs.iter().zip(&extent.inputs) {
-        if nowhere || spot.level() == LevelId::Memory {
+        if appends || spot.level() == LevelId::Memory {
             return Err(PlanError::CannotMove { run: input.run });
         }
         moved.extend(spot.run.clip(&input.range).map(|slice| (input.run, slice.range().clone())));
@@ -433,10 +413,8 @@ fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanEr
 /// without its neighbour the output of `other` would have nowhere to go.
 fn takes_neighbour(plan: &MergePlan, other: &MergePlan) -> bool {
     match other.place {
-        Place::Above(run) | Place::Into(run) | Place::Append(run) => {
-            !other.takes(run) && plan.takes(run)
-        }
-        Place::Oldest | Place::NewRun(_) | Place::Nowhere => false,
+        Place::Into(run) | Place::Append(run) => !other.takes(run) && plan.takes(run),
+        Place::Oldest | Place::NewRun(_) => false,
     }
 }
 

@@ -221,9 +221,7 @@ fn addition(tree: &Tree, plan: &MergePlan, slices: Vec<Slice>) -> Result<Additio
             (new, AddPlace::Above(oldest.run))
         }
         Place::NewRun(level) => (new, AddPlace::Top(level)),
-        Place::Above(run) => (new, AddPlace::Above(run)),
         Place::Into(run) | Place::Append(run) => (run, AddPlace::Into),
-        Place::Nowhere => return Err(PlanError::OutputNowhere),
     };
     Ok(Addition { run, place, knot: None, slices })
 }

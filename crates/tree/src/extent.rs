@@ -108,8 +108,8 @@ impl<'a> Extent<'a> {
         extent.anchor = match plan.place {
             Place::NewRun(_) if inputs.is_empty() => return Err(PlanError::NoInputs),
             Place::NewRun(_) => None,
-            Place::Oldest | Place::Nowhere => Some(*inputs.last().ok_or(PlanError::NoInputs)?),
-            Place::Above(run) | Place::Into(run) | Place::Append(run) => {
+            Place::Oldest => Some(*inputs.last().ok_or(PlanError::NoInputs)?),
+            Place::Into(run) | Place::Append(run) => {
                 match inputs.iter().rfind(|spot| spot.run.id() == run) {
                     Some(spot) => Some(*spot),
                     None => Some(walk.to(run)?),
@@ -122,7 +122,6 @@ impl<'a> Extent<'a> {
     /// Where the output will stand in the order of [ages](Spot::age).
     pub(crate) fn place(&self) -> usize {
         match (self.plan.place, &self.anchor) {
-            (Place::Above(_), Some(below)) => below.age() - 1,
             (Place::NewRun(level), _) => {
                 let newer = self.tree.levels().iter().take(level).chain([self.tree.memory()]);
                 2 * newer.map(|level| level.runs().len()).sum::<usize>()

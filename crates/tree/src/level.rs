@@ -168,11 +168,6 @@ impl Level {
         self.runs.iter().map(|run| run.size()).sum()
     }
 
-    /// Slices of all runs.
-    pub fn slice_count(&self) -> usize {
-        self.runs.iter().map(|run| run.slices().len()).sum()
-    }
-
     /// The least range that covers all runs.
     pub fn hull(&self) -> KeyRange {
         let empty = KeyRange { start: crate::Key::new(), end: Some(crate::Key::new()) };

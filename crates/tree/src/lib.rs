@@ -50,6 +50,6 @@ pub use profile::{NumberPoint, PROFILE_STEP_BYTES, Profile, ProfilePoint};
 pub use range::KeyRange;
 pub use run::{KnotId, Run, RunId};
 pub use slice::{Cell, Size, Slice, Table, TableId};
-pub use slices::{SlicePlace, Slices, SlicesIter};
+pub use slices::{CellIndex, CellPlace, Slices, SlicesIter};
 pub use tree::{LEVELS_MAX, LevelId, Tree};
 pub use view::{BLOCK_BYTES_USUAL, Reservation, ReservationState, TreeView};

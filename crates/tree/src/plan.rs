@@ -31,16 +31,12 @@ pub enum Place {
     Oldest,
     /// A new run, the newest of this level on storage.
     NewRun(usize),
-    /// A new run directly above (newer than) the named run, in its level.
-    Above(RunId),
     /// Rewritten into the named run, between the slices of it that stay.
     Into(RunId),
     /// Appended to the append-only tables of the named run: each entry to the slice that holds its
     /// key, beyond the last slice to new tables by the cut rule. Where the run holds keys of the
     /// plan it is an input too: its old roots go, new ones come.
     Append(RunId),
-    /// Nowhere: the inputs are dropped.
-    Nowhere,
 }
 
 /// How the output comes about.

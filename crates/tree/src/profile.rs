@@ -165,10 +165,8 @@ impl Profile {
                     point.number < prefix || on_prefix && point.number == prefix
                 })
             }
-            None => self[among].partition_point(|point| match or_on {
-                true => point.key <= *key,
-                false => point.key < *key,
-            }),
+            None => self[among]
+                .partition_point(|point| if or_on { point.key <= *key } else { point.key < *key }),
         }
     }
 
@@ -219,10 +217,7 @@ impl Hash for Profile {
 
 impl From<Vec<ProfilePoint>> for Profile {
     fn from(points: Vec<ProfilePoint>) -> Profile {
-        match points.is_empty() {
-            true => Profile::default(),
-            false => Profile::new(points.into()),
-        }
+        if points.is_empty() { Profile::default() } else { Profile::new(points.into()) }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::key::{Key, key_after};
 use crate::range::{KeyRange, cmp_ends};
 use crate::slice::{Cell, Size, Slice};
-use crate::slices::{SliceList, SlicePlace, Slices};
+use crate::slices::{CellIndex, SliceList, Slices};
 use std::fmt;
 use std::ops::Range;
 
@@ -97,41 +97,10 @@ impl Run {
         self.cells
     }
 
-    /// The places before all slices and behind all.
-    pub fn ends(&self) -> [SlicePlace; 2] {
-        self.slices.ends()
-    }
-
-    /// The place behind all slices that begin below `key`, sought from one place up to another,
-    /// between which it is known to lie.
+    /// Returns the index of the cells: it finds cells by rank and by key.
     #[inline]
-    pub fn begun(&self, key: &Key, within: [SlicePlace; 2]) -> SlicePlace {
-        self.slices.begun(key, within)
-    }
-
-    /// How many cells the slices before `place` have, without the last of these and with it.
-    #[inline]
-    pub fn cells_upto(&self, place: SlicePlace) -> [usize; 2] {
-        self.slices.cells_upto(place)
-    }
-
-    /// How many cells begin below `key`, which the slices do that lie before `place`, and no
-    /// others.
-    #[inline]
-    pub fn cells_begun(&self, key: &Key, place: SlicePlace) -> usize {
-        self.slices.cells_begun(key, place)
-    }
-
-    /// How many cells end at `key` or below, where the slices that begin below it are those before
-    /// `place`.
-    #[inline]
-    pub fn cells_passed(&self, key: &Key, place: SlicePlace) -> usize {
-        self.slices.cells_passed(key, place)
-    }
-
-    /// The index of the slice that a cell is in, and the index of the cell there.
-    pub fn slice_of_cell(&self, cell: usize) -> (usize, usize) {
-        self.slices.slice_of_cell(cell)
+    pub fn cell_index(&self) -> CellIndex<'_> {
+        CellIndex::new(&self.slices, self.cells)
     }
 
     /// The cells of all slices, in key order.
@@ -256,34 +225,5 @@ impl Run {
         self.size = self.size.saturating_add(slices.iter().map(Slice::size).sum());
         self.cells += slices.iter().map(Slice::cell_count).sum::<u64>();
         self.slices.splice(at..at, slices, self.cells);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::tree::Tree;
-
-    #[test]
-    fn cells_are_found_in_their_slices() {
-        let text = "tree\nL0 r1[t1:a..c 9B {b 4B}, t2:c..d 9B, t3:e..z 9B {f 1B, g 2B}]";
-        for (text, cells) in [
-            (text, vec![(0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (2, 2)]),
-            ("tree\nL0 r1[t1:a..c 9B, t2:c..d 9B]", vec![(0, 0), (1, 0)]),
-            ("tree\nL0 r1[t3:e..z 9B {f 1B, g 2B}]", vec![(0, 0), (0, 1), (0, 2)]),
-        ] {
-            let tree: Tree = text.parse().expect(text);
-            let run = &tree.levels()[0].runs()[0];
-            let found: Vec<_> = (0..run.cell_count() as usize)
-                .map(|cell| run.slice_of_cell(cell))
-                .inspect(|(slice, _)| assert!(run.slices().len() > *slice))
-                .collect();
-            assert_eq!(found, cells);
-            let starts = cells.iter().enumerate().filter(|(_, (_, cell))| *cell == 0);
-            for (index, (slice, _)) in starts {
-                let start = &run.slices().at(*slice).range().start;
-                let place = run.begun(start, run.ends());
-                assert_eq!(run.cells_begun(start, place), index, "{text}");
-            }
-        }
     }
 }

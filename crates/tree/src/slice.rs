@@ -177,9 +177,10 @@ impl Table {
     /// Whether `range`, inside which these points lie, begins where a cell does and ends right
     /// above the last key of one.
     fn is_of_cells(&self, range: &KeyRange, points: &Range<usize>) -> bool {
-        let end = match points.end < self.profile.len() {
-            true => self.profile.after(points.end),
-            false => self.range.end.clone(),
+        let end = if points.end < self.profile.len() {
+            self.profile.after(points.end)
+        } else {
+            self.range.end.clone()
         };
         let begins = match points.start.checked_sub(1) {
             Some(last) => range.start == self.profile.key(last),
@@ -259,13 +260,12 @@ impl Slice {
             None => (table.range.start.clone(), Size::default()),
         };
         let last = cells.end - 1;
-        let (end, upto, is_of_cells) = match last < profile.len() {
-            true => {
-                let after = profile.after(last);
-                let is_known = after.is_some();
-                (after.or_else(|| Some(profile.key(last))), profile.below(last), is_known)
-            }
-            false => (table.range.end.clone(), table.size, true),
+        let (end, upto, is_of_cells) = if last < profile.len() {
+            let after = profile.after(last);
+            let is_known = after.is_some();
+            (after.or_else(|| Some(profile.key(last))), profile.below(last), is_known)
+        } else {
+            (table.range.end.clone(), table.size, true)
         };
         // Only points that the slice goes by are looked at: others can be far away in memory.
         let has_order = table.profile.is_ordered()
@@ -368,9 +368,10 @@ impl Slice {
         }
     }
 
-    /// The index of the cell that holds the greatest keys below `key`; 0 for keys below all.
+    /// Returns the index of the cell that holds the greatest keys below `key`; 0 for a key below
+    /// all cells.
     #[inline]
-    pub fn cells_begun(&self, key: &Key) -> usize {
+    pub fn cell_below(&self, key: &Key) -> usize {
         self.count_points(key, false)
     }
 
@@ -379,9 +380,10 @@ impl Slice {
     /// # Panics
     /// There are fewer cells.
     pub fn cell_end_at(&self, index: usize) -> Option<Key> {
-        match index + 1 == self.cells as usize {
-            true => self.range.end.clone(),
-            false => Some(self.point_key(index)),
+        if index + 1 == self.cells as usize {
+            self.range.end.clone()
+        } else {
+            Some(self.point_key(index))
         }
     }
 

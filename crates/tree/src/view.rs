@@ -1,6 +1,5 @@
 //! What a policy sees.
 
-use crate::entry::SeqNo;
 use crate::plan::MergePlan;
 use crate::run::RunId;
 use crate::tree::Tree;
@@ -32,8 +31,6 @@ pub struct TreeView {
     pub tree: Tree,
     /// Plans in flight and blocked plans, in the order in which they were made.
     pub reservations: Vec<Reservation>,
-    /// The oldest snapshot that somebody holds.
-    pub oldest_snapshot: Option<SeqNo>,
     /// Logical bytes that memory holds: one memtable, unless a policy seals at less.
     pub memtable_bytes: u64,
     /// Logical bytes of a full data block, for policies that count in blocks.
@@ -53,8 +50,7 @@ impl TreeView {
     /// A view of `tree` with nothing in flight.
     pub fn new(tree: Tree, memtable_bytes: u64) -> TreeView {
         let block_bytes = BLOCK_BYTES_USUAL;
-        let (reservations, oldest_snapshot) = (Vec::new(), None);
-        TreeView { tree, reservations, oldest_snapshot, memtable_bytes, block_bytes }
+        TreeView { tree, reservations: Vec::new(), memtable_bytes, block_bytes }
     }
 
     /// The policy's note called `name`, as it will be once all plans in flight have committed.

@@ -50,7 +50,7 @@ const PURE: [(&str, &[&str]); 6] = [
     ("lsmith-sim", &[]),
 ];
 
-/// What the lint settings of a package that does no I/O must forbid.
+/// What `clippy.toml` must forbid. Packages that do I/O allow the two lints in their roots.
 const BANS: [&str; 7] = [
     "std::fs::File",
     "std::fs::read",
@@ -88,9 +88,10 @@ pub(super) fn check(metadata: &Value) -> Vec<Finding> {
         let pure = PURE.iter().find(|(known, _)| *known == user).map(|(_, outside)| *outside);
         let all = package["dependencies"].as_array().into_iter().flatten();
         for used in all.filter(|dependency| dependency["kind"] != "dev").map(name) {
-            let allowed = match ours.contains(&used) {
-                true => used == "lsmith-spec" || below.contains(&used),
-                false => pure.is_none_or(|outside| outside.contains(&used)),
+            let allowed = if ours.contains(&used) {
+                used == "lsmith-spec" || below.contains(&used)
+            } else {
+                pure.is_none_or(|outside| outside.contains(&used))
             };
             if !allowed {
                 findings.push(finding(user, format!("must not use {used}")));
@@ -100,19 +101,29 @@ pub(super) fn check(metadata: &Value) -> Vec<Finding> {
     findings
 }
 
-/// Packages that do no I/O whose lint settings do not say so.
+/// Returns the bans that `clippy.toml` lacks, and packages without I/O that have lint settings of
+/// their own: Clippy reads the nearest file only.
 pub(super) fn check_bans(root: &Path) -> Result<Vec<Finding>> {
-    let mut findings = Vec::new();
+    let text = fs::read_to_string(root.join("clippy.toml")).context("clippy.toml")?;
+    let missing = BANS.iter().filter(|ban| !text.contains(&format!("\"{ban}\"")));
+    let mut findings: Vec<_> =
+        missing.map(|ban| finding("clippy.toml", format!("does not forbid {ban}"))).collect();
     for (package, _) in PURE {
         let folder = package.trim_start_matches("lsmith-");
-        let path = root.join("crates").join(folder).join("clippy.toml");
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let missing = BANS.iter().filter(|ban| !text.contains(&format!("\"{ban}\"")));
-        findings.extend(missing.map(|ban| {
-            finding(&format!("crates/{folder}/clippy.toml"), format!("does not forbid {ban}"))
-        }));
+        let own = format!("crates/{folder}/clippy.toml");
+        if root.join(&own).exists() {
+            findings.push(finding(&own, "hides the bans of clippy.toml above it".to_string()));
+        }
     }
     Ok(findings)
+}
+
+/// Returns a finding if a source file of a package without I/O lifts the bans.
+pub(super) fn check_lifted(path: &str, text: &str) -> Option<Finding> {
+    let of = |package: &str| format!("crates/{}/src/", package.trim_start_matches("lsmith-"));
+    let is_pure = PURE.iter().any(|(package, _)| path.starts_with(&of(package)));
+    let lifts = text.contains("clippy::disallowed_") || text.contains("clippy::style");
+    (is_pure && lifts).then(|| finding(path, "must not lift the bans of clippy.toml".to_string()))
 }
 
 fn name(value: &Value) -> &str {

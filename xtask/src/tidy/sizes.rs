@@ -58,10 +58,7 @@ fn functions<'a>(lines: &[&'a str]) -> Vec<Function<'a>> {
             let outside = line.strip_prefix(indent).filter(|rest| !rest.starts_with(' '));
             outside.is_some_and(|rest| rest == "}" || rest.ends_with(';'))
         };
-        let end = match line.ends_with('}') {
-            true => Some(0),
-            false => lines[index..].iter().position(ends),
-        };
+        let end = if line.ends_with('}') { Some(0) } else { lines[index..].iter().position(ends) };
         let length = end.map_or(1, |end| end + 1);
         found.push(Function { name, line: index + 1, length });
     }

@@ -76,6 +76,14 @@ fn dependencies_against_the_layers_are_found() {
 }
 
 #[test]
+fn a_pure_package_that_lifts_the_bans_is_found() {
+    let lifts = |path: &str, text: &str| layers::check_lifted(path, text).is_some();
+    assert!(lifts("crates/tree/src/lib.rs", "#![allow(clippy::disallowed_types)]"));
+    assert!(!lifts("crates/tree/src/lib.rs", "use std::collections::BTreeMap;"));
+    assert!(!lifts("crates/lab/src/lib.rs", "#![allow(clippy::disallowed_types)]"));
+}
+
+#[test]
 fn files_that_nobody_declares_are_found() {
     let folder = std::env::temp_dir().join(format!("lsmith-xtask-{}", std::process::id()));
     let path = |name: &str| folder.join(name);

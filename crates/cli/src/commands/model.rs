@@ -18,10 +18,7 @@ pub(crate) fn model(args: &ModelArgs, is_json: bool) -> anyhow::Result<()> {
         filter_bits: args.filter_bits,
     };
     let modelled = model_in_lab(policy, &settings).map_err(bad_argument)?;
-    match is_json {
-        true => print_json(&modelled),
-        false => Ok(print(shown(&modelled))?),
-    }
+    if is_json { print_json(&modelled) } else { Ok(print(shown(&modelled))?) }
 }
 
 fn list(is_json: bool) -> anyhow::Result<()> {

@@ -117,10 +117,8 @@ fn number(value: f64) -> String {
         size => (2 - size.log10().floor() as i64).clamp(0, 6) as usize,
     };
     let text = format!("{value:.digits$}");
-    let text = match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.'),
-        false => &text,
-    };
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     // What rounds to nothing has no sign.
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }

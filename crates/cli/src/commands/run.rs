@@ -20,10 +20,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     let report = run_in_lab(&policy, &workload, &args.dir, &options, &bars)?;
     drop(bars);
-    match json {
-        true => print_json(&report),
-        false => Ok(print(shown(&report))?),
-    }
+    if json { print_json(&report) } else { Ok(print(shown(&report))?) }
 }
 
 /// The figures that store and simulations share, one per row.

@@ -25,7 +25,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
                 "unit content counts by size alone: a workload needs `--content keyed` or `fluid`";
             return Err(bad_argument(told));
         }
-        "unit" if policy.wants_blocks() => {
+        "unit" if policy.needs().blocks => {
             let told = format!(
                 "{} counts in blocks: it needs `--content keyed` or `fluid`",
                 policy.spec()

@@ -23,10 +23,7 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
         let bars = Bars::new();
         tuned.verify(&workload, &std::env::temp_dir(), &bars)?;
     }
-    match json {
-        true => print_json(&tuned),
-        false => Ok(print(shown(&tuned))?),
-    }
+    if json { print_json(&tuned) } else { Ok(print(shown(&tuned))?) }
 }
 
 fn shown(tuned: &Tuned) -> String {

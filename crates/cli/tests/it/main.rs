@@ -1,5 +1,9 @@
 //! The command as users meet it: arguments in, standard output, standard error and exit code out.
-
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "commands are tested on files"
+)]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 mod bad_input;

@@ -6,8 +6,8 @@
 //!
 //! `once files 100 5` instead merges values of 100 bytes five times, says how many bytes a second
 //! that came to each time, and does nothing else, for profilers.
-
-#![allow(clippy::print_stdout)] // What `once` measures is for whoever called it.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "benches time the store")]
+#![allow(clippy::print_stdout, reason = "`once` prints what it measured")]
 
 mod cpu;
 mod runs;

@@ -53,7 +53,7 @@ impl Gate {
     /// Notes what the state of the keyspace, which is `state`, means for writers.
     pub(crate) fn note(&self, state: &KeyspaceState) {
         let waiting = state.waiting_memtables();
-        let load = Load { free_bytes: None, waiting_memtables: waiting };
+        let load = Load { waiting_memtables: waiting };
         let pressure = state.policy.pressure(&state.view, &load);
         self.pressure.store(pressure.to_bits(), Ordering::Relaxed);
         self.waiting.store(waiting, Ordering::Relaxed);

@@ -14,7 +14,7 @@
 //! * Numbers that make no sense are made to.
 
 use crate::threads::is_merging_thread;
-use lsmith_policy::{Explanation, Load, MergePolicy};
+use lsmith_policy::{Explanation, Load, MergePolicy, Needs};
 use lsmith_spec::Spec;
 use lsmith_storage::panics;
 use lsmith_tree::{MergePlan, Tree, TreeView};
@@ -34,8 +34,7 @@ const SLACK_BYTES_MAX: u64 = 1 << 44;
 pub(crate) struct Policy {
     policy: Arc<dyn MergePolicy>,
     spec: Spec,
-    wants_blocks: bool,
-    wants_numbers: bool,
+    needs: Needs,
     /// Whether writers merge, and nobody else.
     lockstep: bool,
     /// What it said when it panicked.
@@ -54,8 +53,7 @@ impl Policy {
     pub(crate) fn new(policy: Arc<dyn MergePolicy>, lockstep: bool) -> Policy {
         Policy {
             spec: policy.spec(),
-            wants_blocks: policy.wants_blocks(),
-            wants_numbers: policy.wants_numbers(),
+            needs: policy.needs(),
             policy,
             lockstep,
             panic: OnceCell::new(),
@@ -73,12 +71,12 @@ impl Policy {
 
     /// Whether it counts in data blocks.
     pub(crate) fn wants_blocks(&self) -> bool {
-        self.wants_blocks
+        self.needs.blocks
     }
 
     /// Whether it looks at sequence numbers.
     pub(crate) fn wants_numbers(&self) -> bool {
-        self.wants_numbers
+        self.needs.sequence_numbers
     }
 
     /// Logical bytes at which the active memtable is sealed, at most what memory may hold.

@@ -128,9 +128,8 @@ fn output_level(plan: &MergePlan, tree: &Tree) -> usize {
     };
     match plan.place {
         Place::NewRun(level) => level,
-        Place::Above(run) | Place::Into(run) | Place::Append(run) => of(run),
+        Place::Into(run) | Place::Append(run) => of(run),
         Place::Oldest => plan.inputs.last().map_or(0, |input| of(input.run)),
-        Place::Nowhere => 0,
     }
 }
 

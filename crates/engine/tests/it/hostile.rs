@@ -9,7 +9,7 @@ use crate::close::{default_keyspace, write};
 use crate::watchdog::ends;
 use lsmith::env::MemEnv;
 use lsmith::{Builder, Event, Keyspace, Observer, Store};
-use lsmith_policy::{Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape};
+use lsmith_policy::{Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Place, Reason, Reuse, RunId, TreeView};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -89,7 +89,7 @@ impl MergePolicy for Hostile {
         seal_bytes.iter().fold(spec, |spec, bytes| spec.with("seal", bytes))
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         self.may_panic("next_merge");
         let oldest = view.tree.disk_runs().last()?.id();
         let merge = |run, place| MergePlan::merge([run], place, WHY);
@@ -132,14 +132,9 @@ impl MergePolicy for Hostile {
         self.seal_bytes.unwrap_or(view.memtable_bytes)
     }
 
-    fn wants_numbers(&self) -> bool {
-        self.may_panic("wants_numbers");
-        false
-    }
-
-    fn wants_blocks(&self) -> bool {
-        self.may_panic("wants_blocks");
-        self.blocks
+    fn needs(&self) -> Needs {
+        self.may_panic("needs");
+        Needs { blocks: self.blocks, ..Needs::default() }
     }
 
     fn pressure(&self, _: &TreeView, _: &Load) -> f64 {
@@ -204,7 +199,7 @@ fn panics_of_a_policy_on_merging_threads_are_told_to_who_waits_for_rest() {
 /// These say what the policy is like, and are asked when it is chosen.
 #[test]
 fn a_policy_is_asked_once_what_it_wants() {
-    for method in ["spec", "wants_numbers", "wants_blocks"] {
+    for method in ["spec", "needs"] {
         ends(move || {
             let disk = MemEnv::new();
             let policy = format!("hostile(panics={method}, on=merging, plans=same)");

@@ -92,7 +92,7 @@ impl MergePolicy for Hooked {
         Spec::bare("hooked")
     }
 
-    fn next_merge(&self, _: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, _: &TreeView) -> Option<MergePlan> {
         None
     }
 

@@ -1,5 +1,9 @@
 //! Tests of the store through its public face.
-
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the store is tested on files, with threads"
+)]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 #[macro_use]

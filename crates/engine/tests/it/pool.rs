@@ -38,7 +38,7 @@ impl MergePolicy for Pairs {
         Spec::bare("pairs")
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let runs: Vec<&Run> = view.tree.disk_runs().map(|run| &**run).collect();
         let pairs = if runs.len() == 4 { runs.chunks(2) } else { runs[..0].chunks(2) };
         let plan = |pair: &[&Run]| {

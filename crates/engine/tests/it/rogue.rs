@@ -8,7 +8,7 @@ use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, Progress, any_mode};
 use lsmith::env::MemEnv;
 use lsmith::{Event, Observer, Store};
-use lsmith_policy::{Load, MergePolicy, ParamInfo, PolicyInfo, Registry, Shape};
+use lsmith_policy::{Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{Input, KeyRange, MergePlan, Mode, Place, Reason, Run, TreeView};
 use std::collections::BTreeMap;
@@ -51,11 +51,11 @@ impl MergePolicy for Rogue {
         if self.blocks { spec.with("blocks", true) } else { spec }
     }
 
-    fn wants_blocks(&self) -> bool {
-        self.blocks
+    fn needs(&self) -> Needs {
+        Needs { blocks: self.blocks, ..Needs::default() }
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let text = format!("{}{}", view.tree, view.reservations.len());
         let mut dice = Dice::new(xxh3_64(text.as_bytes()) ^ self.seed);
         // Every commit makes another tree and so another throw: it ends some time.
@@ -93,10 +93,8 @@ fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
     let place = match dice.below(12) {
         0..=3 => Place::Oldest,
         4..=6 => Place::NewRun(dice.below(5)),
-        7 => Place::Above(named),
-        8 | 9 => Place::Into(named),
-        10 => Place::Append(named),
-        _ => Place::Nowhere,
+        7..=9 => Place::Into(named),
+        _ => Place::Append(named),
     };
     let mode = if dice.chance(20) { Mode::Move } else { Mode::Merge };
     let cut_bytes = dice.chance(70).then(|| dice.below(3000) as u64);

@@ -40,9 +40,10 @@ pub(super) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let flushes = match effort.is_quick {
-        true => FLUSHES_QUICK * Effort::QUICK.shrink / effort.shrink,
-        false => FLUSHES,
+    let flushes = if effort.is_quick {
+        FLUSHES_QUICK * Effort::QUICK.shrink / effort.shrink
+    } else {
+        FLUSHES
     };
     let runs_axis = || Axis::log("runs after a flush, mean", "");
     let panels = vec![

@@ -152,9 +152,10 @@ fn free_sizes(profile: &Profile, memtable_bytes: u64) -> Vec<Candidate> {
         model.sizes = optimal_sizes(&model, setting.popularity, None);
         let bytes = |size: &f64| format_bytes((size * setting.item_bytes) as u64);
         let sizes: Vec<String> = model.sizes.iter().map(bytes).collect();
-        let policy = match sizes.is_empty() {
-            true => continue,
-            false => format!("leveldb(l0={level0}, sizes={})", sizes.join(":")),
+        let policy = if sizes.is_empty() {
+            continue;
+        } else {
+            format!("leveldb(l0={level0}, sizes={})", sizes.join(":"))
         };
         let costs = Formula::at(&model.evaluate(&setting), &setting);
         all.push(Candidate { policy, runs_on_store: false, costs });

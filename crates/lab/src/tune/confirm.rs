@@ -65,7 +65,7 @@ pub(super) fn confirm(
     };
     for choice in &mut finalists {
         let policy = Registry::builtin().build(&choice.policy)?;
-        let scale = if policy.wants_blocks() { SCALE_BLOCKS } else { SCALE };
+        let scale = if policy.needs().blocks { SCALE_BLOCKS } else { SCALE };
         let profile = &profile.at((scale.writes_max / profile.writes).min(1.0));
         let all_bytes = profile.writes * profile.entry_bytes;
         let larger = (all_bytes / memtable_bytes as f64 / scale.flushes_max).max(1.0);

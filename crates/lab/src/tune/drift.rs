@@ -129,9 +129,10 @@ impl Mix {
         }
         for _ in 0..60 {
             let middle = f64::midpoint(low, high);
-            match self.tilted(costs, middle).distance_from(self) < distance {
-                true => low = middle,
-                false => high = middle,
+            if self.tilted(costs, middle).distance_from(self) < distance {
+                low = middle
+            } else {
+                high = middle
             }
         }
         self.tilted(costs, low)
@@ -171,9 +172,10 @@ fn power_at(popularity: &Popularity, budget: f64, direction: f64) -> Option<f64>
     let (mut low, mut high) = (0.0, reach);
     for _ in 0..40 {
         let middle = f64::midpoint(low, high);
-        match divergence(popularity, 1.0 + direction * middle) < budget {
-            true => low = middle,
-            false => high = middle,
+        if divergence(popularity, 1.0 + direction * middle) < budget {
+            low = middle
+        } else {
+            high = middle
         }
     }
     Some(1.0 + direction * low)

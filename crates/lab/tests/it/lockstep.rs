@@ -89,9 +89,10 @@ fn told(edit: &TreeEdit, blocks: bool) -> String {
     let known = |counters: Counters| {
         let unknown = Counters::default();
         let Counters { entries_in, blocks_in, blocks_written, blocks_reused, .. } = unknown;
-        match blocks {
-            true => counters,
-            false => Counters { entries_in, blocks_in, blocks_written, blocks_reused, ..counters },
+        if blocks {
+            counters
+        } else {
+            Counters { entries_in, blocks_in, blocks_written, blocks_reused, ..counters }
         }
     };
     let counters = edit.counters.iter().map(|(level, counters)| (level, known(*counters)));
@@ -153,7 +154,7 @@ fn simulated(
     let mut steps = Steps::new();
     simulate_keyed(policy, workload, memtable, &mut |event| {
         if let lsmith_sim::Event::Merge { plan, edit, .. } = event {
-            let told = told(edit, policy.wants_blocks());
+            let told = told(edit, policy.needs().blocks);
             steps.push((names.plan(plan).to_string(), told));
         }
     })
@@ -217,7 +218,7 @@ fn no_policy_is_left_out() {
         POLICIES.iter().chain(BLOCK_POLICIES).map(|p| p.parse().unwrap()).collect();
     for info in Registry::builtin().infos() {
         let mut reuses = vec![None];
-        if Registry::builtin().build(info.name).unwrap().wants_blocks() {
+        if Registry::builtin().build(info.name).unwrap().needs().blocks {
             reuses.push(Some("false"));
         }
         for reuse in reuses {

@@ -1,5 +1,9 @@
 //! Experiments as a whole.
-
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "experiments run the store on files"
+)]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 mod compare;

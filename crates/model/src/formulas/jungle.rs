@@ -52,9 +52,6 @@ impl JungleModel {
     /// `run_keys` keys: `L (log C + log R)`, or `(1 + p L) (log C + log R)` with filters.
     pub fn lookup_steps(&self, reads: &ReadCosts, run_keys: f64, with_filters: bool) -> f64 {
         let per_run = self.garbage_ratio.log2() + run_keys.log2();
-        match with_filters {
-            false => reads.runs * per_run,
-            true => (1.0 + reads.point_miss) * per_run,
-        }
+        if !with_filters { reads.runs * per_run } else { (1.0 + reads.point_miss) * per_run }
     }
 }

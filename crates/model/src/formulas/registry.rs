@@ -56,9 +56,10 @@ pub fn evaluate(spec: &Spec, setting: &Setting<'_>) -> Result<Model, SpecError> 
 /// A ratio of sizes, more than 1.
 fn ratio(params: &Params<'_>, default: f64) -> Result<f64, SpecError> {
     let ratio = params.real("ratio", default, 1.0..=1000.0)?;
-    match ratio > 1.0 {
-        true => Ok(ratio),
-        false => Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1")),
+    if ratio > 1.0 {
+        Ok(ratio)
+    } else {
+        Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"))
     }
 }
 

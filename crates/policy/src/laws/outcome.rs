@@ -1,8 +1,8 @@
 //! What comes out of a plan, as far as sizes tell.
 
 use lsmith_tree::{
-    Key, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, ProfilePoint, Run, SeqNo, Size, Slice,
-    Table, TableId, Tree,
+    Key, KeyRange, LevelId, MergePlan, Mode, Outcome, ProfilePoint, Run, SeqNo, Size, Slice, Table,
+    TableId, Tree,
 };
 use std::collections::BTreeSet;
 
@@ -58,9 +58,6 @@ pub(super) fn scaled_outcome(
     let mut outcome = Outcome::default();
     let pieces = pieces(&taken, &mut outcome);
     let entries_in = outcome.from_memory.entries + outcome.read.entries;
-    if plan.place == Place::Nowhere {
-        return Outcome { entries_dropped: entries_in, ..outcome };
-    }
     let seqs = seq_bounds(&taken);
     let tables = cut(&pieces, plan.cut_bytes.unwrap_or(u64::MAX));
     for (id, pieces) in (tree.next_table().0..).zip(tables) {

@@ -45,7 +45,7 @@ pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
         }
         let mut least = 0.0;
         for waiting_memtables in 0..8 {
-            let load = Load { free_bytes: Some(seed), waiting_memtables };
+            let load = Load { waiting_memtables };
             let pressure = policy.pressure(&store.view, &load);
             if !(0.0..=1.0).contains(&pressure) || pressure < least {
                 let what = format!("its pressure is {pressure}, where {least} to 1 is expected");

@@ -1,8 +1,7 @@
 //! Bigtable's default policy.
 
 use super::{K, K_RANGE};
-use crate::stack::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape, Stack, untie};
+use crate::{Eager, MergePolicy, PolicyInfo, Shape, Stack};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -52,10 +51,7 @@ impl MergePolicy for Bigtable {
         self.eager.write(Spec::bare("bigtable").with("k", self.k))
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         if Stack::len_max(view) <= self.k {
             return None;
         }
@@ -68,10 +64,6 @@ impl MergePolicy for Bigtable {
         let reason =
             Reason::new("{} runs, {} allowed; {} newest restore the order of sizes", numbers);
         stack.merge(0, newest, self.eager, reason)
-    }
-
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        pressure_of_runs(view.tree.disk_run_count(), self.k, load)
     }
 
     fn shape(&self) -> Shape {

@@ -2,9 +2,8 @@
 
 use super::K;
 use super::minlatency::Static;
-use crate::stack::pressure_of_runs;
 use crate::tables::{CENTRAL_SUMS, least_above, pascal, stack_depth};
-use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape};
+use crate::{Eager, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
@@ -50,12 +49,8 @@ impl MergePolicy for Binomial {
         self.rule.write("binomial")
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        self.rule.next_merge(view, Binomial::runs_after)
-    }
-
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        pressure_of_runs(view.tree.disk_run_count(), self.rule.k, load)
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.rule.choose_merge(view, Binomial::runs_after)
     }
 
     fn shape(&self) -> Shape {

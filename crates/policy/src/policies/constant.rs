@@ -1,8 +1,7 @@
 //! AsterixDB's old default: merge everything when there are too many runs.
 
 use super::{K, K_RANGE};
-use crate::stack::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape, Stack, untie};
+use crate::{Eager, MergePolicy, PolicyInfo, Shape, Stack};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -35,10 +34,7 @@ impl MergePolicy for Constant {
         self.eager.write(Spec::bare("constant").with("k", self.k))
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         if Stack::len_max(view) <= self.k {
             return None;
         }
@@ -48,10 +44,6 @@ impl MergePolicy for Constant {
         }
         let reason = Reason::new("{} runs, {} allowed", [stack.len() as u64, self.k, 0]);
         stack.merge(0, stack.len(), self.eager, reason)
-    }
-
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        pressure_of_runs(view.tree.disk_run_count(), self.k, load)
     }
 
     fn shape(&self) -> Shape {

@@ -1,8 +1,7 @@
 //! Exploring: HBase's default policy.
 
 use super::{K, K_RANGE};
-use crate::stack::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun, untie};
+use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
 use lsmith_spec::{Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -151,10 +150,7 @@ impl MergePolicy for Exploring {
         self.eager.write(spec.with("min", self.min).with("max", self.max))
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let merged = view.memo(MERGED_AT).and_then(|text| text.parse().ok());
         // A tree left by another policy can be far above the bound: then merge on.
         let has_merged = merged == Some(Stack::flushes_of(view));
@@ -171,10 +167,6 @@ impl MergePolicy for Exploring {
             stack.merge(window.from, window.upto, self.eager, Reason::new(text, numbers))?;
         plan.memo.push((MERGED_AT.into(), Some(stack.flushes().to_string())));
         Some(plan)
-    }
-
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        pressure_of_runs(view.tree.disk_run_count(), self.k, load)
     }
 
     fn shape(&self) -> Shape {

@@ -4,8 +4,7 @@ mod pick;
 
 pub use pick::Pick;
 
-use crate::stack::pressure_of_runs;
-use crate::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, untie};
+use crate::{Explanation, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
@@ -80,9 +79,10 @@ impl Leveled {
                 tables: std::array::from_fn(|level| ratio.powi(level as i32)),
                 level0_runs: params.count("l0", 2, 1..=1000)?,
                 pick: Pick::read(params)?,
-                table_bytes: match auto {
-                    true => None,
-                    false => params.bytes_if_given("table", 1..=1 << 50)?,
+                table_bytes: if auto {
+                    None
+                } else {
+                    params.bytes_if_given("table", 1..=1 << 50)?
                 },
             }))
         },
@@ -225,27 +225,20 @@ impl MergePolicy for Leveled {
         }
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         self.descents(view).find_map(|descent| {
             let choice = self.choice(view, &descent);
             let plan = |candidate: Candidate| self.plan(view, &descent, &candidate.piece);
-            match view.reservations.is_empty() {
-                true => self.pick.best(&choice).map(plan),
-                false => self.pick.ranked(&choice).map(plan).find(|plan| view.is_free_for(plan)),
+            if view.reservations.is_empty() {
+                self.pick.best(&choice).map(plan)
+            } else {
+                self.pick.ranked(&choice).map(plan).find(|plan| view.is_free_for(plan))
             }
         })
     }
 
-    fn wants_numbers(&self) -> bool {
-        self.pick == Pick::Oldest
-    }
-
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        let level0 = view.tree.runs_at(LevelId::Disk(0)).len();
-        pressure_of_runs(level0, self.level0_runs + 2, load)
+    fn needs(&self) -> Needs {
+        Needs { sequence_numbers: self.pick == Pick::Oldest, ..Needs::default() }
     }
 
     fn shape(&self) -> Shape {

@@ -1,9 +1,8 @@
 //! MinLatency: the static policy with the least worst-case write cost for a bounded depth.
 
 use super::{K, K_RANGE};
-use crate::stack::pressure_of_runs;
 use crate::tables::stack_depth;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, untie};
+use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -40,12 +39,8 @@ impl MergePolicy for MinLatency {
         self.rule.write("minlatency")
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        self.rule.next_merge(view, MinLatency::runs_after)
-    }
-
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        pressure_of_runs(view.tree.disk_run_count(), self.rule.k, load)
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.rule.choose_merge(view, MinLatency::runs_after)
     }
 
     fn shape(&self) -> Shape {
@@ -80,18 +75,13 @@ impl Static {
     }
 
     /// Merges the newest runs so that `runs_after(k, t)` are left.
-    pub(super) fn next_merge(
+    pub(super) fn choose_merge(
         self,
         view: &TreeView,
         runs_after: fn(u64, u64) -> u64,
     ) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
-        let flushes = match self.by_size {
-            true => Stack::of(view).flushes_by_size(),
-            false => Stack::flushes_of(view),
-        };
+        let flushes =
+            if self.by_size { Stack::of(view).flushes_by_size() } else { Stack::flushes_of(view) };
         // A tree filled by other means can have runs before its first flush.
         let leave = runs_after(self.k, flushes.clamp(1, 1 << 62)).max(1);
         if Stack::len_max(view) <= leave {

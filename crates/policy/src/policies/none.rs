@@ -1,7 +1,6 @@
 //! Never merge: the baseline.
 
-use crate::stack::pressure_of_memory;
-use crate::{Load, MergePolicy, PolicyInfo, Shape};
+use crate::{MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
@@ -26,12 +25,13 @@ impl MergePolicy for None {
         Spec::bare("none")
     }
 
-    fn next_merge(&self, _: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, _: &TreeView) -> Option<MergePlan> {
         Option::None
     }
 
-    fn pressure(&self, _: &TreeView, load: &Load) -> f64 {
-        pressure_of_memory(load)
+    /// Returns no plan for a tree with knots either: this policy never merges.
+    fn next_merge(&self, _: &TreeView) -> Option<MergePlan> {
+        Option::None
     }
 
     fn shape(&self) -> Shape {

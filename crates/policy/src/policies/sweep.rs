@@ -2,7 +2,7 @@
 
 use crate::stack::pressure_of_runs;
 use crate::tables::stack_depth;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, untie};
+use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
 use lsmith_spec::Spec;
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Reason, Run, RunId, TreeView};
@@ -184,10 +184,7 @@ impl MergePolicy for Sweep {
         Spec::bare("sweep").with("k", self.k).with("young", self.young).with("least", self.least)
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         if !view.reservations.is_empty() {
             return None;
         }

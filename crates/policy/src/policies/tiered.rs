@@ -1,13 +1,12 @@
 //! Tiered: a full level becomes one run of the next.
 
-use crate::stack::pressure_of_runs;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, untie};
+use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::Spec;
-use lsmith_tree::{LevelId, MergePlan, Place, Reason, Run, TreeView};
+use lsmith_tree::{LEVELS_MAX, LevelId, MergePlan, Place, Reason, Run, TreeView};
 use std::sync::Arc;
 
-/// As soon as a level has `ratio` runs, its oldest `ratio` become one new run of the next level;
-/// that may fill the next level in turn. With data that do not overlap, level i holds runs of
+/// As soon as a level has `ratio` runs, its oldest `ratio` runs become one new run of the next
+/// level, which can fill that level in turn. If tables do not overlap, a run of level i holds
 /// `ratio^i` flushes.
 ///
 /// Source: Mao et al., section 2 ("Tiered"); Cassandra's size-tiered compaction, kept stable.
@@ -37,30 +36,25 @@ impl Tiered {
         },
     };
 
-    /// The plan for the level whose runs, newest first, are `runs`, with the memtable that waits to
-    /// become its newest run.
+    /// Returns the merge that is due in `level`. `memtable` is the sealed memtable that would
+    /// become the newest run of the level.
     fn merge_level(
         &self,
         view: &TreeView,
         level: usize,
         memtable: Option<&Arc<Run>>,
     ) -> Option<MergePlan> {
-        let free = |run: &&Arc<Run>| !view.is_reserved(run.id());
-        let mut runs: Vec<&Arc<Run>> = memtable.into_iter().filter(free).collect();
-        runs.extend(view.tree.runs_at(LevelId::Disk(level)).iter().filter(free));
-        let ratio = self.ratio as usize;
-        let taken = &runs[runs.len().checked_sub(ratio)?..];
-        if memtable.is_some_and(|memtable| memtable.id() == taken[0].id()) {
-            let others = taken[1..].iter().map(|run| run.bytes()).sum();
-            if !self.eager.takes(taken[0].bytes(), others) {
-                return None;
-            }
+        let all = memtable.into_iter().chain(view.tree.runs_at(LevelId::Disk(level)));
+        let runs: Vec<_> = all.filter(|run| !view.is_reserved(run.id())).collect();
+        let taken = &runs[runs.len().checked_sub(self.ratio as usize)?..];
+        let has_memtable = memtable.is_some_and(|memtable| memtable.id() == taken[0].id());
+        if has_memtable && !self.eager.takes(taken.iter().map(|run| run.bytes())) {
+            return None;
         }
         let numbers = [level as u64, runs.len() as u64, self.ratio];
         let reason = Reason::new("level {} has {} runs of {}", numbers);
         let ids = taken.iter().map(|run| run.id());
         Some(MergePlan::merge(ids, Place::NewRun(level + 1), reason))
-            .filter(|plan| view.is_free_for(plan))
     }
 }
 
@@ -69,20 +63,12 @@ impl MergePolicy for Tiered {
         self.eager.write(Spec::bare("tiered").with("ratio", self.ratio))
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        if let Some(first) = untie(view) {
-            return first;
-        }
-        let levels = view.tree.levels().len().min(lsmith_tree::LEVELS_MAX - 1);
-        (0..levels.max(1)).find_map(|level| {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let levels = view.tree.levels().len().clamp(1, LEVELS_MAX - 1);
+        (0..levels).find_map(|level| {
             let memtable = view.tree.memory().runs().last().filter(|_| level == 0);
-            self.merge_level(view, level, memtable)
+            self.merge_level(view, level, memtable).filter(|plan| view.is_free_for(plan))
         })
-    }
-
-    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
-        let fullest = view.tree.levels().iter().map(|level| level.runs().len()).max();
-        pressure_of_runs(fullest.unwrap_or(0), self.ratio, load)
     }
 
     fn shape(&self) -> Shape {

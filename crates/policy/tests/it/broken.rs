@@ -30,7 +30,7 @@ impl MergePolicy for Faulty {
         Spec::bare("faulty")
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         (self.fault)(self, view)
     }
 

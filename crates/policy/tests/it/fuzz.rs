@@ -53,10 +53,7 @@ fn fuzz_policy_specs() {
     fuzz!(100_000, |choices| {
         let registry = Registry::builtin();
         let text = spec(&registry, choices);
-        let text = match choices.chance(30) {
-            true => change_text(&text, &VALUES, choices),
-            false => text,
-        };
+        let text = if choices.chance(30) { change_text(&text, &VALUES, choices) } else { text };
         let (built, peak) = peak_bytes(|| registry.build(&text));
         assert!(peak < 1 << 16, "{peak} bytes for {text}");
         if let Ok(policy) = built {

@@ -1,8 +1,6 @@
 //! Golden scripts: trees and plans as text, one file per claim, in `tests/scripts/`.
 //!
-//! A script is made of blocks with empty lines between them: commands, a line `---`, and what they
-//! print. With the environment variable `BLESS` set, what they print is written down instead of
-//! compared. The commands:
+//! [`golden`] says what a script looks like. The commands:
 //!
 //! | command | does |
 //! |---|---|
@@ -19,25 +17,30 @@
 //! | `show` | prints the runs of the tree |
 //! | `sizes` | prints the bytes of the runs on storage, newest first |
 //! | `pressure` | prints how hard writers are held back while no memtable waits |
-#![allow(clippy::disallowed_methods)] // Scripts are files.
 
+use lsmith_fuzz::golden;
 use lsmith_policy::{Load, MergePolicy, Registry, laws};
 use lsmith_spec::format_bytes;
 use lsmith_tree::{
     MergePlan, Reservation, ReservationState, TreeEdit, TreeView, apply, check_plan,
 };
-use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 /// What a script has built up so far.
-struct Stage {
+struct PolicyStage {
     policy: Arc<dyn MergePolicy>,
     view: TreeView,
 }
 
-impl Stage {
+impl Default for PolicyStage {
+    fn default() -> PolicyStage {
+        let policy = Registry::builtin().build("none").expect("a policy of this crate");
+        PolicyStage { policy, view: TreeView::default() }
+    }
+}
+
+impl PolicyStage {
     fn plan(&self) -> Option<MergePlan> {
         let plan = self.policy.next_merge(&self.view)?;
         assert_eq!(check_plan(&self.view, &plan).err(), None, "{plan}");
@@ -69,7 +72,9 @@ impl Stage {
             self.carry_out(&plan);
         }
     }
+}
 
+impl golden::Stage for PolicyStage {
     fn run(&mut self, command: &str, out: &mut String) {
         let (word, rest) = command.split_once([' ', '\n']).unwrap_or((command, ""));
         match word {
@@ -119,11 +124,18 @@ impl Stage {
                 say(out, sizes.join(" "));
             }
             "pressure" => {
-                let load = Load { free_bytes: None, waiting_memtables: 0 };
+                let load = Load::default();
                 say(out, format!("{:.2}", self.policy.pressure(&self.view, &load)));
             }
             _ => panic!("unknown command `{command}`"),
         }
+    }
+
+    /// A tree or a view goes on with its levels, counters, notes and reservations.
+    fn continues(command: &str, line: &str) -> bool {
+        let words = ["mem", "L", "count", "note", "under_way", "blocked", "tree"];
+        let is_tree = command.starts_with("tree") || command.starts_with("view");
+        is_tree && words.iter().any(|word| line.starts_with(word))
     }
 }
 
@@ -136,62 +148,8 @@ fn words(plan: Option<MergePlan>) -> String {
     plan.map_or_else(|| "none".to_string(), |plan| plan.to_string())
 }
 
-/// Lines that go on with the tree begun above.
-fn goes_on(line: &str) -> bool {
-    ["mem", "L", "count", "note", "under_way", "blocked", "tree"]
-        .iter()
-        .any(|word| line.starts_with(word))
-}
-
-/// The script with what it prints now.
-fn play(script: &str) -> String {
-    let policy = Registry::builtin().build("none").expect("a policy of this crate");
-    let mut stage = Stage { policy, view: TreeView::default() };
-    let mut played = Vec::new();
-    for block in script.trim_end().split("\n\n") {
-        let commands = block.split("\n---").next().unwrap_or_default();
-        let mut out = String::new();
-        let mut command = String::new();
-        let lines: Vec<&str> = commands.lines().filter(|line| !line.starts_with('#')).collect();
-        for (index, line) in lines.iter().enumerate() {
-            command =
-                if command.is_empty() { line.to_string() } else { format!("{command}\n{line}") };
-            let tree = command.starts_with("tree") || command.starts_with("view");
-            if !(tree && lines.get(index + 1).is_some_and(|next| goes_on(next))) {
-                stage.run(&command, &mut out);
-                command.clear();
-            }
-        }
-        let out =
-            if lines.is_empty() { String::new() } else { format!("\n---\n{}", out.trim_end()) };
-        played.push(format!("{commands}{out}"));
-    }
-    played.join("\n\n") + "\n"
-}
-
 #[test]
 fn scripts_print_what_they_say() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
-    let mut paths: Vec<_> =
-        fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    let mut failures = String::new();
-    for path in &paths {
-        let script = fs::read_to_string(path).unwrap();
-        let played = play(&script);
-        if played == script {
-            continue;
-        }
-        if std::env::var_os("BLESS").is_some() {
-            fs::write(path, played).unwrap();
-            continue;
-        }
-        let differs = |(_, (said, found)): &(usize, (&str, &str))| said != found;
-        let mut lines = script.lines().chain([""]).zip(played.lines().chain([""])).enumerate();
-        let (line, (said, found)) = lines.find(differs).unwrap_or((0, ("", "")));
-        let name = path.file_name().unwrap_or_default().display();
-        writeln!(failures, "{name}:{}\n  says  {said}\n  found {found}", line + 1).unwrap();
-    }
-    assert!(failures.is_empty(), "{failures}if this is right: cargo xtask bless");
-    assert!(paths.len() >= 16, "at least two scripts per policy");
+    golden::check::<PolicyStage>(&dir, 16);
 }

@@ -111,9 +111,10 @@ impl FluidContent {
     }
 
     fn blocks_of(&self, slices: &[Slice], size: Size) -> u64 {
-        match self.by_block {
-            true => slices.iter().map(Slice::cell_count).sum(),
-            false => FullBlocks::of(size, self.block_bytes).count(),
+        if self.by_block {
+            slices.iter().map(Slice::cell_count).sum()
+        } else {
+            FullBlocks::of(size, self.block_bytes).count()
         }
     }
 

@@ -110,9 +110,10 @@ impl Prospect {
         let (mut new, mut is_guest) = (0.0, false);
         for meeting in meetings.iter().take_while(|meeting| meeting.start < end) {
             let met = width(meeting.start.max(start), meeting.end.min(end));
-            let (own, other) = match is_newer {
-                true => (meeting.newer, meeting.older),
-                false => (meeting.older, meeting.newer),
+            let (own, other) = if is_newer {
+                (meeting.newer, meeting.older)
+            } else {
+                (meeting.older, meeting.newer)
             };
             let entries = own.entries() * met;
             all += entries;

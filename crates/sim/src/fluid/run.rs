@@ -24,10 +24,10 @@ pub fn simulate_fluid(
     memtable_bytes: u64,
     observe: &mut Observer<'_>,
 ) -> Result<Simulation, SimError> {
-    if policy.wants_blocks() {
+    if policy.needs().blocks {
         workload.check_blocks()?;
     }
-    let content = FluidContent::new(workload.clone(), policy.wants_blocks());
+    let content = FluidContent::new(workload.clone(), policy.needs().blocks);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
     let mut counter = FigureCounter::new();
     let mut draws = Rng::new(SEED, 1);
@@ -43,7 +43,7 @@ pub fn simulate_fluid(
         let live_bytes = workload.live_bytes(writes) as u64;
         let id = drive.tree().next_table();
         let observe = &mut |event: Event<'_>| counted(event, live_bytes, &mut counter, observe);
-        if policy.wants_blocks() {
+        if policy.needs().blocks {
             let memory = drive.tree().memory().runs().to_vec();
             let folded = drive.content_mut().fold(id, from, upto, &memory);
             drive.replace_memory(Some(folded), observe)?;

@@ -161,9 +161,10 @@ impl NewTable<'_> {
         let from = self.segments.iter().map(|segment| segment.from).fold(f64::INFINITY, f64::min);
         let upto = self.segments.iter().map(|segment| segment.upto).fold(0.0, f64::max);
         // The last of all writes went somewhere else, unless the table is all there is.
-        let last = match workload.is_swept() {
-            true => upto,
-            false => upto + (1.0 - draws.unit()).ln() * (1.0 / width(start, end) - 1.0),
+        let last = if workload.is_swept() {
+            upto
+        } else {
+            upto + (1.0 - draws.unit()).ln() * (1.0 / width(start, end) - 1.0)
         };
         let mut table = Table {
             id: self.id,

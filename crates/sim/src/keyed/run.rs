@@ -29,7 +29,7 @@ impl KeyedSim {
     /// An empty tree under `policy`, with memtables of `memtable_bytes` logical bytes unless the
     /// policy seals them earlier.
     pub fn new(policy: &Arc<dyn MergePolicy>, memtable_bytes: u64) -> KeyedSim {
-        let content = KeyedContent::new(BLOCK_BYTES_USUAL, policy.wants_blocks());
+        let content = KeyedContent::new(BLOCK_BYTES_USUAL, policy.needs().blocks);
         let drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
         KeyedSim {
             seal_bytes: policy.seal_bytes(drive.view()),
@@ -73,7 +73,7 @@ impl KeyedSim {
         self.counter.requested(self.requested_bytes);
         let counter = &mut self.counter;
         let observe = &mut |event: Event<'_>| counted(event, live_bytes, counter, observe);
-        if self.drive.policy().wants_blocks() {
+        if self.drive.policy().needs().blocks {
             let memory = self.drive.tree().memory().runs().to_vec();
             let folded = self.drive.content_mut().fold(id, &entries, &memory);
             self.drive.replace_memory(folded, observe)?;
@@ -94,7 +94,7 @@ impl KeyedSim {
     /// Hands the tree over to another policy, which is first asked at the next flush.
     pub fn set_policy(&mut self, policy: &Arc<dyn MergePolicy>) {
         self.seal_bytes = policy.seal_bytes(self.drive.view());
-        self.drive.content_mut().set_by_block(policy.wants_blocks());
+        self.drive.content_mut().set_by_block(policy.needs().blocks);
         self.drive.set_policy(Arc::clone(policy));
     }
 

@@ -124,9 +124,10 @@ impl<'a, R: Record> Part<'a, R> {
     #[inline]
     pub(super) fn end_rank(&self) -> u64 {
         let end = self.held.end(self.last);
-        match end.entries == self.upto && end.last < end.number {
-            true => end.last + 1,
-            false => self.entries().last().map_or(0, |last| u64::from(last.rank()) + 1),
+        if end.entries == self.upto && end.last < end.number {
+            end.last + 1
+        } else {
+            self.entries().last().map_or(0, |last| u64::from(last.rank()) + 1)
         }
     }
 
@@ -147,9 +148,10 @@ impl<'a, R: Record> Part<'a, R> {
     /// The slice that shows it.
     pub(super) fn slice(&self) -> Option<Slice> {
         let table = Arc::clone(&self.held.table);
-        match self.is_of_cells() {
-            true => Some(Slice::of_cells(table, self.cell as usize..self.last as usize + 1)),
-            false => Slice::whole(table).clip(&self.range()),
+        if self.is_of_cells() {
+            Some(Slice::of_cells(table, self.cell as usize..self.last as usize + 1))
+        } else {
+            Slice::whole(table).clip(&self.range())
         }
     }
 
@@ -195,9 +197,10 @@ impl<'a, R: Record> Part<'a, R> {
     #[inline]
     pub(super) fn size(&self) -> Size {
         let (from, upto) = (self.held.below(self.cell), self.held.end(self.last).below());
-        match (from.entries, upto.entries) == (u64::from(self.from), u64::from(self.upto)) {
-            true => upto - from,
-            false => self.counted_size(),
+        if (from.entries, upto.entries) == (u64::from(self.from), u64::from(self.upto)) {
+            upto - from
+        } else {
+            self.counted_size()
         }
     }
 

@@ -120,9 +120,10 @@ impl Twin {
         let (mut dice, mut present) = (Dice(5), Present::default());
         for index in 0..REQUESTS {
             let key = mix.keys.key(index, &mut dice);
-            let (kind, rank) = match dice.below(100) < mix.removes {
-                true => present.remove(dice.below(u32::MAX)),
-                false => present.insert(key),
+            let (kind, rank) = if dice.below(100) < mix.removes {
+                present.remove(dice.below(u32::MAX))
+            } else {
+                present.insert(key)
             };
             let [least, most] = mix.bytes;
             let bytes = least + dice.below(most - least + 1);

@@ -18,7 +18,7 @@ impl MergePolicy for Stubborn {
         Spec::bare("stubborn")
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         (self.0)(view)
     }
 

@@ -36,9 +36,10 @@ impl Writer {
         };
         self.inserted.insert(rank, kind == EntryKind::Insert);
         let bytes = if kind.is_tombstone() { 18 } else { bytes };
-        match kind.is_tombstone() {
-            true => self.model.remove(&rank),
-            false => self.model.insert(rank, bytes),
+        if kind.is_tombstone() {
+            self.model.remove(&rank)
+        } else {
+            self.model.insert(rank, bytes)
         };
         (kind, rank as u32, bytes as u32)
     }

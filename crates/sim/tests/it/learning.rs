@@ -180,10 +180,7 @@ fn nothing_is_learned_again_under_a_steady_workload() {
         let mut run = Run::new(spec);
         run.grow(FEW);
         for _ in 0..2 {
-            match is_normal {
-                true => run.normal(80_000),
-                false => run.uniform(60_000),
-            }
+            if is_normal { run.normal(80_000) } else { run.uniform(60_000) }
         }
         let again = run.memo("relearn").map(str::to_string);
         assert_eq!((run.memo("learn"), again), (Some("done"), None), "{spec}: {}", run.told());

@@ -1,7 +1,7 @@
 //! A policy that writes down what it is shown and what it says, and requests that keep their
 //! promises.
 
-use lsmith_policy::{Explanation, Load, MergePolicy, Shape};
+use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{EntryKind, MergePlan, TreeView};
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ impl MergePolicy for Watched {
         self.inner.spec()
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let plan = self.inner.next_merge(view);
         let step = Step { view: view.clone(), plan: plan.clone() };
         self.steps.lock().expect("nobody panicked with it").push(step);
@@ -48,8 +48,8 @@ impl MergePolicy for Watched {
         self.inner.seal_bytes(view)
     }
 
-    fn wants_blocks(&self) -> bool {
-        self.inner.wants_blocks()
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {

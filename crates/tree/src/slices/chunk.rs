@@ -1,21 +1,23 @@
-//! A chunk: neighbouring slices, with what is looked for among them close together.
+//! A chunk: neighbouring slices, with their search keys close together in memory.
 
 use crate::key::Key;
 use crate::slice::Slice;
 use std::ops::Range;
 
-/// Slices that are looked at one after the other before halves of the rest are.
+/// Slices that a search compares one by one before it halves the rest.
 const NEAR: usize = 16;
 
-/// Neighbouring slices.
+/// Neighbouring slices of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chunk {
     pub(super) slices: Vec<Slice>,
-    /// The first bytes of the key that each slice begins with; empty where there is only one.
+    /// The first bytes of each slice's start key. Empty for fewer than two slices.
     starts: Vec<u64>,
+    /// Cells of all slices.
     pub(super) cells: usize,
-    /// Cells up to the end of each slice; empty where each slice is one cell, or is the only one.
-    cells_upto: Vec<usize>,
+    /// The number of cells up to the end of each slice. Empty if every slice is one cell, and for
+    /// fewer than two slices.
+    cell_ends: Vec<usize>,
 }
 
 impl Chunk {
@@ -24,46 +26,47 @@ impl Chunk {
         Chunk::counted(slices, cells)
     }
 
-    /// A chunk of `slices`, which have so many cells together.
+    /// Returns a chunk of `slices`, which must have `cells` cells in total.
     pub(super) fn counted(slices: Vec<Slice>, cells: u64) -> Chunk {
         let cells = cells as usize;
-        let mut chunk = Chunk { slices, starts: Vec::new(), cells, cells_upto: Vec::new() };
+        let mut chunk = Chunk { slices, starts: Vec::new(), cells, cell_ends: Vec::new() };
         chunk.index();
         chunk
     }
 
-    /// Brings up to date what is known of the slices.
+    /// Derives the search keys and counts from the slices.
     pub(super) fn index(&mut self) {
         self.starts.clear();
         if self.slices.len() > 1 {
             self.starts.extend(self.slices.iter().map(|slice| slice.range().start.prefix()));
         }
-        self.cells_upto.clear();
+        self.cell_ends.clear();
         if self.slices.len() < 2 || self.cells == self.slices.len() {
             return;
         }
         let mut sum = 0;
-        self.cells_upto.extend(self.slices.iter().map(|slice| {
+        self.cell_ends.extend(self.slices.iter().map(|slice| {
             sum += slice.cell_count() as usize;
             sum
         }));
     }
 
-    /// The first bytes of the key that the first slice begins with.
+    /// Returns the first bytes of the first slice's start key.
     pub(super) fn start(&self) -> u64 {
         self.slices.first().map_or(0, |slice| slice.range().start.prefix())
     }
 
-    /// How many slices begin below `key`, which is known to lie within these bounds.
+    /// Returns the number of slices that start below `key`. The number must lie within the given
+    /// bounds.
     #[inline]
-    pub(super) fn begun(&self, key: &Key, within: Range<usize>) -> usize {
-        let begins_below = |slice: &Slice| slice.range().start < *key;
+    pub(super) fn seek(&self, key: &Key, within: Range<usize>) -> usize {
+        let starts_below = |slice: &Slice| slice.range().start < *key;
         if self.starts.is_empty() {
-            return within.start + self.slices[within].partition_point(begins_below);
+            return within.start + self.slices[within].partition_point(starts_below);
         }
         let prefix = key.prefix();
         let starts = &self.starts[within.clone()];
-        // Who walks along a run comes by a few slices with each step.
+        // A search that moves along the run advances by a few slices per step.
         let near = starts.iter().take(NEAR).filter(|start| **start < prefix).count();
         let below = match near {
             NEAR => NEAR + starts[NEAR..].partition_point(|start| *start < prefix),
@@ -73,27 +76,29 @@ impl Chunk {
         let from = within.start + below;
         match tied {
             0 => from,
-            _ => from + self.slices[from..from + tied].partition_point(begins_below),
+            _ => from + self.slices[from..from + tied].partition_point(starts_below),
         }
     }
 
-    /// How many cells the first slices have, so many of them.
-    pub(super) fn cells_before(&self, slice: usize) -> usize {
-        match slice.checked_sub(1) {
+    /// Returns the number of cells of the first `slices` slices.
+    pub(super) fn cells_before(&self, slices: usize) -> usize {
+        match slices.checked_sub(1) {
             None => 0,
-            Some(_) if slice == self.slices.len() => self.cells,
-            Some(_) if self.cells_upto.is_empty() => slice,
-            Some(last) => self.cells_upto[last],
+            Some(_) if slices == self.slices.len() => self.cells,
+            Some(_) if self.cell_ends.is_empty() => slices,
+            Some(last) => self.cell_ends[last],
         }
     }
 
+    /// Returns the index of the slice that holds a cell, and the index of the cell in that slice.
     pub(super) fn slice_of_cell(&self, cell: usize) -> (usize, usize) {
         if self.slices.len() == 1 {
             return (0, cell);
         }
-        let slice = match self.cells_upto.is_empty() {
-            true => cell,
-            false => self.cells_upto.partition_point(|upto| *upto <= cell),
+        let slice = if self.cell_ends.is_empty() {
+            cell
+        } else {
+            self.cell_ends.partition_point(|end| *end <= cell)
         };
         (slice, cell - self.cells_before(slice))
     }

@@ -60,23 +60,24 @@ fn compare_searches(list: &SliceList, slices: &[Slice]) {
     let mut numbers: Vec<usize> =
         starts.flat_map(|start| (start as usize).saturating_sub(1)..start as usize + 4).collect();
     numbers.sort_unstable();
-    let [none, all] = list.ends();
+    let index = CellIndex::new(list, cells(slices));
+    let [none, all] = index.ends();
     let mut last = none;
     for key in numbers.into_iter().map(key) {
-        let place = list.begun(&key, [last, all]);
-        assert_eq!(list.begun(&key, [none, all]), place);
-        assert_eq!(list.begun(&key, [none, place]), place);
-        let cells = || slices.iter().flat_map(Slice::cells);
-        let begun = cells().filter(|cell| cell.start < key).count();
-        let passed =
-            cells().filter(|cell| cell.end.as_ref().is_some_and(|end| *end <= key)).count();
-        assert_eq!(list.cells_begun(&key, place), begun, "{key:?}");
-        assert_eq!(list.cells_passed(&key, place), passed, "{key:?}");
+        let place = index.seek(&key, [last, all]);
+        assert_eq!(index.seek(&key, [none, all]), place);
+        assert_eq!(index.seek(&key, [none, place]), place);
+        let all_cells = || slices.iter().flat_map(Slice::cells);
+        let started = all_cells().filter(|cell| cell.start < key).count();
+        let ended =
+            all_cells().filter(|cell| cell.end.as_ref().is_some_and(|end| *end <= key)).count();
+        assert_eq!(index.cells_starting_below(&key, place), started, "{key:?}");
+        assert_eq!(index.cells_ending_by(&key, place), ended, "{key:?}");
         let before = slices.iter().filter(|slice| slice.range().start < key);
         let counts: Vec<usize> = before.map(|slice| slice.cell_count() as usize).collect();
-        let upto = counts.iter().sum::<usize>();
-        let least = upto - counts.last().unwrap_or(&0);
-        assert_eq!(list.cells_upto(place), [least, upto], "{key:?}");
+        let most = counts.iter().sum::<usize>();
+        let least = most - counts.last().unwrap_or(&0);
+        assert_eq!(index.rank_bounds(place), [least, most], "{key:?}");
         last = place;
     }
 }
@@ -102,15 +103,15 @@ proptest! {
         let mut list = SliceList::new(plain.clone(), cells(&plain));
         for (at, gone, new, wide) in steps {
             let from = at.index(plain.len() + 1);
-            let upto = (from + gone).min(plain.len());
+            let end = (from + gone).min(plain.len());
             let below = from.checked_sub(1).map_or(0, |last| plain[last].table().id.0 + 2);
-            let end = plain.get(upto).map_or(u64::MAX, |next| next.table().id.0);
+            let next = plain.get(end).map_or(u64::MAX, |next| next.table().id.0);
             let starts = (0..new).map(|at| below as usize + 2 * at);
-            let starts = starts.take_while(|start| (*start as u64) + 2 <= end);
+            let starts = starts.take_while(|start| (*start as u64) + 2 <= next);
             let new: Vec<Slice> = starts.map(|start| slice(start, wide)).collect();
-            plain.splice(from..upto, new.iter().cloned());
+            plain.splice(from..end, new.iter().cloned());
             let before = list.clone();
-            list.splice(from..upto, new, cells(&plain));
+            list.splice(from..end, new, cells(&plain));
             prop_assert!(before.adds_up());
             prop_assert!(list.adds_up());
             compare(list.view(), &plain);

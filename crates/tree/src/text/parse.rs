@@ -231,9 +231,10 @@ fn empty(what: &str) -> TextError {
 
 /// Reads the rest of the line, with its comment, as a plan.
 fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
-    let mode = match line.eat_word("move") {
-        true => Mode::Move,
-        false => line.want("merge").map(|()| Mode::Merge)?,
+    let mode = if line.eat_word("move") {
+        Mode::Move
+    } else {
+        line.want("merge").map(|()| Mode::Merge)?
     };
     let mut inputs = Vec::new();
     while line.eat("r") {
@@ -286,16 +287,10 @@ fn place(line: &mut Scanner<'_>) -> Result<Place> {
         return run_id(line).map(Place::Append);
     }
     line.want("into")?;
-    if line.eat_word("nothing") {
-        return Ok(Place::Nowhere);
-    }
     if !line.eat_word("new") {
         return run_id(line).map(Place::Into);
     }
     line.want("run")?;
-    if line.eat_word("above") {
-        return run_id(line).map(Place::Above);
-    }
     line.want("at")?;
     line.want("L")?;
     level_index(line).map(Place::NewRun)
@@ -304,8 +299,7 @@ fn place(line: &mut Scanner<'_>) -> Result<Place> {
 impl FromStr for TreeView {
     type Err = TextError;
 
-    /// Reads a view; its first line may be left out, and stands for 4 MiB memtables and no
-    /// snapshot.
+    /// Reads a view. If the text has no line `view`, memtables have 4 MiB.
     fn from_str(text: &str) -> Result<TreeView> {
         let mut view = TreeView::new(Tree::new(), 4 << 20);
         let mut has_tree = false;
@@ -334,10 +328,8 @@ fn view_head(line: &mut Scanner<'_>, view: &mut TreeView) -> Result<()> {
             view.memtable_bytes = line.bytes()?;
         } else if line.eat_word("block") {
             view.block_bytes = line.bytes()?;
-        } else if line.eat_word("snapshot") {
-            view.oldest_snapshot = Some(SeqNo(line.number("a sequence number")?));
         } else {
-            return Err(line.expected("`memtable`, `block` or `snapshot`"));
+            return Err(line.expected("`memtable` or `block`"));
         }
     }
     Ok(())
@@ -394,12 +386,11 @@ fn addition(line: &mut Scanner<'_>) -> Result<Addition> {
     let place = if line.eat_word("above") {
         AddPlace::Above(run_id(line)?)
     } else if line.eat_word("at") {
-        match line.eat_word("mem") {
-            true => AddPlace::Memory,
-            false => {
-                line.want("L")?;
-                AddPlace::Top(level_index(line)?)
-            }
+        if line.eat_word("mem") {
+            AddPlace::Memory
+        } else {
+            line.want("L")?;
+            AddPlace::Top(level_index(line)?)
         }
     } else {
         AddPlace::Into

@@ -60,9 +60,10 @@ fn quote(f: &mut Formatter<'_>, bytes: &[u8]) -> Result {
 }
 
 fn text(f: &mut Formatter<'_>, text: &str) -> Result {
-    match !text.is_empty() && text.chars().all(is_bare) {
-        true => f.write_str(text),
-        false => quote(f, text.as_bytes()),
+    if !text.is_empty() && text.chars().all(is_bare) {
+        f.write_str(text)
+    } else {
+        quote(f, text.as_bytes())
     }
 }
 
@@ -224,10 +225,8 @@ impl Display for MergePlan {
         match self.place {
             Place::Oldest => f.write_str(" in place")?,
             Place::NewRun(level) => write!(f, " into new run at {}", LevelId::Disk(level))?,
-            Place::Above(run) => write!(f, " into new run above {run}")?,
             Place::Into(run) => write!(f, " into {run}")?,
             Place::Append(run) => write!(f, " appended to {run}")?,
-            Place::Nowhere => f.write_str(" into nothing")?,
         }
         if let Some(bytes) = self.cut_bytes {
             write!(f, " cut {}", format_bytes(bytes))?;
@@ -263,9 +262,6 @@ impl Display for TreeView {
         write!(f, "view memtable {}", format_bytes(self.memtable_bytes))?;
         if self.block_bytes != BLOCK_BYTES_USUAL {
             write!(f, " block {}", format_bytes(self.block_bytes))?;
-        }
-        if let Some(snapshot) = self.oldest_snapshot {
-            write!(f, " snapshot {snapshot}")?;
         }
         write!(f, "\n{}", self.tree)?;
         self.reservations.iter().try_for_each(|reservation| writeln!(f, "{reservation}"))

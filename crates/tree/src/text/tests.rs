@@ -88,7 +88,6 @@ proptest! {
     #[test]
     fn views_survive_their_text(tree in tree(), memtable in 1..1u64 << 40, key in key()) {
         let mut view = TreeView::new(tree, memtable);
-        view.oldest_snapshot = Some(SeqNo(memtable));
         let plan = MergePlan {
             inputs: vec![Input { run: RunId(3), range: KeyRange { start: key, end: None } }],
             memo: vec![("at".into(), Some("x y".into())), ("old".into(), None)],
@@ -145,9 +144,9 @@ fn every_place_and_mode_survives_its_text() {
         "merge r4:a..c r3:a..f into r3 cut 4MiB reuse 64KiB full 4KiB slack 1MB note at=7",
         "merge r4:a..c r3:a..f into r3 reuse 1B full 4095B",
         "merge r4:a..c r3:a..f into r3 reuse nothing full 4kB slack 8B",
-        "move r4 over ..m into new run above r2",
+        "move r4 over ..m in place",
         "merge r4 over .. appended to r1",
-        "merge r4 over .. into nothing forget at # gone",
+        "merge r4 over .. in place forget at # gone",
     ] {
         let plan: MergePlan = text.parse().expect(text);
         assert_eq!(plan.to_string(), text);
@@ -160,6 +159,11 @@ fn errors_name_the_place_and_what_was_expected() {
     assert_eq!(error.to_string(), "line 2, column 15: expected a size in bytes, found `lots]`");
     let error = "merge r1 over .. somewhere".parse::<MergePlan>().unwrap_err();
     assert_eq!(error.to_string(), "line 1, column 18: expected `into`, found `somewhere`");
+    let error = "merge r1 over .. into nothing".parse::<MergePlan>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 1, column 23: expected a run such as `r1`, found `nothing`"
+    );
     let error = "tree\nL99 ".parse::<Tree>().unwrap_err();
     assert!(error.to_string().contains("a level below 64"), "{error}");
     let error = "tree\nL0 r1[t1:a..z 1MB s5..3]".parse::<Tree>().unwrap_err();

@@ -29,15 +29,15 @@ const EDITS: [&str; 2] = [
 const PLANS: [&str; 5] = [
     "merge r4 r3 r2 over .. into new run at L1 # level 0 has 3 runs of 3",
     "merge r4:a..c r3:a..f into r3 cut 4MiB reuse 64KiB full 4KiB slack 1MB note at=7",
-    "move r2 over ..m into new run above r1",
+    "move r2 over ..m into new run at L1",
     "merge r2 over .. appended to r1",
     "merge r2 r1 over a..c in place forget at # gone",
 ];
 
 const VIEWS: [&str; 2] = [
-    "view memtable 4MiB block 4KiB snapshot 3\ntree\nL0 r2[t2:a..m 1MB] r1[t1:b..z 1MB]\n\
+    "view memtable 4MiB block 4KiB\ntree\nL0 r2[t2:a..m 1MB] r1[t1:b..z 1MB]\n\
      under_way merge r2 over .. into r1",
-    "tree\nL0 r1[t1:a..m 1MB]\nblocked move r1 over .. into nothing # why\nnote x=y",
+    "tree\nL0 r1[t1:a..m 1MB]\nblocked move r1 over .. in place # why\nnote x=y",
 ];
 
 const RANGES: [&str; 6] =
@@ -110,13 +110,12 @@ const PARTS: [&str; 63] = [
 ];
 
 fn one(whole: &[&str], choices: &mut Choices<'_>) -> String {
-    match choices.chance(80) {
-        true => change_text(choices.pick(whole), &PARTS, choices),
-        false => {
-            let rest = text_of(&PARTS, 30, choices);
-            let head = whole[0].split_once([' ', '\n']).map_or("", |(head, _)| head);
-            format!("{head} {rest}")
-        }
+    if choices.chance(80) {
+        change_text(choices.pick(whole), &PARTS, choices)
+    } else {
+        let rest = text_of(&PARTS, 30, choices);
+        let head = whole[0].split_once([' ', '\n']).map_or("", |(head, _)| head);
+        format!("{head} {rest}")
     }
 }
 

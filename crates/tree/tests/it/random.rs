@@ -159,14 +159,12 @@ pub(crate) fn plan(random: &mut Random, model: &Model) -> Option<MergePlan> {
         .collect();
     let neighbour = *runs.get(random.below(runs.len().max(1)))?;
     let last = inputs.last()?.run;
-    let place = match random.below(9) {
+    let place = match random.below(7) {
         0 | 1 => Place::Oldest,
         2 | 3 => Place::NewRun(random.below(4)),
-        4 => Place::Above(neighbour),
-        5 => Place::Into(neighbour),
-        6 => Place::Into(last),
-        7 => Place::Append(neighbour),
-        _ => Place::Nowhere,
+        4 => Place::Into(neighbour),
+        5 => Place::Into(last),
+        _ => Place::Append(neighbour),
     };
     let mode = if random.chance(25) { Mode::Move } else { Mode::Merge };
     Some(MergePlan { inputs, mode, ..MergePlan::merge([], place, Reason::new("", [0; 3])) })

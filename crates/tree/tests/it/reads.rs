@@ -49,20 +49,16 @@ fn no_legal_plan_changes_an_answer() {
     for expected in [
         "ok Merge Oldest",
         "ok Merge NewRun",
-        "ok Merge Above",
         "ok Merge Into",
         "ok Merge Append",
-        "ok Merge Nowhere",
         "ok Move Oldest",
         "ok Move NewRun",
-        "ok Move Above",
         "ok Move Into",
         "SkipsRun",
         "Straddles",
         "TearsKnot",
         "CannotMove",
         "CannotAppend",
-        "OutputNowhere",
         "OutputInMemory",
     ] {
         let count = outcomes.get(expected).copied().unwrap_or(0);

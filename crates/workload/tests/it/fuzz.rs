@@ -155,9 +155,10 @@ fn play(workload: &Workload, file: &[u8]) {
 }
 
 fn file(whole: &[&str], parts: &[&str], choices: &mut Choices<'_>) -> Vec<u8> {
-    let mut bytes = match choices.chance(60) {
-        true => change_text(choices.pick(whole), parts, choices).into_bytes(),
-        false => text_of(parts, 30, choices).into_bytes(),
+    let mut bytes = if choices.chance(60) {
+        change_text(choices.pick(whole), parts, choices).into_bytes()
+    } else {
+        text_of(parts, 30, choices).into_bytes()
     };
     if choices.chance(20) {
         change(&mut bytes, choices, true);

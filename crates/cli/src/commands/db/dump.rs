@@ -89,10 +89,7 @@ impl Dump {
     /// Tells damage, where it was met.
     fn damaged(&mut self, error: &lsmith::Error) -> io::Result<()> {
         self.damage.push(damage_fields(error));
-        match self.json {
-            true => Ok(()),
-            false => self.output.line(format_args!("damaged: {error}")),
-        }
+        if self.json { Ok(()) } else { self.output.line(format_args!("damaged: {error}")) }
     }
 
     /// Prints what stands behind the items.
@@ -107,10 +104,7 @@ impl Dump {
         if self.hidden > 0 {
             self.output.line(format_args!("{} more left out", self.hidden))?;
         }
-        match item.text.is_empty() {
-            true => Ok(()),
-            false => self.output.line(item.text),
-        }
+        if item.text.is_empty() { Ok(()) } else { self.output.line(item.text) }
     }
 
     /// How many of `count` entries may be printed.

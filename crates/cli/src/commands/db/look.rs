@@ -29,9 +29,10 @@ pub(super) fn scan(keyspace: &Keyspace, args: &ScanArgs, json: bool) -> anyhow::
         }
     };
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    match args.reverse {
-        true => print_entries(entries.rev().take(limit), json),
-        false => print_entries(entries.take(limit), json),
+    if args.reverse {
+        print_entries(entries.rev().take(limit), json)
+    } else {
+        print_entries(entries.take(limit), json)
     }
 }
 
@@ -145,10 +146,7 @@ pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
 
 pub(super) fn tree(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     let tree = keyspace.tree().to_string();
-    match json {
-        true => print_json(&json!({ "tree": tree })),
-        false => Ok(print(tree.trim_end())?),
-    }
+    if json { print_json(&json!({ "tree": tree })) } else { Ok(print(tree.trim_end())?) }
 }
 
 pub(super) fn policy(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
@@ -180,8 +178,9 @@ pub(super) fn policy(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
 
 pub(super) fn compression(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     let codecs = keyspace.compression();
-    match json {
-        true => print_json(&json!({ "compression": codecs })),
-        false => Ok(print(format_args!("compression {codecs}"))?),
+    if json {
+        print_json(&json!({ "compression": codecs }))
+    } else {
+        Ok(print(format_args!("compression {codecs}"))?)
     }
 }

@@ -23,16 +23,18 @@ pub(super) fn repair(from: &Path, to: &Path, json: bool) -> anyhow::Result<()> {
     let mut output = Output::new();
     report.findings.iter().try_for_each(|finding| output.line(finding))?;
     for space in &report.keyspaces {
-        let guess = match space.order_guessed {
-            true => format!(", order guessed for {} keys", space.contested),
-            false => String::new(),
+        let guess = if space.order_guessed {
+            format!(", order guessed for {} keys", space.contested)
+        } else {
+            String::new()
         };
         output.line(format_args!("keyspace {}: {} entries{guess}", space.name, space.entries))?;
     }
     let to = to.display();
-    match report.is_exact() {
-        true => output.line(format_args!("{to} holds all that the store held"))?,
-        false => output.line(format_args!("{to} holds what could be saved"))?,
+    if report.is_exact() {
+        output.line(format_args!("{to} holds all that the store held"))?
+    } else {
+        output.line(format_args!("{to} holds what could be saved"))?
     }
     Ok(output.finish()?)
 }

@@ -19,20 +19,14 @@ pub(super) fn put(keyspace: &Keyspace, key: &[u8], value: &[u8], json: bool) -> 
     let mut batch = Batch::new();
     batch.put(keyspace, key, value);
     keyspace.store().write(batch, PersistMode::SyncData)?;
-    match json {
-        true => print_json(&json!({ "put": json_text(key) })),
-        false => Ok(()),
-    }
+    if json { print_json(&json!({ "put": json_text(key) })) } else { Ok(()) }
 }
 
 pub(super) fn delete(keyspace: &Keyspace, key: &[u8], json: bool) -> anyhow::Result<()> {
     let mut batch = Batch::new();
     batch.delete(keyspace, key);
     keyspace.store().write(batch, PersistMode::SyncData)?;
-    match json {
-        true => print_json(&json!({ "deleted": json_text(key) })),
-        false => Ok(()),
-    }
+    if json { print_json(&json!({ "deleted": json_text(key) })) } else { Ok(()) }
 }
 
 /// Opens the file that is to be ingested, before the store: a wrong name must not make a store.
@@ -61,9 +55,10 @@ pub(super) fn ingest(
     keyspace.store().persist(PersistMode::SyncAll)?;
     drop(bars);
     ended.with_context(|| format!("{}, line {}", file.display(), count + 1))?;
-    match json {
-        true => print_json(&json!({ "ingested": count })),
-        false => Ok(print(format_args!("ingested {count} entries"))?),
+    if json {
+        print_json(&json!({ "ingested": count }))
+    } else {
+        Ok(print(format_args!("ingested {count} entries"))?)
     }
 }
 
@@ -138,9 +133,10 @@ pub(super) fn compact(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
 pub(super) fn set_policy(keyspace: &Keyspace, spec: &str, json: bool) -> anyhow::Result<()> {
     keyspace.set_merge_policy(spec)?;
     let spec = keyspace.merge_policy();
-    match json {
-        true => print_json(&json!({ "policy": spec })),
-        false => Ok(print(format_args!("policy {spec}"))?),
+    if json {
+        print_json(&json!({ "policy": spec }))
+    } else {
+        Ok(print(format_args!("policy {spec}"))?)
     }
 }
 

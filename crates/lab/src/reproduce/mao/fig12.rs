@@ -122,9 +122,10 @@ fn claim_reads(figure: &mut Figure, setting: &Setting, courses: &[Course]) {
     let claim = format!("{name}: mean read cost of constant (k/2)");
     figure.claim(Claim::near(claim, k as f64 / 2.0, constant, 0.5));
     let claim = format!("{name}: mean read cost of tiered over k");
-    figure.claim(match k == 10 {
-        true => Claim::at_most(format!("{claim} (slightly lower)"), tiered / k as f64, 1.0),
-        false => Claim::at_least(format!("{claim} (higher)"), tiered / k as f64, 1.0),
+    figure.claim(if k == 10 {
+        Claim::at_most(format!("{claim} (slightly lower)"), tiered / k as f64, 1.0)
+    } else {
+        Claim::at_least(format!("{claim} (higher)"), tiered / k as f64, 1.0)
     });
 }
 

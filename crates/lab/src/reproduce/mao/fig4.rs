@@ -46,9 +46,8 @@ pub(in crate::reproduce) fn measure(
         for (name, specs) in [("tiered", &tiered), ("leveled", &leveled)] {
             for spec in specs {
                 let course = course(&courses, spec);
-                let points = course.write_costs_where(|at| match is_long {
-                    true => at % EVERY_LONG == 0,
-                    false => at <= BEGINNING,
+                let points = course.write_costs_where(|at| {
+                    if is_long { at % EVERY_LONG == 0 } else { at <= BEGINNING }
                 });
                 course.draw(&mut figure, &format!("{part}-{name}"), &points);
             }

@@ -111,12 +111,11 @@ fn claims(figure: &mut Figure) {
 
 /// Whether the gain is there key by key.
 fn simulate(figure: &mut Figure, effort: Effort, progress: &SharedProgress) -> anyhow::Result<()> {
-    let (keys, rounds, shares) = match effort.is_quick {
-        true => {
-            let keys = in_a_hurry(KEYS_SIMULATED_QUICK, effort);
-            (keys, ROUNDS_QUICK, &SHARES_SIMULATED_QUICK[..])
-        }
-        false => (KEYS_SIMULATED, ROUNDS, &SHARES_SIMULATED[..]),
+    let (keys, rounds, shares) = if effort.is_quick {
+        let keys = in_a_hurry(KEYS_SIMULATED_QUICK, effort);
+        (keys, ROUNDS_QUICK, &SHARES_SIMULATED_QUICK[..])
+    } else {
+        (KEYS_SIMULATED, ROUNDS, &SHARES_SIMULATED[..])
     };
     let mut jobs = Vec::new();
     for (_, skew) in SKEWS {

@@ -144,10 +144,8 @@ fn add_densities(tree: &Tree, level: usize, keys: u64, sums: &mut [f64]) -> bool
         // Down from the last place, and around the end.
         let upto = (last + keys - behind(bin)) % keys;
         let from = (last + keys - behind(bin + 1)) % keys;
-        let found = match from < upto {
-            true => entries(from, upto),
-            false => entries(0, upto) + entries(from, keys),
-        };
+        let found =
+            if from < upto { entries(from, upto) } else { entries(0, upto) + entries(from, keys) };
         *sum += found / per_bin;
     }
     true

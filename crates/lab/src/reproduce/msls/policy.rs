@@ -166,7 +166,7 @@ impl MergePolicy for LevelDb {
         spec(self.level0_runs as u64, self.table_bytes, &self.level_bytes, self.pick)
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         // One after the other, as the paper's simulator has it.
         if !view.reservations.is_empty() {
             return None;

@@ -38,9 +38,10 @@ pub(in crate::reproduce) fn measure(
 ) -> anyhow::Result<Figure> {
     let panels = panels(&Axis::log("unique keys", ""), str::to_owned);
     let mut figure = Figure::empty(info.name, info.title, panels);
-    let simulated = match effort.is_quick {
-        true => KEYS_SIMULATED_QUICK.map(|keys| in_a_hurry(keys, effort)).to_vec(),
-        false => KEYS_SIMULATED.to_vec(),
+    let simulated = if effort.is_quick {
+        KEYS_SIMULATED_QUICK.map(|keys| in_a_hurry(keys, effort)).to_vec()
+    } else {
+        KEYS_SIMULATED.to_vec()
     };
     let mut keys = [&simulated[..], &KEYS[..]].concat();
     keys.sort_unstable();

@@ -33,9 +33,10 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let (keys, skews) = match effort.is_quick {
-        true => (in_a_hurry(KEYS_SIMULATED_QUICK, effort), &SIMULATED_QUICK[..]),
-        false => (KEYS_SIMULATED, &SIMULATED[..]),
+    let (keys, skews) = if effort.is_quick {
+        (in_a_hurry(KEYS_SIMULATED_QUICK, effort), &SIMULATED_QUICK[..])
+    } else {
+        (KEYS_SIMULATED, &SIMULATED[..])
     };
     let panels = PANELS.iter().zip([KEYS, keys]).map(|(name, keys)| Panel {
         name: (*name).to_owned(),

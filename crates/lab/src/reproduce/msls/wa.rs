@@ -47,9 +47,10 @@ pub(in crate::reproduce) fn measure(
     let panels = panels(&Axis::log("unique keys", ""), str::to_owned);
     let mut figure = Figure::empty(info.name, info.title, panels);
     let hurried = |keys: u64| in_a_hurry(keys, effort);
-    let (simulated, on_store) = match effort.is_quick {
-        true => (KEYS_SIMULATED_QUICK.map(hurried).to_vec(), hurried(KEYS_ON_STORE_QUICK)),
-        false => (KEYS_SIMULATED.to_vec(), KEYS_ON_STORE),
+    let (simulated, on_store) = if effort.is_quick {
+        (KEYS_SIMULATED_QUICK.map(hurried).to_vec(), hurried(KEYS_ON_STORE_QUICK))
+    } else {
+        (KEYS_SIMULATED.to_vec(), KEYS_ON_STORE)
     };
     let mut model_keys = [&simulated[..], &KEYS[..]].concat();
     model_keys.sort_unstable();

@@ -7,7 +7,7 @@ use crate::reproduce::{
     Axis, Claim, Effort, Figure, FigureInfo, Job, Panel, SharedProgress, Ticker, measure_all,
 };
 use anyhow::Context;
-use lsmith_policy::{Explanation, Load, MergePolicy, Registry, Shape};
+use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Registry, Shape};
 use lsmith_sim::BlockSim;
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
@@ -87,9 +87,10 @@ impl Stage {
     fn told(&self) -> String {
         let params = self.params.iter().map(|(name, value)| format!("{name} {value}"));
         let params: Vec<String> = params.collect();
-        match self.upto_mb.is_finite() {
-            true => format!("up to {:.0} MB {}", self.upto_mb, params.join(" ")),
-            false => format!("beyond {}", params.join(" ")),
+        if self.upto_mb.is_finite() {
+            format!("up to {:.0} MB {}", self.upto_mb, params.join(" "))
+        } else {
+            format!("beyond {}", params.join(" "))
         }
     }
 }
@@ -184,7 +185,7 @@ impl MergePolicy for Scheduled {
         Spec::bare("mixed")
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         self.stage(view).next_merge(view)
     }
 
@@ -192,8 +193,8 @@ impl MergePolicy for Scheduled {
         self.stage(view).seal_bytes(view)
     }
 
-    fn wants_blocks(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::BLOCKS
     }
 
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {

@@ -35,9 +35,10 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let (sizes, shrink) = match effort.is_quick {
-        true => (&SIZES_QUICK_MB[..], SHRINK_QUICK * effort.shrink / Effort::QUICK.shrink),
-        false => (&SIZES_MB[..], SHRINK),
+    let (sizes, shrink) = if effort.is_quick {
+        (&SIZES_QUICK_MB[..], SHRINK_QUICK * effort.shrink / Effort::QUICK.shrink)
+    } else {
+        (&SIZES_MB[..], SHRINK)
     };
     let bench = |policy: &str, size| Bench {
         rate: RATE,

@@ -14,9 +14,10 @@ pub(in crate::reproduce) fn measure(
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
     // Standard deviations, in percent of the key space.
-    let sigmas: &[f64] = match effort.is_quick {
-        true => &[0.005, 0.1, 2.0, 20.0],
-        false => &[0.005, 0.02, 0.1, 0.5, 2.0, 5.0, 20.0],
+    let sigmas: &[f64] = if effort.is_quick {
+        &[0.005, 0.1, 2.0, 20.0]
+    } else {
+        &[0.005, 0.02, 0.1, 0.5, 2.0, 5.0, 20.0]
     };
     let shrink = scale(effort, DATASET_MB);
     let mut spots = Vec::new();

@@ -13,9 +13,10 @@ pub(in crate::reproduce) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let payloads: &[u64] = match effort.is_quick {
-        true => &[25, 100, 500, 4000],
-        false => &[25, 50, 100, 250, 500, 1000, 2000, 4000],
+    let payloads: &[u64] = if effort.is_quick {
+        &[25, 100, 500, 4000]
+    } else {
+        &[25, 50, 100, 250, 500, 1000, 2000, 4000]
     };
     // Large records are few: a smaller scale would leave too little, and gain nothing.
     let shrink = |payload: u64| (scale(effort, DATASET_MB) * 100 / payload.max(100)).max(1);

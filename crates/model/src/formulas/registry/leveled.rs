@@ -175,9 +175,10 @@ fn level_sizes(params: &Params<'_>, setting: &Setting<'_>) -> Result<Vec<f64>, S
         sizes.push(bytes as f64 / setting.item_bytes);
     }
     let rising = sizes.windows(2).all(|pair| pair[0] <= pair[1]) && sizes[0] > 0.0;
-    match rising {
-        true => Ok(sizes),
-        false => Err(SpecError::conflict("sizes: expected sizes above 0 that do not fall")),
+    if rising {
+        Ok(sizes)
+    } else {
+        Err(SpecError::conflict("sizes: expected sizes above 0 that do not fall"))
     }
 }
 

@@ -218,8 +218,9 @@ fn universal(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecEr
 
 fn rate(params: &Params<'_>) -> Result<f64, SpecError> {
     let rate = params.real("rate", 0.07, 0.0..1.0)?;
-    match rate > 0.0 {
-        true => Ok(rate),
-        false => Err(SpecError::conflict("rate = 0 is out of range: expected more than 0")),
+    if rate > 0.0 {
+        Ok(rate)
+    } else {
+        Err(SpecError::conflict("rate = 0 is out of range: expected more than 0"))
     }
 }

@@ -4,7 +4,7 @@
 mod learn;
 
 use super::{PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take};
-use crate::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Shape};
+use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use learn::{Lesson, Search, Thresholds};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, TreeView};
@@ -90,16 +90,16 @@ fn read_tau(text: &str) -> Result<Vec<u64>, SpecError> {
         ((0.0..=10.0).contains(&tenths) && (tenths - value * 10.0).abs() < 1e-9)
             .then_some(tenths as u64)
     };
-    let told = || {
-        let told = format!("tau = {text}: expected multiples of 0.1 from 0 to 1, such as 0.3/0.5");
-        SpecError::conflict(told)
+    let error = || {
+        let message = "expected multiples of 0.1 from 0 to 1, such as 0.3/0.5";
+        SpecError::conflict(format!("tau = {text}: {message}"))
     };
-    text.split('/').map(|part| tenths(part).ok_or_else(told)).collect()
+    text.split('/').map(|part| tenths(part).ok_or_else(error)).collect()
 }
 
 impl MergePolicy for Mixed {
     fn spec(&self) -> Spec {
-        let mut spec = self.partial.write("mixed");
+        let mut spec = self.partial.write(&Mixed::INFO);
         if let Some(tau) = &self.tau {
             let tau: Vec<_> =
                 tau.iter().map(|tenths| (*tenths as f64 / 10.0).to_string()).collect();
@@ -111,25 +111,21 @@ impl MergePolicy for Mixed {
         if self.search == Search::Golden { spec.with("search", "golden") } else { spec }
     }
 
-    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let lesson = self.lesson(view);
-        let take =
-            |level: usize| match lesson.is_full(level, |l| self.partial.capacity_blocks(view, l)) {
-                true => Take::All,
-                false => Take::Best,
-            };
-        let mut plan = self.partial.next_merge(view, take)?;
         let capacity = |level| self.partial.capacity_blocks(view, level);
+        let take = |level| if lesson.is_full(level, capacity) { Take::All } else { Take::Best };
+        let mut plan = self.partial.choose_merge(view, take)?;
         plan.memo.extend(lesson.learn_from(&plan, capacity));
         Some(plan)
     }
 
     fn seal_bytes(&self, view: &TreeView) -> u64 {
-        Partial::seal_bytes(view, self.partial.rate)
+        self.partial.seal_bytes(view, Take::Best)
     }
 
-    fn wants_blocks(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs::BLOCKS
     }
 
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {

@@ -6,21 +6,15 @@
 //! blocks, where `K_0` full blocks are what memory holds. A full block holds as many entries of the
 //! tree's mean size as fit, so that what cannot be filled is not taken for waste.
 
-mod choose_best;
-mod full;
+mod fixed;
 mod mixed;
-mod round_robin;
-mod test_mixed;
 mod window;
 
-pub use choose_best::ChooseBest;
-pub use full::Full;
+pub use fixed::FixedTake;
 pub use mixed::Mixed;
-pub use round_robin::RoundRobin;
-pub use test_mixed::TestMixed;
 
 use crate::stack::pressure_of_memory;
-use crate::{Load, ParamInfo, Shape, untie};
+use crate::{Load, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Params, Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
@@ -120,18 +114,23 @@ impl Partial {
         })
     }
 
-    fn write(&self, name: &str) -> Spec {
-        let spec = Spec::bare(name).with("ratio", self.ratio);
-        let spec = if name == "full" { spec } else { spec.with("rate", self.rate) };
-        let spec = if self.reuse { spec } else { spec.with("reuse", false) };
-        let spec = match self.piece_bytes {
-            0 => spec,
-            bytes => spec.with("piece", format_bytes(bytes)),
-        };
-        match self.slices_max {
-            SLICES_MAX_USUAL => spec,
-            count => spec.with("slices_max", count),
+    /// Returns the spec of the policy `info` with these parameters. Leaves out those that have
+    /// their defaults, except `ratio` and `rate`.
+    fn write(&self, info: &PolicyInfo) -> Spec {
+        let mut spec = Spec::bare(info.name).with("ratio", self.ratio);
+        if info.params.contains(&RATE) {
+            spec = spec.with("rate", self.rate);
         }
+        if !self.reuse {
+            spec = spec.with("reuse", false);
+        }
+        if self.piece_bytes > 0 {
+            spec = spec.with("piece", format_bytes(self.piece_bytes));
+        }
+        if self.slices_max != SLICES_MAX_USUAL {
+            spec = spec.with("slices_max", self.slices_max);
+        }
+        spec
     }
 
     /// `K_level`: the full blocks that a level holds; memory is level 0.
@@ -147,12 +146,9 @@ impl Partial {
     }
 
     /// The next plan, where `take` says how much of which level (by the paper's number) goes down.
-    fn next_merge(&self, view: &TreeView, take: impl Fn(usize) -> Take) -> Option<MergePlan> {
-        if let Some(untying) = untie(view) {
-            return untying;
-        }
-        let plan = self.tidy(view).or_else(|| self.compact(view));
-        let plan = plan.or_else(|| {
+    fn choose_merge(&self, view: &TreeView, take: impl Fn(usize) -> Take) -> Option<MergePlan> {
+        let repair = self.tidy(view).or_else(|| self.compact(view));
+        let plan = repair.or_else(|| {
             let overflow = self.overflow(view)?;
             Some(match take(overflow.level()) {
                 Take::All => self.merge_all(view, &overflow),
@@ -307,9 +303,10 @@ impl Partial {
         plan
     }
 
-    /// Bytes at which the active memtable is sealed: when memory, with it, is full; or, where
-    /// little was taken from memory, when it holds as much as a merge of `rate` takes.
-    fn seal_bytes(view: &TreeView, rate: f64) -> u64 {
+    /// Returns the bytes at which the active memtable is sealed, where `take` says how much of
+    /// memory goes down: what is left of memory, but at least as much as one such merge takes.
+    fn seal_bytes(&self, view: &TreeView, take: Take) -> u64 {
+        let rate = if take == Take::All { 1.0 } else { self.rate };
         let left = view.memtable_bytes.saturating_sub(view.tree.memory().bytes());
         left.max((rate * view.memtable_bytes as f64) as u64).max(1)
     }

@@ -1,27 +1,29 @@
 //! Windows of neighbouring blocks, chosen by metadata alone.
 //!
-//! A level can have a million blocks, and the policy is asked on the path of every flush. So blocks
-//! are not listed but found by index or by key, and the best window is sought by branch and bound.
+//! A level can have a million blocks, and the store asks the policy on the path of every flush. So
+//! nothing lists the blocks of a level: they are found by rank or by key, and the best window is
+//! sought by branch and bound.
 
-use lsmith_tree::{Cell, Key, KeyRange, Run, SlicePlace, Slices};
+use lsmith_tree::{Cell, CellIndex, CellPlace, Key, KeyRange, Run};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// The blocks of a level, in key order: where each begins, and where the last ends.
+/// The blocks of a level, in key order.
 pub(super) struct Blocks<'a> {
-    starts: Starts<'a>,
+    starts: BlockStarts<'a>,
+    /// The end of the last block; `None` for no bound.
     end: Option<&'a Key>,
 }
 
-enum Starts<'a> {
-    /// The cells of a run.
-    Cells(Cells<'a>),
-    /// Cells of several runs, which are memtables, packed together from the smallest key.
+enum BlockStarts<'a> {
+    /// The cells of one run.
+    Cells(CellIndex<'a>),
+    /// Blocks that the cells of several memtables fill, packed from the smallest key on.
     Packed(Vec<Key>),
 }
 
-/// Neighbouring blocks and what they overlap below.
+/// Neighbouring blocks, and how many blocks below they overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     pub(super) range: KeyRange,
@@ -30,184 +32,214 @@ pub(super) struct Window {
 }
 
 impl<'a> Blocks<'a> {
-    /// The blocks of `runs`.
+    /// Returns the blocks of `runs`.
     pub(super) fn of(runs: &[&'a Arc<Run>], block_bytes: u64) -> Blocks<'a> {
-        let ends = runs.iter().filter_map(|run| run.slices().last());
-        let ends = ends.map(|slice| slice.range().end.as_ref());
+        let slices = runs.iter().filter_map(|run| run.slices().last());
+        let ends = slices.map(|slice| slice.range().end.as_ref());
         let end = ends.reduce(|left, right| Some(left?.max(right?))).flatten();
         let starts = match runs {
-            [run] => Starts::Cells(Cells::of(run)),
-            _ => Starts::Packed(pack(runs, block_bytes)),
+            [run] => BlockStarts::Cells(run.cell_index()),
+            _ => BlockStarts::Packed(pack(runs, block_bytes)),
         };
         Blocks { starts, end }
     }
 
     pub(super) fn len(&self) -> usize {
         match &self.starts {
-            Starts::Cells(cells) => cells.len,
-            Starts::Packed(starts) => starts.len(),
+            BlockStarts::Cells(cells) => cells.len(),
+            BlockStarts::Packed(starts) => starts.len(),
         }
     }
 
-    fn start(&self, index: usize) -> Key {
+    fn start(&self, rank: usize) -> Key {
         match &self.starts {
-            Starts::Cells(cells) => cells.start(index),
-            Starts::Packed(starts) => starts[index].clone(),
+            BlockStarts::Cells(cells) => cells.key(rank),
+            BlockStarts::Packed(starts) => starts[rank].clone(),
         }
     }
 
-    /// The index of the first block that starts at `key` or above.
+    /// Returns the rank of the first block that starts at or above `key`.
     pub(super) fn first_from(&self, key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = usize::midpoint(low, high);
-            match self.start(middle)[..] < *key {
-                true => low = middle + 1,
-                false => high = middle,
+            if self.start(middle)[..] < *key {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
         low
     }
 
-    /// The border above block `index - 1`: the start of block `index`, or the end of all.
-    fn border(&self, index: usize) -> Option<Key> {
-        if index < self.len() { Some(self.start(index)) } else { self.end.cloned() }
+    /// Returns the start of the block with this rank, or the end of the last block if `rank` is the
+    /// number of blocks.
+    fn border(&self, rank: usize) -> Option<Key> {
+        if rank < self.len() { Some(self.start(rank)) } else { self.end.cloned() }
     }
 
-    fn range(&self, from: usize, upto: usize) -> KeyRange {
-        KeyRange { start: self.start(from), end: self.border(upto) }
+    fn range(&self, from: usize, end: usize) -> KeyRange {
+        KeyRange { start: self.start(from), end: self.border(end) }
     }
 
-    /// Up to `count` blocks from index `from` on.
+    /// Returns the window of `count` blocks from rank `from` on, or of as many as there are.
     pub(super) fn window(&self, from: usize, count: usize) -> Window {
-        let upto = (from + count).min(self.len());
-        Window { range: self.range(from, upto), overlap: 0 }
+        let end = (from + count).min(self.len());
+        Window { range: self.range(from, end), overlap: 0 }
     }
 
-    /// The window of `count` blocks that overlaps the fewest blocks of `target`, the first of
-    /// those that overlap equally few (Thonangi & Yang, section III-C).
+    /// Returns the window of `count` blocks that overlaps the fewest blocks of `target`. Of several
+    /// such windows, returns the first (Thonangi & Yang, section III-C).
     pub(super) fn least_overlap(&self, count: usize, target: Option<&Run>) -> Window {
         let count = count.clamp(1, self.len());
         let Some(target) = target else { return self.window(0, count) };
-        let (from, overlap) = Search { blocks: self, below: Cells::of(target), count }.best();
+        let search = WindowSearch { blocks: self, below: target.cell_index(), count };
+        let (from, overlap) = search.best();
         Window { range: self.range(from, from + count), overlap }
     }
 }
 
 /// The search for the window of `count` blocks that overlaps the fewest blocks below.
-struct Search<'a> {
+struct WindowSearch<'a> {
     blocks: &'a Blocks<'a>,
-    below: Cells<'a>,
+    below: CellIndex<'a>,
     count: usize,
 }
 
-impl Search<'_> {
-    /// Halves the stretch of windows that promises most, until that is a single window: its first
-    /// block, and how many it overlaps.
+impl WindowSearch<'_> {
+    /// Returns the rank of the best window's first block, and how many blocks it overlaps.
+    ///
+    /// Halves the most promising row of windows until that row is a single window.
     fn best(&self) -> (usize, usize) {
-        let [none, all] = self.below.run.ends();
-        let site = |from, place| Site { from, start: (0, place), end: (0, place) };
-        let (first, last) = (site(0, none), site(self.blocks.len() - self.count, all));
-        let [first, last] = [0, last.from].map(|from| self.site(from, &first, &last));
-        let mut stretches = BinaryHeap::from([Reverse(Stretch::new(first, last))]);
-        while let Some(Reverse(Stretch { first, last, .. })) = stretches.pop() {
+        let [none, all] = self.below.ends();
+        let site = |from, place| WindowSite { from, start: (0, place), end: (0, place) };
+        let (lowest, highest) = (site(0, none), site(self.blocks.len() - self.count, all));
+        let [first, last] = [0, highest.from].map(|from| self.site(from, &lowest, &highest));
+        let mut rows = BinaryHeap::from([Reverse(WindowRow::new(first, last))]);
+        while let Some(Reverse(WindowRow { first, last, .. })) = rows.pop() {
             match last.from - first.from {
                 0 => return (first.from, self.overlap(&first)),
                 WALKED.. => {
                     let middle = self.site(usize::midpoint(first.from, last.from), &first, &last);
-                    let halves = [Stretch::new(first, middle), Stretch::new(middle, last)];
-                    stretches.extend(halves.map(Reverse));
+                    let halves = [WindowRow::new(first, middle), WindowRow::new(middle, last)];
+                    rows.extend(halves.map(Reverse));
                 }
                 _ => {
-                    let next = |site: &Site| {
+                    let next = |site: &WindowSite| {
                         (site.from < last.from).then(|| self.site(site.from + 1, site, &last))
                     };
                     let windows = std::iter::successors(Some(first), next);
-                    stretches.extend(self.best_of(windows).map(Reverse));
+                    rows.extend(self.best_of(windows).map(Reverse));
                 }
             }
         }
-        unreachable!("a stretch holds a window")
+        unreachable!("a row holds a window")
     }
 
-    /// The one of these windows that overlaps fewest, with how many these are.
-    fn best_of(&self, windows: impl Iterator<Item = Site>) -> Option<Stretch> {
+    /// Returns the window that overlaps the fewest blocks, as a row of its own with that number.
+    fn best_of(&self, windows: impl Iterator<Item = WindowSite>) -> Option<WindowRow> {
         let mut best = None;
         for site in windows {
-            let window = Stretch::new(site, site);
-            let promises = |best: &Stretch| window.least < best.least;
+            let window = WindowRow::new(site, site);
+            let promises = |best: &WindowRow| window.least < best.least;
             if best.as_ref().is_none_or(promises) {
-                let window = Stretch { least: self.overlap(&site), ..window };
-                best = best.into_iter().chain([window]).min();
+                let exact = WindowRow { least: self.overlap(&site), ..window };
+                best = best.into_iter().chain([exact]).min();
             }
         }
         best
     }
 
-    /// How many blocks below a window overlaps.
-    fn overlap(&self, site: &Site) -> usize {
-        let [start, end] = [site.from, site.from + self.count].map(|at| self.blocks.border(at));
-        let Cells { run, len, .. } = self.below;
-        let passed = start.map_or(len, |start| run.cells_passed(&start, site.start.1));
-        end.map_or(len, |end| run.cells_begun(&end, site.end.1)) - passed
+    /// Returns how many blocks below a window overlaps.
+    fn overlap(&self, site: &WindowSite) -> usize {
+        let [start, end] = [site.from, site.from + self.count].map(|rank| self.blocks.border(rank));
+        let below = self.below;
+        let ended = start.map_or(below.len(), |key| below.cells_ending_by(&key, site.start.1));
+        let started = end.map_or(below.len(), |key| below.cells_starting_below(&key, site.end.1));
+        started - ended
     }
 
-    /// The window that starts at block `from`, between two others.
-    fn site(&self, from: usize, left: &Site, right: &Site) -> Site {
+    /// Returns the window that starts at block `from`, which lies between two other windows.
+    fn site(&self, from: usize, left: &WindowSite, right: &WindowSite) -> WindowSite {
         let (start, end) = (self.blocks.border(from), self.blocks.border(from + self.count));
-        Site {
+        WindowSite {
             from,
-            start: self.below.passed(start.as_ref(), [left.start.1, right.start.1]),
-            end: self.below.begun(end.as_ref(), [left.end.1, right.end.1]),
+            start: self.most_ended(start.as_ref(), [left.start.1, right.start.1]),
+            end: self.least_started(end.as_ref(), [left.end.1, right.end.1]),
         }
+    }
+
+    /// Returns an upper bound of how many blocks below end at or below `border`, with the place of
+    /// `border`, which must lie within the two given ones.
+    fn most_ended(&self, border: Option<&Key>, within: [CellPlace; 2]) -> (usize, CellPlace) {
+        let Some(border) = border else { return (self.below.len(), self.below.ends()[1]) };
+        let place = self.below.seek(border, within);
+        let [least, most] = self.below.rank_bounds(place);
+        let is_close = most - least <= FEW;
+        (if is_close { most } else { self.below.cells_ending_by(border, place) }, place)
+    }
+
+    /// Returns a lower bound of how many blocks below start below `border`, with the place of
+    /// `border`, which must lie within the two given ones.
+    fn least_started(&self, border: Option<&Key>, within: [CellPlace; 2]) -> (usize, CellPlace) {
+        let Some(border) = border else { return (self.below.len(), self.below.ends()[1]) };
+        let place = self.below.seek(border, within);
+        let [least, most] = self.below.rank_bounds(place);
+        let is_close = most - least <= FEW;
+        let started = if is_close {
+            most.min(least + 1)
+        } else {
+            self.below.cells_starting_below(border, place)
+        };
+        (started, place)
     }
 }
 
 /// A window, and how far its ends reach into the blocks below.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Site {
-    /// The index of its first block.
+struct WindowSite {
+    /// The rank of its first block.
     from: usize,
-    /// At most so many blocks below end where it starts or before, with the place behind the
-    /// slices that begin there.
-    start: (usize, SlicePlace),
-    /// At least so many blocks below begin before it ends, with the place behind the slices that
-    /// do.
-    end: (usize, SlicePlace),
+    /// An upper bound of how many blocks below end at or below its start, and the place of its
+    /// start.
+    start: (usize, CellPlace),
+    /// A lower bound of how many blocks below start below its end, and the place of its end.
+    end: (usize, CellPlace),
 }
 
-/// The windows from a first to a last one, both included; those that promise more come first.
+/// The windows from a first to a last one, both included. The more promising row is the smaller.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Stretch {
-    /// None of the windows overlaps fewer blocks; the best of those that were walked overlaps as
-    /// many.
+struct WindowRow {
+    /// A lower bound of how many blocks each of the windows overlaps. Exact for a single window
+    /// that was looked at.
     least: usize,
-    first: Site,
-    last: Site,
+    first: WindowSite,
+    last: WindowSite,
 }
 
-impl Stretch {
-    /// From where the last window starts to where the first one ends, all of them reach.
-    fn new(first: Site, last: Site) -> Stretch {
-        Stretch { least: first.end.0.saturating_sub(last.start.0), first, last }
+impl WindowRow {
+    /// Every window of the row covers the keys from the start of the last window to the end of the
+    /// first one.
+    fn new(first: WindowSite, last: WindowSite) -> WindowRow {
+        WindowRow { least: first.end.0.saturating_sub(last.start.0), first, last }
     }
 }
 
-/// A stretch of no more windows than this is not halved: they are looked at one by one.
+/// A row of fewer windows than this is not halved: its windows are looked at one by one.
 const WALKED: usize = 16;
 
-/// A slice of no more cells than this is not looked into before a window is worth it: its table is
-/// somewhere else in memory, which costs more than bounds that are as much too low.
+/// A slice of at most this many cells is not looked into for bounds. Its table lies elsewhere in
+/// memory, and that cache miss costs more than bounds that are off by so little.
 const FEW: usize = 8;
 
-/// The starts of the blocks that the cells of `runs` fill.
+/// Returns the start keys of the blocks that the cells of `runs` fill.
 fn pack(runs: &[&Arc<Run>], block_bytes: u64) -> Vec<Key> {
     let mut cells: Vec<_> = runs.iter().flat_map(|run| run.cells()).collect();
     cells.sort_by(|left, right| left.start.cmp(&right.start));
     let mut starts = Vec::with_capacity(cells.len());
     let mut packed = block_bytes;
     for Cell { start, size, .. } in cells {
-        // Cells of several runs may begin with one key.
+        // Cells of several runs may start at the same key.
         if packed >= block_bytes && starts.last() != Some(&start) {
             starts.push(start);
             packed = 0;
@@ -217,55 +249,17 @@ fn pack(runs: &[&Arc<Run>], block_bytes: u64) -> Vec<Key> {
     starts
 }
 
-/// The cells of a run, by index.
-struct Cells<'a> {
-    run: &'a Run,
-    slices: Slices<'a>,
-    len: usize,
-}
-
-impl<'a> Cells<'a> {
-    fn of(run: &'a Run) -> Cells<'a> {
-        Cells { run, slices: run.slices(), len: run.cell_count() as usize }
-    }
-
-    fn start(&self, index: usize) -> Key {
-        let (slice, cell) = self.run.slice_of_cell(index);
-        self.slices.at(slice).cell_start_at(cell)
-    }
-
-    /// At most how many cells end at `border` or below, with the place behind the slices that
-    /// begin below it, which is known to lie from one place up to another.
-    fn passed(&self, border: Option<&Key>, within: [SlicePlace; 2]) -> (usize, SlicePlace) {
-        let Some(border) = border else { return (self.len, self.run.ends()[1]) };
-        let place = self.run.begun(border, within);
-        let [least, most] = self.run.cells_upto(place);
-        let is_known = most - least <= FEW;
-        (if is_known { most } else { self.run.cells_passed(border, place) }, place)
-    }
-
-    /// At least how many cells begin below `border`, with the place behind the slices that do,
-    /// which is known to lie from one place up to another.
-    fn begun(&self, border: Option<&Key>, within: [SlicePlace; 2]) -> (usize, SlicePlace) {
-        let Some(border) = border else { return (self.len, self.run.ends()[1]) };
-        let place = self.run.begun(border, within);
-        let [least, most] = self.run.cells_upto(place);
-        let is_known = most - least <= FEW;
-        (if is_known { most.min(least + 1) } else { self.run.cells_begun(border, place) }, place)
-    }
-}
-
-/// The hull of `range` and of all cells of `run` that share keys with it; `None` where there are
-/// none.
+/// Returns the least range that covers `range` and all cells of `run` that overlap it; `None` if no
+/// slice of `run` overlaps it.
 pub(super) fn cells_over(run: &Run, range: &KeyRange) -> Option<KeyRange> {
     let slices = run.overlapping(range);
     let first = slices.first()?.cell_start(&range.start);
     let last = slices.last()?;
-    let upto = match &range.end {
+    let end = match &range.end {
         Some(end) => last.cell_end(end),
         None => last.range().end.clone(),
     };
-    Some(KeyRange { start: first, end: upto }.hull(range))
+    Some(KeyRange { start: first, end }.hull(range))
 }
 
 #[cfg(test)]

@@ -17,9 +17,10 @@ pub(in crate::reproduce) fn measure(
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
     let keys = |_| Keys::NORMAL;
-    let plan = match effort.is_quick {
-        true => Plan { keys, sizes_mb: &[200], more_mb: &[400, 800, 1500, 1700] },
-        false => Plan { keys, sizes_mb: &[200, 800, 1500, 1700], more_mb: &[400, 600, 1100, 2000] },
+    let plan = if effort.is_quick {
+        Plan { keys, sizes_mb: &[200], more_mb: &[400, 800, 1500, 1700] }
+    } else {
+        Plan { keys, sizes_mb: &[200, 800, 1500, 1700], more_mb: &[400, 600, 1100, 2000] }
     };
     let (mut figure, sweep) = plan.measure(info, effort, progress)?;
     claim_mixed_wins(&mut figure, &sweep);

@@ -28,13 +28,14 @@ pub(in crate::reproduce) fn measure(
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
     // Beyond 1400 MB empty room in blocks can make levels overflow that would hold the data.
-    let plan = match effort.is_quick {
-        true => Plan { keys, sizes_mb: &[200], more_mb: &[800, 1400, 1700, 2000] },
-        false => Plan {
+    let plan = if effort.is_quick {
+        Plan { keys, sizes_mb: &[200], more_mb: &[800, 1400, 1700, 2000] }
+    } else {
+        Plan {
             keys,
             sizes_mb: &[200, 800, 1400, 1700],
             more_mb: &[500, 1100, 2000, 3000, 4500, 6000, 7000, 7500, 8000],
-        },
+        }
     };
     let (mut figure, sweep) = plan.measure(info, effort, progress)?;
     claim_mixed_wins(&mut figure, &sweep);

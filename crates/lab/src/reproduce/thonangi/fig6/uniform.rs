@@ -14,9 +14,10 @@ pub(in crate::reproduce) fn measure(
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
     let keys = |_| Keys::Uniform;
-    let plan = match effort.is_quick {
-        true => Plan { keys, sizes_mb: &[200, 800], more_mb: &[500, 1500, 1700] },
-        false => Plan { keys, sizes_mb: &[200, 800, 1500, 1700], more_mb: &[400, 600, 1100, 2000] },
+    let plan = if effort.is_quick {
+        Plan { keys, sizes_mb: &[200, 800], more_mb: &[500, 1500, 1700] }
+    } else {
+        Plan { keys, sizes_mb: &[200, 800, 1500, 1700], more_mb: &[400, 600, 1100, 2000] }
     };
     let (mut figure, sweep) = plan.measure(info, effort, progress)?;
     claims_of_mixed(&mut figure, &sweep);
