@@ -67,16 +67,16 @@ impl Ends {
         Ends { powers, far }
     }
 
-    /// The classes that must be walked for so many requests.
+    /// Returns the classes that must be walked for so many requests.
     pub(crate) fn between(&self, terms: &[Term], requests: f64) -> Range<usize> {
         if self.powers.is_empty() {
             return 0..terms.len();
         }
-        let upto = |most: f64| terms.partition_point(|term| -term.ln_miss * requests < most);
-        upto(NEAR)..upto(FAR)
+        let end = |most: f64| terms.partition_point(|term| -term.ln_miss * requests < most);
+        end(NEAR)..end(FAR)
     }
 
-    /// What all classes contribute but those `between`.
+    /// Returns what all classes contribute but those `between`.
     pub(crate) fn sums(&self, between: &Range<usize>, requests: f64) -> EndSums {
         let Some(near) = self.powers.get(between.start) else { return EndSums::default() };
         let mut sums = EndSums { slope: -near[0], ..EndSums::default() };
@@ -107,12 +107,12 @@ mod tests {
             assert!(!quick.ends.powers.is_empty());
             let mut walked = quick.clone();
             walked.ends = Ends::default();
-            let near = |quick: f64, walked: f64, told: &str| {
+            let near = |quick: f64, walked: f64, message: &str| {
                 // What is dropped of a slope is below the rounding of what it is the slope of.
                 let off = (quick - walked).abs();
                 assert!(
                     off <= 1e-12 * walked + 1e-15,
-                    "{keys} {skew} {told}: {quick}, not {walked}"
+                    "{keys} {skew} {message}: {quick}, not {walked}"
                 );
             };
             for exponent in 1..60 {

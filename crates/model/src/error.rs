@@ -1,4 +1,4 @@
-//! What can be wrong with the input of a formula.
+//! Errors in the input of a formula.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// There is no key, or no class with a key that is ever requested.
+    /// There is no key, or no key is ever requested.
     NoKeys,
-    /// A number that is outside the range that its formula holds for.
+    /// A number outside the range of its formula.
     OutOfRange {
-        /// What the number says, for example `skew`.
+        /// The name of the number, for example `skew`.
         what: &'static str,
         /// The number.
         found: f64,
         /// The range in words, for example `0 to 1.6`.
         expected: &'static str,
     },
-    /// The shapes of entries are not as many as the classes of keys.
+    /// The number of entry shapes differs from the number of key classes.
     ShapesDiffer {
-        /// How many classes there are.
+        /// The number of classes.
         classes: usize,
-        /// How many shapes were given.
+        /// The number of shapes.
         shapes: usize,
     },
 }

@@ -1,35 +1,35 @@
-//! How often each key is asked for.
+//! Popularity: how often each key is requested.
 
 use crate::ends::Ends;
 use crate::{ModelError, zipf};
 
-/// Keys of which requests never meet the same twice.
+/// So many keys that two requests never share one.
 const UNSHARED_KEYS: f64 = 1e24;
 
 /// Keys that are requested equally often.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Class {
-    /// How many keys.
+    /// The number of keys.
     pub keys: f64,
-    /// Probability that a request is for one certain key of them.
+    /// The probability that a request is for one given key of the class.
     pub probability: f64,
 }
 
-/// What the requests for the keys of one class look like.
+/// The entries that requests for the keys of one class write.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EntryShape {
     /// Mean bytes of an entry that holds a value.
     pub entry_bytes: f64,
     /// Mean bytes of a tombstone.
     pub tombstone_bytes: f64,
-    /// Share of requests that delete, 0 to 1.
+    /// The fraction of requests that delete, 0 to 1.
     pub delete_share: f64,
 }
 
-/// One class with everything that sums over classes need.
+/// A class, with what sums over classes need.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Term {
-    /// Keys times the mean size of an entry of theirs, in entries of mean size.
+    /// The number of keys times the mean size of their entries, in entries of mean size.
     pub(crate) weight: f64,
     /// `ln(1 - probability)`, finite.
     pub(crate) ln_miss: f64,
@@ -48,12 +48,12 @@ pub(crate) struct Term {
 /// [`with_entries`]: Popularity::with_entries
 #[derive(Clone, Debug, PartialEq)]
 pub struct Popularity {
-    /// Most popular last.
+    /// The classes, most popular last.
     classes: Vec<Class>,
     pub(crate) terms: Vec<Term>,
-    /// Size of one entry for every key.
+    /// The size of one entry for every key.
     pub(crate) size_max: f64,
-    /// Size of the entries of all keys that are not deleted, after infinitely many requests.
+    /// The size of the entries of all keys that are not deleted, after infinitely many requests.
     live: f64,
     /// `1/2` less the integral from 0 to 1 of the sum over classes: what makes up for a part of a
     /// request counting linearly.
@@ -63,7 +63,7 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// All of `keys` keys equally often.
+    /// Returns the popularity of `keys` keys that are all requested equally often.
     ///
     /// # Errors
     /// [`ModelError::NoKeys`] if there is no key.
@@ -72,8 +72,8 @@ impl Popularity {
         Popularity::from_classes(vec![Class { keys, probability: 1.0 / keys }])
     }
 
-    /// Every request for a key that was never requested before; all of them together come to
-    /// `requests` entries in the last level.
+    /// Returns the popularity in which every request is for a new key; all of them together come
+    /// to `requests` entries in the last level.
     ///
     /// # Errors
     /// [`ModelError::NoKeys`] if there is no request.
@@ -81,13 +81,14 @@ impl Popularity {
         if requests == 0 {
             return Err(ModelError::NoKeys);
         }
-        // So many keys that none comes twice, to the last digit of any sum.
+        // With so many keys, no key comes twice, to the last digit of any sum.
         let keys = UNSHARED_KEYS;
         let all = Popularity::from_classes(vec![Class { keys, probability: 1.0 / keys }])?;
         Ok(all.with_live(requests as f64))
     }
 
-    /// The same with another size of a full last level: where not all keys were requested yet.
+    /// Returns the same popularity with another size of a full last level, for trees in which not
+    /// all keys were requested yet.
     #[must_use]
     pub fn with_live(mut self, live: f64) -> Popularity {
         self.live = live.min(self.live);
@@ -163,7 +164,8 @@ impl Popularity {
     }
 
     fn from_weights(classes: Vec<Class>, weights: &[f64], live: f64) -> Popularity {
-        // A key that is always requested would give minus infinity, which times 0 is no number.
+        // For a key that is always requested this would be minus infinity, and that times 0 is not
+        // a number.
         let ln_miss = |class: &Class| (-class.probability).ln_1p().max(f64::MIN_POSITIVE.ln());
         let terms: Vec<Term> = classes
             .iter()
@@ -179,8 +181,8 @@ impl Popularity {
         popularity
     }
 
-    /// The same keys with entries of different sizes, and with deletes: one shape per class, in
-    /// the order of [`classes`](Popularity::classes).
+    /// Returns the same keys with entries of different sizes, and with deletes: one shape per
+    /// class, in the order of [`classes`](Popularity::classes).
     ///
     /// # Derivation
     /// Let a request for a key of class `i` be a delete with probability `d_i`, independently of
@@ -193,9 +195,9 @@ impl Popularity {
     /// mean bytes of a request, which is the same mean weighted by `c_i p_i`, one request has size
     /// 1, `unique` has slope 1 at its beginning, and every formula of this crate holds as it is.
     ///
-    /// At the bottom tombstones are dropped, so the last level tends to the sum of
-    /// `c_i (1 - d_i) b_i`: [`live`](Popularity::live). Above the bottom tombstones take space
-    /// like any other entry.
+    /// At the bottom tombstones are dropped, so the last level tends to the sum of `c_i (1 - d_i)
+    /// b_i`: [`live`](Popularity::live). Above the bottom tombstones take space like any other
+    /// entry.
     ///
     /// # Errors
     /// [`ModelError::ShapesDiffer`] if there are not as many shapes as classes;
@@ -217,22 +219,22 @@ impl Popularity {
         Ok(Popularity::from_weights(self.classes.clone(), &weights, live))
     }
 
-    /// The classes, least popular first.
+    /// Returns the classes, least popular first.
     pub fn classes(&self) -> &[Class] {
         &self.classes
     }
 
-    /// How many keys there are.
+    /// Returns how many keys there are.
     pub fn keys(&self) -> f64 {
         self.classes.iter().map(|class| class.keys).sum()
     }
 
-    /// What [`unique`](Popularity::unique) tends to: the size of one entry for each key.
+    /// Returns what [`unique`](Popularity::unique) tends to: the size of one entry for each key.
     pub fn size_max(&self) -> f64 {
         self.size_max
     }
 
-    /// The size of a full last level, tombstones dropped; without deletes
+    /// Returns the size of a full last level, tombstones dropped; without deletes
     /// [`size_max`](Popularity::size_max).
     pub fn live(&self) -> f64 {
         self.live

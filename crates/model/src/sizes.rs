@@ -28,10 +28,11 @@ const REACH_MIN: f64 = 0.01;
 /// Rounds of moves over all sizes, at most; some five are made.
 const ROUNDS_MAX: usize = 20;
 
-/// The sizes of the levels from 1 to the one before the last that cost least, in entries, with all
-/// else as in `model`, whose own sizes don't matter: `levels` of them, or as many as is best.
+/// Returns the sizes of the levels from 1 to the one before the last that cost least, in entries,
+/// with all else as in `model`, whose own sizes don't matter: `levels` of them, or as many as is
+/// best.
 pub fn optimal(model: &LeveledModel, popularity: &Popularity, levels: Option<usize>) -> Vec<f64> {
-    let search = Search { model, popularity, first: model.memtable * model.level0_merged };
+    let search = SizeSearch { model, popularity, first: model.memtable * model.level0_merged };
     let size_min = model.memtable.min(popularity.live()) / 2.0;
     let size_max = popularity.live().min(popularity.size_max()) * 0.999;
     if size_max <= size_min {
@@ -55,7 +56,7 @@ pub fn optimal(model: &LeveledModel, popularity: &Popularity, levels: Option<usi
     best.map(|(_, points)| points.iter().map(|point| point.size).collect()).unwrap_or_default()
 }
 
-struct Search<'a> {
+struct SizeSearch<'a> {
     model: &'a LeveledModel,
     popularity: &'a Popularity,
     /// Requests between two merges of level 0.
@@ -75,7 +76,7 @@ struct Point {
 /// Least costs from a level on, by the interval it is entered with.
 type Rest = Vec<f64>;
 
-impl Search<'_> {
+impl SizeSearch<'_> {
     fn point(&self, size: f64) -> Point {
         let inverse = self.popularity.inverse(size);
         let interval = match self.model.sweep {
@@ -85,12 +86,12 @@ impl Search<'_> {
         Point { size, inverse, interval }
     }
 
-    /// What it costs to merge into a level of a size, entered with an interval.
+    /// Returns what it costs to merge into a level of a size, entered with an interval.
     fn stage(&self, interval: f64, point: &Point) -> f64 {
         (self.popularity.unique(interval + point.inverse) + self.beside(interval)) / interval
     }
 
-    /// The same for each of many sizes.
+    /// Returns the same for each of many sizes.
     fn stages<'p>(
         &self,
         interval: f64,
@@ -102,12 +103,12 @@ impl Search<'_> {
         })
     }
 
-    /// What it costs to merge into the last level.
+    /// Returns what it costs to merge into the last level.
     fn last_stage(&self, interval: f64) -> f64 {
         (self.popularity.live() + self.beside(interval)) / interval
     }
 
-    /// What is rewritten beside; nothing where level 0 goes down as a whole.
+    /// Returns what is rewritten beside; nothing where level 0 goes down as a whole.
     fn beside(&self, interval: f64) -> f64 {
         if interval <= self.first {
             return 0.0;
@@ -125,8 +126,8 @@ impl Search<'_> {
         total + self.last_stage(interval)
     }
 
-    /// The best points of the grid for each of some counts of levels around the best, with their
-    /// totals.
+    /// Returns the best points of the grid for each of some counts of levels around the best, with
+    /// their totals.
     fn by_grid(
         &self,
         size_min: f64,
@@ -144,14 +145,13 @@ impl Search<'_> {
         let mut rests = vec![last];
         for _ in 1..LEVELS_MAX {
             let below = &rests[rests.len() - 1];
-            let rest = intervals.iter().zip(&stages).map(|(&interval, stages)| {
+            let costs = intervals.iter().zip(&stages).map(|(&interval, stages)| {
                 let cost = |(point, stage): (&Point, &f64)| {
                     stage + interpolated(&intervals, below, interval + point.interval)
                 };
                 points.iter().zip(stages).map(cost).fold(f64::INFINITY, f64::min)
             });
-            let rest = rest.collect();
-            rests.push(rest);
+            rests.push(costs.collect());
         }
         let mut candidates: Vec<(f64, Vec<Point>)> = Vec::new();
         for count in counts {
@@ -168,7 +168,8 @@ impl Search<'_> {
         candidates.split_off(candidates.len().saturating_sub(3))
     }
 
-    /// The best points for as many levels as there are rests, the rest behind the first level last.
+    /// Returns the best points for as many levels as there are rests, the rest behind the first
+    /// level last.
     fn walk(&self, points: &[Point], intervals: &[f64], rests: &[Rest]) -> Vec<Point> {
         let mut interval = self.first;
         let mut chosen = Vec::new();
@@ -240,12 +241,13 @@ impl Search<'_> {
 }
 
 /// So many points between two ends, both included, each the same factor above the last.
-fn geometric(from: f64, upto: f64) -> Vec<f64> {
-    let step = (upto / from).ln() / (POINTS - 1) as f64;
+fn geometric(from: f64, end: f64) -> Vec<f64> {
+    let step = (end / from).ln() / (POINTS - 1) as f64;
     (0..POINTS).map(|index| from * (step * index as f64).exp()).collect()
 }
 
-/// The value at a place between points that are a constant factor apart; the last one beyond them.
+/// Returns the value at a place between points that are a constant factor apart; the last one
+/// beyond them.
 fn interpolated(places: &[f64], values: &[f64], at: f64) -> f64 {
     let last = places.len() - 1;
     let step = (places[last] / places[0]).ln() / last as f64;
@@ -253,8 +255,8 @@ fn interpolated(places: &[f64], values: &[f64], at: f64) -> f64 {
     if position >= last as f64 {
         return values[last];
     }
-    let index = position.max(0.0).floor();
-    let part = position.max(0.0) - index;
-    let index = index as usize;
+    let whole = position.max(0.0).floor();
+    let part = position.max(0.0) - whole;
+    let index = whole as usize;
     values[index] + part * (values[index + 1] - values[index])
 }

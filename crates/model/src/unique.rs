@@ -18,7 +18,7 @@ const TOLERANCE: f64 = 1e-10;
 const STEPS_MAX: usize = 200;
 
 impl Popularity {
-    /// The expected size of a run that holds the newest entry of each key among `requests`
+    /// Returns the expected size of a run that holds the newest entry of each key among `requests`
     /// requests: the expected number of different keys.
     ///
     /// It is the sum over classes of `c_i (1 - (1 - p_i)^p)`. It rises, its slope falls, it never
@@ -58,8 +58,8 @@ impl Popularity {
         })
     }
 
-    /// The expected size of a merge of runs of the expected sizes `sizes`: all requests that they
-    /// stand for, taken together. It is the same in any order and any grouping.
+    /// Returns the expected size of a merge of runs of the expected sizes `sizes`: all requests
+    /// that they stand for, taken together. It is the same in any order and any grouping.
     pub fn merge(&self, sizes: &[f64]) -> f64 {
         self.unique(sizes.iter().map(|&size| self.inverse(size)).sum())
     }
@@ -95,8 +95,8 @@ impl Popularity {
         })
     }
 
-    /// The mean of [`unique`](Popularity::unique) over 0 to `requests`: the size of a level that
-    /// is swept once in so many requests. The inverse of [`interval`](Popularity::interval).
+    /// Returns the mean of [`unique`](Popularity::unique) over 0 to `requests`: the size of a level
+    /// that is swept once in so many requests. The inverse of [`interval`](Popularity::interval).
     pub fn mean_unique(&self, requests: f64) -> f64 {
         if requests <= 1.0 {
             return requests.max(0.0) / 2.0;
@@ -107,8 +107,8 @@ impl Popularity {
         (self.integral_of_sum(requests) + self.first_request) / requests
     }
 
-    /// The probability that a request is for a key that none of the `requests` before it asked
-    /// for; entries weighted by their size.
+    /// Returns the probability that a request is for a key that none of the `requests` before it
+    /// asked for; entries weighted by their size.
     pub fn fresh(&self, requests: f64) -> f64 {
         let term = |term: &Term| {
             -term.weight * term.ln_miss.exp_m1() * (requests.max(0.0) * term.ln_miss).exp()
@@ -116,7 +116,7 @@ impl Popularity {
         self.terms.iter().map(term).sum()
     }
 
-    /// The integral from 0 to `requests` of the sum over classes.
+    /// Returns the integral from 0 to `requests` of the sum over classes.
     pub(crate) fn integral_of_sum(&self, requests: f64) -> f64 {
         let between = self.ends.between(&self.terms, requests);
         let ends = self.ends.sums(&between, requests).integral;
@@ -176,16 +176,16 @@ fn less_x(exp_m1: f64, x: f64) -> f64 {
     (1.0 + sum) * x * x / 2.0
 }
 
-/// What a search learns at a point.
+/// The result of one step of a search.
 struct Probe {
-    /// Relative error, positive left of the solution.
+    /// The relative error, positive to the left of the solution.
     error: f64,
-    /// Where to go from here, by Newton's method.
+    /// The next step, by Newton's method.
     step: f64,
 }
 
-/// The point where a rising function takes its value: Newton's steps, kept inside what is known
-/// to hold the solution. `start` is not right of the solution.
+/// Returns the point where a rising function takes its value: Newton's steps, kept inside what is
+/// known to hold the solution. `start` is not right of the solution.
 fn solve(start: f64, probe: impl Fn(f64) -> Probe) -> f64 {
     let (mut low, mut high) = (start, f64::INFINITY);
     let mut at = start;

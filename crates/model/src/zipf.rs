@@ -2,17 +2,17 @@
 
 use crate::Class;
 
-/// The greatest skew that the project promises accuracy for.
+/// The greatest skew for which results are accurate.
 pub(crate) const SKEW_MAX: f64 = 1.6;
 
-/// How much more popular than the least popular key of its class a key may be, relatively.
+/// How much more popular than the least popular key of its class a key may be, as a fraction.
 pub(crate) const CLASS_WIDTH: f64 = 0.1;
 
 /// Ranks below this one are summed one by one; the series for the others then has an error below
 /// the rounding of `f64`.
 const DIRECT_RANKS: u64 = 24;
 
-/// The classes of `keys` keys, least popular first. No class if there is no key.
+/// Returns the classes of `keys` keys, least popular first. No class if there is no key.
 pub(crate) fn classes(keys: u64, skew: f64) -> Vec<Class> {
     let mut classes = Vec::new();
     let mut last = keys;
@@ -31,7 +31,7 @@ pub(crate) fn classes(keys: u64, skew: f64) -> Vec<Class> {
     classes
 }
 
-/// The most popular rank whose weight is within the width of a class of that of `last`.
+/// Returns the most popular rank whose weight is within the width of a class of that of `last`.
 fn first_rank(last: u64, skew: f64) -> u64 {
     let belongs = |rank: u64| {
         let weight = |rank: u64| (rank as f64).powf(-skew);
@@ -39,7 +39,7 @@ fn first_rank(last: u64, skew: f64) -> u64 {
     };
     let estimate = last as f64 * (1.0 + CLASS_WIDTH).powf(-1.0 / skew);
     let mut first = (estimate.ceil() as u64).clamp(1, last);
-    // Rounding can put the estimate off by a rank.
+    // Rounding can make the estimate wrong by one rank.
     while !belongs(first) {
         first += 1;
     }
@@ -49,7 +49,7 @@ fn first_rank(last: u64, skew: f64) -> u64 {
     first
 }
 
-/// The sum of `rank^-skew` over the ranks `first..=last`.
+/// Returns the sum of `rank^-skew` over the ranks `first..=last`.
 fn power_sum(first: u64, last: u64, skew: f64) -> f64 {
     let direct_end = (last + 1).min(DIRECT_RANKS);
     let direct: f64 = (first..direct_end).map(|rank| (rank as f64).powf(-skew)).sum();
@@ -57,8 +57,8 @@ fn power_sum(first: u64, last: u64, skew: f64) -> f64 {
     direct + if start > last { 0.0 } else { euler_maclaurin(start, last, skew) }
 }
 
-/// The same by the formula of Euler and Maclaurin: the integral, half the ends, and terms in the
-/// odd derivatives at the ends, with Bernoulli numbers 1/6, -1/30, 1/42.
+/// Returns the same sum by the formula of Euler and Maclaurin: the integral, half the ends, and terms
+/// in the odd derivatives at the ends, with Bernoulli numbers 1/6, -1/30, 1/42.
 fn euler_maclaurin(first: u64, last: u64, skew: f64) -> f64 {
     let (a, b) = (first as f64, last as f64);
     let (value_a, value_b) = (a.powf(-skew), b.powf(-skew));

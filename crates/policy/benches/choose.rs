@@ -66,8 +66,8 @@ fn run(id: u64, blocks: usize, tables: Tables) -> Run {
     let borders = borders(blocks, id);
     let starts = (0..borders.len() - 1).step_by(tables.blocks());
     let slices = starts.map(|from| {
-        let upto = (from + tables.blocks()).min(borders.len() - 1);
-        table(TableId((id << 32) + from as u64), &borders[from..=upto])
+        let end = (from + tables.blocks()).min(borders.len() - 1);
+        table(TableId((id << 32) + from as u64), &borders[from..=end])
     });
     Run::new(RunId(id), slices.collect())
 }

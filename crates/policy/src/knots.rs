@@ -1,14 +1,15 @@
-//! Knots: runs whose order says nothing about age must be merged together or not at all.
+//! Knots: runs whose order says nothing about age. They must be merged together or not at all.
 
 use lsmith_tree::{Level, MergePlan, Place, Reason, Run, TreeView, check_plan};
 use std::sync::Arc;
 
-/// What comes before all else on a tree with a knot: the plan that merges its members, and all
-/// runs between them, into one run; or no plan for now, while other plans are in the way. `None`
-/// on a tree without knots.
+/// Returns `None` for a tree without knots. For a tree with a knot, returns the plan that merges
+/// its members, and all runs between them, into one run; or `Some(None)` if that plan must wait for
+/// another one.
 ///
-/// Knots are rare (they come with tables that were written elsewhere), and a policy that unties
-/// them first need not know about them.
+/// Knots are rare: they come with tables that were written elsewhere.
+/// [`MergePolicy::next_merge`](crate::MergePolicy::next_merge) unties them, so that policies never
+/// see one.
 pub fn untie(view: &TreeView) -> Option<Option<MergePlan>> {
     let is_tied = |run: &Arc<Run>| run.knot().is_some();
     if !view.tree.memory().has_knots() && !view.tree.levels().iter().any(Level::has_knots) {
@@ -18,7 +19,7 @@ pub fn untie(view: &TreeView) -> Option<Option<MergePlan>> {
     let first = runs.iter().position(|run| is_tied(run))?;
     let mut last = first;
     let mut at = first;
-    // A knot within can reach further than the one that it begins with.
+    // A second knot within the first can reach further.
     while at <= last {
         let knot = runs[at].knot();
         if knot.is_some() {

@@ -28,24 +28,25 @@ use std::fmt;
 /// A law of merge policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// The plan passes [`check_plan`](lsmith_tree::check_plan), reservations included.
+    /// A plan passes [`check_plan`](lsmith_tree::check_plan), including reservations.
     Legal,
-    /// The same view gives the same plan, whatever was asked before, and so does its text.
+    /// The same view gives the same plan, whatever was asked before. So does the view after a round
+    /// trip through text.
     Pure,
     /// Any legal tree gets an answer without panic.
     Total,
-    /// With no more writes, plans end.
+    /// Without further writes, plans end.
     Rest,
-    /// Within the bound of its own [`shape`](MergePolicy::shape) once the tree's bytes plus one
-    /// ratio of new data have been merged, and from then on.
+    /// The tree is within the bound of the policy's own [`shape`](MergePolicy::shape) once its
+    /// bytes and one ratio of new data have been merged, and stays there.
     Progress,
     /// A plan that was reserved is still legal when it commits.
     Reservations,
-    /// What the policy says of itself agrees: spelling, explanation, pressure, sealing.
+    /// Spec, explanation, pressure and sealing are consistent.
     Words,
 }
 
-/// A law that a policy broke, and where.
+/// A law that a policy breaks, with the view on which it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LawError {
     law: Law,
@@ -55,12 +56,12 @@ pub struct LawError {
 }
 
 impl LawError {
-    /// The law.
+    /// Returns the law.
     pub fn law(&self) -> Law {
         self.law
     }
 
-    /// The view on which the policy broke it, in the text form.
+    /// Returns the view on which the policy breaks the law, as text.
     pub fn view(&self) -> &str {
         &self.view
     }
@@ -75,10 +76,10 @@ impl fmt::Display for LawError {
 
 impl std::error::Error for LawError {}
 
-/// Puts `policy` through every law.
+/// Checks `policy` against every law.
 ///
 /// # Errors
-/// The first law that it breaks, with the view on which it does.
+/// Fails with the first law that the policy breaks, and the view on which it does.
 pub fn check(policy: &dyn MergePolicy) -> Result<(), LawError> {
     suite::words(policy)?;
     suite::any_tree(policy)?;

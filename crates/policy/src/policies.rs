@@ -24,9 +24,9 @@ pub use tiered::Tiered;
 
 use crate::ParamInfo;
 
-/// The parameter `k` of the policies of bounded depth.
+/// The parameter `k`, for policies that bound the number of runs.
 const K: ParamInfo =
     ParamInfo { name: "k", default: "5", meaning: "most runs on storage at rest, 1 to 64" };
 
-/// The bounds of `k`. With k = 1 every flush is merged with everything.
+/// The range of `k`. With k = 1 every flush is merged with everything.
 const K_RANGE: std::ops::RangeInclusive<u64> = 1..=64;

@@ -4,12 +4,12 @@ use crate::{MergePolicy, policies};
 use lsmith_spec::{Params, Spec, SpecError};
 use std::sync::Arc;
 
-/// One parameter of a policy, for people to read.
+/// A parameter of a policy, described for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamInfo {
     /// The name in the spec.
     pub name: &'static str,
-    /// The default, as it would be written.
+    /// The default, as written in a spec.
     pub default: &'static str,
     /// What it means.
     pub meaning: &'static str,
@@ -26,12 +26,12 @@ pub struct PolicyInfo {
     pub summary: &'static str,
     /// Its parameters.
     pub params: &'static [ParamInfo],
-    /// Builds it from arguments whose names have been checked against `params`.
+    /// Builds the policy from arguments whose names occur in `params`.
     pub build: fn(&Params<'_>) -> Result<Arc<dyn MergePolicy>, SpecError>,
 }
 
-/// The policies that specs can name. A store or a command is given one, so a program can add
-/// policies of its own.
+/// The policies that specs can name. A program can register policies of its own, and hand the
+/// registry to a store or a command.
 #[derive(Clone, Debug)]
 pub struct Registry {
     infos: Vec<PolicyInfo>,
@@ -44,7 +44,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Every policy of this crate.
+    /// Returns a registry of all policies of this crate.
     pub fn builtin() -> Registry {
         let mut infos = vec![
             policies::None::INFO,
@@ -62,30 +62,30 @@ impl Registry {
         Registry { infos }
     }
 
-    /// Adds a policy, or replaces the one of the same name.
+    /// Adds a policy, or replaces the policy of the same name.
     pub fn register(&mut self, info: PolicyInfo) {
         self.infos.retain(|other| other.name != info.name);
         self.infos.push(info);
     }
 
-    /// All policies, in the order in which they were added.
+    /// Returns all policies, in the order in which they were added.
     pub fn infos(&self) -> &[PolicyInfo] {
         &self.infos
     }
 
-    /// Builds the policy that `spec` spells, such as `tiered(ratio=4)`.
+    /// Builds the policy that `spec` describes, such as `tiered(ratio=4)`.
     ///
     /// # Errors
-    /// The spec cannot be read, names a policy or parameter that is not known (the error names the
-    /// nearest one that is), or gives a value out of range.
+    /// Fails if the spec cannot be parsed, names an unknown policy or parameter, or gives a value
+    /// out of range. The error for an unknown name suggests the nearest known one.
     pub fn build(&self, spec: &str) -> Result<Arc<dyn MergePolicy>, SpecError> {
         self.build_spec(&spec.parse()?)
     }
 
-    /// Builds the policy of a spec that has been read.
+    /// Builds the policy of a parsed spec.
     ///
     /// # Errors
-    /// As [`build`](Registry::build).
+    /// Fails as [`build`](Registry::build) does.
     pub fn build_spec(&self, spec: &Spec) -> Result<Arc<dyn MergePolicy>, SpecError> {
         let Some(info) = self.infos.iter().find(|info| info.name == spec.name) else {
             let names: Vec<_> = self.infos.iter().map(|info| info.name).collect();

@@ -1,4 +1,4 @@
-//! What policies that read the tree as one stack of runs have in common.
+//! The tree as one stack of runs, for policies that ignore levels.
 
 use crate::{Load, ParamInfo};
 use lsmith_spec::{Params, Spec, SpecError};
@@ -6,23 +6,24 @@ use lsmith_tree::{Level, MergePlan, Place, Reason, ReservationState, Run, RunId,
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What becomes of a memtable that a stack policy wants to merge with older runs.
+/// What happens to a memtable that a stack policy wants to merge with older runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Eager {
-    /// Straight into the merge if the other inputs are at most [`Eager::FACTOR`] times its bytes,
-    /// else it is flushed as a run of its own first.
+    /// The memtable goes straight into the merge if the other inputs have at most [`Eager::FACTOR`]
+    /// times its bytes. Otherwise it is flushed as a run of its own first.
     Auto,
-    /// Always straight into the merge: writers may have to wait for a whole merge.
+    /// The memtable always goes straight into the merge. Writers may have to wait for a whole
+    /// merge.
     Always,
-    /// Always flushed first.
+    /// The memtable is always flushed first.
     Never,
 }
 
 impl Eager {
-    /// How many times the bytes of a memtable the other inputs of its merge may have.
+    /// The most bytes of the other inputs of an eager merge, per byte of the memtable.
     pub const FACTOR: u64 = 4;
 
-    /// The parameter, for the tables of parameters.
+    /// The parameter `eager`, for lists of parameters.
     pub const PARAM: ParamInfo = ParamInfo {
         name: "eager",
         default: "auto",
@@ -33,7 +34,7 @@ impl Eager {
     /// Reads the parameter `eager`.
     ///
     /// # Errors
-    /// The value is none of the three.
+    /// Fails if the value is not one of the three.
     pub fn read(params: &Params<'_>) -> Result<Eager, SpecError> {
         Ok(match params.choice("eager", "auto", &["auto", "always", "never"])? {
             "always" => Eager::Always,
@@ -42,7 +43,7 @@ impl Eager {
         })
     }
 
-    /// `spec` with this parameter, unless it has its default.
+    /// Returns `spec` with this parameter added, unless it has its default.
     pub fn write(self, spec: Spec) -> Spec {
         match self {
             Eager::Auto => spec,
@@ -51,8 +52,8 @@ impl Eager {
         }
     }
 
-    /// Returns true if a memtable goes straight into a merge. `bytes` are those of the inputs,
-    /// newest first: the memtable is the first.
+    /// Returns true if a memtable goes straight into a merge. `bytes` are the sizes of all inputs,
+    /// newest first; the first is the memtable.
     pub(crate) fn takes(self, mut bytes: impl Iterator<Item = u64>) -> bool {
         match self {
             Eager::Auto => {
@@ -68,11 +69,11 @@ impl Eager {
 /// A run as a stack policy sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackRun {
-    /// The run; the newest where several are being merged into one.
+    /// The name of the run; the newest one if several are being merged into one.
     pub id: RunId,
     /// Logical bytes.
     pub bytes: u64,
-    /// Whether another plan has a claim on it.
+    /// True if a reservation includes the run.
     pub busy: bool,
 }
 
@@ -82,13 +83,13 @@ impl StackRun {
     }
 }
 
-/// The whole tree read as one stack of runs, newest first, whatever levels they are in.
+/// The whole tree as one stack of runs, newest first, whatever levels they are in.
 ///
 /// The oldest sealed memtable counts as the newest run, as if it had just been flushed. Runs that
-/// are being merged count as the one run that they are about to become.
+/// are being merged into one count as one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
-    /// Off the heap while there are few: a stack is read for each flush.
+    /// Few runs stay off the heap, because every flush reads a stack.
     runs: SmallVec<[StackRun; 12]>,
     has_memtable: bool,
     flushes: u64,
@@ -96,7 +97,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Reads the tree of `view`.
+    /// Returns the stack of the tree of `view`.
     #[inline]
     pub fn of(view: &TreeView) -> Stack {
         let tree = &view.tree;
@@ -118,38 +119,39 @@ impl Stack {
         }
     }
 
-    /// The [`flushes`](Stack::flushes) of the stack, without a look at its runs.
+    /// Returns the [`flushes`](Stack::flushes) of the stack without reading its runs.
     pub(crate) fn flushes_of(view: &TreeView) -> u64 {
         view.tree.flushes() + arriving(view).0.len() as u64
     }
 
-    /// How many runs the stack has at most, without a look at them.
+    /// Returns an upper bound of the number of runs without reading them.
     pub(crate) fn len_max(view: &TreeView) -> u64 {
         (view.tree.memory().runs().len() + view.tree.disk_run_count()) as u64
     }
 
-    /// The runs, newest first.
+    /// Returns the runs, newest first.
     pub fn runs(&self) -> &[StackRun] {
         &self.runs
     }
 
-    /// How many runs there are.
+    /// Returns an upper bound of the number of runs without reading them.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Whether there are no runs.
+    /// Returns true if there are no runs.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Flushes since the tree began, the memtable on the stack included.
+    /// Returns the number of flushes since the tree was created. A memtable on the stack counts as
+    /// flushed.
     pub fn flushes(&self) -> u64 {
         self.flushes
     }
 
-    /// The number of flushes of mean size that would make up what the stack holds now: less than
-    /// [`flushes`](Stack::flushes) where updates and deletes have made data vanish.
+    /// Returns the size of the stack as a number of flushes of mean size. If updates and deletes
+    /// have removed data, that is less than [`flushes`](Stack::flushes).
     pub fn flushes_by_size(&self) -> u64 {
         if self.flushed_bytes == 0 {
             return self.flushes;
@@ -160,9 +162,9 @@ impl Stack {
         u64::try_from(flushes).unwrap_or(u64::MAX).max(1)
     }
 
-    /// The plan that merges the runs from index `from` up to, not including, `end`; `None` where
-    /// one of them is busy, where a memtable among them must be flushed first, or where there is
-    /// nothing to merge.
+    /// Returns the plan that merges the runs from index `from` up to, not including, `end`. Returns
+    /// `None` if a run is busy, if a memtable among them must be flushed first, or if there are
+    /// fewer than two runs.
     pub fn merge(
         &self,
         from: usize,
@@ -182,17 +184,19 @@ impl Stack {
     }
 }
 
-/// The memtables that count as runs, newest first, and how many of them are on their way.
+/// Returns the memtables that count as runs, newest first, and how many of them are being flushed
+/// or merged.
 ///
-/// Memtables leave memory oldest first. Those on their way are counted; of those that wait only
-/// the oldest, and only once nothing is on its way before it.
+/// Memtables leave memory oldest first. Those that a plan under way takes are counted. Of the
+/// others only the oldest is counted, and only if no plan takes another one.
 fn arriving(view: &TreeView) -> (&[Arc<Run>], usize) {
     let memory = view.tree.memory().runs();
     let leaving = memory.iter().rev().take_while(|run| view.is_reserved(run.id())).count();
     (&memory[memory.len() - leaving.max(1).min(memory.len())..], leaving)
 }
 
-/// Adds the runs of a level, those that are being merged with their newer neighbour to that.
+/// Adds the runs of a level. Runs that are being merged with their newer neighbour are added to
+/// that neighbour.
 fn push_in_groups(view: &TreeView, level: &[Arc<Run>], runs: &mut SmallVec<[StackRun; 12]>) {
     for run in level {
         let merging = under_way(view, run.id());
@@ -205,21 +209,21 @@ fn push_in_groups(view: &TreeView, level: &[Arc<Run>], runs: &mut SmallVec<[Stac
     }
 }
 
-/// The index of the reservation under way that takes `run`.
+/// Returns the index of the reservation under way that takes `run`.
 fn under_way(view: &TreeView, run: RunId) -> Option<usize> {
     view.reservations.iter().position(|reservation| {
         reservation.state == ReservationState::UnderWay && reservation.plan.takes(run)
     })
 }
 
-/// The pressure of a tree that may have `allowed` runs and has `runs`: none up to the bound, full
-/// at twice the bound and four more.
+/// Returns the back-pressure of a tree with `runs` runs of `allowed`. It rises from 0 at the bound
+/// to 1 at twice the bound plus four.
 pub(crate) fn pressure_of_runs(runs: usize, allowed: u64, load: &Load) -> f64 {
     let excess = (runs as f64 - allowed as f64).max(0.0) / (allowed as f64 + 4.0);
     excess.max(pressure_of_memory(load)).min(1.0)
 }
 
-/// The pressure of memtables that wait: one waiting is the normal course of things.
+/// Returns the back-pressure of waiting memtables. One waiting memtable is normal.
 pub(crate) fn pressure_of_memory(load: &Load) -> f64 {
     (load.waiting_memtables.saturating_sub(1) as f64 / 3.0).min(1.0)
 }

@@ -1,13 +1,13 @@
-//! Binomial coefficients, and the stack depth that the static policies are made of.
+//! Binomial coefficients, and the stack depth that the static policies use.
 
-/// How far in either direction Pascal's triangle is kept: as far as trees of bounded depth need it.
+/// The size of the stored part of Pascal's triangle, in either direction. Trees of bounded depth
+/// need no more.
 const KEPT: usize = 65;
 
 /// `DIAGONALS[k][m]` is `pascal(m, k)`.
 static DIAGONALS: [[u64; KEPT]; KEPT] = diagonals();
 
-/// `CENTRAL_SUMS[m]` is the sum of `pascal(j - 1, j)` over j = 1..m, or `u64::MAX` where that is
-/// too large.
+/// `CENTRAL_SUMS[m]` is the sum of `pascal(j - 1, j)` over j = 1..m, or `u64::MAX` on overflow.
 pub(crate) static CENTRAL_SUMS: [u64; KEPT] = central_sums();
 
 const fn central_sums() -> [u64; KEPT] {
@@ -21,7 +21,7 @@ const fn central_sums() -> [u64; KEPT] {
     sums
 }
 
-/// Nodes of which the depth is kept, for each `k`: most sums end among them.
+/// The number of nodes whose depth is stored, for each `k`. Most sums end among them.
 const DEPTHS: usize = 256;
 
 /// `SMALL_DEPTHS[k][t]` is `stack_depth(k, t)`.
@@ -38,7 +38,7 @@ const fn small_depths() -> [[u8; DEPTHS]; KEPT] {
             while m + 1 < KEPT && diagonals[k][m + 1] <= t as u64 {
                 m += 1;
             }
-            // For k = 1 the triangle that is kept ends too early, but there all is one summand.
+            // For k = 1 the stored triangle is too short, but there the sum has a single term.
             let rest = if k == 1 { 0 } else { t - diagonals[k][m] as usize };
             depths[k][t] = 1 + depths[k - 1][rest];
             t += 1;
@@ -62,8 +62,9 @@ const fn diagonals() -> [[u64; KEPT]; KEPT] {
     diagonals
 }
 
-/// The number in Pascal's triangle that is `m` steps from one side and `k` from the other, m + k
-/// over k; or `u64::MAX` where that is too large: it is compared with counts of flushes only.
+/// Returns the binomial coefficient `m + k` over `k`: the number in Pascal's triangle that is `m`
+/// steps from one side and `k` from the other. Returns `u64::MAX` on overflow, since it is only
+/// compared with numbers of flushes.
 #[inline]
 pub(crate) fn pascal(m: u64, k: u64) -> u64 {
     match DIAGONALS.get(k as usize).and_then(|diagonal| diagonal.get(m as usize)) {
@@ -78,7 +79,7 @@ fn pascal_anew(m: u64, k: u64) -> u64 {
         let factor = m.max(k) + step;
         product = match product.checked_mul(factor) {
             Some(product) => product / step,
-            // Dividing 128 bits is several times as slow.
+            // A division of 128 bits is several times as slow.
             None => {
                 match u64::try_from(u128::from(product) * u128::from(factor) / u128::from(step)) {
                     Ok(product) => product,
@@ -90,10 +91,11 @@ fn pascal_anew(m: u64, k: u64) -> u64 {
     product
 }
 
-/// The least m with `pascal(m, k)` above `limit`. It falls with k.
+/// Returns the least m with `pascal(m, k) > limit`. It falls as k grows.
 pub(crate) fn least_above(k: u64, limit: u64) -> u64 {
     let kept = match DIAGONALS.get(k as usize) {
-        // With k as they mostly are it lies near the start: nearer than halving would take.
+        // For usual values of k the result is near the start, so that a walk is faster than a
+        // binary search.
         Some(diagonal) => diagonal.iter().take_while(|n| **n <= limit).count() as u64,
         None => 0,
     };
@@ -103,7 +105,8 @@ pub(crate) fn least_above(k: u64, limit: u64) -> u64 {
     least(kept, |m| pascal(m, k) > limit)
 }
 
-/// The least number from `from` on with `is_enough`, which holds for all numbers above it too.
+/// Returns the least number at or above `from` for which `is_enough` returns true. It must also
+/// return true for all larger numbers.
 pub(crate) fn least(from: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high, mut step) = (from, from, 1);
     while !is_enough(high) {
@@ -122,18 +125,18 @@ pub(crate) fn least(from: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
     low
 }
 
-/// B(m, k, t) of Mao et al., section 2: the number of ancestors smaller than node `t` in the search
-/// tree on `pascal(m, k) - 1` nodes whose stack depth is less than `k` and merge depth less
-/// than `m`.
+/// Returns B(m, k, t) of Mao et al., section 2: the number of ancestors smaller than node `t` in
+/// the search tree on `pascal(m, k) - 1` nodes whose stack depth is less than `k` and whose merge
+/// depth is less than `m`.
 ///
-/// That is how many summands it takes to write t as pascal(m1, k) + pascal(m2, k - 1) + ... with
-/// each as large as can be. `m` only bounds the first, and wherever B is used the bound holds
-/// anyway, so it is not asked for. `t` is at most 2^62.
+/// That is the number of terms if t is written as pascal(m1, k) + pascal(m2, k - 1) + ... with each
+/// term as large as possible. `m` only bounds the first term, and every caller keeps that bound, so
+/// it is not a parameter. `t` must be at most 2^62.
 pub(crate) fn stack_depth(mut k: u64, mut t: u64) -> u64 {
     if k == 0 {
         return 0;
     }
-    // At least 1 while t is.
+    // At least 1 as long as t is.
     let mut m = least_above(k, t);
     let mut depth = 0;
     while t > 0 && (m >= KEPT as u64 || k >= KEPT as u64) {
@@ -142,7 +145,7 @@ pub(crate) fn stack_depth(mut k: u64, mut t: u64) -> u64 {
         k -= 1;
         depth += 1;
     }
-    // What is left lies in the part of the triangle that is kept; there m falls by 1 or 2 mostly.
+    // The rest lies in the stored part of the triangle, where m mostly falls by 1 or 2.
     let kept = KEPT.min(k as usize + 1);
     for (diagonal, small) in DIAGONALS[..kept].iter().zip(&SMALL_DEPTHS[..kept]).rev() {
         if let Some(rest) = small.get(t as usize) {
@@ -165,7 +168,7 @@ mod tests {
         if k > n { 0 } else { pascal(n - k, k) }
     }
 
-    /// The recurrence as it is published.
+    /// Returns B(m, k, t) by the published recurrence.
     fn recurrence(m: u64, k: u64, t: u64) -> u64 {
         match t {
             0 => 0,

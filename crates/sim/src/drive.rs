@@ -1,4 +1,5 @@
-//! The loop that drives a policy: ask, judge, carry out, apply, until there is nothing to do.
+//! The loop that drives a policy: ask for a plan, check it, carry it out, apply its edit, until no
+//! plan is left.
 
 use crate::SimError;
 use lsmith_policy::MergePolicy;
@@ -7,20 +8,20 @@ use lsmith_tree::{
 };
 use std::sync::Arc;
 
-/// Plans in a row after which a policy counts as one that never comes to rest.
+/// The number of plans in a row after which a policy counts as one that never rests.
 const PLANS_MAX: u64 = 100_000;
 
-/// What tables hold, in the eyes of one kind of simulation. It answers the one question in which
-/// interpreters differ: this merge was asked for; what came out?
+/// The content of tables in one kind of simulation. It answers the one question in which
+/// interpreters differ: what is the outcome of this merge?
 pub trait Content {
-    /// Whether a move is carried out and counted as a merge.
+    /// True if moves are carried out and counted as merges.
     const MOVES_ARE_MERGES: bool;
 
-    /// Puts what comes out of `plan`, which has been checked against `tree`, into `outcome`, which
-    /// is empty. New tables are named from the tree's next name on, in key order.
+    /// Carries out `plan`, which was checked against `tree`, and writes the result to `outcome`,
+    /// which is empty. New tables get names from the tree's next name on, in key order.
     ///
     /// # Errors
-    /// [`SimError::Unsupported`] for plans of a kind that this content can't carry out.
+    /// Fails with [`SimError::Unsupported`] if this content cannot carry out such a plan.
     fn carry_out(
         &mut self,
         tree: &Tree,
@@ -28,29 +29,30 @@ pub trait Content {
         outcome: &mut Outcome,
     ) -> Result<(), SimError>;
 
-    /// The tree is at rest: whatever belongs to tables that it no longer has can go.
+    /// Notes that the tree is at rest. The content may then remove tables that the tree no longer
+    /// has.
     fn rest(&mut self, tree: &Tree);
 }
 
-/// What an observer of a [`Drive`] is told, in the order in which it happens.
+/// An event of a [`Drive`], in the order in which it happens.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A memtable has been sealed and has joined the tree.
+    /// A memtable was sealed and added to the tree.
     Sealed {
-        /// The tree with it.
+        /// The tree, with the memtable.
         tree: &'a Tree,
     },
-    /// A plan of the policy, or a flush, is about to be applied.
+    /// The edit of a plan or of a flush is about to be applied.
     Merge {
-        /// The tree before.
+        /// The tree before the edit.
         tree: &'a Tree,
-        /// The plan as it was carried out.
+        /// The plan.
         plan: &'a MergePlan,
-        /// The change that it comes to.
+        /// The edit.
         edit: &'a TreeEdit,
     },
-    /// There is nothing left to do, and memory is empty but for what a policy that wants blocks
-    /// leaves there.
+    /// No plan is left. Memory is empty, except for what a policy that counts in blocks leaves
+    /// there.
     Rest {
         /// The tree.
         tree: &'a Tree,
@@ -60,65 +62,65 @@ pub enum Event<'a> {
 /// Called with each [`Event`].
 pub type Observer<'a> = dyn FnMut(Event<'_>) + 'a;
 
-/// A tree, its policy and its content, in lockstep: each sealed memtable is followed by all plans
-/// that the policy has, until the tree is at rest.
+/// A tree with its policy and content, in lockstep: after each sealed memtable, plans are carried
+/// out until the tree is at rest.
 #[derive(Clone, Debug)]
 pub struct Drive<C> {
     view: TreeView,
     policy: Arc<dyn MergePolicy>,
     content: C,
-    /// Room for what comes out of plans, and for the edits, one after the other.
+    /// Reused for the outcome and the edit of each plan.
     outcome: Outcome,
     edit: TreeEdit,
 }
 
 impl<C: Content> Drive<C> {
-    /// Drives an empty tree.
+    /// Returns a drive of an empty tree.
     pub fn new(policy: Arc<dyn MergePolicy>, content: C, memtable_bytes: u64) -> Drive<C> {
         let view = TreeView::new(Tree::new(), memtable_bytes);
         Drive { view, policy, content, outcome: Outcome::default(), edit: TreeEdit::default() }
     }
 
-    /// What the policy sees.
+    /// Returns the view that the policy sees.
     pub fn view(&self) -> &TreeView {
         &self.view
     }
 
-    /// The tree.
+    /// Returns the tree.
     pub fn tree(&self) -> &Tree {
         &self.view.tree
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &Arc<dyn MergePolicy> {
         &self.policy
     }
 
-    /// Hands the tree over to another policy, which is first asked at the next
-    /// [`settle`](Drive::settle) or [`flush`](Drive::flush).
+    /// Replaces the policy. The new one is first asked at the next [`settle`](Drive::settle) or
+    /// [`flush`](Drive::flush).
     pub fn set_policy(&mut self, policy: Arc<dyn MergePolicy>) {
         self.policy = policy;
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn content(&self) -> &C {
         &self.content
     }
 
-    /// The content, to put in what the next memtable holds.
+    /// Returns the content, so that the caller can add the next memtable to it.
     pub fn content_mut(&mut self) -> &mut C {
         &mut self.content
     }
 
-    /// The tree, for its last reader.
+    /// Returns the tree, and drops everything else.
     pub fn into_tree(self) -> Tree {
         self.view.tree
     }
 
-    /// Adds a sealed memtable, whose table has the tree's next name, and settles.
+    /// Adds a sealed memtable, whose table must have the tree's next name, and settles.
     ///
     /// # Errors
-    /// As [`settle`](Drive::settle).
+    /// Fails as [`settle`](Drive::settle) does.
     pub fn flush(&mut self, memtable: Slice, observe: &mut Observer<'_>) -> Result<(), SimError> {
         let tree = &mut self.view.tree;
         self.edit.set_to_seal(tree.next_run(), memtable);
@@ -127,16 +129,16 @@ impl<C: Content> Drive<C> {
         self.settle(observe)
     }
 
-    /// Sets what the policy is told that a full block holds, in logical bytes.
+    /// Sets the logical bytes of a full block that the policy sees.
     pub fn set_block_bytes(&mut self, bytes: u64) {
         self.view.block_bytes = bytes;
     }
 
-    /// Puts `memory`, whose table has the tree's next name, in the place of all that is in memory,
-    /// and settles: memory folded into one run, or nothing where all of it has cancelled.
+    /// Replaces everything in memory by `memory`, whose table must have the tree's next name, and
+    /// settles. `None` if all entries of memory have cancelled each other out.
     ///
     /// # Errors
-    /// As [`settle`](Drive::settle).
+    /// Fails as [`settle`](Drive::settle) does.
     pub fn replace_memory(
         &mut self,
         memory: Option<Slice>,
@@ -152,18 +154,17 @@ impl<C: Content> Drive<C> {
         self.settle(observe)
     }
 
-    /// Carries out what the policy says, and where it says nothing flushes what is in memory,
-    /// until there is nothing left to do. Under policies that want blocks, what they leave in
-    /// memory stays there.
+    /// Carries out the plans of the policy until there are none. Flushes memory if the policy has
+    /// no plan, except under a policy that counts in blocks.
     ///
     /// # Errors
-    /// A plan is illegal or not supported by the content, or the policy never comes to rest. The
-    /// tree is then as the plans before left it.
+    /// Fails if a plan is illegal, if the content does not support it, or if the policy never
+    /// rests. The tree is then as the plans before left it.
     pub fn settle(&mut self, observe: &mut Observer<'_>) -> Result<(), SimError> {
         for _ in 0..PLANS_MAX {
             if let Some(mut plan) = self.policy.next_merge(&self.view) {
-                let level = check_plan(&self.view, &plan);
-                let level = level.map_err(|rule| self.illegal(&plan, rule))?;
+                let level =
+                    check_plan(&self.view, &plan).map_err(|rule| self.illegal(&plan, rule))?;
                 self.carry_out(&mut plan, level, observe)?;
             } else if let Some(mut flush) = self.flush_left() {
                 self.carry_out(&mut flush, 0, observe)?;

@@ -8,45 +8,45 @@ use std::fmt;
 /// Why a simulation ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SimError {
-    /// The policy proposed a plan that breaks a rule.
+    /// The policy proposed an illegal plan.
     IllegalPlan {
         /// The policy.
         policy: Spec,
-        /// What it proposed.
+        /// The plan.
         plan: Box<MergePlan>,
         /// The rule.
         rule: PlanError,
     },
-    /// The policy never came to rest, though nothing more was written.
+    /// The policy never rested, although nothing more was written.
     Restless {
         /// The policy.
         policy: Spec,
-        /// Plans that were carried out before giving up.
+        /// The number of plans that were carried out.
         plans: u64,
     },
-    /// The content does not know how to carry out such a plan.
+    /// The content cannot carry out such a plan.
     Unsupported {
         /// The plan.
         plan: Box<MergePlan>,
         /// What is missing.
         what: &'static str,
     },
-    /// A plan can't be carried out on its tree, though it was checked.
+    /// A plan that passed its check cannot be applied to its tree.
     BadPlan {
         /// The plan.
         plan: Box<MergePlan>,
         /// The rule that it breaks.
         rule: PlanError,
     },
-    /// Fluid content needs to know how many keys any stretch of writes comes to, and of this
-    /// workload, or of its blocks, it does not.
+    /// Fluid content does not know how many keys the writes of this workload, or its blocks, amount
+    /// to.
     NotFluid {
         /// The workload.
         workload: Spec,
         /// What is missing.
         what: &'static str,
     },
-    /// An edit does not fit the tree: the fault of whoever made the edit, not of the policy.
+    /// An edit does not fit the tree. This is the fault of the interpreter, not of the policy.
     Edit(EditError),
     /// The operations end early.
     Workload(WorkloadError),
@@ -72,7 +72,7 @@ impl fmt::Display for SimError {
     }
 }
 
-// What is wrapped is shown as this error's own text, so it is not also its source.
+// A wrapped error is printed as this error, so it is not also its source.
 impl std::error::Error for SimError {}
 
 impl From<EditError> for SimError {

@@ -1,61 +1,62 @@
-//! The named figures of a run, and the counter that collects them.
+//! The figures of a run, and the counter that collects them.
 
 use lsmith_tree::{AddPlace, Counters, RunId, Tree, TreeEdit};
 
-/// What a run has cost. All bytes are logical. A figure without anything to divide by is 0.
+/// The costs of a run. All bytes are logical. A figure is 0 if its divisor is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Bytes written to runs that exist at rest after a flush and did not before, over bytes
-    /// flushed: a run that comes and goes between two rests is free. What is rewritten into a run
-    /// that exists counts in full, so that for leveled trees this equals
+    /// Bytes written to runs that exist at rest after a flush and did not exist before, over bytes
+    /// flushed. A run that exists only between two rests costs nothing. Bytes rewritten into an
+    /// older run count in full, so that for leveled trees this equals
     /// [`write_cost_system`](Figures::write_cost_system).
     ///
     /// Source: the formal cost of Mao et al., section 2.
     pub write_cost_eager: f64,
-    /// Bytes of all flushes and of the outputs of all merges, over bytes flushed. A memtable that
-    /// is merged straight in counts as flushed first.
+    /// Bytes of all flushes and of all merge outputs, over bytes flushed. A memtable that goes
+    /// straight into a merge counts as flushed first.
     ///
     /// Source: Mao et al., section 4, where a system writes each flush before it merges it.
     pub write_cost_system: f64,
-    /// Runs on storage at rest after a flush, which a point read must consider; mean over flushes.
+    /// Runs on storage that a point read must consider, at rest after a flush; mean over flushes.
     ///
     /// Source: Mao et al., section 2 ("average read amplification").
     pub read_cost_mean: f64,
-    /// The same with all runs of level 0 counted as one.
+    /// As `read_cost_mean`, with all runs of level 0 counted as one.
     ///
     /// Source: Mao et al., Fig. 12, where level 0 of leveled trees is counted so.
     pub read_cost_mean_l0_one: f64,
-    /// Most runs on storage at rest.
+    /// The most runs on storage at rest.
     pub runs_max: u64,
-    /// Bytes of all tables and of an output under way, over live bytes (the newest versions that
-    /// are not deleted) at that moment: the most ever. A full merge of live data makes it 2.
+    /// The maximum of the bytes of all tables and of an output under way, over live bytes at that
+    /// moment. Live bytes are the newest versions that are not deleted. A full merge of live data
+    /// makes it 2.
     ///
     /// Source: Mao et al., section 4 ("transient space amplification").
     pub space_cost_peak: f64,
-    /// The most of that within each flush, from its memtable's sealing to rest; mean over flushes.
+    /// The maximum of the same within each flush, from sealing to rest; mean over flushes.
     pub space_cost_mean: f64,
-    /// Data blocks written below memory per megabyte (10^6 bytes) of requests, a request counting
-    /// for the logical bytes of the entry that it writes; blocks that merges kept cost nothing.
+    /// Data blocks written below memory per megabyte (10^6 bytes) of requests. A request counts the
+    /// logical bytes of the entry that it writes. Blocks that merges keep cost nothing.
     ///
     /// Source: Thonangi & Yang, section V ("Metrics of comparison").
     pub write_cost_blocks: f64,
-    /// What the write costs are made of.
+    /// The counts that the write costs are computed from.
     pub parts: Parts,
 }
 
-/// What has been done, in counts and logical bytes.
+/// Counts and logical bytes of what was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Memtables sealed.
     pub sealed: u64,
-    /// Memtables that left memory as a whole.
+    /// Memtables that left memory completely.
     pub flushes: u64,
     /// Bytes of those memtables.
     pub flush_bytes: u64,
-    /// Bytes written for memtables that became runs of their own; tombstones with nothing left to
-    /// hide are missing from them.
+    /// Bytes written for memtables that became runs of their own. Tombstones with nothing below
+    /// them are not written.
     pub flush_written_bytes: u64,
-    /// Merges, those that took in a memtable included; flushes to a run of its own and moves not.
+    /// Merges, including those that took a memtable. Flushes and moves do not count.
     pub merges: u64,
     /// Bytes that merges took from memory.
     pub merge_memory_bytes: u64,
@@ -63,14 +64,13 @@ pub struct Parts {
     pub merge_read_bytes: u64,
     /// Bytes that merges wrote.
     pub merge_written_bytes: u64,
-    /// Bytes that merges took over without rewriting them.
+    /// Bytes that merges reused without rewriting.
     pub reused_bytes: u64,
     /// Data blocks written by flushes and merges.
     pub blocks_written: u64,
-    /// Data blocks that merges took over.
+    /// Data blocks that merges reused.
     pub blocks_reused: u64,
-    /// Bytes of all requests that wrote, up to the memtable that was sealed last; 0 where nobody
-    /// tells.
+    /// Bytes of all write requests up to the last sealed memtable; 0 if nobody reports them.
     pub requested_bytes: u64,
     /// Moves.
     pub moves: u64,
@@ -78,46 +78,44 @@ pub struct Parts {
     pub moved_bytes: u64,
 }
 
-/// Collects [`Figures`] from what happens to a tree, be it in a simulation or in a store that runs
-/// in lockstep: tell it of each sealed memtable, of each edit before it is applied, and of each
-/// rest.
+/// Collects [`Figures`] from what happens to a tree, in a simulation or in a store in lockstep. The
+/// caller reports each sealed memtable, each edit before it is applied, and each rest.
 #[derive(Clone, Debug, Default)]
 pub struct FigureCounter {
     parts: Parts,
     eager_bytes: u64,
-    /// New runs since the last rest with the bytes written to them.
+    /// New runs since the last rest, with the bytes written to them.
     new_runs: Vec<(RunId, u64)>,
     rests: u64,
     runs: u64,
     runs_l0_one: u64,
     runs_max: u64,
     live_bytes: u64,
-    /// Since the last rest.
+    /// The greatest space cost since the last rest.
     space_cost: f64,
     space_cost_peak: f64,
     space_cost_sum: f64,
 }
 
 impl FigureCounter {
-    /// Nothing has happened yet.
+    /// Returns a counter of an empty tree.
     pub fn new() -> FigureCounter {
         FigureCounter::default()
     }
 
-    /// A memtable was sealed when the newest versions that are not deleted came to `live_bytes`,
-    /// those in memory included.
+    /// Reports that a memtable was sealed. `live_bytes` are the newest versions of all keys that
+    /// are not deleted, including those in memory.
     pub fn sealed(&mut self, live_bytes: u64) {
         self.parts.sealed += 1;
         self.live_bytes = live_bytes;
     }
 
-    /// All requests that wrote, up to the memtable that is sealed next, came to `bytes` logical
-    /// bytes.
+    /// Reports the logical bytes of all write requests up to the memtable that is sealed next.
     pub fn requested(&mut self, bytes: u64) {
         self.parts.requested_bytes = bytes;
     }
 
-    /// `edit` is about to be applied to `tree`.
+    /// Reports that `edit` is about to be applied to `tree`.
     pub fn merge(&mut self, tree: &Tree, edit: &TreeEdit) {
         self.parts.flushes += edit.flushes;
         self.parts.flush_bytes += edit.flushed.bytes;
@@ -126,7 +124,7 @@ impl FigureCounter {
             self.count(counters);
             written += counters.bytes_written;
         }
-        // The output stands first.
+        // The output is the first addition.
         match edit.add.first() {
             Some(addition) if addition.place != AddPlace::Into => {
                 self.new_runs.push((addition.run, written));
@@ -157,7 +155,7 @@ impl FigureCounter {
         self.space_cost = self.space_cost.max(ratio(bytes as f64, self.live_bytes));
     }
 
-    /// `tree` has come to rest.
+    /// Reports that `tree` is at rest.
     pub fn rest(&mut self, tree: &Tree) {
         let stays = |run: &RunId| tree.disk_runs().any(|other| other.id() == *run);
         let new_bytes = self.new_runs.iter().filter(|(run, _)| stays(run)).map(|(_, bytes)| bytes);
@@ -176,7 +174,7 @@ impl FigureCounter {
         self.space_cost = 0.0;
     }
 
-    /// The figures so far; to be asked at rest.
+    /// Returns the figures so far. Call it at rest.
     pub fn figures(&self) -> Figures {
         let parts = self.parts;
         let flush_writes = parts.flush_written_bytes + parts.merge_memory_bytes;
@@ -195,7 +193,7 @@ impl FigureCounter {
     }
 }
 
-/// `part / whole`, or 0 where there is no whole.
+/// Returns `part / whole`, or 0 if `whole` is 0.
 fn ratio(part: f64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part / whole as f64 }
 }

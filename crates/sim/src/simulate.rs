@@ -1,4 +1,4 @@
-//! Whole simulations: a policy, its input, and what came of it.
+//! Whole simulations: a policy, its input, and the result.
 
 use crate::drive::Observer;
 use crate::{Drive, Event, FigureCounter, Figures, KeyedSim, SimError, UnitContent};
@@ -7,28 +7,28 @@ use lsmith_tree::{EntryKind, Tree, logical_bytes};
 use lsmith_workload::{LiveBytes, OpKind, Ranks, Workload};
 use std::sync::Arc;
 
-/// What came of a simulation.
+/// The result of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// What it has cost.
+    /// The costs.
     pub figures: Figures,
     /// The tree at the end, at rest.
     pub tree: Tree,
 }
 
 impl Simulation {
-    /// Logical bytes of each run on storage, oldest first.
+    /// Returns the logical bytes of each run on storage, oldest first.
     pub fn run_bytes_oldest_first(&self) -> Vec<u64> {
         self.tree.disk_runs().rev().map(|run| run.bytes()).collect()
     }
 
-    /// Logical bytes of each level on storage, level 0 (the newest) first.
+    /// Returns the logical bytes of each level on storage, level 0 (the newest) first.
     pub fn level_bytes(&self) -> Vec<u64> {
         self.tree.levels().iter().map(|level| level.bytes()).collect()
     }
 }
 
-/// Counts an event while `live_bytes` are live, and passes it on.
+/// Counts an event and forwards it. `live_bytes` are the live bytes at that moment.
 pub(crate) fn counted(
     event: Event<'_>,
     live_bytes: u64,
@@ -43,11 +43,11 @@ pub(crate) fn counted(
     observe(event);
 }
 
-/// Flushes memtables of the given sizes in bytes, in unit content: `repeat_n(UNIT_BYTES, 1000)`
-/// for a thousand flushes of size one. `memtable_bytes` is the capacity that the policy is told.
+/// Flushes memtables of the given sizes in bytes, with unit content: `repeat_n(UNIT_BYTES, 1000)`
+/// for a thousand flushes of size one. `memtable_bytes` is the capacity that the policy sees.
 ///
 /// # Errors
-/// The policy proposes an illegal plan or never comes to rest.
+/// Fails if the policy proposes an illegal plan or never rests.
 pub fn simulate_unit(
     policy: &Arc<dyn MergePolicy>,
     flush_bytes: impl IntoIterator<Item = u64>,
@@ -66,8 +66,8 @@ pub fn simulate_unit(
     Ok(Simulation { figures: counter.figures(), tree: drive.into_tree() })
 }
 
-/// A workload with all that keyed simulations need of it, to be shared by the simulations of
-/// several policies: ranking ten million hashed keys takes seconds.
+/// A workload with the ranks of its keys. Several simulations can share it, since ranking ten
+/// million hashed keys takes seconds.
 #[derive(Clone, Debug)]
 pub struct KeyedWorkload {
     workload: Workload,
@@ -80,24 +80,24 @@ impl KeyedWorkload {
         KeyedWorkload { ranks: workload.ranks(), workload }
     }
 
-    /// The workload.
+    /// Returns the workload.
     pub fn workload(&self) -> &Workload {
         &self.workload
     }
 
-    /// The place of each item's key in byte order.
+    /// Returns the rank of each item's key in byte order.
     pub fn ranks(&self) -> &Ranks {
         &self.ranks
     }
 }
 
-/// Puts the writes of a workload through keyed content with memtables of `memtable_bytes`, up to
-/// the end of the workload or of its limit on flushes. What then waits in the active memtable
-/// stays there, and is in no figure.
+/// Simulates the writes of a workload with keyed content and memtables of `memtable_bytes`, up to
+/// the end of the workload or of its limit on flushes. Writes left in the active memtable are in no
+/// figure.
 ///
 /// # Errors
-/// The policy proposes an illegal plan, or one that keyed content can't carry out, or never comes
-/// to rest; or the workload has a damaged line.
+/// Fails if the policy proposes an illegal plan or one that keyed content cannot carry out, if it
+/// never rests, or if the workload has a damaged line.
 pub fn simulate_keyed(
     policy: &Arc<dyn MergePolicy>,
     input: &KeyedWorkload,
@@ -127,7 +127,7 @@ pub fn simulate_keyed(
     Ok(sim.finish())
 }
 
-/// The kind of entry that an operation writes, if it writes one.
+/// Returns the kind of entry that an operation writes, if it writes one.
 fn written_kind(op: OpKind) -> Option<EntryKind> {
     match op {
         OpKind::Read | OpKind::Scan => None,

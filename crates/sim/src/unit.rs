@@ -1,4 +1,4 @@
-//! Unit content: tables have a size and nothing else.
+//! Unit content: tables have a size and no entries.
 
 use crate::{Content, SimError};
 use lsmith_policy::{MergePolicy, Shape};
@@ -7,29 +7,31 @@ use lsmith_tree::{
     Slice, Table, TableId, Tree,
 };
 
-/// Bytes that stand for a flush of size one.
+/// The bytes of a flush of size one.
 pub const UNIT_BYTES: u64 = 1 << 20;
 
 /// The key at which the first piece of a table ends: the eight bytes of the number 1.
 const FIRST_CUT: &[u8] = &1u64.to_be_bytes();
 
-/// Counts by size alone, as Mao et al. do: data never overlap, nothing becomes obsolete.
+/// Counts by size alone, as Mao et al. do: tables never overlap, and no entry becomes obsolete.
 ///
-/// A merged run is as large as its inputs together. Where a piece is merged into a run that stays
-/// (the levels of a leveled tree), it meets `ratio` times its own size there, or all there is;
-/// moving a piece costs as much as writing it. Ranges play no part: every table covers all keys,
-/// and each run is one table. A table that a plan with a cut rule wrote has a profile point where
-/// the first piece of that size ends, so that a policy can cut one piece off; what remains is
-/// then a new table that covers all keys again.
+/// A merged run is as large as its inputs together. A piece that is merged into a run that stays
+/// (in a leveled tree) overlaps `ratio` times its own size there, or the whole run if that is less.
+/// Moving a piece costs as much as writing it. Key ranges are ignored: every table covers all keys,
+/// and each run is one table.
+///
+/// A table that was written with a cut rule has one profile point, where the first piece of that
+/// size ends, so that a policy can cut one piece off. The rest is then a new table that covers all
+/// keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnitContent {
     ratio: f64,
-    /// Where the first piece ends of the tables that were cut last, and its bytes.
+    /// The profile of the tables that were cut last, and the bytes of their pieces.
     piece: (u64, Profile),
 }
 
 impl UnitContent {
-    /// The content of trees that `policy` shapes.
+    /// Returns the content for trees of the shape of `policy`.
     pub fn of(policy: &dyn MergePolicy) -> UnitContent {
         let ratio = match policy.shape() {
             Shape::Leveled { ratio, .. } => ratio,
@@ -38,19 +40,20 @@ impl UnitContent {
         UnitContent { ratio, piece: (0, Profile::default()) }
     }
 
-    /// The memtable that is sealed next: `bytes` of anything.
+    /// Returns the next sealed memtable, of `bytes` bytes.
     pub fn memtable(tree: &Tree, bytes: u64) -> Slice {
         table(tree.next_table(), bytes, Profile::default())
     }
 
-    /// What of `bytes` in the target is rewritten when a piece of `piece_bytes` joins it.
+    /// Returns how many of the `bytes` of the target are rewritten when a piece of `piece_bytes` is
+    /// merged into it.
     fn overlap(&self, piece_bytes: u64, bytes: u64) -> u64 {
-        // The cast saturates, so an infinite ratio takes all.
+        // The cast saturates, so that an infinite ratio takes the whole target.
         bytes.min((self.ratio * piece_bytes as f64) as u64)
     }
 
-    /// The profile of a table of `bytes` that a plan cuts at `piece_bytes`: policies ask for the
-    /// same pieces all the time, so that tables share one.
+    /// Returns the profile of a table of `bytes` that a plan cuts at `piece_bytes`. Tables share
+    /// it, since policies keep asking for the same pieces.
     fn profile(&mut self, bytes: u64, piece_bytes: Option<u64>) -> Profile {
         let Some(piece) = piece_bytes.filter(|piece| *piece < bytes) else {
             return Profile::default();
@@ -63,7 +66,7 @@ impl UnitContent {
     }
 }
 
-/// A table that covers all keys.
+/// Returns a table that covers all keys.
 fn table(id: TableId, bytes: u64, profile: Profile) -> Slice {
     Slice::whole(Table {
         id,

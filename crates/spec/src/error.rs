@@ -1,4 +1,4 @@
-//! What can be wrong with a spec.
+//! Errors of specs.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub enum SpecError {
     Syntax {
         /// Byte offset in the text that was parsed.
         at: usize,
-        /// What stands there, quoted, or `end of text`.
+        /// The text at that position, quoted, or `end of text`.
         found: String,
-        /// What could have stood there.
+        /// What was expected.
         expected: &'static str,
     },
     /// A parameter is given twice.
@@ -26,20 +26,20 @@ pub enum SpecError {
         /// Name of the parameter.
         param: String,
     },
-    /// A name that nobody knows: of a policy, a workload, a parameter, a choice.
+    /// An unknown name of a policy, a workload, a parameter or a choice.
     Unknown {
         /// What kind of name it is, for example `policy` or `parameter`.
         what: String,
         /// The name as written.
         found: String,
-        /// What it would belong to, as `` of `tiered` ``; empty for names that stand alone.
+        /// The owner of the name, as `` of `tiered` ``; empty for names without an owner.
         of: String,
-        /// The known name nearest to it, if any is near enough to be meant.
+        /// The nearest known name, if one is near enough to be meant.
         nearest: Option<String>,
         /// All known names, in the order of the caller.
         known: Vec<String>,
     },
-    /// A value that is not of the kind that its parameter takes.
+    /// A value of the wrong kind for its parameter.
     Value {
         /// Name of the parameter; empty where a bare quantity was parsed.
         param: String,
@@ -57,13 +57,13 @@ pub enum SpecError {
         /// The range in words, for example `1 to 64`.
         expected: String,
     },
-    /// More arguments without a name than the spec takes.
+    /// Too many arguments without a name.
     TooManyArguments {
         /// Name of the spec.
         spec: String,
         /// The first argument that is too many.
         found: String,
-        /// How many the spec takes.
+        /// The number of arguments that the spec takes.
         expected: usize,
     },
     /// An argument is missing that has no default.
@@ -73,7 +73,8 @@ pub enum SpecError {
         /// What is missing, for example `a file name`.
         expected: String,
     },
-    /// Values that are fine one by one but not together, in the words of the owner of the spec.
+    /// Values that are legal one by one but not together. The message comes from the owner of the
+    /// spec.
     Conflict {
         /// The whole message.
         message: String,
@@ -81,7 +82,8 @@ pub enum SpecError {
 }
 
 impl SpecError {
-    /// An unknown name of the kind `what` ("policy", "workload"), with the nearest of `known`.
+    /// Returns an unknown name of the kind `what` ("policy", "workload"), with the nearest of
+    /// `known`.
     #[must_use]
     pub fn unknown(what: impl Into<String>, found: &str, known: &[&str]) -> Self {
         Self::Unknown {
@@ -93,7 +95,7 @@ impl SpecError {
         }
     }
 
-    /// The same error, saying that the unknown name would belong to `owner`.
+    /// Returns the same error with `owner` as the owner of the unknown name.
     pub(crate) fn within(mut self, owner: &str) -> Self {
         if let Self::Unknown { of, .. } = &mut self {
             *of = format!(" of `{owner}`");
@@ -101,13 +103,14 @@ impl SpecError {
         self
     }
 
-    /// Values that don't go together; `message` is the whole message.
+    /// Returns the error for values that are not legal together. `message` is the whole message.
     #[must_use]
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::Conflict { message: message.into() }
     }
 
-    /// The same error with the parameter named, where the value was parsed without knowing it.
+    /// Returns the same error with the name of its parameter, which the parser of the value did not
+    /// know.
     pub(crate) fn of_param(mut self, name: &str) -> Self {
         if let Self::Value { param, .. } = &mut self {
             name.clone_into(param);

@@ -1,7 +1,8 @@
-//! The known name that a misspelled one was probably meant to be.
+//! The known name that a misspelled name probably means.
 
-/// The name of `known` nearest to `name` by edit distance, or `None` if none is near enough to be
-/// meant: more than a third of its letters (at least one, at most three) would have to change.
+/// Returns the name of `known` nearest to `name` by edit distance, or `None` if none is near enough
+/// to be meant: more than a third of its letters (at least one, at most three) would have to
+/// change.
 ///
 /// An edit inserts, removes or replaces a letter, or swaps two neighbours; upper and lower case
 /// count as equal. Among equally near names the first wins.

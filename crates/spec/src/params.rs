@@ -54,13 +54,14 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// Whether the parameter `name` is given.
+    /// Returns true if the parameter `name` is given.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.spec.param(name).is_some()
     }
 
-    /// The argument without a name at `index`; `expected` names it in the error ("a file name").
+    /// Returns the argument without a name at `index`; `expected` names it in the error ("a file
+    /// name").
     ///
     /// # Errors
     ///
@@ -72,7 +73,7 @@ impl<'a> Params<'a> {
         })
     }
 
-    /// A whole number such as `5` or `100k`.
+    /// Returns a whole number such as `5` or `100k`.
     ///
     /// # Errors
     ///
@@ -86,10 +87,10 @@ impl<'a> Params<'a> {
         Ok(self.count_if_given(name, range)?.unwrap_or(default))
     }
 
-    /// As [`Params::count`], for a parameter that has no default.
+    /// Returns what [`Params::count`] returns, for a parameter without a default: `None` if it is
+    /// not given.
     ///
     /// # Errors
-    ///
     /// If the value is not a count or not in `range`.
     pub fn count_if_given(
         &self,
@@ -99,7 +100,7 @@ impl<'a> Params<'a> {
         self.number(name, parse_count, range, |&bound| format_count(bound))
     }
 
-    /// A size such as `4MiB`, in bytes.
+    /// Returns a size such as `4MiB`, in bytes.
     ///
     /// # Errors
     ///
@@ -113,10 +114,10 @@ impl<'a> Params<'a> {
         Ok(self.bytes_if_given(name, range)?.unwrap_or(default))
     }
 
-    /// As [`Params::bytes`], for a parameter that has no default.
+    /// Returns what [`Params::bytes`] returns, for a parameter without a default: `None` if it is
+    /// not given.
     ///
     /// # Errors
-    ///
     /// If the value is not a size or not in `range`.
     pub fn bytes_if_given(
         &self,
@@ -126,10 +127,9 @@ impl<'a> Params<'a> {
         self.number(name, parse_bytes, range, |&bound| format_bytes(bound))
     }
 
-    /// A decimal number such as `1.2`; never infinite or not a number.
+    /// Returns a finite decimal number such as `1.2`.
     ///
     /// # Errors
-    ///
     /// If the value is not a number or not in `range`.
     pub fn real(
         &self,
@@ -140,10 +140,10 @@ impl<'a> Params<'a> {
         Ok(self.real_if_given(name, range)?.unwrap_or(default))
     }
 
-    /// As [`Params::real`], for a parameter that has no default.
+    /// Returns what [`Params::real`] returns, for a parameter without a default: `None` if it is
+    /// not given.
     ///
     /// # Errors
-    ///
     /// If the value is not a number or not in `range`.
     pub fn real_if_given(
         &self,
@@ -153,7 +153,7 @@ impl<'a> Params<'a> {
         self.number(name, parse_real, range, f64::to_string)
     }
 
-    /// One of `names`.
+    /// Returns one of `names`.
     ///
     /// # Errors
     ///
@@ -172,17 +172,16 @@ impl<'a> Params<'a> {
             .ok_or_else(|| SpecError::unknown("value", text, names).within(name))
     }
 
-    /// `true` or `false`.
+    /// Returns a flag, `true` or `false`.
     ///
     /// # Errors
-    ///
     /// If the value is neither.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool, SpecError> {
         let default = if default { "true" } else { "false" };
         Ok(self.choice(name, default, &["true", "false"])? == "true")
     }
 
-    /// The value as written.
+    /// Returns the value as written.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.spec.param(name)

@@ -19,12 +19,12 @@ const BYTE_UNITS: [Unit; 7] = [
 /// Units of counts. Sizes take them too, as decimal units, but are not printed with them.
 const COUNT_UNITS: [Unit; 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
-/// Reads a size in bytes: `4096`, `100B`, `4MiB`, `1.5 GB`. A suffix `k`, `M` or `G` is decimal.
+/// Parses a size in bytes: `4096`, `100B`, `4MiB`, `1.5 GB`. The suffixes `k`, `M` and `G` are
+/// decimal.
 ///
 /// # Errors
-///
-/// If the text is not a number with one of the units `B KiB MiB GiB kB MB GB k M G`, is not a
-/// whole number of bytes, or does not fit 64 bits.
+/// If the text is not a number with one of the units `B KiB MiB GiB kB MB GB k M G`, is not a whole
+/// number of bytes, or does not fit 64 bits.
 pub fn parse_bytes(text: &str) -> Result<u64, SpecError> {
     parse(text, BYTE_UNITS.iter().chain(&COUNT_UNITS))
         .ok_or_else(|| refuse(text, "a size such as 100B, 64KiB, 4MiB or 1GB"))
@@ -72,7 +72,7 @@ fn parse<'a>(text: &str, mut units: impl Iterator<Item = &'a Unit>) -> Option<u6
     whole.checked_add(exact_fraction(fraction, factor)?)
 }
 
-/// `0.<digits>` of `factor`, if that is whole.
+/// Returns `0.<digits>` of `factor`, if the product is whole.
 fn exact_fraction(digits: &str, factor: u64) -> Option<u64> {
     if digits.is_empty() {
         return Some(0);
@@ -94,7 +94,7 @@ fn shortest(value: u64, units: &[Unit]) -> String {
     for &(suffix, factor) in units {
         if value != 0 && value.is_multiple_of(factor) {
             let candidate = format!("{}{suffix}", value / factor);
-            // On equal length the greater unit wins, as it comes later.
+            // If lengths are equal, the greater unit wins, since it comes later.
             if candidate.len() <= best.len() {
                 best = candidate;
             }

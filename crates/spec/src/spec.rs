@@ -34,31 +34,30 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// A spec without arguments.
+    /// Returns a spec without arguments.
     #[must_use]
     pub fn bare(name: impl Into<String>) -> Self {
         Self { name: name.into(), positional: Vec::new(), params: Vec::new() }
     }
 
-    /// The same spec with one more parameter at its end; for building what is to be printed.
+    /// Returns the same spec with one more parameter at its end.
     #[must_use]
     pub fn with(mut self, param: impl Into<String>, value: impl fmt::Display) -> Self {
         self.params.push((param.into(), value.to_string()));
         self
     }
 
-    /// The value of the parameter `name` as written, if given.
+    /// Returns the value of the parameter `name` as written, if given.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Reads several specs separated by `;`. A `;` inside parentheses belongs to its spec; empty
-    /// places between two `;` are skipped.
+    /// Parses several specs separated by `;`. A `;` inside parentheses belongs to its spec. Empty
+    /// specs are skipped.
     ///
     /// # Errors
-    ///
-    /// As for parsing one; also if there is no spec at all.
+    /// As for parsing one spec; also if there is no spec at all.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, SpecError> {
         let mut parser = Parser { text, at: 0 };
         let mut specs = Vec::new();
@@ -118,7 +117,7 @@ impl<'a> Parser<'a> {
         SpecError::Syntax { at: self.at, found, expected }
     }
 
-    /// One spec and the spaces around it, up to the end of the text or up to `end`.
+    /// Parses one spec and the spaces around it, up to the end of the text or up to `end`.
     fn spec(&mut self, follow: &'static str, end: Option<char>) -> Result<Spec, SpecError> {
         self.skip_spaces();
         let name_len = name_len(&self.text[self.at..]);
@@ -142,7 +141,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Everything after `(` up to and with its `)`.
+    /// Parses everything after `(`, up to and including its `)`.
     fn arguments(&mut self, spec: &mut Spec) -> Result<(), SpecError> {
         self.skip_spaces();
         if self.peek() == Some(')') {
@@ -174,7 +173,8 @@ impl<'a> Parser<'a> {
         self.unexpected("a value")
     }
 
-    /// The text up to the next `,` or `)` outside inner parentheses, and whether it was the `)`.
+    /// Returns the text up to the next `,` or `)` outside inner parentheses, and whether it was the
+    /// `)`.
     fn argument(&mut self) -> Result<(&'a str, bool), SpecError> {
         let rest = &self.text[self.at..];
         let mut depth = 0usize;
@@ -194,7 +194,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Length in bytes of the name that the text starts with; 0 if it starts with none.
+/// Returns the length in bytes of the name at the start of the text; 0 if there is none.
 fn name_len(text: &str) -> usize {
     if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return 0;
@@ -203,7 +203,7 @@ fn name_len(text: &str) -> usize {
     text.find(|c| !part(c)).unwrap_or(text.len())
 }
 
-/// `name = value` taken apart; `None` if what stands before the first `=` is not a name.
+/// Splits `name = value`. Returns `None` if the text before the first `=` is not a name.
 fn split_param(argument: &str) -> Option<(&str, &str)> {
     let (name, value) = argument.split_once('=')?;
     let name = name.trim_end();

@@ -1,27 +1,27 @@
 //! Data blocks: where a table is cut into them, and which of them a merge writes or keeps.
 //!
-//! Sizes only, in logical bytes, so that the store and simulations decide alike. An entry joins the
-//! open block if it [`fits`], else that block is closed first. A merge that may keep blocks
-//! ([`Reuse`]) asks a [`BlockMerge`] at every step.
+//! Everything here counts logical bytes only, so that the store and the simulations decide alike.
+//! An entry joins the open block if it [`fits`]; otherwise that block is closed first. A merge that
+//! may keep blocks ([`Reuse`]) asks a [`BlockMerge`] at every step.
 //!
-//! Two constraints bound what partly full blocks waste (Thonangi & Yang, ICDE 2017, section II-B):
-//! two neighbouring blocks never fit into one, and the empty room of a level stays within an
-//! allowance that every merge into it raises.
+//! Two constraints bound the waste of partly full blocks (Thonangi & Yang, ICDE 2017, section
+//! II-B). Two neighbouring blocks never fit into one. And the empty room of a level stays within an
+//! allowance that every merge into the level raises.
 
 use crate::plan::{MergePlan, Place, Reuse};
 use crate::slice::Size;
 use crate::tree::{LevelId, Tree};
 
-/// Whether an entry, or a whole block, of `bytes` joins a block that holds `open_bytes`. An entry
-/// larger than a block is a block by itself.
+/// Returns true if `bytes` more, of an entry or of a whole block, fit into a block that holds
+/// `open_bytes`. An entry larger than a block gets a block of its own.
 #[must_use]
 #[inline]
 pub fn fits(block_bytes: u64, open_bytes: u64, bytes: u64) -> bool {
     open_bytes == 0 || open_bytes + bytes <= block_bytes
 }
 
-/// Logical bytes of a full block, where entries are as large as the mean of all that `size` counts:
-/// as many of them as fit, at least one.
+/// Returns the logical bytes of a full block of entries whose mean size is that of `size`. That is
+/// as many entries as fit into `block_bytes`, and at least one.
 #[must_use]
 pub fn full_bytes(block_bytes: u64, size: Size) -> u64 {
     let Some(entry_bytes) = size.bytes.checked_div(size.entries).filter(|mean| *mean > 0) else {
@@ -30,15 +30,16 @@ pub fn full_bytes(block_bytes: u64, size: Size) -> u64 {
     (block_bytes / entry_bytes).max(1) * entry_bytes
 }
 
-/// Empty room in a block of `bytes`, where a full one holds `full_bytes`.
+/// Returns the empty room in a block of `bytes`, if a full block holds `full_bytes`.
 #[must_use]
 #[inline]
 pub fn room(full_bytes: u64, bytes: u64) -> u64 {
     full_bytes.saturating_sub(bytes)
 }
 
-/// Whether blocks of `keepable` bytes, neighbours in one table that meet nothing, make a piece of
-/// at least `piece_bytes`, or go on with one (`continues`): the block before the first was kept.
+/// Returns true if neighbouring blocks of one table make a piece of at least `piece_bytes`.
+/// `keepable` are the bytes of the blocks that no other input overlaps. If `continues` is true, the
+/// block before the first one was kept, and the piece is large enough already.
 #[must_use]
 pub fn is_piece(
     piece_bytes: u64,
@@ -53,25 +54,25 @@ pub fn is_piece(
     piece_bytes < u64::MAX && (continues || keepable.into_iter().any(is_last))
 }
 
-/// What a [`BlockMerge`] is told at the start.
+/// The settings of a [`BlockMerge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRules {
-    /// Logical bytes that a block takes, by the cut rule.
+    /// Logical bytes at which a block is cut.
     pub block_bytes: u64,
-    /// Logical bytes of a full block: what is missing from it is empty room.
+    /// Logical bytes of a full block. The difference to a block's bytes is its empty room.
     pub full_bytes: u64,
-    /// Bytes of the block of the target that lies before the output, if there is one.
+    /// Bytes of the target's block before the output, if there is one.
     pub before: Option<u64>,
-    /// Empty room that merges into the target have added since it was last compacted, less what
-    /// they took.
+    /// Empty room that merges into the target have added since its last compaction, minus the room
+    /// that they have taken.
     pub empty_bytes: i64,
-    /// Empty room that they may have added, with this one; `i64::MAX` for no limit.
+    /// The most empty room that merges may have added, this one included; `i64::MAX` for no limit.
     pub allowed_bytes: i64,
 }
 
 impl BlockRules {
-    /// Those of `plan` on `tree`, with the account of empty room of the level that it merges into.
-    /// Nothing is known yet of a block before the output.
+    /// Returns the rules for `plan` on `tree`. The level that the plan merges into gives the empty
+    /// room so far. `before` is left empty: the caller sets it.
     pub fn of(tree: &Tree, plan: &MergePlan, reuse: Reuse, block_bytes: u64) -> BlockRules {
         let level = match plan.place {
             Place::Into(target) => tree.run(target).map(|(level, _)| level),
@@ -90,39 +91,39 @@ impl BlockRules {
     }
 }
 
-/// A block to be written: the entries of the open block, and of others that join it.
+/// A block to be written: the entries of the open block, and the blocks that are joined with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// What comes in front of the open block's entries, and stays no block of its own.
+    /// The block that is joined in front of the open block's entries.
     pub front: Front,
-    /// Whether the block behind the output comes behind them.
+    /// True if the block behind the output is joined at the end.
     pub takes_after: bool,
     /// Bytes of the block.
     pub bytes: u64,
 }
 
-/// What joins an open block in front.
+/// What is joined in front of an open block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front {
     /// Nothing.
     Nothing,
-    /// The block that was kept last: it is taken back.
+    /// The block that was kept last. It is not kept after all.
     Kept,
-    /// The block of the target before the output.
+    /// The target's block before the output.
     Before,
 }
 
 /// The decisions of a block-preserving merge.
 ///
-/// It never sees an entry: whoever merges tells it sizes and does what it says. The entries of the
-/// open block wait until it is written; of earlier blocks only the last can be called back, and
-/// only if it was kept.
+/// It never sees an entry. The merge reports sizes and follows the decisions. The entries of the
+/// open block wait until the block is written. Of earlier blocks only the last one can be taken
+/// back, and only if it was kept.
 #[derive(Clone, Debug)]
 pub struct BlockMerge {
     rules: BlockRules,
     empty_bytes: i64,
     open_bytes: u64,
-    /// The block before the open one.
+    /// The block before the open block.
     last: Last,
 }
 
@@ -135,22 +136,23 @@ enum Last {
 }
 
 impl BlockMerge {
-    /// Nothing has been merged yet.
+    /// Returns the state before the first entry.
     #[must_use]
     pub fn new(rules: BlockRules) -> BlockMerge {
         let last = rules.before.map_or(Last::None, Last::Before);
         BlockMerge { empty_bytes: rules.empty_bytes, rules, open_bytes: 0, last }
     }
 
-    /// The merge comes to the first entry of a block of the target: its empty room goes. Told once
-    /// for each, before its first entry is added or it is kept.
+    /// Notes that the merge has reached the first entry of a block of the target, which frees the
+    /// empty room of that block. The caller reports each such block once, before its first entry is
+    /// added or the block is kept.
     #[inline]
     pub fn begin_target(&mut self, bytes: u64) {
         self.empty_bytes -= self.room(bytes);
     }
 
-    /// An entry goes on, as the last of the open block; where that must be closed first, it is to
-    /// be written before.
+    /// Adds an entry to the open block. If the entry does not fit, the open block is closed first
+    /// and returned, to be written.
     #[must_use = "the block has to be written"]
     #[inline]
     pub fn add(&mut self, entry_bytes: u64) -> Option<Write> {
@@ -160,9 +162,11 @@ impl BlockMerge {
         closed
     }
 
-    /// Whether an input block of this size, which begins where the merge is and ends before any
-    /// other input goes on, may be kept: then no two neighbours would fit into one block, and with
-    /// a block of a single entry still to come the level would keep to its allowance.
+    /// Returns true if an input block of this size may be kept. The block must start where the
+    /// merge is, and no other input may have keys within it.
+    ///
+    /// A block may be kept if afterwards no two neighbours fit into one block, and if the level
+    /// stays within its allowance of empty room even when a block of a single entry follows.
     #[must_use]
     #[inline]
     pub fn may_keep(&self, block: Size) -> bool {
@@ -180,8 +184,8 @@ impl BlockMerge {
                 <= self.rules.allowed_bytes
     }
 
-    /// A block that [may be kept](BlockMerge::may_keep) is: behind the open block, which is to be
-    /// written before, if there is one.
+    /// Keeps a block that [may be kept](BlockMerge::may_keep). If there is an open block, it is
+    /// closed first and returned, to be written.
     #[must_use = "the open block has to be written"]
     #[inline]
     pub fn keep(&mut self, block: Size) -> Option<Write> {
@@ -191,9 +195,10 @@ impl BlockMerge {
         closed
     }
 
-    /// No more entries. `after` are the bytes of the block of the target behind the output. What
-    /// comes out is the last block to be written, if there is one: the open block, or a kept one or
-    /// the block before the output, which joins the one behind it.
+    /// Ends the merge. `after` are the bytes of the target's block behind the output.
+    ///
+    /// Returns the last block to be written, if there is one. That is the open block, or a kept
+    /// block or the block before the output that is joined with the block behind it.
     #[must_use = "the block has to be written"]
     pub fn end(mut self, after: Option<u64>) -> Option<Write> {
         let is_open = self.open_bytes > 0;
@@ -209,7 +214,7 @@ impl BlockMerge {
         }
     }
 
-    /// Closes the open block, joined with the one before it where they fit into one.
+    /// Closes the open block, and joins it with the block before if both fit into one.
     fn close(&mut self) -> Write {
         let joins = |bytes: u64| fits(self.rules.block_bytes, bytes, self.open_bytes);
         let (front, front_bytes) = match self.last {

@@ -1,7 +1,7 @@
 //! The rules: what a legal tree is, and what a legal plan is.
 //!
-//! Correctness never rests on a policy. Whatever a plan says, [`check_plan`] lets it pass only if
-//! carrying it out cannot change what a reader sees.
+//! Correctness never depends on a policy. [`check_plan`] accepts a plan only if carrying it out
+//! cannot change what a reader sees.
 
 use crate::extent::{Extent, holds_more};
 use crate::plan::{MergePlan, Mode, Place, Reuse};
@@ -13,7 +13,7 @@ use crate::view::TreeView;
 use std::fmt;
 use std::sync::Arc;
 
-/// The most slices that a run may have: past it, plans that reuse are refused.
+/// The most slices of a run. Plans that would add to a run with this many are refused.
 pub const SLICES_MAX: usize = 1 << 20;
 
 /// What is wrong with a tree.
@@ -69,12 +69,12 @@ impl fmt::Display for TreeError {
             TreeError::BadSlice { run, slice } => {
                 write!(f, "slice {slice} of run {run} is empty")
             }
-            TreeError::BadProfile { table } => write!(f, "the profile of {table} is not ascending"),
+            TreeError::BadProfile { table } => write!(f, "the profile of {table} does not ascend"),
             TreeError::SeenTwice { table } => write!(f, "two slices of {table} share a key"),
-            TreeError::SameName { run } => write!(f, "two runs are called {run}"),
+            TreeError::SameName { run } => write!(f, "two runs have the name {run}"),
             TreeError::EmptyRun { run } => write!(f, "run {run} has no slices"),
             TreeError::NameAhead { run } => {
-                write!(f, "run {run} or a table of it has a name that is still to be given")
+                write!(f, "run {run} or one of its tables has a name that is not in use yet")
             }
         }
     }
@@ -82,11 +82,12 @@ impl fmt::Display for TreeError {
 
 impl std::error::Error for TreeError {}
 
-/// Checks every rule that a tree must keep: slices of a run sorted and disjoint and inside their
-/// tables, every key of a table visible through one slice at most, names used once.
+/// Checks every rule that a tree must keep. The slices of a run are in key order, disjoint, and
+/// within their tables. Every key of a table is visible through one slice at most. Names are used
+/// once.
 ///
 /// # Errors
-/// The first rule that is broken.
+/// Fails with the first rule that is broken.
 pub fn check_tree(tree: &Tree) -> Result<(), TreeError> {
     let mut names = Vec::new();
     let mut seen: Vec<(TableId, &KeyRange)> = Vec::new();
@@ -224,10 +225,13 @@ impl fmt::Display for PlanError {
                 write!(f, "input {run} is named twice or is newer than the input before it")
             }
             PlanError::SkipsRun { run } => {
-                write!(f, "run {run} lies between an input and the output and holds keys of it")
+                write!(
+                    f,
+                    "run {run} lies between an input and the output, and holds keys of the input"
+                )
             }
             PlanError::Straddles { run } => {
-                write!(f, "run {run} would keep keys within the hull of the output")
+                write!(f, "run {run} takes the output in, and would keep keys within its key range")
             }
             PlanError::OutputInMemory { run } => {
                 write!(f, "the output would be placed in memory, beside run {run}")
@@ -235,22 +239,30 @@ impl fmt::Display for PlanError {
             PlanError::TooDeep { level } => {
                 write!(f, "level {level} is too deep: a tree has at most {LEVELS_MAX} levels")
             }
-            PlanError::ZeroBytes => f.write_str("a cut or reuse size of 0 bytes"),
+            PlanError::ZeroBytes => f.write_str("the plan has a cut or reuse size of 0 bytes"),
             PlanError::CannotMove { run } => {
-                write!(f, "slices of run {run} are in memory or share keys with others moved")
+                write!(
+                    f,
+                    "slices of run {run} are in memory, or share keys with other moved slices"
+                )
             }
             PlanError::CannotAppend { run } => {
-                write!(f, "run {run} is not made of whole tables that can be appended to")
+                write!(
+                    f,
+                    "run {run} has a table that is not taken whole, so nothing can be appended"
+                )
             }
-            PlanError::TearsKnot { run } => write!(f, "run {run} of the same knot is left out"),
+            PlanError::TearsKnot { run } => {
+                write!(f, "run {run} is in a knot with an input, and keeps keys of the input")
+            }
             PlanError::Reserved { reservation } => {
-                write!(f, "reservation {reservation} holds a part of what the plan takes")
+                write!(f, "the plan conflicts with reservation {reservation}")
             }
             PlanError::TooManySlices { run } => {
                 write!(f, "run {run} has {SLICES_MAX} slices or more")
             }
             PlanError::NotConserved { entries_in, entries_out } => {
-                write!(f, "{entries_in} entries went in, {entries_out} came out or were dropped")
+                write!(f, "{entries_in} entries were read, but {entries_out} written or dropped")
             }
         }
     }
@@ -258,12 +270,13 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Judges a plan: `Ok` means that carrying it out cannot change what any reader sees, nor meet a
-/// plan that is reserved. Asked when a plan is made and again when it commits. What is told is the
-/// level on storage that the output goes to.
+/// Checks that carrying out `plan` cannot change what any reader sees, and that the plan conflicts
+/// with no reservation. Returns the level on storage that receives the output.
+///
+/// Plans are checked when they are made and again when they commit.
 ///
 /// # Errors
-/// The first rule that the plan breaks.
+/// Fails with the first rule that the plan breaks.
 pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<usize, PlanError> {
     let extent = Extent::new(&view.tree, plan)?;
     check_inputs(&extent)?;
@@ -285,8 +298,8 @@ pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<usize, PlanError>
 }
 
 impl TreeView {
-    /// Whether the part of the tree that `plan` reaches is free of reservations: what a policy asks
-    /// of a candidate before it proposes it.
+    /// Returns true if no reservation covers any part of the tree that `plan` reaches. A policy
+    /// asks this before it proposes a plan.
     pub fn is_free_for(&self, plan: &MergePlan) -> bool {
         self.reservations.is_empty()
             || Extent::new(&self.tree, plan)
@@ -308,7 +321,8 @@ fn check_inputs(extent: &Extent<'_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Every run between an input and the place of the output gives up the keys that the input takes.
+/// Checks that every run between an input and the place of the output gives up the keys that the
+/// input gives up.
 fn check_age(extent: &Extent<'_>) -> Result<(), PlanError> {
     let (plan, place) = (extent.plan, extent.place());
     if takes_whole_runs(extent, place) {
@@ -334,13 +348,13 @@ fn check_age(extent: &Extent<'_>) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Whether the plan takes all keys of all runs that it reaches, none of them in a knot: then
-/// there is nothing that it could pass over.
+/// Returns true if the plan takes all keys of all runs that it reaches, and none of them is in a
+/// knot. Such a plan skips nothing.
 fn takes_whole_runs(extent: &Extent<'_>, place: usize) -> bool {
     let inputs = &extent.inputs;
     let (Some(newest), Some(oldest)) = (inputs.first(), inputs.last()) else { return false };
     let reached = (place / 2).min(newest.index())..place.div_ceil(2).max(oldest.index() + 1);
-    // The inputs are in order and among the runs reached: there are none but them.
+    // The inputs are in order and within the reach: so they are all of it.
     reached.len() == inputs.len()
         && extent.plan.inputs.iter().all(|input| input.range.is_all())
         && inputs.iter().all(|spot| spot.run.knot().is_none())
@@ -354,7 +368,7 @@ fn check_place(extent: &Extent<'_>) -> Result<(), PlanError> {
     }
 }
 
-/// A run that takes the output in keeps nothing where the output will lie.
+/// Checks that the run that takes the output in keeps nothing where the output will be.
 fn check_target(target: &Run, plan: &MergePlan) -> Result<(), PlanError> {
     let run = target.id();
     let hull = plan.hull();
@@ -398,10 +412,10 @@ fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanEr
     let (newest, oldest) = extent.reach();
     let (plan, hull) = (extent.plan, extent.plan.hull());
     for (index, other) in view.reservations.iter().enumerate() {
-        // A reservation whose runs are gone reserves nothing.
+        // A reservation of runs that no longer exist reserves nothing.
         let Ok(reserved) = Extent::new(&view.tree, &other.plan) else { continue };
-        let (from, upto) = reserved.reach();
-        let meets = from <= oldest && newest <= upto && hull.overlaps(&other.plan.hull());
+        let (from, end) = reserved.reach();
+        let meets = from <= oldest && newest <= end && hull.overlaps(&other.plan.hull());
         if meets || takes_neighbour(plan, &other.plan) || takes_neighbour(&other.plan, plan) {
             return Err(PlanError::Reserved { reservation: index });
         }
@@ -409,8 +423,8 @@ fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanEr
     Ok(())
 }
 
-/// Whether `plan` could take away, in other ranges, the run that `other` only names as its place:
-/// without its neighbour the output of `other` would have nowhere to go.
+/// Returns true if `plan` could remove the run that `other` names as its place without taking from
+/// it. The output of `other` would then have no place.
 fn takes_neighbour(plan: &MergePlan, other: &MergePlan) -> bool {
     match other.place {
         Place::Into(run) | Place::Append(run) => !other.takes(run) && plan.takes(run),

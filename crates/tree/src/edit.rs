@@ -1,4 +1,4 @@
-//! Edits: one atomic change of a tree, and the one function that makes it.
+//! Edits: one atomic change of a tree, and the one function that applies it.
 
 use crate::check::{PlanError, TreeError, check_slices};
 use crate::entry::SeqNo;
@@ -12,27 +12,27 @@ use crate::slice::{Size, Slice};
 use crate::tree::{LEVELS_MAX, Tree};
 use std::fmt;
 
-/// What came out of a plan: the answer of an interpreter.
+/// The result of a plan, as the interpreter reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// The output in key order: slices of new tables, and of old ones where pieces were reused or
-    /// moved. Empty where everything could be dropped.
+    /// The output in key order: slices of new tables, and of old tables if pieces were reused or
+    /// moved. Empty if all entries were dropped.
     pub slices: Vec<Slice>,
-    /// What is rewritten beyond what the plan takes: parts of its input runs and of the run that it
-    /// goes into, each with what stands there afterwards, in key order. New edge pieces, or all
-    /// of a run that has no keys to cut at.
+    /// Parts of runs that were rewritten although the plan does not take them, each with the slices
+    /// that replace it, in key order. They belong to input runs or to the target. They are new edge
+    /// pieces, or all of a run that has no keys to cut at.
     pub rewritten: Vec<(Input, Vec<Slice>)>,
-    /// Inputs that came from memory.
+    /// The inputs from memory.
     pub from_memory: Size,
-    /// Inputs that were read from storage.
+    /// The inputs that were read from storage.
     pub read: Size,
-    /// What was written.
+    /// The entries that were written.
     pub written: Size,
-    /// What was taken over without rewriting.
+    /// The entries that were reused without rewriting.
     pub reused: Size,
-    /// Entries that the merge rules dropped: older versions, tombstones, cancelled pairs.
+    /// Entries that the merge dropped: older versions, tombstones, cancelled pairs.
     pub entries_dropped: u64,
-    /// Blocks read, written and taken over.
+    /// Blocks read, written and reused.
     pub blocks: BlockCounts,
     /// The greatest sequence number of a tombstone that was dropped.
     pub dropped_below: SeqNo,
@@ -43,7 +43,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Makes this the outcome of nothing; its lists keep their room.
+    /// Resets this to an empty outcome, and keeps the capacity of its lists.
     pub fn clear(&mut self) {
         let mut rewritten = std::mem::take(&mut self.rewritten);
         rewritten.clear();
@@ -54,12 +54,12 @@ impl Outcome {
 /// Data blocks that a merge touched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockCounts {
-    /// Read from storage: those of inputs there that were not taken over, and those beside them
-    /// that were written anew with them. Never memory's, which has none before it is written.
+    /// Blocks read from storage: those of inputs that were not reused, and neighbours that were
+    /// rewritten. Blocks of memory do not count.
     pub read: u64,
     /// Written.
     pub written: u64,
-    /// Taken over as they are.
+    /// Blocks reused unchanged.
     pub reused: u64,
 }
 
@@ -70,16 +70,16 @@ pub enum AddPlace {
     Memory,
     /// A new run, the newest of a level on storage.
     Top(usize),
-    /// A new run directly above the named run, which may be one that this edit removes.
+    /// A new run directly above the named run. This edit may remove the named run.
     Above(RunId),
-    /// Among the slices of a run that exists.
+    /// Into a run that exists, between its slices.
     Into,
 }
 
 /// Slices to add.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addition {
-    /// The run that they make up or join.
+    /// The run that the slices form or join.
     pub run: RunId,
     /// Where.
     pub place: AddPlace,
@@ -90,8 +90,8 @@ pub struct Addition {
 }
 
 impl Addition {
-    /// The slices, for their last user.
-    fn take(&mut self) -> Vec<Slice> {
+    /// Moves the slices out, and leaves none.
+    fn take_slices(&mut self) -> Vec<Slice> {
         std::mem::take(&mut self.slices)
     }
 }
@@ -99,13 +99,13 @@ impl Addition {
 /// One atomic change of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeEdit {
-    /// Key ranges cut out of runs; a run left without slices goes.
+    /// Key ranges to cut out of runs. A run without slices is removed.
     pub remove: Vec<Input>,
     /// Slices added.
     pub add: Vec<Addition>,
     /// Memtables that left memory by this edit.
     pub flushes: u64,
-    /// What they held.
+    /// The contents of these memtables.
     pub flushed: Size,
     /// Counts to add, by level on storage.
     pub counters: Vec<(usize, Counters)>,
@@ -116,26 +116,26 @@ pub struct TreeEdit {
 }
 
 impl TreeEdit {
-    /// The edit that seals a memtable: a new run, the newest of memory.
+    /// Returns the edit that seals a memtable: a new run, the newest of memory.
     pub fn seal(run: RunId, memtable: Slice) -> TreeEdit {
         let mut edit = TreeEdit::default();
         edit.set_to_seal(run, memtable);
         edit
     }
 
-    /// Makes this edit, whatever it was, the one that seals a memtable: its lists keep their room.
+    /// Turns this edit into the one that seals a memtable, and keeps the capacity of its lists.
     pub fn set_to_seal(&mut self, run: RunId, memtable: Slice) {
         self.clear();
         let slices = vec![memtable];
         self.add.push(Addition { run, place: AddPlace::Memory, knot: None, slices });
     }
 
-    /// The edit that carries out `plan` on `tree` with what came out of it. A new run gets the
-    /// tree's next name.
+    /// Returns the edit that applies the outcome of `plan` to `tree`. A new run gets the tree's
+    /// next name.
     ///
     /// # Errors
-    /// The plan names runs that are not there, or entries are missing: those read and those
-    /// written, taken over and dropped must be equally many.
+    /// Fails if the plan names runs that the tree does not have, or if entries are missing: as many
+    /// must be written, reused and dropped as were read.
     pub fn of_plan(
         tree: &Tree,
         plan: &MergePlan,
@@ -147,12 +147,12 @@ impl TreeEdit {
         Ok(edit)
     }
 
-    /// Makes this edit, whatever it was, the one [`of_plan`](TreeEdit::of_plan), with the slices
-    /// of `outcome`, which is of no more use then: the lists of both keep their room. The plan has
-    /// been [checked](crate::check_plan), and its output goes to `level`.
+    /// Turns this edit into that of [`of_plan`](TreeEdit::of_plan), and keeps the capacity of its
+    /// lists. Moves the slices out of `outcome`. The plan must have been
+    /// [checked](crate::check_plan); `level` is the level that receives its output.
     ///
     /// # Errors
-    /// As [`of_plan`](TreeEdit::of_plan), but for runs that are not there.
+    /// Fails as [`of_plan`](TreeEdit::of_plan) does, except for runs that the tree does not have.
     pub fn set_to_plan(
         &mut self,
         tree: &Tree,
@@ -203,8 +203,8 @@ impl TreeEdit {
         Ok(())
     }
 
-    /// The part of this edit that outlives the process: what it does to memory is left out,
-    /// because the write-ahead log remembers that.
+    /// Returns the part of this edit that the manifest keeps. It leaves out changes of memory,
+    /// which the write-ahead log restores.
     pub fn durable(&self, tree: &Tree) -> TreeEdit {
         let mut edit = self.clone();
         edit.remove.retain(|input| tree.memory.index_of(input.run).is_none());
@@ -265,7 +265,7 @@ pub enum EditError {
         /// The run.
         run: RunId,
     },
-    /// The edit would add a run under a name that was used before.
+    /// The edit would add a run under a name that was already used.
     UsedRun {
         /// The run.
         run: RunId,
@@ -275,7 +275,7 @@ pub enum EditError {
         /// The level.
         level: usize,
     },
-    /// The slices to add are no legal run.
+    /// The slices to add are not a legal run.
     BadRun(TreeError),
     /// The edit would add keys to a run where that run keeps some.
     Overlap {
@@ -288,13 +288,15 @@ impl fmt::Display for EditError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EditError::UnknownRun { run } => write!(f, "the tree has no run {run}"),
-            EditError::UsedRun { run } => write!(f, "run {run} exists or existed already"),
+            EditError::UsedRun { run } => {
+                write!(f, "the name {run} is or was already used for a run")
+            }
             EditError::TooDeep { level } => {
                 write!(f, "level {level} is too deep: a tree has at most {LEVELS_MAX} levels")
             }
             EditError::BadRun(error) => error.fmt(f),
             EditError::Overlap { run } => {
-                write!(f, "run {run} keeps keys where others would be added to it")
+                write!(f, "keys would be added to run {run} where it keeps others")
             }
         }
     }
@@ -302,22 +304,23 @@ impl fmt::Display for EditError {
 
 impl std::error::Error for EditError {}
 
-/// Changes `tree` by `edit`: the one way in which trees change, in every interpreter.
+/// Applies `edit` to `tree`. No interpreter changes trees in any other way.
 ///
-/// New runs come first, so that they can be placed beside runs that this edit removes.
+/// New runs are added first, so that they can be placed next to runs that this edit removes.
 ///
-/// Whether a table is seen twice is not looked at, since it would need a look at every slice: who
-/// reads edits that others wrote asks [`check_tree`](crate::check_tree) when all are applied.
+/// Does not check whether two slices show one key of a table, since that takes a look at every
+/// slice. Whoever reads edits from elsewhere must call [`check_tree`](crate::check_tree) after the
+/// last one.
 ///
 /// # Errors
-/// The edit does not fit; the tree is then unchanged.
+/// Fails if the edit does not fit. The tree is then unchanged.
 pub fn apply(tree: &mut Tree, edit: &TreeEdit) -> Result<(), EditError> {
     edit.clone().apply_to(tree)
 }
 
 impl TreeEdit {
-    /// What [`apply`] does, for the last user of the edit: its slices become those of the tree
-    /// without a copy, and it is left empty, with room for the next.
+    /// Returns what [`apply`] does, for the last user of the edit: its slices become those of the
+    /// tree without a copy, and it is left empty, with room for the next.
     ///
     /// # Errors
     /// As [`apply`]; the edit is then as it was.
@@ -327,8 +330,8 @@ impl TreeEdit {
         Ok(())
     }
 
-    /// What [`apply_to`](TreeEdit::apply_to) does, for an edit that was read: that somebody made it
-    /// of this tree is not taken for granted, so the tree can be one that
+    /// Returns what [`apply_to`](TreeEdit::apply_to) does, for an edit that was read: that somebody
+    /// made it of this tree is not taken for granted, so the tree can be one that
     /// [`check_tree`](crate::check_tree) refuses.
     ///
     /// # Errors
@@ -342,7 +345,7 @@ impl TreeEdit {
         replace(tree, self);
         for addition in self.add.iter_mut().filter(|addition| !addition.slices.is_empty()) {
             let (level, index) = tree.find_mut(addition.run).expect("checked by fits");
-            level.change(index, |run| run.insert(addition.take()));
+            level.change(index, |run| run.insert(addition.take_slices()));
         }
         self.clear();
         Ok(())
@@ -358,10 +361,10 @@ impl TreeEdit {
     }
 }
 
-/// Takes what the edit removes, and puts what it adds to a run in the place of what it took there.
+/// Removes what the edit removes, and inserts slices into runs where it takes from them.
 fn replace(tree: &mut Tree, edit: &mut TreeEdit) {
     for (at, input) in edit.remove.iter().enumerate() {
-        // Gone already where the edit names it twice.
+        // The edit may name a run twice: then it is already gone.
         let Some((level, index)) = tree.find_mut(input.run) else { continue };
         let is_added = |addition: &&mut Addition| {
             addition.place == AddPlace::Into && addition.run == input.run
@@ -377,9 +380,9 @@ fn replace(tree: &mut Tree, edit: &mut TreeEdit) {
             let is_inside =
                 |addition: &&mut Addition| is_last && input.range.covers(&hull(&addition.slices));
             let inside = added.next_if(is_inside);
-            run.replace(&input.range, inside.map(Addition::take).unwrap_or_default());
+            run.replace(&input.range, inside.map(Addition::take_slices).unwrap_or_default());
             if is_last {
-                added.for_each(|addition| run.insert(addition.take()));
+                added.for_each(|addition| run.insert(addition.take_slices()));
             }
         });
         if !is_target && level.runs()[index].slices().is_empty() {
@@ -402,7 +405,7 @@ fn fits(tree: &Tree, edit: &TreeEdit) -> Result<(), EditError> {
             AddPlace::Into => {
                 let hull = hull(&addition.slices);
                 let shares = |other: &Addition| hull.overlaps(&self::hull(&other.slices));
-                if earlier.any(shares) || keeps(tree, edit, addition.run, &hull)? {
+                if earlier.any(shares) || still_holds_keys(tree, edit, addition.run, &hull)? {
                     return Err(EditError::Overlap { run: addition.run });
                 }
             }
@@ -417,7 +420,7 @@ fn fits(tree: &Tree, edit: &TreeEdit) -> Result<(), EditError> {
     Ok(())
 }
 
-/// The least range that covers `slices`, which are in key order.
+/// Returns the least range that covers `slices`, which are in key order.
 fn hull(slices: &[Slice]) -> KeyRange {
     match (slices.first(), slices.last()) {
         (Some(first), Some(last)) => {
@@ -427,8 +430,13 @@ fn hull(slices: &[Slice]) -> KeyRange {
     }
 }
 
-/// Whether `run` still holds keys within `range` when `edit` has taken its part.
-fn keeps(tree: &Tree, edit: &TreeEdit, run: RunId, range: &KeyRange) -> Result<bool, EditError> {
+/// Returns true if `run` still holds keys within `range` after `edit` has removed its part.
+fn still_holds_keys(
+    tree: &Tree,
+    edit: &TreeEdit,
+    run: RunId,
+    range: &KeyRange,
+) -> Result<bool, EditError> {
     let removed = edit.remove.iter().filter(|input| input.run == run);
     if removed.clone().any(|input| input.range.covers(range)) {
         return Ok(false);
@@ -442,7 +450,7 @@ fn keeps(tree: &Tree, edit: &TreeEdit, run: RunId, range: &KeyRange) -> Result<b
 }
 
 fn add_run(tree: &mut Tree, addition: &mut Addition) {
-    let run = Run::new(addition.run, addition.take()).in_knot(addition.knot);
+    let run = Run::new(addition.run, addition.take_slices()).in_knot(addition.knot);
     let (level, index): (&mut Level, usize) = match addition.place {
         AddPlace::Memory => (&mut tree.memory, 0),
         AddPlace::Top(level) => (tree.level_mut(level), 0),

@@ -1,5 +1,4 @@
-//! What is stored for a key: the kinds of an entry, its order in time, and what two entries of one
-//! key come to when a merge meets them.
+//! Entries: their kinds, their sequence numbers, and what a merge makes of two entries of one key.
 
 use std::fmt;
 
@@ -20,12 +19,11 @@ impl fmt::Display for SeqNo {
 
 /// What an entry says about its key.
 ///
-/// `Insert` and `Remove` are promises of the caller: the key was absent, or it was present and
-/// inserted once. In exchange the two may vanish together before they reach the bottom of the
-/// tree. `Put` and `Delete` promise nothing.
+/// `Insert` and `Remove` are promises of the caller. `Insert` promises that the key was absent.
+/// `Remove` promises that the key was present and inserted once. In return, the two cancel each
+/// other out before they reach the bottom of the tree. `Put` and `Delete` promise nothing.
 ///
-/// The numbers are the ones stored in files; 4 and 5 are reserved for range deletes and combine
-/// operators.
+/// The numbers are stored in files. 4 and 5 are reserved for range deletes and combine operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum EntryKind {
@@ -40,7 +38,7 @@ pub enum EntryKind {
 }
 
 impl EntryKind {
-    /// The kind stored as `byte`, if there is one.
+    /// Returns the kind that is stored as `byte`, or `None` for an unknown byte.
     pub fn from_byte(byte: u8) -> Option<EntryKind> {
         match byte {
             0 => Some(EntryKind::Put),
@@ -51,19 +49,19 @@ impl EntryKind {
         }
     }
 
-    /// Whether the entry says that its key is absent.
+    /// Returns true if the entry is a tombstone.
     pub fn is_tombstone(self) -> bool {
         matches!(self, EntryKind::Delete | EntryKind::Remove)
     }
 
-    /// The net effect of `self` written over `older`, an entry of the same key that no snapshot
-    /// separates from it: the kind of the one entry that stays, with the value of `self`, or
-    /// `None` where the two vanish together.
+    /// Returns the kind of the one entry that replaces `self` and the older entry `older` of the
+    /// same key, with the value of `self`. Returns `None` if the two cancel each other out. No
+    /// snapshot may lie between the two.
     ///
-    /// Below an `Insert` the key is absent, so an update of it is an insert still, and a `Remove`
-    /// undoes it without trace. An insert over a tombstone covers whatever the tombstone covered,
-    /// so it becomes a `Put` (Thonangi & Yang, section II-A, with the case that the text leaves
-    /// open: without it deleted data would come back).
+    /// Below an `Insert` the key is absent. So an update of an insert is still an insert, and a
+    /// `Remove` of it leaves nothing. An insert over a tombstone hides what the tombstone hid, so
+    /// it becomes a `Put` (Thonangi & Yang, section II-A; the text leaves this case open, and
+    /// otherwise deleted data would return).
     pub fn over(self, older: EntryKind) -> Option<EntryKind> {
         use EntryKind::{Delete, Insert, Put, Remove};
         match (self, older) {
@@ -77,8 +75,8 @@ impl EntryKind {
     }
 }
 
-/// Bytes that an entry counts for wherever policies, capacities and cut rules count: the key, the
-/// value and 8 more. A tombstone has no value.
+/// Returns the logical bytes of an entry: the key, the value and 8 more. Policies, capacities and
+/// cut rules count these. A tombstone has no value.
 pub const fn logical_bytes(key_bytes: usize, value_bytes: usize) -> u64 {
     (key_bytes + value_bytes + 8) as u64
 }

@@ -1,4 +1,4 @@
-//! Where a plan reaches in the order of age.
+//! Which part of a tree a plan reaches, in the order of age.
 
 use crate::check::PlanError;
 use crate::level::Level;
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A run of a tree, found.
+/// A run of a tree, with its position.
 #[derive(Clone, Copy)]
 pub(crate) struct Spot<'a> {
     pub(crate) run: &'a Arc<Run>,
@@ -27,19 +27,19 @@ impl Spot<'_> {
         }
     }
 
-    /// How many runs of the tree are newer.
+    /// Returns how many runs of the tree are newer.
     pub(crate) fn index(&self) -> usize {
         self.index as usize
     }
 
-    /// The place of the run in the line of all runs by age, as a number: a run has an odd one, the
-    /// gap above it the even one before.
+    /// Returns the position of the run in the order of age. Runs have odd numbers, newest first;
+    /// the gap above a run has the even number before it.
     pub(crate) fn age(&self) -> usize {
         2 * self.index() + 1
     }
 }
 
-/// The runs that are so [deep](Spot), newest first.
+/// Returns the runs at this [depth](Spot), newest first.
 fn runs_at(tree: &Tree, depth: u32) -> Option<&[Arc<Run>]> {
     match depth.checked_sub(1) {
         None => Some(tree.memory().runs()),
@@ -47,12 +47,13 @@ fn runs_at(tree: &Tree, depth: u32) -> Option<&[Arc<Run>]> {
     }
 }
 
-/// Finds runs one after the other: one walk down the tree, if each is older than the one before.
+/// Finds runs one after the other. If each is older than the one before, this is one walk down the
+/// tree.
 struct Walk<'a> {
     tree: &'a Tree,
-    /// How deep the walk has come, as a [spot](Spot) is.
+    /// The depth that the walk has reached, as in [`Spot`].
     depth: u32,
-    /// Runs above that.
+    /// The number of runs above that depth.
     passed: u32,
 }
 
@@ -84,14 +85,14 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Where a plan reaches: the runs that it names, found in a tree.
+/// The runs that a plan names, found in a tree.
 pub(crate) struct Extent<'a> {
     tree: &'a Tree,
     pub(crate) plan: &'a MergePlan,
-    /// A spot for each input, in the order of the plan. On the stack while they are as few as
-    /// they mostly are: this is asked for several times for each plan.
+    /// A spot for each input, in the order of the plan. Few inputs stay on the stack, since every
+    /// plan is looked up several times.
     pub(crate) inputs: SmallVec<[Spot<'a>; 4]>,
-    /// The run that the plan names as its place, or the oldest input where it stands for that.
+    /// The run that the plan names as its place, or the oldest input if the output replaces that.
     pub(crate) anchor: Option<Spot<'a>>,
 }
 
@@ -119,7 +120,7 @@ impl<'a> Extent<'a> {
         Ok(extent)
     }
 
-    /// Where the output will stand in the order of [ages](Spot::age).
+    /// Returns the position of the output in the order of [ages](Spot::age).
     pub(crate) fn place(&self) -> usize {
         match (self.plan.place, &self.anchor) {
             (Place::NewRun(level), _) => {
@@ -131,7 +132,7 @@ impl<'a> Extent<'a> {
         }
     }
 
-    /// The level on storage that the output goes to.
+    /// Returns the level on storage that the output goes to.
     ///
     /// # Errors
     /// It would go to memory.
@@ -146,8 +147,8 @@ impl<'a> Extent<'a> {
         }
     }
 
-    /// From the newest input to the place of the output, both included, and over all members of
-    /// the knots that the plan takes from or adds to: they stand or fall together.
+    /// Returns the ages from the newest input to the output, both included. If the plan takes from
+    /// a knot or adds to one, all members of the knot are included.
     pub(crate) fn reach(&self) -> (usize, usize) {
         let place = self.place();
         let mut reach = (place, place);
@@ -159,15 +160,15 @@ impl<'a> Extent<'a> {
         for spot in self.inputs.iter().chain(target) {
             widen(spot.age());
             if let Some(knot) = spot.run.knot() {
-                let members = self.tree.runs().enumerate();
-                let members = members.filter(|(_, (_, run))| run.knot() == Some(knot));
+                let all = self.tree.runs().enumerate();
+                let members = all.filter(|(_, (_, run))| run.knot() == Some(knot));
                 members.for_each(|(index, _)| widen(2 * index + 1));
             }
         }
         reach
     }
 
-    /// The runs with these indexes in the line of all runs, newest first.
+    /// Returns the runs with these indexes in the line of all runs, newest first.
     pub(crate) fn runs(&self, indexes: Range<usize>) -> impl Iterator<Item = &'a Arc<Run>> {
         let (tree, mut depth, mut at, mut left) = (self.tree, 0, indexes.start, indexes.len());
         std::iter::from_fn(move || {
@@ -184,7 +185,7 @@ impl<'a> Extent<'a> {
     }
 }
 
-/// Whether `run` holds keys within `range` that `plan` does not take.
+/// Returns true if `run` holds keys within `range` that `plan` does not take.
 pub(crate) fn holds_more(run: &Run, range: &KeyRange, plan: &MergePlan) -> bool {
     match plan.inputs.iter().find(|input| input.run == run.id()) {
         None => !run.overlapping(range).is_empty(),
@@ -196,7 +197,7 @@ pub(crate) fn holds_more(run: &Run, range: &KeyRange, plan: &MergePlan) -> bool 
 }
 
 impl Tree {
-    /// Whether nothing older than the output of `plan` holds keys in its range, so that its
+    /// Returns whether nothing older than the output of `plan` holds keys in its range, so that its
     /// tombstones have nothing left to hide and may go.
     ///
     /// # Errors

@@ -7,31 +7,32 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Bytes that a key can have to be held by value.
+/// The longest key that is held by value.
 const SHORT_MAX: usize = HEAD - 1;
 const HEAD: usize = 16;
 
-/// A user's key: at least one byte; keys are ordered byte by byte. As a bound of a
-/// [range](crate::KeyRange) it can be empty.
+/// A user's key: at least one byte, ordered byte by byte. As a bound of a [range](crate::KeyRange)
+/// it can be empty.
 ///
-/// Trees hold keys in great numbers, clone and compare them all the time: up to 15 bytes are held
-/// in the key itself, longer ones are shared between clones.
+/// Trees hold many keys, and clone and compare them all the time. So keys of up to 15 bytes are
+/// held by value, and longer keys are shared between clones.
 #[derive(Clone, Default)]
 pub struct Key {
-    /// The first bytes with zeros behind them; last how many they are, or more than that for a
-    /// longer key. So heads compare as keys do, but that long keys can have the same.
+    /// The first bytes, padded with zeros. The last byte is the length of a short key, and a larger
+    /// number for a long key. So heads are ordered as keys are, except that long keys can have
+    /// equal heads.
     head: [u8; HEAD],
-    /// All bytes of a longer key.
+    /// All bytes of a long key.
     long: Option<Arc<Vec<u8>>>,
 }
 
 impl Key {
-    /// The empty key, below every other.
+    /// Returns the empty key, below every other.
     pub const fn new() -> Key {
         Key { head: [0; HEAD], long: None }
     }
 
-    /// A key of these bytes.
+    /// Returns a key of these bytes.
     #[inline]
     pub fn copy_from_slice(bytes: &[u8]) -> Key {
         match bytes.len() {
@@ -40,14 +41,15 @@ impl Key {
         }
     }
 
-    /// The key of the eight bytes of `number`, the highest first: keys are ordered as the numbers
-    /// are.
+    /// Returns the eight bytes of `number` as a key, the highest byte first, so that keys are
+    /// ordered as numbers are.
     #[inline]
     pub const fn of_number(number: u64) -> Key {
         Key { head: ((number as u128) << 64 | 8).to_be_bytes(), long: None }
     }
 
-    /// The least key above that of `number`: its eight bytes and a zero.
+    /// Returns the least key above [`of_number(number)`](Key::of_number): its eight bytes and a
+    /// zero.
     #[inline]
     pub const fn after_number(number: u64) -> Key {
         Key { head: ((number as u128) << 64 | 9).to_be_bytes(), long: None }
@@ -57,21 +59,21 @@ impl Key {
         Key { head: head(&bytes[..SHORT_MAX], HEAD), long: Some(Arc::new(bytes)) }
     }
 
-    /// The first eight bytes as a number, zeros behind a shorter key: numbers are ordered as the
-    /// keys are, up to ties. Nothing but the key's own memory is looked at.
+    /// Returns the first eight bytes as a number, padded with zeros. These numbers are ordered as
+    /// the keys are, except for ties. Reads only the memory of the key itself.
     #[inline]
     pub fn prefix(&self) -> u64 {
         u64::from_be_bytes(self.head.first_chunk().copied().unwrap_or_default())
     }
 
-    /// Whether this is the empty key.
+    /// Returns true if this is the empty key.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head[SHORT_MAX] == 0
     }
 }
 
-/// The head of a key that begins with `bytes` and has so many.
+/// Returns the head of a key of `len` bytes that starts with `bytes`.
 #[inline]
 fn head(bytes: &[u8], len: usize) -> [u8; HEAD] {
     let mut head = [0; HEAD];
@@ -80,7 +82,7 @@ fn head(bytes: &[u8], len: usize) -> [u8; HEAD] {
     head
 }
 
-/// The least key above `key`: the key with a zero byte behind it.
+/// Returns the least key above `key`: the key with a zero byte appended.
 pub fn key_after(key: &[u8]) -> Key {
     match key.len() {
         len @ ..SHORT_MAX => Key { head: head(key, len + 1), long: None },

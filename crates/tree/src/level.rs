@@ -1,28 +1,28 @@
-//! Levels: runs of one age class, and what has been counted there.
+//! Levels: runs of one age class, and the counters of what merges did to them.
 
 use crate::range::KeyRange;
 use crate::run::{Run, RunId};
 use crate::slice::Size;
 use std::sync::Arc;
 
-/// What merges have done to a level since the tree began. Bytes are logical; blocks are counted
-/// by interpreters that know blocks, and are 0 elsewhere.
+/// Counters of what merges have done to a level since the tree was created. Bytes are logical.
+/// Blocks are counted by interpreters that know blocks, and are 0 otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Memtables flushed to this level as runs of their own.
     pub flushes: u64,
-    /// Merges whose output went to this level, flushes and moves not included.
+    /// Merges into this level, without flushes and moves.
     pub merges: u64,
     /// Moves to this level.
     pub moves: u64,
-    /// Bytes of the inputs of those merges that came from memory.
+    /// Input bytes of those merges that came from memory.
     pub bytes_from_memory: u64,
-    /// Bytes of all other inputs of those merges.
+    /// All other input bytes of those merges.
     pub bytes_in: u64,
     /// Entries of all inputs.
     pub entries_in: u64,
-    /// Blocks that those merges read from storage: not those that they took over, but also those
-    /// beside what they took, where they were written anew.
+    /// Blocks that those merges read from storage. Reused blocks do not count; neighbours that were
+    /// rewritten do.
     pub blocks_in: u64,
     /// Bytes written to this level, by flushes and merges.
     pub bytes_written: u64,
@@ -30,33 +30,33 @@ pub struct Counters {
     pub entries_written: u64,
     /// Blocks written to this level.
     pub blocks_written: u64,
-    /// Bytes that a merge took over without rewriting them.
+    /// Bytes that merges reused without rewriting.
     pub bytes_reused: u64,
-    /// Entries taken over.
+    /// Entries reused.
     pub entries_reused: u64,
-    /// Blocks taken over.
+    /// Blocks reused.
     pub blocks_reused: u64,
     /// Bytes moved to this level.
     pub bytes_moved: u64,
-    /// Rewritings of the level alone, to give back empty room.
+    /// Times that the level was rewritten by itself, to fill its blocks.
     pub compactions: u64,
-    /// Empty room in blocks added to this level since it was last compacted, in bytes.
+    /// Empty room in blocks that was added to this level since its last compaction, in bytes.
     pub room_added: u64,
-    /// Empty room in blocks taken from this level by merges into it, since then.
+    /// Empty room in blocks that merges into this level have taken since then, in bytes.
     pub room_taken: u64,
-    /// The allowance of empty room that merges into this level have brought, since then.
+    /// The empty room that merges into this level may have added since then, in bytes.
     pub slack: u64,
 }
 
 macro_rules! counter_fields {
     ($($name:ident),* $(,)?) => {
         impl Counters {
-            /// Names and values of all counters, in the order of the text form.
+            /// Returns the names and values of all counters, in the order of the text form.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*].into_iter()
             }
 
-            /// The counter called `name`.
+            /// Returns the counter called `name`.
             pub fn field_mut(&mut self, name: &str) -> Option<&mut u64> {
                 match name {
                     $(stringify!($name) => Some(&mut self.$name),)*
@@ -64,8 +64,8 @@ macro_rules! counter_fields {
                 }
             }
 
-            /// Adds `other` to each counter, up to as much as there can be; a compaction first
-            /// settles the account of empty room.
+            /// Adds the counters of `other`, saturating. If `other` has a compaction, the counters
+            /// of empty room start again from 0.
             pub fn add(&mut self, other: &Counters) {
                 if other.compactions > 0 {
                     (self.room_added, self.room_taken, self.slack) = (0, 0, 0);
@@ -101,15 +101,15 @@ counter_fields!(
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Level {
     runs: Vec<Arc<Run>>,
-    /// Of all runs: asked for far more often than runs come and go.
+    /// The bytes of all runs, kept because they are read far more often than runs change.
     bytes: u64,
-    /// How many of the runs are in a knot.
+    /// The number of runs in knots.
     tied: usize,
     pub(crate) counters: Counters,
 }
 
 impl Level {
-    /// A level of `runs`, newest first.
+    /// Returns a level of `runs`, newest first.
     pub fn new(runs: Vec<Run>) -> Level {
         let mut level = Level::default();
         level.set_runs(runs.into_iter().map(Arc::new).collect());
@@ -134,7 +134,7 @@ impl Level {
         self.tied -= usize::from(run.knot().is_some());
     }
 
-    /// Lets `change` have a run, in place where nobody else looks at it.
+    /// Applies `change` to a run. The run is copied only if somebody else holds it.
     pub(crate) fn change(&mut self, index: usize, change: impl FnOnce(&mut Run)) {
         let run = Arc::make_mut(&mut self.runs[index]);
         self.bytes = self.bytes.saturating_sub(run.bytes());
@@ -143,32 +143,32 @@ impl Level {
         self.bytes = self.bytes.saturating_add(run.bytes());
     }
 
-    /// The runs, newest first.
+    /// Returns the runs, newest first.
     pub fn runs(&self) -> &[Arc<Run>] {
         &self.runs
     }
 
-    /// What has been counted at this level.
+    /// Returns the counters of this level.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Logical bytes of all runs.
+    /// Returns the logical bytes of all runs.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether one of the runs is in a knot.
+    /// Returns true if one of the runs is in a knot.
     pub fn has_knots(&self) -> bool {
         self.tied > 0
     }
 
-    /// What all runs hold.
+    /// Returns the size of all runs together.
     pub fn size(&self) -> Size {
         self.runs.iter().map(|run| run.size()).sum()
     }
 
-    /// The least range that covers all runs.
+    /// Returns the least range that covers all runs.
     pub fn hull(&self) -> KeyRange {
         let empty = KeyRange { start: crate::Key::new(), end: Some(crate::Key::new()) };
         self.runs.iter().fold(empty, |hull, run| hull.hull(&run.hull()))

@@ -2,36 +2,36 @@
 
 use std::borrow::Cow;
 
-/// What a policy has noted, kept in the tree and so in the manifest. Sorted by name.
+/// The notes of a policy, sorted by name. They are kept in the tree, and so in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memo {
     entries: Vec<(MemoName, String)>,
 }
 
-/// The name of a note. Most policies have fixed ones, which cost nothing to hand on.
+/// The name of a note. A fixed name is not copied.
 pub type MemoName = Cow<'static, str>;
 
-/// One change of a memo: the name, and its new text or `None` to forget it.
+/// One change of a memo: a name with its new text, or with `None` to remove the note.
 pub type MemoChange = (MemoName, Option<String>);
 
 impl Memo {
-    /// The text noted under `name`.
+    /// Returns the text of the note called `name`.
     pub fn text(&self, name: &str) -> Option<&str> {
         let index = self.entries.binary_search_by(|(key, _)| key.as_ref().cmp(name)).ok()?;
         Some(&self.entries[index].1)
     }
 
-    /// All notes, sorted by name.
+    /// Returns all notes, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.entries.iter().map(|(name, text)| (name.as_ref(), text.as_str()))
     }
 
-    /// Whether nothing is noted.
+    /// Returns true if nothing is noted.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Takes one change.
+    /// Applies one change.
     pub fn change(&mut self, (name, text): &MemoChange) {
         match (self.entries.binary_search_by(|(key, _)| key.cmp(name)), text) {
             (Ok(index), Some(text)) => self.entries[index].1.clone_from(text),

@@ -17,54 +17,53 @@ pub struct Input {
 }
 
 impl Input {
-    /// All keys of `run`.
+    /// Returns all keys of `run`.
     pub fn all(run: RunId) -> Input {
         Input { run, range: KeyRange::ALL }
     }
 }
 
-/// Where the output goes. Places name neighbours, never positions, because other merges change
-/// positions meanwhile.
+/// Where the output of a plan goes. A place names a neighbour, never a position, because other
+/// merges change positions in the meantime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A new run in the place of the oldest input.
+    /// A new run that replaces the oldest input.
     Oldest,
     /// A new run, the newest of this level on storage.
     NewRun(usize),
-    /// Rewritten into the named run, between the slices of it that stay.
+    /// The named run takes the output in, between the slices that stay.
     Into(RunId),
-    /// Appended to the append-only tables of the named run: each entry to the slice that holds its
-    /// key, beyond the last slice to new tables by the cut rule. Where the run holds keys of the
-    /// plan it is an input too: its old roots go, new ones come.
+    /// The append-only tables of the named run take the output in. Each entry is appended to the
+    /// slice that holds its key. Entries beyond the last slice go to new tables. If the run holds
+    /// keys of the plan, it is also an input, and new roots replace its old ones.
     Append(RunId),
 }
 
-/// How the output comes about.
+/// How the output is produced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// By merging entries and writing them.
     Merge,
-    /// By relabelling slices; nothing is read or written but the manifest.
+    /// By relabelling slices. Only the manifest is written.
     Move,
 }
 
-/// A merge that minds the blocks that it leaves: it keeps pieces of inputs as they are where no
-/// other input has keys, and joins neighbouring blocks that fit into one
-/// ([`blocks`](crate::blocks)).
+/// The rules of a block-preserving merge. It keeps pieces of inputs where no other input has keys,
+/// and joins neighbouring blocks that fit into one ([`blocks`](crate::blocks)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reuse {
-    /// Least logical bytes of a piece that is kept; `u64::MAX` to keep none.
+    /// The least logical bytes of a piece that is kept; `u64::MAX` to keep none.
     pub piece_bytes: u64,
-    /// Logical bytes of a full block of these entries: what is missing from it is empty room.
+    /// Logical bytes of a full block of these entries. The difference to a block's bytes is its
+    /// empty room.
     pub full_bytes: u64,
-    /// What this merge adds to the allowance of empty room, in logical bytes, that kept pieces may
-    /// leave in the blocks beside them (the slack of Thonangi & Yang, section II-B); `None` for
-    /// no limit.
+    /// The empty room that this merge may add, in logical bytes: the slack of Thonangi & Yang,
+    /// section II-B. `None` for no limit.
     pub slack_bytes: Option<u64>,
 }
 
-/// Why a policy proposes a plan: a sentence with up to three numbers, put together only when
-/// somebody reads it.
+/// Why a policy proposes a plan: a sentence with up to three numbers, formatted only when it is
+/// printed.
 #[derive(Clone, Debug)]
 pub struct Reason {
     text: std::borrow::Cow<'static, str>,
@@ -72,12 +71,12 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// `text` with each `{}` in turn standing for a number.
+    /// Returns a reason in which each `{}` of `text` stands for one of `numbers`, in order.
     pub const fn new(text: &'static str, numbers: [u64; 3]) -> Reason {
         Reason { text: std::borrow::Cow::Borrowed(text), numbers }
     }
 
-    /// A reason read from text.
+    /// Returns a reason read from text.
     pub fn read(text: &str) -> Reason {
         Reason { text: std::borrow::Cow::Owned(text.to_string()), numbers: [0; 3] }
     }
@@ -104,31 +103,31 @@ impl PartialEq for Reason {
 
 impl Eq for Reason {}
 
-/// What a policy says: merge these inputs, put the output there. A plain value.
+/// What a policy decides: the inputs to merge, and where the output goes. A plain value.
 ///
-/// What a plan does not say, because it is derived: which tombstones and old versions may go
-/// ([`Tree::is_bottom_for`](crate::Tree::is_bottom_for) and the live snapshots decide).
+/// A plan does not say which tombstones and old versions are dropped.
+/// [`Tree::is_bottom_for`](crate::Tree::is_bottom_for) and the live snapshots decide that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergePlan {
-    /// What to take, newest run first.
+    /// The inputs, newest run first.
     pub inputs: Vec<Input>,
     /// Where the output goes.
     pub place: Place,
     /// Merge or move.
     pub mode: Mode,
-    /// Logical bytes after which the next table of the output begins, cut between keys; `None` for
-    /// one table whatever its size.
+    /// Logical bytes at which a table of the output is cut, between keys; `None` for a single
+    /// table.
     pub cut_bytes: Option<u64>,
-    /// Whether pieces of inputs may be kept and blocks joined; `None` to write all anew.
+    /// The rules of a merge that keeps blocks; `None` to rewrite everything.
     pub reuse: Option<Reuse>,
-    /// Changes of the memo, made when the plan commits.
+    /// Changes of the memo, applied when the plan commits.
     pub memo: Vec<MemoChange>,
     /// Why.
     pub reason: Reason,
 }
 
 impl MergePlan {
-    /// A plan that merges all of `runs`, newest first, into one table at `place`.
+    /// Returns a plan that merges all of `runs`, newest first, into one table at `place`.
     pub fn merge(runs: impl IntoIterator<Item = RunId>, place: Place, reason: Reason) -> MergePlan {
         MergePlan {
             inputs: runs.into_iter().map(Input::all).collect(),
@@ -141,15 +140,15 @@ impl MergePlan {
         }
     }
 
-    /// The plan that every interpreter carries out by itself when a sealed memtable waits and the
-    /// policy has no plan: the oldest memtable becomes the newest run of level 0.
+    /// Returns the plan that flushes the oldest memtable to level 0, or `None` if no memtable
+    /// waits. Every interpreter carries it out if the policy has no plan.
     pub fn flush(tree: &Tree) -> Option<MergePlan> {
         let oldest = tree.memory().runs().last()?.id();
         let reason = Reason::new("a sealed memtable waits for room", [0; 3]);
         Some(MergePlan::merge([oldest], Place::NewRun(0), reason))
     }
 
-    /// The least range that covers what all inputs take.
+    /// Returns the least range that covers the ranges of all inputs.
     pub fn hull(&self) -> KeyRange {
         if self.inputs.iter().any(|input| input.range.is_all()) {
             return KeyRange::ALL;
@@ -158,7 +157,7 @@ impl MergePlan {
         self.inputs.iter().fold(nothing, |hull, input| hull.hull(&input.range))
     }
 
-    /// Whether `run` is an input.
+    /// Returns true if `run` is an input.
     pub fn takes(&self, run: RunId) -> bool {
         self.inputs.iter().any(|input| input.run == run)
     }

@@ -1,4 +1,4 @@
-//! Profiles: how much of a table lies below which key.
+//! Profiles: how much of a table lies below which keys.
 
 use crate::key::Key;
 use crate::slice::Size;
@@ -6,44 +6,44 @@ use std::hash::{Hash, Hasher};
 use std::ops::{Deref, Range};
 use std::sync::{Arc, OnceLock};
 
-/// Logical bytes between two neighbouring profile points, unless a policy asks for more of them.
+/// Logical bytes between two neighbouring profile points, unless a policy needs more points.
 pub const PROFILE_STEP_BYTES: u64 = 64 * 1024;
 
 /// A point of a profile: how much of the table lies below `key`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProfilePoint {
-    /// The first key that is not counted.
+    /// The key. Entries at or above it are not counted.
     pub key: Key,
-    /// What the table holds below that key.
+    /// The size of all entries below `key`.
     pub below: Size,
-    /// The least key above all that is counted, where that is known: from it up to `key` the table
-    /// holds nothing.
+    /// The least key above all counted entries, if it is known. The table holds nothing from
+    /// `after` up to `key`.
     pub after: Option<Key>,
 }
 
-/// A point of a profile whose keys are [numbers](Key::of_number): less than half as large.
+/// A profile point whose key is a [number](Key::of_number). It takes less than half the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberPoint {
-    /// The number of the point's key.
+    /// The key, as a number.
     pub number: u64,
-    /// The number of the last key that is counted; the same as `number` where that is not known.
+    /// The last counted key, as a number; equal to `number` if it is not known.
     pub last: u64,
-    /// How many entries the table holds below.
+    /// The number of entries below the point.
     pub entries: u32,
     tombstones: u32,
     bytes: u64,
 }
 
 impl NumberPoint {
-    /// A point at `number`, the key behind that of `last`, with `below` below it: less than 2^32
-    /// entries.
+    /// Returns a point at `number`. `last` is the last key below it, and `below` the size of all
+    /// entries below it, of which there must be fewer than 2^32.
     #[inline]
     pub fn new(number: u64, last: u64, below: Size) -> NumberPoint {
         let (entries, tombstones) = (below.entries as u32, below.tombstones as u32);
         NumberPoint { number, last, bytes: below.bytes, entries, tombstones }
     }
 
-    /// What the table holds below the point.
+    /// Returns the size of all entries below the point.
     #[inline]
     pub fn below(&self) -> Size {
         let (entries, tombstones) = (u64::from(self.entries), u64::from(self.tombstones));
@@ -61,18 +61,17 @@ impl NumberPoint {
     }
 }
 
-/// The profile points of a table, ascending; shared between clones, and nowhere when there are
-/// none.
+/// The profile points of a table, ascending. Clones share them; an empty profile takes no memory.
 ///
-/// As a slice it has [`ProfilePoint`]s. Where it was made of [`NumberPoint`]s, these are made the
-/// first time that somebody wants them, which is not what trees and slices do.
+/// Dereferences to a slice of [`ProfilePoint`]s. A profile of [`NumberPoint`]s makes these on first
+/// use. Trees and slices do not need them.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     points: OnceLock<Arc<[ProfilePoint]>>,
-    /// The ends of cells as numbers, the end of the table among them.
+    /// The ends of the cells as numbers, up to and including the end of the table.
     cells: Option<Arc<[NumberPoint]>>,
-    /// Whether two neighbours are not in order. Looked at once, while all points are at hand: a
-    /// tree can show a table in thousands of parts.
+    /// True if the points do not ascend. Computed once, because a tree can show a table in
+    /// thousands of slices.
     is_disordered: bool,
 }
 
@@ -85,8 +84,8 @@ impl Profile {
         Profile { points: points.into(), cells: None, is_disordered }
     }
 
-    /// A profile of the points at which these cells of a table end: all but the last, at which the
-    /// table ends.
+    /// Returns a profile from the ends of the cells of a table. The last cell ends where the table
+    /// ends, and gives no point.
     pub fn of_cells(cells: Arc<[NumberPoint]>) -> Profile {
         let ascending = |pair: &[NumberPoint]| {
             pair[0].number < pair[1].number && pair[0].bytes <= pair[1].bytes
@@ -96,18 +95,18 @@ impl Profile {
         Profile { points: OnceLock::new(), cells: Some(cells), is_disordered }
     }
 
-    /// The points as numbers, where it was made of such.
+    /// Returns the points as numbers, if the profile was made from numbers.
     #[inline]
     fn numbers(&self) -> Option<&[NumberPoint]> {
         self.cells.as_ref().map(|cells| &cells[..cells.len().saturating_sub(1)])
     }
 
-    /// Whether keys ascend, and no point has less below it than the one before.
+    /// Returns true if keys ascend and sizes do not fall.
     pub fn is_ordered(&self) -> bool {
         !self.is_disordered
     }
 
-    /// How many points there are.
+    /// Returns the number of points.
     #[inline]
     pub fn len(&self) -> usize {
         match self.numbers() {
@@ -116,16 +115,16 @@ impl Profile {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no points.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The key of the point with this index.
+    /// Returns the key of the point with this index.
     ///
     /// # Panics
-    /// There are fewer; so with the next two.
+    /// If `index` is not below [`len`](Profile::len). The next two methods panic likewise.
     #[inline]
     pub(crate) fn key(&self, index: usize) -> Key {
         match self.numbers() {
@@ -134,7 +133,7 @@ impl Profile {
         }
     }
 
-    /// What lies below the point with this index.
+    /// Returns the size of all entries below the point with this index.
     #[inline]
     pub(crate) fn below(&self, index: usize) -> Size {
         match self.numbers() {
@@ -143,7 +142,8 @@ impl Profile {
         }
     }
 
-    /// The least key above all that is counted at the point with this index, if it is known.
+    /// Returns the least key above all entries that the point with this index counts, if it is
+    /// known.
     #[inline]
     pub(crate) fn after(&self, index: usize) -> Option<Key> {
         match self.numbers() {
@@ -152,12 +152,13 @@ impl Profile {
         }
     }
 
-    /// How many points with indexes in `among` lie below `key`, or on it where `or_on`.
+    /// Returns the number of points with indexes in `among` that lie below `key`, or at `key` if
+    /// `or_on` is true.
     #[inline]
     pub(crate) fn count(&self, among: Range<usize>, key: &Key, or_on: bool) -> usize {
         match self.numbers() {
             Some(numbers) => {
-                // A number has eight bytes: a key that begins with them is longer, the same, or
+                // A number has eight bytes. A key that starts with these bytes is longer, equal, or
                 // else shorter and below it.
                 let on_prefix = key.len() + usize::from(or_on) > size_of::<u64>();
                 let prefix = key.prefix();
@@ -170,7 +171,7 @@ impl Profile {
         }
     }
 
-    /// How many points have less than `bytes` below them.
+    /// Returns the number of points with less than `bytes` below them.
     pub(crate) fn count_by_bytes(&self, bytes: u64) -> usize {
         match self.numbers() {
             Some(numbers) => numbers.partition_point(|point| point.bytes < bytes),
@@ -223,7 +224,7 @@ impl From<Vec<ProfilePoint>> for Profile {
 
 impl FromIterator<ProfilePoint> for Profile {
     fn from_iter<I: IntoIterator<Item = ProfilePoint>>(points: I) -> Profile {
-        // Where it is known how many there are, they are made where they stay.
+        // The iterator knows its length, so the points are collected in place.
         Profile::new(points.into_iter().collect())
     }
 }

@@ -4,13 +4,11 @@ use crate::key::{Key, key_after};
 use std::cmp::Ordering;
 
 /// The keys from `start` up to, not including, `end`.
-///
-/// The empty start is below every key; no end is above every key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeyRange {
-    /// The least key of the range; empty for no bound.
+    /// The least key of the range; empty for no lower bound.
     pub start: Key,
-    /// The least key above the range; `None` for no bound.
+    /// The least key above the range; `None` for no upper bound.
     pub end: Option<Key>,
 }
 
@@ -18,32 +16,32 @@ impl KeyRange {
     /// Every key.
     pub const ALL: KeyRange = KeyRange { start: Key::new(), end: None };
 
-    /// The keys from `start` up to, not including, `end`.
+    /// Returns the range of keys from `start` up to, not including, `end`.
     pub fn new(start: impl Into<Key>, end: impl Into<Key>) -> KeyRange {
         KeyRange { start: start.into(), end: Some(end.into()) }
     }
 
-    /// The keys from `first` to `last`, both included.
+    /// Returns the range of keys from `first` to `last`, both included.
     pub fn inclusive(first: &[u8], last: &[u8]) -> KeyRange {
         KeyRange { start: Key::copy_from_slice(first), end: Some(key_after(last)) }
     }
 
-    /// Whether every key lies in the range.
+    /// Returns true if the range contains every key.
     pub fn is_all(&self) -> bool {
         self.start.is_empty() && self.end.is_none()
     }
 
-    /// Whether no key can lie in the range.
+    /// Returns true if the range contains no key.
     pub fn is_empty(&self) -> bool {
         self.lies_below(&self.start)
     }
 
-    /// Whether `key` lies in the range.
+    /// Returns true if `key` lies in the range.
     pub fn contains(&self, key: &[u8]) -> bool {
         *self.start <= *key && self.end.as_ref().is_none_or(|end| *key < **end)
     }
 
-    /// Whether some key can lie in both ranges.
+    /// Returns true if some key can lie in both ranges.
     pub fn overlaps(&self, other: &KeyRange) -> bool {
         !self.is_empty()
             && !other.is_empty()
@@ -51,14 +49,14 @@ impl KeyRange {
             && !self.lies_below(&other.start)
     }
 
-    /// Whether every key of `other` lies in this range.
+    /// Returns true if every key of `other` lies in this range.
     pub fn covers(&self, other: &KeyRange) -> bool {
         self.is_all()
             || self.start <= other.start && cmp_ends(&other.end, &self.end).is_le()
             || other.is_empty()
     }
 
-    /// The keys that lie in both ranges.
+    /// Returns the range of keys that lie in both ranges.
     #[must_use]
     pub fn intersection(&self, other: &KeyRange) -> KeyRange {
         KeyRange {
@@ -73,7 +71,7 @@ impl KeyRange {
         }
     }
 
-    /// The least range that covers both.
+    /// Returns the least range that covers both ranges.
     #[must_use]
     pub fn hull(&self, other: &KeyRange) -> KeyRange {
         if self.is_empty() {
@@ -94,8 +92,8 @@ impl KeyRange {
         }
     }
 
-    /// The part of this range below `start`, and the part from `end` on, of the given range:
-    /// what is left of this range when `taken` is cut out of it. Either part can be empty.
+    /// Returns the two parts of this range that remain when `taken` is cut out: the part below
+    /// `taken` and the part above. Either part can be empty.
     pub fn without(&self, taken: &KeyRange) -> [KeyRange; 2] {
         let below = KeyRange { start: self.start.clone(), end: Some(taken.start.clone()) };
         let above = match &taken.end {
@@ -105,13 +103,13 @@ impl KeyRange {
         [self.intersection(&below), self.intersection(&above)]
     }
 
-    /// Whether every key of the range is below `key`.
+    /// Returns true if every key of the range is below `key`.
     pub fn lies_below(&self, key: &Key) -> bool {
         self.end.as_ref().is_some_and(|end| end <= key)
     }
 }
 
-/// Compares two range ends, where `None` lies above every key.
+/// Compares two range ends. `None` is above every key.
 pub(crate) fn cmp_ends(left: &Option<Key>, right: &Option<Key>) -> Ordering {
     match (left, right) {
         (None, None) => Ordering::Equal,

@@ -7,7 +7,7 @@ use crate::slices::{CellIndex, SliceList, Slices};
 use std::fmt;
 use std::ops::Range;
 
-/// Names a run. Never used twice in the life of a tree.
+/// The name of a run. A tree never uses a name twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(pub u64);
 
@@ -17,8 +17,8 @@ impl fmt::Display for RunId {
     }
 }
 
-/// Marks runs whose entries interleave in time, so that their order says nothing about age: set
-/// when tables with sequence numbers of their own are ingested.
+/// Marks runs whose entries interleave in time, so that their order says nothing about age. Such
+/// runs arise when tables that have sequence numbers of their own are ingested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KnotId(pub u64);
 
@@ -48,72 +48,72 @@ impl PartialEq for Run {
 impl Eq for Run {}
 
 impl Run {
-    /// A run of `slices`, which the caller gives in key order and disjoint
-    /// ([`check_tree`](crate::check_tree) finds what is not).
+    /// Returns a run of `slices`, which must be in key order and disjoint.
+    /// [`check_tree`](crate::check_tree) finds violations.
     pub fn new(id: RunId, slices: Vec<Slice>) -> Run {
         let size = slices.iter().map(Slice::size).sum();
         let cells = slices.iter().map(Slice::cell_count).sum();
         Run { id, knot: None, slices: SliceList::new(slices, cells), size, cells }
     }
 
-    /// Whether all that is kept about the slices is so.
+    /// Returns true if the stored size and counts match the slices.
     pub(crate) fn adds_up(&self) -> bool {
         let size: Size = self.slices().iter().map(Slice::size).sum();
         let cells: u64 = self.slices().iter().map(Slice::cell_count).sum();
         size == self.size && cells == self.cells && self.slices.adds_up()
     }
 
-    /// The same run as a member of `knot`.
+    /// Returns the same run as a member of `knot`.
     #[must_use]
     pub fn in_knot(mut self, knot: Option<KnotId>) -> Run {
         self.knot = knot;
         self
     }
 
-    /// The name of the run.
+    /// Returns the name of the run.
     pub fn id(&self) -> RunId {
         self.id
     }
 
-    /// The knot that the run belongs to.
+    /// Returns the knot that the run belongs to.
     pub fn knot(&self) -> Option<KnotId> {
         self.knot
     }
 
-    /// All slices, in key order.
+    /// Returns all slices, in key order.
     #[inline]
     pub fn slices(&self) -> Slices<'_> {
         self.slices.view()
     }
 
-    /// What all slices hold together.
+    /// Returns the size of all slices together.
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// How many cells all slices have together: data blocks, where tables have a profile point for
-    /// each.
+    /// Returns the number of cells of all slices. A cell is a data block if tables have a profile
+    /// point per block.
     pub fn cell_count(&self) -> u64 {
         self.cells
     }
 
-    /// Returns the index of the cells: it finds cells by rank and by key.
+    /// Returns the index of the cells of all slices, by rank and by key.
     #[inline]
     pub fn cell_index(&self) -> CellIndex<'_> {
         CellIndex::new(&self.slices, self.cells)
     }
 
-    /// The cells of all slices, in key order.
+    /// Returns the cells of all slices, in key order.
     pub fn cells(&self) -> impl Iterator<Item = Cell> {
         self.slices().iter().flat_map(Slice::cells)
     }
 
-    /// Logical bytes of all slices.
+    /// Returns the logical bytes of all slices.
     pub fn bytes(&self) -> u64 {
         self.size.bytes
     }
 
-    /// The least range that covers all slices; empty for a run without slices.
+    /// Returns the least range that covers all slices; empty for a run without slices.
     pub fn hull(&self) -> KeyRange {
         match (self.slices().first(), self.slices().last()) {
             (Some(first), Some(last)) => {
@@ -123,7 +123,7 @@ impl Run {
         }
     }
 
-    /// Whether every key of the run lies within `range`.
+    /// Returns true if every key of the run lies within `range`.
     pub fn lies_within(&self, range: &KeyRange) -> bool {
         let (Some(first), Some(last)) = (self.slices().first(), self.slices().last()) else {
             return true;
@@ -133,12 +133,12 @@ impl Run {
                 && cmp_ends(&last.range().end, &range.end).is_le())
     }
 
-    /// The slices that share a key with `range`, found by binary search.
+    /// Returns the slices that share a key with `range`, found by binary search.
     pub fn overlapping(&self, range: &KeyRange) -> Slices<'_> {
         self.slices().range(self.overlap(range))
     }
 
-    /// The indexes of the slices that share a key with `range`.
+    /// Returns the indexes of the slices that share a key with `range`.
     fn overlap(&self, range: &KeyRange) -> Range<usize> {
         let slices = self.slices();
         if range.is_all() {
@@ -155,12 +155,12 @@ impl Run {
         from..upto.max(from)
     }
 
-    /// The parts of the slices that lie within `range`, in key order.
+    /// Returns the parts of the slices that lie within `range`, in key order.
     pub fn clip<'a>(&'a self, range: &'a KeyRange) -> impl Iterator<Item = Slice> + 'a {
         self.overlapping(range).iter().filter_map(|slice| slice.clip(range))
     }
 
-    /// What lies within `range`.
+    /// Returns the size of what lies within `range`, to the precision of the profiles.
     pub fn size_within(&self, range: &KeyRange) -> Size {
         if self.lies_within(range) {
             return self.size;
@@ -168,8 +168,9 @@ impl Run {
         self.overlapping(range).iter().map(|slice| slice.size_within(range)).sum()
     }
 
-    /// `key`, or the start of the next cell (else the end of the slice) where nothing is known to
-    /// lie from `key` up to it: a cut there leaves no cell without entries.
+    /// Returns `key`, or the end of the gap that `key` lies in: if no entry is known from `key` up
+    /// to the next cell, the start of that cell or the end of the slice. A cut there leaves no cell
+    /// without entries.
     pub(crate) fn next_cell(&self, key: &Key) -> Key {
         let range = KeyRange { start: key.clone(), end: Some(key_after(key)) };
         let Some(slice) = self.overlapping(&range).first() else { return key.clone() };
@@ -182,9 +183,8 @@ impl Run {
         slice.range().end.as_ref().map_or(border.clone(), |end| border.min(end.clone()))
     }
 
-    /// Cuts `range` out of the run, so that whole slices go and edge slices become smaller, and
-    /// puts `slices`, which lie within it in key order, into the gap: both at once, since all that
-    /// lies behind moves.
+    /// Cuts `range` out of the run, and inserts `slices` in its place. `slices` must lie within
+    /// `range`, in key order. Both happen in one step, because all slices behind the range move.
     pub(crate) fn replace(&mut self, range: &KeyRange, slices: Vec<Slice>) {
         if self.lies_within(range) {
             *self = Run::new(self.id, slices).in_knot(self.knot);
@@ -213,7 +213,7 @@ impl Run {
         self.size = self.size.saturating_add(kept);
     }
 
-    /// Puts `slices`, in key order, into the gap of the run where they belong.
+    /// Inserts `slices`, which must be in key order and fit between two neighbours.
     pub(crate) fn insert(&mut self, slices: Vec<Slice>) {
         let Some(first) = slices.first() else { return };
         if self.slices().is_empty() {

@@ -18,7 +18,7 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Range, Sub, SubAssign};
 use std::sync::Arc;
 
-/// Names a table, on disk or in memory. Never used twice in the life of a tree.
+/// The name of a table, on disk or in memory. A tree never uses a name twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u64);
 
@@ -28,8 +28,8 @@ impl fmt::Display for TableId {
     }
 }
 
-/// How much there is of something: logical bytes (key + value + 8 per entry), entries with
-/// tombstones among them, and tombstones.
+/// An amount of entries: their number, the tombstones among them, and their logical bytes (key +
+/// value + 8 per entry).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Size {
     /// Logical bytes.
@@ -41,12 +41,12 @@ pub struct Size {
 }
 
 impl Size {
-    /// Only bytes, no entries: the size of things that are counted by bytes alone.
+    /// Returns a size of bytes alone, for what is counted in bytes only.
     pub fn of_bytes(bytes: u64) -> Size {
         Size { bytes, entries: 0, tombstones: 0 }
     }
 
-    /// Both together, or as much as there can be where that is more.
+    /// Returns the sum, with each number at its maximum on overflow.
     #[must_use]
     pub fn saturating_add(self, other: Size) -> Size {
         Size {
@@ -79,7 +79,8 @@ impl Add for Size {
 
 impl Sub for Size {
     type Output = Size;
-    /// Never below zero: parts are estimates, and the sum of two may exceed the whole by one.
+    /// Saturates at 0: sizes of parts are estimates, and the sum of two parts may exceed the whole
+    /// by one.
     #[inline]
     fn sub(self, other: Size) -> Size {
         Size {
@@ -105,36 +106,35 @@ impl SubAssign for Size {
 }
 
 impl std::iter::Sum for Size {
-    /// As much as there can be where the sum is more: sizes may come from a text that anybody
-    /// wrote.
+    /// Saturates, because sizes may come from a text that anybody wrote.
     fn sum<I: Iterator<Item = Size>>(sizes: I) -> Size {
         sizes.fold(Size::default(), Size::saturating_add)
     }
 }
 
-/// Facts about a table: an immutable sorted file, one root of an append-only file, or a sealed
+/// The metadata of a table: an immutable sorted file, one root of an append-only file, or a sealed
 /// memtable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Table {
     /// The name of the table.
     pub id: TableId,
-    /// Which root of an append-only table; 0 for every other table.
+    /// The root of an append-only table; 0 for every other table.
     pub root: u64,
-    /// From the first key to just above the last.
+    /// The range from the first key to the least key above the last.
     pub range: KeyRange,
-    /// All that it holds.
+    /// The size of all entries.
     pub size: Size,
-    /// The smallest sequence number in it.
+    /// The smallest sequence number of all entries.
     pub seq_min: SeqNo,
-    /// The greatest sequence number in it.
+    /// The greatest sequence number of all entries.
     pub seq_max: SeqNo,
-    /// Points inside the range, ascending. A policy cuts at these.
+    /// Profile points within the range, ascending. Policies cut at these.
     pub profile: Profile,
 }
 
 impl Table {
-    /// What the table holds below `key`: exact at a profile point and at the ends, between two
-    /// points the middle of them.
+    /// Returns the size of all entries below `key`. It is exact at profile points and at the ends,
+    /// and the mean of both neighbouring points otherwise.
     pub fn below(&self, key: &Key) -> Size {
         if *key <= self.range.start {
             return Size::default();
@@ -153,7 +153,7 @@ impl Table {
         if is_above || profile.key(index) == *key { upper } else { lower.middle(upper) }
     }
 
-    /// The indexes of the profile points that lie inside `range`, not on its start.
+    /// Returns the indexes of the profile points within `range`, without a point at its start.
     fn points_inside(&self, range: &KeyRange) -> Range<usize> {
         let all = 0..self.profile.len();
         let from = self.profile.count(all.clone(), &range.start, true);
@@ -164,17 +164,17 @@ impl Table {
         from..upto.max(from)
     }
 
-    /// Whether the profile is in order, and within what the table holds.
+    /// Returns true if the profile ascends and stays within the range and the size of the table.
     fn has_order(&self) -> bool {
         let Some(last) = self.profile.len().checked_sub(1) else { return true };
-        // In order all points lie between the first and the last.
+        // The profile ascends, so that its first and last points bound all others.
         self.profile.is_ordered()
             && self.range.start <= self.profile.key(0)
             && !self.range.lies_below(&self.profile.key(last))
             && self.profile.below(last).bytes <= self.size.bytes
     }
 
-    /// Whether `range`, inside which these points lie, begins where a cell does and ends right
+    /// Returns true if `range`, which contains these points, consists of whole cells and ends right
     /// above the last key of one.
     fn is_of_cells(&self, range: &KeyRange, points: &Range<usize>) -> bool {
         let end = if points.end < self.profile.len() {
@@ -189,7 +189,7 @@ impl Table {
         begins && end.is_some() && range.end == end
     }
 
-    /// What the table holds from `start` up to, not including, `end`.
+    /// Returns the size of all entries from `start` up to, not including, `end`.
     fn between(&self, start: &Key, end: Option<&Key>) -> Size {
         if end.is_some_and(|end| end <= start) {
             return Size::default();
@@ -197,14 +197,14 @@ impl Table {
         end.map_or(self.size, |end| self.below(end)) - self.below(start)
     }
 
-    /// What the table holds within `range`, to the precision of its profile.
+    /// Returns the size of all entries within `range`, to the precision of the profile.
     pub fn within(&self, range: &KeyRange) -> Size {
         self.between(&range.start, range.end.as_ref())
     }
 }
 
-/// The part of a table that lies in a key range: the element of a run. A whole table is a slice
-/// that covers it.
+/// The part of a table within a key range: the element of a run. A whole table is a slice that
+/// covers the table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Slice {
     table: Arc<Table>,
@@ -217,20 +217,20 @@ pub struct Slice {
     has_order: bool,
 }
 
-/// A stretch of a slice between two neighbouring profile points: a data block, where tables have a
-/// point per block.
+/// The part of a slice between two neighbouring profile points: a data block, if the table has a
+/// profile point per block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// The least key that can be in it.
+    /// The least key that the cell can hold.
     pub start: Key,
-    /// The least key above it; `None` for no bound.
+    /// The least key above the cell; `None` for no bound.
     pub end: Option<Key>,
-    /// What it holds.
+    /// The size of its entries.
     pub size: Size,
 }
 
 impl Slice {
-    /// All of `table`.
+    /// Returns the slice that covers `table`.
     pub fn whole(table: impl Into<Arc<Table>>) -> Slice {
         let table = table.into();
         let points = 0..table.profile.len();
@@ -247,12 +247,13 @@ impl Slice {
         }
     }
 
-    /// The part of `table` that is these of its cells, at least one: what [`clip`](Slice::clip)
-    /// gives for their keys, without a search. A part that ends at a profile point ends where the
-    /// table is known to hold nothing up to it.
+    /// Returns the part of `table` that consists of these cells. The result equals that of
+    /// [`clip`](Slice::clip) with the keys of the cells, but needs no search. If the table is known
+    /// to hold nothing before the next cell, the part ends where that gap starts.
     ///
     /// # Panics
-    /// There are fewer cells, or a profile point lies on the start of the table.
+    /// If `cells` is empty or exceeds the cells of the table, or if a profile point lies at the
+    /// start of the table.
     pub fn of_cells(table: Arc<Table>, cells: Range<usize>) -> Slice {
         let profile = &table.profile;
         let (start, below) = match cells.start.checked_sub(1) {
@@ -267,7 +268,7 @@ impl Slice {
         } else {
             (table.range.end.clone(), table.size, true)
         };
-        // Only points that the slice goes by are looked at: others can be far away in memory.
+        // Reads only the points at the ends of the slice: others can be far away in memory.
         let has_order = table.profile.is_ordered()
             && table.range.start <= start
             && cmp_ends(&end, &table.range.end).is_le()
@@ -283,9 +284,10 @@ impl Slice {
         }
     }
 
-    /// The part of this slice within `range`; `None` where nothing of it can lie there.
+    /// Returns the part of this slice within `range`, or `None` if the slice can hold nothing
+    /// there.
     ///
-    /// Every partial merge and every block-preserving merge comes down to this one operation.
+    /// Every partial merge and every block-preserving merge is built on this operation.
     pub fn clip(&self, range: &KeyRange) -> Option<Slice> {
         if range.covers(&self.range) {
             return Some(self.clone());
@@ -306,60 +308,62 @@ impl Slice {
         })
     }
 
-    /// How many cells the slice has: one more than there are profile points inside it.
+    /// Returns the number of cells: one more than there are profile points inside the slice.
     #[inline]
     pub fn cell_count(&self) -> u64 {
         u64::from(self.cells)
     }
 
-    /// The cells of its table that the slice shows, all or a part of each: cell `i` lies between
-    /// the profile points `i - 1` and `i`.
+    /// Returns the indexes, among the cells of the table, of the cells that the slice shows in
+    /// whole or in part. Cell `i` lies between the profile points `i - 1` and `i`.
     #[inline]
     pub fn cell_indexes(&self) -> Range<usize> {
         let first = self.first_point as usize;
         first..first + self.cells as usize
     }
 
-    /// Whether the slice shows its cells as a whole and nothing besides: it begins where a cell
-    /// does and ends right above the last key of one. Its size is exact then.
+    /// Returns true if the slice consists of whole cells and ends right above the last key of one.
+    /// Its size is then exact.
     #[inline]
     pub fn is_of_cells(&self) -> bool {
         self.is_of_cells
     }
 
-    /// Whether the profile of its table is in order, and what the slice shows of it is within what
-    /// the table holds.
+    /// Returns true if the profile of the table ascends, and the slice stays within the range and
+    /// the size of the table.
     #[inline]
     pub(crate) fn has_order(&self) -> bool {
         self.has_order
     }
 
-    /// The indexes of the profile points inside the slice: those between its cells.
+    /// Returns the indexes of the profile points inside the slice: those between its cells.
     pub(crate) fn point_indexes(&self) -> Range<usize> {
         let first = self.first_point as usize;
         first..first + self.cells as usize - 1
     }
 
-    /// How many profile points inside the slice lie below `key`, or on it where `or_on`.
+    /// Returns the number of profile points inside the slice that lie below `key`, or at `key` if
+    /// `or_on` is true.
     #[inline]
     fn count_points(&self, key: &Key, or_on: bool) -> usize {
-        // Most slices are a single cell where merges keep blocks, and a look at the table of each
-        // is a look at another place of memory.
+        // With block-preserving merges most slices are a single cell, and to look at the table of
+        // each would be a cache miss.
         match self.cells {
             1 => 0,
             _ => self.table.profile.count(self.point_indexes(), key, or_on),
         }
     }
 
-    /// The key of a profile point inside the slice.
+    /// Returns the key of a profile point inside the slice.
     fn point_key(&self, index: usize) -> Key {
         self.table.profile.key(self.first_point as usize + index)
     }
 
-    /// The key at which the cell with this index begins: for the first the start of the slice.
+    /// Returns the key at which the cell with this index starts. The first cell starts where the
+    /// slice starts.
     ///
     /// # Panics
-    /// There are fewer cells.
+    /// If the slice has fewer cells.
     #[inline]
     pub fn cell_start_at(&self, index: usize) -> Key {
         match index.checked_sub(1) {
@@ -375,10 +379,10 @@ impl Slice {
         self.count_points(key, false)
     }
 
-    /// The key at which the cell with this index ends; `None` for no bound.
+    /// Returns the key at which the cell with this index ends; `None` for no bound.
     ///
     /// # Panics
-    /// There are fewer cells.
+    /// If the slice has fewer cells.
     pub fn cell_end_at(&self, index: usize) -> Option<Key> {
         if index + 1 == self.cells as usize {
             self.range.end.clone()
@@ -387,7 +391,7 @@ impl Slice {
         }
     }
 
-    /// The cells of the slice, in key order.
+    /// Returns the cells of the slice, in key order.
     pub fn cells(&self) -> impl Iterator<Item = Cell> {
         let profile = &self.table.profile;
         let mut below = self.table.below(&self.range.start);
@@ -403,41 +407,42 @@ impl Slice {
         })
     }
 
-    /// Where the cell begins that holds `key`; the start of the slice for keys below it.
+    /// Returns the start of the cell that holds `key`; the start of the slice for a key below it.
     pub fn cell_start(&self, key: &Key) -> Key {
         self.cell_start_at(self.count_points(key, true))
     }
 
-    /// Where the cell ends that holds the greatest keys below `key`; the end of the slice for keys
-    /// above it.
+    /// Returns the end of the cell that holds the greatest keys below `key`; the end of the slice
+    /// for a key above it.
     pub fn cell_end(&self, key: &Key) -> Option<Key> {
         self.cell_end_at(self.count_points(key, false))
     }
 
-    /// The table that this is a part of.
+    /// Returns the table that the slice is a part of.
     #[inline]
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// The keys that are visible through this slice.
+    /// Returns the keys that are visible through this slice.
     #[inline]
     pub fn range(&self) -> &KeyRange {
         &self.range
     }
 
-    /// What lies in the range, to the precision of the table's profile.
+    /// Returns the size of the slice, to the precision of the table's profile.
     #[inline]
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// Whether the slice covers its table.
+    /// Returns true if the slice covers its table.
     pub fn is_whole(&self) -> bool {
         self.range.covers(&self.table.range)
     }
 
-    /// What of this slice lies within `range`, to the precision of the table's profile.
+    /// Returns the size of the part of this slice within `range`, to the precision of the table's
+    /// profile.
     pub fn size_within(&self, range: &KeyRange) -> Size {
         if range.covers(&self.range) {
             return self.size;
@@ -453,8 +458,9 @@ impl Slice {
         self.table.between(start, end.as_ref())
     }
 
-    /// The first piece of this slice that holds at least `bytes` logical bytes by the profile, or
-    /// all of it where it has no such point: a range that starts where the slice starts.
+    /// Returns the range of the first piece of this slice that holds at least `bytes` logical
+    /// bytes. The piece starts where the slice starts and ends at a profile point, or at the end of
+    /// the slice if there is no such point.
     pub fn first_piece(&self, bytes: u64) -> KeyRange {
         if self.size.bytes <= bytes {
             return self.range.clone();

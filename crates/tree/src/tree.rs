@@ -1,4 +1,4 @@
-//! The tree: what exists, in order of age, at one moment.
+//! The tree: all runs at one moment, in order of age.
 
 use crate::entry::SeqNo;
 use crate::level::Level;
@@ -8,16 +8,16 @@ use crate::slice::{Size, Slice, Table, TableId};
 use std::fmt;
 use std::sync::Arc;
 
-/// Levels that a tree can have below memory.
+/// The most levels of a tree, without memory.
 pub const LEVELS_MAX: usize = 64;
 
-/// Where a run is: in memory, or in a level below it. Memory is younger than level 0, which is
-/// younger than level 1.
+/// The place of a run: memory, or a level on storage. Memory is younger than level 0, and level 0
+/// is younger than level 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LevelId {
     /// Sealed memtables.
     Memory,
-    /// A level on storage, 0 the youngest.
+    /// A level on storage. Level 0 is the youngest.
     Disk(usize),
 }
 
@@ -30,9 +30,9 @@ impl fmt::Display for LevelId {
     }
 }
 
-/// All runs in order of age, and what the tree remembers about its past.
+/// All runs in order of age, and what the tree remembers of its past.
 ///
-/// A tree changes only through [`apply`](crate::apply). Copying one copies names and pointers, no
+/// A tree changes only through [`apply`](crate::apply). A clone copies names and pointers, not
 /// tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
@@ -47,30 +47,30 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A tree without runs.
+    /// Returns a tree without runs.
     pub fn new() -> Tree {
         Tree::default()
     }
 
-    /// A tree of the given levels below an empty memory; level 0 first.
+    /// Returns a tree of these levels, level 0 first, without memtables.
     pub fn from_levels(levels: Vec<Level>) -> Tree {
         let mut tree = Tree { levels, ..Tree::default() };
         tree.count_names();
         tree
     }
 
-    /// Sealed memtables, newest first.
+    /// Returns the sealed memtables, newest first.
     pub fn memory(&self) -> &Level {
         &self.memory
     }
 
-    /// Levels on storage, youngest first. Any of them can be empty: levels stay, with what was
-    /// counted at them.
+    /// Returns the levels on storage, youngest first. A level without runs stays, with its
+    /// counters.
     pub fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// The runs of one level, newest first; none where there is no such level.
+    /// Returns the runs of one level, newest first. A level that does not exist has none.
     pub fn runs_at(&self, level: LevelId) -> &[Arc<Run>] {
         match level {
             LevelId::Memory => self.memory.runs(),
@@ -78,71 +78,72 @@ impl Tree {
         }
     }
 
-    /// All runs with their levels, newest first, memory included.
+    /// Returns all runs with their levels, newest first, including memory.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = (LevelId, &Arc<Run>)> {
-        let disk = self.levels.iter().enumerate();
+        let levels = self.levels.iter().enumerate();
         let disk =
-            disk.flat_map(|(i, level)| level.runs().iter().map(move |r| (LevelId::Disk(i), r)));
+            levels.flat_map(|(i, level)| level.runs().iter().map(move |r| (LevelId::Disk(i), r)));
         self.memory.runs().iter().map(|run| (LevelId::Memory, run)).chain(disk)
     }
 
-    /// Runs on storage, newest first.
+    /// Returns the runs on storage, newest first.
     pub fn disk_runs(&self) -> impl DoubleEndedIterator<Item = &Arc<Run>> {
         self.levels.iter().flat_map(|level| level.runs().iter())
     }
 
-    /// How many runs there are on storage.
+    /// Returns the number of runs on storage.
     pub fn disk_run_count(&self) -> usize {
         self.levels.iter().map(|level| level.runs().len()).sum()
     }
 
-    /// Logical bytes on storage.
+    /// Returns the logical bytes on storage.
     pub fn disk_bytes(&self) -> u64 {
         self.levels.iter().fold(0, |bytes, level| bytes.saturating_add(level.bytes()))
     }
 
-    /// The run called `id`, with its level.
+    /// Returns the run called `id`, with its level; `None` if the tree has no such run.
     pub fn run(&self, id: RunId) -> Option<(LevelId, &Arc<Run>)> {
         let (level, index) = self.find(id)?;
         Some((level, &self.runs_at(level)[index]))
     }
 
-    /// The name that the next run gets.
+    /// Returns the name of the next run.
     pub fn next_run(&self) -> RunId {
         RunId(self.next_run)
     }
 
-    /// The name that the next table gets, unless the interpreter gave names ahead.
+    /// Returns the name of the next table. An interpreter may have used later names already.
     pub fn next_table(&self) -> TableId {
         TableId(self.next_table)
     }
 
-    /// Memtables flushed or merged straight in since the tree began: its logical clock.
+    /// Returns the number of memtables that were flushed or merged since the tree was created: its
+    /// logical clock.
     pub fn flushes(&self) -> u64 {
         self.flushes
     }
 
-    /// What those memtables held.
+    /// Returns the size of these memtables.
     pub fn flushed(&self) -> Size {
         self.flushed
     }
 
-    /// The greatest sequence number of any tombstone ever dropped: a table older than that must
-    /// not be let in, or it could bring back what was deleted.
+    /// Returns the greatest sequence number of all tombstones that merges have dropped. A table
+    /// with older entries must not be added: it could bring back deleted data.
     pub fn dropped_below(&self) -> SeqNo {
         self.dropped_below
     }
 
-    /// What the policy has noted.
+    /// Returns the notes of the policy.
     pub fn memo(&self) -> &Memo {
         &self.memo
     }
 
-    /// The same tree with what `table` gives in the place of each table: for who knows more of
-    /// tables than the tree does. Asked once per slice.
+    /// Replaces the metadata of every table by `table(old)`, for example with profiles loaded from
+    /// disk. `table` is called once per slice.
     ///
     /// # Panics
-    /// A new table does not hold the keys of a slice.
+    /// If a new table does not hold the keys of a slice.
     #[must_use]
     pub fn with_tables(mut self, mut table: impl FnMut(&Arc<Table>) -> Arc<Table>) -> Tree {
         let levels = std::iter::once(&mut self.memory).chain(&mut self.levels);
@@ -159,7 +160,7 @@ impl Tree {
         self
     }
 
-    /// The level at `index`, made if it is missing.
+    /// Returns the level at `index`, and adds levels if it does not exist.
     pub(crate) fn level_mut(&mut self, index: usize) -> &mut Level {
         if self.levels.len() <= index {
             self.levels.resize_with(index + 1, Level::default);
@@ -174,7 +175,8 @@ impl Tree {
         }
     }
 
-    /// Asked many times for each edit, so written out.
+    /// Returns the level and index of a run. Written as loops because every edit calls it many
+    /// times.
     fn find(&self, id: RunId) -> Option<(LevelId, usize)> {
         if let Some(index) = self.memory.index_of(id) {
             return Some((LevelId::Memory, index));
@@ -187,11 +189,11 @@ impl Tree {
         None
     }
 
-    /// Keeps the counters of names above every name in use.
+    /// Raises the next names above every name in use.
     pub(crate) fn count_names(&mut self) {
         let runs = self.runs().map(|(_, run)| run.id().0.saturating_add(1)).max();
-        let tables = self.runs().flat_map(|(_, run)| run.slices().iter());
-        let tables = tables.map(|slice| slice.table().id.0.saturating_add(1)).max();
+        let slices = self.runs().flat_map(|(_, run)| run.slices().iter());
+        let tables = slices.map(|slice| slice.table().id.0.saturating_add(1)).max();
         self.next_run = self.next_run.max(runs.unwrap_or(0));
         self.next_table = self.next_table.max(tables.unwrap_or(0));
     }

@@ -1,16 +1,16 @@
-//! What a policy sees.
+//! Views: what a policy sees.
 
 use crate::plan::MergePlan;
 use crate::run::RunId;
 use crate::tree::Tree;
 
-/// A plan that keeps others out of its part of the tree: the rectangle from its newest input to
-/// the place of its output, over the hull of its key ranges.
+/// A plan that keeps other plans out of its part of the tree: the rectangle from its newest input
+/// to its output, over the hull of its key ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The plan.
     pub plan: MergePlan,
-    /// Under way, or blocked because it failed and its cause is not yet gone.
+    /// Whether the plan is being carried out, or has failed.
     pub state: ReservationState,
 }
 
@@ -19,25 +19,25 @@ pub struct Reservation {
 pub enum ReservationState {
     /// The plan is being carried out.
     UnderWay,
-    /// The plan failed; it is not tried again until its cause is gone.
+    /// The plan failed. It is not tried again until its cause is gone.
     Blocked,
 }
 
-/// All that a policy may know. One printable value: what can't be printed as text and parsed
-/// back, a policy may not see. No clock, no free space, no physical sizes.
+/// Everything that a policy may know, as one printable value. It holds only what can be printed as
+/// text and parsed back: no clock, no free space, no physical sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeView {
     /// The tree.
     pub tree: Tree,
-    /// Plans in flight and blocked plans, in the order in which they were made.
+    /// Plans under way and blocked plans, in the order in which they were made.
     pub reservations: Vec<Reservation>,
-    /// Logical bytes that memory holds: one memtable, unless a policy seals at less.
+    /// Logical bytes of memory. That is one memtable, unless a policy seals memtables earlier.
     pub memtable_bytes: u64,
     /// Logical bytes of a full data block, for policies that count in blocks.
     pub block_bytes: u64,
 }
 
-/// Logical bytes of a full data block, where nothing else is said.
+/// Logical bytes of a full data block by default.
 pub const BLOCK_BYTES_USUAL: u64 = 4096;
 
 impl Default for TreeView {
@@ -47,13 +47,14 @@ impl Default for TreeView {
 }
 
 impl TreeView {
-    /// A view of `tree` with nothing in flight.
+    /// Returns a view of `tree` without reservations.
     pub fn new(tree: Tree, memtable_bytes: u64) -> TreeView {
         let block_bytes = BLOCK_BYTES_USUAL;
         TreeView { tree, reservations: Vec::new(), memtable_bytes, block_bytes }
     }
 
-    /// The policy's note called `name`, as it will be once all plans in flight have committed.
+    /// Returns the policy's note called `name`, as it will be after all plans under way have
+    /// committed.
     pub fn memo(&self, name: &str) -> Option<&str> {
         let under_way = |r: &&Reservation| r.state == ReservationState::UnderWay;
         let mut changes =
@@ -64,7 +65,7 @@ impl TreeView {
         }
     }
 
-    /// Whether `run` is an input or the target of a reserved plan.
+    /// Returns true if `run` is an input or the target of a reserved plan.
     pub fn is_reserved(&self, run: RunId) -> bool {
         self.reservations.iter().any(|reservation| {
             let place = reservation.plan.place;

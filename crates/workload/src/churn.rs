@@ -6,9 +6,9 @@ use crate::keys::{DecimalKeys, KeySpace};
 use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
 use crate::{Op, Rng};
 
-/// Every operation takes any of `keys` keys with equal chance, and deletes it with chance
-/// `deletes`, else puts it, whether it is present or not. Keys are zero-padded numbers of 8 digits
-/// or as many as needed.
+/// Every operation picks one of `keys` keys with equal chance. It deletes the key with chance
+/// `deletes` and puts it otherwise, whether it is present or not. Keys are zero-padded numbers of
+/// at least 8 digits.
 #[derive(Clone, Debug)]
 pub(crate) struct Churn {
     keys: u64,
@@ -56,7 +56,7 @@ impl Churn {
 pub(crate) struct ChurnOps {
     churn: Churn,
     made: u64,
-    /// Apart from `items`, so that the keys stay the same whatever the share of deletes.
+    /// Separate from `items`, so that the keys do not depend on the share of deletes.
     kinds: Rng,
     items: Rng,
 }

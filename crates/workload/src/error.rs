@@ -1,16 +1,16 @@
-//! Why a workload can't be built or goes no further.
+//! Errors of workloads.
 
 use std::fmt;
 
 use lsmith_spec::SpecError;
 
-/// Why a workload can't be built, or why its stream of operations ends early.
+/// Why a workload cannot be built, or why its stream of operations ends early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkloadError {
-    /// The spelling is wrong, or names a workload or parameter that there is not.
+    /// The spec cannot be parsed, or names an unknown workload or parameter.
     Spec(SpecError),
-    /// An input file can't be had or lacks something as a whole.
+    /// An input file is missing, or incomplete as a whole.
     Input {
         /// The file as the spec names it.
         file: String,
@@ -29,7 +29,7 @@ pub enum WorkloadError {
 }
 
 impl WorkloadError {
-    /// The line of the input file that is at fault, the first being 1.
+    /// Returns the number of the malformed line of the input file, from 1.
     #[must_use]
     pub const fn line(&self) -> Option<u64> {
         match self {
@@ -49,7 +49,7 @@ impl fmt::Display for WorkloadError {
     }
 }
 
-// A wrapped spec error is shown as this error's own text, so it is not also its source.
+// A wrapped error is printed as this error, so it is not also its source.
 impl std::error::Error for WorkloadError {}
 
 impl From<SpecError> for WorkloadError {

@@ -1,6 +1,6 @@
 //! From items to keys.
 
-use crate::ranks::{DIGITS_MAX, Place, Ranks, rank_by_bytes, rank_by_place};
+use crate::ranks::{DIGITS_MAX, KeyOrder, Ranks, rank_by_bytes, rank_by_place};
 
 /// The keys of a workload's items.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub(crate) enum KeySpace {
 }
 
 impl KeySpace {
-    /// Writes the key of `item` over `key`.
+    /// Replaces `key` by the key of `item`.
     pub(crate) fn write(&self, item: u64, key: &mut Vec<u8>) {
         key.clear();
         match self {
@@ -24,7 +24,7 @@ impl KeySpace {
         }
     }
 
-    /// Length of the key of `item`.
+    /// Returns the length of the key of `item` in bytes.
     pub(crate) fn key_bytes(&self, item: u64) -> usize {
         match self {
             Self::Decimal(keys) => keys.prefix.len() + keys.digits(keys.number(item)) as usize,
@@ -33,7 +33,7 @@ impl KeySpace {
         }
     }
 
-    /// Ranks of the keys of items 0..`items`.
+    /// Returns the ranks of the keys of items 0..`items`.
     pub(crate) fn ranks(&self, items: u64) -> Ranks {
         match self {
             Self::Decimal(keys) if keys.ordered(items) => Ranks::Identity,
@@ -50,24 +50,24 @@ impl KeySpace {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecimalKeys {
     pub(crate) prefix: &'static str,
-    /// Whether the number is YCSB's hash of the item.
+    /// True if the number is YCSB's hash of the item.
     pub(crate) hashed: bool,
     /// Shorter numbers get zeros in front.
     pub(crate) digits_min: u32,
 }
 
 impl DecimalKeys {
-    /// YCSB's keys: `user` and the hash of the item.
+    /// Returns YCSB's keys: `user` and the hash of the item.
     pub(crate) const fn hashed() -> Self {
         Self { prefix: "user", hashed: true, digits_min: 1 }
     }
 
-    /// Keys in the order of their items.
+    /// Returns keys in the order of their items.
     pub(crate) const fn sequential() -> Self {
         Self { prefix: "user", hashed: false, digits_min: 20 }
     }
 
-    /// Whether items 0..`items` are in key order.
+    /// Returns true if items 0..`items` are in key order.
     fn ordered(&self, items: u64) -> bool {
         !self.hashed && digit_count(items.saturating_sub(1)) <= self.digits_min
     }
@@ -83,7 +83,7 @@ impl DecimalKeys {
     }
 
     #[inline]
-    fn place(&self, item: u64) -> Place {
+    fn place(&self, item: u64) -> KeyOrder {
         let number = self.number(item);
         let digits = self.digits(number);
         (number * 10u64.pow(DIGITS_MAX.saturating_sub(digits)), digits)
@@ -104,10 +104,10 @@ impl DecimalKeys {
     }
 }
 
-/// Decimal digits of a number below 10^19.
+/// Returns the number of decimal digits of a number below 10^19.
 #[inline]
 fn digit_count(number: u64) -> u32 {
-    // Nine of ten hashes have all digits: no need to count them.
+    // Nine of ten hashes have 19 digits, so that most need no counting.
     const ALL: u64 = 10u64.pow(DIGITS_MAX - 1);
     if number >= ALL { DIGITS_MAX } else { number.checked_ilog10().map_or(1, |log| log + 1) }
 }
@@ -124,11 +124,11 @@ pub(crate) fn fnv_hash(number: u64) -> u64 {
     hash.cast_signed().unsigned_abs()
 }
 
-/// Distinct keys as they stand in a file, in order of first appearance.
+/// The distinct keys of a file, in order of first appearance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NamedKeys {
     bytes: Vec<u8>,
-    /// Where each key ends in `bytes`.
+    /// The end of each key in `bytes`.
     ends: Vec<usize>,
 }
 

@@ -1,18 +1,18 @@
-//! How much of what was written is still visible.
+//! How much of the written data is still visible.
 
 use crate::{Op, OpKind};
 
-/// Logical bytes per entry beside key and value.
+/// Logical bytes per entry in addition to key and value.
 const ENTRY_BYTES: u64 = 8;
 
-/// Marks an item without a live value; no value is as long.
+/// Marks an item without a live value. No value has this length.
 const ABSENT: u32 = u32::MAX;
 
-/// Follows the live bytes of a store: the logical bytes of the newest versions that are not
-/// deleted, which is what a store would take if nothing were ever obsolete.
+/// Tracks the live bytes of a store: the logical bytes of the newest versions that are not deleted.
+/// That is what a store would take if no entry were ever obsolete.
 ///
-/// Takes 4 bytes per item that is put or deleted, and nothing for one that is inserted and removed,
-/// which its promises make superfluous. So no item may go both ways.
+/// Takes 4 bytes per item that is put or deleted, and none for an item that is inserted and
+/// removed. So an item must not be used both ways.
 #[derive(Clone, Debug, Default)]
 pub struct LiveBytes {
     /// Length of the value of each item that is put, or [`ABSENT`].
@@ -22,13 +22,13 @@ pub struct LiveBytes {
 }
 
 impl LiveBytes {
-    /// Of an empty store.
+    /// Returns the live bytes of an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes note of an operation on a key of `key_bytes`; reads change nothing.
+    /// Records an operation on a key of `key_bytes`. Reads change nothing.
     pub fn observe(&mut self, op: &Op, key_bytes: usize) {
         let entry_bytes = key_bytes as u64 + ENTRY_BYTES;
         match op.kind {
@@ -48,7 +48,7 @@ impl LiveBytes {
         }
     }
 
-    /// Takes note of the length of the value that `item` has from now on.
+    /// Records the new length of the value of `item`.
     fn replace(&mut self, item: u64, new: u32, entry_bytes: u64) {
         let index = item as usize;
         if index >= self.values.len() {
@@ -65,13 +65,13 @@ impl LiveBytes {
         }
     }
 
-    /// Logical bytes of all live entries: key, value and 8 bytes each.
+    /// Returns the logical bytes of all live entries: key, value and 8 bytes each.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Number of live entries.
+    /// Returns the number of live entries.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries

@@ -7,12 +7,12 @@ pub enum OpKind {
     Read,
     /// Writes a key, new or not.
     Put,
-    /// Writes a key of which the workload promises that it is absent.
+    /// Writes a key that the workload promises is absent.
     Insert,
     /// Deletes a key, present or not.
     Delete,
-    /// Deletes a key of which the workload promises that it was inserted once and is present, and
-    /// says how long its value is.
+    /// Deletes a key that the workload promises is present and was inserted once, with the length
+    /// of its value.
     Remove,
     /// Reads entries in key order from a key on.
     Scan,
@@ -20,19 +20,19 @@ pub enum OpKind {
     ReadModifyWrite,
 }
 
-/// One operation. What its kind has no use for is 0.
+/// An operation. Fields that its kind does not use are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Op {
     /// What to do.
     pub kind: OpKind,
-    /// Which key; of a scan, where it starts.
+    /// The item whose key is used. A scan starts there.
     pub item: u64,
-    /// Length of the value to write, in bytes. Of a delete, how much it is to be counted for beside
-    /// its key, if more than nothing; a store writes it without.
+    /// The length of the value to write, in bytes. For a delete, the bytes that it counts for in
+    /// addition to its key; a store writes none.
     pub value_bytes: u32,
-    /// Of a scan, how many entries to read.
+    /// For a scan, the number of entries to read.
     pub scan_items: u32,
-    /// Of a remove, length of the value that goes, in bytes.
+    /// For a remove, the length of the removed value in bytes.
     pub removed_bytes: u32,
 }
 
@@ -41,62 +41,63 @@ impl Op {
         Self { kind, item, value_bytes: 0, scan_items: 0, removed_bytes: 0 }
     }
 
-    /// A lookup.
+    /// Returns a lookup.
     #[must_use]
     pub const fn read(item: u64) -> Self {
         Self::of(OpKind::Read, item)
     }
 
-    /// A write of a value of `value_bytes`.
+    /// Returns a write of a value of `value_bytes`.
     #[must_use]
     pub const fn put(item: u64, value_bytes: u32) -> Self {
         Self { value_bytes, ..Self::of(OpKind::Put, item) }
     }
 
-    /// A write of a value of `value_bytes` under a key that is absent.
+    /// Returns a write of a value of `value_bytes` under a key that is absent.
     #[must_use]
     pub const fn insert(item: u64, value_bytes: u32) -> Self {
         Self { value_bytes, ..Self::of(OpKind::Insert, item) }
     }
 
-    /// A delete.
+    /// Returns a delete.
     #[must_use]
     pub const fn delete(item: u64) -> Self {
         Self::of(OpKind::Delete, item)
     }
 
-    /// A delete of a key that was inserted once, with a value of `removed_bytes`, and is present.
+    /// Returns a delete of a key that was inserted once, with a value of `removed_bytes`, and is
+    /// present.
     #[must_use]
     pub const fn remove(item: u64, removed_bytes: u32) -> Self {
         Self { removed_bytes, ..Self::of(OpKind::Remove, item) }
     }
 
-    /// A scan of `scan_items` entries from `item` on.
+    /// Returns a scan of `scan_items` entries from `item` on.
     #[must_use]
     pub const fn scan(item: u64, scan_items: u32) -> Self {
         Self { scan_items, ..Self::of(OpKind::Scan, item) }
     }
 
-    /// A lookup followed by a write of `value_bytes`.
+    /// Returns a lookup followed by a write of `value_bytes`.
     #[must_use]
     pub const fn read_modify_write(item: u64, value_bytes: u32) -> Self {
         Self { value_bytes, ..Self::of(OpKind::ReadModifyWrite, item) }
     }
 
-    /// Whether a value is written, be it after a read.
+    /// Returns true if the operation writes a value.
     #[must_use]
     pub const fn writes_value(&self) -> bool {
         matches!(self.kind, OpKind::Put | OpKind::Insert | OpKind::ReadModifyWrite)
     }
 
-    /// Whether the key is deleted.
+    /// Returns true if the operation deletes the key.
     #[must_use]
     pub const fn deletes(&self) -> bool {
         matches!(self.kind, OpKind::Delete | OpKind::Remove)
     }
 
-    /// User bytes written: key and value, of a delete the key and what it is counted for beside it,
-    /// of a read nothing.
+    /// Returns the user bytes written: key and value. For a delete, the key and the bytes that it
+    /// counts for in addition. For a read, 0.
     #[must_use]
     pub const fn user_bytes(&self, key_bytes: usize) -> u64 {
         if self.writes_value() || self.deletes() {

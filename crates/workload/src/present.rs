@@ -1,19 +1,18 @@
-//! The set of keys that are present, to draw from.
+//! The set of present keys, to draw from.
 
 use crate::Rng;
 use crate::random::mix;
 
-/// Marks a slot without a key; no key is as large.
+/// Marks a slot without a key. No key has this value.
 const FREE: u32 = u32::MAX;
 
 /// Fewest slots of a set.
 const SLOTS_MIN: usize = 64;
 
-/// A set of numbers below 2^32 - 1 that gives back any of its members with equal chance.
-///
-/// Both take constant time and mostly one access to memory: open addressing with linear probing,
-/// where drawing a member is to draw slots until one is taken. Between a quarter and three
-/// quarters of the slots are, so that neither takes long; six bytes for each expected member.
+/// A set of numbers below 2^32 - 1 that returns any of its members with equal chance. Both lookups
+/// and draws take constant time and mostly one access to memory. It uses open addressing with
+/// linear probing, and draws slots until one is taken. Between a quarter and three quarters of the
+/// slots are taken, so that neither takes long. It takes six bytes per expected member.
 #[derive(Clone, Debug)]
 pub(crate) struct PresentKeys {
     slots: Vec<u32>,
@@ -21,7 +20,7 @@ pub(crate) struct PresentKeys {
 }
 
 impl PresentKeys {
-    /// The empty set, with room for the first `expected` members.
+    /// Returns the empty set, with room for the first `expected` members.
     pub(crate) fn new(expected: u64) -> Self {
         let slots = (expected as usize + expected as usize / 2).max(SLOTS_MIN);
         Self { slots: vec![FREE; slots], members: 0 }
@@ -50,7 +49,7 @@ impl PresentKeys {
         true
     }
 
-    /// Takes out any member with equal chance. The set must not be empty.
+    /// Removes and returns any member with equal chance. The set must not be empty.
     #[inline]
     pub(crate) fn remove_any(&mut self, rng: &mut Rng) -> u32 {
         debug_assert!(self.members > 0, "there is a member");
@@ -69,7 +68,7 @@ impl PresentKeys {
         key
     }
 
-    /// The slot from which on a key is looked for.
+    /// Returns the slot at which the search for a key starts.
     #[inline]
     fn home(&self, key: u32) -> usize {
         let slots = self.slots.len() as u128;
@@ -81,13 +80,13 @@ impl PresentKeys {
         if slot + 1 < self.slots.len() { slot + 1 } else { 0 }
     }
 
-    /// Steps from slot `from` to slot `to`.
+    /// Returns the number of steps from slot `from` to slot `to`.
     #[inline]
     fn steps(&self, from: usize, to: usize) -> usize {
         if to >= from { to - from } else { to + self.slots.len() - from }
     }
 
-    /// Frees a slot and moves up those keys after it that would not be found any more.
+    /// Frees a slot, and moves keys after it that a search would no longer find.
     #[inline]
     fn vacate(&mut self, mut hole: usize) {
         let mut slot = self.next(hole);
@@ -102,8 +101,8 @@ impl PresentKeys {
         self.slots[hole] = FREE;
     }
 
-    /// Moves all members over to so many slots. Their order stays about the same, so memory is
-    /// passed through from one end to the other.
+    /// Moves all members to `slots` slots. Their order stays about the same, so that memory is
+    /// walked from one end to the other.
     #[cold]
     fn rebuild(&mut self, slots: usize) {
         let old = std::mem::replace(&mut self.slots, vec![FREE; slots]);
@@ -143,7 +142,7 @@ mod tests {
     }
 
     impl PresentKeys {
-        /// Whether `key` is a member.
+        /// Returns true if `key` is a member.
         fn finds(&self, key: u32) -> bool {
             let mut slot = self.home(key);
             while self.slots[slot] != FREE && self.slots[slot] != key {

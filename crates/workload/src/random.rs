@@ -1,4 +1,4 @@
-//! The only source of randomness: a small generator with a seed.
+//! The only source of randomness: a small seeded generator.
 
 /// A seeded generator: xoshiro256** of Blackman and Vigna ("Scrambled linear pseudorandom number
 /// generators", 2018; public domain), its state filled by SplitMix64 as they advise.
@@ -10,8 +10,8 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// A generator for one purpose: each (`seed`, `stream`) pair gives a sequence of its own, so
-    /// that one purpose can draw more without changing what another one draws.
+    /// Returns a generator for one purpose. Each pair of `seed` and `stream` gives its own
+    /// sequence, so that one purpose can draw more numbers without changing those of another.
     #[must_use]
     pub fn new(seed: u64, stream: u64) -> Self {
         let start = mix(seed) ^ mix(!stream);
@@ -19,7 +19,7 @@ impl Rng {
         Self { state: [1, 2, 3, 4].map(word) }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
@@ -29,14 +29,15 @@ impl Rng {
         result
     }
 
-    /// A number below `bound`, which must not be 0. Uneven by less than `bound` / 2^64.
+    /// Returns a number below `bound`, which must not be 0. Probabilities differ by less than
+    /// `bound` / 2^64.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         debug_assert!(bound > 0, "no number is below 0");
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in 0..1, a multiple of 2^-53.
+    /// Returns a number in 0..1, a multiple of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -54,8 +55,8 @@ pub(crate) const fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Fills `buf` with bytes that don't compress; the same seed gives the same bytes, and a shorter
-/// buffer the beginning of a longer one.
+/// Fills `buf` with bytes that do not compress. The same seed gives the same bytes. A shorter
+/// buffer gets the beginning of a longer one.
 pub fn fill_value(seed: u64, buf: &mut [u8]) {
     let mut state = seed;
     let (words, rest) = buf.as_chunks_mut::<8>();
@@ -67,8 +68,8 @@ pub fn fill_value(seed: u64, buf: &mut [u8]) {
     rest.copy_from_slice(&last[..rest.len()]);
 }
 
-/// The seed for [`fill_value`] of the value that `item` has after its write number `version` in a
-/// run with `seed`.
+/// Returns the seed for [`fill_value`] of version `version` of the value of `item`, in a run with
+/// `seed`.
 #[must_use]
 pub const fn value_seed(seed: u64, item: u64, version: u64) -> u64 {
     mix(mix(mix(seed ^ GOLDEN_GAMMA).wrapping_add(item)).wrapping_add(version))

@@ -1,9 +1,9 @@
-//! The place of every key in byte order.
+//! The rank of every key in byte order.
 
-/// The place of every item's key among all keys of the workload in byte order.
+/// The rank of every item's key among all keys of the workload, in byte order.
 ///
-/// Items with equal keys share a rank. Takes no memory where items are numbered in key order
-/// already, else 4 bytes per item.
+/// Items with equal keys share a rank. Takes no memory if items are numbered in key order, and 4
+/// bytes per item otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ranks {
     /// Item numbers are ranks.
@@ -13,7 +13,7 @@ pub enum Ranks {
 }
 
 impl Ranks {
-    /// The rank of `item`, which must be below [`Workload::items`](crate::Workload::items).
+    /// Returns the rank of `item`, which must be below [`Workload::items`](crate::Workload::items).
     #[must_use]
     #[inline]
     pub fn rank(&self, item: u64) -> u64 {
@@ -24,9 +24,9 @@ impl Ranks {
     }
 }
 
-/// A key as two numbers whose order is the byte order of the keys: the digits as the front of a
-/// fraction of ten to the power [`DIGITS_MAX`], then their number.
-pub(crate) type Place = (u64, u32);
+/// A key as two numbers that are ordered as the keys are: the digits as the start of a fraction of
+/// ten to the power [`DIGITS_MAX`], then the number of digits.
+pub(crate) type KeyOrder = (u64, u32);
 
 /// Most decimal digits of a number below 2^63.
 pub(crate) const DIGITS_MAX: u32 = 19;
@@ -36,11 +36,11 @@ pub(crate) const DIGITS_MAX: u32 = 19;
 /// hashes leave the last tenth of the parts almost empty and fill the others evenly.
 const PART_BITS: u32 = 51;
 
-/// Ranks of items 0..`items` (at most 2^32) by their places.
+/// Returns the ranks of items 0..`items` (at most 2^32) by the order of their keys.
 ///
-/// While it works it takes twice the memory of the result. Places are computed anew at each step
-/// rather than kept, as they are cheap and four times as large as the result.
-pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> Place) -> Vec<u32> {
+/// Takes twice the memory of the result while it runs. `place` is called anew at each step: its
+/// results are cheap, and four times as large as the ranks.
+pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> KeyOrder) -> Vec<u32> {
     let part_of = |item| (place(item).0 >> PART_BITS) as usize;
     let mut starts = [0; (10u64.pow(DIGITS_MAX) >> PART_BITS) as usize + 2];
     (0..items).for_each(|item| starts[part_of(item) + 1] += 1);
@@ -49,7 +49,7 @@ pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> Place) -> Vec<u32
         before += *start;
         *start = before;
     }
-    // The items part by part. What was the start of each part is then its end.
+    // The items, part by part. Each start becomes the end of its part.
     let mut parted = vec![0; items as usize];
     for item in 0..items {
         let at = &mut starts[part_of(item)];
@@ -59,8 +59,8 @@ pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> Place) -> Vec<u32
     let mut ranks = vec![0; items as usize];
     let (mut rank, mut from) = (0, 0);
     let mut part: Vec<u128> = Vec::new();
-    for upto in starts {
-        part.extend(parted[from..upto].iter().map(|&item| {
+    for end in starts {
+        part.extend(parted[from..end].iter().map(|&item| {
             let (front, digits) = place(u64::from(item));
             u128::from(front) << 64 | u128::from(digits) << 32 | u128::from(item)
         }));
@@ -70,12 +70,12 @@ pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> Place) -> Vec<u32
             rank += 1;
         }
         part.clear();
-        from = upto;
+        from = end;
     }
     ranks
 }
 
-/// Ranks of keys without equal ones among them.
+/// Returns the ranks of distinct keys.
 pub(crate) fn rank_by_bytes<'a>(items: usize, key: impl Fn(usize) -> &'a [u8]) -> Vec<u32> {
     let mut sorted: Vec<u32> = (0..items).map(|item| item as u32).collect();
     sorted.sort_unstable_by(|&left, &right| key(left as usize).cmp(key(right as usize)));

@@ -38,8 +38,8 @@ pub(crate) struct Steady {
     ops: u64,
     deletes: f64,
     value_bytes: u32,
-    /// Whether a remove is counted with the room of a record, as the paper does, and not only with
-    /// that of its key.
+    /// True if a remove counts for the bytes of a record, as in the paper, and not only for those
+    /// of its key.
     weigh_records: bool,
 }
 
@@ -56,7 +56,7 @@ impl Steady {
         })
     }
 
-    /// Adds the shared parameters to a canonical spelling.
+    /// Adds the shared parameters to a spec.
     pub(crate) fn spell(&self, spec: Spec) -> Spec {
         spec.with("keys", format_count(self.keys))
             .with("ops", format_count(self.ops))
@@ -65,7 +65,7 @@ impl Steady {
             .with("weigh", if self.weigh_records { "records" } else { "entries" })
     }
 
-    /// Records to grow to, and as many operations.
+    /// Returns the number of records of the load phase, which is also its number of operations.
     pub(crate) fn load_ops(&self) -> u64 {
         self.keys
     }
@@ -74,7 +74,7 @@ impl Steady {
         self.keys + self.ops
     }
 
-    /// Share of the run phase that removes.
+    /// Returns the fraction of the run phase that removes.
     pub(crate) fn deletes(&self) -> f64 {
         self.deletes
     }
@@ -89,7 +89,7 @@ impl Steady {
     }
 }
 
-/// The size of the key space: keys are the numbers below it.
+/// Returns the size of the key space: keys are the numbers below it.
 ///
 /// 10^9 as in the paper unless given. It must hold all records; without deletes, those of the run
 /// phase too.
@@ -105,13 +105,12 @@ pub(crate) fn domain(params: &Params, steady: &Steady) -> Result<u32, SpecError>
 
 /// Where a workload inserts.
 pub(crate) trait InsertKeys {
-    /// Inserts a key that is absent, of which there is one.
+    /// Inserts an absent key. There must be one.
     fn insert(&mut self, present: &mut PresentKeys) -> u32;
 }
 
-/// Inserts keys of a domain where `K` says, and removes any with equal chance.
-///
-/// When there is nothing to remove it inserts, and when every key is present it removes.
+/// Inserts keys where `K` says, and removes any key with equal chance. Inserts if there is nothing
+/// to remove, and removes if every key is present.
 #[derive(Clone, Debug)]
 pub(crate) struct SteadyOps<K> {
     steady: Steady,

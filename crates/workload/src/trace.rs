@@ -149,13 +149,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The item of `key`, a new one if the key is.
+    /// Returns the item of `key`, a new one if the key is.
     fn item(&mut self, key: &'a str) -> Result<u32, String> {
         if let Some(&item) = self.items.get(key) {
             return Ok(item);
         }
-        let item = u32::try_from(self.keys.len()).ok().filter(|&item| u64::from(item) < KEYS_MAX);
-        let item = item.ok_or_else(|| format!("more than {KEYS_MAX} different keys"))?;
+        let next = u32::try_from(self.keys.len()).ok().filter(|&item| u64::from(item) < KEYS_MAX);
+        let item = next.ok_or_else(|| format!("more than {KEYS_MAX} different keys"))?;
         self.keys.push(key.as_bytes());
         self.items.insert(key, item);
         Ok(item)

@@ -69,7 +69,7 @@ impl Update {
         })
     }
 
-    /// How many keys the stream inserts, found by drawing its choices ahead.
+    /// Returns how many keys the stream inserts, found by drawing its choices ahead.
     fn count_inserts(&self, seed: u64) -> u64 {
         let mut choices = Choices::new(seed);
         let inserts = (0..self.ops).filter(|_| choices.inserts(self.share));
@@ -108,7 +108,7 @@ impl Choices {
         Self { rng: Rng::new(seed, 0), started: false }
     }
 
-    /// Whether the next operation inserts. The first one does, having nothing to update.
+    /// Returns true if the next operation inserts. The first one does, having nothing to update.
     #[inline]
     fn inserts(&mut self, share: f64) -> bool {
         let inserts = self.rng.unit() >= share || !self.started;

@@ -21,7 +21,7 @@ pub(crate) const VALUE_BYTES_MAX: u64 = 1 << 30;
 
 /// Hands over the files that a workload names.
 pub trait Inputs {
-    /// The bytes of `file`, decompressed, or a message that says why they can't be had.
+    /// Returns the bytes of `file`, decompressed, or a message that says why they can't be had.
     ///
     /// # Errors
     ///
@@ -116,14 +116,14 @@ impl Workload {
         Ok(Self { spec, generator, keys, items, seed, limit_bytes, limit_flushes })
     }
 
-    /// The canonical spelling, with defaults filled in: all that decides the operations, given
-    /// the same input files.
+    /// Returns the canonical spelling, with defaults filled in: all that decides the operations,
+    /// given the same input files.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// The operations from the first one on; every call starts the same stream again.
+    /// Returns the operations from the first one on; every call starts the same stream again.
     #[must_use]
     pub fn ops(&self) -> Ops<'_> {
         let stream = match &self.generator {
@@ -139,8 +139,8 @@ impl Workload {
         Ops { stream, keys: &self.keys, bytes_left: self.limit_bytes }
     }
 
-    /// How many operations [`Workload::ops`] gives, if no limit on bytes and no damaged line ends
-    /// it earlier.
+    /// Returns how many operations [`Workload::ops`] gives, if no limit on bytes and no damaged
+    /// line ends it earlier.
     #[must_use]
     pub fn ops_max(&self) -> u64 {
         match &self.generator {
@@ -155,9 +155,9 @@ impl Workload {
         }
     }
 
-    /// How many of the first operations are the load phase, which prepares the store for the run
-    /// phase. Only `ycsb`, `uniform`, `normal` and `tpc` have one; what other workloads do first is
-    /// measured like the rest.
+    /// Returns how many of the first operations are the load phase, which prepares the store for
+    /// the run phase. Only `ycsb`, `uniform`, `normal` and `tpc` have one; what other workloads do
+    /// first is measured like the rest.
     #[must_use]
     pub fn load_ops(&self) -> u64 {
         match &self.generator {
@@ -190,14 +190,14 @@ impl Workload {
         self.keys.key_bytes(item)
     }
 
-    /// The place of each item's key in byte order. Computed anew by each call: seconds for ten
-    /// million hashed keys.
+    /// Returns the place of each item's key in byte order. Computed anew by each call: seconds for
+    /// ten million hashed keys.
     #[must_use]
     pub fn ranks(&self) -> Ranks {
         self.keys.ranks(self.items)
     }
 
-    /// The seed, also of the values: see [`value_seed`](crate::value_seed).
+    /// Returns the seed, also of the values: see [`value_seed`](crate::value_seed).
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
@@ -262,7 +262,7 @@ impl Iterator for Ops<'_> {
     }
 }
 
-/// The parameters of the kind called `name` beside those that all kinds share, and the most
+/// Returns the parameters of the kind called `name` beside those that all kinds share, and the most
 /// arguments without a name.
 fn arguments(name: &str) -> Option<(&'static [&'static str], usize)> {
     Some(match name {
@@ -278,7 +278,7 @@ fn arguments(name: &str) -> Option<(&'static [&'static str], usize)> {
     })
 }
 
-/// The `value` parameter: length of the values in bytes.
+/// Returns the `value` parameter: length of the values in bytes.
 pub(crate) fn value_bytes(params: &Params, default: u64) -> Result<u32, SpecError> {
     let bytes = params.bytes("value", default, 0..=VALUE_BYTES_MAX)?;
     Ok(u32::try_from(bytes).expect("the range ends far below 2^32"))

@@ -93,7 +93,8 @@ impl Ycsb {
     }
 }
 
-/// The canonical name of the property file and its text. A single letter names a built-in one.
+/// Returns the canonical name of the property file and its text. A single letter names a built-in
+/// one.
 fn property_text(name: &str, inputs: &dyn Inputs) -> Result<(String, Vec<u8>), WorkloadError> {
     let letter = name.to_ascii_lowercase();
     if let Some(text) = builtin::text(&letter) {
@@ -105,7 +106,7 @@ fn property_text(name: &str, inputs: &dyn Inputs) -> Result<(String, Vec<u8>), W
     }
 }
 
-/// How many records the run phase inserts, found by drawing its choices ahead.
+/// Returns how many records the run phase inserts, found by drawing its choices ahead.
 fn count_inserts(core: &Core, seed: u64) -> u64 {
     if core.mix.insert_share() == 0.0 {
         return 0;

@@ -21,7 +21,8 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// A distribution over `ranks` ranks (at least 1) with exponent `skew` (0 or more, finite).
+    /// Returns a distribution over `ranks` ranks (at least 1) with exponent `skew` (0 or more,
+    /// finite).
     #[must_use]
     pub fn new(ranks: u64, skew: f64) -> Self {
         debug_assert!(ranks > 0 && skew >= 0.0 && skew.is_finite());

@@ -69,15 +69,16 @@ impl SlotModel {
         let taken = self.taken(setting, levels.len(), interval);
         stages.push(Stage::new(name, last / interval, (taken + last) / interval));
         levels.push(Level { runs: 1.0, size: last });
-        let flushes = Flushes::of_memtables(setting, self.memtable);
+        let unmerged = Flushes::of_memtables(setting, self.memtable);
         let flushes = match self.slots {
-            Slots::Merged => flushes.merged(),
-            Slots::Apart => flushes,
+            Slots::Merged => unmerged.merged(),
+            Slots::Apart => unmerged,
         };
         Model::new(setting, flushes, stages, levels)
     }
 
-    /// The size of what a merge into a level reads of the levels above; nothing is read of memory.
+    /// Returns the size of what a merge into a level reads of the levels above; nothing is read of
+    /// memory.
     fn taken(&self, setting: &Setting<'_>, level: usize, interval: f64) -> f64 {
         let ratio = self.ratio as f64;
         match (level, self.slots) {

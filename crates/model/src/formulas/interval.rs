@@ -25,7 +25,7 @@ pub struct IntervalModel {
     pub memtable: f64,
     /// Requests between two merges into each level, from level 1 to the last, rising.
     pub intervals: Vec<f64>,
-    /// Whether a merge goes on into the next level where that is due as well.
+    /// True if a merge goes on into the next level where that is due as well.
     pub many_at_once: bool,
 }
 
@@ -43,8 +43,8 @@ impl IntervalModel {
         let flushed = popularity.unique(self.memtable);
         let mut stages =
             vec![Stage::log(), Stage::new("memory -> 0", flushed / self.memtable, 0.0)];
-        let kept = self.intervals.first().map_or(0.0, |first| (first / self.memtable - 1.0) / 2.0);
-        let kept = kept.max(0.0);
+        let first = self.intervals.first();
+        let kept = first.map_or(0.0, |first| (first / self.memtable - 1.0) / 2.0).max(0.0);
         let mut levels = vec![Level { runs: kept, size: kept * flushed }];
         for (index, &interval) in self.intervals.iter().enumerate() {
             let next = self.intervals.get(index + 1).copied();
@@ -72,8 +72,8 @@ impl IntervalModel {
         Model::new(setting, Flushes::of_memtables(setting, self.memtable), stages, levels)
     }
 
-    /// The mean of what is written at the ages `first, 2 first, ..` up to `last`: that between the
-    /// middles of the steps.
+    /// Returns the mean of what is written at the ages `first, 2 first, ..` up to `last`: that
+    /// between the middles of the steps.
     fn mean_between(&self, setting: &Setting<'_>, first: f64, last: f64) -> f64 {
         let integral = |at: f64| setting.popularity.mean_unique(at) * at;
         let (from, to) = (first / 2.0, last + first / 2.0);

@@ -58,15 +58,15 @@ impl LeveledModel {
         self.with_last(setting, all, |_| 0.0)
     }
 
-    /// The same for the policy `leveled`, whose tree has grown from nothing in all requests of
-    /// `setting`.
+    /// Returns the model of the policy `leveled`, whose tree has grown from nothing in all requests
+    /// of `setting`.
     ///
     /// # Derivation
     /// *The last level* is the first that holds less than its size. It holds what was requested and
     /// has come down to it: all requests but the newest, which are in the levels above. How many
     /// those are differs from place to place, and is in the mean those of the memtables that stay
-    /// in level 0 and, for each level, half of a sweep, or all that it stands for where no place
-    /// is older than another.
+    /// in level 0 and, for each level, half of a sweep, or all that it stands for where no place is
+    /// older than another.
     ///
     /// *Moves.* While a full level is swept for the first time, there is nothing below what it
     /// gives, which is moved down. A place that the sweep comes to after `r` requests stands for
@@ -135,8 +135,8 @@ impl LeveledModel {
                     (taken, self.false_overlap * taken)
                 }
             };
-            let merged = popularity.unique(interval + stands_for);
-            let merged = if last.is_some() { merged.min(popularity.live()) } else { merged };
+            let unique = popularity.unique(interval + stands_for);
+            let merged = if last.is_some() { unique.min(popularity.live()) } else { unique };
             let name = match index {
                 0 => "level 0 -> 1".to_owned(),
                 _ => format!("level {index} -> {}", index + 1),

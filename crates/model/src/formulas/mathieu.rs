@@ -3,8 +3,8 @@
 use crate::cost::{Flushes, Level, Model, ReadCosts, Setting, Stage};
 use crate::optimum;
 
-/// How much flushes are written by MinLatency and Binomial, at most, with `runs_max` runs: eager
-/// cost, for flushes of equal size that share no key.
+/// Returns the eager write cost of MinLatency and Binomial with `runs_max` runs, at most, for flushes
+/// of equal size that share no key.
 ///
 /// # Derivation
 /// Both keep a tree in which flush `t` is written once for each step to the left on its path and
@@ -12,7 +12,7 @@ use crate::optimum;
 /// than `m` writes are needed as long as `n` is not above that: the first bound. Most places of a
 /// full tree are at its lower end, and the mean over all tends to `k n^(1/k) / c_k` with
 /// `c_k = (k + 1) / (k!)^(1/k)`, up to a factor of `1 + O(1/k)`: the second, for `n` above `4^k`.
-/// The lesser of the two is given.
+/// The lesser of the two is returned.
 ///
 /// Source: Mathieu, Staelin, Young, Yousefi, "Bigtable merge compaction" (2014), for the trees and
 /// bounds; Mao et al., VLDB Journal 2021, for the constant.
@@ -23,7 +23,7 @@ pub fn write_cost_bound(flushes: f64, runs_max: u64) -> f64 {
     writes_max(flushes, runs_max).min(mean.max(1.0))
 }
 
-/// The least `m` with `C(m + k, k) > flushes`.
+/// Returns the least `m` with `C(m + k, k) > flushes`.
 fn writes_max(flushes: f64, runs_max: u64) -> f64 {
     let mut writes = 0.0;
     let mut places = 1.0;
@@ -38,13 +38,13 @@ fn writes_max(flushes: f64, runs_max: u64) -> f64 {
     writes
 }
 
-/// The bound as a model: a flush is written, then the runs that the bound counts.
+/// Returns the bound as a model: a flush is written, then the runs that the bound counts.
 pub fn bounded_runs(setting: &Setting<'_>, runs_max: u64) -> Model {
     let bound = write_cost_bound(setting.flushes().ceil(), runs_max);
     of_runs(setting, runs_max, Stage::new("merges, at most", bound, bound))
 }
 
-/// The exact offline optimum as a model; see [`optimum`](crate::optimum).
+/// Returns the exact offline optimum as a model; see [`optimum`](crate::optimum).
 pub fn least_with_runs(setting: &Setting<'_>, runs_max: u64) -> Model {
     let flushes = setting.flushes().ceil() as u64;
     let merges = optimum::write_cost_least(flushes, runs_max) - 1.0;

@@ -31,14 +31,14 @@ pub struct FormulaInfo {
     evaluate: fn(&Params<'_>, &Setting<'_>) -> Result<Model, SpecError>,
 }
 
-/// Every formula, in the order in which they are listed.
+/// Returns every formula, in the order in which they are listed.
 pub fn formulas() -> Vec<FormulaInfo> {
     let mut all = leveled::INFOS.to_vec();
     all.extend(others::INFOS);
     all
 }
 
-/// What the policy that `spec` names costs, by its formula.
+/// Returns what the policy that `spec` names costs, by its formula.
 ///
 /// # Errors
 /// No formula has that name (the error names the nearest one that has), a parameter is not known,
@@ -53,7 +53,7 @@ pub fn evaluate(spec: &Spec, setting: &Setting<'_>) -> Result<Model, SpecError> 
     (info.evaluate)(&Params::new(spec, &names, 0)?, setting)
 }
 
-/// A ratio of sizes, more than 1.
+/// Returns a ratio of sizes, more than 1.
 fn ratio(params: &Params<'_>, default: f64) -> Result<f64, SpecError> {
     let ratio = params.real("ratio", default, 1.0..=1000.0)?;
     if ratio > 1.0 {
@@ -63,7 +63,7 @@ fn ratio(params: &Params<'_>, default: f64) -> Result<f64, SpecError> {
     }
 }
 
-/// A size given in bytes, as entries.
+/// Returns a size given in bytes, as entries.
 fn entries(
     params: &Params<'_>,
     name: &str,

@@ -5,7 +5,8 @@
 
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 
-/// Every flush stays a run: mean of 1 to the number of flushes.
+/// Returns the model of a tree in which every flush stays a run: on average it has half as many
+/// runs as flushes.
 pub fn unmerged(setting: &Setting<'_>) -> Model {
     let requests = setting.memtable_requests();
     let flushed = setting.popularity.unique(requests);
@@ -44,8 +45,8 @@ pub fn constant(setting: &Setting<'_>, runs_max: u64) -> Model {
     })
 }
 
-/// Each `ratio` runs of a level become one of the next: level `i` is given a run of `ratio^i`
-/// flushes each `ratio^i` flushes.
+/// Returns the model of a tree in which `ratio` runs of a level become one of the next: level `i` is given a run of
+/// `ratio^i` flushes each `ratio^i` flushes.
 pub fn tiered(setting: &Setting<'_>, ratio: u64) -> Model {
     let popularity = setting.popularity;
     let requests = setting.memtable_requests();
@@ -81,8 +82,8 @@ pub fn tiered(setting: &Setting<'_>, ratio: u64) -> Model {
 /// Moments at which the space is looked at.
 const MOMENTS: u32 = 64;
 
-/// A model of a tree that grows from nothing: its space is the mean over moments of the size after
-/// so many flushes over what is live then.
+/// Returns a model of a tree that grows from nothing: its space is the mean over moments of the
+/// size after so many flushes over what is live then.
 fn grown(
     setting: &Setting<'_>,
     stages: Vec<Stage>,
@@ -101,25 +102,26 @@ fn grown(
     Model { space_cost, ..Model::new(setting, flushes, stages, levels) }
 }
 
-/// How many flushes there are.
+/// Returns how many flushes there are.
 fn flushes(setting: &Setting<'_>) -> f64 {
     (setting.requests / setting.memtable_requests()).floor().max(1.0)
 }
 
-/// The mean over `1..=upto` of a digit in base `ratio`, the one that counts multiples of `unit`.
-fn mean_digit(upto: f64, unit: f64, ratio: f64) -> f64 {
+/// Returns the mean over `1..=upto` of a digit in base `ratio`, the one that counts multiples of
+/// `unit`.
+fn mean_digit(end: f64, unit: f64, ratio: f64) -> f64 {
     // Numbers with the digit at least `d`, in all rounds that are complete and in the last.
     let round = unit * ratio;
-    let numbers = upto + 1.0;
+    let numbers = end + 1.0;
     let complete = (numbers / round).floor();
     let left = numbers - complete * round;
     let in_rounds = complete * unit * ratio * (ratio - 1.0) / 2.0;
     let digit = (left / unit).floor();
     let in_last = unit * digit * (digit - 1.0) / 2.0 + digit * (left - digit * unit);
-    (in_rounds + in_last) / upto
+    (in_rounds + in_last) / end
 }
 
-/// The sum of `value` over `1..=steps`, for thousands of steps by the rule of the middle.
+/// Returns the sum of `value` over `1..=steps`, for thousands of steps by the rule of the middle.
 fn sum_of_steps(steps: f64, value: impl Fn(f64) -> f64) -> f64 {
     const EXACT_MAX: f64 = 1024.0;
     let parts = steps.min(EXACT_MAX).floor();

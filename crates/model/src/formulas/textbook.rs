@@ -39,8 +39,8 @@ impl Textbook {
             };
             let writes = if merged { ratio } else { 1.0 };
             stages.push(Stage::new(format!("level {index}"), writes, writes));
-            let size = setting.memtable * ratio.powi(index as i32);
-            let size = if is_last { setting.popularity.live() } else { size };
+            let full = setting.memtable * ratio.powi(index as i32);
+            let size = if is_last { setting.popularity.live() } else { full };
             levels.push(match (merged, self) {
                 (true, _) => Level { runs: 1.0, size },
                 (false, Textbook::LazyLeveling) => Level { runs: ratio - 1.0, size },

@@ -65,11 +65,11 @@ impl UniversalModel {
         for _ in 0..flushes as u64 {
             runs.insert(0, Run { memtables: Some(1), size: flushed });
             while runs.len() >= self.trigger {
-                let Some((from, upto)) = self.choose(&runs) else { break };
-                read += runs[from..upto].iter().map(|run| run.size).sum::<f64>();
-                let merged = sizes.merged(&runs[from..upto]);
+                let Some((from, end)) = self.choose(&runs) else { break };
+                read += runs[from..end].iter().map(|run| run.size).sum::<f64>();
+                let merged = sizes.merged(&runs[from..end]);
                 written += merged.size;
-                runs.splice(from..upto, [merged]);
+                runs.splice(from..end, [merged]);
             }
             counts += (runs.len() - 1) as f64;
             upper += runs[..runs.len() - 1].iter().map(|run| run.size).sum::<f64>();
@@ -97,13 +97,13 @@ impl UniversalModel {
         }
         for from in 0..runs.len() {
             let mut sum = runs[from].size;
-            let mut upto = from + 1;
-            while upto < runs.len() && sum * (1.0 + self.size_ratio / 100.0) >= runs[upto].size {
-                sum += runs[upto].size;
-                upto += 1;
+            let mut end = from + 1;
+            while end < runs.len() && sum * (1.0 + self.size_ratio / 100.0) >= runs[end].size {
+                sum += runs[end].size;
+                end += 1;
             }
-            if upto - from >= 2 {
-                return Some((from, upto));
+            if end - from >= 2 {
+                return Some((from, end));
             }
         }
         let excess = runs.len() - self.trigger;

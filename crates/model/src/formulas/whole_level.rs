@@ -59,7 +59,7 @@ impl WholeLevelModel {
     }
 }
 
-/// The mean of `value` over `1..=steps`.
+/// Returns the mean of `value` over `1..=steps`.
 fn mean_of_steps(steps: f64, value: impl Fn(f64) -> f64) -> f64 {
     let parts = steps.min(STEPS_MAX).floor();
     let width = steps / parts;

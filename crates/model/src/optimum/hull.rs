@@ -17,7 +17,7 @@ pub struct Hull {
     flushes: u64,
 }
 
-/// A point of the hull.
+/// A point of the hull: the least write cost at a mean number of runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HullPoint {
     /// Runs after a flush, mean over flushes.
@@ -26,7 +26,7 @@ pub struct HullPoint {
     pub write_cost: f64,
 }
 
-/// Places of a tree that cost the same, per flush.
+/// Places of a tree with equal cost per flush.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     cost: f64,
@@ -35,7 +35,7 @@ struct Group {
     places: f64,
 }
 
-/// What all flushes together come to at one price.
+/// The total cost of all flushes at one price.
 #[derive(Clone, Copy, Debug)]
 struct Total {
     cost: f64,
@@ -43,14 +43,14 @@ struct Total {
 }
 
 impl Hull {
-    /// The hull for `flushes` flushes of equal size that share no key.
+    /// Returns the hull for `flushes` flushes of equal size that share no key.
     #[must_use]
     pub fn new(flushes: u64) -> Hull {
         Hull { flushes }
     }
 
-    /// The least `write_cost_system` with at most `runs_mean` runs after a flush, mean over all
-    /// flushes. Infinite for less than one run.
+    /// Returns the least `write_cost_system` with at most `runs_mean` runs after a flush, mean over
+    /// all flushes. Infinite for less than one run.
     #[must_use]
     pub fn write_cost(&self, runs_mean: f64) -> f64 {
         if runs_mean < 1.0 {
@@ -89,7 +89,7 @@ impl Hull {
         (self.flushes as f64 + 1.0).ln()
     }
 
-    /// A bound on merge outputs per flush, at `runs_mean` runs.
+    /// Returns a bound on merge outputs per flush, at `runs_mean` runs.
     fn bound(&self, price: f64, runs_mean: f64) -> f64 {
         let total = self.total(price);
         total.cost / self.flushes as f64 - price * (runs_mean - 1.0)
@@ -104,7 +104,7 @@ impl Hull {
         }
     }
 
-    /// What merge outputs and runs beyond the first come to together.
+    /// Returns what merge outputs and runs beyond the first come to together.
     #[cfg(test)]
     pub(super) fn total_at(&self, price: f64) -> f64 {
         self.total(price).cost

@@ -2,7 +2,7 @@
 
 use super::unit::least;
 
-/// Most flushes for which the optimum is computed exactly.
+/// The most flushes for which the optimum is computed exactly.
 const EXACT_MAX: usize = 500;
 
 /// The least that merging flushes of given sizes can cost.
@@ -10,14 +10,14 @@ const EXACT_MAX: usize = 500;
 pub struct LeastOfSizes {
     /// Total of merge outputs, in the unit of the sizes.
     pub merged: f64,
-    /// Whether a schedule exists that costs just this; else none costs less. Sizes within `x` of
+    /// True if a schedule exists that costs just this; else none costs less. Sizes within `x` of
     /// each other put the bound within `x` of the truth.
     pub is_exact: bool,
 }
 
-/// The least total of merge outputs for flushes of `sizes`, in order, with at most `runs_max` runs
-/// after each: exact for up to 500 flushes (in time that grows with their third power), a lower
-/// bound for more.
+/// Returns the least total of merge outputs for flushes of `sizes`, in order, with at most
+/// `runs_max` runs after each: exact for up to 500 flushes (in time that grows with their third
+/// power), a lower bound for more.
 #[must_use]
 pub fn least_of_sizes(sizes: &[u64], runs_max: u64) -> LeastOfSizes {
     let runs_max = runs_max.max(1);
@@ -37,11 +37,11 @@ pub fn least_of_sizes(sizes: &[u64], runs_max: u64) -> LeastOfSizes {
 
 /// Costs of all stretches of flushes, with a bound on runs that grows by one at a time.
 struct Stretches {
-    /// One more than there are flushes.
+    /// The number of flushes plus one.
     width: usize,
-    /// Sizes added up.
+    /// Prefix sums of the sizes.
     below: Vec<u64>,
-    /// The cost of flushes `from..upto` at `upto * width + from`.
+    /// The cost of flushes `from..end` at index `end * width + from`.
     costs: Vec<u64>,
 }
 
@@ -69,13 +69,13 @@ impl Stretches {
         let mut of_first = vec![0; width];
         for from in (0..width).rev() {
             of_first[from] = 0;
-            for upto in from + 1..width {
-                let fewer = &self.costs[upto * width..][..width];
-                let merged = (from + 2..=upto).map(|end| {
-                    of_first[end - 1] + (self.below[end] - self.below[from]) + fewer[end]
+            for end in from + 1..width {
+                let fewer = &self.costs[end * width..][..width];
+                let merged = (from + 2..=end).map(|cut| {
+                    of_first[cut - 1] + (self.below[cut] - self.below[from]) + fewer[cut]
                 });
-                of_first[upto] = merged.fold(fewer[from + 1], u64::min);
-                costs[upto * width + from] = of_first[upto];
+                of_first[end] = merged.fold(fewer[from + 1], u64::min);
+                costs[end * width + from] = of_first[end];
             }
         }
         self.costs = costs;

@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// The recursion as it stands, for all numbers of flushes up to `flushes` and of runs up to
+/// Returns the recursion as it stands, for all numbers of flushes up to `flushes` and of runs up to
 /// `runs_max`.
 fn by_recursion(flushes: usize, runs_max: usize) -> Vec<Vec<u64>> {
     let mut costs = vec![vec![u64::MAX / 4; flushes + 1]];
@@ -20,8 +20,8 @@ fn by_recursion(flushes: usize, runs_max: usize) -> Vec<Vec<u64>> {
     costs
 }
 
-/// The least cost of all schedules there are: after each flush any neighbours may be merged. A
-/// state is the set of flushes that are the last of their run.
+/// Returns the least cost of all schedules there are: after each flush any neighbours may be
+/// merged. A state is the set of flushes that are the last of their run.
 fn by_brute_force(sizes: &[u64], runs_max: u32) -> u64 {
     let mut states = BTreeMap::from([(0_u32, 0_u64)]);
     for (flush, _) in sizes.iter().enumerate() {
@@ -48,7 +48,7 @@ fn by_brute_force(sizes: &[u64], runs_max: u32) -> u64 {
     states.into_values().min().unwrap()
 }
 
-/// What it takes to come from runs that end at `before` to runs that end at `after`.
+/// Returns what it takes to come from runs that end at `before` to runs that end at `after`.
 fn written(sizes: &[u64], before: u32, after: u32) -> u64 {
     let (mut total, mut bytes, mut runs) = (0, 0, 0);
     for (flush, size) in sizes.iter().enumerate() {
@@ -116,9 +116,9 @@ fn no_schedule_is_better_for_sizes() {
         let sizes: Vec<u64> = (0..1 + draws.below(8)).map(|_| 1 + draws.below(largest)).collect();
         for runs in 1..=4 {
             let found = by_brute_force(&sizes, runs);
-            let told = least_of_sizes(&sizes, runs.into());
-            assert!(told.is_exact);
-            assert_eq!(told.merged, found as f64, "{sizes:?}, {runs} runs");
+            let message = least_of_sizes(&sizes, runs.into());
+            assert!(message.is_exact);
+            assert_eq!(message.merged, found as f64, "{sizes:?}, {runs} runs");
             assert!(super::sizes::bound(&sizes, runs.into()) <= found as f64, "{sizes:?}");
         }
     }
@@ -166,7 +166,7 @@ fn a_bound_for_many_flushes_is_close() {
     }
 }
 
-/// Every schedule of few flushes, as the sum of its outputs and of its runs.
+/// Returns every schedule of few flushes, as the sum of its outputs and of its runs.
 fn all_schedules(flushes: usize) -> Vec<(u64, usize)> {
     let mut found = Vec::new();
     let mut takes = vec![0; flushes];

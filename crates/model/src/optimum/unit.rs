@@ -86,8 +86,8 @@ pub fn least(flushes: u64, runs_max: u64) -> u128 {
     filling.steps - (n - filling.merged)
 }
 
-/// The least `write_cost_system` of any policy that leaves at most `runs_max` runs after each of
-/// `flushes` flushes of equal size, where nothing overlaps: `1 + f_k(n) / n`.
+/// Returns the least `write_cost_system` of any policy that leaves at most `runs_max` runs after
+/// each of `flushes` flushes of equal size, where nothing overlaps: `1 + f_k(n) / n`.
 ///
 /// ```
 /// let cost = lsmith_model::optimum::write_cost_least(1024, 4);
@@ -101,8 +101,8 @@ pub fn write_cost_least(flushes: u64, runs_max: u64) -> f64 {
     1.0 + least(flushes, runs_max) as f64 / flushes as f64
 }
 
-/// A schedule that costs [`least`]: for each flush in turn, with how many of the newest runs it is
-/// merged; 0 where it stays a run of its own.
+/// Returns a schedule that costs [`least`]: for each flush in turn, with how many of the newest
+/// runs it is merged; 0 where it stays a run of its own.
 #[must_use]
 pub fn schedule(flushes: u64, runs_max: u64) -> Schedule {
     let mut schedule = Schedule { waiting: Vec::new() };
@@ -150,7 +150,7 @@ impl Iterator for Schedule {
     }
 }
 
-/// How many of `flushes` come before the one at the root.
+/// Returns how many of `flushes` come before the one at the root.
 fn left_of_root(flushes: u64, runs_max: u64) -> u64 {
     if flushes <= runs_max {
         return 0;

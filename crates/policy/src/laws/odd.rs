@@ -1,14 +1,14 @@
-//! Trees that no policy would make, but that are legal.
+//! Legal trees that no policy would make.
 
 use super::random::{self, Random};
 use lsmith_tree::TreeView;
 use std::fmt::Write;
 
-/// One run per level in each of these many levels, or so many runs in one.
+/// The number of levels with a run each, or of runs in one level.
 const MANY: usize = 60;
 
-/// Sizes and counts as large as the numbers of a tree may get, with three levels to learn about, of
-/// which the second is over full.
+/// A tree with the largest possible sizes and counts, and three levels to learn about. The second
+/// level holds too much.
 const LARGE: &str = "view memtable 1B\n\
     tree flushes 4611686018427387904 flushed 72057594037927936B\n\
     mem r9[t9:a..z 1MB]\nL1 r3[t3:a..z 9007199254740992B]\n\
@@ -17,7 +17,7 @@ const LARGE: &str = "view memtable 1B\n\
     blocks_written 72057594037927936 slack 72057594037927936 room_added 72057594037927936\n\
     count L3 bytes_in 72057594037927936 bytes_written 5 blocks_written 72057594037927936\n";
 
-/// Notes with the greatest numbers there are: none that a policy wrote.
+/// Returns notes with the greatest possible numbers. No policy writes such notes.
 fn notes() -> Vec<String> {
     let most = u64::MAX;
     let steps = [

@@ -1,4 +1,4 @@
-//! What comes out of a plan, as far as sizes tell.
+//! The outcome of a plan, by sizes only.
 
 use lsmith_tree::{
     Key, KeyRange, LevelId, MergePlan, Mode, Outcome, ProfilePoint, Run, SeqNo, Size, Slice, Table,
@@ -6,18 +6,18 @@ use lsmith_tree::{
 };
 use std::collections::BTreeSet;
 
-/// Most profile points of a table that comes out.
+/// The most profile points of an output table.
 const POINTS_MAX: usize = 16;
 
-/// What comes out of `plan` on `tree` if no key is in two inputs: sizes add up. The output is cut
-/// only where an input has a border or a profile point, so that tables can be larger than the
-/// plan asks for.
+/// Returns the outcome of `plan` on `tree` under the assumption that no key is in two inputs, so
+/// that sizes add up. The output is cut only where an input has a border or a profile point, so
+/// that tables can be larger than the plan asks for.
 ///
-/// A stand-in for an interpreter wherever only the shape of trees matters: the law suite and
-/// scripts use it.
+/// This stands in for an interpreter if only the shape of trees matters, as in the law suite and in
+/// scripts.
 ///
 /// # Panics
-/// The tree has no run of a name in the plan: ask [`check_plan`](lsmith_tree::check_plan) first.
+/// If the tree lacks a run that the plan names: call [`check_plan`](lsmith_tree::check_plan) first.
 pub fn outcome(tree: &Tree, plan: &MergePlan) -> Outcome {
     scaled_outcome(tree, plan, &mut || 1000)
 }
@@ -35,7 +35,8 @@ struct Piece {
     size: Size,
 }
 
-/// As [`outcome`], with the bytes of each table multiplied by the next of `per_mille`.
+/// Returns what [`outcome`] returns, with the bytes of each table multiplied by the next value of
+/// `per_mille`.
 pub(super) fn scaled_outcome(
     tree: &Tree,
     plan: &MergePlan,

@@ -24,7 +24,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
@@ -33,7 +33,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// Any number of bytes up to 1 GiB, small ones as likely as large ones; now and then none.
+    /// Returns a number of bytes up to 1 GiB. All magnitudes are equally likely, and 0 is possible.
     pub(super) fn bytes(&mut self) -> u64 {
         if self.chance(3) {
             return 0;
@@ -50,7 +50,7 @@ pub(super) fn key(number: u64) -> Key {
     Key::copy_from_slice(&number.to_be_bytes())
 }
 
-/// A table over the given keys, with some points in its profile.
+/// Returns a table over the given keys, with some points in its profile.
 pub(super) fn table(
     random: &mut Random,
     id: u64,
@@ -86,14 +86,14 @@ pub(super) fn table(
     }
 }
 
-/// What is still to be given while a tree is made up.
+/// The next names to use.
 struct Names {
     run: u64,
     table: u64,
     knot: Option<KnotId>,
 }
 
-/// A view of a random legal tree.
+/// Returns a view of a random legal tree.
 pub(super) fn view(random: &mut Random) -> TreeView {
     let mut names = Names { run: 0, table: 0, knot: None };
     let levels = (0..random.below(7)).map(|_| {
@@ -112,7 +112,8 @@ pub(super) fn view(random: &mut Random) -> TreeView {
     for _ in 0..random.below(3) {
         seal(random, &mut tree, 0..KEYS);
     }
-    // Not so small that nearly all plans of a leveled policy are moves through dozens of levels.
+    // A smaller memtable would make nearly all plans of a leveled policy moves through dozens of
+    // levels.
     let memtable_bytes = random.bytes().max(tree.disk_bytes() / 256).max(1);
     TreeView::new(tree, memtable_bytes)
 }
@@ -137,7 +138,8 @@ pub(super) fn seal_bytes(
     apply(tree, &edit).expect("the names are new");
 }
 
-/// One to six slices; some are parts of tables. Some runs are tied to the run before them.
+/// Returns a run of one to six slices, some of which are parts of tables. Some runs are in a knot
+/// with the run before them.
 fn run(random: &mut Random, names: &mut Names) -> Run {
     let count = 1 + random.below(6);
     let mut borders: Vec<u64> = (0..2 * count).map(|_| random.below(KEYS)).collect();
@@ -149,10 +151,11 @@ fn run(random: &mut Random, names: &mut Names) -> Run {
             continue;
         }
         names.table += 1;
-        let (before, behind) = (random.below(50), random.below(50));
+        let before = random.below(50);
+        let behind = random.below(50);
         let bytes = random.bytes();
-        let whole = start.saturating_sub(before)..end + behind;
-        let whole = if random.chance(30) { whole } else { start..end };
+        let wider = start.saturating_sub(before)..end + behind;
+        let whole = if random.chance(30) { wider } else { start..end };
         let table = Slice::whole(table(random, names.table - 1, whole, bytes));
         slices.extend(table.clip(&KeyRange::new(key(start), key(end))));
     }

@@ -1,4 +1,4 @@
-//! A store without contents: carries out plans on a tree of sizes, and judges them on the way.
+//! A store without contents: it carries out plans on a tree of sizes, and checks each plan.
 
 use super::outcome::scaled_outcome;
 use super::random::Random;
@@ -9,12 +9,12 @@ use lsmith_tree::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// How sizes come out of merges.
+/// How the sizes of outputs relate to those of inputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
-    /// Bytes that come out per 1000 that go in: less where data are updated or deleted.
+    /// Output bytes per 1000 input bytes. Less than 1000 stands for updates and deletes.
     pub(super) kept_per_mille: u64,
-    /// How far off this each table is, at most.
+    /// The most by which each table differs from that, in per mille.
     pub(super) off_per_mille: u64,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Store<'a> {
     pub(super) random: &'a mut Random,
     sizes: Sizes,
     policy: &'a dyn MergePolicy,
-    /// Bytes that went into merges, flushes and moves not counted.
+    /// Input bytes of merges, without flushes and moves.
     pub(super) merged_bytes: u64,
     asked: u64,
 }
@@ -54,7 +54,7 @@ impl<'a> Store<'a> {
         LawError { law, policy, what: what.into(), view: self.view.to_string() }
     }
 
-    /// What the policy says now, judged.
+    /// Returns the next plan of the policy, after it was checked.
     pub(super) fn ask(&mut self) -> Result<Option<MergePlan>, LawError> {
         let plan = self.next_merge(&self.view)?;
         let again = self.next_merge(&self.view)?;
@@ -72,7 +72,8 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Asks about another tree, then about the text of this one: still the same plan.
+    /// Asks about another tree, and then about the text of this one. The answer must be the same
+    /// plan.
     fn ask_elsewhere(&self, plan: &Option<MergePlan>) -> Result<(), LawError> {
         let mut without = self.view.clone();
         without.reservations.clear();
@@ -95,8 +96,8 @@ impl<'a> Store<'a> {
             .map_err(|_| self.broken(Law::Total, "no plan, but a panic"))
     }
 
-    /// The next thing to do: the policy's plan, or the flush of a memtable that waits. `None`
-    /// where both have to wait for what is reserved, or there is nothing to do.
+    /// Returns the policy's plan, or else the flush of a waiting memtable. Returns `None` if there
+    /// is nothing to do or both must wait for reservations.
     pub(super) fn next_plan(&mut self) -> Result<Option<MergePlan>, LawError> {
         if let Some(plan) = self.ask()? {
             return Ok(Some(plan));
@@ -105,7 +106,7 @@ impl<'a> Store<'a> {
         Ok(flush.filter(|plan| check_plan(&self.view, plan).is_ok()))
     }
 
-    /// Carries out a plan that has been judged.
+    /// Carries out a plan that was checked.
     pub(super) fn commit(&mut self, plan: &MergePlan) -> Result<(), LawError> {
         let Sizes { kept_per_mille, off_per_mille } = self.sizes;
         let random = &mut *self.random;
@@ -116,8 +117,8 @@ impl<'a> Store<'a> {
         if plan.inputs.len() > 1 {
             self.merged_bytes += outcome.from_memory.bytes + outcome.read.bytes;
         }
-        let edit = TreeEdit::of_plan(&self.view.tree, plan, outcome);
-        let edit = edit.map_err(|error| self.refused(plan, &error))?;
+        let edit = TreeEdit::of_plan(&self.view.tree, plan, outcome)
+            .map_err(|error| self.refused(plan, &error))?;
         let done = apply(&mut self.view.tree, &edit);
         done.map_err(|error| self.broken(Law::Legal, format!("{plan}: {error}")))
     }
@@ -150,7 +151,7 @@ impl<'a> Store<'a> {
         Err(self.broken(Law::Rest, format!("no rest after {plans_max} plans")))
     }
 
-    /// An error if the tree at rest has more runs than the policy allows itself.
+    /// Returns an error if the tree at rest has more runs than the policy allows itself.
     pub(super) fn bounded(&self) -> Result<(), LawError> {
         let tree = &self.view.tree;
         let runs = |level: usize| tree.levels()[level].runs().len() as u64;

@@ -25,7 +25,7 @@ fn store<'a>(policy: &'a dyn MergePolicy, seed: u64, random: &'a mut Random) -> 
     Store::new(view, policy, sizes, random)
 }
 
-/// What a policy says of itself is of one piece.
+/// Checks that what a policy says of itself agrees.
 pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
     let random = &mut Random::new(0);
     let empty = Store::new(TreeView::default(), policy, Sizes::EXACT, random);
@@ -106,9 +106,9 @@ fn write(store: &mut Store<'_>, keys: std::ops::Range<u64>) {
     random::seal_bytes(store.random, &mut store.view.tree, keys, MEMTABLE_BYTES);
 }
 
-/// As many plans as the policy has are under way at once and finish in any order, while memtables
-/// arrive: every plan keeps clear of the others, none is refused when it commits, and all comes to
-/// rest.
+/// Reserves as many plans as the policy makes, and commits them in any order while memtables
+/// arrive. Every plan must keep clear of the others, none may be refused when it commits, and the
+/// tree must come to rest.
 pub(super) fn side_by_side(policy: &dyn MergePolicy) -> Result<(), LawError> {
     for seed in 0..TREES {
         let random = &mut Random::new(seed);
@@ -160,8 +160,8 @@ pub(super) fn blocked(policy: &dyn MergePolicy) -> Result<(), LawError> {
     Ok(())
 }
 
-/// A legal plan over neighbouring runs and any of the keys, if the first that comes to mind is
-/// one.
+/// Returns a legal plan over neighbouring runs and any of the keys, if the first that comes to mind
+/// is one.
 fn foreign(store: &mut Store<'_>) -> Option<MergePlan> {
     let runs: Vec<_> = store.view.tree.runs().map(|(_, run)| run.id()).collect();
     let random = &mut *store.random;

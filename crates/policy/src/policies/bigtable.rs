@@ -6,11 +6,11 @@ use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
 
-/// Keeps runs apart while there are at most `k`; past that, merges the new one with the fewest of
-/// its elders such that afterwards every run is larger than all newer runs together.
+/// Leaves runs alone as long as there are at most `k`. Past that, merges the new run with the
+/// fewest older runs such that each run is then larger than all newer runs together.
 ///
-/// Source: Mao et al., "Comparison and evaluation of state-of-the-art LSM merge policies",
-/// section 2; the rule is Bigtable's (Chang et al.), in the form of Mathieu et al.
+/// Source: Mao et al., "Comparison and evaluation of state-of-the-art LSM merge policies", section
+/// 2; the rule is Bigtable's (Chang et al.), in the form of Mathieu et al.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bigtable {
     k: u64,
@@ -30,8 +30,8 @@ impl Bigtable {
         },
     };
 
-    /// How many of the newest runs to merge: at least two, and so many that afterwards each run is
-    /// larger than the sum of all newer ones.
+    /// Returns how many of the newest runs to merge: the least number, at least two, such that each
+    /// run is then larger than all newer runs together.
     fn newest_to_merge(stack: &Stack) -> usize {
         let runs = stack.runs();
         let mut newest = 2.min(runs.len());

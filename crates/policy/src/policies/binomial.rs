@@ -8,8 +8,8 @@ use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
 
-/// After the t-th flush, leaves as many runs as a balanced search tree says: about log2(t)/2 while
-/// that is less than `k` (up to about 4^k flushes), and at most `k` thereafter.
+/// After the t-th flush, leaves as many runs as a balanced search tree says: about log2(t)/2 as
+/// long as that is less than `k` (up to about 4^k flushes), and at most `k` after that.
 ///
 /// Source: Mao et al., section 2; Mathieu et al., SODA 2021.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +27,17 @@ impl Binomial {
         build: |params| Ok(Arc::new(Binomial { rule: Static::read(params)? })),
     };
 
-    /// How many runs to leave after flush `t`, counted from 1: with
-    /// T(m) = sum over j = 1..m of C(j + min(j, k) - 1, j) and m' = min { m : T(m) >= t },
-    /// 1 + B(m', min(m', k) - 1, t - T(m' - 1) - 1).
+    /// Returns how many runs to leave after flush `t`, counted from 1. That is
+    /// `1 + B(m', min(m', k) - 1, t - T(m' - 1) - 1)`, where `T(m)` is the sum of
+    /// `C(j + min(j, k) - 1, j)` over j = 1..m, and `m'` is the least m with `T(m) >= t`.
     pub fn runs_after(k: u64, t: u64) -> u64 {
         let sums = &CENTRAL_SUMS[..k as usize];
         let m = sums.partition_point(|sum| *sum < t);
         if m < sums.len() {
             return 1 + stack_depth(m as u64 - 1, t - sums[m - 1] - 1);
         }
-        // From j = k on the summands lie on a diagonal of Pascal's triangle, and those of all that
-        // diagonal up to j = m come to C(m + k, k).
+        // From j = k on, the terms lie on one diagonal of Pascal's triangle. The sum of that
+        // diagonal up to j = m is C(m + k, k).
         let base = pascal(k - 1, k) - sums[m - 1];
         let m = least_above(k, t + base - 1);
         1 + stack_depth(k - 1, t + base - pascal(m - 1, k) - 1)

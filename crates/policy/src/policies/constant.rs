@@ -6,7 +6,7 @@ use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
 
-/// Keeps runs apart while there are at most `k`; past that, merges all of them into one.
+/// Leaves runs alone as long as there are at most `k`. Past that, merges all runs into one.
 ///
 /// Source: Mao et al., section 2 ("Constant", AsterixDB before version 0.9.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

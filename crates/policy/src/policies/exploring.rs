@@ -6,10 +6,11 @@ use lsmith_spec::{Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
 
-/// Looks at every window of `min` to `max` neighbouring runs whose largest run is at most `lambda`
-/// times the rest together. While there are at most `k` runs it merges the longest such window
-/// (the smallest of the longest), past that the one of least mean size; past `k` with no such
-/// window, the smallest `min` neighbours. One merge per flush; ties go to the oldest start.
+/// Considers every window of `min` to `max` neighbouring runs whose largest run is at most `lambda`
+/// times the others together. With at most `k` runs, merges the longest such window, and the
+/// smallest of equally long ones. Past `k` runs, merges the window of the least mean size. If there
+/// is no such window, merges the smallest `min` neighbours. Merges once per flush. Ties go to the
+/// window that starts with the oldest run.
 ///
 /// Source: Mao et al., section 2; HBase's ExploringCompactionPolicy.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,23 +22,23 @@ pub struct Exploring {
     eager: Eager,
 }
 
-/// The note that keeps a second merge from following in the same flush.
+/// The note that prevents a second merge for the same flush.
 const MERGED_AT: &str = "merged_at";
 
-/// A window of the stack: indexes counted from the newest run.
+/// A window of the stack. Indexes count from the newest run.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     from: usize,
-    upto: usize,
+    end: usize,
     bytes: u64,
 }
 
 impl Window {
     fn len(&self) -> usize {
-        self.upto - self.from
+        self.end - self.from
     }
 
-    /// Longer, or as long and smaller.
+    /// Returns true if this window is longer, or equally long and smaller.
     fn is_longer_than(&self, other: &Window) -> bool {
         self.len() > other.len() || (self.len() == other.len() && self.bytes < other.bytes)
     }
@@ -86,8 +87,8 @@ impl Exploring {
         largest_bytes as f64 <= self.lambda * other_bytes as f64
     }
 
-    /// The best of all windows of similar sizes; of several the first, oldest start first, shortest
-    /// first.
+    /// Returns the best window of runs of similar size. Of equally good ones, returns the first in
+    /// this order: oldest start first, then shortest first.
     fn best(
         &self,
         runs: &[StackRun],
@@ -96,13 +97,13 @@ impl Exploring {
         let mut best: Option<Window> = None;
         let mut newer_bytes = bytes(runs);
         for (oldest, run) in runs.iter().enumerate().skip(self.min - 1).rev() {
-            // In a window with this oldest run the largest is no smaller, and the others are no
-            // more than all that is newer: most starts are out at a glance.
+            // No window with this oldest run has a smaller largest run, or more bytes in its
+            // others, than all newer runs have. This rules most starts out quickly.
             newer_bytes -= run.bytes;
             if !self.is_balanced(run.bytes, newer_bytes) {
                 continue;
             }
-            let mut window = Window { from: oldest + 1, upto: oldest + 1, bytes: 0 };
+            let mut window = Window { from: oldest + 1, end: oldest + 1, bytes: 0 };
             let mut largest = 0;
             for run in runs[..=oldest].iter().rev().take(self.max) {
                 window.from -= 1;
@@ -128,14 +129,14 @@ impl Exploring {
         if let Some(window) = self.best(runs, Window::has_less_mean_than) {
             return Some((window, "{} runs, {} allowed; {} of least mean size"));
         }
-        let shortest = runs.windows(self.min).enumerate().rev();
-        let shortest = shortest.map(|(from, window)| {
-            let upto = from + window.len();
-            Window { from, upto, bytes: bytes(window) }
+        let slices = runs.windows(self.min).enumerate().rev();
+        let shortest = slices.map(|(from, window)| {
+            let end = from + window.len();
+            Window { from, end, bytes: bytes(window) }
         });
         let least = shortest.reduce(|best, next| if next.bytes < best.bytes { next } else { best });
-        // Fewer runs than `min` and yet too many: take them all.
-        let all = || Window { from: 0, upto: runs.len(), bytes: bytes(runs) };
+        // There are fewer runs than `min` and yet too many: take them all.
+        let all = || Window { from: 0, end: runs.len(), bytes: bytes(runs) };
         Some((least.unwrap_or_else(all), "{} runs, {} allowed; the {} smallest neighbours"))
     }
 }
@@ -152,7 +153,7 @@ impl MergePolicy for Exploring {
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let merged = view.memo(MERGED_AT).and_then(|text| text.parse().ok());
-        // A tree left by another policy can be far above the bound: then merge on.
+        // Another policy may have left far more runs than `k`: then merging goes on.
         let has_merged = merged == Some(Stack::flushes_of(view));
         if has_merged && Stack::len_max(view) <= self.k {
             return None;
@@ -164,7 +165,7 @@ impl MergePolicy for Exploring {
         let (window, text) = self.choose(&stack)?;
         let numbers = [stack.len() as u64, self.k, window.len() as u64];
         let mut plan =
-            stack.merge(window.from, window.upto, self.eager, Reason::new(text, numbers))?;
+            stack.merge(window.from, window.end, self.eager, Reason::new(text, numbers))?;
         plan.memo.push((MERGED_AT.into(), Some(stack.flushes().to_string())));
         Some(plan)
     }

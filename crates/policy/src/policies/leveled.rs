@@ -14,11 +14,13 @@ use lsmith_tree::{
 use pick::{Candidate, Choice};
 use std::sync::Arc;
 
-/// Level 0 keeps up to `l0` flushed runs; each level below is one run cut into tables and holds up
-/// to `ratio^i` tables' bytes. Past that, one piece of at most about `table` bytes is merged with
-/// what it overlaps in the next level, or moved down where it overlaps nothing.
+/// Level 0 keeps up to `l0` flushed runs. Each level below is one run, cut into tables, and holds
+/// up to `ratio^i` times the bytes of a table. When a level holds more, one piece of about `table`
+/// bytes at most is merged with what it overlaps in the next level. If it overlaps nothing, it is
+/// moved down.
 ///
-/// A level that another policy left with several runs is first merged into one, piece by piece.
+/// If another policy left a level with several runs, they are first merged into one, piece by
+/// piece.
 ///
 /// Source: Mao et al., section 2 ("Leveled"); LevelDB (`round_robin`), RocksDB (`min_overlap`,
 /// `oldest`), HyperLevelDB (`best_ratio`); the list of picks is that of Lim et al., FAST 2016.
@@ -28,15 +30,16 @@ pub struct Leveled {
     level0_runs: u64,
     pick: Pick,
     table_bytes: Option<u64>,
-    /// Tables that each level may hold, level 0 first; capacities are asked for at every step.
+    /// The number of tables that each level may hold, level 0 first. Stored because every decision
+    /// uses it.
     tables: [f64; LEVELS_MAX],
 }
 
-/// A source of pieces and the run below that takes them.
+/// A run that must give a piece, and the run below that takes it.
 struct Descent<'a> {
     from: LevelId,
     source: &'a Arc<Run>,
-    /// The run that the pieces join; `None` where the next level is empty.
+    /// The run that takes the pieces; `None` if the next level is empty.
     target: Option<&'a Arc<Run>>,
     /// The level of the target.
     to: usize,
@@ -92,38 +95,38 @@ impl Leveled {
         self.table_bytes.unwrap_or(view.memtable_bytes).max(1)
     }
 
-    /// Bytes that level `level` may hold, 1 and below.
+    /// Returns the bytes that `level` may hold, for level 1 and below.
     fn capacity(&self, view: &TreeView, level: usize) -> f64 {
         self.table(view) as f64 * self.tables[level]
     }
 
-    /// The level's bytes less those that are on their way down.
+    /// Returns the bytes of the level without those that a plan under way takes down.
     fn bytes_staying(&self, view: &TreeView, level: usize) -> u64 {
-        let (runs, bytes) = (view.tree.levels()[level].runs(), view.tree.levels()[level].bytes());
+        let here = &view.tree.levels()[level];
         if view.reservations.is_empty() {
-            return bytes;
+            return here.bytes();
         }
-        let leaving = view.reservations.iter().filter(|r| r.state == ReservationState::UnderWay);
-        let leaving = leaving.flat_map(|reservation| {
+        let under_way = view.reservations.iter().filter(|r| r.state == ReservationState::UnderWay);
+        let leaving = under_way.flat_map(|reservation| {
             let inputs = reservation.plan.inputs.iter();
             inputs.filter(move |input| reservation.plan.place != Place::Into(input.run))
         });
-        let leaving: u64 = leaving.map(|input| bytes_taken(runs, input)).sum();
-        bytes.saturating_sub(leaving)
+        let leaving_bytes: u64 = leaving.map(|input| bytes_taken(here.runs(), input)).sum();
+        here.bytes().saturating_sub(leaving_bytes)
     }
 
-    /// Where pieces must go down now, deepest level first, so that there is room when the levels
-    /// above need it.
+    /// Returns the levels that must give pieces now, deepest first, so that there is room when the
+    /// levels above need it.
     fn descents<'a>(&'a self, view: &'a TreeView) -> impl Iterator<Item = Descent<'a>> {
-        // Asked of each level at each step, so the mostly only answer comes first.
+        // Most levels are settled, so this test comes first.
         let table_bytes = self.table(view) as f64;
         let is_settled = move |level: usize, here: &Level| {
             let allowed = table_bytes * self.tables[level];
             level > 0 && here.runs().len() <= 1 && here.bytes() as f64 <= allowed
         };
         let levels = view.tree.levels().iter().enumerate().rev();
-        let levels = levels.filter(move |(level, here)| !is_settled(*level, here));
-        levels.filter_map(move |(level, here)| {
+        let unsettled = levels.filter(move |(level, here)| !is_settled(*level, here));
+        unsettled.filter_map(move |(level, here)| {
             let runs = here.runs();
             let (last, newer) = runs.split_last()?;
             if level > 0
@@ -148,7 +151,8 @@ impl Leveled {
                     Reason::new("level {} holds {} bytes of {}", [level as u64, bytes, allowed])
                 }
             };
-            // The oldest run of the next level is its only one, or it is being made so.
+            // The oldest run of the next level is its only one, or the others are being merged into
+            // it.
             let below = view.tree.runs_at(LevelId::Disk(level + 1));
             if below.len() > 1 {
                 return None;
@@ -158,13 +162,13 @@ impl Leveled {
         })
     }
 
-    /// The pieces of a descent's source, to pick from.
+    /// Returns the choice among the pieces of the source.
     fn choice<'a>(&self, view: &'a TreeView, descent: &Descent<'a>) -> Choice<'a> {
-        let cursor = match self.pick {
+        let note = match self.pick {
             Pick::RoundRobin => view.memo(&cursor_name(descent.from)),
             _ => None,
         };
-        let cursor = cursor.and_then(|text| parse_key(text).ok());
+        let cursor = note.and_then(|text| parse_key(text).ok());
         Choice {
             source: descent.source,
             target: descent.target,
@@ -217,8 +221,10 @@ fn bytes_taken(runs: &[Arc<Run>], input: &Input) -> u64 {
 
 impl MergePolicy for Leveled {
     fn spec(&self) -> Spec {
-        let spec = Spec::bare("leveled").with("ratio", self.ratio).with("l0", self.level0_runs);
-        let spec = spec.with("pick", self.pick.name());
+        let spec = Spec::bare("leveled")
+            .with("ratio", self.ratio)
+            .with("l0", self.level0_runs)
+            .with("pick", self.pick.name());
         match self.table_bytes {
             Some(bytes) => spec.with("table", format_bytes(bytes)),
             None => spec,

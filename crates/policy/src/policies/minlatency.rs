@@ -7,8 +7,8 @@ use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
 
-/// After the t-th flush, leaves as many runs as node t has smaller ancestors, plus one, in the
-/// search tree of least depth that holds t and keeps every stack depth below `k`.
+/// After the t-th flush, leaves one run more than node t has smaller ancestors in a certain search
+/// tree: the tree of least depth that holds t and keeps every stack depth below `k`.
 ///
 /// Source: Mao et al., section 2; Mathieu, Rajaraman, Young, Yousefi, "Competitive data-structure
 /// dynamization", SODA 2021.
@@ -27,8 +27,8 @@ impl MinLatency {
         build: |params| Ok(Arc::new(MinLatency { rule: Static::read(params)? })),
     };
 
-    /// How many runs to leave after flush `t`, counted from 1: B(m', k, t) with
-    /// m' = min { m : C(m + k, m) > t }.
+    /// Returns how many runs to leave after flush `t`, counted from 1: `B(m', k, t)`, where `m'` is
+    /// the least m with `C(m + k, m) > t`.
     pub fn runs_after(k: u64, t: u64) -> u64 {
         stack_depth(k, t)
     }
@@ -48,7 +48,8 @@ impl MergePolicy for MinLatency {
     }
 }
 
-/// What the two static policies share: the number of flushes alone says how many runs to leave.
+/// The part that both static policies share. The number of flushes alone determines how many runs
+/// to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Static {
     pub(super) k: u64,
@@ -82,7 +83,7 @@ impl Static {
     ) -> Option<MergePlan> {
         let flushes =
             if self.by_size { Stack::of(view).flushes_by_size() } else { Stack::flushes_of(view) };
-        // A tree filled by other means can have runs before its first flush.
+        // A tree from elsewhere can have runs before its first flush.
         let leave = runs_after(self.k, flushes.clamp(1, 1 << 62)).max(1);
         if Stack::len_max(view) <= leave {
             return None;

@@ -5,7 +5,7 @@ use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
 
-/// Every flush stays a run of its own: least writing, most reading.
+/// Every flush stays a run of its own. Writes least and reads most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct None;
 

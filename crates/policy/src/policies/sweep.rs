@@ -1,4 +1,4 @@
-//! Sweep: young runs go into the oldest run by key range, one window after the other.
+//! Sweep: young runs are merged into the oldest run one window of keys after the other.
 
 use crate::stack::pressure_of_runs;
 use crate::tables::stack_depth;
@@ -8,18 +8,19 @@ use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Reason, Run, RunId, TreeView};
 use std::sync::Arc;
 
-/// Keeps one large run, the oldest, and young ones above it, which hold at most `young` times its
-/// bytes, or `least` memtables where that is more. What is over that leaves all young runs
-/// at once: the next window of keys, with a quarter of a memtable in them, is merged into the
-/// oldest run. Windows follow each other through the keys, round and round.
+/// Keeps one large run, the oldest, and young runs above it. The young runs hold at most `young`
+/// times the bytes of the oldest run, or `least` memtables if that is more. When they hold more,
+/// the next window of keys is merged into the oldest run, out of all young runs at once. A window
+/// holds a quarter of a memtable. Windows follow each other through the key space, round after
+/// round.
 ///
-/// So there are never more overwritten entries than the young runs have, and no merge needs room
-/// for a second copy of all data. While a round passes, twice the bytes come that young runs hold:
-/// with S bytes of them above B, each byte is written B / 2S times into the oldest run. Merges of
-/// whole runs, made whenever S bytes have gathered, write it B / S times.
+/// So the tree never holds more overwritten entries than the young runs have, and no merge needs
+/// room for a second copy of all data. During a round, twice as many bytes arrive as the young runs
+/// hold. With S bytes of young runs above B bytes, each byte is written B / 2S times into the
+/// oldest run. A policy that merges whole runs after every S bytes writes it B / S times.
 ///
-/// The runs of a round are merged as by MinLatency with `(k - 1) / 2` runs, never with those that
-/// are left of the round before.
+/// The runs of one round are merged with each other as MinLatency does with `(k - 1) / 2` runs.
+/// They are never merged with runs that remain from the round before.
 ///
 /// Source: the round-robin merges of Thonangi & Yang, ICDE 2017, section III-B, out of several runs
 /// at once.
@@ -30,18 +31,19 @@ pub struct Sweep {
     least: f64,
 }
 
-/// How many windows come to one memtable: few enough for large writes, enough that a window under
-/// way needs little room and that a memtable does not wait long for it.
+/// Windows per memtable. Few enough for large writes, and enough that a merge of one window needs
+/// little room and a memtable does not wait long for it.
 const WINDOWS: u64 = 4;
 
-/// The pressure of young runs that hold three memtables too much or more, as they do in a tree that
+/// The pressure if young runs hold three memtables or more too much, as they do in a tree that
 /// another policy has left.
 const DEBT_PRESSURE_MAX: f64 = 0.9;
 
-/// The memo's name of the key at which the next window begins.
+/// The name of the note that holds the start of the next window.
 const NEXT: &str = "sweep_next";
 
-/// The memo's name of the newest run of the round before, and the flushes until then.
+/// The name of the note that holds the newest run of the round before, and the number of flushes
+/// until then.
 const ROUND: &str = "sweep_round";
 
 impl Sweep {
@@ -74,12 +76,13 @@ impl Sweep {
         },
     };
 
-    /// Most runs of one round.
+    /// Returns the most runs of one round.
     fn round_runs(self) -> u64 {
         (self.k - 1) / 2
     }
 
-    /// Merges the newest runs of this round where it has more than its flushes allow.
+    /// Returns the merge of the newest runs of this round, if there are more than its flushes
+    /// allow.
     fn merge_round(self, view: &TreeView) -> Option<MergePlan> {
         let stack = Stack::of(view);
         let (last, flushes_before) = round_before(view).unwrap_or((RunId(u64::MAX), 0));
@@ -94,7 +97,7 @@ impl Sweep {
         stack.merge(0, newest, Eager::Auto, reason)
     }
 
-    /// Bytes that young runs hold, and that they may hold.
+    /// Returns the bytes that the young runs hold, and the bytes that they may hold.
     fn young_bytes(self, view: &TreeView) -> (u64, u64) {
         let mut bytes: u64 = view.tree.disk_runs().map(|run| run.bytes()).sum();
         let oldest = view.tree.disk_runs().last().map_or(0, |run| run.bytes());
@@ -103,7 +106,7 @@ impl Sweep {
         (bytes, (oldest as f64 * self.young).max(least) as u64)
     }
 
-    /// Takes a window out of all young runs where they hold too much.
+    /// Returns the merge of the next window, if the young runs hold too much.
     fn sweep(self, view: &TreeView) -> Option<MergePlan> {
         let (bytes, allowed) = self.young_bytes(view);
         if bytes <= allowed {
@@ -137,17 +140,17 @@ impl Sweep {
     }
 }
 
-/// What the memo says of the round before.
+/// Returns the newest run of the round before, and the number of flushes until then.
 fn round_before(view: &TreeView) -> Option<(RunId, u64)> {
     let (run, flushes) = view.memo(ROUND)?.split_once('/')?;
     Some((RunId(run.parse().ok()?), flushes.parse().ok()?))
 }
 
-/// The keys from `start` on with about `bytes` of `young` in them, or up to the end of all keys;
-/// `None` where no run has keys there.
+/// Returns the window of keys from `start` on that holds about `bytes` of the young runs, or all
+/// keys from `start` on if they hold less. Returns `None` if no run has keys there.
 ///
-/// Each run has a part in these bytes that follows from what it has left, and the one that comes
-/// to the end of its part first ends the window; runs with little left are not asked.
+/// Each run contributes in proportion to the bytes that it has left. The run that reaches its share
+/// first ends the window. Runs with little left are ignored.
 fn window(young: &[&Arc<Run>], start: Key, bytes: u64) -> Option<KeyRange> {
     let rest = KeyRange { start, end: None };
     let left = |run: &Arc<Run>| run.size_within(&rest).bytes;
@@ -166,7 +169,8 @@ fn window(young: &[&Arc<Run>], start: Key, bytes: u64) -> Option<KeyRange> {
     Some(KeyRange { end: end.filter(|end| !last(end)), ..rest })
 }
 
-/// The key up to which `run` has at least `bytes` within `rest`; `None` for the end of all keys.
+/// Returns the key below which `run` has at least `bytes` within `rest`; `None` for the end of all
+/// keys.
 fn end_of(run: &Run, rest: &KeyRange, mut bytes: u64) -> Option<Key> {
     for slice in run.clip(rest) {
         let piece = slice.first_piece(bytes);
@@ -191,12 +195,12 @@ impl MergePolicy for Sweep {
         if let Some(plan) = self.merge_round(view) {
             return Some(plan);
         }
-        // Writers wait for what is in memory: that goes first.
+        // Writers wait for memory to be merged, so that goes first.
         if view.tree.memory().runs().is_empty() { self.sweep(view) } else { None }
     }
 
-    /// Writers are slowed, though not stopped, where young runs hold more than one memtable too
-    /// much, and would go on to grow.
+    /// Slows writers, but does not stop them, if young runs hold more than one memtable too much.
+    /// Otherwise they would keep growing.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let (bytes, allowed) = self.young_bytes(view);
         let excess = bytes.saturating_sub(allowed) as f64 / view.memtable_bytes.max(1) as f64;

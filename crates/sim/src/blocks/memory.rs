@@ -24,17 +24,17 @@ impl Memory {
         Memory { starts: vec![0], chunks: vec![Vec::new()], len: 0 }
     }
 
-    /// How many records there are.
+    /// Returns how many records there are.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// All records, in key order.
+    /// Returns all records, in key order.
     pub(super) fn records(&self) -> impl Iterator<Item = BlockRecord> {
         self.chunks.iter().flatten().copied()
     }
 
-    /// The chunk that `key` belongs into.
+    /// Returns the chunk that `key` belongs into.
     #[inline]
     fn chunk_of(&self, key: u32) -> usize {
         self.starts.partition_point(|start| *start <= key) - 1
@@ -74,18 +74,19 @@ impl Memory {
         self.chunks.insert(index + 1, upper);
     }
 
-    /// Forgets the records with keys from `first` to `last`.
+    /// Removes the records with keys from `first` to `last`, both included.
     pub(super) fn forget(&mut self, first: u32, last: u32) {
-        let (from, upto) = (self.chunk_of(first), self.chunk_of(last));
-        for chunk in &mut self.chunks[from..=upto] {
+        let first_chunk = self.chunk_of(first);
+        let last_chunk = self.chunk_of(last);
+        for chunk in &mut self.chunks[first_chunk..=last_chunk] {
             let start = chunk.partition_point(|record| record.rank() < first);
             let end = chunk.partition_point(|record| record.rank() <= last);
             chunk.drain(start..end);
             self.len -= end - start;
         }
         // The keys of chunks that have become empty go to the one before them.
-        let mut index = from.max(1);
-        for _ in from.max(1)..=upto {
+        let mut index = first_chunk.max(1);
+        for _ in first_chunk.max(1)..=last_chunk {
             if self.chunks[index].is_empty() {
                 self.chunks.remove(index);
                 self.starts.remove(index);

@@ -51,7 +51,7 @@ pub struct BlockSim {
 }
 
 impl BlockSim {
-    /// An empty tree under `policy`.
+    /// Returns an empty tree under `policy`.
     pub fn new(policy: &Arc<dyn MergePolicy>, sizes: BlockSizes) -> BlockSim {
         let block_bytes = sizes.per_block as u64 * sizes.record_bytes;
         let content = BlockContent::new(block_bytes, true);
@@ -61,10 +61,11 @@ impl BlockSim {
         BlockSim { drive, sizes, memory: Memory::new(), requests: 0, start: (0, 0, 0) }
     }
 
-    /// One request: an entry for the key with this number. When memory is full, merges follow.
+    /// Makes one request: writes an entry of this kind for the key with this number. Merges follow
+    /// when memory is full.
     ///
     /// # Errors
-    /// The policy proposes an illegal plan or never comes to rest.
+    /// Fails if the policy proposes an illegal plan or never comes to rest.
     pub fn write(&mut self, kind: EntryKind, key: u32) -> Result<(), SimError> {
         self.requests += 1;
         let bytes = u32::try_from(self.sizes.record_bytes).expect("a block is far below 4 GiB");
@@ -94,7 +95,7 @@ impl BlockSim {
         Ok(())
     }
 
-    /// The keys that are present, ascending: what a scan of everything would find.
+    /// Returns the keys that are present, ascending: what a scan of everything would find.
     pub fn live(&self) -> Vec<u32> {
         let content = self.drive.content();
         let mut net: BTreeMap<u32, EntryKind> = BTreeMap::new();
@@ -105,12 +106,12 @@ impl BlockSim {
         net.into_iter().filter(|(_, kind)| !kind.is_tombstone()).map(|(key, _)| key).collect()
     }
 
-    /// The tree, at rest.
+    /// Returns the tree, at rest.
     pub fn tree(&self) -> &Tree {
         self.drive.tree()
     }
 
-    /// The drive, for what its policy explains.
+    /// Returns the drive, for what its policy explains.
     pub fn drive(&self) -> &Drive<BlockContent> {
         &self.drive
     }
@@ -128,7 +129,7 @@ impl BlockSim {
         self.start = self.counted();
     }
 
-    /// What it has cost since the last [`restart`](BlockSim::restart).
+    /// Returns what it has cost since the last [`restart`](BlockSim::restart).
     pub fn figures(&self) -> BlockFigures {
         let (now, start) = (self.counted(), self.start);
         let requests = now.0 - start.0;
@@ -143,7 +144,7 @@ impl BlockSim {
     }
 }
 
-/// The first and the last number within `range`.
+/// Returns the first and the last number within `range`.
 fn numbers(range: &KeyRange) -> (u32, u32) {
     let number = |rank: u64| u32::try_from(rank).unwrap_or(u32::MAX);
     let from = number(rank_from(&range.start));

@@ -1,7 +1,7 @@
-//! Merges that keep blocks which meet nothing: which of them do is drawn, and what of those may be
-//! kept is decided by the same rules as in the store.
+//! Merges that keep blocks which overlap nothing. Random draws decide which blocks these are. The
+//! rules of the store decide which of them may be kept.
 
-use super::content::{FluidContent, Side, balance};
+use super::content::{FluidContent, PlanInput, balance};
 use super::draw;
 use super::meeting::{Meeting, Prospect, meetings};
 use super::merger::{Block, Made, Merger, Visit};
@@ -31,7 +31,7 @@ impl FullBlocks {
         self.entries.div_ceil(self.entries_each)
     }
 
-    /// Each of them, as the output of a merge that keeps none.
+    /// Returns all blocks as the output of a merge that keeps none.
     pub(super) fn made(self) -> Vec<Made> {
         let full = self.entries / self.entries_each;
         let rest = Some(self.entries % self.entries_each).filter(|rest| *rest > 0);
@@ -60,18 +60,18 @@ impl FluidContent {
         let entry_bytes = (output.bytes / output.entries.max(f64::MIN_POSITIVE)).max(1.0);
         let rules = BlockRules::of(tree, plan, reuse, self.block_bytes);
         let made = Merger::new(rules, reuse, entry_bytes).run(&blocks);
-        self.tell(tree, made, merged, reuse, &mut outcome);
+        self.count_blocks(tree, made, merged, reuse, &mut outcome);
         balance(&mut outcome);
         Ok(outcome)
     }
 
-    /// All blocks of the inputs in key order, and what becomes of them.
-    fn input_blocks(&mut self, sides: &[Side], is_bottom: bool) -> Vec<Block> {
+    /// Returns all blocks of the inputs in key order, with what each of them overlaps.
+    fn input_blocks(&mut self, sides: &[PlanInput], is_bottom: bool) -> Vec<Block> {
         let (newer, older) = match sides {
             [newer @ .., older] if !newer.is_empty() => (newer, std::slice::from_ref(older)),
             all => (all, &[][..]),
         };
-        let joined = |sides: &[Side], workload: &FluidWorkload| {
+        let joined = |sides: &[PlanInput], workload: &FluidWorkload| {
             let segments: Vec<_> = sides.iter().map(|side| side.segments.clone()).collect();
             merge(&segments, false, workload)
         };
@@ -89,7 +89,7 @@ impl FluidContent {
 
     fn add_blocks(
         &mut self,
-        side: &Side,
+        side: &PlanInput,
         is_newer: bool,
         is_bottom: bool,
         mut meetings: &[Meeting],
@@ -119,9 +119,9 @@ impl FluidContent {
         }
     }
 
-    /// Makes one table of all blocks: those that were kept are counted as such, and are no tables
-    /// of their own.
-    fn tell(
+    /// Counts all blocks of the output. Kept blocks count as reused; all blocks together become one
+    /// table.
+    fn count_blocks(
         &mut self,
         tree: &Tree,
         made: Vec<Made>,
@@ -151,22 +151,22 @@ impl FluidContent {
     }
 }
 
-/// The blocks of slices, each with the place just behind its last key, where that is known.
+/// Returns the blocks of slices, each with the place right behind its last key, if it is known.
 fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell, Option<u64>)> {
     slices.iter().flat_map(|slice| {
         let profile = &slice.table().profile;
         let first = profile.partition_point(|point| *point.key <= *slice.range().start);
         let points = profile[first..].iter().map(Some).chain(std::iter::repeat(None));
         slice.cells().zip(points).map(|(cell, point)| {
-            let after = point.and_then(|point| point.after.as_ref());
+            let key_after = point.and_then(|point| point.after.as_ref());
             let inside = |last: &u64| cell.end.as_ref().is_none_or(|end| *last <= place(end));
-            let after = after.map(|after| place(after)).filter(inside);
+            let after = key_after.map(|key| place(key)).filter(inside);
             (cell, after)
         })
     })
 }
 
-/// What comes to a block of `entries` entries, which lie in a part of what is theirs.
+/// Returns what comes to a block of `entries` entries, which lie in a part of what is theirs.
 fn draw_visit(prospect: Prospect, before_last: f64, entries: u64, draws: &mut Rng) -> Visit {
     let Prospect { hosts, new, hit, goes_on } = prospect;
     let inside = draw::count(draws, new * before_last);

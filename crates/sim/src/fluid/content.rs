@@ -1,9 +1,9 @@
-//! Fluid content: which stretch of time lies in which part of each table.
+//! Fluid content: which interval of time lies in which part of each table.
 
 use super::FluidWorkload;
 use super::blocks::FullBlocks;
 use super::segment::{Segment, entries, merge};
-use super::table::{Held, NewTable, Points, amount, cut};
+use super::table::{FluidTable, NewTable, Points, amount, cut};
 use crate::{Content, SimError};
 use lsmith_tree::{
     BLOCK_BYTES_USUAL, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice, TableId, Tree,
@@ -12,21 +12,21 @@ use lsmith_workload::Rng;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Expected sizes of every table, memtables included. Keys in trees and plans stand for places in a
-/// key space in which all keys are spread evenly.
+/// The expected sizes of every table, including memtables. Keys in trees and plans stand for places
+/// in a key space in which all keys are spread evenly.
 #[derive(Clone, Debug)]
 pub struct FluidContent {
-    tables: BTreeMap<TableId, Held>,
+    tables: BTreeMap<TableId, FluidTable>,
     pub(super) workload: FluidWorkload,
-    /// Whether profiles have a point at every border of a block.
+    /// True if profiles have a point at every block border.
     pub(super) by_block: bool,
     pub(super) block_bytes: u64,
-    /// Which blocks meet nothing.
+    /// The random draws that decide which blocks overlap nothing.
     pub(super) draws: Rng,
 }
 
-/// What a plan takes from one run.
-pub(super) struct Side {
+/// The part of one run that a plan takes.
+pub(super) struct PlanInput {
     pub(super) level: LevelId,
     pub(super) slices: Vec<Slice>,
     pub(super) segments: Vec<Segment>,
@@ -34,7 +34,7 @@ pub(super) struct Side {
 }
 
 impl FluidContent {
-    /// No tables yet. `by_block` is whether the policy wants to see blocks.
+    /// Returns content without tables. `by_block` is true if the policy counts in blocks.
     #[must_use]
     pub fn new(workload: FluidWorkload, by_block: bool) -> FluidContent {
         FluidContent {
@@ -46,15 +46,16 @@ impl FluidContent {
         }
     }
 
-    /// The memtable with all writes from one up to another.
-    pub(super) fn memtable(&mut self, id: TableId, from: f64, upto: f64) -> Slice {
-        let segments = self.workload.memory_segments(from, upto);
+    /// Returns a memtable with the writes of an interval.
+    pub(super) fn memtable(&mut self, id: TableId, from: f64, until: f64) -> Slice {
+        let segments = self.workload.memory_segments(from, until);
         self.hold_all(id, segments)
     }
 
-    /// The same over all of `runs`, newest first, as one.
-    pub(super) fn fold(&mut self, id: TableId, from: f64, upto: f64, runs: &[Arc<Run>]) -> Slice {
-        let mut sides = vec![self.workload.memory_segments(from, upto)];
+    /// Returns a memtable with the writes of an interval, folded together with all of `runs`,
+    /// newest first.
+    pub(super) fn fold(&mut self, id: TableId, from: f64, until: f64, runs: &[Arc<Run>]) -> Slice {
+        let mut sides = vec![self.workload.memory_segments(from, until)];
         sides.extend(runs.iter().map(|run| self.segments(run.slices())));
         let merged = merge(&sides, false, &self.workload);
         self.hold_all(id, merged)
@@ -66,11 +67,11 @@ impl FluidContent {
 
     fn hold_all(&mut self, id: TableId, segments: Vec<Segment>) -> Slice {
         let size = amount(&segments).rounded();
-        self.hold(id, segments, size).0
+        self.add_table(id, segments, size).0
     }
 
-    /// Makes a table of `segments` with blocks as full as they go; how many blocks comes with it.
-    fn hold(&mut self, id: TableId, segments: Vec<Segment>, size: Size) -> (Slice, u64) {
+    /// Adds a table of `segments` with full blocks. Returns its slice and the number of its blocks.
+    fn add_table(&mut self, id: TableId, segments: Vec<Segment>, size: Size) -> (Slice, u64) {
         let blocks = FullBlocks::of(size, self.block_bytes);
         let points = if self.by_block { Points::Blocks(blocks.made()) } else { Points::Steps };
         (self.hold_with(id, segments, size, &points), blocks.count())
@@ -90,8 +91,13 @@ impl FluidContent {
         Slice::whole(table)
     }
 
-    /// What a plan takes, newest first; counted as input.
-    pub(super) fn sides(&self, tree: &Tree, plan: &MergePlan, outcome: &mut Outcome) -> Vec<Side> {
+    /// Returns the inputs of a plan, newest first, and counts them.
+    pub(super) fn sides(
+        &self,
+        tree: &Tree,
+        plan: &MergePlan,
+        outcome: &mut Outcome,
+    ) -> Vec<PlanInput> {
         let inputs = plan.inputs.iter().filter_map(|input| {
             let (level, run) = tree.run(input.run)?;
             let slices: Vec<Slice> = run.clip(&input.range).collect();
@@ -105,7 +111,7 @@ impl FluidContent {
             }
             let segments = self.segments(&slices);
             let is_target = plan.place == Place::Into(input.run);
-            Some(Side { level, slices, segments, is_target })
+            Some(PlanInput { level, slices, segments, is_target })
         });
         inputs.collect()
     }
@@ -118,13 +124,13 @@ impl FluidContent {
         }
     }
 
-    /// A merge that writes all anew.
+    /// Carries out a merge that rewrites everything.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let is_bottom = tree.is_bottom_for(plan).map_err(illegal)?;
         let mut outcome = Outcome::default();
-        let sides = self.sides(tree, plan, &mut outcome);
-        let sides: Vec<Vec<Segment>> = sides.into_iter().map(|side| side.segments).collect();
+        let inputs = self.sides(tree, plan, &mut outcome);
+        let sides: Vec<Vec<Segment>> = inputs.into_iter().map(|side| side.segments).collect();
         let merged = merge(&sides, is_bottom, &self.workload);
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
         let tables = cut(&merged, cut_bytes);
@@ -139,7 +145,7 @@ impl FluidContent {
             if size.entries == 0 && entries(&segments) < 0.5 {
                 continue;
             }
-            let (slice, blocks) = self.hold(id, segments, size);
+            let (slice, blocks) = self.add_table(id, segments, size);
             outcome.blocks.written += blocks;
             outcome.written += size;
             outcome.slices.push(slice);
@@ -149,8 +155,8 @@ impl FluidContent {
     }
 }
 
-/// Entries that went in and did not come out were dropped; rounding must not make more come out
-/// than went in.
+/// Counts as dropped the entries that were read and not written. Rounding must not make the output
+/// larger than the input.
 pub(super) fn balance(outcome: &mut Outcome) {
     let entries_in = outcome.from_memory.entries + outcome.read.entries;
     let entries_out = outcome.written.entries + outcome.reused.entries;
@@ -189,7 +195,7 @@ impl Content for FluidContent {
     }
 
     fn rest(&mut self, _: &Tree) {
-        // The tree, or whoever copied it, holds a reference to each table that it knows.
+        // The tree and its clones hold a reference to each of their tables.
         self.tables.retain(|_, held| Arc::strong_count(&held.table) > 1);
     }
 }

@@ -1,11 +1,11 @@
-//! What chance adds to expectations, where blocks are looked at one by one.
+//! Random draws around expected values, for blocks that are simulated one by one.
 
 use lsmith_workload::Rng;
 
-/// Mean from which on counts are taken from a normal distribution.
+/// Counts with at least this mean are drawn from a normal distribution.
 const LARGE: f64 = 30.0;
 
-/// How many of many rare things happen, of which `mean` are expected.
+/// Draws a number of rare events, of which `mean` are expected.
 pub(super) fn count(draws: &mut Rng, mean: f64) -> u64 {
     if mean > LARGE {
         return (mean + mean.sqrt() * normal(draws)).round().max(0.0) as u64;
@@ -21,15 +21,15 @@ pub(super) fn count(draws: &mut Rng, mean: f64) -> u64 {
     count
 }
 
-/// The sum of so many gaps between random places, one on average each: the cube of a normal draw
-/// comes close (Wilson & Hilferty, 1931).
+/// Returns the sum of so many gaps between random places, one on average each: the cube of a normal
+/// draw comes close (Wilson & Hilferty, 1931).
 pub(super) fn gaps(draws: &mut Rng, count: u64) -> f64 {
     let count = count.max(1) as f64;
     let root = 1.0 - 1.0 / (9.0 * count) + normal(draws) / (3.0 * count.sqrt());
     count * root.max(0.0).powi(3)
 }
 
-/// The part of `count` gaps in a row that all but the last take.
+/// Draws the fraction of `count` gaps in a row that all gaps but the last take.
 pub(super) fn part_before_last(draws: &mut Rng, count: u64) -> f64 {
     match count {
         0 | 1 => 0.0,
@@ -37,7 +37,7 @@ pub(super) fn part_before_last(draws: &mut Rng, count: u64) -> f64 {
     }
 }
 
-/// With mean 0 and variance 1, by the method of Box and Muller.
+/// Draws a normal value with mean 0 and variance 1, by the method of Box and Muller.
 pub(super) fn normal(draws: &mut Rng) -> f64 {
     let radius = (-2.0 * (1.0 - draws.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * draws.unit()).cos()

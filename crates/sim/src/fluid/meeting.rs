@@ -12,8 +12,8 @@ use super::segment::Segment;
 pub(super) struct Meeting {
     pub(super) start: u64,
     pub(super) end: u64,
-    newer: Side,
-    older: Side,
+    newer: MeetingShare,
+    older: MeetingShare,
     /// Keys of both, tombstones that are gone included.
     both: f64,
     /// What comes out.
@@ -22,15 +22,15 @@ pub(super) struct Meeting {
 
 /// One side.
 #[derive(Clone, Copy, Debug)]
-struct Side {
+struct MeetingShare {
     /// Keys, tombstones that are gone included.
     keys: f64,
     /// The part of them that is still there.
     kept: f64,
 }
 
-/// Where two sides are what, in key order. `is_bottom` is whether tombstones have nothing left to
-/// hide.
+/// Returns how two inputs of a merge overlap, in key order. If `is_bottom` is true, tombstones are
+/// dropped.
 pub(super) fn meetings(
     newer: &[Segment],
     older: &[Segment],
@@ -47,19 +47,19 @@ pub(super) fn meetings(
     };
     let meeting = |pair: &[u64]| {
         let (up, down) = (at(newer, pair[0]), at(older, pair[0]));
-        let side = |segment: Option<Segment>| Side::of(segment, workload);
+        let side = |segment: Option<Segment>| MeetingShare::of(segment, workload);
         let (newer, older) = (side(up), side(down));
         let (both, merged) = match (up, down) {
             (Some(up), Some(down)) => {
-                let (from, upto) = (up.from.min(down.from), up.upto.max(down.upto));
-                let keys = workload.keys(pair[0], from, upto);
+                let (from, until) = (up.from.min(down.from), up.until.max(down.until));
+                let keys = workload.keys(pair[0], from, until);
                 let is_clean = is_bottom || down.is_clean;
-                let merged = workload.density(pair[0], from, upto, is_clean);
+                let merged = workload.density(pair[0], from, until, is_clean);
                 ((newer.keys + older.keys - keys).max(0.0), merged.entries)
             }
             (Some(one), None) | (None, Some(one)) => {
                 let is_clean = is_bottom || one.is_clean;
-                (0.0, workload.density(pair[0], one.from, one.upto, is_clean).entries)
+                (0.0, workload.density(pair[0], one.from, one.until, is_clean).entries)
             }
             (None, None) => (0.0, 0.0),
         };
@@ -68,11 +68,11 @@ pub(super) fn meetings(
     borders.windows(2).map(meeting).collect()
 }
 
-impl Side {
-    fn of(segment: Option<Segment>, workload: &FluidWorkload) -> Side {
-        let Some(segment) = segment else { return Side { keys: 0.0, kept: 1.0 } };
-        let keys = workload.keys(segment.start, segment.from, segment.upto);
-        Side { keys, kept: (segment.density.entries / keys).min(1.0) }
+impl MeetingShare {
+    fn of(segment: Option<Segment>, workload: &FluidWorkload) -> MeetingShare {
+        let Some(segment) = segment else { return MeetingShare { keys: 0.0, kept: 1.0 } };
+        let keys = workload.keys(segment.start, segment.from, segment.until);
+        MeetingShare { keys, kept: (segment.density.entries / keys).min(1.0) }
     }
 
     fn entries(self) -> f64 {
@@ -81,7 +81,7 @@ impl Side {
 }
 
 impl Meeting {
-    /// Whether the newer side is the host.
+    /// Returns true if the newer side is the host.
     fn newer_is_host(&self) -> bool {
         self.newer.entries() > self.older.entries()
     }

@@ -26,7 +26,7 @@ pub(super) struct Visit {
     pub(super) inside: u64,
     /// Entries that come behind its last key.
     pub(super) behind: u64,
-    /// Whether the block meets nothing, so that it can be kept.
+    /// True if the block meets nothing, so that it can be kept.
     pub(super) is_alone: bool,
     /// The part of all these entries that goes on where they are written.
     pub(super) goes_on: f64,
@@ -49,7 +49,7 @@ pub(super) struct Merger {
     entry_bytes: f64,
     /// Bytes that were to go on, and those that did, which are whole.
     due_bytes: f64,
-    passed_bytes: u64,
+    written_bytes: u64,
     /// Entries in the open block.
     open: u64,
     /// Part of an entry that is still to go on.
@@ -65,7 +65,7 @@ impl Merger {
             piece_bytes: reuse.piece_bytes,
             entry_bytes,
             due_bytes: 0.0,
-            passed_bytes: 0,
+            written_bytes: 0,
             open: 0,
             part: 0.0,
             made: Vec::new(),
@@ -88,10 +88,10 @@ impl Merger {
                 let kept_at = Some((block.start, block.end));
                 self.made.push(Made { entries, bytes, kept_at });
             } else {
-                self.pass(visit.own + visit.inside, visit.goes_on);
+                self.write_entries(visit.own + visit.inside, visit.goes_on);
             }
             if visit.behind > 0 {
-                self.pass(visit.behind, visit.goes_on);
+                self.write_entries(visit.behind, visit.goes_on);
                 was_kept = false;
             }
         }
@@ -101,7 +101,7 @@ impl Merger {
         self.made
     }
 
-    /// Whether the first of `blocks` may be kept, with as many behind it as a piece needs.
+    /// Returns true if the first of `blocks` may be kept, with as many behind it as a piece needs.
     fn may_keep(&self, blocks: &[Block], continues: bool) -> bool {
         let is_newer = blocks[0].is_newer;
         let is_alone = |block: &Block| {
@@ -115,14 +115,14 @@ impl Merger {
     }
 
     /// Writes what goes on of so many entries.
-    fn pass(&mut self, entries: u64, goes_on: f64) {
+    fn write_entries(&mut self, entries: u64, goes_on: f64) {
         self.part += entries as f64 * goes_on;
         let entries = self.part.floor();
         self.part -= entries;
         for _ in 0..entries as u64 {
             self.due_bytes += self.entry_bytes;
-            let bytes = self.due_bytes as u64 - self.passed_bytes;
-            self.passed_bytes += bytes;
+            let bytes = self.due_bytes as u64 - self.written_bytes;
+            self.written_bytes += bytes;
             if let Some(write) = self.rules.add(bytes) {
                 self.write(write);
             }

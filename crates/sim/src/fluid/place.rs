@@ -5,26 +5,26 @@ use lsmith_tree::Key;
 use crate::keyed::rank_from;
 use crate::rank_key;
 
-/// All places: as far as numbers go that fractions of keys can still be told apart.
+/// The number of places. A fraction of the key space is not measured more finely.
 pub(super) const PLACES: u64 = 1 << 62;
 
-/// The part of the key space from `start` up to `end`.
+/// Returns the fraction of the key space from `start` up to `end`.
 pub(super) fn width(start: u64, end: u64) -> f64 {
     end.saturating_sub(start) as f64 / PLACES as f64
 }
 
-/// The place that lies so far behind `start`, at most `end`.
+/// Returns the place that is `width` of the key space behind `start`, but at most `end`.
 pub(super) fn behind(start: u64, width: f64, end: u64) -> u64 {
     // The cast saturates.
     start.saturating_add((width * PLACES as f64) as u64).min(end)
 }
 
-/// The key at a place.
+/// Returns the key at a place.
 pub(super) fn key(place: u64) -> Key {
     rank_key(place)
 }
 
-/// The place of a key.
+/// Returns the place of a key.
 pub(super) fn place(key: &[u8]) -> u64 {
     rank_from(key)
 }

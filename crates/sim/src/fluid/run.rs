@@ -1,4 +1,4 @@
-//! A fluid simulation from its first write to its last.
+//! A fluid simulation, from its first write to its last.
 
 use super::{FluidContent, FluidWorkload, draw};
 use crate::drive::Observer;
@@ -8,16 +8,16 @@ use lsmith_policy::MergePolicy;
 use lsmith_workload::Rng;
 use std::sync::Arc;
 
-/// Of all that is drawn: a simulation is the same each time.
+/// The seed of all random draws, so that a simulation always gives the same result.
 pub(super) const SEED: u64 = 1;
 
-/// Puts the writes of a workload through fluid content with memtables of `memtable_bytes`, up to
-/// the end of the workload or of its limit on flushes. What then waits in the active memtable
-/// stays there, and is in no figure.
+/// Simulates the writes of a workload with fluid content and memtables of `memtable_bytes`, up to
+/// the end of the workload or of its limit on flushes. Writes left in the active memtable are in no
+/// figure.
 ///
 /// # Errors
-/// The policy proposes an illegal plan, or one that fluid content can't carry out, or never comes
-/// to rest; or it keeps blocks, and of those of this workload nothing is known.
+/// Fails if the policy proposes an illegal plan or one that fluid content cannot carry out, or if
+/// it never rests. Fails for policies that keep blocks if the blocks of the workload are not known.
 pub fn simulate_fluid(
     policy: &Arc<dyn MergePolicy>,
     workload: &FluidWorkload,
@@ -35,20 +35,20 @@ pub fn simulate_fluid(
     while sealed < workload.flushes_max() {
         let seal_bytes = policy.seal_bytes(drive.view());
         let from = writes;
-        let Some(upto) = workload.memtable_end(from, seal_bytes, draw::normal(&mut draws)) else {
+        let Some(until) = workload.memtable_end(from, seal_bytes, draw::normal(&mut draws)) else {
             break;
         };
-        (writes, sealed) = (upto, sealed + 1);
+        (writes, sealed) = (until, sealed + 1);
         counter.requested(workload.requested_bytes(writes) as u64);
         let live_bytes = workload.live_bytes(writes) as u64;
         let id = drive.tree().next_table();
         let observe = &mut |event: Event<'_>| counted(event, live_bytes, &mut counter, observe);
         if policy.needs().blocks {
             let memory = drive.tree().memory().runs().to_vec();
-            let folded = drive.content_mut().fold(id, from, upto, &memory);
+            let folded = drive.content_mut().fold(id, from, until, &memory);
             drive.replace_memory(Some(folded), observe)?;
         } else {
-            let memtable = drive.content_mut().memtable(id, from, upto);
+            let memtable = drive.content_mut().memtable(id, from, until);
             drive.flush(memtable, observe)?;
         }
     }

@@ -1,23 +1,23 @@
-//! Stretches of the key space with everything that is known of them.
+//! Segments: parts of the key space that hold the writes of one interval of time.
 
 use super::FluidWorkload;
 use super::place::{behind, width};
 use super::workload::Amount;
 
-/// A stretch of the key space that holds what was written in a stretch of time.
+/// A part of the key space with the writes of one interval of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Segment {
-    /// The first place.
+    /// The first place of the segment.
     pub(super) start: u64,
-    /// The first place behind.
+    /// The first place behind the segment.
     pub(super) end: u64,
-    /// The first write, as a number of writes before it.
+    /// The start of the interval, as a number of writes.
     pub(super) from: f64,
-    /// The first write behind.
-    pub(super) upto: f64,
-    /// Whether tombstones are gone.
+    /// The end of the interval, as a number of writes.
+    pub(super) until: f64,
+    /// True if tombstones were dropped.
     pub(super) is_clean: bool,
-    /// What the whole key space would have, if it were like this.
+    /// The expected entries and bytes of the whole key space, if it were like this segment.
     pub(super) density: Amount,
 }
 
@@ -26,48 +26,48 @@ impl Segment {
         self.density.entries * width(self.start, self.end)
     }
 
-    /// What all of it comes to.
+    /// Returns the expected entries and bytes of the segment.
     pub(super) fn amount(&self) -> Amount {
         self.density.times(width(self.start, self.end))
     }
 
-    /// What so many of its entries come to.
+    /// Returns the expected amount of `entries` entries of the segment.
     pub(super) fn amount_of(&self, entries: f64) -> Amount {
         self.density.times(entries / self.density.entries)
     }
 
-    /// Mean bytes of an entry.
+    /// Returns the mean bytes of an entry.
     pub(super) fn entry_bytes(&self) -> f64 {
         self.density.bytes / self.density.entries
     }
 
-    /// The part within `start` and `end`.
+    /// Returns the part of the segment within `start` and `end`.
     pub(super) fn clip(&self, start: u64, end: u64) -> Option<Segment> {
         let (start, end) = (self.start.max(start), self.end.min(end));
         (start < end).then_some(Segment { start, end, ..*self })
     }
 
-    /// The place below which so many entries of the segment lie.
+    /// Returns the place below which `entries` entries of the segment lie.
     pub(super) fn place_of(&self, entries: f64) -> u64 {
         behind(self.start, (entries / self.density.entries).max(0.0), self.end)
     }
 
-    /// Whether the segment is no other than `last`, which ends where it begins.
+    /// Returns true if the segment has the same content as `last`, which ends where it starts.
     fn continues(&self, last: &Segment, workload: &FluidWorkload) -> bool {
-        let is_same = (last.from, last.upto) == (self.from, self.upto);
+        let is_same = (last.from, last.until) == (self.from, self.until);
         last.end == self.start
             && last.is_clean == self.is_clean
             && (workload.is_swept() || is_same && !workload.is_border(self.start))
     }
 }
 
-/// How many entries all of `segments` hold.
+/// Returns the expected number of entries of `segments`.
 pub(super) fn entries(segments: &[Segment]) -> f64 {
     segments.iter().map(Segment::entries).sum()
 }
 
-/// What a merge of `sides`, each in key order, holds. `is_bottom` is whether tombstones have
-/// nothing left to hide.
+/// Returns the segments of the merge of `sides`, each in key order. If `is_bottom` is true,
+/// tombstones are dropped.
 pub(super) fn merge(
     sides: &[Vec<Segment>],
     is_bottom: bool,
@@ -91,7 +91,7 @@ pub(super) fn merge(
             };
             let joined = both.map_or(*segment, |both| Segment {
                 from: both.from.min(segment.from),
-                upto: both.upto.max(segment.upto),
+                until: both.until.max(segment.until),
                 ..*segment
             });
             both = Some(joined);
@@ -102,11 +102,12 @@ pub(super) fn merge(
             Some(last) if segment.continues(last, workload) => {
                 last.end = end;
                 last.from = last.from.min(segment.from);
-                last.upto = last.upto.max(segment.upto);
+                last.until = last.until.max(segment.until);
             }
             _ => {
-                let density = workload.density(start, segment.from, segment.upto, segment.is_clean);
-                // All of it may have cancelled.
+                let density =
+                    workload.density(start, segment.from, segment.until, segment.is_clean);
+                // All entries may have cancelled each other out.
                 if density.entries > 0.0 {
                     merged.push(Segment { density, ..segment });
                 }

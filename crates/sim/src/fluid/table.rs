@@ -10,9 +10,9 @@ use lsmith_tree::{KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Slice
 use lsmith_workload::Rng;
 use std::sync::Arc;
 
-/// A table: what trees know of it, and what lies in it.
+/// A table: its metadata, and its segments.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct FluidTable {
     pub(super) table: Arc<Table>,
     /// In key order, not empty. The table reaches from the first to the last, though its least key
     /// would be expected half a gap behind the one and its greatest half a gap before the other:
@@ -20,8 +20,8 @@ pub(super) struct Held {
     segments: Vec<Segment>,
 }
 
-impl Held {
-    /// What is visible of the table through `slice`.
+impl FluidTable {
+    /// Returns the segments that are visible through `slice`.
     pub(super) fn within(&self, slice: &Slice) -> Vec<Segment> {
         if slice.is_whole() {
             return self.segments.clone();
@@ -34,12 +34,12 @@ impl Held {
     }
 }
 
-/// Where a table has points, besides its ends.
+/// The profile points of a table.
 #[derive(Clone, Debug)]
 pub(super) enum Points {
-    /// Behind every step of bytes.
+    /// One point per step of bytes.
     Steps,
-    /// Behind each of these blocks but the last.
+    /// One point behind each of these blocks, except the last.
     Blocks(Vec<Made>),
 }
 
@@ -64,8 +64,8 @@ impl<'a> Walk<'a> {
         Walk { segments, passed: Amount::default() }
     }
 
-    /// The point below which `target` lies in the unit of `unit`, which never falls; `None` behind
-    /// the last segment.
+    /// Returns the point below which `target` lies in the unit of `unit`, which never falls; `None`
+    /// behind the last segment.
     fn point(&mut self, target: f64, unit: fn(Amount) -> f64) -> Option<Point> {
         loop {
             let segment = self.segments.first()?;
@@ -88,7 +88,7 @@ impl<'a> Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The entries below a place, which never falls.
+    /// Returns the entries below a place, which never falls.
     fn entries_below(&mut self, place: u64) -> f64 {
         while let Some(segment) = self.segments.first() {
             if place <= segment.end {
@@ -102,7 +102,7 @@ impl Walk<'_> {
     }
 }
 
-/// What `segments` come to.
+/// Returns the expected amount of `segments` together.
 pub(super) fn amount(segments: &[Segment]) -> Amount {
     let mut sum = Amount::default();
     for segment in segments {
@@ -144,27 +144,27 @@ pub(super) fn cut(segments: &[Segment], cut_bytes: u64) -> Vec<Vec<Segment>> {
     tables
 }
 
-/// A table to be made.
+/// A table that is about to be made.
 #[derive(Debug)]
 pub(super) struct NewTable<'a> {
     pub(super) id: TableId,
     /// At least one.
     pub(super) segments: Vec<Segment>,
-    /// What it counts as.
+    /// The size of the table.
     pub(super) size: Size,
     pub(super) points: &'a Points,
 }
 
 impl NewTable<'_> {
-    pub(super) fn build(self, workload: &FluidWorkload, draws: &mut Rng) -> Held {
+    pub(super) fn build(self, workload: &FluidWorkload, draws: &mut Rng) -> FluidTable {
         let (start, end) = (self.segments[0].start, self.segments[self.segments.len() - 1].end);
         let from = self.segments.iter().map(|segment| segment.from).fold(f64::INFINITY, f64::min);
-        let upto = self.segments.iter().map(|segment| segment.upto).fold(0.0, f64::max);
+        let until = self.segments.iter().map(|segment| segment.until).fold(0.0, f64::max);
         // The last of all writes went somewhere else, unless the table is all there is.
         let last = if workload.is_swept() {
-            upto
+            until
         } else {
-            upto + (1.0 - draws.unit()).ln() * (1.0 / width(start, end) - 1.0)
+            until + (1.0 - draws.unit()).ln() * (1.0 / width(start, end) - 1.0)
         };
         let mut table = Table {
             id: self.id,
@@ -178,7 +178,7 @@ impl NewTable<'_> {
             Points::Steps => steps(&self.segments, &table).into(),
             Points::Blocks(blocks) => block_borders(&self.segments, &table, blocks, draws).into(),
         };
-        Held { table: Arc::new(table), segments: self.segments }
+        FluidTable { table: Arc::new(table), segments: self.segments }
     }
 }
 
@@ -188,14 +188,14 @@ fn steps(segments: &[Segment], table: &Table) -> Vec<ProfilePoint> {
     // an entry more than a table would have that part cut off.
     let entry_bytes = table.size.bytes as f64 / table.size.entries.max(1) as f64;
     let steps = (1..).map(|step| (step * PROFILE_STEP_BYTES) as f64 + entry_bytes / 2.0);
-    let points = steps.map_while(|bytes| walk.point(bytes, |passed| passed.bytes));
+    let all = steps.map_while(|bytes| walk.point(bytes, |passed| passed.bytes));
     let last = table.size.bytes as f64 - entry_bytes;
-    let points = points.take_while(|point| point.below.bytes as f64 <= last);
+    let points = all.take_while(|point| point.below.bytes as f64 <= last);
     profile(points, table)
 }
 
-/// The borders of blocks. Those that were kept are where they are; between them, what others hold
-/// is as far apart as chance has it, so that there are narrow blocks and wide ones.
+/// Returns the borders of blocks. Those that were kept are where they are; between them, what
+/// others hold is as far apart as chance has it, so that there are narrow blocks and wide ones.
 fn block_borders(
     segments: &[Segment],
     table: &Table,
@@ -216,11 +216,11 @@ fn block_borders(
         }
         let next = blocks[places.len() + stretch.len()..].first();
         let stop = next.and_then(|next| next.kept_at).map_or(end, |(start, _)| start);
-        let (from, upto) = (ahead.entries_below(start), ahead.entries_below(stop));
+        let (from, until) = (ahead.entries_below(start), ahead.entries_below(stop));
         let gaps: Vec<f64> = stretch.iter().map(|block| draw::gaps(draws, block.entries)).collect();
         // There is a gap before the first key too.
         let before = draw::gaps(draws, 1);
-        let scale = (upto - from) / (before + gaps.iter().sum::<f64>());
+        let scale = (until - from) / (before + gaps.iter().sum::<f64>());
         let mut place_at = |target| {
             let point = walk.point(target, |passed| passed.entries);
             point.map_or(stop, |point| point.place)
@@ -238,7 +238,7 @@ fn block_borders(
     profile(blocks_below(blocks, &places, table), table)
 }
 
-/// What lies below each block but the first.
+/// Returns what lies below each block but the first.
 fn blocks_below<'a>(
     blocks: &'a [Made],
     places: &'a [(u64, u64)],

@@ -1,6 +1,6 @@
 //! A stream of writes of which only counts are known.
 
-use super::measured::{Counted, Found};
+use super::measured::{Counted, DistinctKeys};
 use super::place::{PLACES, behind};
 use super::segment::Segment;
 use crate::SimError;
@@ -69,8 +69,8 @@ impl FluidWorkload {
         FluidWorkload { spec: None, flushes_max: u64::MAX, keys }
     }
 
-    /// What is known of `workload`: of `load` and `churn` by formula, however many keys they have;
-    /// of all others by drawing their operations once and counting.
+    /// Returns what is known of `workload`: of `load` and `churn` by formula, however many keys
+    /// they have; of all others by drawing their operations once and counting.
     ///
     /// # Errors
     /// [`SimError::NotFluid`] for workloads that write nothing, or more than can be counted;
@@ -78,7 +78,7 @@ impl FluidWorkload {
     pub fn new(workload: &Workload) -> Result<FluidWorkload, SimError> {
         let spec = workload.spec();
         let items = workload.items();
-        let formula = match (spec.name.as_str(), spec.param("order")) {
+        let known = match (spec.name.as_str(), spec.param("order")) {
             ("load", Some("hashed")) => Ok(Formula::New),
             ("load", Some("sequential")) => Ok(Formula::Swept(items.max(1) as f64)),
             ("load", _) => Popularity::zipf(items, LOAD_SKEW).map(Formula::Drawn),
@@ -89,7 +89,7 @@ impl FluidWorkload {
             }
         };
         let not_fluid = |_| SimError::NotFluid { workload: spec.clone(), what: "it has no keys" };
-        let formula = formula.map_err(not_fluid)?;
+        let formula = known.map_err(not_fluid)?;
         Ok(FluidWorkload::of(workload, Keys::Formula(formula, Entries::of(workload))))
     }
 
@@ -98,7 +98,7 @@ impl FluidWorkload {
         FluidWorkload { spec: Some(workload.spec().clone()), flushes_max, keys }
     }
 
-    /// The spelling of the workload, if it has one.
+    /// Returns the spelling of the workload, if it has one.
     #[must_use]
     pub fn spec(&self) -> Option<&Spec> {
         self.spec.as_ref()
@@ -111,46 +111,53 @@ impl FluidWorkload {
 
     /// Expected number of different keys among the writes from one up to another, if all of the key
     /// space were as it is at `place`.
-    pub(super) fn keys(&self, place: u64, from: f64, upto: f64) -> f64 {
+    pub(super) fn keys(&self, place: u64, from: f64, until: f64) -> f64 {
         match &self.keys {
-            Keys::Formula(formula, _) => formula.keys(from, upto),
-            Keys::Counted(counted) => counted.found(place, from, upto).keys,
+            Keys::Formula(formula, _) => formula.keys(from, until),
+            Keys::Counted(counted) => counted.found(place, from, until).keys,
         }
     }
 
-    /// What a run holds of the writes from one up to another, if all of the key space were as it is
-    /// at `place`, with tombstones or without.
-    pub(super) fn density(&self, place: u64, from: f64, upto: f64, is_clean: bool) -> Amount {
+    /// Returns what a run holds of the writes from one up to another, if all of the key space were
+    /// as it is at `place`, with tombstones or without.
+    pub(super) fn density(&self, place: u64, from: f64, until: f64, is_clean: bool) -> Amount {
         match &self.keys {
             Keys::Formula(formula, entries) => {
-                Amount::of(entries.found(formula.keys(from, upto)), is_clean)
+                Amount::of(entries.found(formula.keys(from, until)), is_clean)
             }
-            Keys::Counted(counted) => Amount::of(counted.found(place, from, upto), is_clean),
+            Keys::Counted(counted) => Amount::of(counted.found(place, from, until), is_clean),
         }
     }
 
-    /// A memtable with the writes from one up to another, in key order.
-    pub(super) fn memory_segments(&self, from: f64, upto: f64) -> Vec<Segment> {
+    /// Returns a memtable with the writes from one up to another, in key order.
+    pub(super) fn memory_segments(&self, from: f64, until: f64) -> Vec<Segment> {
         let (mut start, end) = match &self.keys {
             Keys::Formula(Formula::Swept(keys), _) => {
                 let place = |writes: f64| behind(0, writes / keys, PLACES);
-                (place(from), place(upto))
+                (place(from), place(until))
             }
             _ => (0, PLACES),
         };
         let mut segments = Vec::new();
         while start < end {
             let border = self.border_after(start).min(end);
-            let density = self.density(start, from, upto, false);
+            let density = self.density(start, from, until, false);
             if density.entries > 0.0 {
-                segments.push(Segment { start, end: border, from, upto, is_clean: false, density });
+                segments.push(Segment {
+                    start,
+                    end: border,
+                    from,
+                    until,
+                    is_clean: false,
+                    density,
+                });
             }
             start = border;
         }
         segments
     }
 
-    /// Whether keys are written in their order.
+    /// Returns true if keys are written in their order.
     pub(super) fn is_swept(&self) -> bool {
         matches!(self.keys, Keys::Formula(Formula::Swept(_), _))
     }
@@ -163,14 +170,14 @@ impl FluidWorkload {
         match (&self.keys, &self.spec) {
             (Keys::Counted(counted), Some(spec)) if !counted.is_even() => {
                 let what = "keys that are written together lie next to each other, so that which \
-                            blocks meet nothing cannot be told from how many keys there are";
+                            blocks meet nothing cannot be message from how many keys there are";
                 Err(SimError::NotFluid { workload: spec.clone(), what })
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether the key space is another behind `place`.
+    /// Returns true if the key space is another behind `place`.
     pub(super) fn is_border(&self, place: u64) -> bool {
         place > 0 && self.border_after(place - 1) == place
     }
@@ -182,16 +189,17 @@ impl FluidWorkload {
         }
     }
 
-    /// Logical bytes of the newest versions of all keys that are not deleted, after so many writes.
-    pub(super) fn live_bytes(&self, upto: f64) -> f64 {
+    /// Returns the logical bytes of the newest versions of all keys that are not deleted, after so
+    /// many writes.
+    pub(super) fn live_bytes(&self, until: f64) -> f64 {
         match &self.keys {
-            Keys::Formula(Formula::Swept(_), entries) => entries.found(upto).put_bytes,
-            Keys::Formula(..) => self.density(0, 0.0, upto, true).bytes,
-            Keys::Counted(counted) => counted.all(0.0, upto).put_bytes,
+            Keys::Formula(Formula::Swept(_), entries) => entries.found(until).put_bytes,
+            Keys::Formula(..) => self.density(0, 0.0, until, true).bytes,
+            Keys::Counted(counted) => counted.all(0.0, until).put_bytes,
         }
     }
 
-    /// Logical bytes of so many writes.
+    /// Returns the logical bytes of so many writes.
     pub(super) fn requested_bytes(&self, writes: f64) -> f64 {
         match &self.keys {
             Keys::Formula(_, entries) => writes * entries.entry_bytes(),
@@ -199,19 +207,20 @@ impl FluidWorkload {
         }
     }
 
-    /// How many writes there are when a memtable is full that took its first after `from` of them;
-    /// `None` if the writes end before. Entries that differ in size make memtables differ, which
-    /// decides what is the larger of two: `draw`, with mean 0 and variance 1, says by how much.
+    /// Returns how many writes there are when a memtable is full that took its first after `from`
+    /// of them; `None` if the writes end before. Entries that differ in size make memtables differ,
+    /// which decides what is the larger of two: `draw`, with mean 0 and variance 1, says by how
+    /// much.
     pub(super) fn memtable_end(&self, from: f64, seal_bytes: u64, draw: f64) -> Option<f64> {
         let (formula, all) = match &self.keys {
             Keys::Formula(formula, entries) => (formula, entries),
             Keys::Counted(counted) => return counted.memtable_end(from, seal_bytes),
         };
         let entry_bytes = all.entry_bytes();
-        let entries = seal_bytes as f64 / entry_bytes;
-        let more = draw * all.spread * entries.sqrt();
+        let mean_entries = seal_bytes as f64 / entry_bytes;
+        let more = draw * all.spread * mean_entries.sqrt();
         // So many small entries, which come to less than as many of mean size.
-        let entries = (entries + more).ceil().max(1.0) - more;
+        let entries = (mean_entries + more).ceil().max(1.0) - more;
         let unique = match formula {
             Formula::New | Formula::Swept(_) => entries,
             Formula::Drawn(popularity) => popularity.inverse(entries),
@@ -222,29 +231,29 @@ impl FluidWorkload {
 }
 
 impl Formula {
-    fn keys(&self, from: f64, upto: f64) -> f64 {
+    fn keys(&self, from: f64, until: f64) -> f64 {
         match self {
-            Formula::New => upto - from,
+            Formula::New => until - from,
             Formula::Swept(keys) => *keys,
-            Formula::Drawn(popularity) => popularity.unique(upto - from),
+            Formula::Drawn(popularity) => popularity.unique(until - from),
         }
     }
 }
 
 impl Entries {
-    /// Those of a workload whose puts are all alike.
+    /// Returns those of a workload whose puts are all alike.
     fn of(workload: &Workload) -> Entries {
         let spec = workload.spec();
-        let delete_share = spec.param("deletes").and_then(|share| share.parse().ok());
-        let delete_share = delete_share.unwrap_or(0.0);
+        let deletes = spec.param("deletes").and_then(|share| share.parse().ok());
+        let delete_share = deletes.unwrap_or(0.0);
         let (key_bytes, key_variance) = key_bytes(workload);
         let mut ops = workload.ops().filter_map(Result::ok);
         let put = ops.find(|op| op.kind == OpKind::Put);
         let value_bytes = put.map_or(0.0, |put| f64::from(put.value_bytes));
         let head_bytes = key_bytes + logical_bytes(0, 0) as f64;
-        let limit = spec.param("bytes").and_then(|bytes| parse_bytes(bytes).ok());
+        let bytes_max = spec.param("bytes").and_then(|bytes| parse_bytes(bytes).ok());
         let user_bytes = key_bytes + (1.0 - delete_share) * value_bytes;
-        let limit = limit.map_or(f64::INFINITY, |bytes| (bytes as f64 / user_bytes).ceil());
+        let limit = bytes_max.map_or(f64::INFINITY, |bytes| (bytes as f64 / user_bytes).ceil());
         let variance = key_variance + delete_share * (1.0 - delete_share) * value_bytes.powi(2);
         Entries {
             writes: (workload.ops_max() as f64).min(limit),
@@ -255,10 +264,10 @@ impl Entries {
         }
     }
 
-    /// What the newest writes to so many keys come to.
-    fn found(&self, keys: f64) -> Found {
+    /// Returns what the newest writes to so many keys come to.
+    fn found(&self, keys: f64) -> DistinctKeys {
         let (puts, tombstones) = (keys * (1.0 - self.delete_share), keys * self.delete_share);
-        Found {
+        DistinctKeys {
             keys,
             puts,
             put_bytes: puts * self.put_bytes,
@@ -296,7 +305,7 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    fn of(found: Found, is_clean: bool) -> Amount {
+    fn of(found: DistinctKeys, is_clean: bool) -> Amount {
         if is_clean {
             return Amount { entries: found.puts, bytes: found.put_bytes, tombstones: 0.0 };
         }

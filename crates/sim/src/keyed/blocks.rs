@@ -1,10 +1,10 @@
-//! What comes out of a plan that minds blocks.
+//! Plans that keep blocks, carried out on entries.
 
 use super::content::{KeyedContent, count_input, inputs};
 use super::entry::Record;
 use super::merge::{Dropped, Pieces, merge};
-use super::preserve::{self, Orders, Output, Side, Stretch};
-use super::table::{Builder, Held, Layout, Part};
+use super::preserve::{self, MergeSide, Orders, Output, OutputPart};
+use super::table::{Builder, KeyedTable, Layout, Part};
 use crate::SimError;
 use lsmith_tree::blocks::{BlockRules, fits};
 use lsmith_tree::{
@@ -13,22 +13,22 @@ use lsmith_tree::{
 };
 use std::sync::Arc;
 
-/// Which neighbour.
+/// The neighbour before or after a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Before,
     After,
 }
 
-/// What a plan comes to before it is part of the content.
+/// The result of a plan before it is added to the content.
 struct Made<R> {
     outcome: Outcome,
-    tables: Vec<Held<R>>,
+    tables: Vec<KeyedTable<R>>,
 }
 
 impl<R: Record> KeyedContent<R> {
-    /// A merge that keeps blocks, joins neighbours that fit into one, and closes the gap that a
-    /// window leaves.
+    /// Carries out a merge that keeps blocks, joins neighbours that fit into one, and closes the
+    /// gap that a window leaves.
     pub(super) fn merge_blocks(
         &mut self,
         tree: &Tree,
@@ -42,12 +42,12 @@ impl<R: Record> KeyedContent<R> {
         let Made { outcome, tables } = self.made(tree, plan, (reuse, bottom), &mut builder);
         self.builder = builder;
         for held in tables {
-            self.hold(held);
+            self.add_table(held);
         }
         Ok(outcome)
     }
 
-    /// Where `bottom`, tombstones have nothing left to hide.
+    /// Merges the inputs. If `bottom` is true, tombstones are dropped.
     fn made(
         &self,
         tree: &Tree,
@@ -68,7 +68,7 @@ impl<R: Record> KeyedContent<R> {
             let blocks = pieces.iter().map(Part::block_count).sum();
             count_input(level, size, blocks, &mut outcome);
             let is_target = target.is_some_and(|target| target.id() == run.id());
-            // Where it is the older side, the merge comes by all of its blocks.
+            // If the target is the older input, the merge reads all of its blocks.
             if is_target && (sides.is_empty() || sides.len() + 1 < plan.inputs.len()) {
                 outcome.room_taken +=
                     pieces.iter().map(|piece| piece.room(reuse.full_bytes)).sum::<u64>();
@@ -89,12 +89,13 @@ impl<R: Record> KeyedContent<R> {
             after,
         };
         builder.reserve(entries_in as usize);
-        let side = |(pieces, keeps, is_target)| Side::new(pieces, keeps, is_target);
+        let side = |(pieces, keeps, is_target)| MergeSide::new(pieces, keeps, is_target);
         let newer_merged;
         let output = match &sides[..] {
-            [] => preserve::merge(Side::empty(), Side::empty(), orders, builder),
-            // Alone it is the newer one: its blocks are no blocks of a target.
-            [_] => preserve::merge(side(sides.remove(0)), Side::empty(), orders, builder),
+            [] => preserve::merge(MergeSide::empty(), MergeSide::empty(), orders, builder),
+            // A single input counts as the newer one, so that its blocks are not blocks of a
+            // target.
+            [_] => preserve::merge(side(sides.remove(0)), MergeSide::empty(), orders, builder),
             [_, _] => {
                 let older = side(sides.remove(1));
                 preserve::merge(side(sides.remove(0)), older, orders, builder)
@@ -111,18 +112,18 @@ impl<R: Record> KeyedContent<R> {
                 output
             }
         };
-        self.tell(tree, plan, (output, builder), outcome, (before, after))
+        self.outcome_of(tree, plan, (output, builder), outcome, (before, after))
     }
 
-    /// Several newer sides as one.
-    fn folded(&self, sides: Vec<Pieces<'_, R>>) -> (Option<Held<R>>, Dropped) {
+    /// Merges several newer inputs into one.
+    fn folded(&self, sides: Vec<Pieces<'_, R>>) -> (Option<KeyedTable<R>>, Dropped) {
         let mut builder = Builder::new(self.layout);
         let dropped = merge(sides, false, |entry| builder.put(entry));
         builder.cut_all();
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
     }
 
-    /// The block of `run` next to `range`, before or after it.
+    /// Returns the block of `run` next to `range`, before or after it.
     fn neighbour(&self, run: &Run, range: &KeyRange, side: Beside) -> Option<Part<'_, R>> {
         let beyond = match side {
             Beside::Before => KeyRange { start: Key::new(), end: Some(range.start.clone()) },
@@ -144,8 +145,8 @@ impl<R: Record> KeyedContent<R> {
         }
     }
 
-    /// Puts an output into words of the tree.
-    fn tell(
+    /// Returns the outcome of a merge, and adds its table to the result.
+    fn outcome_of(
         &self,
         tree: &Tree,
         plan: &MergePlan,
@@ -155,13 +156,15 @@ impl<R: Record> KeyedContent<R> {
     ) -> Made<R> {
         if let Place::Into(run) = plan.place {
             let hull = plan.hull();
-            // With the room between block and window, where nothing lies but a slice may.
-            let before = beside.0.filter(|_| output.took_before);
-            let before = before
+            // Includes the gap between the block and the window, which a slice may cover.
+            let before = beside
+                .0
+                .filter(|_| output.took_before)
                 .map(|part| (part, KeyRange { end: Some(hull.start.clone()), ..part.range() }));
-            let after = beside.1.filter(|_| output.took_after);
-            let after =
-                after.zip(hull.end).map(|(part, start)| (part, KeyRange { start, ..part.range() }));
+            let joined = beside.1.filter(|_| output.took_after);
+            let after = joined
+                .zip(hull.end)
+                .map(|(part, start)| (part, KeyRange { start, ..part.range() }));
             for (part, range) in before.into_iter().chain(after) {
                 outcome.read += part.size();
                 outcome.blocks.read += 1;
@@ -169,7 +172,7 @@ impl<R: Record> KeyedContent<R> {
             }
         }
         let mut tables = Vec::new();
-        let Output { stretches, kept, kept_blocks, room, room_taken, dropped, .. } = output;
+        let Output { parts, kept, kept_blocks, room, room_taken, dropped, .. } = output;
         outcome.room_taken += room_taken;
         (outcome.reused, outcome.blocks.reused) = (kept, kept_blocks);
         outcome.blocks.read -= kept_blocks;
@@ -180,8 +183,8 @@ impl<R: Record> KeyedContent<R> {
         let mut next = tree.next_table();
         let new = (new.len() > 0).then(|| new.finish(next));
         outcome.written = new.as_ref().map_or(Size::default(), |held| held.table.size);
-        outcome.slices.reserve(stretches.len());
-        outcome.slices.extend(stretches.iter().filter_map(|s| slice_of(s, new.as_ref())));
+        outcome.slices.reserve(parts.len());
+        outcome.slices.extend(parts.iter().filter_map(|s| slice_of(s, new.as_ref())));
         if let Some(new) = new {
             tables.push(new);
             next.0 += 1;
@@ -190,14 +193,15 @@ impl<R: Record> KeyedContent<R> {
         Made { outcome, tables }
     }
 
-    /// The blocks on both sides of the hole that a window leaves become one where they fit.
+    /// Joins the blocks on both sides of the gap that a window leaves, if they fit into one.
+    /// Returns the table of the joined block.
     fn close_gap(
         &self,
         tree: &Tree,
         plan: &MergePlan,
         outcome: &mut Outcome,
         id: TableId,
-    ) -> Option<Held<R>> {
+    ) -> Option<KeyedTable<R>> {
         let input = plan.inputs.first()?;
         let (level, run) = tree.run(input.run)?;
         let stays = [Place::Oldest, Place::Into(input.run)].contains(&plan.place);
@@ -225,10 +229,10 @@ impl<R: Record> KeyedContent<R> {
     }
 }
 
-/// The slice that shows a stretch of the output.
-fn slice_of<R: Record>(stretch: &Stretch<'_, R>, new: Option<&Held<R>>) -> Option<Slice> {
+/// Returns the slice for a part of the output.
+fn slice_of<R: Record>(stretch: &OutputPart<'_, R>, new: Option<&KeyedTable<R>>) -> Option<Slice> {
     match stretch {
-        Stretch::New(from, upto) => Some(Slice::of_cells(Arc::clone(&new?.table), *from..*upto)),
-        Stretch::Old(piece) => piece.slice(),
+        OutputPart::New(from, end) => Some(Slice::of_cells(Arc::clone(&new?.table), *from..*end)),
+        OutputPart::Old(piece) => piece.slice(),
     }
 }

@@ -1,8 +1,8 @@
-//! Keyed content: what lies in each table, entry by entry.
+//! Keyed content: the entries of every table.
 
 use super::entry::{Entry, Record};
 use super::merge::{Pieces, merge};
-use super::table::{Builder, Held, Layout, Part};
+use super::table::{Builder, KeyedTable, Layout, Part};
 use super::tables::Tables;
 use crate::{Content, SimError};
 use lsmith_tree::{
@@ -11,21 +11,22 @@ use lsmith_tree::{
 };
 use std::sync::Arc;
 
-/// Sorted entries of every table, memtables included.
+/// The sorted entries of every table, including memtables.
 ///
-/// Merges follow the rules of the store: versions of a key come to their net effect, tombstones
-/// go where nothing lies beneath the merge, tables and blocks are cut by the same rules, and
-/// merges that mind blocks keep and join the same ones. Nobody holds a snapshot. Keys in trees and
-/// plans are [ranks](super::rank_key).
+/// Merges follow the rules of the store. Versions of a key are folded into their net effect.
+/// Tombstones are dropped if nothing lies below the merge. Tables and blocks are cut by the same
+/// rules, and block-preserving merges keep and join the same blocks. There are no snapshots.
+///
+/// Keys in trees and plans are [ranks](super::rank_key).
 #[derive(Clone, Debug)]
 pub struct KeyedContent<R = Entry> {
     pub(super) tables: Tables<R>,
     pub(super) layout: Layout,
-    /// Room to build tables in.
+    /// A reused buffer to build tables in.
     pub(super) builder: Builder<R>,
-    /// The same for memory folded together, which is always about as large.
+    /// The same for folded memory, which has about the same size every time.
     memory: Builder<R>,
-    /// How many tables there are when those that no tree knows any more are let go.
+    /// The number of tables at which unused tables are removed.
     sweep_at: usize,
 }
 
@@ -36,7 +37,8 @@ impl<R: Record> Default for KeyedContent<R> {
 }
 
 impl<R: Record> KeyedContent<R> {
-    /// No tables yet. `by_block` is whether profiles have a point at every border of a block.
+    /// Returns content without tables. If `by_block` is true, profiles have a point at every block
+    /// border.
     pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<R> {
         let layout = Layout { block_bytes, by_block };
         KeyedContent {
@@ -48,63 +50,63 @@ impl<R: Record> KeyedContent<R> {
         }
     }
 
-    /// From now on, whether profiles have a point at every border of a block.
+    /// Sets whether profiles of new tables have a point at every block border.
     pub(crate) fn set_by_block(&mut self, by_block: bool) {
         self.layout.by_block = by_block;
     }
 
-    /// A new table of `count` entries, at least one, in key order.
+    /// Returns a new table of `count` entries, at least one, in key order.
     pub(crate) fn add(
         &mut self,
         id: TableId,
         count: usize,
         entries: impl Iterator<Item = R>,
     ) -> Slice {
-        let mut builder = self.begin(count);
+        let mut builder = self.builder(count);
         entries.for_each(|entry| builder.push(entry));
         let held = builder.finish(id);
         self.builder = builder;
-        self.hold(held)
+        self.add_table(held)
     }
 
-    /// A table to be built, of `entries_max` entries at most. Who is done with it puts it back.
-    fn begin(&mut self, entries_max: usize) -> Builder<R> {
+    /// Returns a builder for a table of at most `entries_max` entries. The caller must put it back.
+    fn builder(&mut self, entries_max: usize) -> Builder<R> {
         self.builder_of(self.layout, entries_max)
     }
 
-    /// The same in another layout.
+    /// Returns a builder with another layout.
     pub(super) fn builder_of(&mut self, layout: Layout, entries_max: usize) -> Builder<R> {
         let room = std::mem::replace(&mut self.builder, Builder::new(layout));
-        room.begin(layout, entries_max)
+        room.start(layout, entries_max)
     }
 
-    /// A new table of the net effect of `newest`, in key order, over all of `runs`, newest first;
-    /// `None` where nothing is left.
+    /// Returns a new table of the net effect of `newest`, in key order, over all of `runs`, newest
+    /// first; `None` if nothing is left.
     pub(crate) fn fold(&mut self, id: TableId, newest: &[R], runs: &[Arc<Run>]) -> Option<Slice> {
-        let older: u64 = runs.iter().map(|run| run.size().entries).sum();
+        let older_entries: u64 = runs.iter().map(|run| run.size().entries).sum();
         let room = std::mem::replace(&mut self.memory, Builder::new(self.layout));
-        let mut builder = room.begin(self.layout, newest.len() + older as usize);
-        let sides = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
-        let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(sides).collect();
+        let mut builder = room.start(self.layout, newest.len() + older_entries as usize);
+        let older = runs.iter().map(|run| self.pieces(run, &KeyRange::ALL));
+        let sides: Vec<_> = std::iter::once(Pieces::new(vec![newest])).chain(older).collect();
         merge(sides, false, |entry| builder.put(entry));
         builder.cut_all();
         let held = (builder.len() > 0).then(|| builder.finish(id));
         self.memory = builder;
-        held.map(|held| self.hold(held))
+        held.map(|held| self.add_table(held))
     }
 
-    pub(super) fn hold(&mut self, held: Held<R>) -> Slice {
+    pub(super) fn add_table(&mut self, held: KeyedTable<R>) -> Slice {
         let table = Arc::clone(&held.table);
         self.tables.insert(held);
         Slice::whole(table)
     }
 
-    /// What is visible of `run` within `range`.
+    /// Returns the visible entries of `run` within `range`.
     pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
         let slices = run.overlapping(range);
         let mut found = Vec::with_capacity(slices.len());
         for (at, slice) in slices.iter().enumerate() {
-            // Only at the ends can a slice reach beyond the range.
+            // Only the first and last slices can reach beyond the range.
             let is_edge = at == 0 || at + 1 == slices.len();
             if !is_edge || range.covers(slice.range()) {
                 found.push(self.tables.of(slice).shown(slice));
@@ -119,14 +121,14 @@ impl<R: Record> KeyedContent<R> {
         Pieces::of(&self.parts(run, range))
     }
 
-    /// The entries of `run`, in key order.
+    /// Returns the entries of `run`, in key order.
     pub(crate) fn entries(&self, run: &Run) -> impl Iterator<Item = R> {
         let parts = self.parts(run, &KeyRange::ALL).into_iter();
         parts.flat_map(|part| part.entries()).copied()
     }
 
-    /// Every live key of `tree` by rank, with the logical bytes of its newest version: what a scan
-    /// of everything would find.
+    /// Returns the rank of every live key of `tree`, with the logical bytes of its newest version,
+    /// as a full scan would.
     pub fn live(&self, tree: &Tree) -> Vec<(u64, u64)> {
         let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
         let mut live = Vec::new();
@@ -134,11 +136,11 @@ impl<R: Record> KeyedContent<R> {
         live
     }
 
-    /// A merge that writes all anew.
+    /// Carries out a merge that rewrites everything.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };
         let bottom = tree.is_bottom_for(plan).map_err(illegal)?;
-        let mut builder = self.begin(0);
+        let mut builder = self.builder(0);
         let mut outcome = Outcome::default();
         let mut sides = Vec::new();
         for (level, run, range) in inputs(tree, plan) {
@@ -150,7 +152,7 @@ impl<R: Record> KeyedContent<R> {
         }
         let entries_max: usize = sides.iter().map(Pieces::len).sum();
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
-        builder = builder.begin(self.layout, table_entries(&outcome, cut_bytes, entries_max));
+        builder = builder.start(self.layout, table_entries(&outcome, cut_bytes, entries_max));
         let mut ids = (tree.next_table().0..).map(TableId);
         let mut done = Vec::new();
         let mut finish = |builder: &mut Builder<R>| {
@@ -170,7 +172,7 @@ impl<R: Record> KeyedContent<R> {
         outcome.entries_dropped = dropped.entries;
         outcome.dropped_below = dropped.below;
         for held in done {
-            let slice = self.hold(held);
+            let slice = self.add_table(held);
             outcome.written += slice.size();
             outcome.slices.push(slice);
         }
@@ -178,7 +180,7 @@ impl<R: Record> KeyedContent<R> {
     }
 }
 
-/// Counts what an input holds, as if all of its blocks were read.
+/// Counts an input as if all of its blocks were read.
 pub(super) fn count_input(level: LevelId, size: Size, blocks: u64, outcome: &mut Outcome) {
     match level {
         LevelId::Memory => outcome.from_memory += size,
@@ -189,14 +191,15 @@ pub(super) fn count_input(level: LevelId, size: Size, blocks: u64, outcome: &mut
     }
 }
 
-/// About how many entries a table of the output has: as many as fit into `cut_bytes`, at most all.
+/// Returns the approximate number of entries of an output table: as many as fit into `cut_bytes`,
+/// at most all.
 fn table_entries(outcome: &Outcome, cut_bytes: u64, entries: usize) -> usize {
     let bytes = outcome.from_memory.bytes + outcome.read.bytes;
     let mean = (bytes / entries.max(1) as u64).max(1);
     entries.min((cut_bytes / mean) as usize + 2)
 }
 
-/// The inputs of a plan, newest first.
+/// Returns the inputs of a plan, newest first.
 pub(super) fn inputs<'a>(
     tree: &'a Tree,
     plan: &'a MergePlan,
@@ -234,10 +237,10 @@ impl<R: Record> Content for KeyedContent<R> {
     }
 
     fn rest(&mut self, _: &Tree) {
-        // The tree, or whoever copied it, holds a reference to each table that it knows.
+        // The tree and its clones hold a reference to each of their tables.
         if self.tables.len() >= self.sweep_at {
             self.tables.retain(|held| Arc::strong_count(&held.table) > 1);
-            // Where there are thousands of tables, not after each merge.
+            // With thousands of tables, this is not done after every merge.
             self.sweep_at = self.tables.len() + self.tables.len() / 16 + 1;
         }
     }

@@ -1,40 +1,39 @@
-//! Entries, and what versions of one key come to.
+//! Entries, and the net effect of versions of one key.
 
 use lsmith_tree::{EntryKind, SeqNo, Size};
 use std::fmt::Debug;
 
-/// One version of a key, as a simulation holds it: where the key stands in byte order, what it
-/// says, how large it is. The value itself is of no interest.
+/// One version of a key in a simulation: its rank, kind and size. Values are not stored.
 pub trait Record: Copy + Debug + 'static {
-    /// The place of the key in byte order.
+    /// Returns the rank of the key in byte order.
     fn rank(self) -> u32;
 
-    /// Logical bytes.
+    /// Returns the logical bytes.
     fn bytes(self) -> u64;
 
-    /// What it says.
+    /// Returns the kind.
     fn kind(self) -> EntryKind;
 
-    /// The same with another kind.
+    /// Returns the same entry with another kind.
     #[must_use]
     fn with_kind(self, kind: EntryKind) -> Self;
 
-    /// Whether it says that its key is absent.
+    /// Returns true if the entry is a tombstone.
     #[inline]
     fn is_tombstone(self) -> bool {
         self.kind().is_tombstone()
     }
 
-    /// When it was written; 0 where nobody knows.
+    /// Returns the sequence number; 0 if it is not stored.
     fn seq(self) -> SeqNo;
 
-    /// The net effect of this entry on top of `older`, an entry of the same key.
+    /// Returns the net effect of this entry over `older`, an entry of the same key.
     #[must_use]
     fn over(self, older: Self) -> Option<Self> {
         self.kind().over(older.kind()).map(|kind| self.with_kind(kind))
     }
 
-    /// What it comes to.
+    /// Returns the size of the entry.
     #[inline]
     fn size(self) -> Size {
         let tombstones = u64::from(self.is_tombstone());
@@ -89,7 +88,7 @@ impl Record for Entry {
     }
 }
 
-/// Whether the kind in the two lowest bits of `byte` is a tombstone.
+/// Returns true if the kind in the two lowest bits of `byte` is a tombstone.
 #[inline]
 pub(crate) fn is_tombstone(byte: u8) -> bool {
     const { assert!(EntryKind::Delete as u8 & 1 == 1 && EntryKind::Remove as u8 & 1 == 1) };
@@ -97,7 +96,7 @@ pub(crate) fn is_tombstone(byte: u8) -> bool {
     byte & 1 == 1
 }
 
-/// The kind in the two lowest bits of `byte`.
+/// Returns the kind in the two lowest bits of `byte`.
 #[inline]
 pub(crate) fn kind_of(byte: u8) -> EntryKind {
     const KINDS: [EntryKind; 4] =

@@ -9,25 +9,26 @@ const SLOTS_MIN: usize = 1 << 10;
 /// The newest version of each key written since the last seal, as the net effect of all of them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memtable {
-    /// In the order of first writes. An entry of 0 bytes stands for a pair that has cancelled.
+    /// Entries in the order of first writes. An entry of 0 bytes stands for a pair that has
+    /// cancelled.
     entries: Vec<Entry>,
-    /// Where the entries of ranks are. Small enough for the caches of a processor, where one slot
-    /// per rank of a large key space is not.
+    /// The positions of ranks in `entries`. It fits into the CPU caches, unlike an array with a
+    /// slot per rank of a large key space.
     index: Index,
     bytes: u64,
     written_bytes: u64,
 }
 
-/// An open hash table: rank and place of each entry.
+/// An open-addressing hash table from ranks to positions.
 #[derive(Clone, Debug, Default)]
 struct Index {
-    /// The rank, and the place plus one; 0 for an empty slot.
+    /// The rank, and the position plus one; 0 for an empty slot.
     slots: Vec<(u32, u32)>,
     used: usize,
 }
 
 impl Index {
-    /// The place of `rank`, or the one given, which it then has.
+    /// Returns the position of `rank`. If it has none, sets it to `new` and returns `None`.
     fn place_or(&mut self, rank: u32, new: usize) -> Option<usize> {
         if self.used * 2 >= self.slots.len() {
             self.grow();
@@ -46,7 +47,7 @@ impl Index {
         None
     }
 
-    /// Neighbouring ranks, and multiples of a number, end far from each other.
+    /// Hashes neighbouring ranks, and multiples of a number, far apart.
     fn hash(rank: u32) -> usize {
         (u64::from(rank).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
     }
@@ -61,7 +62,7 @@ impl Index {
     }
 
     fn clear(&mut self) {
-        // After a large memtable many small ones may come.
+        // Many small memtables may follow a large one.
         if self.used * 8 < self.slots.len() && self.slots.len() > SLOTS_MIN {
             self.slots.truncate(self.slots.len() / 2);
         }
@@ -71,7 +72,7 @@ impl Index {
 }
 
 impl Memtable {
-    /// Takes a write, the newest of all.
+    /// Adds a write, newer than all others.
     pub(super) fn write(&mut self, entry: Entry) {
         self.written_bytes += entry.bytes();
         let Some(place) = self.index.place_or(entry.rank(), self.entries.len()) else {
@@ -86,19 +87,19 @@ impl Memtable {
         *older = net.unwrap_or(Entry::new(entry.rank(), 0, entry.seq(), entry.kind()));
     }
 
-    /// Logical bytes of all entries.
+    /// Returns the logical bytes of all entries.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether it is to be sealed, under a policy that wants it sealed at `seal_bytes`.
+    /// Returns true if the memtable should be sealed, given `seal_bytes` of the policy.
     pub(super) fn is_full(&self, seal_bytes: u64) -> bool {
         is_memtable_full(seal_bytes, self.bytes, self.written_bytes)
     }
 
-    /// All entries in key order; the memtable is then empty.
+    /// Removes and returns all entries, in key order.
     pub(super) fn take(&mut self) -> Vec<Entry> {
-        // The next is about as large.
+        // The next memtable is about as large.
         let room = Vec::with_capacity(self.entries.len());
         let mut entries = std::mem::replace(&mut self.entries, room);
         self.index.clear();

@@ -1,4 +1,4 @@
-//! What several versions of keys come to.
+//! Merging sorted entries, with the net effect of versions of one key.
 
 use super::entry::Record;
 use super::table::Part;
@@ -7,19 +7,19 @@ use lsmith_tree::SeqNo;
 /// Above every rank.
 const END: u64 = u64::MAX;
 
-/// What a merge of entries drops.
+/// The entries that a merge drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dropped {
-    /// Entries.
+    /// The number of dropped entries.
     pub(super) entries: u64,
-    /// The greatest sequence number of a tombstone among them.
+    /// The greatest sequence number of a dropped tombstone.
     pub(super) below: SeqNo,
 }
 
 impl Dropped {
-    /// `entry` goes on, unless it is a tombstone with nothing beneath.
+    /// Returns `entry`, or drops it if it is a tombstone and nothing lies below the merge.
     #[inline]
-    pub(super) fn pass<R: Record>(&mut self, entry: R, nothing_beneath: bool) -> Option<R> {
+    pub(super) fn survivor<R: Record>(&mut self, entry: R, nothing_beneath: bool) -> Option<R> {
         if nothing_beneath && entry.is_tombstone() {
             self.entries += 1;
             self.below = self.below.max(entry.seq());
@@ -28,7 +28,7 @@ impl Dropped {
         Some(entry)
     }
 
-    /// Two entries of one key become one, or none.
+    /// Folds two entries of one key into one or none.
     #[inline]
     pub(super) fn fold<R: Record>(&mut self, newer: R, older: R) -> Option<R> {
         let net = newer.over(older);
@@ -40,10 +40,10 @@ impl Dropped {
     }
 }
 
-/// Sorted entries in several pieces, which follow each other in key order: a side of a merge.
+/// An input of a merge: sorted entries in several pieces that follow each other in key order.
 #[derive(Debug)]
 pub(super) struct Pieces<'a, R> {
-    /// Those behind the first, the last one first.
+    /// The pieces behind the first, in reverse order.
     rest: Vec<&'a [R]>,
     first: &'a [R],
     len: usize,
@@ -58,12 +58,12 @@ impl<'a, R: Record> Pieces<'a, R> {
         Pieces { rest: pieces, first, len }
     }
 
-    /// The entries of parts of tables.
+    /// Returns the entries of parts of tables.
     pub(super) fn of(parts: &[Part<'a, R>]) -> Pieces<'a, R> {
         Pieces::new(parts.iter().map(Part::entries).collect())
     }
 
-    /// How many entries there were at first.
+    /// Returns the number of entries at the start.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -73,7 +73,7 @@ impl<'a, R: Record> Pieces<'a, R> {
         self.first.first().map_or(END, |entry| u64::from(entry.rank()))
     }
 
-    /// Takes all entries below the rank `bound`.
+    /// Removes all entries below the rank `bound`, and calls `f` with each.
     #[inline]
     fn take_below(&mut self, bound: u64, mut f: impl FnMut(R)) {
         loop {
@@ -91,7 +91,7 @@ impl<'a, R: Record> Pieces<'a, R> {
         }
     }
 
-    /// Takes the first entry, which must be there.
+    /// Removes and returns the first entry, which must exist.
     #[inline]
     fn take(&mut self) -> R {
         let entry = self.first[0];
@@ -103,24 +103,25 @@ impl<'a, R: Record> Pieces<'a, R> {
     }
 }
 
-/// A side's next entry.
+/// The next entry of an input.
 #[derive(Clone, Copy, Debug)]
-struct Head {
+struct NextEntry {
     rank: u64,
     side: usize,
 }
 
-impl Head {
-    /// The oldest comes first among equals.
+impl NextEntry {
+    /// Returns true if this entry is merged before `other`: the smaller key first, and of equal
+    /// keys the older entry.
     #[inline]
-    fn comes_before(self, other: Head) -> bool {
+    fn comes_before(self, other: NextEntry) -> bool {
         (self.rank, other.side) < (other.rank, self.side)
     }
 }
 
-/// Merges `sides`, newest first, each sorted and without two entries of a key: `emit` gets the net
-/// effect of each key's versions, in key order; tombstones go too where nothing lies beneath. The
-/// versions of a key are folded from the oldest to the newest, as they were written.
+/// Merges `sides`, newest first. Each must be sorted and hold one entry per key. Calls `emit` with
+/// the net effect of the versions of each key, in key order, without tombstones if nothing lies
+/// below the merge. Versions are folded from the oldest to the newest, as they were written.
 pub(super) fn merge<R: Record>(
     mut sides: Vec<Pieces<'_, R>>,
     nothing_beneath: bool,
@@ -128,11 +129,11 @@ pub(super) fn merge<R: Record>(
 ) -> Dropped {
     let mut dropped = Dropped::default();
     let heads = sides.iter().enumerate();
-    let mut heap: Vec<Head> =
-        heads.map(|(side, pieces)| Head { rank: pieces.rank(), side }).collect();
+    let mut heap: Vec<NextEntry> =
+        heads.map(|(side, pieces)| NextEntry { rank: pieces.rank(), side }).collect();
     heap.sort_unstable_by_key(|head| (head.rank, usize::MAX - head.side));
-    while let Some(&Head { rank, side }) = heap.first() {
-        // The least rank of the others: it is up to there that this side goes on alone.
+    while let Some(&NextEntry { rank, side }) = heap.first() {
+        // The least rank of the other inputs: up to there this input continues alone.
         let others = heap[1..].iter().take(2).map(|head| head.rank);
         let bound = others.min().unwrap_or(END);
         if rank == END {
@@ -140,11 +141,11 @@ pub(super) fn merge<R: Record>(
         }
         if rank < bound {
             sides[side].take_below(bound, |entry| {
-                if let Some(entry) = dropped.pass(entry, nothing_beneath) {
+                if let Some(entry) = dropped.survivor(entry, nothing_beneath) {
                     emit(entry);
                 }
             });
-            sift(&mut heap, Head { rank: sides[side].rank(), side });
+            sift(&mut heap, NextEntry { rank: sides[side].rank(), side });
             continue;
         }
         let mut net = None;
@@ -155,18 +156,18 @@ pub(super) fn merge<R: Record>(
                 Some(older) => dropped.fold(entry, older),
                 None => Some(entry),
             };
-            sift(&mut heap, Head { rank: sides[side].rank(), side });
+            sift(&mut heap, NextEntry { rank: sides[side].rank(), side });
         }
-        if let Some(entry) = net.and_then(|net| dropped.pass(net, nothing_beneath)) {
+        if let Some(entry) = net.and_then(|net| dropped.survivor(net, nothing_beneath)) {
             emit(entry);
         }
     }
     dropped
 }
 
-/// Puts `head` in the place of the first of `heap`, and in order.
+/// Replaces the first element of `heap` by `head`, and restores the order of the heap.
 #[inline]
-fn sift(heap: &mut [Head], head: Head) {
+fn sift(heap: &mut [NextEntry], head: NextEntry) {
     let mut at = 0;
     loop {
         let mut child = 2 * at + 1;

@@ -1,4 +1,4 @@
-//! Keyed simulation: every key has its place, so that locality, updates and deletes count.
+//! Keyed simulation: every key has a rank, so that locality, updates and deletes count.
 
 mod blocks;
 mod content;

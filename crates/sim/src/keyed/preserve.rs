@@ -1,8 +1,8 @@
 //! The block-preserving merge (Thonangi & Yang, section II-B), carried out on entries.
 //!
-//! Two sides are merged entry by entry into an open block. Where the next entry begins an input
-//! block that ends before the other side goes on, that block can be kept as it is. What may be
-//! kept, and what is joined, [`BlockMerge`] decides.
+//! Two inputs are merged entry by entry into an open block. If the next entry starts an input block
+//! that ends before the next entry of the other input, that block can be kept unchanged.
+//! [`BlockMerge`] decides which blocks are kept and joined.
 
 use super::entry::Record;
 use super::merge::Dropped;
@@ -13,49 +13,53 @@ use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, is_piece, room};
 /// Above every rank.
 const END: u64 = u64::MAX;
 
-/// One side of a merge: entries in key order.
+/// An input of a merge: entries in key order.
 #[derive(Debug)]
-pub(super) struct Side<'a, R> {
-    /// What follows behind the current piece, the last one first.
+pub(super) struct MergeSide<'a, R> {
+    /// The pieces behind the current one, in reverse order.
     rest: Vec<Part<'a, R>>,
-    /// What is left of the current piece, from the current block on.
+    /// The rest of the current piece, from the current block on.
     part: Option<Part<'a, R>>,
-    /// Whether the next entry begins a block.
+    /// True if the next entry starts a block.
     begins: bool,
-    /// What is left of the current block, where the next entry does not begin it.
+    /// The rest of the current block, if the next entry does not start it.
     open: &'a [R],
     /// The rank of the next entry.
     rank: u64,
-    /// Whether blocks of this side can be kept: those in memory can't.
+    /// True if blocks of this input can be kept. Those in memory cannot.
     keeps: bool,
-    /// Whether the side is the run that the output goes into.
+    /// True if the input is the run that the output goes into.
     is_target: bool,
 }
 
-impl<'a, R: Record> Side<'a, R> {
-    pub(super) fn new(mut rest: Vec<Part<'a, R>>, keeps: bool, is_target: bool) -> Side<'a, R> {
+impl<'a, R: Record> MergeSide<'a, R> {
+    pub(super) fn new(
+        mut rest: Vec<Part<'a, R>>,
+        keeps: bool,
+        is_target: bool,
+    ) -> MergeSide<'a, R> {
         rest.retain(|piece| !piece.is_empty());
         rest.reverse();
         let (part, begins, open, rank) = (None, false, &[][..], END);
-        let mut side = Side { rest, part, begins, open, rank, keeps, is_target };
+        let mut side = MergeSide { rest, part, begins, open, rank, keeps, is_target };
         side.skip_block();
         side
     }
 
-    /// A side without entries.
-    pub(super) fn empty() -> Side<'a, R> {
-        Side::new(Vec::new(), false, false)
+    /// Returns an input without entries.
+    pub(super) fn empty() -> MergeSide<'a, R> {
+        MergeSide::new(Vec::new(), false, false)
     }
 
-    /// Takes the next entry, which must be there.
+    /// Removes and returns the next entry, which must exist.
     #[inline]
     fn take(&mut self) -> Option<R> {
         let open = self.open_block();
-        self.pass_by(open, 1);
+        self.advance(open, 1);
         open.first().copied()
     }
 
-    /// What is left of the current block.
+    /// Returns the rest of the current block.
     #[inline]
     fn open_block(&self) -> &'a [R] {
         match self.part {
@@ -64,9 +68,9 @@ impl<'a, R: Record> Side<'a, R> {
         }
     }
 
-    /// Goes on by `count` entries of the [open block](Side::open_block).
+    /// Skips `count` entries of the [open block](MergeSide::open_block).
     #[inline]
-    fn pass_by(&mut self, open: &'a [R], count: usize) {
+    fn advance(&mut self, open: &'a [R], count: usize) {
         match open.get(count) {
             Some(next) => {
                 self.rank = u64::from(next.rank());
@@ -77,8 +81,8 @@ impl<'a, R: Record> Side<'a, R> {
         }
     }
 
-    /// Goes to the next block. No entry is looked at, mostly, since they lie in memory that no
-    /// cache holds: a block may be kept without.
+    /// Moves to the next block. Mostly reads no entry, since that would be a cache miss and the
+    /// block may be kept without it.
     #[inline]
     fn skip_block(&mut self) {
         self.part = self.part.and_then(Part::behind_block).or_else(|| self.rest.pop());
@@ -86,14 +90,14 @@ impl<'a, R: Record> Side<'a, R> {
         self.rank = self.part.map_or(END, |part| part.first_rank());
     }
 
-    /// The block that begins here.
+    /// Returns the block that starts at the next entry.
     #[inline]
     fn block(&self) -> Option<Block<'a, R>> {
         self.part.filter(|_| self.begins).map(|part| Block::of(part.first_block()))
     }
 }
 
-/// A block of a side, and what it comes to.
+/// A block of an input, with its size.
 #[derive(Clone, Copy, Debug)]
 struct Block<'a, R> {
     part: Part<'a, R>,
@@ -107,40 +111,41 @@ impl<'a, R: Record> Block<'a, R> {
     }
 }
 
-/// What a merge is told.
+/// The settings of a merge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Orders<'a, R> {
     pub(super) rules: BlockRules,
-    /// Least bytes of a piece that is kept.
+    /// The least bytes of a piece that is kept.
     pub(super) piece_bytes: u64,
-    /// Whether tombstones have nothing left to hide.
+    /// True if tombstones are dropped.
     pub(super) bottom: bool,
-    /// The blocks of the target on both sides of the output.
+    /// The blocks of the target next to the output, before and after it.
     pub(super) before: Option<Part<'a, R>>,
     pub(super) after: Option<Part<'a, R>>,
 }
 
-/// A stretch of the output.
+/// A part of the output.
 #[derive(Debug)]
-pub(super) enum Stretch<'a, R> {
-    /// Blocks of the new table, from an index up to another.
+pub(super) enum OutputPart<'a, R> {
+    /// Blocks of the new table, from an index up to, not including, another.
     New(usize, usize),
-    /// Blocks of an old one that were kept.
+    /// Blocks of an old table that were kept.
     Old(Part<'a, R>),
 }
 
-/// What came out of a merge.
+/// The result of a merge.
 #[derive(Debug)]
 pub(super) struct Output<'a, R> {
-    pub(super) stretches: Vec<Stretch<'a, R>>,
+    pub(super) parts: Vec<OutputPart<'a, R>>,
     pub(super) kept: Size,
     pub(super) kept_blocks: u64,
-    /// Whether the blocks beside the output have become a part of it.
+    /// True if the block before the output was joined with it. The next field says so of the block
+    /// after it.
     pub(super) took_before: bool,
     pub(super) took_after: bool,
     /// Empty room in all blocks.
     pub(super) room: u64,
-    /// Empty room in the blocks of the target, where it was the older side.
+    /// Empty room in the blocks of the target, if it was the older input.
     pub(super) room_taken: u64,
     pub(super) dropped: Dropped,
 }
@@ -149,37 +154,37 @@ struct Merger<'a, 'b, R> {
     orders: Orders<'a, R>,
     new: &'b mut Builder<R>,
     blocks: BlockMerge,
-    /// Whether there is an open block: entries put behind the new blocks.
+    /// True if there is an open block: entries behind the new blocks.
     is_open: bool,
     out: Output<'a, R>,
 }
 
-/// Merges `newer` over `older`: all new blocks go to the empty table `new`.
+/// Merges `newer` over `older`. New blocks go to the table `new`, which must be empty.
 pub(super) fn merge<'a, R: Record>(
-    mut newer: Side<'a, R>,
-    mut older: Side<'a, R>,
+    mut newer: MergeSide<'a, R>,
+    mut older: MergeSide<'a, R>,
     orders: Orders<'a, R>,
     new: &mut Builder<R>,
 ) -> Output<'a, R> {
     let mut merger = Merger::new(orders, new);
-    // Kept pieces and new ones take turns.
-    merger.out.stretches.reserve(older.rest.len() + newer.rest.len() + 2);
+    // Kept pieces alternate with new ones.
+    merger.out.parts.reserve(older.rest.len() + newer.rest.len() + 2);
     loop {
         let (up, down) = (newer.rank, older.rank);
         if down < up {
-            let block = merger.begin(&older);
+            let block = merger.start_block(&older);
             if !merger.keep(&mut older, block, up) {
-                merger.pass(&mut older, up);
+                merger.write_block(&mut older, up);
             }
         } else if up < down {
             let block = if newer.keeps { newer.block() } else { None };
             if !merger.keep(&mut newer, block, down) {
-                merger.pass(&mut newer, down);
+                merger.write_block(&mut newer, down);
             }
         } else if up == END {
             return merger.finish();
         } else {
-            merger.begin(&older);
+            merger.start_block(&older);
             if let (Some(newer), Some(older)) = (newer.take(), older.take())
                 && let Some(net) = merger.out.dropped.fold(newer, older)
             {
@@ -192,7 +197,7 @@ pub(super) fn merge<'a, R: Record>(
 impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
     fn new(orders: Orders<'a, R>, new: &'b mut Builder<R>) -> Merger<'a, 'b, R> {
         let out = Output {
-            stretches: Vec::new(),
+            parts: Vec::new(),
             kept: Size::default(),
             kept_blocks: 0,
             took_before: false,
@@ -205,9 +210,10 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         Merger { blocks, orders, new, is_open: false, out }
     }
 
-    /// The block of the older side that begins here, of which is told where it is the target's.
+    /// Returns the block of the older input that starts here. If it belongs to the target, reports
+    /// it to the [`BlockMerge`].
     #[inline]
-    fn begin(&mut self, older: &Side<'a, R>) -> Option<Block<'a, R>> {
+    fn start_block(&mut self, older: &MergeSide<'a, R>) -> Option<Block<'a, R>> {
         let block = older.block()?;
         if older.is_target {
             self.blocks.begin_target(block.size.bytes);
@@ -216,17 +222,18 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         Some(block)
     }
 
-    /// Passes on the entries of the block that `side` is in, up to the next of the other side.
-    fn pass(&mut self, side: &mut Side<'a, R>, other: u64) {
+    /// Writes the entries of the current block of `side` that lie below the next entry of the other
+    /// input, whose rank is `other`.
+    fn write_block(&mut self, side: &mut MergeSide<'a, R>, other: u64) {
         let entries = side.open_block();
         let below = entries.iter().take_while(|entry| u64::from(entry.rank()) < other);
         let count = below.map(|entry| self.add(*entry)).count();
-        side.pass_by(entries, count);
+        side.advance(entries, count);
     }
 
     #[inline]
     fn add(&mut self, entry: R) {
-        let Some(entry) = self.out.dropped.pass(entry, self.orders.bottom) else { return };
+        let Some(entry) = self.out.dropped.survivor(entry, self.orders.bottom) else { return };
         if let Some(write) = self.blocks.add(entry.bytes()) {
             self.write(write);
         }
@@ -234,10 +241,15 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         self.is_open = true;
     }
 
-    /// Keeps `block`, which begins here on `side`, if that is possible and allowed; the other side
-    /// goes on with the key of rank `other`.
+    /// Keeps `block`, which starts here on `side`, if that is possible and allowed. `other` is the
+    /// rank of the next entry of the other input. Returns true if the block was kept.
     #[inline(always)]
-    fn keep(&mut self, side: &mut Side<'a, R>, block: Option<Block<'a, R>>, other: u64) -> bool {
+    fn keep(
+        &mut self,
+        side: &mut MergeSide<'a, R>,
+        block: Option<Block<'a, R>>,
+        other: u64,
+    ) -> bool {
         let Some(block) = block.filter(|_| side.keeps) else { return false };
         let Block { part, size } = block;
         if !self.is_alone(&block, other) || !self.blocks.may_keep(size) {
@@ -258,15 +270,17 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         true
     }
 
-    /// Whether nothing of the other side falls into `block`, and nothing in it is to be dropped.
+    /// Returns true if no entry of the other input falls into `block`, and no entry of the block is
+    /// dropped.
     #[inline]
     fn is_alone(&self, block: &Block<'a, R>, other: u64) -> bool {
         block.part.end_rank() <= other && !(self.orders.bottom && block.size.tombstones > 0)
     }
 
-    /// Whether `block`, the first of `rest`, makes a piece with what could be kept behind it.
+    /// Returns true if `block`, the first of `rest`, and the blocks that could be kept behind it
+    /// are large enough for a piece.
     fn is_piece(&self, block: &Part<'a, R>, rest: Part<'a, R>, other: u64) -> bool {
-        let continues = matches!(self.out.stretches.last(), Some(Stretch::Old(kept))
+        let continues = matches!(self.out.parts.last(), Some(OutputPart::Old(kept))
             if !self.is_open && kept.is_followed_by(block));
         let blocks = rest.blocks().map(Block::of);
         let alone = blocks.take_while(|block| self.is_alone(block, other));
@@ -274,18 +288,18 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
     }
 
     fn note_kept(&mut self, block: Part<'a, R>) {
-        match self.out.stretches.last_mut() {
-            Some(Stretch::Old(kept)) if kept.is_followed_by(&block) => *kept = kept.with(block),
-            _ => self.out.stretches.push(Stretch::Old(block)),
+        match self.out.parts.last_mut() {
+            Some(OutputPart::Old(kept)) if kept.is_followed_by(&block) => *kept = kept.with(block),
+            _ => self.out.parts.push(OutputPart::Old(block)),
         }
     }
 
-    /// Takes back the block that was kept last.
+    /// Removes from the output the block that was kept last.
     fn take_back(&mut self) -> Option<Part<'a, R>> {
-        let Some(Stretch::Old(part)) = self.out.stretches.pop() else { return None };
+        let Some(OutputPart::Old(part)) = self.out.parts.pop() else { return None };
         let block = part.last_block();
         if part.from < block.from {
-            self.out.stretches.push(Stretch::Old(part.without_last_block()));
+            self.out.parts.push(OutputPart::Old(part.without_last_block()));
         }
         let size = block.size();
         self.out.kept -= size;
@@ -308,12 +322,12 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         let from = self.new.blocks() as usize;
         let entries = |part: Option<Part<'a, R>>| part.map_or(&[][..], |part| part.entries());
         self.new.close(entries(front), entries(behind));
-        let upto = self.new.blocks() as usize;
+        let end = self.new.blocks() as usize;
         self.is_open = false;
         self.out.room += room(self.orders.rules.full_bytes, write.bytes);
-        match self.out.stretches.last_mut() {
-            Some(Stretch::New(_, end)) => *end = upto,
-            _ => self.out.stretches.push(Stretch::New(from, upto)),
+        match self.out.parts.last_mut() {
+            Some(OutputPart::New(_, last)) => *last = end,
+            _ => self.out.parts.push(OutputPart::New(from, end)),
         }
     }
 

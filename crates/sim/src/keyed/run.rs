@@ -10,8 +10,8 @@ use lsmith_policy::MergePolicy;
 use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, SeqNo, Tree};
 use std::sync::Arc;
 
-/// A keyed simulation: takes writes, seals a memtable when it is full, and lets the policy come to
-/// rest before the next write.
+/// A keyed simulation. It takes writes, seals a memtable when it is full, and carries out plans
+/// until the tree is at rest before the next write.
 #[derive(Debug)]
 pub struct KeyedSim {
     drive: Drive<KeyedContent>,
@@ -26,8 +26,8 @@ pub struct KeyedSim {
 }
 
 impl KeyedSim {
-    /// An empty tree under `policy`, with memtables of `memtable_bytes` logical bytes unless the
-    /// policy seals them earlier.
+    /// Returns a simulation of an empty tree under `policy`. Memtables have `memtable_bytes`
+    /// logical bytes, unless the policy seals them earlier.
     pub fn new(policy: &Arc<dyn MergePolicy>, memtable_bytes: u64) -> KeyedSim {
         let content = KeyedContent::new(BLOCK_BYTES_USUAL, policy.needs().blocks);
         let drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
@@ -42,27 +42,26 @@ impl KeyedSim {
         }
     }
 
-    /// Writes an entry of `bytes` logical bytes (key, value and 8, at least 1) for the key of
-    /// rank `rank`.
+    /// Writes an entry of `bytes` logical bytes (key, value and 8; at least 1) for the key with
+    /// this rank.
     pub fn write(&mut self, kind: EntryKind, rank: u32, bytes: u32) {
         self.last_seq.0 += 1;
         self.requested_bytes += u64::from(bytes);
         self.memtable.write(Entry::new(rank, bytes, self.last_seq, kind));
     }
 
-    /// Whether the memtable has to be sealed before the next write.
+    /// Returns true if the memtable must be sealed before the next write.
     pub fn is_full(&self) -> bool {
         self.memtable.is_full(self.seal_bytes)
     }
 
-    /// Seals the memtable, unless it is empty, and settles. `live_bytes` are those of the newest
-    /// versions of all keys that are not deleted.
-    ///
-    /// Under a policy that wants blocks the memtable is folded together with what is in memory.
+    /// Seals the memtable, unless it is empty, and settles. `live_bytes` are the newest versions of
+    /// all keys that are not deleted. Under a policy that counts in blocks, the memtable is folded
+    /// together with memory.
     ///
     /// # Errors
-    /// The policy proposes an illegal plan, or one that keyed content can't carry out, or never
-    /// comes to rest.
+    /// Fails if the policy proposes an illegal plan or one that keyed content cannot carry out, or
+    /// if it never rests.
     pub fn flush(&mut self, live_bytes: u64, observe: &mut Observer<'_>) -> Result<(), SimError> {
         if self.memtable.bytes() == 0 {
             return Ok(());
@@ -86,35 +85,35 @@ impl KeyedSim {
         Ok(())
     }
 
-    /// How many memtables have been sealed.
+    /// Returns the number of sealed memtables.
     pub fn sealed(&self) -> u64 {
         self.sealed
     }
 
-    /// Hands the tree over to another policy, which is first asked at the next flush.
+    /// Replaces the policy. The new one is first asked at the next flush.
     pub fn set_policy(&mut self, policy: &Arc<dyn MergePolicy>) {
         self.seal_bytes = policy.seal_bytes(self.drive.view());
         self.drive.content_mut().set_by_block(policy.needs().blocks);
         self.drive.set_policy(Arc::clone(policy));
     }
 
-    /// The tree, at rest, without the active memtable.
+    /// Returns the tree, at rest, without the active memtable.
     pub fn tree(&self) -> &Tree {
         self.drive.tree()
     }
 
-    /// Every live key of the tree by rank, with its logical bytes; what is still in the active
-    /// memtable is not seen.
+    /// Returns the rank and the logical bytes of every live key of the tree. Does not see the
+    /// active memtable.
     pub fn live(&self) -> Vec<(u64, u64)> {
         self.drive.content().live(self.drive.tree())
     }
 
-    /// What it has cost so far. What is still in the memtable has cost nothing yet.
+    /// Returns the figures so far. The active memtable has cost nothing yet.
     pub fn figures(&self) -> Figures {
         self.counter.figures()
     }
 
-    /// The end.
+    /// Returns the finished simulation.
     pub fn finish(self) -> Simulation {
         Simulation { figures: self.counter.figures(), tree: self.drive.into_tree() }
     }

@@ -8,12 +8,13 @@ use lsmith_tree::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The key that stands for `rank` in trees and plans: its eight bytes, so that order is kept.
+/// Returns the key that stands for `rank` in trees and plans: its eight bytes, so that order is
+/// kept.
 pub fn rank_key(rank: u64) -> Key {
     Key::of_number(rank)
 }
 
-/// The least rank whose key is at or above `key`.
+/// Returns the least rank whose key is at or above `key`.
 pub(crate) fn rank_from(key: &[u8]) -> u64 {
     let mut first = [0; 8];
     let bytes = key.len().min(8);
@@ -31,15 +32,15 @@ fn within<R: Record>(entries: &[R], range: &KeyRange) -> Range<usize> {
     from..range.end.as_ref().map_or(entries.len(), |end| place(end).max(from))
 }
 
-/// The keys from that of `first` to that of `last`.
+/// Returns the keys from that of `first` to that of `last`.
 pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
     let rank = |entry: R| u64::from(entry.rank());
     KeyRange { start: rank_key(rank(first)), end: Some(Key::after_number(rank(last))) }
 }
 
-/// A table: what trees know of it, and its entries in key order.
+/// A table: its metadata, and its entries in key order.
 #[derive(Clone, Debug)]
-pub(super) struct Held<R> {
+pub(super) struct KeyedTable<R> {
     pub(super) table: Arc<Table>,
     pub(super) entries: Vec<R>,
     /// The ends of its cells, as the table's profile has them. Merges look at little else.
@@ -48,9 +49,9 @@ pub(super) struct Held<R> {
     first_rank: u32,
 }
 
-impl<R: Record> Held<R> {
-    /// The entries that are visible through `slice`: with a look at the borders of cells only,
-    /// where the slice begins and ends at such.
+impl<R: Record> KeyedTable<R> {
+    /// Returns the entries that are visible through `slice`: with a look at the borders of cells
+    /// only, where the slice begins and ends at such.
     #[inline]
     pub(super) fn shown(&self, slice: &Slice) -> Part<'_, R> {
         if !slice.is_of_cells() {
@@ -59,27 +60,27 @@ impl<R: Record> Held<R> {
         let cells = slice.cell_indexes();
         let (cell, last) = (cells.start as u32, cells.end as u32 - 1);
         let from = self.below(cell).entries as u32;
-        Part { held: self, from, upto: self.end(last).entries, cell, last }
+        Part { held: self, from, end: self.end(last).entries, cell, last }
     }
 
-    /// The entries that are visible through `range`.
+    /// Returns the entries that are visible through `range`.
     pub(super) fn part(&self, range: &KeyRange) -> Part<'_, R> {
         let all = range.covers(&self.table.range);
         let found = if all { 0..self.entries.len() } else { within(&self.entries, range) };
-        let (from, upto) = (found.start as u32, found.end as u32);
+        let (from, end) = (found.start as u32, found.end as u32);
         let inner = &self.cells[..self.cells.len() - 1];
         let cell = inner.partition_point(|end| end.entries <= from) as u32;
-        let last = inner.partition_point(|end| end.entries < upto) as u32;
-        Part { held: self, from, upto, cell, last: last.max(cell) }
+        let last = inner.partition_point(|point| point.entries < end) as u32;
+        Part { held: self, from, end, cell, last: last.max(cell) }
     }
 
-    /// The end of a cell.
+    /// Returns the end of a cell.
     #[inline]
     fn end(&self, cell: u32) -> &NumberPoint {
         &self.cells[cell as usize]
     }
 
-    /// What lies below a cell.
+    /// Returns what lies below a cell.
     #[inline]
     fn below(&self, cell: u32) -> Size {
         cell.checked_sub(1).map_or(Size::default(), |before| self.end(before).below())
@@ -89,10 +90,10 @@ impl<R: Record> Held<R> {
 /// Neighbouring entries of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a, R> {
-    held: &'a Held<R>,
+    held: &'a KeyedTable<R>,
     /// The indexes of its entries.
     pub(super) from: u32,
-    pub(super) upto: u32,
+    pub(super) end: u32,
     /// The index of the cell that it begins in.
     pub(super) cell: u32,
     /// The index of the cell that it ends in.
@@ -102,15 +103,15 @@ pub(super) struct Part<'a, R> {
 impl<'a, R: Record> Part<'a, R> {
     #[inline]
     pub(super) fn entries(&self) -> &'a [R] {
-        &self.held.entries[self.from as usize..self.upto as usize]
+        &self.held.entries[self.from as usize..self.end as usize]
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.from == self.upto
+        self.from == self.end
     }
 
-    /// The rank of the first entry: where a cell begins here, without a look at the entry.
+    /// Returns the rank of the first entry: where a cell begins here, without a look at the entry.
     #[inline]
     pub(super) fn first_rank(&self) -> u64 {
         match self.cell.checked_sub(1).map(|before| self.held.end(before)) {
@@ -120,32 +121,32 @@ impl<'a, R: Record> Part<'a, R> {
         }
     }
 
-    /// The least rank above all entries: where a cell ends here, without a look at them.
+    /// Returns the least rank above all entries: where a cell ends here, without a look at them.
     #[inline]
     pub(super) fn end_rank(&self) -> u64 {
         let end = self.held.end(self.last);
-        if end.entries == self.upto && end.last < end.number {
+        if end.entries == self.end && end.last < end.number {
             end.last + 1
         } else {
             self.entries().last().map_or(0, |last| u64::from(last.rank()) + 1)
         }
     }
 
-    /// Where the block ends that begins at `from`.
+    /// Returns where the block ends that begins at `from`.
     #[inline]
     fn block_end(&self) -> u32 {
-        self.upto.min(self.held.end(self.cell).entries)
+        self.end.min(self.held.end(self.cell).entries)
     }
 
-    /// Whether the part begins where a cell of the table does, and ends with the last key that
-    /// another can hold.
+    /// Returns true if the part begins where a cell of the table does, and ends with the last key
+    /// that another can hold.
     fn is_of_cells(&self) -> bool {
         let end = self.held.end(self.last);
-        let ends = end.entries == self.upto && end.last < end.number;
+        let ends = end.entries == self.end && end.last < end.number;
         ends && self.held.below(self.cell).entries == u64::from(self.from)
     }
 
-    /// The slice that shows it.
+    /// Returns the slice that shows it.
     pub(super) fn slice(&self) -> Option<Slice> {
         let table = Arc::clone(&self.held.table);
         if self.is_of_cells() {
@@ -155,20 +156,20 @@ impl<'a, R: Record> Part<'a, R> {
         }
     }
 
-    /// The part behind the first block, if there is anything.
+    /// Returns the part behind the first block, if there is anything.
     #[inline]
     pub(super) fn behind_block(self) -> Option<Part<'a, R>> {
         let from = self.block_end();
-        (from < self.upto).then(|| Part { from, cell: self.cell + 1, ..self })
+        (from < self.end).then(|| Part { from, cell: self.cell + 1, ..self })
     }
 
-    /// The first block.
+    /// Returns the first block.
     #[inline]
     pub(super) fn first_block(self) -> Part<'a, R> {
-        Part { upto: self.block_end(), last: self.cell, ..self }
+        Part { end: self.block_end(), last: self.cell, ..self }
     }
 
-    /// The last block.
+    /// Returns the last block.
     pub(super) fn last_block(self) -> Part<'a, R> {
         if self.last == self.cell {
             return self;
@@ -176,35 +177,35 @@ impl<'a, R: Record> Part<'a, R> {
         Part { from: self.held.end(self.last - 1).entries, cell: self.last, ..self }
     }
 
-    /// Whether `next` is what lies behind this in the same table.
+    /// Returns true if `next` is what lies behind this in the same table.
     #[inline]
     pub(super) fn is_followed_by(&self, next: &Part<'a, R>) -> bool {
-        std::ptr::eq(self.held, next.held) && self.upto == next.from
+        std::ptr::eq(self.held, next.held) && self.end == next.from
     }
 
-    /// The part with `next`, which is the one behind it in its table.
+    /// Returns the part with `next`, which is the one behind it in its table.
     #[inline]
     pub(super) fn with(self, next: Part<'a, R>) -> Part<'a, R> {
-        Part { upto: next.upto, last: next.last, ..self }
+        Part { end: next.end, last: next.last, ..self }
     }
 
-    /// The part without its last block.
+    /// Returns the part without its last block.
     pub(super) fn without_last_block(self) -> Part<'a, R> {
-        Part { upto: self.last_block().from, last: self.last.max(1) - 1, ..self }
+        Part { end: self.last_block().from, last: self.last.max(1) - 1, ..self }
     }
 
-    /// What all of it comes to.
+    /// Returns the size of all entries of the part.
     #[inline]
     pub(super) fn size(&self) -> Size {
-        let (from, upto) = (self.held.below(self.cell), self.held.end(self.last).below());
-        if (from.entries, upto.entries) == (u64::from(self.from), u64::from(self.upto)) {
-            upto - from
+        let (from, end) = (self.held.below(self.cell), self.held.end(self.last).below());
+        if (from.entries, end.entries) == (u64::from(self.from), u64::from(self.end)) {
+            end - from
         } else {
             self.counted_size()
         }
     }
 
-    /// The size of a part that does not begin and end where cells do.
+    /// Returns the size of a part that does not begin and end where cells do.
     #[inline(never)]
     fn counted_size(&self) -> Size {
         if self.cell == self.last {
@@ -214,13 +215,13 @@ impl<'a, R: Record> Part<'a, R> {
         self.first_block().size() + between + self.last_block().size()
     }
 
-    /// The blocks, each a part.
+    /// Returns the blocks, each a part.
     pub(super) fn blocks(self) -> impl Iterator<Item = Part<'a, R>> {
         let whole = (!self.is_empty()).then_some(self);
         std::iter::successors(whole, |rest| rest.behind_block()).map(Part::first_block)
     }
 
-    /// How many blocks.
+    /// Returns how many blocks.
     #[inline]
     pub(super) fn block_count(&self) -> u64 {
         if self.is_empty() { 0 } else { u64::from(self.last - self.cell) + 1 }
@@ -231,9 +232,9 @@ impl<'a, R: Record> Part<'a, R> {
         self.blocks().map(|block| blocks::room(full_bytes, block.size().bytes)).sum()
     }
 
-    /// The keys.
+    /// Returns the keys.
     pub(super) fn range(&self) -> KeyRange {
-        range_of(self.held.entries[self.from as usize], self.held.entries[self.upto as usize - 1])
+        range_of(self.held.entries[self.from as usize], self.held.entries[self.end as usize - 1])
     }
 }
 
@@ -242,7 +243,7 @@ impl<'a, R: Record> Part<'a, R> {
 pub(super) struct Layout {
     /// Logical bytes of a data block, by the cut rule.
     pub(super) block_bytes: u64,
-    /// Whether the profile has a point at every border of a block, not only one behind each
+    /// True if the profile has a point at every border of a block, not only one behind each
     /// multiple of the profile's step.
     pub(super) by_block: bool,
 }
@@ -304,9 +305,9 @@ impl<R: Record> Builder<R> {
         }
     }
 
-    /// The same room for tables of another layout, the next of `entries_max` entries at most.
-    /// Nothing has been put into it since the last was finished.
-    pub(super) fn begin(self, layout: Layout, entries_max: usize) -> Builder<R> {
+    /// Returns the same room for tables of another layout, the next of `entries_max` entries at
+    /// most. Nothing has been put into it since the last was finished.
+    pub(super) fn start(self, layout: Layout, entries_max: usize) -> Builder<R> {
         let Builder { mut entries, points, .. } = self;
         entries.reserve(entries_max);
         Builder { entries, points, ..Builder::new(layout) }
@@ -390,13 +391,13 @@ impl<R: Record> Builder<R> {
         self.sum = sum;
     }
 
-    /// Logical bytes so far.
+    /// Returns the logical bytes so far.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
         self.sum.size.bytes
     }
 
-    /// How many entries there are.
+    /// Returns how many entries there are.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -406,8 +407,8 @@ impl<R: Record> Builder<R> {
         self.blocks
     }
 
-    /// The table, of at least one entry; the next can begin.
-    pub(super) fn finish(&mut self, id: TableId) -> Held<R> {
+    /// Returns the table, of at least one entry; the next can begin.
+    pub(super) fn finish(&mut self, id: TableId) -> KeyedTable<R> {
         let [first, last] = [0, self.entries.len() - 1].map(|at| self.entries[at]);
         let end = u64::from(last.rank());
         self.points.push(NumberPoint::new(end + 1, end, self.sum.size));
@@ -437,7 +438,7 @@ impl<R: Record> Builder<R> {
             points: std::mem::take(&mut self.points),
             ..Builder::new(self.layout)
         };
-        Held { table: Arc::new(table), entries, cells, first_rank: first.rank() }
+        KeyedTable { table: Arc::new(table), entries, cells, first_rank: first.rank() }
     }
 }
 

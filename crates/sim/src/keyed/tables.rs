@@ -1,6 +1,6 @@
 //! All tables of a simulation, by name.
 
-use super::table::Held;
+use super::table::KeyedTable;
 use lsmith_tree::Slice;
 
 /// Tables by their names, which are given out one after the other: each is found at once, however
@@ -8,7 +8,7 @@ use lsmith_tree::Slice;
 #[derive(Clone, Debug)]
 pub(super) struct Tables<R> {
     /// By name.
-    slots: Vec<Option<Held<R>>>,
+    slots: Vec<Option<KeyedTable<R>>>,
     /// The places of those that there are.
     taken: Vec<usize>,
 }
@@ -20,12 +20,12 @@ impl<R> Default for Tables<R> {
 }
 
 impl<R> Tables<R> {
-    /// How many there are.
+    /// Returns how many there are.
     pub(super) fn len(&self) -> usize {
         self.taken.len()
     }
 
-    pub(super) fn insert(&mut self, held: Held<R>) {
+    pub(super) fn insert(&mut self, held: KeyedTable<R>) {
         let at = held.table.id.0 as usize;
         if at >= self.slots.len() {
             self.slots.resize_with(at + 1, || None);
@@ -35,15 +35,15 @@ impl<R> Tables<R> {
         }
     }
 
-    /// The table of `slice`, which must be one of these.
+    /// Returns the table of `slice`, which must be one of these.
     #[inline]
-    pub(super) fn of(&self, slice: &Slice) -> &Held<R> {
+    pub(super) fn of(&self, slice: &Slice) -> &KeyedTable<R> {
         let held = self.slots.get(slice.table().id.0 as usize).and_then(Option::as_ref);
         held.expect("a tree holds tables of its own content only")
     }
 
     /// Lets go of those that `stays` says no to.
-    pub(super) fn retain(&mut self, stays: impl Fn(&Held<R>) -> bool) {
+    pub(super) fn retain(&mut self, stays: impl Fn(&KeyedTable<R>) -> bool) {
         let slots = &mut self.slots;
         self.taken.retain(|&at| {
             let slot = &mut slots[at];

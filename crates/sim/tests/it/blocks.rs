@@ -36,16 +36,16 @@ fn requests(spec: &str) -> (u64, Vec<(EntryKind, u32)>) {
 
 /// Every pair of neighbouring blocks holds more than fits into one, and no level wastes more than
 /// a fifth of its room.
-fn check_waste(tree: &Tree, sizes: BlockSizes, told: &str) {
+fn check_waste(tree: &Tree, sizes: BlockSizes, message: &str) {
     let full = sizes.per_block as u64;
     for run in tree.disk_runs() {
         let blocks: Vec<u64> = run.cells().map(|cell| cell.size.entries).collect();
-        assert!(blocks.iter().all(|block| (1..=full).contains(block)), "{told}: {blocks:?}");
+        assert!(blocks.iter().all(|block| (1..=full).contains(block)), "{message}: {blocks:?}");
         let thin = blocks.windows(2).find(|pair| pair[0] + pair[1] <= full);
-        assert_eq!(thin, None, "{told}: two blocks would fit into one");
+        assert_eq!(thin, None, "{message}: two blocks would fit into one");
         let room = blocks.len() as u64 * full;
         let empty = room - blocks.iter().sum::<u64>();
-        assert!(blocks.len() < 2 || empty * 5 <= room, "{told}: {empty} of {room} empty");
+        assert!(blocks.len() < 2 || empty * 5 <= room, "{message}: {empty} of {room} empty");
     }
 }
 
@@ -63,21 +63,21 @@ fn nothing_is_lost_and_waste_is_bounded_under_every_policy() {
                 let built = Registry::builtin().build(policy).expect(policy);
                 let mut sim = BlockSim::new(&built, sizes);
                 let mut model = BTreeSet::new();
-                let told = format!("{policy}, {per_block} per block, {workload}");
+                let message = format!("{policy}, {per_block} per block, {workload}");
                 for (index, &(kind, key)) in requests.iter().enumerate() {
                     let changed = match kind {
                         EntryKind::Insert => model.insert(key),
                         _ => model.remove(&key),
                     };
                     assert!(changed, "the workload keeps its promises");
-                    sim.write(kind, key).expect(&told);
+                    sim.write(kind, key).expect(&message);
                     if index % 500 == 0 {
-                        check_waste(sim.tree(), sizes, &told);
+                        check_waste(sim.tree(), sizes, &message);
                     }
                 }
                 let model: Vec<u32> = model.into_iter().collect();
-                assert_eq!(sim.live(), model, "{told}");
-                lsmith_tree::check_tree(sim.tree()).expect(&told);
+                assert_eq!(sim.live(), model, "{message}");
+                lsmith_tree::check_tree(sim.tree()).expect(&message);
             }
         }
     }

@@ -90,7 +90,7 @@ struct Twin {
     sim: KeyedSim,
     memory: Map,
     runs: BTreeMap<RunId, Map>,
-    told: String,
+    message: String,
 }
 
 /// What a merge did.
@@ -106,8 +106,8 @@ impl Twin {
     fn new(spec: &str, mix: Mix) -> Twin {
         let policy: Arc<dyn MergePolicy> = Registry::builtin().build(spec).expect(spec);
         let sim = KeyedSim::new(&policy, MEMORY * BLOCK_BYTES_USUAL);
-        let told = format!("{spec}, {mix:?}");
-        Twin { sim, memory: Map::new(), runs: BTreeMap::new(), told }
+        let message = format!("{spec}, {mix:?}");
+        Twin { sim, memory: Map::new(), runs: BTreeMap::new(), message }
     }
 
     /// Makes requests; `look` is shown each merge, and each tree that came of one.
@@ -132,32 +132,32 @@ impl Twin {
             if !self.sim.is_full() {
                 continue;
             }
-            let Twin { sim, memory, runs, told } = self;
+            let Twin { sim, memory, runs, message } = self;
             sim.flush(1, &mut |event| match event {
                 Event::Sealed { tree } => {
-                    assert_eq!(tree.memory().size().entries, memory.len() as u64, "{told}");
+                    assert_eq!(tree.memory().size().entries, memory.len() as u64, "{message}");
                 }
                 Event::Merge { tree, plan, edit } => {
                     let (level, counters) = edit.counters[0];
-                    merged(&Merged { tree, plan, level, counters }, told);
-                    conserves(memory, runs, (tree, plan, edit), told);
+                    merged(&Merged { tree, plan, level, counters }, message);
+                    conserves(memory, runs, (tree, plan, edit), message);
                 }
                 Event::Rest { tree } => {
                     for run in tree.disk_runs() {
                         let entries = runs.get(&run.id()).map_or(0, Map::len) as u64;
-                        assert_eq!(run.size().entries, entries, "{told}: {}", run.id());
+                        assert_eq!(run.size().entries, entries, "{message}: {}", run.id());
                     }
-                    rest(tree, told);
+                    rest(tree, message);
                 }
             })
-            .expect(told);
+            .expect(message);
         }
         let mut live = BTreeSet::new();
         for run in self.sim.tree().disk_runs().rev() {
             net(&mut live, &self.runs[&run.id()]);
         }
         net(&mut live, &self.memory);
-        assert!(live == present.0, "{}: something was lost", self.told);
+        assert!(live == present.0, "{}: something was lost", self.message);
     }
 }
 
@@ -187,8 +187,8 @@ fn take(map: &mut Map, range: &KeyRange) -> Map {
         rank[..key.len().min(8)].copy_from_slice(&key[..key.len().min(8)]);
         u64::from_be_bytes(rank) + u64::from(key.len() > 8)
     };
-    let (from, upto) = (bound(&range.start), range.end.as_ref().map_or(u64::MAX, |end| bound(end)));
-    let within = |rank: u32| (from..upto).contains(&u64::from(rank));
+    let (from, end) = (bound(&range.start), range.end.as_ref().map_or(u64::MAX, |end| bound(end)));
+    let within = |rank: u32| (from..end).contains(&u64::from(rank));
     let (taken, left) = std::mem::take(map).into_iter().partition(|(rank, _)| within(*rank));
     *map = left;
     taken
@@ -200,9 +200,9 @@ fn conserves(
     memory: &mut Map,
     runs: &mut BTreeMap<RunId, Map>,
     (tree, plan, edit): (&Tree, &MergePlan, &TreeEdit),
-    told: &str,
+    message: &str,
 ) {
-    let told = format!("{told}: {plan}");
+    let message = format!("{message}: {plan}");
     let is_bottom = plan.mode == Mode::Merge && tree.is_bottom_for(plan).expect("a legal plan");
     let (mut output, mut taken) = (Map::new(), 0);
     for input in plan.inputs.iter().rev() {
@@ -227,17 +227,17 @@ fn conserves(
 
     let Counters { entries_in, entries_written, entries_reused, .. } = edit.counters[0].1;
     if plan.mode == Mode::Move {
-        assert_eq!((entries_in, entries_written, entries_reused), (0, 0, 0), "{told}");
+        assert_eq!((entries_in, entries_written, entries_reused), (0, 0, 0), "{message}");
         return;
     }
     // Blocks beside the window that were joined are in both.
-    assert!(entries_in >= taken, "{told}: {entries_in} of {taken} read");
+    assert!(entries_in >= taken, "{message}: {entries_in} of {taken} read");
     let dropped = taken - left;
-    assert_eq!(entries_written + entries_reused, entries_in - dropped, "{told}");
+    assert_eq!(entries_written + entries_reused, entries_in - dropped, "{message}");
     let old: BTreeSet<_> = tree.runs().flat_map(|(_, run)| run.slices()).map(id).collect();
     let kept = edit.add.iter().flat_map(|addition| &addition.slices);
     let kept: u64 = kept.filter(|s| old.contains(&id(s))).map(|s| s.size().entries).sum();
-    assert_eq!(kept, entries_reused, "{told}");
+    assert_eq!(kept, entries_reused, "{message}");
 }
 
 fn id(slice: &lsmith_tree::Slice) -> lsmith_tree::TableId {
@@ -245,12 +245,12 @@ fn id(slice: &lsmith_tree::Slice) -> lsmith_tree::TableId {
 }
 
 /// Two neighbouring blocks never fit into one, and none is empty or too full.
-fn check_pairs(tree: &Tree, told: &str) {
+fn check_pairs(tree: &Tree, message: &str) {
     for run in tree.disk_runs() {
         let blocks: Vec<u64> = run.cells().map(|cell| cell.size.bytes).collect();
-        assert!(blocks.iter().all(|bytes| (1..=BLOCK_BYTES_USUAL).contains(bytes)), "{told}");
+        assert!(blocks.iter().all(|bytes| (1..=BLOCK_BYTES_USUAL).contains(bytes)), "{message}");
         let thin = blocks.windows(2).position(|pair| pair[0] + pair[1] <= BLOCK_BYTES_USUAL);
-        assert_eq!(thin, None, "{told}: two blocks of {} fit into one: {blocks:?}", run.id());
+        assert_eq!(thin, None, "{message}: two blocks of {} fit into one: {blocks:?}", run.id());
     }
 }
 
@@ -270,11 +270,11 @@ fn neighbours_never_fit_into_one_block_and_at_most_a_fifth_is_empty() {
         for (removes, bytes) in [(0, EXACT), (50, EXACT), (45, ANY)] {
             for policy in POLICIES {
                 let mix = Mix { keys, removes, bytes };
-                let merged = |merged: &Merged<'_>, told: &str| check_pairs(merged.tree, told);
-                Twin::new(policy, mix).run(mix, merged, |tree, told| {
-                    check_pairs(tree, told);
+                let merged = |merged: &Merged<'_>, message: &str| check_pairs(merged.tree, message);
+                Twin::new(policy, mix).run(mix, merged, |tree, message| {
+                    check_pairs(tree, message);
                     if bytes == EXACT {
-                        assert!(waste(tree) <= 0.2, "{told}: {} is empty", waste(tree));
+                        assert!(waste(tree) <= 0.2, "{message}: {} is empty", waste(tree));
                         most = most.max(waste(tree));
                     }
                 });
@@ -299,7 +299,7 @@ fn every_merge_of_the_best_window_is_bounded() {
                     let capacity = MEMORY as f64 * f64::powi(ratio, level as i32);
                     rate * (1.0 / ratio + 1.0) * capacity + 1.0
                 };
-                let merged = |merged: &Merged<'_>, told: &str| {
+                let merged = |merged: &Merged<'_>, message: &str| {
                     if merged.counters.compactions > 0 {
                         return;
                     }
@@ -308,7 +308,7 @@ fn every_merge_of_the_best_window_is_bounded() {
                     let Merged { plan, level, .. } = merged;
                     assert!(
                         written <= bound,
-                        "{told}: {written} of {bound} into {level} by {plan}"
+                        "{message}: {written} of {bound} into {level} by {plan}"
                     );
                     most = most.max(written / bound);
                 };
@@ -327,7 +327,7 @@ fn full_merges_cost_half_the_ratio_while_a_level_fills() {
             let mix = Mix { keys, removes: 0, bytes: SMALLER };
             let mut cycles = 0;
             let mut sums: BTreeMap<usize, [u64; 3]> = BTreeMap::new();
-            let merged = |merged: &Merged<'_>, told: &str| {
+            let merged = |merged: &Merged<'_>, message: &str| {
                 // What comes from the level above is what the level below it loses.
                 let from = match merged.tree.run(merged.plan.inputs[0].run) {
                     Some((LevelId::Disk(level), _)) => level,
@@ -337,7 +337,7 @@ fn full_merges_cost_half_the_ratio_while_a_level_fills() {
                     let bound = moved as f64 / PER_BLOCK as f64 * (ratio + 1.0) / 2.0;
                     // Each merge can end with a block that is not full.
                     let bound = bound + merges as f64;
-                    assert!(written as f64 <= bound, "{told}: {written} of {bound} into {from}");
+                    assert!(written as f64 <= bound, "{message}: {written} of {bound} into {from}");
                     cycles += 1;
                 }
                 let sum = sums.entry(merged.level).or_default();

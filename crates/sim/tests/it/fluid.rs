@@ -53,8 +53,8 @@ pub(crate) fn agree(workload_spec: &str, policies: &[&str], tolerance: f64) {
             ("blocks", fluid.write_cost_blocks, keyed.write_cost_blocks),
         ] {
             let error = fluid / keyed - 1.0;
-            let told = format!("{spec} under {workload_spec}: {name} {fluid}, not {keyed}");
-            assert!(error.abs() <= tolerance, "{told}: {:+.1} %", 100.0 * error);
+            let message = format!("{spec} under {workload_spec}: {name} {fluid}, not {keyed}");
+            assert!(error.abs() <= tolerance, "{message}: {:+.1} %", 100.0 * error);
         }
     }
 }

@@ -116,9 +116,9 @@ fn a_trace_is_counted_with_its_sizes() {
 
 #[test]
 fn what_cannot_be_counted_is_refused() {
-    let not_fluid = |error: SimError, told: &str| {
+    let not_fluid = |error: SimError, message: &str| {
         assert!(matches!(error, SimError::NotFluid { .. }), "{error}");
-        assert!(error.to_string().contains(told), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     };
     let error = FluidWorkload::new(&workload("ycsb(c, records=1, ops=0)"));
     assert!(error.is_ok(), "a load phase writes");

@@ -43,7 +43,7 @@ impl Run {
         let mut run = Run::new(spec);
         run.grow(records);
         run.uniform(35_000);
-        assert_eq!(run.memo("learn"), Some("done"), "{}", run.told());
+        assert_eq!(run.memo("learn"), Some("done"), "{}", run.message());
         run
     }
 
@@ -114,7 +114,7 @@ impl Run {
         self.sim.tree().memo().text(name)
     }
 
-    fn told(&self) -> String {
+    fn message(&self) -> String {
         self.policy.explain(self.sim.drive().view()).notes.join("; ")
     }
 
@@ -131,7 +131,7 @@ const SEARCHES: [&str; 2] = ["mixed(ratio=4, rate=0.3)", "mixed(ratio=4, rate=0.
 fn learning_goes_from_the_top_down_and_ends() {
     for spec in SEARCHES {
         let mut run = Run::learned(spec, FEW);
-        let told = run.told();
+        let message = run.message();
         let steps = run.notes("learn");
         let names: Vec<&str> = steps.iter().map(|step| step.split(' ').next().unwrap()).collect();
         let mut order = names.clone();
@@ -140,7 +140,7 @@ fn learning_goes_from_the_top_down_and_ends() {
         let least = if spec.contains("golden") { 4 } else { 2 };
         let trials = names.iter().filter(|name| **name == "tau").count();
         assert!(trials > least, "{spec}: a cycle for each setting tried, {steps:?}");
-        assert!(told.contains("tau_2 0") && told.contains("learned with"), "{told}");
+        assert!(message.contains("tau_2 0") && message.contains("learned with"), "{message}");
     }
 }
 
@@ -168,8 +168,8 @@ fn windows_are_measured_as_they_are_in_the_long_run() {
             run
         });
     learning.uniform(300_000);
-    assert_eq!(learning.memo("learn"), Some("done"), "{}", learning.told());
-    assert_eq!(learning.memo("beta"), Some("false"), "{}", learning.told());
+    assert_eq!(learning.memo("learn"), Some("done"), "{}", learning.message());
+    assert_eq!(learning.memo("beta"), Some("false"), "{}", learning.message());
     let costs = [cost(&mut learning, 350_000), cost(&mut full, 350_000)];
     assert!(costs[0] < 0.95 * costs[1], "{costs:?}");
 }
@@ -183,7 +183,7 @@ fn nothing_is_learned_again_under_a_steady_workload() {
             if is_normal { run.normal(80_000) } else { run.uniform(60_000) }
         }
         let again = run.memo("relearn").map(str::to_string);
-        assert_eq!((run.memo("learn"), again), (Some("done"), None), "{spec}: {}", run.told());
+        assert_eq!((run.memo("learn"), again), (Some("done"), None), "{spec}: {}", run.message());
         let cycles = run.notes("last_cycle").len();
         assert!(cycles > 40, "{spec}: {cycles} cycles in which it could have");
     }
@@ -196,14 +196,14 @@ fn a_cheaper_workload_is_noticed_and_learned() {
         let before = run.memo("learned_at").map(str::to_string);
         run.notes("learn");
         run.normal(80_000);
-        let told = run.told();
-        assert!(told.contains("learned again because two cycles cost"), "{told}");
-        assert_eq!(run.memo("learn"), Some("done"), "{told}");
-        assert_ne!(run.memo("learned_at").map(str::to_string), before, "{told}");
+        let message = run.message();
+        assert!(message.contains("learned again because two cycles cost"), "{message}");
+        assert_eq!(run.memo("learn"), Some("done"), "{message}");
+        assert_ne!(run.memo("learned_at").map(str::to_string), before, "{message}");
         // It took the change of costs only: once it has learned this workload, it is content.
         run.notes("learn");
         run.normal(40_000);
-        assert_eq!(run.notes("relearn"), [""; 0], "{}", run.told());
+        assert_eq!(run.notes("relearn"), [""; 0], "{}", run.message());
     }
 }
 
@@ -214,14 +214,14 @@ fn twice_the_data_is_noticed_and_learned() {
         // Half as much again is too little, and all still goes into level 3.
         run.grow(FEW / 2);
         run.uniform(10_000);
-        assert_eq!(run.notes("relearn"), [""; 0], "{}", run.told());
+        assert_eq!(run.notes("relearn"), [""; 0], "{}", run.message());
         run.grow(FEW);
         run.uniform(40_000);
-        let told = run.told();
+        let message = run.message();
         let why = run.notes("relearn");
         assert!(matches!(&why[..], [why] if why.starts_with("the bottom level has")), "{why:?}");
-        assert_eq!(run.memo("learn"), Some("done"), "{told}");
-        assert!(told.contains("; learned again because the bottom level has"), "{told}");
+        assert_eq!(run.memo("learn"), Some("done"), "{message}");
+        assert!(message.contains("; learned again because the bottom level has"), "{message}");
     }
 }
 
@@ -229,12 +229,12 @@ fn twice_the_data_is_noticed_and_learned() {
 fn another_level_is_noticed_and_learned() {
     let mut run = Run::learned(SEARCHES[0], MANY);
     run.uniform(20_000);
-    assert_eq!(run.notes("relearn"), [""; 0], "{}", run.told());
+    assert_eq!(run.notes("relearn"), [""; 0], "{}", run.message());
     run.grow(MANY);
     run.uniform(120_000);
     let why = run.notes("relearn");
     assert_eq!(why.first().map(String::as_str), Some("level 4 is the bottom, it was 3"), "{why:?}");
-    assert!(run.memo("tau_3").is_some(), "{}", run.told());
+    assert!(run.memo("tau_3").is_some(), "{}", run.message());
 }
 
 #[test]
@@ -242,8 +242,8 @@ fn thresholds_that_are_given_need_no_learning() {
     let mut run = Run::new("mixed(ratio=4, rate=0.3, tau=0.4, beta=true)");
     run.grow(FEW);
     run.uniform(20_000);
-    assert_eq!(run.told(), "tau_2 0.4, beta true");
-    assert!(run.sim.tree().memo().iter().all(|(name, _)| name != "learn"), "{:?}", run.told());
+    assert_eq!(run.message(), "tau_2 0.4, beta true");
+    assert!(run.sim.tree().memo().iter().all(|(name, _)| name != "learn"), "{:?}", run.message());
     assert_eq!(run.notes("learn"), [""; 0]);
 }
 
@@ -253,7 +253,7 @@ fn where_beta_is_given_the_first_cycle_says_what_to_expect() {
     let learned: Vec<&str> = run.memo("learned_at").unwrap().split(' ').collect();
     assert_eq!(learned.len(), 3, "level, blocks and cost: {learned:?}");
     run.normal(60_000);
-    assert!(run.told().contains("learned again because two cycles cost"), "{}", run.told());
+    assert!(run.message().contains("learned again because two cycles cost"), "{}", run.message());
 }
 
 /// A tree that was printed and read back in the middle of learning goes on as if nothing had

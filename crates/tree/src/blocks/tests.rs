@@ -91,8 +91,8 @@ fn the_level_keeps_to_its_allowance_of_empty_room() {
             let merge = BlockMerge::new(rules);
             let empty = 4 + (10 - records as i64);
             let expected = empty <= allowed / 10 - 10 + 1;
-            let told = format!("{records} records, {allowed} bytes allowed");
-            assert_eq!(merge.may_keep(size(records * 10, records)), expected, "{told}");
+            let message = format!("{records} records, {allowed} bytes allowed");
+            assert_eq!(merge.may_keep(size(records * 10, records)), expected, "{message}");
         }
     }
     let mut merge = BlockMerge::new(BlockRules { allowed_bytes: 129, ..RULES });

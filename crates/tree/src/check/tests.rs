@@ -11,7 +11,7 @@ fn tree_error(text: &str) -> Option<TreeError> {
     check_tree(&tree).err()
 }
 
-/// What is wrong with a plan over a tree, both as text.
+/// Returns what is wrong with a plan over a tree, both as text.
 fn plan_error(tree: &str, plan: &str) -> Option<PlanError> {
     let view: TreeView = tree.parse().expect(tree);
     assert_eq!(check_tree(&view.tree), Ok(()), "{tree}");

@@ -11,7 +11,7 @@ fn key(number: usize) -> Key {
     Key::from(format!("{number:010}"))
 }
 
-/// A slice of so many cells that begins at key `start`.
+/// Returns a slice of so many cells that begins at key `start`.
 fn slice(start: usize, cells: usize) -> Slice {
     let point = |cell: usize| ProfilePoint {
         key: key(start + cell),

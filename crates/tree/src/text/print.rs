@@ -40,8 +40,8 @@ impl Display for DisplayKey<'_> {
     }
 }
 
-/// The number whose eight bytes `key` is; keys that begin with a zero byte only, so that short
-/// readable keys stay readable.
+/// Returns the number whose eight bytes `key` is; keys that begin with a zero byte only, so that
+/// short readable keys stay readable.
 fn as_number(key: &[u8]) -> Option<u64> {
     let bytes: [u8; 8] = key.try_into().ok()?;
     (bytes[0] == 0).then_some(u64::from_be_bytes(bytes))
@@ -211,8 +211,8 @@ fn notes(f: &mut Formatter<'_>, changes: &[MemoChange]) -> Result {
 impl Display for MergePlan {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.write_str(if self.mode == Mode::Move { "move" } else { "merge" })?;
-        let common = self.inputs.first().map(|input| &input.range);
-        let common = common.filter(|range| self.inputs.iter().all(|input| input.range == **range));
+        let first = self.inputs.first().map(|input| &input.range);
+        let common = first.filter(|range| self.inputs.iter().all(|input| input.range == **range));
         for input in &self.inputs {
             write!(f, " {}", input.run)?;
             if common.is_none() {

@@ -1,17 +1,17 @@
-//! Reads words, numbers and keys off one line of text.
+//! Reads words, numbers and keys from a line of text.
 
 use crate::key::{Key, key_after};
 use crate::range::KeyRange;
 use std::fmt;
 
-/// Why a text is not what it should be.
+/// Why a text cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextError {
     /// The line, counted from 1.
     pub line: usize,
     /// The column, in characters counted from 1.
     pub column: usize,
-    /// What was expected there, and what was found.
+    /// What was expected at this position, and what was found.
     pub message: String,
 }
 
@@ -23,19 +23,19 @@ impl fmt::Display for TextError {
 
 impl std::error::Error for TextError {}
 
-/// One line being read, without its comment.
+/// A line that is being read, without its comment.
 pub(super) struct Scanner<'a> {
     line: usize,
     text: &'a str,
     at: usize,
-    /// The comment behind the line, trimmed; empty if there is none.
+    /// The comment at the end of the line, trimmed; empty if there is none.
     pub(super) comment: &'a str,
 }
 
 pub(super) type Result<T> = std::result::Result<T, TextError>;
 
 impl<'a> Scanner<'a> {
-    /// The lines of `text` that hold more than a comment.
+    /// Returns the lines of `text` without empty lines and lines that hold only a comment.
     pub(super) fn lines(text: &'a str) -> impl Iterator<Item = Scanner<'a>> {
         let lines = text.lines().enumerate().map(|(index, line)| Scanner::new(index + 1, line));
         lines.filter(|scanner| !scanner.text.trim().is_empty())
@@ -50,12 +50,12 @@ impl<'a> Scanner<'a> {
         &self.text[self.at..]
     }
 
-    /// Goes to the next character that is not a space.
+    /// Skips spaces.
     pub(super) fn skip_spaces(&mut self) {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// An error that says what was expected here.
+    /// Returns an error that says what was expected here.
     pub(super) fn expected(&self, what: impl fmt::Display) -> TextError {
         let found: String = self.rest().trim_start().chars().take(24).collect();
         let found =
@@ -67,18 +67,18 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Whether only spaces are left.
+    /// Returns true if only spaces are left.
     pub(super) fn is_done(&mut self) -> bool {
         self.skip_spaces();
         self.rest().is_empty()
     }
 
-    /// An error unless only spaces are left.
+    /// Fails unless only spaces are left.
     pub(super) fn finish(&mut self) -> Result<()> {
         if self.is_done() { Ok(()) } else { Err(self.expected("the end of the line")) }
     }
 
-    /// Takes `token` if it comes next.
+    /// Consumes `token` and returns true if it comes next.
     pub(super) fn eat(&mut self, token: &str) -> bool {
         self.skip_spaces();
         let found = self.rest().starts_with(token);
@@ -88,7 +88,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// Takes the whole word `word` if it comes next.
+    /// Consumes the word `word` and returns true if it comes next.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         self.skip_spaces();
         let ends = |text: &str| !text.starts_with(is_bare);
@@ -99,12 +99,12 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// Takes `token` or fails.
+    /// Consumes `token`. Fails if it does not come next.
     pub(super) fn want(&mut self, token: &str) -> Result<()> {
         if self.eat(token) { Ok(()) } else { Err(self.expected(format_args!("`{token}`"))) }
     }
 
-    /// Takes a word: letters, digits, `_`, `-`, `/`.
+    /// Consumes a word: letters, digits, `_`, `-` and `/`.
     pub(super) fn word(&mut self, what: &str) -> Result<&'a str> {
         match self.word_here() {
             "" => Err(self.expected(what)),
@@ -112,7 +112,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes a word, or nothing where none comes next.
+    /// Consumes a word, which is empty if none comes next.
     fn word_here(&mut self) -> &'a str {
         self.skip_spaces();
         let rest = self.rest();
@@ -121,12 +121,12 @@ impl<'a> Scanner<'a> {
         word
     }
 
-    /// Takes a number written in digits.
+    /// Consumes a decimal number.
     pub(super) fn number(&mut self, what: &str) -> Result<u64> {
         self.prefixed("", what)
     }
 
-    /// Takes a name made of `prefix` and a number, such as `r12`.
+    /// Consumes a name of `prefix` and a number, such as `r12`.
     pub(super) fn prefixed(&mut self, prefix: &str, what: &str) -> Result<u64> {
         let start = self.at;
         let word = self.word(what)?;
@@ -137,7 +137,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Takes a number followed by `suffix`, such as `40e`, if it comes next.
+    /// Consumes a number and `suffix`, such as `40e`, if they come next.
     pub(super) fn suffixed(&mut self, suffix: char) -> Option<u64> {
         let start = self.at;
         let number = self.word_here().strip_suffix(suffix).and_then(|word| word.parse().ok());
@@ -147,7 +147,7 @@ impl<'a> Scanner<'a> {
         number
     }
 
-    /// Takes a size in bytes, such as `4MiB`.
+    /// Consumes a size in bytes, such as `4MiB`.
     pub(super) fn bytes(&mut self) -> Result<u64> {
         let start = self.at;
         let word = self.word("a size in bytes")?;
@@ -157,7 +157,7 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    /// Takes a key range: two keys around `..`, each of which may be missing.
+    /// Consumes a key range: two keys around `..`, either of which may be missing.
     pub(super) fn range(&mut self) -> Result<KeyRange> {
         self.skip_spaces();
         let start = self.key()?.unwrap_or_default();
@@ -165,7 +165,7 @@ impl<'a> Scanner<'a> {
         Ok(KeyRange { start, end: self.key()? })
     }
 
-    /// Takes a key, if one comes next without a space before it.
+    /// Consumes a key if one comes next without a space before it.
     pub(super) fn key(&mut self) -> Result<Option<Key>> {
         let rest = self.rest();
         if rest.starts_with('"') {
@@ -188,7 +188,7 @@ impl<'a> Scanner<'a> {
             .map(|word| Key::copy_from_slice(word.as_bytes())))
     }
 
-    /// Takes a word or a quoted text.
+    /// Consumes a word or a quoted text.
     pub(super) fn text(&mut self, what: &str) -> Result<String> {
         self.skip_spaces();
         if !self.rest().starts_with('"') {
@@ -213,8 +213,8 @@ impl<'a> Scanner<'a> {
                 }
                 b'\\' => match next() {
                     Some(b'x') => {
-                        let digits = [next().unwrap_or(b'?'), next().unwrap_or(b'?')];
-                        let digits = std::str::from_utf8(&digits).unwrap_or("?");
+                        let pair = [next().unwrap_or(b'?'), next().unwrap_or(b'?')];
+                        let digits = std::str::from_utf8(&pair).unwrap_or("?");
                         let byte = u8::from_str_radix(digits, 16);
                         bytes.push(byte.map_err(|_| self.expected("two hexadecimal digits"))?);
                         consumed = 4;
@@ -235,7 +235,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether `c` needs no quotes in a key or word.
+/// Returns true if `c` needs no quotes in a key or word.
 pub(super) fn is_bare(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/')
 }

@@ -18,7 +18,7 @@ pub(super) struct Core {
     pub(super) operation_count: u64,
     /// The records that the load phase inserts, part of `0..record_count`.
     pub(super) inserted: Range<u64>,
-    /// Whether key order is scattered.
+    /// True if key order is scattered.
     pub(super) hashed: bool,
     /// Fewest digits of the number in a key.
     pub(super) zero_padding: u32,

@@ -16,25 +16,25 @@ pub(super) enum Choice {
 #[derive(Clone, Debug)]
 pub(super) struct Mix {
     /// Each choice with the sum of the shares up to and with its own, ascending to 1.
-    upto: Vec<(f64, Choice)>,
+    end: Vec<(f64, Choice)>,
     insert_share: f64,
 }
 
 impl Mix {
-    /// A mix by weights, which need not add up to 1; `None` if all are 0.
+    /// Returns a mix by weights, which need not add up to 1; `None` if all are 0.
     pub(super) fn new(weights: &[(f64, Choice)]) -> Option<Self> {
         let weights = weights.iter().filter(|(weight, _)| *weight > 0.0);
         let total: f64 = weights.clone().map(|(weight, _)| weight).sum();
         let mut sum = 0.0;
-        let mut mix = Self { upto: Vec::new(), insert_share: 0.0 };
+        let mut mix = Self { end: Vec::new(), insert_share: 0.0 };
         for &(weight, choice) in weights {
             sum += weight;
-            mix.upto.push((sum / total, choice));
+            mix.end.push((sum / total, choice));
             if choice == Choice::Insert {
                 mix.insert_share = weight / total;
             }
         }
-        (!mix.upto.is_empty()).then_some(mix)
+        (!mix.end.is_empty()).then_some(mix)
     }
 
     /// Share of the inserts among all operations.
@@ -45,8 +45,8 @@ impl Mix {
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> Choice {
         let unit = rng.unit();
-        let last = self.upto.len() - 1;
-        let place = self.upto[..last].iter().position(|&(upto, _)| unit < upto);
-        self.upto[place.unwrap_or(last)].1
+        let last = self.end.len() - 1;
+        let place = self.end[..last].iter().position(|&(end, _)| unit < end);
+        self.end[place.unwrap_or(last)].1
     }
 }

@@ -38,13 +38,13 @@ impl<'a> Properties<'a> {
         Ok(properties)
     }
 
-    /// The value of a property and its line.
+    /// Returns the value of a property and its line.
     pub(super) fn text(&self, name: &str) -> Option<(&'a str, u64)> {
         let entry = self.entries.iter().rfind(|entry| entry.0 == name)?;
         Some((entry.1, entry.2))
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub(super) fn count(
         &self,
         name: &str,
@@ -61,7 +61,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// A number from 0 to 1.
+    /// Returns a number from 0 to 1.
     pub(super) fn share(&self, name: &str, default: f64) -> Result<f64, WorkloadError> {
         let Some((text, line)) = self.text(name) else { return Ok(default) };
         match text.parse::<f64>() {
@@ -71,7 +71,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// One of `known`; what YCSB knows beyond them is refused like what nobody knows.
+    /// Returns one of `known`; what YCSB knows beyond them is refused like what nobody knows.
     pub(super) fn choice(
         &self,
         name: &str,
@@ -85,7 +85,7 @@ impl<'a> Properties<'a> {
         })
     }
 
-    /// An error about the file as a whole.
+    /// Returns an error about the file as a whole.
     pub(super) fn refuse_all(&self, message: impl Into<String>) -> WorkloadError {
         WorkloadError::Input { file: self.file.to_owned(), message: message.into() }
     }

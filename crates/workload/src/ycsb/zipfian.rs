@@ -18,7 +18,7 @@ pub(super) struct Zipfian {
 }
 
 impl Zipfian {
-    /// A distribution over `ranks` ranks, at least 1.
+    /// Returns a distribution over `ranks` ranks, at least 1.
     pub(super) fn new(ranks: u64) -> Self {
         let ranks = ranks.max(1);
         let mut zipfian = Self { ranks, zeta: zeta(ranks), eta: 0.0 };

@@ -128,7 +128,7 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
     },
 ];
 
-/// A model of the paper, with its own defaults.
+/// Returns a model of the paper, with its own defaults.
 fn paper(params: &Params<'_>, setting: &Setting<'_>, sweep: Sweep) -> Result<Model, SpecError> {
     let level0_merged = params.count("l0", 4, 1..=1000)? as f64;
     let mut model = LeveledModel {
@@ -153,7 +153,7 @@ fn level0_and_sizes(
     Ok((params.count("l0", 4, 1..=1000)? as f64, level_sizes(params, setting)?))
 }
 
-/// The sizes from level 1 to the one before the last, in entries.
+/// Returns the sizes from level 1 to the one before the last, in entries.
 fn level_sizes(params: &Params<'_>, setting: &Setting<'_>) -> Result<Vec<f64>, SpecError> {
     let level1 = entries(params, "level1", 10 << 20, setting)?;
     let ratio = ratio(params, 10.0)?;
@@ -162,16 +162,16 @@ fn level_sizes(params: &Params<'_>, setting: &Setting<'_>) -> Result<Vec<f64>, S
             return Ok(LeveledModel::geometric(level1, ratio, setting.popularity.live()));
         }
         Some("optimal") => {
-            let told = "sizes = optimal is for the formulas leveldb and rocksdb";
-            return Err(SpecError::conflict(told));
+            let message = "sizes = optimal is for the formulas leveldb and rocksdb";
+            return Err(SpecError::conflict(message));
         }
         Some(text) => text,
     };
     let mut sizes = Vec::new();
     for part in text.split(':') {
-        let told =
+        let message =
             || format!("sizes: `{part}` is not a size such as 10MiB; see `sizes=10MiB:80MiB`");
-        let bytes = parse_bytes(part).map_err(|_| SpecError::conflict(told()))?;
+        let bytes = parse_bytes(part).map_err(|_| SpecError::conflict(message()))?;
         sizes.push(bytes as f64 / setting.item_bytes);
     }
     let rising = sizes.windows(2).all(|pair| pair[0] <= pair[1]) && sizes[0] > 0.0;
@@ -182,7 +182,7 @@ fn level_sizes(params: &Params<'_>, setting: &Setting<'_>) -> Result<Vec<f64>, S
     }
 }
 
-/// The policy `leveled` of the project.
+/// Returns the policy `leveled` of the project.
 fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
     const PICKS: [&str; 6] =
         ["min_overlap", "round_robin", "narrowest", "best_ratio", "oldest", "whole_level"];
@@ -212,13 +212,13 @@ fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecEr
     Ok(model.evaluate_grown(setting, skipped))
 }
 
-/// How much less than its capacity a level holds at rest, in the mean.
+/// Returns how much less than its capacity a level holds at rest, in the mean.
 ///
 /// # Derivation
-/// Tables go down until a level is not above its capacity, so where tables differ in size it
-/// comes to rest anywhere up to a table below: half of one. Where no key is shared all tables are
-/// alike, each with the part of an entry more that it takes to reach what it is cut at; so the last
-/// one that would just fit does not, and the level is a whole table below.
+/// Tables go down until a level is not above its capacity, so where tables differ in size it comes
+/// to rest anywhere up to a table below: half of one. Where no key is shared all tables are alike,
+/// each with the part of an entry more that it takes to reach what it is cut at; so the last one
+/// that would just fit does not, and the level is a whole table below.
 fn rest(setting: &Setting<'_>, table: f64) -> f64 {
     let requests = setting.memtable_requests();
     let shared =

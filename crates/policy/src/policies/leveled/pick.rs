@@ -1,41 +1,41 @@
-//! Which piece of a run goes down.
+//! The choice of the piece that goes down.
 
 use lsmith_spec::{Params, SpecError};
 use lsmith_tree::{Key, KeyRange, Run, Slice, Slices};
 use std::sync::Arc;
 
-/// Which piece of an overfull level goes down. Ties go to the first in key order.
+/// Which piece of an overfull level goes down. Ties go to the first piece in key order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
-    /// The next one in key order after the last that went down (LevelDB).
+    /// The piece that follows, in key order, the last one that went down (LevelDB).
     RoundRobin,
-    /// The one with the least bytes of overlap in the next level.
+    /// The piece that overlaps the fewest bytes in the next level.
     MinOverlap,
-    /// The one with the narrowest key range, measured by how much of the oldest run lies in it:
-    /// the same on every interpreter, since it depends on the order of keys only.
+    /// The piece with the narrowest key range, measured by how many bytes of the oldest run lie in
+    /// it. This depends on the order of keys only, so every interpreter gets the same result.
     Narrowest,
-    /// The one with the most bytes per byte of overlap (HyperLevelDB).
+    /// The piece with the most bytes per byte of overlap (HyperLevelDB).
     BestRatio,
-    /// The one whose newest entry is oldest (RocksDB's "oldest largest sequence number first").
-    /// Tables keep the numbers of their entries for it. When they were written would not do: where
-    /// every flush reaches every table, that order is the order of keys, and one end of them goes
-    /// down again and again.
+    /// The piece whose newest entry is the oldest (RocksDB's "oldest largest sequence number
+    /// first"). Tables must keep sequence numbers for it. The age of the tables would not do: if
+    /// every flush reaches every table, tables are written in key order, and the same end of the
+    /// key space would go down again and again.
     Oldest,
-    /// All of the level at once.
+    /// The whole level at once.
     WholeLevel,
 }
 
-/// What there is to choose from.
+/// The runs to choose a piece from.
 pub(super) struct Choice<'a> {
     /// The run that gives a piece.
     pub(super) source: &'a Run,
     /// The run below that takes it.
     pub(super) target: Option<&'a Arc<Run>>,
-    /// The oldest run of the tree, the measure of how wide a key range is.
+    /// The oldest run of the tree, which measures how wide a key range is.
     pub(super) oldest: Option<&'a Arc<Run>>,
-    /// Where the last piece that went down ended.
+    /// The end of the last piece that went down.
     pub(super) cursor: Option<Key>,
-    /// Logical bytes of a piece, about.
+    /// Logical bytes of a piece, approximately.
     pub(super) piece_bytes: u64,
 }
 
@@ -66,7 +66,7 @@ impl Pick {
         Ok(found.map_or(Pick::MinOverlap, |(_, pick)| *pick))
     }
 
-    /// The pieces that could go down, best first.
+    /// Returns the pieces that could go down, best first.
     pub(super) fn ranked(self, choice: &Choice<'_>) -> impl Iterator<Item = Candidate> + use<> {
         let mut ranked: Vec<(f64, Candidate)> = match self {
             Pick::WholeLevel => vec![(0.0, choice.whole())],
@@ -76,7 +76,7 @@ impl Pick {
         ranked.into_iter().map(|(_, candidate)| candidate)
     }
 
-    /// The first of the pieces [`ranked`](Pick::ranked), in one pass.
+    /// Returns the first of the pieces [`ranked`](Pick::ranked), in one pass.
     pub(super) fn best(self, choice: &Choice<'_>) -> Option<Candidate> {
         if self == Pick::WholeLevel {
             return Some(choice.whole());
@@ -87,7 +87,7 @@ impl Pick {
         best.map(|(_, candidate)| candidate)
     }
 
-    /// A piece of each slice with its rank, in key order.
+    /// Returns a piece of each slice with its rank, in key order.
     fn with_ranks(self, choice: &Choice<'_>) -> impl Iterator<Item = (f64, Candidate)> {
         let mut below = choice.target.map_or(Slices::default(), |run| run.slices());
         choice.source.slices().iter().map(move |slice| {
@@ -96,7 +96,7 @@ impl Pick {
         })
     }
 
-    /// Smaller goes first.
+    /// Returns the rank of a candidate. The smallest goes first.
     fn rank(self, choice: &Choice<'_>, slice: &Slice, candidate: &Candidate) -> f64 {
         let Candidate { piece, overlap_bytes } = candidate;
         match self {
@@ -123,8 +123,8 @@ impl Choice<'_> {
         }
     }
 
-    /// The first piece of `slice`. The slices of the target that end below it are cut off `below`:
-    /// slices are asked for in key order, so that all of them take one pass over the target.
+    /// Returns the first piece of `slice`. Removes from `below` the slices of the target that end
+    /// below it, so that calls in key order take one pass over the target.
     fn first_piece(&self, slice: &Slice, below: &mut Slices<'_>) -> Candidate {
         let piece = slice.first_piece(self.piece_bytes);
         let is_passed = |slice: &Slice| slice.range().lies_below(&piece.start);

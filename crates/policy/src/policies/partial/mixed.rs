@@ -1,21 +1,21 @@
-//! Mixed: full merges where they pay, partial ones elsewhere, by thresholds that are given or
-//! learned.
+//! Mixed: full merges where they are cheaper, partial merges elsewhere, by thresholds that are
+//! given or learned.
 
 mod learn;
 
 use super::{PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take};
 use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
-use learn::{Lesson, Search, Thresholds};
+use learn::{Lesson, ThresholdSearch, Thresholds};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, TreeView};
 use std::sync::Arc;
 
-/// From memory always the best window. From level i-1 into an inner level i all, if level i holds
-/// less than `tau_i * K_i` blocks, else the best window. Into the bottom level all if `beta`, else
-/// the best window.
+/// Merges the best window of memory into level 1. Merges all of level i-1 into an inner level i if
+/// level i holds less than `tau_i * K_i` blocks, and the best window otherwise. Merges all of the
+/// level above the bottom into the bottom level if `beta` is true, and the best window otherwise.
 ///
-/// Thresholds that are not given are learned, top down, one level at a time, by measuring with
-/// the counters of the tree what each costs over a cycle of the level; the head of
+/// Thresholds that are not given are learned from the top down, one level at a time. The counters
+/// of the tree measure what each setting costs over a cycle of the level; the head of
 /// `mixed/learn.rs` says how.
 ///
 /// Source: Thonangi & Yang, ICDE 2017, section IV; the search is a reconstruction of what their
@@ -23,10 +23,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mixed {
     partial: Partial,
-    /// Thresholds of levels 2, 3 and so on, in tenths; `None` to learn.
+    /// Thresholds of the levels from 2 on, in tenths; `None` to learn them.
     tau: Option<Vec<u64>>,
     beta: Option<bool>,
-    search: Search,
+    search: ThresholdSearch,
 }
 
 impl Mixed {
@@ -71,8 +71,8 @@ impl Mixed {
             text => Some(text == "true"),
         };
         let search = match params.choice("search", "linear", &["linear", "golden"])? {
-            "golden" => Search::Golden,
-            _ => Search::Linear,
+            "golden" => ThresholdSearch::Golden,
+            _ => ThresholdSearch::Linear,
         };
         Ok(Mixed { partial: Partial::read(params)?, tau, beta, search })
     }
@@ -108,7 +108,7 @@ impl MergePolicy for Mixed {
         if let Some(beta) = self.beta {
             spec = spec.with("beta", beta);
         }
-        if self.search == Search::Golden { spec.with("search", "golden") } else { spec }
+        if self.search == ThresholdSearch::Golden { spec.with("search", "golden") } else { spec }
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {

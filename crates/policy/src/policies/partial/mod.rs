@@ -1,10 +1,14 @@
-//! What the policies of Thonangi & Yang have in common: levels of one run each, measured in blocks,
-//! and merges of all of a level or of a window of its blocks.
+//! The policies of Thonangi & Yang: levels of one run each, measured in blocks, and merges of a
+//! whole level or of a window of its blocks.
 //!
-//! The paper's level 0 is memory here, its level i is level i on storage; level 0 on storage stays
-//! empty but for memtables that had to be flushed in a hurry. Level i holds `K_i = K_0 * ratio^i`
-//! blocks, where `K_0` full blocks are what memory holds. A full block holds as many entries of the
-//! tree's mean size as fit, so that what cannot be filled is not taken for waste.
+//! The paper's level 0 is memory here, and its level i is level i on storage. Level 0 on storage
+//! stays empty, except for memtables that were flushed because memory was full. Level i holds
+//! `K_i = K_0 * ratio^i` blocks, where `K_0` is the number of full blocks in memory. A full block
+//! holds as many entries of the tree's mean size as fit. So the rest of a block, which no entry
+//! fits into, does not count as waste.
+//!
+//! [`FixedTake`] has one row per policy for what differs between them. [`Mixed`] learns what to
+//! take.
 
 mod fixed;
 mod mixed;
@@ -24,11 +28,11 @@ use lsmith_tree::{
 use std::sync::Arc;
 use window::{Blocks, Window};
 
-/// The part of a level's blocks that may be empty before the level is rewritten: the paper's
+/// The fraction of a level's blocks that may be empty before the level is rewritten: the paper's
 /// waste factor, section II-B.
 const WASTE: f64 = 0.2;
 
-/// The parameters that all of these policies take.
+/// The parameters of all partial policies.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Partial {
     ratio: f64,
@@ -70,7 +74,7 @@ const SLICES_MAX_USUAL: u64 = 65_536;
 /// How much of an overfull level goes down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Take {
-    /// All of it.
+    /// The whole level.
     All,
     /// The window that follows the one that went down last.
     Next,
@@ -78,18 +82,18 @@ enum Take {
     Best,
 }
 
-/// A level that must give something to the level below.
+/// A level that holds too much, and the level below that takes some of it.
 struct Overflow<'a> {
     from: LevelId,
-    /// The runs to take from: one, or all memtables.
+    /// The runs to take from: one run, or all memtables.
     source: Vec<&'a Arc<Run>>,
-    /// The level that takes it.
+    /// The level that takes the blocks.
     to: usize,
     reason: Reason,
 }
 
 impl Overflow<'_> {
-    /// The paper's number of the source level: 0 for memory.
+    /// Returns the source level as the paper numbers it: 0 for memory.
     fn level(&self) -> usize {
         self.to - 1
     }
@@ -133,7 +137,7 @@ impl Partial {
         spec
     }
 
-    /// `K_level`: the full blocks that a level holds; memory is level 0.
+    /// Returns `K_level`, the number of full blocks that a level holds. Memory is level 0.
     fn capacity_blocks(&self, view: &TreeView, level: usize) -> u64 {
         let memory = view.memtable_bytes as f64 / full_bytes(view) as f64;
         (memory * self.ratio.powi(level as i32)).floor().max(1.0) as u64
@@ -145,7 +149,8 @@ impl Partial {
         ((blocks + 1e-9).floor() as usize).max(1)
     }
 
-    /// The next plan, where `take` says how much of which level (by the paper's number) goes down.
+    /// Returns the next plan. `take` says how much of a level goes down, given the paper's number
+    /// of the level.
     fn choose_merge(&self, view: &TreeView, take: impl Fn(usize) -> Take) -> Option<MergePlan> {
         let repair = self.tidy(view).or_else(|| self.compact(view));
         let plan = repair.or_else(|| {
@@ -159,8 +164,8 @@ impl Partial {
         plan.filter(|plan| view.is_free_for(plan))
     }
 
-    /// Levels as other policies leave them, with several runs or with runs in level 0: made into
-    /// one run each, deepest first.
+    /// Returns the merge that makes one run of a level that another policy left with several runs,
+    /// or of level 0. The deepest such level comes first.
     fn tidy(&self, view: &TreeView) -> Option<MergePlan> {
         let levels = view.tree.levels();
         let crowded = |level: &usize| levels[*level].runs().len() > usize::from(*level > 0);
@@ -182,7 +187,7 @@ impl Partial {
         Some(MergePlan { reuse, ..MergePlan::merge(ids, place, reason) })
     }
 
-    /// Rewrites a level whose blocks are too empty.
+    /// Returns the plan that rewrites a level whose blocks are too empty.
     fn compact(&self, view: &TreeView) -> Option<MergePlan> {
         let full_bytes = full_bytes(view);
         let wasteful = |run: &&Arc<Run>| {
@@ -193,7 +198,8 @@ impl Partial {
         let run = view.tree.disk_runs().find(wasteful)?;
         let numbers = [run.cell_count(), run.bytes() / full_bytes, 0];
         let reason = Reason::new("{} blocks hold no more than {} would: rewritten", numbers);
-        // A run packed as well as entries allow may still look wasteful: once is enough.
+        // A run may look wasteful although its entries allow no better packing. So each run is
+        // rewritten once only.
         let plan = MergePlan::merge([run.id()], Place::Oldest, reason);
         let name = compacted_name();
         let stamp = format!("{} {}", run.bytes(), run.cell_count());
@@ -203,7 +209,7 @@ impl Partial {
         Some(MergePlan { memo: vec![(name.into(), Some(stamp))], ..plan })
     }
 
-    /// How a merge of `rate` of a level into the run `target` minds blocks.
+    /// Returns the block rules of a merge that takes `rate` of a level into the run `target`.
     fn reuse(&self, view: &TreeView, level: usize, rate: f64, target: Option<&Run>) -> Reuse {
         let full_bytes = full_bytes(view);
         let capacity_bytes = self.capacity_blocks(view, level).saturating_mul(full_bytes);
@@ -214,7 +220,8 @@ impl Partial {
         Reuse { piece_bytes, full_bytes, slack_bytes: Some(slack as u64) }
     }
 
-    /// The level that overflows: on storage by blocks, deepest first; memory by bytes.
+    /// Returns a level that holds too much: a level on storage by blocks, deepest first, or memory
+    /// by bytes.
     fn overflow<'a>(&self, view: &'a TreeView) -> Option<Overflow<'a>> {
         let levels = view.tree.levels();
         for (level, runs) in levels.iter().enumerate().skip(1).rev() {
@@ -237,7 +244,8 @@ impl Partial {
         Some(Overflow { from: LevelId::Memory, source, to: 1, reason })
     }
 
-    /// All of the source; a level with nothing below it is renamed.
+    /// Returns the plan that merges all of the source. If nothing lies below a level on storage,
+    /// the plan moves it down instead.
     fn merge_all(&self, view: &TreeView, overflow: &Overflow<'_>) -> MergePlan {
         let target = view.tree.runs_at(LevelId::Disk(overflow.to)).first();
         let place = target.map_or(Place::NewRun(overflow.to), |run| Place::Into(run.id()));
@@ -257,8 +265,8 @@ impl Partial {
         let blocks = Blocks::of(&overflow.source, view.block_bytes);
         let name = format!("next_{}", overflow.from);
         let cursor = view.memo(&name).and_then(|text| parse_key(text).ok());
-        let from = cursor.map_or(0, |key| blocks.first_from(&key));
-        let from = if from < blocks.len() { from } else { 0 };
+        let next = cursor.map_or(0, |key| blocks.first_from(&key));
+        let from = if next < blocks.len() { next } else { 0 };
         let window = blocks.window(from, self.window_blocks(view, overflow.level()));
         let last = window.range.end.clone().unwrap_or_default();
         let memo = (name.into(), Some(display_key(&last).to_string()));
@@ -273,7 +281,8 @@ impl Partial {
         self.merge_window(view, overflow, &range, None)
     }
 
-    /// The part of the source within `range`, with all blocks that it overlaps below.
+    /// Returns the plan that merges the part of the source within `range` with all blocks that it
+    /// overlaps below.
     fn merge_window(
         &self,
         view: &TreeView,
@@ -303,15 +312,16 @@ impl Partial {
         plan
     }
 
-    /// Returns the bytes at which the active memtable is sealed, where `take` says how much of
-    /// memory goes down: what is left of memory, but at least as much as one such merge takes.
+    /// Returns the bytes at which the active memtable is sealed: the free rest of memory, but at
+    /// least as much as one merge takes from memory.
     fn seal_bytes(&self, view: &TreeView, take: Take) -> u64 {
         let rate = if take == Take::All { 1.0 } else { self.rate };
         let left = view.memtable_bytes.saturating_sub(view.tree.memory().bytes());
         left.max((rate * view.memtable_bytes as f64) as u64).max(1)
     }
 
-    /// How far the fullest level is past its capacity, and memory past its own.
+    /// Returns the back-pressure: how far memory exceeds one and a half times its capacity, or half
+    /// the pressure of waiting memtables, whichever is more.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let memory = view.tree.memory().bytes() as f64 / view.memtable_bytes.max(1) as f64;
         (memory - 1.5).max(pressure_of_memory(load) * 0.5).clamp(0.0, 1.0)
@@ -322,7 +332,7 @@ impl Partial {
     }
 }
 
-/// Bytes of a full block of entries such as the tree has.
+/// Returns the bytes of a full block of entries of the mean size of the tree.
 fn full_bytes(view: &TreeView) -> u64 {
     let size = view.tree.runs().map(|(_, run)| run.size()).sum();
     blocks::full_bytes(view.block_bytes, size).max(1)

@@ -218,8 +218,8 @@ struct WindowRow {
 }
 
 impl WindowRow {
-    /// Every window of the row covers the keys from the start of the last window to the end of the
-    /// first one.
+    /// Returns the row of windows from `first` to `last`. Every window of the row covers the keys
+    /// from the start of `last` to the end of `first`, which gives the lower bound.
     fn new(first: WindowSite, last: WindowSite) -> WindowRow {
         WindowRow { least: first.end.0.saturating_sub(last.start.0), first, last }
     }

@@ -66,7 +66,7 @@ struct Class {
 
 /// What the last writes to each key come to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::fluid) struct Found {
+pub(in crate::fluid) struct DistinctKeys {
     /// Keys written.
     pub(in crate::fluid) keys: f64,
     /// Those that have a value in the end, and its logical bytes.
@@ -116,16 +116,16 @@ impl Cell {
         }
     }
 
-    /// What the writes from one number up to another come to.
-    pub(super) fn found(&self, from: u32, upto: u32) -> Found {
+    /// Returns what the writes from one number up to another come to.
+    pub(super) fn found(&self, from: u32, until: u32) -> DistinctKeys {
         let moment = |number: u32| match &self.numbers {
             Some(numbers) => numbers.partition_point(|at| *at < number) as u32,
             None => number,
         };
-        let (from, upto) = (moment(from), moment(upto));
-        let mut found = Found::default();
+        let (from, until) = (moment(from), moment(until));
+        let mut found = DistinctKeys::default();
         for class in &self.classes {
-            let count = class.last.count(from, upto, upto) as f64;
+            let count = class.last.count(from, until, until) as f64;
             found.keys += count;
             if class.is_tombstone {
                 found.tombstones += count;
@@ -135,8 +135,8 @@ impl Cell {
                 found.put_bytes += count * class.bytes;
             }
         }
-        let gone = self.cancelled.count(from, upto, from) as f64;
-        let gone = gone - self.returned.count(from, upto, from) as f64;
+        let cancelled = self.cancelled.count(from, until, from) as f64;
+        let gone = cancelled - self.returned.count(from, until, from) as f64;
         if gone > 0.0 && found.tombstones > 0.0 {
             let left = (1.0 - gone / found.tombstones).max(0.0);
             found.tombstones *= left;
@@ -153,10 +153,10 @@ fn class_of(write: &Write) -> u32 {
     (log << 2 | quarter) << 1 | u32::from(write.kind.is_tombstone())
 }
 
-impl Found {
-    /// The same of a key space so many times as large.
-    pub(super) fn times(self, factor: f64) -> Found {
-        Found {
+impl DistinctKeys {
+    /// Returns the same of a key space so many times as large.
+    pub(super) fn times(self, factor: f64) -> DistinctKeys {
+        DistinctKeys {
             keys: self.keys * factor,
             puts: self.puts * factor,
             put_bytes: self.put_bytes * factor,

@@ -1,6 +1,6 @@
 //! One pass over the operations of a workload.
 
-use super::cell::{Cell, Found, Kind, NEVER, Write};
+use super::cell::{Cell, DistinctKeys, Kind, NEVER, Write};
 use crate::SimError;
 use crate::fluid::place::PLACES;
 use lsmith_policy::is_memtable_full;
@@ -36,7 +36,7 @@ pub(in crate::fluid) struct Counted {
     /// Parts of the key space with as many keys each, in key order: none where keys that are
     /// written together lie anywhere in it, else a power of two.
     cells: Vec<Cell>,
-    /// Whether the keys of a part are written as if they had no order.
+    /// True if the keys of a part are written as if they had no order.
     is_even: bool,
     writes: usize,
     /// Logical bytes of all writes before each step.
@@ -102,44 +102,44 @@ impl Counted {
         Counted { whole, cells, is_even, writes: all.len(), bytes }
     }
 
-    /// Whether it is known, up to chance, what the keys of a block meet.
+    /// Returns true if it is known, up to chance, what the keys of a block meet.
     pub(in crate::fluid) fn is_even(&self) -> bool {
         self.is_even
     }
 
-    /// What the writes from one up to another come to, if all of the key space were as the part in
-    /// which `place` lies.
-    pub(in crate::fluid) fn found(&self, place: u64, from: f64, upto: f64) -> Found {
-        let (from, upto) = (from.round() as u32, upto.round() as u32);
+    /// Returns what the writes from one up to another come to, if all of the key space were as the
+    /// part in which `place` lies.
+    pub(in crate::fluid) fn found(&self, place: u64, from: f64, until: f64) -> DistinctKeys {
+        let (from, until) = (from.round() as u32, until.round() as u32);
         match self.cells.len() {
-            0 => self.whole.found(from, upto),
+            0 => self.whole.found(from, until),
             count => {
                 let cell = (place / (PLACES / count as u64)).min(count as u64 - 1);
-                self.cells[cell as usize].found(from, upto).times(count as f64)
+                self.cells[cell as usize].found(from, until).times(count as f64)
             }
         }
     }
 
-    /// The same of the key space as a whole.
-    pub(in crate::fluid) fn all(&self, from: f64, upto: f64) -> Found {
-        self.whole.found(from.round() as u32, upto.round() as u32)
+    /// Returns the same of the key space as a whole.
+    pub(in crate::fluid) fn all(&self, from: f64, until: f64) -> DistinctKeys {
+        self.whole.found(from.round() as u32, until.round() as u32)
     }
 
-    /// Where the part of the key space ends in which `place` lies.
+    /// Returns where the part of the key space ends in which `place` lies.
     pub(in crate::fluid) fn border_after(&self, place: u64) -> u64 {
         let width = PLACES / self.cells.len().max(1) as u64;
         (place / width + 1) * width
     }
 
-    /// How many writes there are when a memtable is full that took its first after `from` of them;
-    /// `None` if the writes end before.
+    /// Returns how many writes there are when a memtable is full that took its first after `from`
+    /// of them; `None` if the writes end before.
     pub(in crate::fluid) fn memtable_end(&self, from: f64, seal_bytes: u64) -> Option<f64> {
         let before = self.requested_bytes(from);
-        let is_full = |upto: usize| {
-            let upto = upto as f64;
-            let found = self.all(from, upto);
+        let is_full = |until: usize| {
+            let until = until as f64;
+            let found = self.all(from, until);
             let live_bytes = (found.put_bytes + found.tombstone_bytes).round() as u64;
-            let written_bytes = (self.requested_bytes(upto) - before) as u64;
+            let written_bytes = (self.requested_bytes(until) - before) as u64;
             is_memtable_full(seal_bytes, live_bytes, written_bytes)
         };
         // What is full stays so, but for what cancels, which is little in one memtable.
@@ -160,7 +160,7 @@ impl Counted {
         Some(full as f64)
     }
 
-    /// Logical bytes of the first so many writes.
+    /// Returns the logical bytes of the first so many writes.
     pub(in crate::fluid) fn requested_bytes(&self, writes: f64) -> f64 {
         let steps = writes / STEP as f64;
         let step = (steps as usize).min(self.bytes.len() - 1);
@@ -193,7 +193,7 @@ impl Writes {
         Writes { read, by_key, keys, next, before }
     }
 
-    /// The write of a number; `moments` are those of all writes in its cell.
+    /// Returns the write of a number; `moments` are those of all writes in its cell.
     fn write(&self, number: u32, moments: &[u32]) -> Write {
         let at = |number: u32| moments[number as usize];
         let number_before = Some(self.before[number as usize]).filter(|before| *before != NEVER);
@@ -235,13 +235,13 @@ impl Writes {
         (borders.into_iter().map(cell).collect(), is_even)
     }
 
-    /// The numbers of all writes to some keys.
+    /// Returns the numbers of all writes to some keys.
     fn numbers(&self, keys: &Range<usize>) -> &[u32] {
         &self.by_key[self.keys[keys.start]..self.keys[keys.end]]
     }
 
-    /// How much the keys that are written in a part of time differ in number between the parts of
-    /// each group: their variance over that by chance.
+    /// Returns how much the keys that are written in a part of time differ in number between the
+    /// parts of each group: their variance over that by chance.
     fn unevenness(&self, groups: impl IntoIterator<Item = Vec<Range<usize>>>) -> f64 {
         let (mut squares, mut chance) = (0.0, 0.0);
         for group in groups {
@@ -257,7 +257,7 @@ impl Writes {
         squares / chance
     }
 
-    /// How many of the keys are written in each part of time.
+    /// Returns how many of the keys are written in each part of time.
     fn counts(&self, keys: &Range<usize>) -> [f64; EPOCHS] {
         let epoch = self.read.len().div_ceil(EPOCHS);
         let mut counts = [0.0; EPOCHS];
@@ -278,7 +278,7 @@ fn parts(range: &Range<usize>, count: usize) -> impl Iterator<Item = Range<usize
     (0..count).map(move |part| border(part)..border(part + 1))
 }
 
-/// What an operation does to its key, if it writes.
+/// Returns what an operation does to its key, if it writes.
 fn kind(op: &Op) -> Option<Kind> {
     match op.kind {
         OpKind::Read | OpKind::Scan => None,

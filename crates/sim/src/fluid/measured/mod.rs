@@ -4,7 +4,7 @@ mod cell;
 mod count;
 mod points;
 
-pub(super) use cell::Found;
+pub(super) use cell::DistinctKeys;
 pub(super) use count::Counted;
 
 #[cfg(test)]

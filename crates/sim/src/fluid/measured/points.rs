@@ -48,9 +48,9 @@ impl Row {
     }
 
     /// Ones among the first so many values.
-    fn ones(&self, upto: usize) -> usize {
-        let word = self.words[upto / 64] & ((1 << (upto % 64)) - 1);
-        self.before[upto / 64] as usize + word.count_ones() as usize
+    fn ones(&self, until: usize) -> usize {
+        let word = self.words[until / 64] & ((1 << (until % 64)) - 1);
+        self.before[until / 64] as usize + word.count_ones() as usize
     }
 }
 
@@ -65,29 +65,29 @@ impl Points {
     }
 
     /// Points from one moment up to another with a value of at least `least`.
-    pub(super) fn count(&self, from: u32, upto: u32, least: u32) -> u64 {
+    pub(super) fn count(&self, from: u32, until: u32, least: u32) -> u64 {
         let place = |moment: u32| match &self.at {
             Some(at) => at.partition_point(|at| *at < moment),
             None => (moment as usize).min(self.len),
         };
-        let (mut from, mut upto) = (place(from), place(upto));
+        let (mut from, mut until) = (place(from), place(until));
         if u64::from(least) >= 1 << self.rows.len() {
             return 0;
         }
         let mut count = 0;
         for (row, bit) in self.rows.iter().zip((0..self.rows.len()).rev()) {
-            if from >= upto {
+            if from >= until {
                 return count as u64;
             }
-            let ones = (row.ones(from), row.ones(upto));
+            let ones = (row.ones(from), row.ones(until));
             if least >> bit & 1 == 1 {
-                (from, upto) = (row.zeros + ones.0, row.zeros + ones.1);
+                (from, until) = (row.zeros + ones.0, row.zeros + ones.1);
             } else {
                 count += ones.1 - ones.0;
-                (from, upto) = (from - ones.0, upto - ones.1);
+                (from, until) = (from - ones.0, until - ones.1);
             }
         }
-        (count + upto.saturating_sub(from)) as u64
+        (count + until.saturating_sub(from)) as u64
     }
 }
 
@@ -104,12 +104,12 @@ mod tests {
             let values: Vec<u32> = at.iter().map(|_| rng.below(most) as u32).collect();
             let points = Points::new(at.clone(), values.clone());
             for _ in 0..300 {
-                let [from, upto] = [(); 2].map(|()| rng.below(620) as u32);
+                let [from, until] = [(); 2].map(|()| rng.below(620) as u32);
                 let least = rng.below(most + 2) as u32;
                 let is_in =
-                    |(at, value): &(&u32, &u32)| (from..upto).contains(*at) && **value >= least;
+                    |(at, value): &(&u32, &u32)| (from..until).contains(*at) && **value >= least;
                 let expected = at.iter().zip(&values).filter(is_in).count() as u64;
-                assert_eq!(points.count(from, upto, least), expected, "{from} {upto} {least}");
+                assert_eq!(points.count(from, until, least), expected, "{from} {until} {least}");
             }
         }
     }

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 fn looked_at(
     workload: &Workload,
     from: usize,
-    upto: usize,
+    until: usize,
 ) -> BTreeMap<u64, (OpKind, OpKind, u64)> {
     let mut keys = BTreeMap::new();
     let writes = workload.ops().map(Result::unwrap);
     let writes = writes.filter(|op| op.writes_value() || op.deletes());
-    for op in writes.take(upto).skip(from) {
+    for op in writes.take(until).skip(from) {
         let bytes = workload.key_bytes(op.item) as u64 + u64::from(op.value_bytes) + 8;
         let entry = keys.entry(op.item).or_insert((op.kind, op.kind, bytes));
         *entry = (entry.0, op.kind, bytes);
@@ -37,22 +37,22 @@ fn stretches_come_to_what_is_in_them() {
         "update(keys=4k)",
     ] {
         let (workload, counted) = counted(spec);
-        for (from, upto) in [(0, 4000), (0, 1), (17, 1700), (1200, 3900), (3999, 4000), (50, 50)] {
-            let found = counted.all(from as f64, upto as f64);
-            let keys = looked_at(&workload, from, upto);
+        for (from, until) in [(0, 4000), (0, 1), (17, 1700), (1200, 3900), (3999, 4000), (50, 50)] {
+            let found = counted.all(from as f64, until as f64);
+            let keys = looked_at(&workload, from, until);
             let is_gone =
                 |key: &&(OpKind, OpKind, u64)| key.0 == OpKind::Insert && key.1 == OpKind::Remove;
             let is_tombstone =
                 |key: &&(OpKind, OpKind, u64)| matches!(key.1, OpKind::Delete | OpKind::Remove);
             let tombstones = keys.values().filter(is_tombstone).count();
             let left = tombstones - keys.values().filter(is_gone).count();
-            let told = format!("{spec}: {from} to {upto}");
-            assert_eq!(found.keys, keys.len() as f64, "{told}");
-            assert_eq!(found.puts, (keys.len() - tombstones) as f64, "{told}");
-            assert!((found.tombstones - left as f64).abs() < 1e-6, "{told}");
+            let message = format!("{spec}: {from} to {until}");
+            assert_eq!(found.keys, keys.len() as f64, "{message}");
+            assert_eq!(found.puts, (keys.len() - tombstones) as f64, "{message}");
+            assert!((found.tombstones - left as f64).abs() < 1e-6, "{message}");
             let puts = keys.values().filter(|key| !is_tombstone(key));
             let bytes = puts.map(|key| key.2).sum::<u64>() as f64;
-            assert!((found.put_bytes - bytes).abs() <= 0.002 * bytes, "{told}");
+            assert!((found.put_bytes - bytes).abs() <= 0.002 * bytes, "{message}");
         }
     }
 }
@@ -60,16 +60,16 @@ fn stretches_come_to_what_is_in_them() {
 #[test]
 fn parts_of_the_key_space_come_to_the_whole() {
     let (_, counted) = counted("update(keys=20k, order=sequential)");
-    for (from, upto) in [(0.0, 30_000.0), (7_000.0, 9_000.0), (29_000.0, 29_500.0)] {
+    for (from, until) in [(0.0, 30_000.0), (7_000.0, 9_000.0), (29_000.0, 29_500.0)] {
         let (mut place, mut keys, mut parts) = (0, 0.0, 0);
         while place < PLACES {
             let border = counted.border_after(place);
             let width = (border - place) as f64 / PLACES as f64;
-            keys += counted.found(place, from, upto).keys * width;
+            keys += counted.found(place, from, until).keys * width;
             (place, parts) = (border, parts + 1);
         }
         assert!(parts > 100, "{parts} parts");
-        assert!((keys - counted.all(from, upto).keys).abs() < 1e-6);
+        assert!((keys - counted.all(from, until).keys).abs() < 1e-6);
     }
 }
 
@@ -78,10 +78,10 @@ fn a_memtable_is_full_when_its_newest_versions_are() {
     let (workload, counted) = counted("ycsb(a, records=3k, ops=6k, value=100B)");
     let writes = workload.ops().map(Result::unwrap).filter(|op| op.writes_value()).count();
     let mut from = 0.0;
-    while let Some(upto) = counted.memtable_end(from, 50_000) {
-        let bytes = |upto: f64| counted.all(from, upto).put_bytes.round();
-        assert!(bytes(upto) >= 50_000.0 && bytes(upto - 1.0) < 50_000.0);
-        from = upto;
+    while let Some(until) = counted.memtable_end(from, 50_000) {
+        let bytes = |until: f64| counted.all(from, until).put_bytes.round();
+        assert!(bytes(until) >= 50_000.0 && bytes(until - 1.0) < 50_000.0);
+        from = until;
     }
     assert!(from > 0.0 && counted.all(from, writes as f64).put_bytes < 50_000.0);
 }

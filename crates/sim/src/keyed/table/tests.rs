@@ -7,7 +7,7 @@ fn entries(ranks: &[u32], bytes: u32) -> Vec<Entry> {
     ranks.iter().map(entry).collect()
 }
 
-fn table(entries: Vec<Entry>, by_block: bool) -> Held<Entry> {
+fn table(entries: Vec<Entry>, by_block: bool) -> KeyedTable<Entry> {
     let mut builder = Builder::new(Layout { block_bytes: 4096, by_block });
     entries.into_iter().for_each(|entry| builder.push(entry));
     builder.finish(TableId(1))
@@ -31,7 +31,7 @@ fn any_bound_finds_its_place_among_the_ranks() {
 #[test]
 fn profile_points_stand_behind_each_multiple_of_the_step() {
     let third = (PROFILE_STEP_BYTES / 3) as u32 + 1;
-    let Held { table, .. } = table(entries(&[0, 1, 2, 3, 4, 5, 6, 7], third), false);
+    let KeyedTable { table, .. } = table(entries(&[0, 1, 2, 3, 4, 5, 6, 7], third), false);
     let points: Vec<_> = table.profile.iter().map(|p| (p.key.clone(), p.below.entries)).collect();
     assert_eq!(points, [(rank_key(3), 3), (rank_key(6), 6)]);
     assert!(table.profile.iter().all(|point| point.after.is_none()));
@@ -79,20 +79,20 @@ fn parts_of_tables_are_counted_to_the_entry() {
     let ranks: Vec<u32> = (0..20).collect();
     let held = table(entries(&ranks, 1300), true);
     for from in 0..20 {
-        for upto in from + 1..=20 {
-            let range = KeyRange { start: rank_key(from), end: Some(rank_key(upto)) };
+        for end in from + 1..=20 {
+            let range = KeyRange { start: rank_key(from), end: Some(rank_key(end)) };
             let part = held.part(&range);
-            let told = format!("{from}..{upto}");
-            assert_eq!(part.entries().len() as u64, upto - from, "{told}");
-            assert_eq!(part.size().bytes, (upto - from) * 1300, "{told}");
+            let message = format!("{from}..{end}");
+            assert_eq!(part.entries().len() as u64, end - from, "{message}");
+            assert_eq!(part.size().bytes, (end - from) * 1300, "{message}");
             let blocks: Vec<Part<'_, Entry>> = part.blocks().collect();
-            assert_eq!(blocks.len() as u64, (upto - 1) / 3 - from / 3 + 1, "{told}");
-            assert_eq!(blocks.len() as u64, part.block_count(), "{told}");
+            assert_eq!(blocks.len() as u64, (end - 1) / 3 - from / 3 + 1, "{message}");
+            assert_eq!(blocks.len() as u64, part.block_count(), "{message}");
             let sizes: Size = blocks.iter().map(Part::size).sum();
-            assert_eq!(sizes, part.size(), "{told}");
+            assert_eq!(sizes, part.size(), "{message}");
             let last = blocks[blocks.len() - 1];
             let found = part.last_block();
-            assert_eq!((found.from, found.upto, found.cell), (last.from, last.upto, last.cell));
+            assert_eq!((found.from, found.end, found.cell), (last.from, last.end, last.cell));
         }
     }
     assert_eq!(held.part(&KeyRange::new(rank_key(30), rank_key(40))).block_count(), 0);

@@ -42,7 +42,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub(super) use search::Search;
+pub(super) use search::ThresholdSearch;
 
 use explain::per_megabyte;
 use lsmith_tree::{LevelId, MemoChange, MemoName, MergePlan, Place, TreeView};
@@ -50,51 +50,55 @@ use search::{GRID, Trial};
 use std::cmp::Ordering;
 use step::Step;
 
-/// Thresholds that were given.
+/// The thresholds that the spec gives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Thresholds<'a> {
     pub(super) tau: Option<&'a [u64]>,
     pub(super) beta: Option<bool>,
 }
 
-/// What the tree and the notes say.
+/// The state of learning, as the tree and its notes say.
 #[derive(Debug)]
 pub(super) struct Lesson<'a> {
     view: &'a TreeView,
     given: Thresholds<'a>,
-    search: Search,
+    search: ThresholdSearch,
     step: Step,
     /// The bottom level; 0 for a tree without levels.
     bottom: usize,
 }
 
-/// Counters since the tree began.
+/// Counters since the tree was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Meter {
     blocks: u64,
     bytes: u64,
 }
 
-/// What thresholds were learned under.
+/// The tree for which thresholds were learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Learned {
     /// The bottom level.
     height: u64,
-    /// Its blocks.
+    /// The blocks of the bottom level.
     blocks: u64,
-    /// Blocks per 10^9 bytes from memory in a cycle, once one has been measured.
+    /// Blocks per 10^9 bytes from memory in a cycle, if one was measured.
     cost: Option<u64>,
 }
 
 impl<'a> Lesson<'a> {
-    pub(super) fn of(view: &'a TreeView, given: Thresholds<'a>, search: Search) -> Lesson<'a> {
+    pub(super) fn of(
+        view: &'a TreeView,
+        given: Thresholds<'a>,
+        search: ThresholdSearch,
+    ) -> Lesson<'a> {
         let mut levels = view.tree.levels().iter();
         let bottom = levels.rposition(|level| !level.runs().is_empty()).unwrap_or(0);
         let step = view.memo("learn").and_then(Step::read).unwrap_or(Step::Watch);
         Lesson { view, given, search, step, bottom }
     }
 
-    /// Whether all of `level` goes down, rather than its best window.
+    /// Returns true if the whole of `level` goes down, rather than its best window.
     pub(super) fn is_full(&self, level: usize, capacity: impl Fn(usize) -> u64) -> bool {
         let into = level + 1;
         if level == 0 || self.bottom < 2 {
@@ -104,7 +108,8 @@ impl<'a> Lesson<'a> {
             return self.beta();
         }
         match &self.step {
-            // Below the level whose threshold is tried: full out of it, best windows beneath.
+            // Below the level whose threshold is being tried: full merges out of that level, best
+            // windows below it.
             Step::Tau { level: tried, .. } if level == *tried => return true,
             Step::Tau { level: tried, .. } if level > *tried => return false,
             _ => {}
@@ -113,7 +118,7 @@ impl<'a> Lesson<'a> {
         blocks < self.tau(into) as f64 / GRID as f64 * capacity(into) as f64
     }
 
-    /// The threshold of `level`, in tenths.
+    /// Returns the threshold of `level`, in tenths.
     fn tau(&self, level: usize) -> u64 {
         if let Some(given) = self.given.tau {
             return given.get(level - 2).copied().unwrap_or(0);
@@ -129,7 +134,8 @@ impl<'a> Lesson<'a> {
             return given;
         }
         match self.step {
-            // The level above the bottom is the one whose threshold is tried: out of it all goes.
+            // Full merges go out of the level whose threshold is being tried, and here that level
+            // is above the bottom.
             Step::Tau { level, .. } => self.bottom.checked_sub(1) == Some(level),
             Step::Full => true,
             Step::Settle { .. } | Step::Part { .. } => false,
@@ -137,7 +143,7 @@ impl<'a> Lesson<'a> {
         }
     }
 
-    /// The changes of the notes that go with `plan`.
+    /// Returns the changes of the notes that go with `plan`.
     pub(super) fn learn_from(
         &self,
         plan: &MergePlan,
@@ -165,7 +171,7 @@ impl<'a> Lesson<'a> {
         }
     }
 
-    /// The level that `plan` merges into the next, and whether it takes all of it.
+    /// Returns the level that `plan` merges into the next, and whether it takes all of it.
     fn source(&self, plan: &MergePlan) -> Option<(usize, bool)> {
         let input = plan.inputs.first()?;
         let (level, run) = self.view.tree.run(input.run)?;
@@ -177,14 +183,14 @@ impl<'a> Lesson<'a> {
         }
     }
 
-    /// Whether there is a threshold to learn: one that was not given, of a level that exists.
+    /// Returns true if there is a threshold to learn: a level that exists, and no given threshold.
     fn has_unknowns(&self) -> bool {
         let tau = self.given.tau.is_none() && self.bottom > 2;
         self.bottom >= 2 && (tau || self.given.beta.is_none())
     }
 
-    /// What has become of the tree since the thresholds were learned, or since learning began, if
-    /// that is too much.
+    /// Returns how the tree differs from the one that the thresholds were learned for, if it
+    /// differs too much.
     fn change(&self) -> Option<String> {
         let learned = self.learned().filter(|_| self.step != Step::Watch)?;
         let (height, before) = (learned.height, learned.blocks);
@@ -203,8 +209,8 @@ impl<'a> Lesson<'a> {
         notes
     }
 
-    /// The bottom level, the bytes that have come down into it so far, and its blocks. What came
-    /// down is what merges took in, less what of it was there before.
+    /// Returns the bottom level, the bytes that have come down into it so far, and its blocks. The
+    /// bytes that came down are those that merges read, minus those that were there before.
     fn bottom_now(&self) -> [u64; 3] {
         let level = &self.view.tree.levels()[self.bottom];
         let counters = level.counters();
@@ -229,16 +235,16 @@ impl<'a> Lesson<'a> {
         }
         if blocks.abs_diff(before).saturating_mul(20) < before {
             notes.push(self.learned_now(None));
-            notes.extend(self.begin(2));
+            notes.extend(self.learn_next(2));
         }
         notes
     }
 
-    /// Begins to learn the threshold of `level`, or beta where no thresholds are left to learn, or
-    /// nothing where that is given too.
-    fn begin(&self, level: usize) -> Vec<MemoChange> {
+    /// Starts learning the threshold of `level`, or `beta` if no threshold is left to learn. Does
+    /// nothing if that is given too.
+    fn learn_next(&self, level: usize) -> Vec<MemoChange> {
         if level < self.bottom && self.given.tau.is_none() {
-            return self.enter(Step::Tau { level, trial: self.search.begin() }, None);
+            return self.enter(Step::Tau { level, trial: self.search.first_trial() }, None);
         }
         if self.given.beta.is_none() {
             return self.enter(Step::Full, None);
@@ -246,7 +252,8 @@ impl<'a> Lesson<'a> {
         self.finish(None)
     }
 
-    /// All is learned; `cost` is what a cycle costs so, where that has been measured.
+    /// Returns the notes that end learning. `cost` is the cost of a cycle with the thresholds
+    /// learned, if it was measured.
     fn finish(&self, cost: Option<u64>) -> Vec<MemoChange> {
         let mut notes = self.enter(Step::Done, None);
         notes.push(self.learned_now(cost));
@@ -271,7 +278,7 @@ impl<'a> Lesson<'a> {
         Some(Learned { height, blocks, cost })
     }
 
-    /// A full merge out of `level` ends one cycle and begins the next.
+    /// Returns the notes for a full merge out of `level`, which ends one cycle and starts the next.
     fn end_of_cycle(&self, level: usize, trial: &Trial) -> Vec<MemoChange> {
         let now = self.meter(level);
         let mut trial = trial.clone();
@@ -284,7 +291,7 @@ impl<'a> Lesson<'a> {
             return self.enter(Step::Tau { level, trial }, Some(now));
         }
         let mut notes = vec![note(format!("tau_{level}"), trial.best().to_string())];
-        notes.extend(self.begin(level + 1));
+        notes.extend(self.learn_next(level + 1));
         notes
     }
 
@@ -293,12 +300,12 @@ impl<'a> Lesson<'a> {
         let (Some(cost), Some(start)) = (self.cost_since(now), self.start()) else {
             return self.enter(Step::Full, Some(now));
         };
-        // The full merge that ended the cycle has emptied the level above the bottom: windows begin
-        // when it overflows again.
+        // The full merge that ended the cycle has emptied the level above the bottom. Windows start
+        // when that level overflows again.
         self.enter(Step::Settle { cost, volume: now.bytes - start.bytes }, None)
     }
 
-    /// Lets windows go over the level above the bottom before they are measured.
+    /// Lets windows sweep the level above the bottom before they are measured.
     fn settle(&self, cost: u64, volume: u64) -> Vec<MemoChange> {
         let now = self.meter(self.bottom);
         match self.start() {
@@ -316,13 +323,13 @@ impl<'a> Lesson<'a> {
         let Some(cost) = self.cost_since(now).filter(|_| now.bytes - start.bytes >= volume) else {
             return Vec::new();
         };
-        // Equal costs mean partial.
+        // If the costs are equal, merges are partial.
         let mut notes = vec![note("beta", (full_cost < cost).to_string())];
         notes.extend(self.finish(Some(full_cost.min(cost))));
         notes
     }
 
-    /// Measures the cycles since the thresholds were learned.
+    /// Measures the cycles after the thresholds were learned.
     fn go_on(&self, is_full: bool, above_blocks: u64) -> Vec<MemoChange> {
         let now = self.meter(self.bottom);
         let (Some(cost), Some(start)) = (self.cost_since(now), self.start()) else {
@@ -333,7 +340,7 @@ impl<'a> Lesson<'a> {
             return Vec::new();
         }
         let at = note("learn_at", now.text());
-        // Where beta was given, the first cycle says what is to be expected of the others.
+        // If `beta` was given, the first cycle sets the expected cost.
         let Some(known) = self.learned().and_then(|learned| learned.cost) else {
             return vec![at, self.learned_now(Some(cost))];
         };
@@ -346,12 +353,13 @@ impl<'a> Lesson<'a> {
         vec![at, note("last_cycle", cost.to_string())]
     }
 
-    /// Blocks written into levels 1 to `level`, and bytes that came to storage from memory.
+    /// Returns the blocks written into levels 1 to `level`, and the bytes that came to storage from
+    /// memory.
     fn meter(&self, level: usize) -> Meter {
         let levels = self.view.tree.levels();
-        let upto = levels.iter().take(level + 1).skip(1);
-        let blocks = upto.map(|level| level.counters().blocks_written).sum();
-        // Memtables that had to be flushed in a hurry are in level 0.
+        let end = levels.iter().take(level + 1).skip(1);
+        let blocks = end.map(|level| level.counters().blocks_written).sum();
+        // Memtables that were flushed because memory was full are in level 0.
         let bytes = levels.iter().take(2).map(|level| level.counters().bytes_from_memory).sum();
         Meter { blocks, bytes }
     }
@@ -361,7 +369,8 @@ impl<'a> Lesson<'a> {
         Some(Meter { blocks, bytes })
     }
 
-    /// Blocks per 10^9 bytes from memory since the measurement began; `None` where nothing came.
+    /// Returns the blocks per 10^9 bytes from memory since the measurement started; `None` if no
+    /// bytes came.
     fn cost_since(&self, now: Meter) -> Option<u64> {
         let start = self.start().filter(|start| start.bytes < now.bytes)?;
         let blocks = u128::from(now.blocks.saturating_sub(start.blocks));
@@ -385,7 +394,7 @@ impl Meter {
     }
 }
 
-/// On which side `cost` is off `known` by more than a quarter of it; `Equal` for neither.
+/// Returns whether `cost` is more than a quarter below or above `known`; `Equal` if it is neither.
 fn strays(cost: u64, known: u64) -> Ordering {
     let quarter = known / 4;
     match cost {

@@ -1,17 +1,17 @@
-//! What is said of learning.
+//! The text of the notes about learning.
 
 use super::Lesson;
 use super::search::GRID;
 use super::step::Step;
 use std::fmt;
 
-/// A cost in blocks per 10^6 bytes, as people read it.
+/// Returns a cost in blocks per 10^6 bytes, as people read it.
 pub(super) fn per_megabyte(cost: u64) -> f64 {
     (cost as f64 / 100.0).round() / 10.0
 }
 
 impl fmt::Display for Lesson<'_> {
-    /// The thresholds in force, what is being learned or was, and why that began again.
+    /// Prints the thresholds in force, the step of learning, and why learning started again.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = |tenths: u64| tenths as f64 / GRID as f64;
         for level in 2..self.bottom {

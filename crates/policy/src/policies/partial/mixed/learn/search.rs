@@ -1,48 +1,48 @@
 //! The search for one threshold.
 
-/// Tenths: the grid on which thresholds lie.
+/// The number of steps of the grid of thresholds: tenths.
 pub(super) const GRID: u64 = 10;
 
-/// How a threshold is looked for.
+/// How a threshold is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Search {
-    /// From 0 upwards, stopping at the first that is worse.
+pub(in super::super) enum ThresholdSearch {
+    /// From 0 upwards, until a setting is worse than the one before.
     Linear,
-    /// Golden section on the grid.
+    /// By golden section on the grid.
     Golden,
 }
 
-/// The setting tried now, and what is known.
+/// The setting that is being tried, and the costs known so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trial {
-    /// In tenths.
+    /// The setting, in tenths.
     pub(super) setting: u64,
-    /// Settings and costs measured so far, in the order in which they were.
+    /// Settings with their measured costs, in the order of measurement.
     pub(super) known: Vec<(u64, u64)>,
 }
 
-impl Search {
-    /// Nothing is known yet.
-    pub(super) fn begin(self) -> Trial {
+impl ThresholdSearch {
+    /// Returns the first trial.
+    pub(super) fn first_trial(self) -> Trial {
         let setting = match self {
-            Search::Linear => 0,
-            Search::Golden => golden(0, GRID).0,
+            ThresholdSearch::Linear => 0,
+            ThresholdSearch::Golden => golden(0, GRID).0,
         };
         Trial { setting, known: Vec::new() }
     }
 
-    /// The next setting to try, given what is known; `None` when the best is known.
+    /// Returns the next setting to try, or `None` if the best setting is known.
     pub(super) fn next(self, known: &[(u64, u64)]) -> Option<u64> {
         match self {
-            Search::Linear => {
+            ThresholdSearch::Linear => {
                 let (last, cost) = *known.last()?;
                 let worse = known.len() > 1 && cost > known[known.len() - 2].1;
                 (!worse && last < GRID).then(|| last + 1)
             }
-            Search::Golden => {
+            ThresholdSearch::Golden => {
                 let cost = |setting| known.iter().find(|(s, _)| *s == setting).map(|(_, c)| *c);
                 let (mut low, mut high) = (0, GRID);
-                // The same interval as ever, narrowed by what is known by now.
+                // The interval starts at full width and is narrowed by the costs known so far.
                 while high - low > 2 {
                     let (left, right) = golden(low, high);
                     match (cost(left), cost(right)) {
@@ -59,7 +59,7 @@ impl Search {
     }
 }
 
-/// The two inner points of a golden section of the grid from `low` to `high`, apart.
+/// Returns the two inner points of a golden section of the grid from `low` to `high`. They differ.
 fn golden(low: u64, high: u64) -> (u64, u64) {
     let step = ((high - low) as f64 * 0.381_966).round() as u64;
     let left = low + step.max(1);
@@ -67,7 +67,7 @@ fn golden(low: u64, high: u64) -> (u64, u64) {
 }
 
 impl Trial {
-    /// The setting of least cost; the smallest of those that tie.
+    /// Returns the setting of the least cost, and of equal costs the smallest.
     pub(super) fn best(&self) -> u64 {
         let better = |known: &(u64, u64)| (known.1, known.0);
         self.known.iter().copied().min_by_key(better).map_or(0, |(setting, _)| setting)

@@ -1,28 +1,28 @@
-//! The step of learning, as the note that remembers it.
+//! The step of learning, and the note that stores it.
 
 use super::search::Trial;
 use std::fmt;
 
-/// What is being done about the parameters. Costs are blocks written per 10^9 bytes from memory.
+/// A step of learning. Costs are blocks written per 10^9 bytes from memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing, until the bottom level keeps its size.
+    /// Wait until the bottom level keeps its size.
     Watch,
-    /// A threshold is being tried.
+    /// Try a threshold.
     Tau {
         level: usize,
         trial: Trial,
     },
-    /// Full merges into the bottom level are being measured.
+    /// Measure full merges into the bottom level.
     Full,
-    /// Full merges cost `cost` over `volume` bytes from memory; as many go down by partial merges
-    /// before those are measured.
+    /// Let `volume` bytes from memory go down by partial merges before these are measured. Full
+    /// merges cost `cost` over as many bytes.
     Settle {
         cost: u64,
         volume: u64,
     },
-    /// Partial merges into the bottom level are being measured over `volume` bytes from memory, to
-    /// be compared with `cost`.
+    /// Measure partial merges into the bottom level over `volume` bytes from memory, to compare
+    /// them with `cost`.
     Part {
         cost: u64,
         volume: u64,
@@ -47,7 +47,7 @@ impl fmt::Display for Step {
 }
 
 impl Step {
-    /// The step that was printed as `text`.
+    /// Parses a step.
     pub(super) fn read(text: &str) -> Option<Step> {
         let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
         let words = rest.split_ascii_whitespace().map(|word| word.parse().ok());

@@ -1,13 +1,13 @@
 //! Searches on costs that are known, and notes as text.
 
-use super::search::{GRID, Search, Trial};
+use super::search::{GRID, ThresholdSearch, Trial};
 use super::step::Step;
 use super::strays;
 use std::cmp::Ordering;
 
-/// What a search finds where settings cost as `cost` says, and how many it tries.
-fn found(search: Search, cost: impl Fn(u64) -> u64) -> (u64, usize) {
-    let mut trial = search.begin();
+/// Returns what a search finds where settings cost as `cost` says, and how many it tries.
+fn found(search: ThresholdSearch, cost: impl Fn(u64) -> u64) -> (u64, usize) {
+    let mut trial = search.first_trial();
     loop {
         assert!(trial.known.iter().all(|(setting, _)| *setting != trial.setting), "twice");
         trial.known.push((trial.setting, cost(trial.setting)));
@@ -22,9 +22,9 @@ fn found(search: Search, cost: impl Fn(u64) -> u64) -> (u64, usize) {
 fn both_searches_find_the_bottom_of_any_parabola() {
     for bottom in 0..=GRID {
         let cost = |setting: u64| 1000 + 7 * setting.abs_diff(bottom).pow(2);
-        let (linear, tried) = found(Search::Linear, cost);
+        let (linear, tried) = found(ThresholdSearch::Linear, cost);
         assert_eq!((linear, tried as u64), (bottom, (bottom + 2).min(GRID + 1)));
-        let (golden, tried) = found(Search::Golden, cost);
+        let (golden, tried) = found(ThresholdSearch::Golden, cost);
         assert_eq!(golden, bottom);
         assert!(tried <= 7, "{tried} settings tried for {bottom}");
     }
@@ -32,8 +32,8 @@ fn both_searches_find_the_bottom_of_any_parabola() {
 
 #[test]
 fn among_equals_the_smaller_setting_is_best() {
-    assert_eq!(found(Search::Linear, |_| 5).0, 0);
-    assert_eq!(found(Search::Golden, |_| 5).0, 0);
+    assert_eq!(found(ThresholdSearch::Linear, |_| 5).0, 0);
+    assert_eq!(found(ThresholdSearch::Golden, |_| 5).0, 0);
 }
 
 #[test]
