@@ -55,16 +55,18 @@ impl Merger {
                 break;
             }
         }
-        let (preserved, mut new) = merge.finish()?;
+        let preserved = merge.finish()?;
         let (folded, counts, passed) = (fold.walk().folded(), fold.counts(), fold.walk().passed());
         // Cursors add what they have read to the tally when they are dropped.
         drop(fold);
         let mut outcome = outcome_of(both(folded, counts), passed);
         outcome.room_taken = newer_room(version, plan, reuse.full_bytes);
         preserved.add_to(&mut outcome, plan);
+        let Preserved { sink: mut new, parts, kept, .. } = preserved;
+        outcome.read += kept;
         new.output.finish_table()?;
         let closed = new.close_gap(version, plan, block_bytes)?;
-        new.add_to(&mut outcome, preserved, closed)?;
+        new.add_to(&mut outcome, &parts, closed)?;
         outcome.blocks.read = tally.blocks();
         Ok((outcome, tally.bytes()))
     }
@@ -195,6 +197,7 @@ impl OpenBlock {
 }
 
 /// Neighbouring blocks of a table that was written.
+#[derive(Debug)]
 struct WrittenBlocks {
     /// The number of the table among those of the output.
     table: usize,
@@ -251,16 +254,16 @@ impl<'a, 'b> NewBlocks<'a, 'b> {
         Ok(Some((Input { run: input.run, range }, table)))
     }
 
-    /// Opens the tables. Adds to `outcome` what was read and written, and the slices of the output
-    /// and of a gap that was `closed`.
+    /// Opens the tables. Adds to `outcome` what was copied and written, and the slices of the
+    /// output and of a gap that was `closed`.
     fn add_to(
         self,
         outcome: &mut Outcome,
-        preserved: Preserved<Block, WrittenBlocks>,
+        parts: &[OutputPart<Block, WrittenBlocks>],
         closed: Option<(Input, usize)>,
     ) -> Result<()> {
         self.output.open_tables()?;
-        outcome.read += preserved.kept + self.copied;
+        outcome.read += self.copied;
         for facts in &self.output.facts {
             outcome.written += facts.size;
             outcome.blocks.written += facts.data_blocks;
@@ -268,7 +271,7 @@ impl<'a, 'b> NewBlocks<'a, 'b> {
         if let Some((input, table)) = closed {
             outcome.rewritten.push((input, vec![whole(&self.output.handles[table])]));
         }
-        outcome.slices = preserved.parts.iter().map(|part| self.slice(part)).collect();
+        outcome.slices = parts.iter().map(|part| self.slice(part)).collect();
         Ok(())
     }
 

@@ -199,6 +199,12 @@ impl Side {
         self.entry().map(|entry| entry.seq)
     }
 
+    /// Reads the block that starts at the next entry.
+    fn enter_block(&mut self) -> Result<()> {
+        let Side::Storage(side) = self else { return Ok(()) };
+        side.enter()
+    }
+
     fn passed(&self) -> Passed {
         match self {
             Side::Empty => Passed::default(),
@@ -211,7 +217,6 @@ impl Side {
 
 impl BlockInput for Side {
     type Block = Block;
-    type Error = Error;
 
     fn compare(&self, other: &Side) -> Option<Ordering> {
         match (self.key(), other.key()) {
@@ -232,6 +237,10 @@ impl BlockInput for Side {
         side.block().cloned()
     }
 
+    fn block_ends_before(&self, other: &Side) -> bool {
+        self.blocks_before(other).next().is_some()
+    }
+
     fn blocks_before(&self, other: &Side) -> impl Iterator<Item = Size> {
         let side = if let Side::Storage(side) = self { Some(side) } else { None };
         side.into_iter().flat_map(|side| side.blocks_before(other.key()))
@@ -241,11 +250,6 @@ impl BlockInput for Side {
         if let Side::Storage(side) = self {
             side.skip();
         }
-    }
-
-    fn enter_block(&mut self) -> Result<()> {
-        let Side::Storage(side) = self else { return Ok(()) };
-        side.enter()
     }
 }
 
@@ -269,7 +273,12 @@ impl Sides {
         merge: &mut PreservingMerge<Block, K>,
     ) -> Result<bool> {
         let PairNext::Block(age, size) = self.next else { return Ok(false) };
-        merge.pass_block(&mut self.pair, age, size)?;
+        if !merge.keep_block(&mut self.pair, age, size)? {
+            match age {
+                Age::Newer => self.pair.newer.enter_block()?,
+                Age::Older => self.pair.older.enter_block()?,
+            }
+        }
         self.settle();
         Ok(true)
     }

@@ -97,7 +97,7 @@ impl<R: Record> KeyedContent<R> {
         let pair = InputPair { newer, older: older.map_or(MergeSide::empty(), side) };
         let (output, dropped) = preserve::merge(pair, plan, rules, builder);
         outcome.dropped_below = dropped.below.max(below);
-        self.outcome_of(tree, plan, (output, builder), outcome)
+        self.outcome_of(tree, plan, output, outcome)
     }
 
     /// Merges several newer inputs into one.
@@ -130,11 +130,11 @@ impl<R: Record> KeyedContent<R> {
         &self,
         tree: &Tree,
         plan: &MergePlan,
-        (output, new): (Preserved<Part<'_, R>, Range<usize>>, &mut Builder<R>),
+        output: Preserved<Part<'_, R>, &mut Builder<R>>,
         mut outcome: Outcome,
     ) -> Made<R> {
         output.add_to(&mut outcome, plan);
-        let Preserved { parts, kept, kept_blocks, joined, .. } = output;
+        let Preserved { sink: new, parts, kept, kept_blocks, joined, .. } = output;
         for part in joined.before.into_iter().chain(joined.after) {
             outcome.read += part.size();
             outcome.blocks.read += 1;

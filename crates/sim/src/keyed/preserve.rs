@@ -91,7 +91,6 @@ impl<'a, R: Record> MergeSide<'a, R> {
 
 impl<'a, R: Record> BlockInput for MergeSide<'a, R> {
     type Block = Part<'a, R>;
-    type Error = Infallible;
 
     #[inline]
     fn compare(&self, other: &Self) -> Option<Ordering> {
@@ -110,6 +109,10 @@ impl<'a, R: Record> BlockInput for MergeSide<'a, R> {
     }
 
     #[inline]
+    fn block_ends_before(&self, other: &Self) -> bool {
+        self.block().is_some_and(|block| block.end_rank() <= other.rank)
+    }
+
     fn blocks_before(&self, other: &Self) -> impl Iterator<Item = Size> {
         let blocks = self.part.into_iter().flat_map(Part::blocks);
         blocks.take_while(|block| block.end_rank() <= other.rank).map(|block| block.size())
@@ -118,12 +121,6 @@ impl<'a, R: Record> BlockInput for MergeSide<'a, R> {
     #[inline]
     fn skip_block(&mut self) {
         self.next_block();
-    }
-
-    #[inline]
-    fn enter_block(&mut self) -> Result<(), Infallible> {
-        (self.open, self.begins) = (self.open_block(), false);
-        Ok(())
     }
 }
 
@@ -189,33 +186,43 @@ struct Merger<'a, 'b, R: Record> {
 
 /// Merges two inputs, as `plan` and `rules` say. New blocks go to the table `new`, which must be
 /// empty. Returns the output, and the entries that were dropped.
-pub(super) fn merge<'a, R: Record>(
+pub(super) fn merge<'a, 'b, R: Record>(
     mut pair: InputPair<MergeSide<'a, R>>,
     plan: &MergePlan,
     rules: PreserveRules<Part<'a, R>>,
-    new: &mut Builder<R>,
-) -> (Preserved<Part<'a, R>, Range<usize>>, Dropped) {
+    new: &'b mut Builder<R>,
+) -> (Preserved<Part<'a, R>, &'b mut Builder<R>>, Dropped) {
     let bottom = rules.bottom;
     let blocks = PreservingMerge::new(plan, rules, new);
     let mut merger = Merger { blocks, bottom, dropped: Dropped::default() };
+    // Kept pieces alternate with new ones.
+    merger.blocks.reserve(pair.older.rest.len() + pair.newer.rest.len() + 2);
     loop {
-        match pair.next() {
+        let age = match pair.next() {
             PairNext::End => break,
             PairNext::Block(age, size) => {
-                let Ok(()) = merger.blocks.pass_block(&mut pair, age, size);
+                let Ok(is_kept) = merger.blocks.keep_block(&mut pair, age, size);
+                if is_kept {
+                    continue;
+                }
+                age
             }
-            PairNext::Entry(Age::Newer) => merger.write_block(&mut pair.newer, pair.older.rank),
-            PairNext::Entry(Age::Older) => merger.write_block(&mut pair.older, pair.newer.rank),
+            PairNext::Entry(age) => age,
             PairNext::Both => {
                 if let (Some(newer), Some(older)) = (pair.newer.take(), pair.older.take())
                     && let Some(net) = merger.dropped.fold(newer, older)
                 {
                     merger.add(net);
                 }
+                continue;
             }
+        };
+        match age {
+            Age::Newer => merger.write_block(&mut pair.newer, pair.older.rank),
+            Age::Older => merger.write_block(&mut pair.older, pair.newer.rank),
         }
     }
-    let Ok((output, _)) = merger.blocks.finish();
+    let Ok(output) = merger.blocks.finish();
     (output, merger.dropped)
 }
 
@@ -229,7 +236,7 @@ impl<'a, R: Record> Merger<'a, '_, R> {
         side.advance(entries, count);
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, entry: R) {
         let Some(entry) = self.dropped.survivor(entry, self.bottom) else { return };
         let Ok(new) = self.blocks.add(entry.bytes());

@@ -10,8 +10,6 @@ use std::cmp::Ordering;
 pub trait BlockInput {
     /// A block of the input.
     type Block;
-    /// What fails when a block is read.
-    type Error;
 
     /// Compares the next keys of two inputs. An input that has ended is greater than any key.
     /// Returns `None` if both have ended.
@@ -25,19 +23,15 @@ pub trait BlockInput {
     /// does not return `None`.
     fn block(&self) -> Option<Self::Block>;
 
+    /// Returns true if the block that starts at the next entry ends before the next key of `other`.
+    fn block_ends_before(&self, other: &Self) -> bool;
+
     /// Returns the sizes of the block that starts at the next entry and of those behind it in the
     /// same slice, up to the first that does not end before the next key of `other`.
     fn blocks_before(&self, other: &Self) -> impl Iterator<Item = Size>;
 
     /// Moves to the end of the block that starts at the next entry, without reading it.
     fn skip_block(&mut self);
-
-    /// Reads the block that starts at the next entry. Moves behind the block if no entry of it is
-    /// visible.
-    ///
-    /// # Errors
-    /// Fails if the block cannot be read.
-    fn enter_block(&mut self) -> Result<(), Self::Error>;
 }
 
 /// One of the two inputs.
@@ -54,7 +48,8 @@ pub enum Age {
 pub enum PairNext {
     /// Nothing: both inputs have ended.
     End,
-    /// A block of this size, which starts at the next entry of one input.
+    /// A block of this size, which starts at the next entry of one input. The merge keeps the
+    /// block, or the caller has the input enter it.
     Block(Age, Size),
     /// An entry of one input. The other input has no entry of its key.
     Entry(Age),
@@ -73,7 +68,7 @@ pub struct InputPair<I> {
 
 impl<I: BlockInput> InputPair<I> {
     /// Returns what comes next. If both inputs start a block at one key, the older one is first.
-    #[inline]
+    #[inline(always)]
     pub fn next(&self) -> PairNext {
         let Some(order) = self.newer.compare(&self.older) else { return PairNext::End };
         if order.is_ge()

@@ -8,7 +8,8 @@
 //! [`BlockSink`] for its output, and a rule for the versions of a key:
 //!
 //! 1. [`InputPair::next`] says what comes next.
-//! 2. If it is a block, [`PreservingMerge::pass_block`] keeps it, or lets the input enter it.
+//! 2. If it is a block, [`PreservingMerge::keep_block`] keeps it, or the caller has the input enter
+//!    it.
 //! 3. If it is an entry, the caller applies its rule, and passes what is left of the key to
 //!    [`PreservingMerge::add`].
 //! 4. When both inputs have ended, [`PreservingMerge::finish`] writes the last block.
@@ -20,6 +21,7 @@ use crate::key::Key;
 use crate::plan::{Input, MergePlan, Place};
 use crate::range::KeyRange;
 use crate::slice::Size;
+use std::fmt::Debug;
 
 /// A block of a table, or several neighbouring blocks of one.
 pub trait KeptBlock: Clone {
@@ -42,7 +44,7 @@ pub trait KeptBlock: Clone {
 /// The output of a merge: it holds the entries of the open block, and writes blocks.
 pub trait BlockSink<B> {
     /// Neighbouring blocks that were written.
-    type Written;
+    type Written: Debug;
     /// What fails when blocks are read or written.
     type Error;
 
@@ -122,9 +124,11 @@ pub enum OutputPart<B, W> {
 
 /// The result of a [`PreservingMerge`].
 #[derive(Debug)]
-pub struct Preserved<B, W> {
+pub struct Preserved<B, K: BlockSink<B>> {
+    /// What was written.
+    pub sink: K,
     /// The parts of the output, in key order.
-    pub parts: Vec<OutputPart<B, W>>,
+    pub parts: Vec<OutputPart<B, K::Written>>,
     /// The size of all blocks that were kept.
     pub kept: Size,
     /// The number of blocks that were kept.
@@ -137,7 +141,7 @@ pub struct Preserved<B, W> {
     room_taken: u64,
 }
 
-impl<B: KeptBlock, W> Preserved<B, W> {
+impl<B: KeptBlock, K: BlockSink<B>> Preserved<B, K> {
     /// Adds to the `outcome` of `plan` what was kept, the empty room, and the blocks of the target
     /// that were joined.
     pub fn add_to(&self, outcome: &mut Outcome, plan: &MergePlan) {
@@ -162,10 +166,9 @@ pub struct PreservingMerge<B, K: BlockSink<B>> {
     rules: PreserveRules<B>,
     decisions: BlockMerge,
     older_is_target: bool,
-    sink: K,
     /// The last block of the output, if it was kept.
     last_kept: Option<B>,
-    out: Preserved<B, K::Written>,
+    out: Preserved<B, K>,
 }
 
 impl<B: KeptBlock, K: BlockSink<B>> PreservingMerge<B, K> {
@@ -180,9 +183,9 @@ impl<B: KeptBlock, K: BlockSink<B>> PreservingMerge<B, K> {
             decisions: BlockMerge::new(rules.rules),
             rules,
             older_is_target: older.is_some_and(|older| plan.place == Place::Into(older.run)),
-            sink,
             last_kept: None,
             out: Preserved {
+                sink,
                 parts: Vec::new(),
                 kept: Size::default(),
                 kept_blocks: 0,
@@ -191,6 +194,11 @@ impl<B: KeptBlock, K: BlockSink<B>> PreservingMerge<B, K> {
                 room_taken: 0,
             },
         }
+    }
+
+    /// Makes room for so many more parts of the output.
+    pub fn reserve(&mut self, parts: usize) {
+        self.out.parts.reserve(parts);
     }
 
     /// Makes room for an entry of `bytes` in the open block. Returns the sink that takes it.
@@ -202,52 +210,50 @@ impl<B: KeptBlock, K: BlockSink<B>> PreservingMerge<B, K> {
         if let Some(write) = self.decisions.add(bytes) {
             self.write(write)?;
         }
-        Ok(&mut self.sink)
+        Ok(&mut self.out.sink)
     }
 
-    /// Passes the block of this size that starts at the next entry of one input: keeps it, or has
-    /// the input enter it.
+    /// Keeps the block of this size that starts at the next entry of one input, if that is possible
+    /// and allowed. Returns true if the block was kept: the input is behind it then.
     ///
     /// # Errors
-    /// Fails if the block cannot be read, or the open block before it cannot be written.
-    #[inline]
-    pub fn pass_block<I>(
+    /// Fails if the open block before it cannot be written.
+    #[inline(always)]
+    pub fn keep_block<I: BlockInput<Block = B>>(
         &mut self,
         pair: &mut InputPair<I>,
         age: Age,
         size: Size,
-    ) -> Result<(), K::Error>
-    where
-        I: BlockInput<Block = B, Error = K::Error>,
-    {
+    ) -> Result<bool, K::Error> {
         if age == Age::Older && self.older_is_target {
             self.decisions.begin_target(size.bytes);
             self.out.room_taken += self.room(size.bytes);
         }
         let (input, other) = pair.split(age);
-        match self.keepable(input, other) {
-            Some(block) => {
-                self.keep(block, size)?;
-                input.skip_block();
-                Ok(())
-            }
-            None => input.enter_block(),
+        if !input.block_ends_before(other) || self.drops_of(size) || !self.decisions.may_keep(size)
+        {
+            return Ok(false);
         }
+        let Some(block) = input.block() else { return Ok(false) };
+        if self.rules.piece_bytes > size.bytes && !self.is_piece(&block, input, other) {
+            return Ok(false);
+        }
+        self.keep(block, size)?;
+        input.skip_block();
+        Ok(true)
     }
 
-    /// Returns the block that starts at the next entry of `input`, if it may be kept.
+    /// Returns true if entries of a block of this size are dropped.
     #[inline]
-    fn keepable<I: BlockInput<Block = B>>(&self, input: &I, other: &I) -> Option<B> {
-        let drops = |size: &Size| self.rules.bottom && size.tombstones > 0;
-        let mut sizes = input.blocks_before(other).take_while(|size| !drops(size));
-        let size = sizes.next().filter(|size| self.decisions.may_keep(*size))?;
-        let block = input.block()?;
-        let piece_bytes = self.rules.piece_bytes;
-        let is_piece = size.bytes >= piece_bytes || {
-            let bytes = std::iter::once(size).chain(sizes).map(|size| size.bytes);
-            is_piece(piece_bytes, self.continues(&block), bytes)
-        };
-        is_piece.then_some(block)
+    fn drops_of(&self, size: Size) -> bool {
+        self.rules.bottom && size.tombstones > 0
+    }
+
+    /// Returns true if `block`, which starts at the next entry of `input`, and the blocks that could
+    /// be kept behind it are large enough for a piece.
+    fn is_piece<I: BlockInput<Block = B>>(&self, block: &B, input: &I, other: &I) -> bool {
+        let sizes = input.blocks_before(other).take_while(|size| !self.drops_of(*size));
+        is_piece(self.rules.piece_bytes, self.continues(block), sizes.map(|size| size.bytes))
     }
 
     /// Returns true if `block` lies directly behind the block that was kept last.
@@ -305,7 +311,7 @@ impl<B: KeptBlock, K: BlockSink<B>> PreservingMerge<B, K> {
             Some(OutputPart::Written(last)) => Some(last),
             _ => None,
         };
-        let written = self.sink.write(front.as_ref(), self.out.joined.after.as_ref(), last)?;
+        let written = self.out.sink.write(front.as_ref(), self.out.joined.after.as_ref(), last)?;
         self.out.parts.extend(written.map(OutputPart::Written));
         self.out.room_added += self.room(write.bytes);
         Ok(())
@@ -315,15 +321,15 @@ impl<B: KeptBlock, K: BlockSink<B>> PreservingMerge<B, K> {
         room(self.rules.rules.full_bytes, bytes)
     }
 
-    /// Writes the open block, after the last entry. Returns the result, and the sink.
+    /// Writes the open block, after the last entry, and returns the result.
     ///
     /// # Errors
     /// Fails if the open block cannot be written.
-    pub fn finish(mut self) -> Result<(Preserved<B, K::Written>, K), K::Error> {
+    pub fn finish(mut self) -> Result<Preserved<B, K>, K::Error> {
         let after = self.rules.beside.after.as_ref().map(|block| block.size().bytes);
         if let Some(write) = self.decisions.clone().end(after) {
             self.write(write)?;
         }
-        Ok((self.out, self.sink))
+        Ok(self.out)
     }
 }
