@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Packages with golden scripts, with the test binary that plays them.
-const GOLDENS: [(&str, &str); 2] = [("lsmith-tree", "it"), ("lsmith-policy", "it")];
+const GOLDENS: [(&str, &str); 3] =
+    [("lsmith-tree", "it"), ("lsmith-policy", "it"), ("lsmith", "it")];
 
 /// The folder of the workspace.
 pub(crate) fn root() -> PathBuf {

@@ -1,5 +1,5 @@
-//! Chores of the workspace: `cargo xtask tidy`, `cargo xtask bless`, `cargo xtask ci`,
-//! `cargo xtask instructions`, `cargo xtask planted`, `cargo xtask schedules`.
+//! Chores of the workspace: `cargo xtask tidy`, `cargo xtask modules`, `cargo xtask bless`,
+//! `cargo xtask ci`, `cargo xtask instructions`, `cargo xtask planted`, `cargo xtask schedules`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,7 +14,8 @@ mod tidy;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-cargo xtask tidy     sizes, layers, doors, dead files, wide lines of documents
+cargo xtask tidy     sizes, layers, modules, doors, dead files, wide lines of documents
+cargo xtask modules  which module of the store uses which, from the top down
 cargo xtask bless    write down anew what the golden scripts print
 cargo xtask ci       everything that CI runs, in the same order
 cargo xtask instructions [--bless]
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["tidy"] => tidy::report(&root),
+        ["modules"] => tidy::print_modules(&root),
         ["bless"] => chores::bless(&root),
         ["ci"] => chores::ci(&root),
         ["instructions"] => instructions::instructions(&root, false),

@@ -1,5 +1,5 @@
-//! What the compiler doesn't check: sizes, layers, doors, files that nobody declares, and the width
-//! of documents.
+//! What the compiler does not check: sizes, layers, modules, doors, files that nobody declares, and
+//! the width of documents.
 //!
 //! `allowed.txt` names what was too large when a rule came. The list may only shrink: an entry
 //! that is needed no longer is an error too.
@@ -7,8 +7,11 @@
 mod doors;
 mod files;
 mod layers;
+mod modules;
 mod prose;
 mod sizes;
+
+pub(crate) use modules::print as print_modules;
 
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
@@ -59,6 +62,7 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     }
     findings.extend(layers::check(&metadata));
     findings.extend(layers::check_bans(root)?);
+    findings.extend(modules::check(root)?);
     let mut roots = files::roots(&metadata);
     roots.push(root.join("crates/rivals/src/main.rs")); // a workspace of its own
     findings.extend(files::check(root, &roots, &paths)?);

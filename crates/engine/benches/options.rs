@@ -4,6 +4,10 @@
 //! process, merging threads included, until merges have come to rest.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "benches time the store")]
 
+#[path = "shared/keys.rs"]
+mod keys;
+
+use keys::key;
 use lsmith::{Builder, Cache, DEFAULT_KEYSPACE, Keyspace, Result, Store, Threads};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::Write;
@@ -97,15 +101,6 @@ fn micros(count: u64, work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let before = cpu_seconds();
     work()?;
     Ok((cpu_seconds() - before) * 1e6 / count as f64)
-}
-
-/// Key `number`, in random order.
-fn key(number: u64) -> [u8; 16] {
-    let scattered = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&scattered.to_be_bytes());
-    key[8..].copy_from_slice(&number.to_be_bytes());
-    key
 }
 
 /// A value of which half is random, so that it compresses about as data of users does.

@@ -176,7 +176,9 @@ impl ReadCosts {
         }
     }
 
-    /// Returns the read cost of a tree of levels. A lookup goes from the newest run to the oldest and ends at the first that holds the
+    /// Returns the read cost of a tree of levels.
+    ///
+    /// A lookup goes from the newest run to the oldest and ends at the first that holds the
     /// key.
     ///
     /// # Derivation
@@ -190,7 +192,8 @@ impl ReadCosts {
         let popularity = setting.popularity;
         let fresh =
             |requests: f64| if requests.is_finite() { popularity.fresh(requests) } else { 0.0 };
-        let (mut considered, mut requests) = (0.0, 0.0);
+        let mut considered = 0.0;
+        let mut requests = 0.0;
         for level in levels.iter().filter(|level| level.runs > 0.0) {
             let per_run = popularity.inverse(level.size / level.runs);
             // A mean number of runs is taken as whole runs and a part of another.

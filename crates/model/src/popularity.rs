@@ -133,7 +133,8 @@ impl Popularity {
         let mut classes: Vec<Class> = Vec::new();
         let mut least = 0.0;
         for (keys, requests) in counts {
-            let (keys, requests) = (keys as f64, requests as f64);
+            let keys = keys as f64;
+            let requests = requests as f64;
             match classes.last_mut() {
                 Some(open) if requests <= least * (1.0 + zipf::CLASS_WIDTH) => {
                     let sum = open.keys * open.probability + keys * requests;

@@ -230,7 +230,8 @@ impl SizeSearch<'_> {
             }
             total
         };
-        let (smaller, larger) = (trial(-reach), trial(reach));
+        let smaller = trial(-reach);
+        let larger = trial(reach);
         let curve = smaller + larger - 2.0 * total;
         if curve > 0.0 {
             trial((reach * (smaller - larger) / (2.0 * curve)).clamp(-2.0 * reach, 2.0 * reach));

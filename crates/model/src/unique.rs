@@ -128,7 +128,8 @@ impl Popularity {
     fn mean_and_unique(&self, requests: f64) -> (f64, f64) {
         let between = self.ends.between(&self.terms, requests);
         let ends = self.ends.sums(&between, requests);
-        let (mut integral, mut size) = (self.first_request + ends.integral, ends.unique);
+        let mut integral = self.first_request + ends.integral;
+        let mut size = ends.unique;
         for term in &self.terms[between] {
             let exponent = requests * term.ln_miss;
             let missing = exponent.exp_m1();
@@ -142,7 +143,8 @@ impl Popularity {
     pub(crate) fn unique_and_slope(&self, requests: f64) -> (f64, f64) {
         let between = self.ends.between(&self.terms, requests);
         let ends = self.ends.sums(&between, requests);
-        let (mut size, mut slope) = (ends.unique, ends.slope);
+        let mut size = ends.unique;
+        let mut slope = ends.slope;
         for term in &self.terms[between] {
             let missing = (requests * term.ln_miss).exp_m1();
             size -= term.weight * missing;
@@ -187,7 +189,8 @@ struct Probe {
 /// Returns the point where a rising function takes its value: Newton's steps, kept inside what is
 /// known to hold the solution. `start` is not right of the solution.
 fn solve(start: f64, probe: impl Fn(f64) -> Probe) -> f64 {
-    let (mut low, mut high) = (start, f64::INFINITY);
+    let mut low = start;
+    let mut high = f64::INFINITY;
     let mut at = start;
     for _ in 0..STEPS_MAX {
         let Probe { error, step } = probe(at);

@@ -57,11 +57,13 @@ fn power_sum(first: u64, last: u64, skew: f64) -> f64 {
     direct + if start > last { 0.0 } else { euler_maclaurin(start, last, skew) }
 }
 
-/// Returns the same sum by the formula of Euler and Maclaurin: the integral, half the ends, and terms
-/// in the odd derivatives at the ends, with Bernoulli numbers 1/6, -1/30, 1/42.
+/// Returns the same sum by the formula of Euler and Maclaurin: the integral, half the ends, and
+/// terms in the odd derivatives at the ends, with Bernoulli numbers 1/6, -1/30, 1/42.
 fn euler_maclaurin(first: u64, last: u64, skew: f64) -> f64 {
-    let (a, b) = (first as f64, last as f64);
-    let (value_a, value_b) = (a.powf(-skew), b.powf(-skew));
+    let a = first as f64;
+    let b = last as f64;
+    let value_a = a.powf(-skew);
+    let value_b = b.powf(-skew);
     let integral = {
         let exponent = 1.0 - skew;
         // ((b/a)^exponent - 1) / exponent, whose limit at 0 is the logarithm.
@@ -85,7 +87,8 @@ mod tests {
     /// Rank by rank, as the compression is defined.
     fn walked(keys: u64, skew: f64) -> Vec<Class> {
         let mut classes: Vec<(f64, f64)> = Vec::new();
-        let (mut least, mut total) = (0.0, 0.0);
+        let mut least = 0.0;
+        let mut total = 0.0;
         for rank in (1..=keys).rev() {
             let weight = (rank as f64).powf(-skew);
             total += weight;
@@ -108,7 +111,8 @@ mod tests {
     fn computed_classes_are_the_walked_ones() {
         for keys in [1, 2, 3, 10, 23, 24, 25, 1000, 33_333, 1_000_000] {
             for skew in [0.01, 0.1, 0.5, 0.8, 0.99, 1.0, 1.2, 1.6] {
-                let (computed, walked) = (classes(keys, skew), walked(keys, skew));
+                let computed = classes(keys, skew);
+                let walked = walked(keys, skew);
                 assert_eq!(computed.len(), walked.len(), "{keys} {skew}");
                 for (computed, walked) in computed.iter().zip(&walked) {
                     let keys_off = (computed.keys - walked.keys).abs();

@@ -108,7 +108,9 @@ pub(crate) fn least_above(k: u64, limit: u64) -> u64 {
 /// Returns the least number at or above `from` for which `is_enough` returns true. It must also
 /// return true for all larger numbers.
 pub(crate) fn least(from: u64, is_enough: impl Fn(u64) -> bool) -> u64 {
-    let (mut low, mut high, mut step) = (from, from, 1);
+    let mut low = from;
+    let mut high = from;
+    let mut step = 1;
     while !is_enough(high) {
         low = high + 1;
         high += step;

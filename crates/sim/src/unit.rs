@@ -59,7 +59,8 @@ impl UnitContent {
             return Profile::default();
         };
         if self.piece.0 != piece {
-            let (key, below) = (Key::from(FIRST_CUT), Size::of_bytes(piece));
+            let key = Key::from(FIRST_CUT);
+            let below = Size::of_bytes(piece);
             self.piece = (piece, vec![ProfilePoint { key, below, after: None }].into());
         }
         self.piece.1.clone()

@@ -75,7 +75,8 @@ fn fuzz_specs() {
 fn fuzz_sizes_and_counts() {
     fuzz!(300_000, |choices| {
         let text = one(&UNITS, &SIZES, choices);
-        let (bytes, count) = (parse_bytes(&text), parse_count(&text));
+        let bytes = parse_bytes(&text);
+        let count = parse_count(&text);
         if let Ok(bytes) = &bytes {
             assert_eq!(parse_bytes(&format_bytes(*bytes)).as_ref(), Ok(bytes), "{text:?}");
         }

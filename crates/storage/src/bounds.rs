@@ -1,8 +1,8 @@
 //! The greatest numbers that files may hold.
 //!
-//! A directory may come from a stranger, or from a damaged disk. Numbers up to these bounds can be
-//! incremented, added and multiplied without overflow. No store comes near them: a larger number
-//! was never written by this program.
+//! A directory may come from a stranger or from a damaged disk. Numbers up to these bounds can be
+//! incremented, added and multiplied without overflow. No store comes near them, so the store never
+//! wrote a larger number.
 
 use lsmith_tree::SeqNo;
 
@@ -13,20 +13,20 @@ pub const NUMBER_MAX: u64 = 1 << 62;
 /// The greatest sequence number of a write. At a billion writes per second they last for 146 years.
 pub const SEQ_MAX: SeqNo = SeqNo(1 << 62);
 
-/// The outcome of a check: the error is a message that names what was expected and found.
+/// The result of a check. The error is a message that names what was expected and found.
 pub type Checked = std::result::Result<(), String>;
 
-/// Fails if `number`, which is a `what`, is greater than `most`.
+/// Fails if `number` is greater than `most`. `what` names the number in the message.
 pub fn check_number(what: &str, number: u64, most: u64) -> Checked {
     if number <= most { Ok(()) } else { Err(format!("{what} {number}: expected at most {most}")) }
 }
 
-/// Fails if no file can have this number.
+/// Fails if `number` is too large for a file.
 pub fn check_file(number: u64) -> Checked {
     check_number("file number", number, NUMBER_MAX)
 }
 
-/// Fails if no write can have this sequence number.
+/// Fails if `seq` is too large for a write.
 pub fn check_seq(seq: SeqNo) -> Checked {
-    check_number("write number", seq.0, SEQ_MAX.0)
+    check_number("sequence number", seq.0, SEQ_MAX.0)
 }

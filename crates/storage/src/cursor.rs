@@ -1,27 +1,27 @@
-//! One interface to walk entries in order, whatever holds them.
+//! The interface that walks entries in order, in memtables, tables and merged sources.
 
 use crate::error::Result;
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
 
-/// The entry that a cursor stands on.
+/// The entry under a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryRef<'a> {
     /// The user's key.
     pub key: &'a [u8],
-    /// When it was written.
+    /// The sequence number of its write.
     pub seq: SeqNo,
-    /// What it says.
+    /// Put, delete, insert or remove.
     pub kind: EntryKind,
     /// The value; empty for tombstones.
     pub value: &'a [u8],
 }
 
-/// The order of two entries of one key, newest first, as far as their numbers say it. An entry with
-/// the number 0 has forgotten when it was written: the order of its source among the others says it
-/// then, as it does of equal numbers. (Only in a knot do the numbers say anything else than the
-/// sources, and who knots runs keeps the numbers.)
+/// Compares two entries of one key by their sequence numbers, newest first. Number 0 means that the
+/// entry no longer knows when it was written. Then, and for equal numbers, the result is `Equal`,
+/// and the order of the sources decides. (Only in a knot can numbers disagree with the order of the
+/// sources, and a merge into a knot keeps the numbers.)
 #[inline]
 pub fn newest_first(left: SeqNo, right: SeqNo) -> Ordering {
     match (left, right) {
@@ -30,54 +30,53 @@ pub fn newest_first(left: SeqNo, right: SeqNo) -> Ordering {
     }
 }
 
-/// Rounds of [`Cursor::approach`] after which a seek finds all that it looks at loaded.
+/// The number of rounds of [`Cursor::approach`] after which a seek finds all its memory loaded.
 pub const APPROACHES: usize = 4;
 
 /// Walks entries in the store's order: keys ascending, and for one key the newest entry first.
 ///
-/// A new cursor stands nowhere. After any call that returned an error it stands nowhere.
+/// A new cursor is on no entry. After a call that returned an error, the cursor is on no entry.
 pub trait Cursor: Send {
-    /// Stands on the first entry of all.
+    /// Goes to the first entry.
     fn seek_first(&mut self) -> Result<()>;
 
-    /// Stands on the last entry of all.
+    /// Goes to the last entry.
     fn seek_last(&mut self) -> Result<()>;
 
-    /// Takes a step of those that [`seek`](Cursor::seek) to `key` takes, which must be the next
-    /// call but for more of these two. Errors are those of the seek.
+    /// Takes one step of a [`seek`](Cursor::seek) to `key`. The next call must be that seek,
+    /// another step, or [`touch`](Cursor::touch). Errors are left to the seek.
     ///
-    /// Who has many cursors to place takes [`APPROACHES`] rounds of a step and a
-    /// [`touch`](Cursor::touch) of each: so they wait for main memory at once, instead of one after
-    /// the other.
+    /// A caller that seeks in many cursors makes [`APPROACHES`] rounds of one step and one touch
+    /// per cursor. So the loads from main memory overlap, instead of one waiting for the other.
     fn approach(&mut self, _key: &[u8]) {}
 
-    /// Does for [`seek_before`](Cursor::seek_before) to `key`, which must be the next call, what
-    /// [`approach`](Cursor::approach) does for a seek. One round is enough.
+    /// Does for [`seek_before`](Cursor::seek_before) to `key` what [`approach`](Cursor::approach)
+    /// does for a seek. One round is enough.
     fn approach_before(&mut self, _key: &[u8]) {}
 
-    /// Loads what the next step looks at, and gives anything of it. It does nothing else: loads go
-    /// on side by side only where hardly anything lies between them.
+    /// Loads the memory that the next step reads, and returns an arbitrary word of it. It does
+    /// nothing else, because loads overlap only if there is hardly any code between them.
     fn touch(&self) -> u64 {
         0
     }
 
-    /// Stands on the first entry whose key is `key` or above.
+    /// Goes to the first entry whose key is `key` or greater.
     fn seek(&mut self, key: &[u8]) -> Result<()>;
 
-    /// Stands on the last entry whose key is below `key`.
+    /// Goes to the last entry whose key is less than `key`.
     fn seek_before(&mut self, key: &[u8]) -> Result<()>;
 
-    /// Goes to the following entry, or past the end. Must stand on an entry.
+    /// Goes to the next entry, or past the end. The cursor must be on an entry.
     fn next(&mut self) -> Result<()>;
 
-    /// Goes to the preceding entry, or before the start. Must stand on an entry.
+    /// Goes to the previous entry, or before the start. The cursor must be on an entry.
     fn prev(&mut self) -> Result<()>;
 
-    /// The entry under the cursor; `None` where it stands nowhere or beyond either end.
+    /// Returns the entry under the cursor, or `None` if the cursor is on no entry.
     fn entry(&self) -> Option<EntryRef<'_>>;
 
-    /// The value under the cursor as a handle that shares its memory, without a copy where the
-    /// cursor's owner allows. Must stand on an entry.
+    /// Returns the value under the cursor as a handle that shares its memory if the cursor can do
+    /// so without a copy. The cursor must be on an entry.
     fn value(&self) -> Bytes;
 }
 

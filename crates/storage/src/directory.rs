@@ -1,12 +1,12 @@
-//! The directory of a store: made, synced, and rid of files that nothing names.
+//! The directory of a store: how it is created and synced, and how leftover files are removed.
 
 use crate::env::Env;
 use crate::error::{Error, Result};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Makes `dir` and what is missing of its parents, and makes them survive power loss: a store in a
-/// directory that is lost is lost too, whatever it has synced.
+/// Creates `dir` and its missing parents, and makes them survive power loss. A store whose
+/// directory is lost is lost too, whatever it has synced.
 ///
 /// # Errors
 /// `Io`.
@@ -19,8 +19,8 @@ pub fn make(env: &dyn Env, dir: &Path) -> Result<()> {
         let Some(parent) = child.parent() else { break };
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match env.sync_dir(parent) {
-            // Whoever made this one before may have died before it was synced, so it was tried. But
-            // not every system lets everybody sync every directory.
+            // The process that created this directory may have died before it synced it, so the
+            // sync is tried. It may fail: some systems do not let every user sync every directory.
             Err(_) if index > 0 && index >= missing => {}
             Err(error) => return Err(Error::io("sync the directory", parent, error)),
             Ok(()) => {}
@@ -37,9 +37,9 @@ pub fn sync(env: &dyn Env, dir: &Path) -> Result<()> {
     env.sync_dir(dir).map_err(|error| Error::io("sync the directory", dir, error))
 }
 
-/// Removes the file at `path`, which nothing names any more, if it is there. `what` says in the log
-/// what it is, for example "an old log". A file that cannot be removed costs space only: the next
-/// opening of the store removes it.
+/// Removes the file at `path`, which nothing refers to any more, if it exists. `what` describes the
+/// file in the log, for example "an old log". A file that cannot be removed costs only space, and
+/// the next opening of the store removes it.
 pub fn remove(env: &dyn Env, path: &Path, what: &str) {
     match env.remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

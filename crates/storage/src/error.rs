@@ -1,42 +1,43 @@
 //! The one error type of the store.
 //!
-//! One opaque type with a [`kind`](Error::kind): callers decide by kind (try again? give up? fix
-//! the call?), people read the sentence. Damage always names the file and the offset.
+//! The type is opaque and has a [`kind`](Error::kind). Callers decide by the kind whether to try
+//! again, give up, or fix the call. The message is for people. An error about damage always names
+//! the file and the offset.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a caller can do about an error.
+/// Tells a caller what it can do about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The operating system refused an operation.
     Io,
-    /// No room on the device. Reads go on; writes work again once there is room.
+    /// The device has no room left. Reads go on; writes work again once there is room.
     Full,
-    /// A file does not hold what was written to it.
+    /// The contents of a file are not what was written to it.
     Corruption,
-    /// The call broke a rule that is stated where the call is documented.
+    /// The call broke a rule that the documentation of the call states.
     InvalidArgument,
     /// Another process or another handle has the store open.
     Locked,
-    /// A log or manifest write failed earlier, or a panic left one half done: writes are refused
-    /// until the store is reopened.
+    /// A write to a log or the manifest failed earlier, or was left half done by a panic. The store
+    /// refuses writes until it is reopened.
     Poisoned,
     /// The directory holds no store, or the named keyspace does not exist.
     NotFound,
-    /// The files were written by a newer version, or by a policy that is not registered.
+    /// A newer version wrote the files, or they need a policy that is not registered.
     Unsupported,
     /// The store was opened for reading only.
     ReadOnly,
-    /// Something panicked on a thread that merges: a merge policy, an observer, an environment, or
-    /// the store itself. `Store::retry` has it tried again.
+    /// A merge thread panicked: in a merge policy, an observer, an environment, or the store
+    /// itself. `Store::retry` tries the work again.
     Panicked,
 }
 
-/// Why an operation failed: a kind, a sentence, where it happened, and what the operating system
-/// said.
+/// Why an operation failed: a kind, a message, the file and offset, and the error of the operating
+/// system.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -53,7 +54,7 @@ struct Inner {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of `kind`, told by `message`: a lower-case sentence without full stop.
+    /// Creates an error of `kind`. `message` is a lower-case sentence without full stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Inner {
             kind,
@@ -64,7 +65,8 @@ impl Error {
         }))
     }
 
-    /// The operating system refused `operation` (such as "read") on `path`.
+    /// Creates the error for an `operation` (such as "read") on `path` that the operating system
+    /// refused. The kind is `Full` if the device or the quota is full, otherwise `Io`.
     pub fn io(operation: &str, path: &Path, source: io::Error) -> Error {
         let kind = match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
@@ -75,59 +77,60 @@ impl Error {
         error
     }
 
-    /// `path` does not hold at `offset` (bytes from its start) what it must hold.
+    /// Creates the error for damage in `path` at `offset`, in bytes from the start of the file.
+    /// `what` says what was expected there and what was found.
     pub fn corruption(path: &Path, offset: u64, what: impl Into<String>) -> Error {
         let mut error = Error::new(ErrorKind::Corruption, what).at(path);
         error.0.offset = Some(offset);
         error
     }
 
-    /// The same error, said to have happened in `path`.
+    /// Sets the path where the error happened.
     #[must_use]
     pub fn at(mut self, path: &Path) -> Error {
         self.0.path = Some(path.to_path_buf());
         self
     }
 
-    /// The same error for another caller, with `told` in front of its message.
-    pub fn said_again(&self, told: &str) -> Error {
+    /// Returns a copy of the error for another caller, with `prefix` in front of its message.
+    pub fn said_again(&self, prefix: &str) -> Error {
         let Inner { kind, message, path, offset, source } = &*self.0;
         Error(Box::new(Inner {
             kind: *kind,
-            message: format!("{told}{message}"),
+            message: format!("{prefix}{message}"),
             path: path.clone(),
             offset: *offset,
             source: source.as_ref().map(copy),
         }))
     }
 
-    /// What a caller can do about it.
+    /// Returns what a caller can do about the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What happened, without where.
+    /// Returns what happened, without the path and the offset.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The file concerned, where there is one.
+    /// Returns the file concerned, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
 
-    /// Where in the file, in bytes from its start, where that is known.
+    /// Returns the offset in the file, in bytes from its start, if it is known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 
-    /// What the operating system said, where it refused something. The message ends with it.
+    /// Returns the error of the operating system, if there is one. `Display` ends with it.
     pub fn io_error(&self) -> Option<&io::Error> {
         self.0.source.as_ref()
     }
 }
 
-/// As much of `error` as can be said twice.
+/// Copies `error` as far as that is possible: its code, or its kind and text.
 fn copy(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
@@ -145,7 +148,7 @@ impl fmt::Display for Error {
             write!(f, " at offset {offset}")?;
         }
         match &self.0.source {
-            // In one way, whoever says it: the system, an environment that knows its limits.
+            // The same text for an error of the system and for one of an environment with a limit.
             Some(source) if source.kind() == io::ErrorKind::StorageFull => {
                 f.write_str(": no space left on device")
             }
@@ -156,8 +159,8 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// What is beneath the [error of the operating system](Error::io_error), which is part of the
-    /// message already.
+    /// Returns the source of the [error of the operating system](Error::io_error). That error
+    /// itself is already part of the message.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_ref().and_then(|source| source.source())
     }
@@ -168,18 +171,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_device_is_told_by_the_path_and_in_the_same_words_by_all() {
+    fn full_device_has_the_same_message_from_system_and_environment() {
         let path = Path::new("/store/000012.table");
         for source in [io::Error::from_raw_os_error(28), io::ErrorKind::StorageFull.into()] {
             let error = Error::io("write", path, source);
             assert_eq!(error.kind(), ErrorKind::Full);
-            let told = "cannot write in /store/000012.table: no space left on device";
-            assert_eq!(error.to_string(), told);
+            let message = "cannot write in /store/000012.table: no space left on device";
+            assert_eq!(error.to_string(), message);
             let again = error.said_again("a merge failed: ");
-            assert_eq!(again.to_string(), format!("a merge failed: {told}"));
+            assert_eq!(again.to_string(), format!("a merge failed: {message}"));
             assert_eq!((again.kind(), again.path()), (ErrorKind::Full, Some(path)));
             assert_eq!(again.io_error().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
-            assert!(std::error::Error::source(&again).is_none(), "it would be said twice");
+            assert!(std::error::Error::source(&again).is_none(), "the message already includes it");
         }
     }
 }

@@ -1,21 +1,24 @@
-//! What an lsmith store is made of below its trees: files, memtables, and cursors over them.
+//! The storage layer of lsmith, below its trees: files, memtables, tables, logs, and cursors.
 //!
-//! Nothing here knows a keyspace, a merge policy or a thread that merges. From the ground up:
+//! This crate does not know keyspaces, merge policies or merge threads. From the ground up:
 //!
 //! * [`sync`]: the only door to threads, locks, atomics and condition variables.
 //! * [`env`](mod@env): the only door to files: real, in memory, with faults.
-//! * [`error`], [`panics`], [`names`], [`directory`], [`bounds`]: the one error type, caught
-//!   panics, the names of files, the directory of a store, the greatest numbers in files.
-//! * [`format`](mod@format): bytes to values and back, without I/O.
-//! * [`cursor`], [`read`], [`fold`]: walking sorted entries, merging several sorted sources into
-//!   one, and the rule that says which entries a merge writes.
+//! * [`error`]: the one error type. [`panics`]: turns panics into errors.
+//! * [`names`], [`directory`], [`bounds`]: the names of files, the directory of a store, the
+//!   greatest numbers that files may hold.
+//! * [`format`](mod@format): decodes and encodes bytes, without I/O.
+//! * [`cursor`], [`read`], [`fold`]: walk sorted entries, merge several sorted sources into one,
+//!   and decide which entries a merge writes.
 //! * [`memtable`], [`table`], [`log`]: the three things that hold entries.
 //!
-//! Applications use the crate `lsmith`, which re-exports what its users need of this one.
+//! Applications use the crate `lsmith`, which re-exports the items of this crate that its users
+//! need.
+
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "files have clocks and hash maps; `env` is the door to them"
+    reason = "this crate is the door to files and clocks"
 )]
 
 pub mod bounds;

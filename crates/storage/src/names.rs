@@ -1,49 +1,49 @@
 //! Names of the files of a store.
 //!
 //! ```text
-//! CURRENT          which manifest is in force; there is a store where this file is
-//! LOCK             held by whoever has the store open
+//! CURRENT          names the manifest in force; a store exists where this file exists
+//! LOCK             locked by the process that has the store open
 //! 000012.manifest  edits of the trees
-//! 000013.wal       batches not yet flushed
+//! 000013.wal       batches that are not yet flushed
 //! 000014.table     a table
-//! 000015.spill     a copy of what memory held, in the place of older batches
-//! 000013.wal.new        a log that is being written anew while the store is opened
-//! 000013.wal.lost       a log that was left out when the store was opened
-//! 000013.wal.4096.lost  what lay behind offset 4096 of a log, and was left out
+//! 000015.spill     a copy of sealed memtables, which replaces older logs
+//! 000013.wal.new        a log that opening the store is rewriting
+//! 000013.wal.lost       a log that an opening of the store left out
+//! 000013.wal.4096.lost  the bytes of a log from offset 4096 on, left out in the same way
 //! ```
 //!
-//! All numbers come from one counter and are never used twice. They have six digits or as many more
-//! as they need. Files with other names are a stranger's, and stay as they are.
+//! All numbers come from one counter and are never used twice. A number has six digits, or more if
+//! it needs them. The store leaves files with other names alone.
 
 use std::path::{Path, PathBuf};
 
-/// A store makes a file or a table in memory for each number that it takes, and now and then writes
-/// down how far it has come. A number that is this much larger than what it wrote down last was
-/// never one of its own.
+/// The store takes a number for each file and each table in memory, and records now and then how
+/// far it has come. It never gives a number that is this much larger than the last one that it
+/// recorded.
 const AHEAD_MAX: u64 = 1 << 32;
 
 /// The file that names the manifest in force.
 pub const CURRENT: &str = "CURRENT";
-/// What [`CURRENT`] is written as before it is renamed.
+/// The file that is written first and then renamed to [`CURRENT`].
 pub const CURRENT_NEW: &str = "CURRENT.new";
 /// The lock file.
 pub const LOCK: &str = "LOCK";
 
-/// How the names of files end that hold what an opening left out.
+/// The last part of the name of a lost file, which holds what an opening left out.
 pub const LOST: &str = ".lost";
 
 /// What a numbered file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
-    /// Changes of the trees.
+    /// Edits of the trees.
     Manifest,
     /// A file of the write-ahead log.
     Wal,
     /// A table.
     Table,
-    /// A copy of memtables that stands in for older logs.
+    /// A copy of memtables that replaces older logs.
     Spill,
-    /// A log that is being written anew.
+    /// A log that is being rewritten.
     NewWal,
 }
 
@@ -62,13 +62,13 @@ impl FileKind {
     }
 }
 
-/// The path of file `number` of `kind` in `dir`.
+/// Returns the path of the file of `kind` with `number` in `dir`.
 pub fn numbered(dir: &Path, kind: FileKind, number: u64) -> PathBuf {
     dir.join(format!("{number:06}.{}", kind.extension()))
 }
 
-/// The name under which the file at `path` is set aside: what opening the store left out of it, or
-/// with `offset` what lay behind that offset.
+/// Returns the path of the lost file for the file at `path`. With `offset`, the lost file holds
+/// only the bytes from that offset on.
 pub fn lost(path: &Path, offset: Option<u64>) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     if let Some(offset) = offset {
@@ -78,14 +78,15 @@ pub fn lost(path: &Path, offset: Option<u64>) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether the store can have given `number`, where its manifest says that those from `next` on are
-/// free.
+/// Returns true if the store can have given `number`, where its manifest says that numbers from
+/// `next` on are free.
 pub fn is_near(number: u64, next: u64) -> bool {
     number < next.saturating_add(AHEAD_MAX)
 }
 
-/// The numbered files of the store in `dir` among `names`, where its manifest says that numbers
-/// from `next` on are free. Others are told of, and left alone.
+/// Returns the numbered files of the store in `dir` among `names`, where its manifest says that
+/// numbers from `next` on are free. Files with numbers that the store cannot have given are logged
+/// and left alone.
 pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind, u64)> {
     let found = names.iter().filter_map(|name| Some((name, parse(name)?)));
     let ours = found.filter(|(name, (_, number))| {
@@ -93,7 +94,7 @@ pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind,
         if !near {
             tracing::warn!(
                 path = %dir.join(name).display(), next,
-                "a file has a number that the store never gave: it is left alone"
+                "a file has a number that the store cannot have given: it is left alone"
             );
         }
         near
@@ -101,12 +102,13 @@ pub fn numbered_among(dir: &Path, names: &[String], next: u64) -> Vec<(FileKind,
     ours.map(|(_, file)| file).collect()
 }
 
-/// The kind and number that `name` stands for, if it is a numbered file of a store.
+/// Returns the kind and number that `name` encodes, or `None` if it is not a numbered file of a
+/// store.
 pub fn parse(name: &str) -> Option<(FileKind, u64)> {
     let (number, extension) = name.split_once('.')?;
     let kind = FileKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
     let all_digits = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
-    // Two names of one file would be one too many.
+    // A number has one name only, so that no two names stand for one file.
     let shortest = number.len() == 6 || !number.starts_with('0');
     (all_digits && shortest).then(|| number.parse().ok()).flatten().map(|number| (kind, number))
 }
@@ -138,6 +140,6 @@ mod tests {
         let found = numbered_among(Path::new("d"), &names.map(str::to_string), 12);
         let numbers: Vec<u64> = found.into_iter().map(|(_, number)| number).collect();
         assert_eq!(numbers, [12, 4_294_967_307, 100]);
-        assert!(is_near(u64::MAX - 1, u64::MAX), "the end of numbers is no panic");
+        assert!(is_near(u64::MAX - 1, u64::MAX), "the greatest number causes no overflow");
     }
 }

@@ -1,8 +1,8 @@
-//! Sets of bytes of a file, as ranges.
+//! Sets of byte positions in a file, kept as ranges.
 
 use std::ops::Range;
 
-/// Ranges in ascending order that neither overlap nor touch.
+/// Ascending ranges that neither overlap nor touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans(Vec<Range<u64>>);
 
@@ -12,19 +12,20 @@ impl Spans {
         if range.is_empty() {
             return;
         }
-        let from = self.0.partition_point(|span| span.end < range.start);
-        let upto = self.0.partition_point(|span| span.start <= range.end);
-        let touched = &self.0[from..upto];
+        let first = self.0.partition_point(|span| span.end < range.start);
+        let last = self.0.partition_point(|span| span.start <= range.end);
+        let touched = &self.0[first..last];
         let start = touched.first().map_or(range.start, |span| span.start.min(range.start));
         let end = touched.last().map_or(range.end, |span| span.end.max(range.end));
-        self.0.splice(from..upto, std::iter::once(start..end));
+        self.0.splice(first..last, std::iter::once(start..end));
     }
 
-    /// The parts of `range` that are not in the set, ascending.
+    /// Returns the parts of `range` that are not in the set, ascending.
     pub fn gaps_in(&self, range: Range<u64>) -> Vec<Range<u64>> {
-        let from = self.0.partition_point(|span| span.end <= range.start);
-        let (mut gaps, mut at) = (Vec::new(), range.start);
-        for span in self.0[from..].iter().take_while(|span| span.start < range.end) {
+        let first = self.0.partition_point(|span| span.end <= range.start);
+        let mut gaps = Vec::new();
+        let mut at = range.start;
+        for span in self.0[first..].iter().take_while(|span| span.start < range.end) {
             if at < span.start {
                 gaps.push(at..span.start);
             }
@@ -36,12 +37,12 @@ impl Spans {
         gaps
     }
 
-    /// How many bytes below `end` are in the set.
+    /// Returns the number of bytes below `end` that are in the set.
     pub fn bytes_below(&self, end: u64) -> u64 {
         self.0.iter().map(|span| span.end.min(end).saturating_sub(span.start)).sum()
     }
 
-    /// The ranges, ascending.
+    /// Returns the ranges, ascending.
     #[cfg(test)]
     fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.0.iter().cloned()
@@ -56,7 +57,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_set_of_ranges_is_a_set_of_bytes(
+        fn ranges_are_a_set_of_bytes(
             ranges in vec((0..60_u64, 0..12_u64), 0..20),
             asked in (0..60_u64, 0..30_u64),
         ) {
@@ -69,7 +70,8 @@ mod tests {
             let ranges: Vec<_> = spans.iter().collect();
             prop_assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start));
             prop_assert!(ranges.iter().all(|range| !range.is_empty()));
-            let (start, end) = (asked.0, asked.0 + asked.1);
+            let start = asked.0;
+            let end = asked.0 + asked.1;
             let expected = bytes[..end as usize].iter().filter(|held| **held).count();
             prop_assert_eq!(spans.bytes_below(end), expected as u64);
             let mut gaps = [false; 100];

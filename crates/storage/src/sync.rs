@@ -1,18 +1,18 @@
 //! The only door to threads, locks, atomics and condition variables.
 //!
-//! What is behind it is the real thing, or, in a build with `--cfg shuttle`, something that looks
-//! the same and lets the `shuttle` crate decide which thread takes its next step. So a test can run
-//! a whole store in any order of events, and repeat the one that failed (`tests/schedules`).
+//! Normally the items here are the real ones. In a build with `--cfg shuttle` they have the same
+//! interface, and the `shuttle` crate decides which thread takes its next step. So a test can run a
+//! whole store in any order of events, and repeat the order that failed (`tests/schedules`).
 //!
 //! * [`Mutex`], [`RwLock`], [`Condvar`]: as in the `parking_lot` crate, without poisoning.
-//! * [`crowd`]: as in `std`; those who wait there are woken in one step.
-//! * [`atomic`]: atomics that threads decide by. [`unscheduled`]: atomics that no thread decides
-//!   by. Those are counters for statistics, bytes of files, and words that a lock guards.
+//! * [`crowd`]: as in `std`; all its waiters wake up in one step.
+//! * [`atomic`]: atomics whose values decide what threads do. [`unscheduled`]: atomics whose values
+//!   decide nothing. Those are counters for statistics, bytes of files, and words behind a lock.
 //! * [`thread`], [`thread_local!`], [`Clock`].
-//! * [`ArcSwap`] as in the crate `arc-swap`, [`BlockMap`] as `Cache` in `quick_cache`: others'
-//!   code with locks and atomics inside.
+//! * [`ArcSwap`] as in the crate `arc-swap`, [`BlockMap`] as `Cache` in `quick_cache`: foreign code
+//!   with locks and atomics inside.
 //!
-//! `Arc` and `Weak` need no door: what they do takes one step, and nobody waits for it.
+//! `Arc` and `Weak` need no door: each of their operations is one step, and no thread waits for it.
 
 #[cfg(not(shuttle))]
 mod real;
@@ -24,7 +24,7 @@ pub use real::*;
 #[cfg(shuttle)]
 pub use scheduled::*;
 
-/// Atomics that are no points at which another thread may go on in a test of schedules.
+/// Atomics at which a test of schedules never switches threads.
 pub mod unscheduled {
     pub use std::sync::atomic::{AtomicU8, AtomicU64};
 }

@@ -243,7 +243,8 @@ impl BlockMerge {
             self.empty_bytes -= self.room(front_bytes);
         }
         self.empty_bytes += self.room(bytes);
-        (self.open_bytes, self.last) = (0, Last::Written(bytes));
+        self.open_bytes = 0;
+        self.last = Last::Written(bytes);
         Write { front, takes_after: false, bytes }
     }
 

@@ -324,7 +324,8 @@ fn check_inputs(extent: &Extent<'_>) -> Result<(), PlanError> {
 /// Checks that every run between an input and the place of the output gives up the keys that the
 /// input gives up.
 fn check_age(extent: &Extent<'_>) -> Result<(), PlanError> {
-    let (plan, place) = (extent.plan, extent.place());
+    let plan = extent.plan;
+    let place = extent.place();
     if takes_whole_runs(extent, place) {
         return Ok(());
     }
@@ -410,7 +411,8 @@ fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanEr
         return Ok(());
     }
     let (newest, oldest) = extent.reach();
-    let (plan, hull) = (extent.plan, extent.plan.hull());
+    let plan = extent.plan;
+    let hull = extent.plan.hull();
     for (index, other) in view.reservations.iter().enumerate() {
         // A reservation of runs that no longer exist reserves nothing.
         let Ok(reserved) = Extent::new(&view.tree, &other.plan) else { continue };

@@ -240,7 +240,8 @@ fn count(plan: &MergePlan, outcome: &Outcome) -> Counters {
         blocks_reused: outcome.blocks.reused,
         ..Counters::default()
     };
-    (counters.room_added, counters.room_taken) = (outcome.room_added, outcome.room_taken);
+    counters.room_added = outcome.room_added;
+    counters.room_taken = outcome.room_taken;
     counters.slack = plan.reuse.and_then(|reuse| reuse.slack_bytes).unwrap_or(0);
     let flush_alone = outcome.from_memory.bytes > 0 && outcome.read.bytes == 0;
     match plan.mode {
@@ -356,7 +357,8 @@ impl TreeEdit {
         self.add.clear();
         self.counters.clear();
         self.memo.clear();
-        (self.flushes, self.flushed) = (0, Size::default());
+        self.flushes = 0;
+        self.flushed = Size::default();
         self.dropped_below = SeqNo::default();
     }
 }

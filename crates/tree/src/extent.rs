@@ -65,7 +65,8 @@ impl<'a> Walk<'a> {
     fn to(&mut self, run: RunId) -> Result<Spot<'a>, PlanError> {
         self.down_to(run)
             .or_else(|| {
-                (self.depth, self.passed) = (0, 0);
+                self.depth = 0;
+                self.passed = 0;
                 self.down_to(run)
             })
             .ok_or(PlanError::UnknownRun { run })
@@ -170,15 +171,20 @@ impl<'a> Extent<'a> {
 
     /// Returns the runs with these indexes in the line of all runs, newest first.
     pub(crate) fn runs(&self, indexes: Range<usize>) -> impl Iterator<Item = &'a Arc<Run>> {
-        let (tree, mut depth, mut at, mut left) = (self.tree, 0, indexes.start, indexes.len());
+        let tree = self.tree;
+        let mut depth = 0;
+        let mut at = indexes.start;
+        let mut left = indexes.len();
         std::iter::from_fn(move || {
             while left > 0 {
                 let runs = runs_at(tree, depth)?;
                 if let Some(run) = runs.get(at) {
-                    (at, left) = (at + 1, left - 1);
+                    at += 1;
+                    left -= 1;
                     return Some(run);
                 }
-                (at, depth) = (at - runs.len(), depth + 1);
+                at -= runs.len();
+                depth += 1;
             }
             None
         })

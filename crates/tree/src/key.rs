@@ -105,7 +105,8 @@ impl Deref for Key {
 impl Ord for Key {
     #[inline]
     fn cmp(&self, other: &Key) -> Ordering {
-        let (head, other_head) = (u128::from_be_bytes(self.head), u128::from_be_bytes(other.head));
+        let head = u128::from_be_bytes(self.head);
+        let other_head = u128::from_be_bytes(other.head);
         head.cmp(&other_head).then_with(|| match (&self.long, &other.long) {
             (Some(bytes), Some(other_bytes)) => bytes.cmp(other_bytes),
             _ => Ordering::Equal,

@@ -68,7 +68,9 @@ macro_rules! counter_fields {
             /// of empty room start again from 0.
             pub fn add(&mut self, other: &Counters) {
                 if other.compactions > 0 {
-                    (self.room_added, self.room_taken, self.slack) = (0, 0, 0);
+                    self.room_added = 0;
+                    self.room_taken = 0;
+                    self.slack = 0;
                 }
                 $(self.$name = self.$name.saturating_add(other.$name);)*
             }

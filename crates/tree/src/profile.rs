@@ -39,14 +39,16 @@ impl NumberPoint {
     /// entries below it, of which there must be fewer than 2^32.
     #[inline]
     pub fn new(number: u64, last: u64, below: Size) -> NumberPoint {
-        let (entries, tombstones) = (below.entries as u32, below.tombstones as u32);
+        let entries = below.entries as u32;
+        let tombstones = below.tombstones as u32;
         NumberPoint { number, last, bytes: below.bytes, entries, tombstones }
     }
 
     /// Returns the size of all entries below the point.
     #[inline]
     pub fn below(&self) -> Size {
-        let (entries, tombstones) = (u64::from(self.entries), u64::from(self.tombstones));
+        let entries = u64::from(self.entries);
+        let tombstones = u64::from(self.tombstones);
         Size { bytes: self.bytes, entries, tombstones }
     }
 

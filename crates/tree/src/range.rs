@@ -149,7 +149,8 @@ mod tests {
 
     #[test]
     fn the_hull_covers_and_the_intersection_is_covered() {
-        let (left, right) = (range("a", "f"), range("c", ""));
+        let left = range("a", "f");
+        let right = range("c", "");
         assert!(left.hull(&right).covers(&left) && left.hull(&right).covers(&right));
         assert!(left.covers(&left.intersection(&right)));
         assert_eq!(left.intersection(&right), range("c", "f"));

@@ -148,11 +148,11 @@ impl Run {
             return 0..0;
         }
         let from = slices.partition_point(|slice| slice.range().lies_below(&range.start));
-        let upto = match &range.end {
+        let end = match &range.end {
             Some(end) => slices.partition_point(|slice| slice.range().start < *end),
             None => slices.len(),
         };
-        from..upto.max(from)
+        from..end.max(from)
     }
 
     /// Returns the parts of the slices that lie within `range`, in key order.
@@ -191,11 +191,12 @@ impl Run {
             return;
         }
         let overlap = self.overlap(range);
-        let (from, upto) = (overlap.start, overlap.end);
+        let from = overlap.start;
+        let end = overlap.end;
         if overlap.is_empty() {
             return self.insert(slices);
         }
-        let taken = self.slices().range(from..upto);
+        let taken = self.slices().range(from..end);
         let left = taken[0].range().without(range)[0].clone();
         let right = taken[taken.len() - 1].range().without(range)[1].clone();
         let edges = [taken[0].clip(&left), taken[taken.len() - 1].clip(&right)];
@@ -208,7 +209,7 @@ impl Run {
         self.cells += cells(&mut edges.iter().flatten().chain(&slices));
         let [left, right] = edges;
         let slices = left.into_iter().chain(slices).chain(right);
-        self.slices.splice(from..upto, slices, self.cells);
+        self.slices.splice(from..end, slices, self.cells);
         self.size -= gone;
         self.size = self.size.saturating_add(kept);
     }

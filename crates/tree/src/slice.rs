@@ -142,7 +142,8 @@ impl Table {
         if self.range.lies_below(key) {
             return self.size;
         }
-        let (profile, all) = (&self.profile, 0..self.profile.len());
+        let profile = &self.profile;
+        let all = 0..self.profile.len();
         let index = profile.count(all.clone(), key, false);
         let lower = index.checked_sub(1).map_or(Size::default(), |last| profile.below(last));
         if index == all.end {
@@ -157,11 +158,11 @@ impl Table {
     fn points_inside(&self, range: &KeyRange) -> Range<usize> {
         let all = 0..self.profile.len();
         let from = self.profile.count(all.clone(), &range.start, true);
-        let upto = match &range.end {
+        let end = match &range.end {
             Some(end) => self.profile.count(all, end, false),
             None => all.end,
         };
-        from..upto.max(from)
+        from..end.max(from)
     }
 
     /// Returns true if the profile ascends and stays within the range and the size of the table.
@@ -261,7 +262,7 @@ impl Slice {
             None => (table.range.start.clone(), Size::default()),
         };
         let last = cells.end - 1;
-        let (end, upto, is_of_cells) = if last < profile.len() {
+        let (end, below_end, is_of_cells) = if last < profile.len() {
             let after = profile.after(last);
             let is_known = after.is_some();
             (after.or_else(|| Some(profile.key(last))), profile.below(last), is_known)
@@ -272,10 +273,10 @@ impl Slice {
         let has_order = table.profile.is_ordered()
             && table.range.start <= start
             && cmp_ends(&end, &table.range.end).is_le()
-            && upto.bytes <= table.size.bytes;
+            && below_end.bytes <= table.size.bytes;
         Slice {
             range: KeyRange { start, end },
-            size: upto - below,
+            size: below_end - below,
             cells: cells.len() as u32,
             first_point: cells.start as u32,
             is_of_cells,
@@ -399,10 +400,11 @@ impl Slice {
         let mut start = self.range.start.clone();
         let inner = self.point_indexes().map(|at| (Some(profile.key(at)), profile.below(at)));
         let ends = inner.chain(std::iter::once((self.range.end.clone(), all)));
-        ends.map(move |(end, upto)| {
+        ends.map(move |(end, below_end)| {
             let next = end.clone().unwrap_or_default();
-            let cell = Cell { start: std::mem::replace(&mut start, next), end, size: upto - below };
-            below = upto;
+            let cell =
+                Cell { start: std::mem::replace(&mut start, next), end, size: below_end - below };
+            below = below_end;
             cell
         })
     }
@@ -516,7 +518,7 @@ mod tests {
         points[0].after = Some(Key::from("e"));
         known.profile = points.into();
         let whole = Slice::whole(known);
-        let cells = |from, upto| Slice::of_cells(Arc::clone(whole.table()), from..upto);
+        let cells = |from, end| Slice::of_cells(Arc::clone(whole.table()), from..end);
         let clip = |start, end| whole.clip(&KeyRange::new(start, end)).expect("not empty");
         assert_eq!(cells(0, 3), whole);
         assert_eq!(cells(0, 1), clip("a", "e"));

@@ -90,7 +90,8 @@ impl InsertKeys for NormalKeys {
             self.mean = self.means.unit() * domain;
         }
         self.inserts_left -= 1;
-        let (mut deviation, mut vain) = (self.deviation, 0);
+        let mut deviation = self.deviation;
+        let mut vain = 0;
         loop {
             let place = self.mean + deviation * self.draws.draw();
             if !(0.0..domain).contains(&place) {
@@ -122,7 +123,8 @@ impl Gauss {
             return spare;
         }
         loop {
-            let (x, y) = (2.0 * self.rng.unit() - 1.0, 2.0 * self.rng.unit() - 1.0);
+            let x = 2.0 * self.rng.unit() - 1.0;
+            let y = 2.0 * self.rng.unit() - 1.0;
             let square = x * x + y * y;
             if square < 1.0 && square > 0.0 {
                 let scale = (-2.0 * square.ln() / square).sqrt();

@@ -124,7 +124,8 @@ mod tests {
 
     #[test]
     fn members_come_and_go() {
-        let (mut present, mut members) = (PresentKeys::new(100), BTreeSet::new());
+        let mut present = PresentKeys::new(100);
+        let mut members = BTreeSet::new();
         let mut rng = Rng::new(1, 0);
         // Grows to 40 k, shrinks to nothing, grows again.
         for step in 0..200_000 {

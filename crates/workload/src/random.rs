@@ -24,7 +24,8 @@ impl Rng {
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let result = b.wrapping_mul(5).rotate_left(7).wrapping_mul(9);
-        let (c, d) = (c ^ a, d ^ b);
+        let c = c ^ a;
+        let d = d ^ b;
         self.state = [a ^ d, b ^ c, c ^ (b << 17), d.rotate_left(45)];
         result
     }
@@ -117,7 +118,8 @@ mod tests {
 
     #[test]
     fn values_are_reproducible_and_even() {
-        let (mut long, mut short) = ([0; 100_003], [0; 13]);
+        let mut long = [0; 100_003];
+        let mut short = [0; 13];
         fill_value(7, &mut long);
         fill_value(7, &mut short);
         assert_eq!(short, long[..13]);

@@ -57,7 +57,8 @@ pub(crate) fn rank_by_place(items: u64, place: impl Fn(u64) -> KeyOrder) -> Vec<
         *at += 1;
     }
     let mut ranks = vec![0; items as usize];
-    let (mut rank, mut from) = (0, 0);
+    let mut rank = 0;
+    let mut from = 0;
     let mut part: Vec<u128> = Vec::new();
     for end in starts {
         part.extend(parted[from..end].iter().map(|&item| {

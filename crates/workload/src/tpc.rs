@@ -45,7 +45,8 @@ impl Tpc {
         let districts = warehouses * of_each;
         let orders = KEYS_MAX / districts;
         if steady.ops_max() > districts * orders {
-            let (ops, room) = (steady.ops_max(), districts * orders);
+            let ops = steady.ops_max();
+            let room = districts * orders;
             let message = format!("{ops} operations may need more than the {room} order ids");
             return Err(SpecError::conflict(message));
         }

@@ -37,13 +37,28 @@ fn reach(path: &Path, folder: &Path, reached: &mut BTreeSet<PathBuf>) -> Result<
         return Ok(());
     }
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    for name in text.lines().filter_map(module) {
+    let mut elsewhere = None;
+    for line in text.lines() {
+        let Some(name) = module(line) else {
+            elsewhere = path_attribute(line);
+            continue;
+        };
+        if let Some(path) = elsewhere.take() {
+            let file = folder.join(path).canonicalize()?;
+            reach(&file, file.parent().unwrap_or(folder), reached)?;
+            continue;
+        }
         let inner = folder.join(name);
-        let file = folder.join(format!("{name}.rs"));
-        let file = if file.is_file() { file } else { inner.join("mod.rs") };
+        let beside = folder.join(format!("{name}.rs"));
+        let file = if beside.is_file() { beside } else { inner.join("mod.rs") };
         reach(&file, &inner, reached)?;
     }
     Ok(())
+}
+
+/// Returns the file that `#[path = "..."]` names.
+fn path_attribute(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("#[path = \"")?.strip_suffix("\"]")
 }
 
 /// The module in a file of its own that a line declares.

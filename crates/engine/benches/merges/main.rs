@@ -10,6 +10,8 @@
 #![allow(clippy::print_stdout, reason = "`once` prints what it measured")]
 
 mod cpu;
+#[path = "../shared/keys.rs"]
+mod keys;
 mod runs;
 
 use cpu::{CpuTime, thread_cpu};

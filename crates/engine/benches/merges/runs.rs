@@ -1,5 +1,6 @@
 //! Stores with four runs, ready to be merged into one.
 
+use crate::keys::key;
 use lsmith::env::{MemEnv, RealEnv};
 use lsmith::{Builder, DEFAULT_KEYSPACE, Keyspace, Result, Store};
 use std::path::{Path, PathBuf};
@@ -30,15 +31,6 @@ impl Files {
     pub(crate) fn named(name: &str) -> Option<Files> {
         [Files::Real, Files::Memory].into_iter().find(|files| files.name() == name)
     }
-}
-
-/// Keys of 16 bytes in random order.
-fn key(number: u64) -> [u8; 16] {
-    let scattered = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&scattered.to_be_bytes());
-    key[8..].copy_from_slice(&number.to_be_bytes());
-    key
 }
 
 fn builder(dir: &Path) -> Builder {

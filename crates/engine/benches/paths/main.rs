@@ -4,6 +4,8 @@
 //! `once get 10000` instead takes one of them so often and nothing else, for tools that count
 //! instructions; with 0 it only makes ready. `cargo xtask instructions` calls it.
 
+#[path = "../shared/keys.rs"]
+mod keys;
 mod work;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group};

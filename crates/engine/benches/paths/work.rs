@@ -1,18 +1,10 @@
 //! The hot paths of the store, on files in memory and without threads, so that the same work always
 //! takes the same steps.
 
+use crate::keys::key;
 use lsmith::env::MemEnv;
 use lsmith::{DEFAULT_KEYSPACE, Keyspace, Result, Store};
 use std::sync::Arc;
-
-/// Keys of 16 bytes in random order.
-fn key(number: u64) -> [u8; 16] {
-    let scattered = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mut key = [0; 16];
-    key[..8].copy_from_slice(&scattered.to_be_bytes());
-    key[8..].copy_from_slice(&number.to_be_bytes());
-    key
-}
 
 /// The names of the paths.
 pub(crate) const PATHS: [&str; 7] = ["put", "batch", "get", "look", "absent", "next", "merge"];

@@ -1,8 +1,12 @@
 //! Atomic batches.
 
-use super::Keyspace;
+use super::{Keyspace, Store};
+use crate::keyspace::KeyspaceShared;
+use crate::options::PersistMode;
 use crate::write::{OpBuffer, Ops};
+use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_tree::EntryKind;
+use std::sync::Arc;
 
 /// Writes that take effect together, in their order: all of them or none, also across keyspaces
 /// and across a crash.
@@ -71,9 +75,32 @@ impl Batch {
     pub fn is_empty(&self) -> bool {
         self.ops.len == 0
     }
+}
 
-    /// Returns the writes.
-    pub(super) fn ops(&self) -> Ops<'_> {
-        Ops::Many(&self.ops)
+impl Store {
+    /// Writes `batch` as one: after a crash all of it is there or nothing. Returns when it has got
+    /// as far as `mode` says.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where a key is empty, a key, a value or the batch is too long (the error
+    /// says which write it was), or a keyspace belongs to another store: nothing is written then.
+    /// `Full` while there is no room: nothing is written either. `Poisoned`, `ReadOnly`, `Io`.
+    pub fn write(&self, batch: Batch, mode: PersistMode) -> Result<()> {
+        let engine = self.engine();
+        let ops = Ops::Many(&batch.ops);
+        let keyspaces = engine.keyspaces.read();
+        let is_ours = |keyspace: &Arc<KeyspaceShared>| {
+            keyspaces.get(&keyspace.name).is_some_and(|known| Arc::ptr_eq(known, keyspace))
+        };
+        if let Some(keyspace) = ops.keyspaces().iter().find(|keyspace| !is_ours(keyspace)) {
+            let name = &keyspace.name;
+            let message = format!("the batch writes to the keyspace `{name}` of another store");
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        drop(keyspaces);
+        let timer = engine.context.timer();
+        engine.write_path.write(ops, mode)?;
+        timer.end(|recorders| &recorders.write_nanos);
+        Ok(())
     }
 }

@@ -18,8 +18,15 @@ pub struct Builder {
     options: Options,
 }
 
+impl Store {
+    /// Describes how to open or create the store in `dir`.
+    pub fn builder(dir: impl AsRef<Path>) -> Builder {
+        Builder::new(dir.as_ref())
+    }
+}
+
 impl Builder {
-    pub(super) fn new(dir: &Path) -> Builder {
+    fn new(dir: &Path) -> Builder {
         Builder {
             options: Options {
                 dir: dir.to_path_buf(),

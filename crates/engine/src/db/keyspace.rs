@@ -1,14 +1,15 @@
 //! The handle of a keyspace.
 
 use super::iter::prefix_bounds;
-use super::{BulkLoad, Iter, Store};
+use super::{Iter, Store};
 use crate::keyspace::{KeyspaceShared, Request};
+use crate::options::KeyspaceOptions;
 use crate::snapshots::SnapshotGuard;
 use crate::version::{Moment, Value};
 use crate::write::{Op, Ops};
 use bytes::Bytes;
 use lsmith_policy::Explanation;
-use lsmith_storage::error::Result;
+use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::table::ReadCount;
 use lsmith_tree::{EntryKind, Tree, TreeView};
 use std::ops::{Bound, RangeBounds};
@@ -70,8 +71,44 @@ pub struct KeyspaceStats {
     pub failures: Vec<String>,
 }
 
+impl Store {
+    /// The keyspace called `name` with whatever policy and memtable size it has, made with the
+    /// store's if it does not exist.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a bad name; those of a write if it must be made.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        self.keyspace_with(name, &KeyspaceOptions::default())
+    }
+
+    /// The keyspace called `name`, made with `options` if it does not exist. One that exists must
+    /// have what `options` name, whatever it was made with: the call never changes it.
+    /// [`Keyspace::set_merge_policy`] does; the size of memtables stays.
+    ///
+    /// # Errors
+    /// As [`keyspace`](Store::keyspace); `InvalidArgument` for a policy that cannot be built, for a
+    /// memtable size that cannot be, and where a keyspace that exists has another policy or another
+    /// memtable size: the error says which.
+    pub fn keyspace_with(&self, name: &str, options: &KeyspaceOptions) -> Result<Keyspace> {
+        let keyspace = self.engine().catalog.keyspace(name, options)?;
+        Ok(Keyspace::new(self.clone(), keyspace))
+    }
+
+    /// The keyspace called `name` if it exists.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
+        let keyspace = self.engine().keyspaces.get(name).ok_or_else(|| {
+            let message = format!("there is no keyspace called `{name}`");
+            Error::new(ErrorKind::NotFound, message).at(&self.context().options.dir)
+        })?;
+        Ok(Keyspace::new(self.clone(), keyspace))
+    }
+}
+
 impl Keyspace {
-    pub(super) fn new(store: Store, shared: Arc<KeyspaceShared>) -> Keyspace {
+    fn new(store: Store, shared: Arc<KeyspaceShared>) -> Keyspace {
         Keyspace { store, shared }
     }
 
@@ -274,27 +311,6 @@ impl Keyspace {
     /// `InvalidArgument` for a list that cannot be read; those of a write.
     pub fn set_compression(&self, codecs: &str) -> Result<()> {
         self.store.engine().catalog.set_compression(&self.shared, codecs)
-    }
-
-    /// Begins a bulk load: entries in ascending order of keys go straight into tables, past log
-    /// and memtables, and become the newest run on storage at once.
-    ///
-    /// ```
-    /// # let dir = tempfile::tempdir()?;
-    /// let store = lsmith::Store::builder(dir.path()).open()?;
-    /// let keyspace = store.keyspace("default")?;
-    /// let mut load = keyspace.bulk_load()?;
-    /// for number in 0..1000u32 {
-    ///     load.put(number.to_be_bytes(), "value")?;
-    /// }
-    /// assert_eq!(load.finish()?.entries, 1000);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `ReadOnly`, `Poisoned`.
-    pub fn bulk_load(&self) -> Result<BulkLoad> {
-        BulkLoad::new(self)
     }
 
     /// Merges everything into one run, by hand, and waits for it.

@@ -52,8 +52,31 @@ pub struct Loaded {
     pub table_bytes: u64,
 }
 
+impl Keyspace {
+    /// Begins a bulk load: entries in ascending order of keys go straight into tables, past log
+    /// and memtables, and become the newest run on storage at once.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// let store = lsmith::Store::builder(dir.path()).open()?;
+    /// let keyspace = store.keyspace("default")?;
+    /// let mut load = keyspace.bulk_load()?;
+    /// for number in 0..1000u32 {
+    ///     load.put(number.to_be_bytes(), "value")?;
+    /// }
+    /// assert_eq!(load.finish()?.entries, 1000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ReadOnly`, `Poisoned`.
+    pub fn bulk_load(&self) -> Result<BulkLoad> {
+        BulkLoad::new(self)
+    }
+}
+
 impl BulkLoad {
-    pub(super) fn new(keyspace: &Keyspace) -> Result<BulkLoad> {
+    fn new(keyspace: &Keyspace) -> Result<BulkLoad> {
         let context = keyspace.store().context();
         context.check_writable()?;
         let state = keyspace.shared().state.lock();

@@ -15,8 +15,16 @@ use std::sync::Arc;
 /// keep for it, and delays nothing.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    pub(crate) store: Store,
-    pub(crate) guard: Arc<SnapshotGuard>,
+    store: Store,
+    guard: Arc<SnapshotGuard>,
+}
+
+impl Store {
+    /// What all keyspaces hold now, to be read later.
+    pub fn snapshot(&self) -> Snapshot {
+        let guard = Arc::new(self.context().take_snapshot());
+        Snapshot { store: self.clone(), guard }
+    }
 }
 
 impl Snapshot {

@@ -1,6 +1,5 @@
 //! The handle of an open store.
 
-use super::{Batch, Builder, Keyspace, Snapshot};
 use crate::context::{Context, read_only};
 use crate::engine::Engine;
 use crate::examine;
@@ -8,12 +7,11 @@ use crate::keyspace::{KeyspaceShared, Request};
 use crate::left_out::LeftOut;
 use crate::memory::seal;
 use crate::opening;
-use crate::options::{KeyspaceOptions, Options, PersistMode};
+use crate::options::{Options, PersistMode};
 use crate::stats::{Histograms, MemoryUse, StoreStats};
 use crate::threads::{Threads, Worker};
-use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::error::{Error, Result};
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 /// An open store. Cheap to clone; the store closes when the last handle of it, of its keyspaces,
@@ -25,8 +23,9 @@ use std::sync::Arc;
 /// A panic of a merge policy, an observer or an environment on a thread that merges is caught and
 /// logged. Who waits for rest gets an error of kind [`Panicked`](crate::ErrorKind::Panicked) until
 /// [`retry`](Store::retry) or, for a policy, until another one is
-/// [chosen](Keyspace::set_merge_policy). Meanwhile the plan stays out of the way, or the policy is
-/// not asked and memory is flushed without it; writers are told if nothing else can help them. On
+/// [chosen](crate::Keyspace::set_merge_policy). Meanwhile the plan stays out of the way, or the
+/// policy is not asked and memory is flushed without it; writers are told if nothing else can help
+/// them. On
 /// the thread of a caller, and in lockstep all are, a panic of a policy or an observer is the
 /// caller's: nobody knows then whether the write was made, the next one finds all in order. A panic
 /// in the middle of a write of log or manifest, on any thread, poisons the store.
@@ -74,11 +73,6 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Describes how to open or create the store in `dir`.
-    pub fn builder(dir: impl AsRef<Path>) -> Builder {
-        Builder::new(dir.as_ref())
-    }
-
     pub(super) fn open(mut options: Options) -> Result<Store> {
         // Not kept with the other options: those are the threads' too, who cannot end themselves.
         let threads = match options.shared_threads.take() {
@@ -133,69 +127,9 @@ impl Store {
         &self.inner.engine.context
     }
 
-    /// The keyspace called `name` with whatever policy and memtable size it has, made with the
-    /// store's if it does not exist.
-    ///
-    /// # Errors
-    /// `InvalidArgument` for a bad name; those of a write if it must be made.
-    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
-        self.keyspace_with(name, &KeyspaceOptions::default())
-    }
-
-    /// The keyspace called `name`, made with `options` if it does not exist. One that exists must
-    /// have what `options` name, whatever it was made with: the call never changes it.
-    /// [`Keyspace::set_merge_policy`] does; the size of memtables stays.
-    ///
-    /// # Errors
-    /// As [`keyspace`](Store::keyspace); `InvalidArgument` for a policy that cannot be built, for a
-    /// memtable size that cannot be, and where a keyspace that exists has another policy or another
-    /// memtable size: the error says which.
-    pub fn keyspace_with(&self, name: &str, options: &KeyspaceOptions) -> Result<Keyspace> {
-        let keyspace = self.engine().catalog.keyspace(name, options)?;
-        Ok(Keyspace::new(self.clone(), keyspace))
-    }
-
-    /// The keyspace called `name` if it exists.
-    ///
-    /// # Errors
-    /// `NotFound`.
-    pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
-        let keyspace = self.engine().keyspaces.get(name).ok_or_else(|| {
-            let message = format!("there is no keyspace called `{name}`");
-            Error::new(ErrorKind::NotFound, message).at(&self.context().options.dir)
-        })?;
-        Ok(Keyspace::new(self.clone(), keyspace))
-    }
-
     /// The names of all keyspaces, sorted.
     pub fn keyspaces(&self) -> Vec<String> {
         self.engine().keyspaces.read().keys().cloned().collect()
-    }
-
-    /// Writes `batch` as one: after a crash all of it is there or nothing. Returns when it has got
-    /// as far as `mode` says.
-    ///
-    /// # Errors
-    /// `InvalidArgument` where a key is empty, a key, a value or the batch is too long (the error
-    /// says which write it was), or a keyspace belongs to another store: nothing is written then.
-    /// `Full` while there is no room: nothing is written either. `Poisoned`, `ReadOnly`, `Io`.
-    pub fn write(&self, batch: Batch, mode: PersistMode) -> Result<()> {
-        let engine = self.engine();
-        let ops = batch.ops();
-        let keyspaces = engine.keyspaces.read();
-        let is_ours = |keyspace: &Arc<KeyspaceShared>| {
-            keyspaces.get(&keyspace.name).is_some_and(|known| Arc::ptr_eq(known, keyspace))
-        };
-        if let Some(keyspace) = ops.keyspaces().iter().find(|keyspace| !is_ours(keyspace)) {
-            let name = &keyspace.name;
-            let message = format!("the batch writes to the keyspace `{name}` of another store");
-            return Err(Error::new(ErrorKind::InvalidArgument, message));
-        }
-        drop(keyspaces);
-        let timer = engine.context.timer();
-        engine.write_path.write(ops, mode)?;
-        timer.end(|recorders| &recorders.write_nanos);
-        Ok(())
     }
 
     /// Makes everything written so far survive as far as `mode` says.
@@ -206,12 +140,6 @@ impl Store {
         self.context().check_writable()?;
         let wal = &self.engine().wal;
         wal.sync_for(mode, &wal.logs_to_sync())
-    }
-
-    /// What all keyspaces hold now, to be read later.
-    pub fn snapshot(&self) -> Snapshot {
-        let guard = Arc::new(self.context().take_snapshot());
-        Snapshot { store: self.clone(), guard }
     }
 
     /// Seals every memtable, and waits until all are flushed and merges have come to rest.
@@ -262,7 +190,7 @@ impl Store {
     }
 
     /// Histograms of what has been done since the store was opened; `None` unless
-    /// [`Builder::histograms`] asked for them.
+    /// [`Builder::histograms`](crate::Builder::histograms) asked for them.
     pub fn histograms(&self) -> Option<Histograms> {
         self.context().recorders.as_ref().map(|recorders| recorders.read())
     }

@@ -1,6 +1,13 @@
 //! What changes under the lock of a keyspace.
 
-use super::{Active, Failure, Policy, Request, Requests, SealedRun, WriteSpan};
+mod failure;
+mod sealed;
+mod tables;
+
+pub(crate) use failure::Failure;
+pub(crate) use sealed::{Replacement, SEALED_MAX, SealedRun, WriteSpan};
+
+use super::{Active, Policy, Request, Requests};
 use crate::compression::Compression;
 use crate::manifest::Spill;
 use crate::version::{Change, MemoryRun, OpenRun, Reclaim, TableHandle, Version};

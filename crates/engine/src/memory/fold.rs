@@ -11,7 +11,7 @@ use crate::version::MemoryRun;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{ErrorKind, Result};
 use lsmith_storage::fold::Fold;
-use lsmith_storage::memtable::{Folded, FoldedBuilder, Rest};
+use lsmith_storage::memtable::{Folded, FoldedBuilder, FoldedRest};
 use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
 use lsmith_tree::{AddPlace, KeyRange, MergePlan, RunId, Table};
@@ -120,7 +120,7 @@ fn fold(
 fn fold_onto(
     context: &Context,
     new: Box<dyn Cursor>,
-    (folded, rest): (&Arc<Folded>, Rest),
+    (folded, rest): (&Arc<Folded>, FoldedRest),
     block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
     let snapshots = context.snapshots.newest_first();
@@ -150,7 +150,7 @@ pub(crate) struct Newest {
 
 /// What is left of `old`, if its chunks are to be shared: it must be folded, without versions to be
 /// forgotten meanwhile, and most of what its chunks hold must be in use.
-fn shareable(new_bytes: u64, old: &MemoryRun) -> Option<(&Arc<Folded>, Rest)> {
+fn shareable(new_bytes: u64, old: &MemoryRun) -> Option<(&Arc<Folded>, FoldedRest)> {
     let (folded, rest) = old.folded()?;
     let in_use = old.run().bytes() + new_bytes;
     let shares = !folded.has_versions() && folded.chunk_bytes() <= 2 * in_use;

@@ -3,14 +3,14 @@
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::Walk;
-use lsmith_storage::memtable::Rest;
+use lsmith_storage::memtable::FoldedRest;
 
 /// Walks all versions of one key of a memtable after the other, those of the folded entries
 /// included. It stands nowhere behind each, so that folded entries in between can stay where they
 /// are.
 pub(super) struct Onto {
     new: Box<dyn Cursor>,
-    old: Rest,
+    old: FoldedRest,
     key: Vec<u8>,
     at: At,
 }
@@ -23,12 +23,12 @@ enum At {
 }
 
 impl Onto {
-    pub(super) fn new(new: Box<dyn Cursor>, old: Rest) -> Onto {
+    pub(super) fn new(new: Box<dyn Cursor>, old: FoldedRest) -> Onto {
         Onto { new, old, key: Vec::new(), at: At::Nowhere }
     }
 
     /// What is left of folded memory, and the next key of the memtable, if there is one.
-    pub(super) fn left(&mut self) -> (&mut Rest, Option<&[u8]>) {
+    pub(super) fn left(&mut self) -> (&mut FoldedRest, Option<&[u8]>) {
         (&mut self.old, self.new.entry().map(|new| new.key))
     }
 

@@ -8,7 +8,7 @@
 //! runs than before.
 
 use super::input::Passed;
-use super::merger::outcome_of;
+use super::outcome_of;
 use super::output::Output;
 use super::split::{PartOutput, Split, SplitPlan};
 use super::{Merger, PlanOutput, ReservedPlan};
@@ -124,7 +124,7 @@ impl Merger {
     }
 
     fn output_of(&self, split: &Split, done: PartOutput) -> Output<'_> {
-        let mut output = Output::new(self, None, split.plan.table.clone());
+        let mut output = self.output(None, split.plan.table.clone());
         output.append(done.written);
         output
     }

@@ -1,9 +1,8 @@
 //! The tables that a plan writes.
 
-use crate::merge::Merger;
-use crate::merge::merger::whole;
+use crate::context::Context;
 use crate::options::Options;
-use crate::throttle::PACE_BYTES;
+use crate::throttle::{PACE_BYTES, Throttle};
 use crate::version::TableHandle;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::directory;
@@ -16,7 +15,8 @@ use std::sync::Arc;
 
 /// The tables that a plan writes, one after the other.
 pub(super) struct Output<'a> {
-    merger: &'a Merger,
+    context: &'a Context,
+    throttle: &'a Throttle,
     table: TableOptions,
     cut_bytes: Option<u64>,
     writer: Option<TableWriter>,
@@ -50,12 +50,14 @@ impl<'a> Output<'a> {
     /// Nothing yet. Tables are cut when they have reached `cut_bytes` logical bytes, and written as
     /// `table` says.
     pub(super) fn new(
-        merger: &'a Merger,
+        context: &'a Context,
+        throttle: &'a Throttle,
         cut_bytes: Option<u64>,
         table: TableOptions,
     ) -> Output<'a> {
         Output {
-            merger,
+            context,
+            throttle,
             table,
             cut_bytes,
             writer: None,
@@ -74,7 +76,7 @@ impl<'a> Output<'a> {
     }
 
     fn options(&self) -> &'a Options {
-        &self.merger.context.options
+        &self.context.options
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -93,7 +95,7 @@ impl<'a> Output<'a> {
         if let Some(bytes) = &mut self.unpaced_bytes {
             *bytes += logical_bytes(entry.key.len(), entry.value.len());
             if *bytes >= PACE_BYTES {
-                self.merger.throttle.keep_pace(std::mem::take(bytes));
+                self.throttle.keep_pace(std::mem::take(bytes));
             }
         }
         if !self.last_key.is_empty() && entry.key != self.last_key {
@@ -102,7 +104,7 @@ impl<'a> Output<'a> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
-                let number = self.merger.context.new_number();
+                let number = self.context.new_number();
                 self.created.push(number);
                 let (path, env) = (self.path(number), &self.options().env);
                 let writer = TableWriter::create(env, &path, number, &self.table)?;
@@ -166,7 +168,7 @@ impl<'a> Output<'a> {
         directory::sync(&**env, dir)?;
         for facts in &self.facts {
             let id = TableId(facts.table);
-            self.handles.push(TableHandle::open(env, dir, id, &self.merger.context.cache)?);
+            self.handles.push(TableHandle::open(env, dir, id, &self.context.cache)?);
         }
         Ok(())
     }
@@ -177,7 +179,7 @@ impl<'a> Output<'a> {
             outcome.written += facts.size;
             outcome.blocks.written += facts.data_blocks;
         }
-        outcome.slices.extend(self.handles.iter().map(|handle| whole(handle)));
+        outcome.slices.extend(self.handles.iter().map(|handle| handle.whole()));
     }
 
     /// Removes all that was written.

@@ -4,7 +4,7 @@
 //! neither read nor written: the output has slices of the tables that hold them. All other entries
 //! go to new tables of the output, and slices of old and new tables alternate.
 
-use super::merger::{outcome_of, whole};
+use super::outcome_of;
 use super::output::Output;
 use super::part::{Block, Cursors, Part};
 use super::side::{FoldedSide, Side, Sides, StorageSide};
@@ -56,10 +56,11 @@ impl Merger {
             }
         }
         let preserved = merge.finish()?;
-        let (folded, counts, passed) = (fold.walk().folded(), fold.counts(), fold.walk().passed());
+        let counts = both(fold.walk().folded(), fold.counts());
+        let passed = fold.walk().passed();
         // Cursors add what they have read to the tally when they are dropped.
         drop(fold);
-        let mut outcome = outcome_of(both(folded, counts), passed);
+        let mut outcome = outcome_of(counts, passed);
         outcome.room_taken = newer_room(version, plan, reuse.full_bytes);
         preserved.add_to(&mut outcome, plan);
         let Preserved { sink: mut new, parts, kept, .. } = preserved;
@@ -216,8 +217,8 @@ struct NewBlocks<'a, 'b> {
 
 impl<'a, 'b> NewBlocks<'a, 'b> {
     fn new(output: &'a mut Output<'b>, tally: &Arc<ReadTally>) -> NewBlocks<'a, 'b> {
-        let (open, cursors) = (OpenBlock::default(), Cursors::new(tally));
-        NewBlocks { open, output, cursors, copied: Size::default() }
+        let cursors = Cursors::new(tally);
+        NewBlocks { open: OpenBlock::default(), output, cursors, copied: Size::default() }
     }
 
     /// Copies the entries of `block` to the output.
@@ -269,7 +270,7 @@ impl<'a, 'b> NewBlocks<'a, 'b> {
             outcome.blocks.written += facts.data_blocks;
         }
         if let Some((input, table)) = closed {
-            outcome.rewritten.push((input, vec![whole(&self.output.handles[table])]));
+            outcome.rewritten.push((input, vec![self.output.handles[table].whole()]));
         }
         outcome.slices = parts.iter().map(|part| self.slice(part)).collect();
         Ok(())
@@ -285,7 +286,7 @@ impl<'a, 'b> NewBlocks<'a, 'b> {
                 (&self.output.handles[*table], range)
             }
         };
-        whole(handle).clip(&range).expect("a part of the output is a part of its table")
+        handle.whole().clip(&range).expect("a part of the output is a part of its table")
     }
 }
 

@@ -1,6 +1,5 @@
 //! Writing anew what is left of a table, so that its file can go.
 
-use super::merger::whole;
 use super::output::Output;
 use super::{Merger, ReservedPlan, entry_size};
 use crate::version::Version;
@@ -62,7 +61,7 @@ impl Merger {
             Piece::Kept(slice) => slice,
             Piece::New(first, last) => {
                 let range = KeyRange { start: first, end: Some(key_after(&last)) };
-                whole(&output.handles[0]).clip(&range).expect("its entries are in the table")
+                output.handles[0].whole().clip(&range).expect("its entries are in the table")
             }
         };
         outcome.slices = pieces.into_iter().map(slice).collect();

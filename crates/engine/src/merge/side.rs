@@ -181,7 +181,7 @@ impl Side {
         match self {
             Side::Empty => None,
             Side::Memory(walk) => walk.here(),
-            Side::Folded(side) => side.live.then(|| side.fold.held()),
+            Side::Folded(side) => side.live.then(|| side.fold.last_entry()),
             Side::Storage(side) => side.entry(),
         }
     }

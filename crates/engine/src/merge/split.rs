@@ -6,9 +6,9 @@
 //! would have written, but for where tables are cut. In lockstep nothing is split.
 
 use super::input::{InputCursor, passed_of};
-use super::merger::{named, outcome_of};
 use super::output::{Output, Written};
 use super::{Merger, ReservedPlan};
+use super::{named, outcome_of};
 use crate::context::Context;
 use crate::version::Version;
 use lsmith_storage::error::Result;
@@ -281,8 +281,7 @@ impl Merger {
         inputs: &[Input],
         version: &Version,
     ) -> Result<PartOutput> {
-        let mut output =
-            Output::new(self, plan.cut_bytes, plan.table.clone()).limited(plan.limited);
+        let mut output = self.output(plan.cut_bytes, plan.table.clone()).limited(plan.limited);
         let merge = || self.write_merged(plan, inputs, version, &mut output);
         match panics::as_error("a merge", merge) {
             Ok((counts, passed)) => {

@@ -3,7 +3,7 @@
 use crate::version::Moment;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::Result;
-use lsmith_storage::memtable::{Folded, Rest, Sealed, Version};
+use lsmith_storage::memtable::{Folded, FoldedRest, FoundVersion, Sealed};
 use lsmith_storage::read::{ConcatCursor, Parts};
 use lsmith_tree::{KeyRange, Run};
 use std::sync::Arc;
@@ -30,14 +30,14 @@ impl MemoryRun {
     }
 
     /// What is left of it, where it has been folded.
-    pub(crate) fn folded(&self) -> Option<(&Arc<Folded>, Rest)> {
+    pub(crate) fn folded(&self) -> Option<(&Arc<Folded>, FoldedRest)> {
         let Sealed::Folded(folded) = &self.sealed else { return None };
         let slices = self.run.slices().iter();
-        Some((folded, folded.rest(slices.map(|slice| slice.range().clone()))))
+        Some((folded, folded.entries_within(slices.map(|slice| slice.range().clone()))))
     }
 
     /// The version of `key` that shows at `moment`.
-    pub(crate) fn get(&self, key: &[u8], moment: Moment<'_>) -> Option<Version> {
+    pub(crate) fn get(&self, key: &[u8], moment: Moment<'_>) -> Option<FoundVersion> {
         if !self.whole && !shows(&self.run, key) {
             return None;
         }

@@ -5,6 +5,7 @@
 
 mod change;
 mod memory;
+mod moment;
 mod open_run;
 mod reclaim;
 mod shown;
@@ -13,9 +14,10 @@ mod view;
 
 pub(crate) use change::Change;
 pub(crate) use memory::MemoryRun;
+pub(crate) use moment::Moment;
 pub(crate) use open_run::{OpenRun, OpenSlice};
 pub(crate) use reclaim::Reclaim;
 use reclaim::Ticket;
 pub(crate) use shown::Shown;
 pub(crate) use table_handle::TableHandle;
-pub(crate) use view::{Moment, Source, Value, Version};
+pub(crate) use view::{Source, Value, Version};

@@ -8,7 +8,7 @@ use lsmith_storage::spans::Spans;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use lsmith_storage::table::{BlockCache, Table};
-use lsmith_tree::{KeyRange, SeqNo, TableId};
+use lsmith_tree::{KeyRange, SeqNo, Slice, TableId};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,12 @@ impl TableHandle {
 
     /// Gives all entries the number `seq`: those of a bulk load have none in their file.
     pub(crate) fn date(&mut self, seq: SeqNo) {
-        Arc::get_mut(&mut self.table).expect("cursors come later").date(seq);
+        Arc::get_mut(&mut self.table).expect("cursors come later").set_seq(seq);
+    }
+
+    /// Returns a slice that shows all of the table.
+    pub(crate) fn whole(&self) -> Slice {
+        Slice::whole(Arc::clone(self.table.tree_table()))
     }
 
     /// The table.

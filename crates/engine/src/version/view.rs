@@ -1,13 +1,12 @@
 //! A tree with everything open that is needed to read it.
 
-use super::{MemoryRun, OpenRun, OpenSlice, Ticket};
+use super::{MemoryRun, Moment, OpenRun, OpenSlice, Ticket};
 use bytes::Bytes;
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::format::{Block, Slot, key_hash};
 use lsmith_storage::memtable::{Memtable, MemtableCursor};
 use lsmith_storage::read::{ConcatCursor, MergingCursor, Parts};
-use lsmith_storage::sync::atomic::AtomicU64;
 use lsmith_storage::table::{CacheFill, ReadCount, ReadTally, Table, TableCursor};
 use lsmith_tree::{KeyRange, RunId, SeqNo, Tree};
 use std::hint::black_box;
@@ -209,15 +208,6 @@ impl Cursor for Source {
     }
 }
 
-/// The moment that a read asks about.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Moment<'a> {
-    /// The newest that is visible, by this number.
-    Latest(&'a AtomicU64),
-    /// A live snapshot.
-    Snapshot(SeqNo),
-}
-
 /// A value, where it was found.
 #[derive(Debug)]
 pub(crate) enum Value<'a> {
@@ -269,7 +259,7 @@ impl Version {
         };
         let in_memory = || self.memory.iter().find_map(|memory| memory.get(key, moment));
         if let Some(version) = found.or_else(in_memory) {
-            let lsmith_storage::memtable::Version { kind, value, .. } = version;
+            let lsmith_storage::memtable::FoundVersion { kind, value, .. } = version;
             return Ok((!kind.is_tombstone()).then_some(Value::InMemory(value)));
         }
         // What is in a table was visible when its memtable was sealed.

@@ -2,6 +2,7 @@
 
 use super::{Spare, Wal, WalWriter};
 use lsmith_storage::sync::atomic::Ordering;
+use std::ops::Range;
 
 /// Logs shorter than this are made when they are needed: it takes a writer no time to speak of.
 const AHEAD_BYTES_MIN: u64 = 1 << 20;
@@ -54,11 +55,11 @@ impl Wal {
         None
     }
 
-    /// Asks for a log file ahead when an eighth of the current one has just been filled, which ends
-    /// at `after` and ended at `before`.
-    pub(super) fn ask_when_due(&self, writer: &WalWriter, before: u64, after: u64) {
+    /// Asks for a log file ahead if the record that was just appended at `place` fills the first
+    /// eighth of the current one.
+    pub(super) fn ask_when_due(&self, writer: &WalWriter, place: Range<u64>) {
         let due = writer.current.capacity() / AHEAD_AFTER;
-        if before < due && after >= due {
+        if place.start < due && place.end >= due {
             self.ask_for_log(writer);
         }
     }

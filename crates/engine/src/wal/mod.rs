@@ -161,17 +161,12 @@ impl Wal {
         if !writer.current.room(record_bytes) {
             self.next_log(writer, record_bytes)?;
         }
-        let before = writer.current.bytes();
         let step = self.context.one_step();
         let appended = writer.current.append(parts);
         step.over();
-        if let Err(error) = appended {
-            self.context.poison();
-            return Err(error);
-        }
-        let after = writer.current.bytes();
-        add(&self.context.counts.wal_bytes, after - before);
-        self.ask_when_due(writer, before, after);
+        let place = appended.inspect_err(|_| self.context.poison())?;
+        add(&self.context.counts.wal_bytes, place.end - place.start);
+        self.ask_when_due(writer, place);
         Ok(())
     }
 

@@ -7,6 +7,7 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::numbered::{Batches, POLICIES, Progress};
+use crate::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Builder, Error, ErrorKind, PersistMode, Store};
 use std::collections::BTreeSet;
@@ -245,10 +246,13 @@ fn room_that_cannot_be_used_is_no_room() {
         assert_eq!(space.iter().count() as u32, written);
         assert_eq!(store.flush().unwrap_err().kind(), ErrorKind::Full);
         env.clear();
-        while let Err(error) = space.put("at last", "y") {
-            assert_eq!(error.kind(), ErrorKind::Full);
-            std::thread::yield_now();
-        }
+        wait_until(|| match space.put("at last", "y") {
+            Ok(()) => true,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::Full);
+                false
+            }
+        });
         assert_eq!(space.iter().count() as u32, written + 1);
     }
 }

@@ -49,6 +49,7 @@ mod reopen;
 mod repair;
 mod reseal;
 mod rogue;
+mod scripts;
 mod seal_due;
 mod soak;
 mod space;

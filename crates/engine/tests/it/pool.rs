@@ -7,8 +7,9 @@
 
 use crate::dice::Dice;
 use crate::gate::{GateEnv, Step};
+use crate::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
-use lsmith::{DEFAULT_KEYSPACE, Event, Keyspace, Observer, Snapshot, Store, StoreStats, Threads};
+use lsmith::{DEFAULT_KEYSPACE, Event, Keyspace, Observer, Snapshot, Store, Threads};
 use lsmith_policy::{Load, MergePolicy, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Place, Reason, Run, TreeView};
@@ -162,9 +163,7 @@ fn two_threads_work_on_one_merge() {
         env.wait_until_held();
         // There is one plan only, and the first thread stays where it is: it is another that
         // writes a table.
-        while tables() == 4 {
-            thread::yield_now();
-        }
+        wait_until(|| tables() != 4);
         env.release();
     });
     assert_eq!(keyspace.tree().disk_run_count(), 1);
@@ -241,17 +240,15 @@ fn the_limit_on_merges_gives_way_to_writers() {
     let builder = builder.memtable_bytes(500_000).merge_bytes_per_s(Some(1));
     let store = builder.open().unwrap();
     let keyspace = default_keyspace(&store);
-    let wait_until = |done: fn(&StoreStats) -> bool| {
-        while !done(&store.stats()) {
-            thread::yield_now();
-        }
-    };
     // Each fills a memtable, whatever the merging threads hold just then. The second is merged with
     // the first, for which nobody waits: this merge keeps the limit.
     keyspace.put("first", vec![1; 1_000_000]).unwrap();
-    wait_until(|stats| stats.flush_bytes > 0);
+    wait_until(|| store.stats().flush_bytes > 0);
     keyspace.put("second", vec![1; 1_000_000]).unwrap();
-    wait_until(|stats| stats.paced_micros > 0 || stats.merge_bytes_written > 0);
+    wait_until(|| {
+        let stats = store.stats();
+        stats.paced_micros > 0 || stats.merge_bytes_written > 0
+    });
     assert!(store.stats().paced_micros > 0);
     for number in 0..20_000u64 {
         keyspace.put(number.to_be_bytes(), [1; 1000]).unwrap();

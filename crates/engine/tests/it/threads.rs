@@ -9,6 +9,7 @@
 use crate::dice::{Dice, with_seeds};
 use crate::gate::{GateEnv, Step};
 use crate::numbered::POLICIES;
+use crate::watchdog::wait_until;
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{Batch, Builder, ErrorKind, Keyspace, PersistMode, Snapshot, Store};
 use std::collections::BTreeMap;
@@ -424,9 +425,7 @@ fn writers_wait_for_a_flush_although_a_merge_has_failed() {
             }
         });
         gate.wait_until_held();
-        while space.view().tree.memory().runs().len() < 4 {
-            thread::yield_now();
-        }
+        wait_until(|| space.view().tree.memory().runs().len() >= 4);
         gate.release();
     });
     store.retry();

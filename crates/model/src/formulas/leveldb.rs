@@ -115,7 +115,8 @@ impl LeveledModel {
         skipped: impl Fn(f64) -> f64,
     ) -> Model {
         let popularity = setting.popularity;
-        let (flush, mut interval) = (self.memtable, self.memtable * self.level0_merged);
+        let flush = self.memtable;
+        let mut interval = self.memtable * self.level0_merged;
         let flushed = popularity.unique(flush);
         let mut stages = vec![Stage::log(), Stage::new("memory -> 0", flushed / flush, 0.0)];
         let mut levels = vec![Level { runs: self.level0_kept, size: flushed * self.level0_kept }];

@@ -3,8 +3,8 @@
 use crate::cost::{Flushes, Level, Model, ReadCosts, Setting, Stage};
 use crate::optimum;
 
-/// Returns the eager write cost of MinLatency and Binomial with `runs_max` runs, at most, for flushes
-/// of equal size that share no key.
+/// Returns an upper bound of the eager write cost of MinLatency and Binomial with `runs_max` runs,
+/// for flushes of equal size that share no key.
 ///
 /// # Derivation
 /// Both keep a tree in which flush `t` is written once for each step to the left on its path and

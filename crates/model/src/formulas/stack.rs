@@ -22,7 +22,8 @@ pub fn constant(setting: &Setting<'_>, runs_max: u64) -> Model {
     let popularity = setting.popularity;
     let requests = setting.memtable_requests();
     let flushed = popularity.unique(requests);
-    let (k, n) = (runs_max as f64, flushes(setting));
+    let k = runs_max as f64;
+    let n = flushes(setting);
     let merges = ((n - 1.0) / k).floor();
     let merged = |merge: f64| popularity.unique((merge * k + 1.0) * requests);
     let written = sum_of_steps(merges, merged) / (n * requests);
@@ -45,8 +46,8 @@ pub fn constant(setting: &Setting<'_>, runs_max: u64) -> Model {
     })
 }
 
-/// Returns the model of a tree in which `ratio` runs of a level become one of the next: level `i` is given a run of
-/// `ratio^i` flushes each `ratio^i` flushes.
+/// Returns the model of a tree in which `ratio` runs of a level become one run of the next. Level
+/// `i` gets a run of `ratio^i` flushes after every `ratio^i` flushes.
 pub fn tiered(setting: &Setting<'_>, ratio: u64) -> Model {
     let popularity = setting.popularity;
     let requests = setting.memtable_requests();
@@ -107,7 +108,7 @@ fn flushes(setting: &Setting<'_>) -> f64 {
     (setting.requests / setting.memtable_requests()).floor().max(1.0)
 }
 
-/// Returns the mean over `1..=upto` of a digit in base `ratio`, the one that counts multiples of
+/// Returns the mean over `1..=end` of a digit in base `ratio`, the one that counts multiples of
 /// `unit`.
 fn mean_digit(end: f64, unit: f64, ratio: f64) -> f64 {
     // Numbers with the digit at least `d`, in all rounds that are complete and in the last.

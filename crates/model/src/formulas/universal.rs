@@ -61,7 +61,10 @@ impl UniversalModel {
         let mut sizes = Sizes { popularity, memtable: self.memtable, known: BTreeMap::new() };
         let flushed = popularity.unique(self.memtable);
         let flushes = (self.requests / self.memtable).ceil().max(1.0);
-        let (mut written, mut read, mut counts, mut upper) = (0.0, 0.0, 0.0, 0.0);
+        let mut written = 0.0;
+        let mut read = 0.0;
+        let mut counts = 0.0;
+        let mut upper = 0.0;
         for _ in 0..flushes as u64 {
             runs.insert(0, Run { memtables: Some(1), size: flushed });
             while runs.len() >= self.trigger {

@@ -61,9 +61,11 @@ impl Hull {
         }
         // The bound is concave in the price: the interval is narrowed to its summit.
         let bound = |log_price: f64| self.bound(log_price.exp(), runs_mean);
-        let (mut low, mut high) = (-2.0 * self.log_flushes(), self.log_flushes());
+        let mut low = -2.0 * self.log_flushes();
+        let mut high = self.log_flushes();
         for _ in 0..60 {
-            let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
+            let left = low + (high - low) / 3.0;
+            let right = high - (high - low) / 3.0;
             if bound(left) < bound(right) {
                 low = left;
             } else {
@@ -77,7 +79,8 @@ impl Hull {
     /// logarithm of the price of a run.
     #[must_use]
     pub fn points(&self, points: usize) -> Vec<HullPoint> {
-        let (first, last) = (self.log_flushes(), -self.log_flushes());
+        let first = self.log_flushes();
+        let last = -self.log_flushes();
         let price = |index: usize| {
             let part = index as f64 / points.saturating_sub(1).max(1) as f64;
             (first + (last - first) * part).exp()

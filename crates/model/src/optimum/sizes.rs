@@ -96,14 +96,17 @@ pub(super) fn bound(sizes: &[u64], runs_max: u64) -> f64 {
     sorted.sort_unstable_by(|left, right| right.cmp(left));
     let smallest = sorted[sorted.len() - 1] as f64;
     let mut bound = least(sizes.len() as u64, runs_max) as f64 * smallest;
-    let (mut depth, mut places, mut left) = (0_u64, u128::from(runs_max), u128::from(runs_max));
+    let mut depth = 0_u64;
+    let mut places = u128::from(runs_max);
+    let mut left = u128::from(runs_max);
     for size in sorted {
         bound += (size as f64 - smallest) * depth as f64;
         left -= 1;
         if left == 0 {
             let factor = u128::from(depth) + u128::from(runs_max) + 1;
             places = places.saturating_mul(factor) / u128::from(depth + 2);
-            (depth, left) = (depth + 1, places);
+            depth += 1;
+            left = places;
         }
     }
     bound

@@ -50,13 +50,16 @@ fn by_brute_force(sizes: &[u64], runs_max: u32) -> u64 {
 
 /// Returns what it takes to come from runs that end at `before` to runs that end at `after`.
 fn written(sizes: &[u64], before: u32, after: u32) -> u64 {
-    let (mut total, mut bytes, mut runs) = (0, 0, 0);
+    let mut total = 0;
+    let mut bytes = 0;
+    let mut runs = 0;
     for (flush, size) in sizes.iter().enumerate() {
         bytes += size;
         runs += before >> flush & 1;
         if after >> flush & 1 == 1 {
             total += if runs > 1 { bytes } else { 0 };
-            (bytes, runs) = (0, 0);
+            bytes = 0;
+            runs = 0;
         }
     }
     total
@@ -65,7 +68,10 @@ fn written(sizes: &[u64], before: u32, after: u32) -> u64 {
 /// Total of merge outputs, most runs and sum of runs of a schedule.
 fn carried_out(sizes: &[u64], takes: impl IntoIterator<Item = u64>) -> (u64, usize, usize) {
     let mut runs: Vec<u64> = Vec::new();
-    let (mut merged, mut most, mut sum, mut flushes) = (0, 0, 0, 0);
+    let mut merged = 0;
+    let mut most = 0;
+    let mut sum = 0;
+    let mut flushes = 0;
     for (size, takes) in sizes.iter().zip(takes) {
         let older = runs.split_off(runs.len() - takes as usize);
         let bytes = size + older.iter().sum::<u64>();

@@ -22,11 +22,16 @@ impl Filling {
     /// `flushes` is at least 1, and `runs_max` too.
     fn of(flushes: u64, runs_max: u64) -> Filling {
         let k = u128::from(runs_max);
-        let (mut depth, mut above, mut left) = (0, 0, flushes);
-        let (mut places, mut steps, mut merged) = (k, 0, 0);
+        let mut depth = 0;
+        let mut above = 0;
+        let mut left = flushes;
+        let mut places = k;
+        let mut steps = 0;
+        let mut merged = 0;
         while u128::from(left) > places {
             let here = places as u64;
-            (left, above) = (left - here, above + here);
+            left -= here;
+            above += here;
             steps += u128::from(depth + 1) * places;
             // Each of these has the first of the next ones on its left.
             merged += places;
@@ -56,7 +61,8 @@ fn last_places(depth: u64, k: u128) -> u128 {
 /// On how many places with `depth - 1` steps to the left the last `left` flushes hang: as few as
 /// possible, so first those with few steps to the right, which have room for most.
 fn parents(left: u64, depth: u64, runs_max: u64) -> u128 {
-    let (mut left, mut parents) = (u128::from(left), 0);
+    let mut left = u128::from(left);
+    let mut parents = 0;
     for right in 0..runs_max {
         let room = u128::from(runs_max - right);
         let here = binomial(depth - 1 + right, right).min(left.div_ceil(room));
@@ -159,7 +165,8 @@ fn left_of_root(flushes: u64, runs_max: u64) -> u64 {
         return flushes - 1;
     }
     let Filling { depth, taken, .. } = Filling::of(flushes, runs_max);
-    let (mut left, mut before) = (u128::from(taken), 0);
+    let mut left = u128::from(taken);
+    let mut before = 0;
     // Places on the left with fewer than `depth` steps, the one to the left of the root counted.
     let full: u128 = (0..depth - 1).map(|a| binomial(a + runs_max, a + 1)).sum();
     for right in 0..runs_max {

@@ -146,7 +146,8 @@ fn run(random: &mut Random, names: &mut Names) -> Run {
     borders.sort_unstable();
     let mut slices = Vec::new();
     for pair in borders.chunks_exact(2) {
-        let (start, end) = (pair[0], pair[1] + 1);
+        let start = pair[0];
+        let end = pair[1] + 1;
         if slices.last().is_some_and(|last: &Slice| last.range().contains(&key(start))) {
             continue;
         }

@@ -114,7 +114,8 @@ pub(super) fn side_by_side(policy: &dyn MergePolicy) -> Result<(), LawError> {
         let random = &mut Random::new(seed);
         let mut store = store(policy, seed, random);
         let mut plans_max = store.plans_max();
-        let (mut made, mut sealed) = (0, 0);
+        let mut made = 0;
+        let mut sealed = 0;
         loop {
             while let Some(plan) = store.next_plan()? {
                 store.reserve(plan, ReservationState::UnderWay);
@@ -202,7 +203,8 @@ pub(super) fn switches(policy: &dyn MergePolicy) -> Result<(), LawError> {
             write(&mut store, keys);
             store.settle()?;
         }
-        let (view, sizes) = (store.view, if seed % 2 == 0 { Sizes::EXACT } else { Sizes::ROUGH });
+        let view = store.view;
+        let sizes = if seed % 2 == 0 { Sizes::EXACT } else { Sizes::ROUGH };
         takes_over(Store::new(view, policy, sizes, random))?;
     }
     Ok(())

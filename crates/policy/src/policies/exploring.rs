@@ -44,7 +44,8 @@ impl Window {
     }
 
     fn has_less_mean_than(&self, other: &Window) -> bool {
-        let (mine, theirs) = (u128::from(self.bytes), u128::from(other.bytes));
+        let mine = u128::from(self.bytes);
+        let theirs = u128::from(other.bytes);
         mine * (other.len() as u128) < theirs * (self.len() as u128)
     }
 }

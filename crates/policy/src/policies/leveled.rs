@@ -137,7 +137,8 @@ impl Leveled {
                 let from = LevelId::Disk(level);
                 return Some(Descent { from, source, target: Some(last), to: level, reason });
             }
-            let (count, bytes) = (runs.len() as u64, self.bytes_staying(view, level));
+            let count = runs.len() as u64;
+            let bytes = self.bytes_staying(view, level);
             let reason = match level {
                 0 if count > self.level0_runs => {
                     Reason::new("level {} has {} runs of {}", [0, count, self.level0_runs])

@@ -106,7 +106,8 @@ mod tests {
     /// Writes and windows that leave come to what they do on a plain map.
     #[test]
     fn it_is_a_sorted_map_of_net_effects() {
-        let (mut memory, mut map) = (Memory::new(), BTreeMap::new());
+        let mut memory = Memory::new();
+        let mut map = BTreeMap::new();
         let mut state = 1_u64;
         let mut below = |bound: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -77,7 +77,8 @@ impl BlockSim {
     /// Shows the policy all of memory, packed into blocks from the smallest key, and settles.
     fn merge(&mut self) -> Result<(), SimError> {
         let id = self.drive.tree().next_table();
-        let (count, records) = (self.memory.len(), self.memory.records());
+        let count = self.memory.len();
+        let records = self.memory.records();
         let slice = self.drive.content_mut().add(id, count, records);
         let taken = &mut Vec::new();
         self.drive.replace_memory(Some(slice), &mut |event| {
@@ -131,7 +132,8 @@ impl BlockSim {
 
     /// Returns what it has cost since the last [`restart`](BlockSim::restart).
     pub fn figures(&self) -> BlockFigures {
-        let (now, start) = (self.counted(), self.start);
+        let now = self.counted();
+        let start = self.start;
         let requests = now.0 - start.0;
         let bytes = requests * self.sizes.record_bytes;
         let blocks_written = now.1 - start.1;

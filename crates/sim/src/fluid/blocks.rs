@@ -75,7 +75,8 @@ impl FluidContent {
             let segments: Vec<_> = sides.iter().map(|side| side.segments.clone()).collect();
             merge(&segments, false, workload)
         };
-        let (up, down) = (joined(newer, &self.workload), joined(older, &self.workload));
+        let up = joined(newer, &self.workload);
+        let down = joined(older, &self.workload);
         let meetings = meetings(&up, &down, is_bottom, &self.workload);
         let mut blocks = Vec::new();
         for (sides, is_newer) in [(newer, true), (older, false)] {

@@ -46,12 +46,15 @@ pub(super) fn meetings(
         side.get(index).filter(|segment| segment.start <= place).copied()
     };
     let meeting = |pair: &[u64]| {
-        let (up, down) = (at(newer, pair[0]), at(older, pair[0]));
+        let up = at(newer, pair[0]);
+        let down = at(older, pair[0]);
         let side = |segment: Option<Segment>| MeetingShare::of(segment, workload);
-        let (newer, older) = (side(up), side(down));
+        let newer = side(up);
+        let older = side(down);
         let (both, merged) = match (up, down) {
             (Some(up), Some(down)) => {
-                let (from, until) = (up.from.min(down.from), up.until.max(down.until));
+                let from = up.from.min(down.from);
+                let until = up.until.max(down.until);
                 let keys = workload.keys(pair[0], from, until);
                 let is_clean = is_bottom || down.is_clean;
                 let merged = workload.density(pair[0], from, until, is_clean);
@@ -106,8 +109,12 @@ impl Prospect {
     /// Of a block of the newer or the older side in a part of the key space, of which `meetings`
     /// hold all.
     pub(super) fn of(start: u64, end: u64, is_newer: bool, meetings: &[Meeting]) -> Prospect {
-        let (mut all, mut hosted, mut hits, mut merged) = (0.0, 0.0, 0.0, 0.0);
-        let (mut new, mut is_guest) = (0.0, false);
+        let mut all = 0.0;
+        let mut hosted = 0.0;
+        let mut hits = 0.0;
+        let mut merged = 0.0;
+        let mut new = 0.0;
+        let mut is_guest = false;
         for meeting in meetings.iter().take_while(|meeting| meeting.start < end) {
             let met = width(meeting.start.max(start), meeting.end.min(end));
             let (own, other) = if is_newer {

@@ -31,14 +31,16 @@ pub fn simulate_fluid(
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
     let mut counter = FigureCounter::new();
     let mut draws = Rng::new(SEED, 1);
-    let (mut writes, mut sealed) = (0.0, 0);
+    let mut writes = 0.0;
+    let mut sealed = 0;
     while sealed < workload.flushes_max() {
         let seal_bytes = policy.seal_bytes(drive.view());
         let from = writes;
         let Some(until) = workload.memtable_end(from, seal_bytes, draw::normal(&mut draws)) else {
             break;
         };
-        (writes, sealed) = (until, sealed + 1);
+        writes = until;
+        sealed += 1;
         counter.requested(workload.requested_bytes(writes) as u64);
         let live_bytes = workload.live_bytes(writes) as u64;
         let id = drive.tree().next_table();

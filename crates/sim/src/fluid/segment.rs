@@ -43,7 +43,8 @@ impl Segment {
 
     /// Returns the part of the segment within `start` and `end`.
     pub(super) fn clip(&self, start: u64, end: u64) -> Option<Segment> {
-        let (start, end) = (self.start.max(start), self.end.min(end));
+        let start = self.start.max(start);
+        let end = self.end.min(end);
         (start < end).then_some(Segment { start, end, ..*self })
     }
 
@@ -80,7 +81,8 @@ pub(super) fn merge(
     let mut next = vec![0; sides.len()];
     let mut merged: Vec<Segment> = Vec::with_capacity(borders.len());
     for pair in borders.windows(2) {
-        let (start, end) = (pair[0], pair[1]);
+        let start = pair[0];
+        let end = pair[1];
         let mut both: Option<Segment> = None;
         for (side, next) in sides.iter().zip(&mut next) {
             while side.get(*next).is_some_and(|segment| segment.end <= start) {

@@ -157,7 +157,8 @@ pub(super) struct NewTable<'a> {
 
 impl NewTable<'_> {
     pub(super) fn build(self, workload: &FluidWorkload, draws: &mut Rng) -> FluidTable {
-        let (start, end) = (self.segments[0].start, self.segments[self.segments.len() - 1].end);
+        let start = self.segments[0].start;
+        let end = self.segments[self.segments.len() - 1].end;
         let from = self.segments.iter().map(|segment| segment.from).fold(f64::INFINITY, f64::min);
         let until = self.segments.iter().map(|segment| segment.until).fold(0.0, f64::max);
         // The last of all writes went somewhere else, unless the table is all there is.
@@ -202,7 +203,8 @@ fn block_borders(
     blocks: &[Made],
     draws: &mut Rng,
 ) -> Vec<ProfilePoint> {
-    let (mut walk, mut ahead) = (Walk::new(segments), Walk::new(segments));
+    let mut walk = Walk::new(segments);
+    let mut ahead = Walk::new(segments);
     let mut start = place(&table.range.start);
     let end = table.range.end.as_ref().map_or(PLACES, |end| place(end));
     // The first place of each block, and the first behind its last key.
@@ -216,7 +218,8 @@ fn block_borders(
         }
         let next = blocks[places.len() + stretch.len()..].first();
         let stop = next.and_then(|next| next.kept_at).map_or(end, |(start, _)| start);
-        let (from, until) = (ahead.entries_below(start), ahead.entries_below(stop));
+        let from = ahead.entries_below(start);
+        let until = ahead.entries_below(stop);
         let gaps: Vec<f64> = stretch.iter().map(|block| draw::gaps(draws, block.entries)).collect();
         // There is a gap before the first key too.
         let before = draw::gaps(draws, 1);
@@ -245,7 +248,8 @@ fn blocks_below<'a>(
     table: &Table,
 ) -> impl Iterator<Item = Point> + 'a {
     let per_entry = |part: u64| part as f64 / table.size.entries.max(1) as f64;
-    let (bytes, tombstones) = (per_entry(table.size.bytes), per_entry(table.size.tombstones));
+    let bytes = per_entry(table.size.bytes);
+    let tombstones = per_entry(table.size.tombstones);
     let mut entries = 0;
     blocks.iter().zip(places.windows(2)).map(move |(block, places)| {
         entries += block.entries;

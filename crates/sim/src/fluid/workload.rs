@@ -266,7 +266,8 @@ impl Entries {
 
     /// Returns what the newest writes to so many keys come to.
     fn found(&self, keys: f64) -> DistinctKeys {
-        let (puts, tombstones) = (keys * (1.0 - self.delete_share), keys * self.delete_share);
+        let puts = keys * (1.0 - self.delete_share);
+        let tombstones = keys * self.delete_share;
         DistinctKeys {
             keys,
             puts,

@@ -103,7 +103,8 @@ impl Memtable {
         let room = Vec::with_capacity(self.entries.len());
         let mut entries = std::mem::replace(&mut self.entries, room);
         self.index.clear();
-        (self.bytes, self.written_bytes) = (0, 0);
+        self.bytes = 0;
+        self.written_bytes = 0;
         entries.retain(|entry| entry.bytes() > 0);
         entries.sort_unstable_by_key(|entry| entry.rank());
         entries

@@ -258,7 +258,8 @@ mod tests {
             let mut gone = 0;
             for side in sides.iter().rev() {
                 let (merged, dropped) = merged(&[side, &expected], false);
-                (expected, gone) = (merged, gone + dropped.entries);
+                expected = merged;
+                gone += dropped.entries;
             }
             let before = expected.len();
             expected.retain(|entry| !(bottom && entry.kind().is_tombstone()));

@@ -38,8 +38,7 @@ impl<'a, R: Record> MergeSide<'a, R> {
     pub(super) fn new(mut rest: Vec<Part<'a, R>>, keeps: bool) -> MergeSide<'a, R> {
         rest.retain(|piece| !piece.is_empty());
         rest.reverse();
-        let (part, begins, open, rank) = (None, false, &[][..], END);
-        let mut side = MergeSide { rest, part, begins, open, rank, keeps };
+        let mut side = MergeSide { rest, part: None, begins: false, open: &[], rank: END, keeps };
         side.next_block();
         side
     }

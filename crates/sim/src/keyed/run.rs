@@ -77,7 +77,8 @@ impl KeyedSim {
             let folded = self.drive.content_mut().fold(id, &entries, &memory);
             self.drive.replace_memory(folded, observe)?;
         } else {
-            let (count, entries) = (entries.len(), entries.into_iter());
+            let count = entries.len();
+            let entries = entries.into_iter();
             let memtable = self.drive.content_mut().add(id, count, entries);
             self.drive.flush(memtable, observe)?;
         }

@@ -58,7 +58,8 @@ impl<R: Record> KeyedTable<R> {
             return self.part(slice.range());
         }
         let cells = slice.cell_indexes();
-        let (cell, last) = (cells.start as u32, cells.end as u32 - 1);
+        let cell = cells.start as u32;
+        let last = cells.end as u32 - 1;
         let from = self.below(cell).entries as u32;
         Part { held: self, from, end: self.end(last).entries, cell, last }
     }
@@ -67,7 +68,8 @@ impl<R: Record> KeyedTable<R> {
     pub(super) fn part(&self, range: &KeyRange) -> Part<'_, R> {
         let all = range.covers(&self.table.range);
         let found = if all { 0..self.entries.len() } else { within(&self.entries, range) };
-        let (from, end) = (found.start as u32, found.end as u32);
+        let from = found.start as u32;
+        let end = found.end as u32;
         let inner = &self.cells[..self.cells.len() - 1];
         let cell = inner.partition_point(|end| end.entries <= from) as u32;
         let last = inner.partition_point(|point| point.entries < end) as u32;
@@ -197,7 +199,8 @@ impl<'a, R: Record> Part<'a, R> {
     /// Returns the size of all entries of the part.
     #[inline]
     pub(super) fn size(&self) -> Size {
-        let (from, end) = (self.held.below(self.cell), self.held.end(self.last).below());
+        let from = self.held.below(self.cell);
+        let end = self.held.end(self.last).below();
         if (from.entries, end.entries) == (u64::from(self.from), u64::from(self.end)) {
             end - from
         } else {

@@ -1,26 +1,26 @@
-//! What the real environment and the one in memory have in common.
+//! Code shared by the real environment and the one in memory.
 
 use super::WriteFile;
 use std::fmt::Debug;
 use std::io;
 
-/// The file in a directory that stands for the directory's lock.
+/// The name of the lock file of a directory.
 pub(super) const LOCK_FILE: &str = "LOCK";
 
-/// Bytes gathered before they are handed to the system: one call then costs a small part of what
-/// copying this much costs.
+/// The size of the write buffer. At this size a system call costs a small part of what copying the
+/// bytes costs.
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
 
-/// Where a [`Buffered`] file puts its bytes.
+/// The destination of the bytes of a [`Buffered`] file.
 pub(super) trait Sink: Debug + Send {
     /// Appends all of `bytes` to the file.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes everything written survive power loss.
+    /// Makes all written bytes survive power loss.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A file whose bytes wait in a buffer until there are many of them, or until a sync.
+/// A file that collects bytes in a buffer until it is full, or until a sync.
 #[derive(Debug)]
 pub(super) struct Buffered<S> {
     sink: S,
@@ -33,7 +33,7 @@ impl<S: Sink> Buffered<S> {
         Buffered { sink, waiting: Vec::new(), failed: false }
     }
 
-    /// Runs `step`, after whose first failure no other step is run.
+    /// Runs `step`, or fails if an earlier step failed.
     fn unless_failed(&mut self, step: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         if self.failed {
             return Err(io::Error::other("an earlier write to this file failed"));
@@ -77,19 +77,19 @@ impl<S: Sink> WriteFile for Buffered<S> {
     }
 }
 
-/// Whether a log of `capacity` bytes that holds `end` bytes takes `bytes` more.
+/// Fails if a log of `capacity` bytes that holds `end` bytes cannot take `bytes` more.
 pub(super) fn check_append(bytes: usize, end: u64, capacity: u64) -> io::Result<()> {
-    let told = if !bytes.is_multiple_of(8) {
-        "log appends are multiples of 8 bytes"
+    let message = if !bytes.is_multiple_of(8) {
+        format!("expected a multiple of 8 bytes to append to a log, found {bytes}")
     } else if bytes as u64 > capacity - end {
-        "more than fits into the log"
+        format!("{bytes} bytes do not fit into a log with room for {}", capacity - end)
     } else {
         return Ok(());
     };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, told))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
-/// A log without room cannot be made.
+/// Fails if `capacity` is zero.
 pub(super) fn check_capacity(capacity: u64) -> io::Result<()> {
     match capacity {
         0 => Err(io::Error::new(io::ErrorKind::InvalidInput, "a log needs a capacity")),

@@ -1,15 +1,15 @@
-//! What every environment must do, as one check.
+//! The contract of all environments, as one check.
 
 use super::{Env, LogFile, PAGE_BYTES, SyncReach, WriteFile};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Exercises every promise of [`Env`] and of the files it makes, inside `dir`, which must not
-/// exist yet but whose parent must. Surviving power loss is the one promise it cannot check.
+/// Checks every promise of [`Env`] and of its files inside `dir`, which must not exist yet but
+/// whose parent must. It cannot check that data survives power loss.
 ///
 /// # Panics
 ///
-/// Where a promise is broken.
+/// Panics if a promise is broken.
 pub fn check(env: &dyn Env, dir: &Path) {
     directories(env, dir);
     written_files(env, dir);
@@ -64,7 +64,7 @@ fn written_files(env: &dyn Env, dir: &Path) {
     assert_eq!(kind(env.create(&path)), Some(ErrorKind::AlreadyExists));
     assert_eq!(env.file_bytes(&path).expect("exists"), 0);
 
-    // Pieces below, around and far above any buffer, each of a content of its own.
+    // Pieces smaller than any buffer, about as large, and much larger, each with bytes of its own.
     let mut all = Vec::new();
     for (index, length) in [0, 1, 511, 4096, 300_000, 7, 2_000_000, 1, 262_143].iter().enumerate() {
         let piece = vec![index as u8 + 1; *length];
@@ -107,7 +107,8 @@ fn reading(env: &dyn Env, dir: &Path) {
 }
 
 fn names(env: &dyn Env, dir: &Path) {
-    let (old, new) = (dir.join("old"), dir.join("new"));
+    let old = dir.join("old");
+    let new = dir.join("new");
     created(env, &old, b"old");
     env.rename(&old, &new).expect("renames");
     assert_eq!(kind(env.file_bytes(&old)), Some(ErrorKind::NotFound));
@@ -128,10 +129,11 @@ fn names(env: &dyn Env, dir: &Path) {
     assert_eq!(contents(env, &new), b"again");
 }
 
-/// An environment may be unable to punch holes, but must not do it by half.
+/// An environment may lack holes, but a punch must then change nothing.
 fn holes(env: &dyn Env, dir: &Path) {
     let path = dir.join("holes");
-    let (page, bytes) = (PAGE_BYTES as usize, 100 * PAGE_BYTES as usize + 7);
+    let page = PAGE_BYTES as usize;
+    let bytes = 100 * PAGE_BYTES as usize + 7;
     created(env, &path, &vec![5; bytes]);
     let held = env.held_bytes(&path).expect("exists");
     assert!((1..=bytes as u64).contains(&held), "a file takes up to its length: {held}");
@@ -193,7 +195,7 @@ fn logs(env: &dyn Env, dir: &Path) {
     log.sync(SyncReach::Data).expect("an open log outlives its name");
 }
 
-/// An environment may be unable to shorten files, but must not do it by half.
+/// An environment may lack cuts, but a cut must then change nothing.
 fn cut_logs(env: &dyn Env, dir: &Path) {
     for used in [0, 32, 5000, 10_000] {
         let path = dir.join(format!("cut{used}"));
@@ -223,9 +225,9 @@ fn full_logs(env: &dyn Env, dir: &Path) {
     assert_eq!(kind(env.create_log(&path, 0)), Some(ErrorKind::InvalidInput));
     assert_eq!(kind(env.file_bytes(&path)), Some(ErrorKind::NotFound));
     let free = env.free_bytes(dir).expect("tells the room");
-    // More than any device has means that there is no limit to check.
+    // A larger number means that the device has no limit to check.
     if free < 1 << 60 {
-        // Others may free room meanwhile: ask for much more than there is.
+        // Other programs may free room meanwhile, so ask for much more than there is.
         let result = env.create_log(&path, 2 * free + (1 << 40));
         assert_eq!(kind(result), Some(ErrorKind::StorageFull));
         assert_eq!(kind(env.file_bytes(&path)), Some(ErrorKind::NotFound));

@@ -1,14 +1,14 @@
-//! Any environment, with operations that fail on demand.
+//! An environment that makes operations of another one fail on demand.
 
 mod class;
 mod files;
-mod plan;
+mod rules;
 
 pub use class::{Effect, Fault, Lasting, OpClass};
 
 use super::{Env, LogFile, MemEnv, PAGE_BYTES, ReadFile, WriteFile};
 use files::{Around, FaultLog, FaultRead, FaultWrite, create_half_log};
-use plan::Plan;
+use rules::FaultRules;
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -16,10 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Wraps an environment, counts its operations and lets some of them fail.
+/// Wraps an environment, counts its operations and makes some of them fail.
 ///
-/// Clones share counts and rules, so that a test keeps one and gives the other to the store. Who
-/// fails by a rule has no effect, or one that was [chosen](FaultEnv::set_with).
+/// Clones share counts and rules, so that a test can keep one and give the other to the store. An
+/// operation that fails by a rule has no effect, or the effect [chosen](FaultEnv::set_with) for the
+/// rule.
 ///
 /// # Examples
 ///
@@ -46,100 +47,99 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct FaultEnv {
     inner: Arc<dyn Env>,
-    /// The same, where it is a disk in memory.
+    /// The same environment, if it is a disk in memory.
     disk: Option<MemEnv>,
-    plan: Arc<Plan>,
+    rules: Arc<FaultRules>,
 }
 
 impl FaultEnv {
-    /// `inner`, without any fault yet.
+    /// Wraps `inner`, without any rule yet.
     ///
-    /// Syncs that fail [partly](Effect::Partly) or have [dropped](Effect::Dropped) what they should
-    /// have synced need a disk that can do so: [`over`](FaultEnv::over) one in memory. Here they
-    /// have no effect.
+    /// Only a disk in memory, wrapped by [`over`](FaultEnv::over), can simulate syncs that fail
+    /// [partly](Effect::Partly) or [drop](Effect::Dropped) bytes. Here such syncs have no effect.
     pub fn new(inner: Arc<dyn Env>) -> FaultEnv {
-        FaultEnv { inner, disk: None, plan: Arc::default() }
+        FaultEnv { inner, disk: None, rules: Arc::default() }
     }
 
-    /// `disk`, without any fault yet.
+    /// Wraps `disk`, without any rule yet.
     pub fn over(disk: MemEnv) -> FaultEnv {
         FaultEnv { disk: Some(disk.clone()), ..FaultEnv::new(Arc::new(disk)) }
     }
 
-    /// Sets a rule, in addition to those that are set. What fails has no effect at all.
+    /// Adds a rule. Operations that fail by it have no effect.
     pub fn set(&self, fault: Fault) {
         self.set_with(fault, Effect::Nothing);
     }
 
-    /// Sets a rule, in addition to those that are set. The first operation that fails by it has
-    /// this effect, later ones have none.
+    /// Adds a rule. The first operation that fails by it has this effect, later ones have none.
     pub fn set_with(&self, fault: Fault, effect: Effect) {
-        self.plan.set(fault, effect);
+        self.rules.set(fault, effect);
     }
 
-    /// Takes all rules back; counts go on.
+    /// Removes all rules; the counts go on.
     pub fn clear(&self) {
-        self.plan.clear();
+        self.rules.clear();
     }
 
-    /// The first operation that has failed by a rule since rules were last
-    /// [cleared](FaultEnv::clear), and the path concerned.
+    /// Returns the class and path of the first operation that has failed by a rule since rules were
+    /// last [cleared](FaultEnv::clear).
     pub fn first_failed(&self) -> Option<(OpClass, PathBuf)> {
-        self.plan.first_failed()
+        self.rules.first_failed()
     }
 
-    /// Operations of `class` since the start, failed ones included.
+    /// Returns the number of operations of `class` since the start, failed ones included.
     pub fn count(&self, class: OpClass) -> u64 {
-        self.plan.counts()[class as usize]
+        self.rules.counts()[class as usize]
     }
 
-    /// Operations of all classes since the start, failed ones included.
+    /// Returns the number of operations of all classes since the start, failed ones included.
     pub fn count_all(&self) -> u64 {
-        self.plan.counts().iter().sum()
+        self.rules.counts().iter().sum()
     }
 
     fn around(&self, path: &Path) -> Around {
-        let (plan, disk) = (Arc::clone(&self.plan), self.disk.clone());
-        Around { plan, disk, path: path.to_path_buf() }
+        let rules = Arc::clone(&self.rules);
+        let disk = self.disk.clone();
+        Around { rules, disk, path: path.to_path_buf() }
     }
 }
 
 impl Env for FaultEnv {
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
         let parents = || self.inner.create_dir_all(dir.parent().unwrap_or(dir));
-        self.plan.run(OpClass::Create, dir, || self.inner.create_dir_all(dir), parents)
+        self.rules.run(OpClass::Create, dir, || self.inner.create_dir_all(dir), parents)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        self.plan.run_whole(OpClass::List, dir, || self.inner.list(dir))
+        self.rules.run_whole(OpClass::List, dir, || self.inner.list(dir))
     }
 
     fn file_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.plan.run_whole(OpClass::Measure, path, || self.inner.file_bytes(path))
+        self.rules.run_whole(OpClass::Measure, path, || self.inner.file_bytes(path))
     }
 
     fn held_bytes(&self, path: &Path) -> io::Result<u64> {
-        self.plan.run_whole(OpClass::Measure, path, || self.inner.held_bytes(path))
+        self.rules.run_whole(OpClass::Measure, path, || self.inner.held_bytes(path))
     }
 
     fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
         let pages = (range.end - range.start) / PAGE_BYTES;
         let half = range.start..range.start + pages.div_ceil(2) * PAGE_BYTES;
         let partly = || self.inner.punch(path, half);
-        self.plan.run(OpClass::Punch, path, || self.inner.punch(path, range), partly)
+        self.rules.run(OpClass::Punch, path, || self.inner.punch(path, range), partly)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.plan.run_whole(OpClass::Remove, path, || self.inner.remove_file(path))
+        self.rules.run_whole(OpClass::Remove, path, || self.inner.remove_file(path))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.plan.run_whole(OpClass::Rename, from, || self.inner.rename(from, to))
+        self.rules.run_whole(OpClass::Rename, from, || self.inner.rename(from, to))
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let partly = || self.disk.as_ref().map_or(Ok(()), |disk| disk.sync_half_dir(dir));
-        self.plan.run(OpClass::SyncDir, dir, || self.inner.sync_dir(dir), partly)
+        self.rules.run(OpClass::SyncDir, dir, || self.inner.sync_dir(dir), partly)
     }
 
     fn sync_file(&self, path: &Path) -> io::Result<()> {
@@ -148,28 +148,28 @@ impl Env for FaultEnv {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let create = || self.inner.create(path);
-        let inner = self.plan.run(OpClass::Create, path, create, || create().map(drop))?;
+        let inner = self.rules.run(OpClass::Create, path, create, || create().map(drop))?;
         Ok(Box::new(FaultWrite { inner, around: self.around(path), failed: false }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
-        let inner = self.plan.run_whole(OpClass::Open, path, || self.inner.open(path))?;
+        let inner = self.rules.run_whole(OpClass::Open, path, || self.inner.open(path))?;
         Ok(Arc::new(FaultRead { inner, around: self.around(path) }))
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
         let wholly = || self.inner.create_log(path, capacity);
         let partly = || create_half_log(|path| self.inner.create(path), path, capacity);
-        let inner = self.plan.run(OpClass::CreateLog, path, wholly, partly)?;
+        let inner = self.rules.run(OpClass::CreateLog, path, wholly, partly)?;
         Ok(Box::new(FaultLog { inner, around: self.around(path) }))
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
-        self.plan.run_whole(OpClass::Lock, dir, || self.inner.lock(dir))
+        self.rules.run_whole(OpClass::Lock, dir, || self.inner.lock(dir))
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
-        self.plan.run_whole(OpClass::FreeBytes, dir, || self.inner.free_bytes(dir))
+        self.rules.run_whole(OpClass::FreeBytes, dir, || self.inner.free_bytes(dir))
     }
 
     fn now(&self) -> Duration {

@@ -1,4 +1,4 @@
-//! Files in memory, on a disk that can be cut from its power.
+//! Files in memory, on a disk that can lose its power.
 
 mod crash;
 mod disk;
@@ -24,13 +24,12 @@ use std::time::Duration;
 
 /// A disk in memory, which knows what is synced and what is not.
 ///
-/// Clones share one disk. A path is taken from the root whether it starts with `/` or not. The
-/// copies that [`power_loss`](MemEnv::power_loss) and
-/// [`process_crash_clone`](MemEnv::process_crash_clone) make are disks of their own, taken at one
-/// moment, also while other threads write.
+/// Clones share one disk. A path starts at the root, with or without a leading `/`.
+/// [`power_loss`](MemEnv::power_loss) and [`process_crash_clone`](MemEnv::process_crash_clone) make
+/// independent copies of one moment, also while other threads write.
 ///
-/// Files can be mapped: a map is a copy of the file as it is then, in which what is punched out of
-/// the file later turns into garbage, so that who looks there is found out.
+/// Files can be mapped. A map is a copy of the file at that moment. Where a hole is punched later,
+/// the map turns to garbage, so that a test notices readers of the hole.
 ///
 /// # Examples
 ///
@@ -60,13 +59,13 @@ pub struct MemEnv {
 }
 
 impl MemEnv {
-    /// An empty disk without limit.
+    /// Creates an empty disk without limit.
     pub fn new() -> MemEnv {
         MemEnv::with_capacity(u64::MAX)
     }
 
-    /// An empty disk that holds at most `capacity` bytes of file contents. The write that meets
-    /// the limit fails with `StorageFull`, and its first bytes may be stored.
+    /// Creates an empty disk that holds at most `capacity` bytes of file contents. The write that
+    /// meets the limit fails with `StorageFull`, and its first bytes may be stored.
     pub fn with_capacity(capacity: u64) -> MemEnv {
         MemEnv::of(Disk::new(capacity))
     }
@@ -76,62 +75,63 @@ impl MemEnv {
         MemEnv { disk, start: Clock::start(), punches: true, maps: true }
     }
 
-    /// Another disk for who can do what this one can.
+    /// Returns an environment for `disk` with the abilities of this one.
     fn like(&self, disk: Disk) -> MemEnv {
         MemEnv { punches: self.punches, maps: self.maps, ..MemEnv::of(disk) }
     }
 
-    /// The same disk for who cannot punch holes into files.
+    /// Returns the same disk, unable to punch holes into files.
     #[must_use]
     pub fn without_punching(mut self) -> MemEnv {
         self.punches = false;
         self
     }
 
-    /// The same disk for who cannot map files.
+    /// Returns the same disk, unable to map files.
     #[must_use]
     pub fn unmapped(mut self) -> MemEnv {
         self.maps = false;
         self
     }
 
-    /// What a machine finds after losing power now, where changes that were not
-    /// synced have each survived with probability `keep`: [`Loss::Parts`].
+    /// Returns the disk that a machine finds after losing power now, where each change that is not
+    /// synced survives with probability `keep`: [`Loss::Parts`].
     #[must_use]
     pub fn crash_clone(&self, seed: u64, keep: f64) -> MemEnv {
         self.power_loss(seed, Loss::Parts { keep })
     }
 
-    /// What a machine finds after losing power now: all that was synced, and of the rest what
-    /// `loss` leaves. What is random in that comes from `seed`: equal seeds on equal disks give
-    /// equal results.
+    /// Returns the disk that a machine finds after losing power now: everything that was synced,
+    /// and of the rest what `loss` leaves. Random choices come from `seed`: equal seeds on equal
+    /// disks give equal results.
     #[must_use]
     pub fn power_loss(&self, seed: u64, loss: Loss) -> MemEnv {
         self.like(self.disk.read().after_power_loss(seed, loss))
     }
 
-    /// What the next process finds after this one was killed now: everything that was written,
-    /// appends to logs included, but not what still waits in the buffer of a file being written;
-    /// and no locks.
+    /// Returns the disk that the next process finds if this one is killed now. It has everything
+    /// that was written, appends to logs included. It lacks bytes that wait in the buffer of a file
+    /// being written, and it has no locks.
     #[must_use]
     pub fn process_crash_clone(&self) -> MemEnv {
         self.like(self.disk.read().after_process_death())
     }
 
-    /// Damages the file at `path`: turns over the bits of `mask` in the byte at `offset`.
+    /// Damages the file at `path`: flips the bits of `mask` in the byte at `offset`.
     ///
     /// # Errors
     ///
-    /// `NotFound` where there is no such file, `UnexpectedEof` where it ends earlier.
+    /// Fails with `NotFound` if there is no such file, and with `UnexpectedEof` if it ends earlier.
     pub fn flip(&self, path: &Path, offset: u64, mask: u8) -> io::Result<()> {
         self.disk.write().change(path, |file, _| file.flip(offset, mask))
     }
 
-    /// Damages the file at `path`: cuts it to its first `bytes` bytes; a shorter file stays.
+    /// Damages the file at `path`: cuts it to its first `bytes` bytes. A shorter file stays as it
+    /// is.
     ///
     /// # Errors
     ///
-    /// `NotFound` where there is no such file.
+    /// Fails with `NotFound` if there is no such file.
     pub fn truncate(&self, path: &Path, bytes: u64) -> io::Result<()> {
         self.disk.write().change(path, |file, _| {
             file.truncate(bytes);
@@ -139,9 +139,9 @@ impl MemEnv {
         })
     }
 
-    /// Has `sync` sync the file at `path`, and then forget that: the device has not taken what was
-    /// written since the sync before, or has only taken the first half of it, and never will.
-    /// Reads go on to show it, and later syncs have nothing to say about it.
+    /// Runs `sync`, a sync of the file at `path`, and then forgets its effect: the device never
+    /// takes the bytes written since the previous sync, or takes only the first half of them. Reads
+    /// still return the bytes, and later syncs report no error.
     pub(super) fn drop_unsynced(
         &self,
         path: &Path,
@@ -223,7 +223,7 @@ impl Env for MemEnv {
     }
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
-        let id = self.disk.write().create(path, FileNode::written())?;
+        let id = self.disk.write().create(path, FileNode::new_file())?;
         Ok(Box::new(Buffered::new(MemSink(self.handle(id)))))
     }
 
@@ -234,7 +234,7 @@ impl Env for MemEnv {
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
         check_capacity(capacity)?;
-        let id = self.disk.write().create(path, FileNode::log(capacity))?;
+        let id = self.disk.write().create(path, FileNode::new_log(capacity))?;
         Ok(Box::new(MemLog::new(self.handle(id), capacity)))
     }
 

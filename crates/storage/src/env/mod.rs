@@ -1,8 +1,8 @@
 //! The only door to the operating system: files, directories, locks, free space and the clock.
 //!
-//! Everything else in the engine is computation. Three implementations pass one contract suite:
-//! the real one, one in memory that can be cut like a power cord, and a wrapper that injects
-//! faults into either.
+//! Everything else in the engine is computation. Three implementations pass one contract suite: the
+//! real one, one in memory that can simulate power loss, and a wrapper that injects faults into
+//! another environment.
 
 mod common;
 pub mod contract;
@@ -24,34 +24,36 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What [`Env::punch`] gives back is in multiples of this many bytes, at multiples of it.
+/// [`Env::punch`] frees whole pages of this many bytes, at multiples of it.
 pub const PAGE_BYTES: u64 = 4096;
 
-/// What the store asks of its surroundings.
+/// The operations that the store needs from the operating system.
 ///
-/// A path that is opened, looked at or changed leads to a regular file, or that is an error: the
-/// last name of it is never followed where it is a link, and nothing is waited for.
+/// A path that is opened, measured or changed must lead to a regular file; anything else is an
+/// error. The last name of the path is never followed if it is a symbolic link. No call waits for
+/// another process.
 pub trait Env: Debug + Send + Sync + 'static {
-    /// Creates `dir` and its parents; an existing directory is fine. What is made is for its owner
-    /// alone, where there are owners.
+    /// Creates `dir` and its missing parents; an existing directory is no error. New directories
+    /// are for their owner only, if the system has owners.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
 
-    /// The names (not paths) of the files and directories in `dir`, sorted.
+    /// Returns the names (not paths) of the files and directories in `dir`, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// The length of the file at `path` in bytes; `NotFound` where there is none.
+    /// Returns the length of the file at `path` in bytes. Fails with `NotFound` if there is no
+    /// file.
     fn file_bytes(&self, path: &Path) -> io::Result<u64>;
 
-    /// The bytes that the contents of the file at `path` take of its device: fewer than its length
-    /// where holes were punched into it.
+    /// Returns the bytes that the contents of the file at `path` take on its device. Holes punched
+    /// into the file make them fewer than its length.
     fn held_bytes(&self, path: &Path) -> io::Result<u64> {
         self.file_bytes(path)
     }
 
-    /// Gives a part of the file at `path` back to its device, also while it is open: it keeps its
-    /// length, and reads as zeros there. `range` lies within the file and is of whole pages
-    /// ([`PAGE_BYTES`]). After power loss the bytes may be there again. `Unsupported` where this
-    /// cannot be done, in which case nothing is changed.
+    /// Frees the space of a part of the file at `path` on its device, also while the file is open.
+    /// The file keeps its length, and reads as zeros in `range`. `range` lies within the file and
+    /// consists of whole pages ([`PAGE_BYTES`]). After power loss the old bytes may be there again.
+    /// Fails with `Unsupported`, and changes nothing, if this cannot be done.
     fn punch(&self, path: &Path, range: Range<u64>) -> io::Result<()> {
         let _ = (path, range);
         Err(io::ErrorKind::Unsupported.into())
@@ -60,11 +62,10 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Removes the file at `path`.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Renames a file; an existing file at `to` is replaced in one step.
+    /// Renames a file. An existing file at `to` is replaced in one step.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Does as [`punch`](Env::punch) for each of `ranges`, one after the other, up to the first
-    /// that fails.
+    /// Calls [`punch`](Env::punch) for each of `ranges` in order, up to the first that fails.
     fn punch_all(&self, path: &Path, ranges: &[Range<u64>]) -> io::Result<()> {
         ranges.iter().try_for_each(|range| self.punch(path, range.clone()))
     }
@@ -72,97 +73,97 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Makes creations, removals and renames in `dir` survive power loss.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Makes the contents of the file at `path` survive power loss, whoever wrote them, also a
-    /// process that is gone.
+    /// Makes the contents of the file at `path` survive power loss. They may have been written by
+    /// any process, also one that has ended.
     fn sync_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Creates a file to be written from its start to its end; an existing one is an error.
+    /// Creates a file that is written from its start to its end. Fails if `path` exists.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
 
-    /// Opens a file to be read at any offset.
+    /// Opens a file that can be read at any offset.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
-    /// Creates a log file of `capacity` zero bytes with all of its space allocated, so that later
-    /// appends cannot run out of room; an existing one is an error, no room is `StorageFull` and
-    /// leaves no file.
+    /// Creates a log file of `capacity` zero bytes and allocates all of its space, so that later
+    /// appends cannot run out of room. Fails if `path` exists. Fails with `StorageFull`, and leaves
+    /// no file, if there is no room.
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>>;
 
-    /// Takes the one lock of `dir`, given back when the value is dropped or the process ends;
-    /// `WouldBlock` where another holds it, in this process or another.
+    /// Takes the one lock of `dir`, which is released when the value is dropped or the process
+    /// ends. Fails with `WouldBlock` if this process or another one holds the lock.
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>>;
 
-    /// Bytes still free on the device that holds `dir`.
+    /// Returns the number of free bytes on the device that holds `dir`.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 
-    /// Time since an arbitrary moment, never going back. For statistics, pacing, and guesses at how
-    /// long something takes, only.
+    /// Returns the time since an arbitrary moment; it never goes back. Use it only for statistics,
+    /// pacing, and estimates of how long something takes.
     fn now(&self) -> Duration;
 }
 
-/// A file being written from its start to its end.
+/// A file that is written from its start to its end.
 ///
-/// Bytes may wait in a buffer: what was not followed by [`sync`](WriteFile::sync) may be lost even
-/// when the process lives on and drops the file. After an error every later call fails, because
-/// nobody knows what the file holds.
+/// Bytes may wait in a buffer. Bytes without a later [`sync`](WriteFile::sync) may be lost, even if
+/// the process lives on and drops the file. After an error every later call fails, because the
+/// contents of the file are then unknown.
 pub trait WriteFile: Debug + Send {
     /// Appends all of `bytes`.
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes what was written survive power loss (contents and length).
+    /// Makes all written bytes and the length survive power loss.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A file that is read at any offset, by many threads.
+/// A file that many threads may read at any offset.
 pub trait ReadFile: Debug + Send + Sync {
-    /// Fills `buffer` from `offset`; `UnexpectedEof` where the file ends earlier.
+    /// Fills `buffer` from `offset` on. Fails with `UnexpectedEof` if the file ends earlier.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Says that the bytes at `range`, which may reach beyond the end, will soon be looked at
-    /// through the [map](ReadFile::map). Changes nothing but how long that takes.
+    /// Announces that the bytes at `range` will soon be read through the [map](ReadFile::map).
+    /// `range` may reach beyond the end of the file. Affects only the speed of those reads.
     fn announce(&self, _range: Range<u64>) {}
 
-    /// The bytes of the file as memory that is loaded where it is touched; `None` where this
-    /// environment has no such thing. A device that fails later ends the process. What is punched
-    /// out of the file turns to zeros here too: nobody may look at those bytes any more.
+    /// Returns the file as memory that the system loads on access, or `None` if this environment
+    /// has no maps. If the device fails during such a load, the process ends. Holes punched into
+    /// the file turn to zeros here too, so no caller may still read those bytes.
     fn map(&self) -> io::Result<Option<Bytes>> {
         Ok(None)
     }
 }
 
-/// How far a sync must reach.
+/// Says how much a sync makes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncReach {
-    /// Contents, and what is needed to read them back.
+    /// The contents, and the metadata needed to read them back.
     Data,
-    /// Contents and all metadata.
+    /// The contents and all metadata.
     All,
 }
 
-/// A log file of fixed capacity whose space is allocated ahead. What `append` returned from
-/// survives the death of the process; what `sync` returned from survives power loss too.
+/// A log file of fixed capacity whose space is allocated in advance. Bytes survive the death of the
+/// process once `append` has returned, and power loss once `sync` has returned.
 pub trait LogFile: Debug + Send + Sync {
-    /// Stores `bytes` behind what was appended before. The first 8 bytes are stored after all
-    /// the others and in one step, so that a process that dies in between leaves them zero. More
-    /// than fits, or a length that is not a multiple of 8, is `InvalidInput` and stores nothing.
+    /// Stores `bytes` behind the bytes appended before. The first 8 bytes are stored last and in
+    /// one step, so that they stay zero if the process dies before that. Fails with `InvalidInput`,
+    /// and stores nothing, if `bytes` do not fit or their length is not a multiple of 8.
     fn append(&self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes everything appended before the call survive power loss. After an error nobody knows
-    /// what is stored, also when a later call succeeds: append no more.
+    /// Makes all bytes appended before the call survive power loss. After an error it is unknown
+    /// what is stored, also if a later sync succeeds. The caller must then append no more.
     fn sync(&self, reach: SyncReach) -> io::Result<()>;
 
-    /// Bytes appended so far.
+    /// Returns the number of bytes appended so far.
     fn bytes(&self) -> u64;
 
-    /// Bytes that can be appended in all.
+    /// Returns the number of bytes that can be appended in total.
     fn capacity(&self) -> u64;
 
-    /// Gives the unused room back: the file ends behind the last byte appended, its capacity is
-    /// what it holds, and a later append finds no room. Before a sync of [`SyncReach::All`] power
-    /// loss may undo it, which brings zeros back and costs no byte that was appended.
-    /// `Unsupported` where this cannot be done, in which case nothing is changed.
+    /// Frees the unused room: the file ends behind the last byte appended, the capacity equals the
+    /// length, and a later append finds no room. Before a sync with [`SyncReach::All`], power loss
+    /// may undo the cut. Then zeros come back behind the appended bytes, which all stay. Fails with
+    /// `Unsupported`, and changes nothing, if this cannot be done.
     fn cut(&self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -1,4 +1,4 @@
-//! The operating system itself.
+//! The environment that calls the operating system.
 
 mod log;
 mod open;
@@ -22,12 +22,12 @@ use std::time::Duration;
 
 /// Files on the disks of this machine.
 ///
-/// New files are for their owner alone (mode 0600), and so are new directories (0700); those that
-/// are there stay as they are. What is no regular file is not opened, and no symbolic link is
-/// followed but on the way to the directory.
+/// New files are for their owner only (mode 0600), and so are new directories (0700). Existing ones
+/// keep their modes. Only regular files are opened. A symbolic link is followed only on the way to
+/// the directory.
 ///
-/// A store owns its directory: a stranger who shortens a log file while it is open kills the
-/// process, because logs and tables are mapped into memory.
+/// A store owns its directory. If another program shortens a log file while it is open, the process
+/// dies, because logs and tables are mapped into memory.
 #[derive(Clone, Copy, Debug)]
 pub struct RealEnv {
     start: Clock,
@@ -35,15 +35,15 @@ pub struct RealEnv {
 }
 
 impl RealEnv {
-    /// The environment of this process.
+    /// Creates the environment of this process.
     pub fn new() -> RealEnv {
         RealEnv { start: Clock::start(), maps: true }
     }
 
-    /// The same, but tables are read by calls and not mapped into memory. Then their blocks are
-    /// kept in the store's own cache, and a device that cannot be read is an error of the read;
-    /// with maps it ends the process. Reads of what the system has in memory take about twice as
-    /// long.
+    /// Returns the same environment, but without maps: tables are read by system calls. The store
+    /// then keeps their blocks in its own cache. A device that cannot be read is an error of the
+    /// read; with maps it ends the process. Reads of data that the system has in memory take about
+    /// twice as long.
     #[must_use]
     pub fn unmapped(mut self) -> RealEnv {
         self.maps = false;
@@ -57,14 +57,15 @@ impl Default for RealEnv {
     }
 }
 
-/// The lock on a directory, given back when it is dropped.
+/// The lock on a directory, released when it is dropped.
 #[derive(Debug)]
 struct DirLock(fs::File);
 
 impl Drop for DirLock {
     fn drop(&mut self) {
-        // Said aloud: a process that is just being started from this one has the file open too,
-        // and until it runs its own program, closing it here alone gives nothing back.
+        // The explicit unlock is needed if this process is just starting another one. Until that
+        // child runs its own program, it has the file open too, and a close here would not release
+        // the lock.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
@@ -74,7 +75,7 @@ impl Env for RealEnv {
         DirBuilder::new().recursive(true).mode(0o700).create(open::here(dir))
     }
 
-    /// A name that is not UTF-8 is listed with replacement characters: no file of ours.
+    /// A name that is not UTF-8 is listed with replacement characters. The store has no such names.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let name = |entry: io::Result<fs::DirEntry>| {
             entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -90,7 +91,7 @@ impl Env for RealEnv {
 
     fn held_bytes(&self, path: &Path) -> io::Result<u64> {
         let file = open::metadata(path)?;
-        // The system counts in sectors of this size, whatever those of the device are.
+        // The system counts blocks of 512 bytes, whatever the sector size of the device is.
         Ok(file.len().min(file.blocks() * 512))
     }
 
@@ -137,8 +138,8 @@ impl Env for RealEnv {
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
         check_capacity(capacity)?;
-        // Asked first, so that a hopeless wish does not fill the disk for everybody else before
-        // it is refused.
+        // The room is checked first, so that a log that cannot fit does not fill the disk for other
+        // programs before it is refused.
         if self.free_bytes(path.parent().unwrap_or(Path::new(".")))? < capacity {
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -147,8 +148,8 @@ impl Env for RealEnv {
         match RealLog::new(file, capacity) {
             Ok(log) => Ok(Box::new(log)),
             Err(error) => {
-                // The first error is the one to tell; what could not be removed is found at the
-                // next opening of the store.
+                // The first error is the useful one. A file that cannot be removed now is found at
+                // the next opening of the store.
                 let _ = fs::remove_file(path);
                 Err(error)
             }
@@ -157,17 +158,17 @@ impl Env for RealEnv {
 
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
         let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let file = open::open(options, &dir.join(LOCK_FILE))?;
-        // Such a lock belongs to this opening of the file: it excludes other handles of this
-        // process too, and the system gives it back however the process ends.
+        options.read(true).write(true).create(true).truncate(false);
+        let file = open::open(&mut options, &dir.join(LOCK_FILE))?;
+        // This lock belongs to one opening of the file. It excludes other handles of this process
+        // too, and the system releases it however the process ends.
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Box::new(DirLock(file)))
     }
 
     fn free_bytes(&self, dir: &Path) -> io::Result<u64> {
         let device = statvfs(open::here(dir))?;
-        // A device that does not tell its size (tmpfs without limit) has no limit.
+        // A device that reports no size (tmpfs without limit) has no limit.
         let unlimited = device.f_blocks == 0;
         Ok(if unlimited { u64::MAX } else { device.f_bavail.saturating_mul(device.f_frsize) })
     }
@@ -200,7 +201,7 @@ impl ReadFile for RealRead {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut read = 0;
         while read < buffer.len() {
-            // Not the C library's call: that must prepare for threads being cancelled in it.
+            // Not the `pread` of the C library, which must prepare for the cancellation of threads.
             match retry_on_intr(|| pread(&self.file, &mut buffer[read..], offset + read as u64))? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 bytes => read += bytes,
@@ -216,22 +217,22 @@ impl ReadFile for RealRead {
     #[cfg(target_os = "linux")]
     fn announce(&self, range: Range<u64>) {
         use rustix::fs::{Advice, fadvise};
-        // Where the system does not listen it reads when it must.
+        // A system that ignores the advice reads later, on access.
         let bytes = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
         let _ = fadvise(&self.file, range.start, bytes, Advice::WillNeed);
     }
 
-    #[allow(unsafe_code)]
+    #[allow(unsafe_code, reason = "a system call for maps")]
     fn map(&self) -> io::Result<Option<Bytes>> {
         if !self.maps {
             return Ok(None);
         }
-        // SAFETY: The bytes of a map must not change while somebody looks at them. The files of a
-        // store's directory are its own, and the one who asks for maps writes a file before it
-        // opens it and never after; where it punches a hole into one, it has made sure that nobody
-        // looks there any more, as the trait demands.
+        // SAFETY: The bytes of a map must not change while they are borrowed. The store owns the
+        // files of its directory. A caller that maps a file writes it before it opens it and never
+        // after. A caller that punches a hole makes sure that nobody reads there any more, as the
+        // trait demands.
         let map = unsafe { Mmap::map(&self.file)? };
-        // What lies around a block that was asked for is no more likely to be asked for next.
+        // Blocks around a requested one are no more likely to be requested next.
         #[cfg(target_os = "linux")]
         map.advise(memmap2::Advice::Random)?;
         Ok(Some(Bytes::from_owner(map)))

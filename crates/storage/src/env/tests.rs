@@ -28,25 +28,25 @@ fn write_synced(env: &dyn Env, path: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn the_real_environment_keeps_the_contract() {
+fn real_environment_keeps_the_contract() {
     let temp = tempfile::tempdir().unwrap();
     contract::check(&RealEnv::new(), &temp.path().join("store"));
 }
 
 #[test]
-fn the_environment_in_memory_keeps_the_contract() {
+fn memory_environment_keeps_the_contract() {
     contract::check(&MemEnv::new(), Path::new("/store"));
     contract::check(&MemEnv::with_capacity(64 << 20), Path::new("relative"));
 }
 
 #[test]
-fn the_faulty_environment_without_faults_keeps_the_contract() {
+fn fault_environment_without_faults_keeps_the_contract() {
     contract::check(&FaultEnv::new(Arc::new(MemEnv::new())), Path::new("/store"));
     contract::check(&FaultEnv::over(MemEnv::new().unmapped()), Path::new("/store"));
 }
 
 #[test]
-fn real_logs_lie_on_space_that_is_theirs() {
+fn real_logs_have_all_their_space_allocated() {
     use std::os::unix::fs::MetadataExt;
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("log");
@@ -55,7 +55,7 @@ fn real_logs_lie_on_space_that_is_theirs() {
 }
 
 #[test]
-fn power_loss_keeps_what_is_synced_and_loses_the_rest() {
+fn power_loss_keeps_synced_bytes_and_loses_the_rest() {
     let env = MemEnv::new();
     let mut file = write(&env, "/a", b"synced");
     file.sync().unwrap();
@@ -87,7 +87,8 @@ fn sectors_survive_power_loss_independently() {
     env.sync_dir(root()).unwrap();
     log.sync(SyncReach::All).unwrap();
     log.append(&[1; 512 * 64]).unwrap();
-    let (mut kept, mut out_of_order) = (0, 0);
+    let mut kept = 0;
+    let mut out_of_order = 0;
     for seed in 0..100 {
         let after = read(&env.crash_clone(seed, 0.5), "/log");
         let sectors: Vec<bool> = after[..512 * 64]
@@ -101,7 +102,7 @@ fn sectors_survive_power_loss_independently() {
         out_of_order += sectors.windows(2).filter(|pair| !pair[0] && pair[1]).count();
         assert!(after == read(&env.crash_clone(seed, 0.5), "/log"), "equal seeds, equal results");
     }
-    // Of 6,400 sectors 3,200 are expected, give or take 40 (one standard deviation).
+    // Of 6,400 sectors 3,200 are expected to survive, with a standard deviation of 40.
     assert!((2_900..3_500).contains(&kept), "{kept}");
     assert!(out_of_order > 1_000, "{out_of_order}");
 }
@@ -166,7 +167,7 @@ fn a_directory_whose_parent_is_not_synced_may_be_lost() {
 }
 
 #[test]
-fn a_log_that_was_cut_may_be_long_again_until_it_is_synced() {
+fn cut_log_may_be_long_again_until_it_is_synced() {
     let env = MemEnv::new();
     let log = env.create_log(Path::new("/log"), 64).unwrap();
     log.append(&[1; 8]).unwrap();
@@ -206,13 +207,13 @@ fn a_killed_process_leaves_all_but_buffers_and_locks() {
     assert!(read(&after, "/written") == large);
     assert_eq!(kind(env.lock(root())), Some(ErrorKind::WouldBlock));
     assert_eq!(kind(after.lock(root())), None);
-    // What was not synced before is not synced now.
+    // Bytes that were not synced before are not synced now.
     assert_eq!(after.crash_clone(0, 0.0).list(root()).unwrap(), Vec::<String>::new());
     drop(removed);
 }
 
 #[test]
-fn a_full_disk_takes_what_fits_and_gives_room_back() {
+fn full_disk_takes_bytes_that_fit_and_frees_room() {
     let env = MemEnv::with_capacity(1000);
     let mut file = write(&env, "/a", &[1; 700]);
     file.sync().unwrap();
@@ -236,7 +237,7 @@ fn a_full_disk_takes_what_fits_and_gives_room_back() {
 }
 
 #[test]
-fn a_hole_gives_room_back_and_may_reach_no_further_than_its_file() {
+fn hole_frees_room_and_must_lie_within_its_file() {
     let env = MemEnv::with_capacity(10 * PAGE_BYTES);
     write_synced(&env, "/a", &vec![1; 8 * PAGE_BYTES as usize + 1]);
     env.sync_dir(root()).unwrap();
@@ -269,7 +270,7 @@ fn a_hole_gives_room_back_and_may_reach_no_further_than_its_file() {
 }
 
 #[test]
-fn damage_changes_what_is_read() {
+fn damage_changes_the_bytes_read() {
     let env = MemEnv::new();
     let path = Path::new("/a");
     write_synced(&env, "/a", b"abc");
@@ -370,15 +371,15 @@ fn a_map_shows_the_file_and_garbage_where_a_hole_is_punched() {
     let read = read(&env, "/a");
     assert!(read[PAGE_BYTES as usize..2 * PAGE_BYTES as usize].iter().all(|byte| *byte == 0));
     assert!(env.open(path).unwrap().map().unwrap().unwrap() == read, "a new map shows the hole");
-    // Disks do not look at each other's maps.
+    // The maps of one disk do not affect those of another.
     let map = copy.open(path).unwrap().map().unwrap().unwrap();
     env.punch(path, 0..PAGE_BYTES).unwrap();
     assert!(map.iter().all(|byte| *byte == 7));
     assert!(env.unmapped().open(path).unwrap().map().unwrap().is_none());
 }
 
-/// A disk with one change after the other: a file of two pages, a log of four appends, each of
-/// these with a name that is synced, and a file whose name is not.
+/// Returns a disk with changes in a known order: a file of two pages and a log of four appends,
+/// each with a synced name, and a file whose name is not synced.
 fn changed_disk() -> MemEnv {
     let env = MemEnv::new();
     let mut file = env.create(Path::new("/pages")).unwrap();
@@ -393,7 +394,7 @@ fn changed_disk() -> MemEnv {
     env
 }
 
-/// Bytes of the file and of the log that survive, and whether the new name does.
+/// Returns the surviving bytes of the file and of the log, and whether the new name survives.
 fn survived(env: &MemEnv) -> (usize, usize, bool) {
     let ones = read(env, "/pages").iter().filter(|byte| **byte == 1).count();
     let twos = read(env, "/log").iter().filter(|byte| **byte == 2).count();
@@ -401,7 +402,7 @@ fn survived(env: &MemEnv) -> (usize, usize, bool) {
 }
 
 #[test]
-fn each_loss_takes_what_it_says() {
+fn each_loss_destroys_the_documented_changes() {
     let env = changed_disk();
     let loses = |loss, seed| survived(&env.power_loss(seed, loss));
     assert_eq!(loses(Loss::Nothing, 1), (300_000, 2048, true));
@@ -426,7 +427,9 @@ fn each_loss_takes_what_it_says() {
 #[test]
 fn torn_sectors_hold_a_mixture() {
     let env = changed_disk();
-    let (mut mixed, mut garbage, mut torn) = (0, 0, 0);
+    let mut mixed = 0;
+    let mut garbage = 0;
+    let mut torn = 0;
     let sector_is = |sector: &[u8], byte: u8| sector.iter().all(|other| *other == byte);
     for seed in 0..20 {
         let whole = env.power_loss(seed, Loss::Torn { logs: false });
@@ -444,7 +447,7 @@ fn torn_sectors_hold_a_mixture() {
     assert!(mixed > 100 && garbage > 100 && torn > 5, "{mixed} {garbage} {torn}");
 }
 
-/// What one failing operation leaves: of a disk made anew for each of `effects`.
+/// Returns the state that one failing operation leaves, on a new disk for each of `effects`.
 fn left_by(
     class: OpClass,
     run: impl Fn(&FaultEnv) -> io::Result<()>,
@@ -453,7 +456,8 @@ fn left_by(
     let left = class.effects().iter().map(|effect| {
         let disk = MemEnv::new();
         let env = FaultEnv::over(disk.clone());
-        let (lasting, timed_out) = (Lasting::Once, ErrorKind::TimedOut);
+        let lasting = Lasting::Once;
+        let timed_out = ErrorKind::TimedOut;
         let fault = Fault { class: Some(class), after: 0, lasting, kind: timed_out };
         env.set_with(fault, *effect);
         assert_eq!(kind(run(&env)), Some(timed_out), "{class:?}");
@@ -463,7 +467,7 @@ fn left_by(
 }
 
 #[test]
-fn what_fails_has_done_nothing_a_part_or_everything() {
+fn failed_operation_has_done_nothing_a_part_or_everything() {
     let path = Path::new("/a");
     let names = |disk: &MemEnv| disk.list(root()).unwrap().join(" ");
     let bytes = |disk: &MemEnv| String::from_utf8(read(disk, "/a")).unwrap().replace('\0', ".");
@@ -502,9 +506,10 @@ fn what_fails_has_done_nothing_a_part_or_everything() {
     assert_eq!(left_by(OpClass::Cut, cut, length), ["Some(16)", "Some(0)"]);
 }
 
-/// A sync that fails may have taken what it should have synced for synced: no later one syncs it.
+/// A failed sync may mark the bytes as clean that it should have synced, so that no later sync
+/// writes them.
 #[test]
-fn what_a_failed_sync_has_dropped_never_gets_to_the_device() {
+fn bytes_dropped_by_a_failed_sync_never_reach_the_device() {
     let path = Path::new("/a");
     let of_log = |env: &FaultEnv| {
         let log = env.create_log(path, 2048)?;

@@ -1,28 +1,28 @@
-//! The rule of what a merge writes: which entries go on, and which nobody will miss.
+//! The rule that says which entries a merge writes, and which ones it drops.
 //!
-//! Live snapshots cut time into stripes. No reader can tell the versions of a key apart that lie
-//! within one stripe, except for the newest: it goes on, as the net effect of itself over the
-//! others ([`EntryKind::over`](lsmith_tree::EntryKind::over)).
+//! Live snapshots cut time into stripes. No reader can tell the versions of a key within one stripe
+//! apart, except for the newest. So the merge writes the newest, as the net effect of all versions
+//! of the stripe ([`EntryKind::over`](lsmith_tree::EntryKind::over)).
 //!
 //! ```text
 //!   time     ------ s1 ---------------- s2 -------- >      s1, s2: live snapshots
 //!   key k       1        2     3    4        5             versions
-//!   goes on     1                   4        5
+//!   written     1                   4        5
 //! ```
 //!
-//! An insert and the remove of it leave nothing, if no snapshot lies between them. A tombstone goes
-//! where no snapshot is older than it and no older entry of its key lies beneath the merge: then
-//! everything that it hides has been met and is gone already.
+//! An insert and its remove both vanish if no snapshot lies between them. A tombstone is dropped if
+//! no snapshot is older than it and no older entry of its key lies beneath the merge. Then the
+//! merge has met everything that the tombstone hides, and has dropped it.
 //!
-//! What goes on from the oldest stripe is seen by every reader, whatever its number. Where the
-//! output is a table it goes on with the number 0, which takes no room; see
+//! Every reader sees the entries written from the oldest stripe, whatever its number. If the output
+//! is a table, they are written with the number 0, which takes no room; see
 //! [`forgetting`](Fold::forgetting).
 //!
-//! Versions of a stripe are folded from the oldest to the newest, as if written one after the
-//! other. The order matters for what can cancel: of *insert, delete, put, remove* the fold makes a
-//! remove, while *remove over (put over delete)* could still cancel the insert. A memtable that has
-//! forgotten old versions has folded them in this order too, so whether it forgot in time or not
-//! makes no difference to what a flush writes.
+//! The versions of a stripe are folded from the oldest to the newest, as if written one after the
+//! other. The order matters for what can cancel: the fold turns *insert, delete, put, remove* into
+//! a remove, while *remove over (put over delete)* could still cancel the insert. A memtable that
+//! has dropped old versions has folded them in this order too. So a flush writes the same entries,
+//! whether the memtable dropped old versions in time or not.
 
 mod walk;
 
@@ -34,24 +34,24 @@ use crate::format::common_prefix_bytes;
 use lsmith_tree::{EntryKind, SeqNo};
 use std::ops::AddAssign;
 
-/// What became of the entries that went into a merge.
+/// Counts what happened to the entries that went into a merge.
 ///
-/// Every entry has one fate, so when the merge is over
+/// Every entry is counted once, so at the end of the merge
 ///
 /// ```text
 /// entries_in = entries_out + superseded + tombstones_dropped + 2 * pairs_cancelled
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldCounts {
-    /// Entries that the inputs held.
+    /// Entries of the inputs.
     pub entries_in: u64,
     /// Entries to be written.
     pub entries_out: u64,
-    /// Entries dropped for a newer one of their key. (What they meant lives on in its kind.)
+    /// Entries dropped for a newer one of their key, whose kind includes their effect.
     pub superseded: u64,
     /// Tombstones dropped because nothing lies beneath them.
     pub tombstones_dropped: u64,
-    /// Inserts that vanished together with the remove on top of them: two entries each.
+    /// Inserts that vanished together with the remove above them: two entries each.
     pub pairs_cancelled: u64,
     /// At or above the sequence number of every tombstone that was dropped or cancelled.
     pub dropped_below: SeqNo,
@@ -69,7 +69,7 @@ impl AddAssign for FoldCounts {
 }
 
 impl FoldCounts {
-    /// Whether every entry that went in has met a fate.
+    /// Returns true if every entry that went in is counted in one of the other fields.
     fn is_balanced(&self) -> bool {
         let gone = self.superseded + self.tombstones_dropped + 2 * self.pairs_cancelled;
         self.entries_in == self.entries_out + gone
@@ -78,30 +78,30 @@ impl FoldCounts {
 
 /// Yields exactly the entries that the output of a merge must contain, in order.
 ///
-/// `nothing_beneath` says of a key whether no entry of it exists that is older than the merge's
-/// inputs. It is asked for the keys of tombstones that could go, in ascending order.
+/// `nothing_beneath(key)` returns true if no entry of the key is older than the inputs of the
+/// merge. It is called for the keys of tombstones that could be dropped, in ascending order.
 pub struct Fold<C, B> {
     cursor: C,
     /// Newest first.
     snapshots: Vec<SeqNo>,
     nothing_beneath: B,
-    held: Held,
-    /// Kinds of a stripe's versions, newest first; kept for its memory.
+    held: HeldEntry,
+    /// The kinds of the versions of a stripe, newest first; kept to reuse its memory.
     kinds: Vec<EntryKind>,
     forgets: bool,
     counts: FoldCounts,
 }
 
-/// A copy of the newest version of a stripe: the cursor must look behind it.
-struct Held {
+/// A copy of the newest version of a stripe, because the cursor moves on behind it.
+struct HeldEntry {
     key: Vec<u8>,
     seq: SeqNo,
     kind: EntryKind,
     value: Vec<u8>,
 }
 
-impl Held {
-    fn hold(&mut self, entry: EntryRef<'_>) {
+impl HeldEntry {
+    fn copy_from(&mut self, entry: EntryRef<'_>) {
         self.key.clear();
         self.key.extend_from_slice(entry.key);
         self.seq = entry.seq;
@@ -115,18 +115,17 @@ impl Held {
     }
 }
 
-/// Whether two keys are one, said without a call for short ones.
+/// Returns true if two keys are equal, without a call for short ones.
 #[inline]
 fn is_same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len() && common_prefix_bytes(left, right) == left.len()
 }
 
 impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
-    /// A fold of all that `cursor` walks, from its start. `snapshots` are the live ones, newest
-    /// first.
+    /// Folds all entries of `cursor`, from its start. `snapshots` are the live ones, newest first.
     ///
     /// # Errors
-    /// What the cursor's first step meets.
+    /// Fails if the first step of the cursor fails.
     pub fn new(mut cursor: C, snapshots: Vec<SeqNo>, nothing_beneath: B) -> Result<Fold<C, B>> {
         debug_assert!(snapshots.is_sorted_by(|newer, older| newer >= older), "newest first");
         cursor.begin()?;
@@ -134,7 +133,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
             cursor,
             snapshots,
             nothing_beneath,
-            held: Held {
+            held: HeldEntry {
                 key: Vec::new(),
                 seq: SeqNo::default(),
                 kind: EntryKind::Put,
@@ -146,22 +145,22 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         })
     }
 
-    /// If it `forgets`, gives entries the number 0 that all live snapshots see, and all later ones
-    /// will. Tombstones keep theirs: it is told when they are dropped.
+    /// If `forgets`, replaces the sequence number by 0 in entries that all live and later snapshots
+    /// see. Tombstones keep their numbers, because the fold reports when they are dropped.
     ///
-    /// Not for what stays in memory, since the number also says whether a write that is read back
-    /// from the log has left memory.
+    /// Not for entries that stay in memory: there the number also tells whether a write that is
+    /// read back from the log has left memory.
     pub fn forgetting(self, forgets: bool) -> Fold<C, B> {
         Fold { forgets, ..self }
     }
 
-    /// The following entry to be written; `None` when all are.
+    /// Returns the next entry to be written, or `None` after the last one.
     ///
     /// # Errors
-    /// What the cursor meets. The fold is of no use then.
+    /// Fails if the cursor fails. The fold must not be used after that.
     pub fn next_entry(&mut self) -> Result<Option<EntryRef<'_>>> {
         while let Some(entry) = self.cursor.here() {
-            self.held.hold(entry);
+            self.held.copy_from(entry);
             self.counts.entries_in += 1;
             self.cursor.advance()?;
             let alone = self.cursor.here().is_none_or(|next| !is_same(next.key, &self.held.key));
@@ -183,40 +182,40 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
         Ok(None)
     }
 
-    /// Returns what became of the entries so far: of all of them once
-    /// [`next_entry`](Fold::next_entry) has returned `None`.
+    /// Returns the counts so far. They cover all entries once [`next_entry`](Fold::next_entry) has
+    /// returned `None`.
     pub fn counts(&self) -> FoldCounts {
         self.counts
     }
 
-    /// The entry that [`next_entry`](Fold::next_entry) gave last.
-    pub fn held(&self) -> EntryRef<'_> {
+    /// Returns the entry that [`next_entry`](Fold::next_entry) returned last.
+    pub fn last_entry(&self) -> EntryRef<'_> {
         self.held.entry()
     }
 
-    /// What it folds.
+    /// Returns the cursor that it folds.
     pub fn walk(&self) -> &C {
         &self.cursor
     }
 
-    /// What it folds, to be moved on where it stands nowhere: the fold then goes on from there.
+    /// Returns the cursor to move it on at its end. The fold then continues from there.
     pub fn walk_mut(&mut self) -> &mut C {
         &mut self.cursor
     }
 
-    /// The newest snapshot that doesn't see the held version: the stripe of the versions above
-    /// it is the held one's.
+    /// Returns the newest snapshot that does not see the held version. All versions of the key
+    /// above that snapshot belong to the stripe of the held one.
     fn stripe_floor(&self) -> Option<SeqNo> {
         let seeing = self.snapshots.partition_point(|snapshot| *snapshot >= self.held.seq);
         self.snapshots.get(seeing).copied()
     }
 
-    /// Whether the held version, a tombstone, hides nothing.
+    /// Returns true if the held version, a tombstone, hides nothing.
     fn is_droppable(&mut self) -> bool {
         self.stripe_floor().is_none() && (self.nothing_beneath)(&self.held.key)
     }
 
-    /// Steps over the versions of the held one's stripe and returns what all of them come to.
+    /// Steps over the other versions of the stripe and returns the net effect of all its versions.
     fn fold_stripe(&mut self) -> Result<Option<EntryKind>> {
         let floor = self.stripe_floor();
         self.kinds.clear();

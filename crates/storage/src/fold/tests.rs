@@ -1,5 +1,5 @@
-//! A store in miniature: a memtable, runs, snapshots and merges of any neighbouring runs, in any
-//! order, compared with the plain history of what was written.
+//! A small model of a store: a memtable, runs, snapshots and merges of any neighbouring runs, in
+//! any order. It is compared with the plain history of its writes.
 
 use super::*;
 use crate::cursor::Cursor;
@@ -18,14 +18,14 @@ const KEYS: [&str; 3] = ["", "k", "key"];
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Writes the key; the number chooses among the kinds that keep their promises.
+    /// Writes the key; the number chooses among the kinds that are allowed for it.
     Write(usize, usize),
-    /// Lets readers see all writes so far.
+    /// Takes a snapshot of all writes so far.
     Publish,
     TakeSnapshot,
     DropSnapshot(usize),
     Flush,
-    /// Merges neighbouring runs: the newest of them, and how many.
+    /// Merges neighbouring runs, given as the newest of them and their number.
     Merge(usize, usize),
 }
 
@@ -42,9 +42,9 @@ fn step() -> impl Strategy<Value = Step> {
 
 #[derive(Default)]
 struct Miniature {
-    /// Every write there was, oldest first.
+    /// Every write, oldest first.
     history: Vec<Owned>,
-    /// How many of them had been flushed.
+    /// The number of writes that are flushed.
     flushed: usize,
     visible: AtomicU64,
     memtable: Arc<Memtable>,
@@ -108,7 +108,7 @@ impl Miniature {
         self.runs.splice(newest..end, [output]);
     }
 
-    /// What a merge of `cursor` writes above the `beneath` oldest runs.
+    /// Returns the entries that a merge of `cursor` writes above the `beneath` oldest runs.
     fn fold(&self, cursor: impl Cursor, snapshots: Vec<SeqNo>, beneath: usize) -> Vec<Owned> {
         let beneath = &self.runs[self.runs.len() - beneath..];
         let nothing = |key: &[u8]| beneath.iter().flatten().all(|entry| entry.key != key);
@@ -124,11 +124,12 @@ impl Miniature {
         output
     }
 
-    /// The memtable counts what a flush without snapshots and with everything beneath would
-    /// write, and that follows from the writes alone.
+    /// The memtable counts the entries that a flush without snapshots would write above older runs.
+    /// Those follow from the writes alone.
     fn check_sizes(&self) {
         let mut fold = Fold::new(self.memtable.cursor(), Vec::new(), |_: &[u8]| false).unwrap();
-        let (mut bytes, mut entries) = (0, 0);
+        let mut bytes = 0;
+        let mut entries = 0;
         while let Some(entry) = fold.next_entry().unwrap() {
             bytes += logical_bytes(entry.key.len(), entry.value.len());
             entries += 1;
@@ -140,7 +141,7 @@ impl Miniature {
         assert_eq!(nets.count() as u64, entries);
     }
 
-    /// What the writes of `key` since the last flush come to.
+    /// Returns the net effect of the writes of `key` since the last flush.
     fn net_effect(&self, key: &[u8]) -> Option<EntryKind> {
         let writes = self.history[self.flushed..].iter().filter(|write| write.key == key);
         writes.fold(None, |net, write| match net {
@@ -149,7 +150,7 @@ impl Miniature {
         })
     }
 
-    /// What the history says of `key`.
+    /// Returns the value of `key` that follows from the history.
     fn model(&self, key: &[u8], snapshot: SeqNo) -> Option<&Bytes> {
         let newest = self
             .history
@@ -218,7 +219,7 @@ proptest! {
         miniature.check_sizes();
     }
 
-    /// With no snapshot and nothing beneath, what stays is what a user sees.
+    /// Without snapshots and without older runs, only the entries that a user sees are left.
     #[test]
     fn a_merge_of_everything_leaves_the_present_values_alone(steps in vec(step(), 1..80)) {
         let mut miniature = Miniature::default();
@@ -247,7 +248,7 @@ fn fold_one_key(kinds: &[EntryKind], snapshots: &[u64]) -> (Vec<(u64, EntryKind)
 }
 
 #[test]
-fn each_snapshot_keeps_its_version() {
+fn snapshot_keeps_its_version() {
     use EntryKind::Put;
     let (output, counts) = fold_one_key(&[Put; 5], &[4, 1]);
     assert_eq!(output, [(5, Put), (4, Put), (1, Put)]);
@@ -255,7 +256,7 @@ fn each_snapshot_keeps_its_version() {
 }
 
 #[test]
-fn a_pair_vanishes_only_where_no_snapshot_lies_between() {
+fn pair_vanishes_only_if_no_snapshot_lies_between() {
     use EntryKind::{Insert, Remove};
     let (output, counts) = fold_one_key(&[Insert, Remove], &[]);
     assert_eq!((output.len(), counts.pairs_cancelled), (0, 1));
@@ -267,7 +268,7 @@ fn a_pair_vanishes_only_where_no_snapshot_lies_between() {
 }
 
 #[test]
-fn a_tombstone_above_a_snapshot_stays_whatever_lies_beneath() {
+fn tombstone_above_a_snapshot_always_stays() {
     let entries = vec![
         Owned::put(b"a", 1),
         Owned::put(b"a", 3).with(EntryKind::Delete),
@@ -288,7 +289,7 @@ fn a_tombstone_above_a_snapshot_stays_whatever_lies_beneath() {
 }
 
 #[test]
-fn an_error_is_passed_on() {
+fn error_of_the_cursor_is_returned() {
     let entries = vec![Owned::put(b"a", 1), Owned::put(b"b", 2)];
     let cursor = VecCursor::new(entries).failing_after(2);
     let mut fold = Fold::new(cursor, Vec::new(), |_: &[u8]| true).unwrap();

@@ -1,17 +1,17 @@
-//! Entries in order, once, from first to last.
+//! Walks entries once, in order, from first to last.
 
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 
-/// Walks entries in the store's order, forward only. Every [`Cursor`] does.
+/// Walks entries in the store's order, forward only. Every [`Cursor`] can do so.
 pub trait Walk {
-    /// Stands on the first entry of all.
+    /// Goes to the first entry.
     fn begin(&mut self) -> Result<()>;
 
-    /// Goes to the following entry. Must stand on an entry.
+    /// Goes to the next entry. Must be on an entry.
     fn advance(&mut self) -> Result<()>;
 
-    /// The entry under it; `None` where it stands nowhere.
+    /// Returns the entry under the walk, or `None` at its end.
     fn here(&self) -> Option<EntryRef<'_>>;
 }
 

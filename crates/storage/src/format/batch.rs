@@ -1,27 +1,27 @@
-//! The batches of the write-ahead log, as bytes.
+//! Decodes the batches of the write-ahead log.
 
 use super::codec::{Damage, Reader};
 use crate::bounds;
 use lsmith_tree::{EntryKind, SeqNo};
 
-/// Bytes of the longest key.
+/// The length of the longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 65_535;
-/// Bytes of the longest value: 256 MiB.
+/// The length of the longest value, in bytes: 256 MiB.
 pub const VALUE_BYTES_MAX: usize = 1 << 28;
-/// One write read back from the log.
+/// One write of a batch in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoggedOp<'a> {
-    /// The number of its keyspace.
+    /// The number of the keyspace.
     pub keyspace: u32,
-    /// What it does to the key.
+    /// The kind of the write.
     pub kind: EntryKind,
-    /// The key: never empty.
+    /// The key, never empty.
     pub key: &'a [u8],
     /// The value; empty for a tombstone.
     pub value: &'a [u8],
 }
 
-/// Takes key and value of an entry of `kind`, as they lie in logs and in copies of memory.
+/// Takes the key and value of an entry of `kind`, in the encoding of logs and spills.
 pub fn take_pair<'a>(
     reader: &mut Reader<'a>,
     kind: EntryKind,
@@ -30,26 +30,28 @@ pub fn take_pair<'a>(
     let value = if kind.is_tombstone() { &[][..] } else { reader.bytes()? };
     match (key.len(), value.len()) {
         (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => Ok((key, value)),
-        _ => Err(reader.damage("a key or a value has a length that none can have")),
+        _ => Err(reader.damage("expected 1 to 65535 key bytes and at most 2^28 value bytes")),
     }
 }
 
-/// Reads a log record back: the number of its first write, and the writes.
+/// Decodes a log record. Returns the sequence number of its first write, and the writes.
 pub fn decode_batch(payload: &[u8]) -> std::result::Result<(SeqNo, Vec<LoggedOp<'_>>), Damage> {
     let mut reader = Reader::new(payload, 0);
     let first = SeqNo(reader.varint()?);
     let count = reader.varint()?;
-    // An empty batch stands for a bulk load, whose entries have one number together.
+    // An empty batch stands for a bulk load, whose entries all have one number.
     let last = first.0.checked_add(count.max(1) - 1);
     if first == SeqNo(0) || last.is_none_or(|last| bounds::check_seq(SeqNo(last)).is_err()) {
-        return Err(reader.damage("a write has a number that no write can have"));
+        return Err(reader.damage("the sequence number of a write is 0 or too large"));
     }
     let mut ops = Vec::new();
     for _ in 0..count {
         let [kind] = reader.array()?;
-        let kind = EntryKind::from_byte(kind).ok_or_else(|| reader.damage("an unknown kind"))?;
-        let keyspace = reader.varint()?;
-        let keyspace = u32::try_from(keyspace).map_err(|_| reader.damage("an unknown keyspace"))?;
+        let kind = EntryKind::from_byte(kind)
+            .ok_or_else(|| reader.damage("a write has an unknown kind"))?;
+        let number = reader.varint()?;
+        let keyspace = u32::try_from(number)
+            .map_err(|_| reader.damage("the number of a keyspace is too large"))?;
         let (key, value) = take_pair(&mut reader, kind)?;
         ops.push(LoggedOp { keyspace, kind, key, value });
     }

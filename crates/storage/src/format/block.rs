@@ -1,4 +1,4 @@
-//! Data blocks: where entries are.
+//! Data blocks: how their entries are found and decoded.
 //!
 //! ```text
 //! entry ... | restart offset: u32 ... | usual: key bytes: u16, value bytes << 3 + kind: u32
@@ -8,57 +8,58 @@
 //!
 //! Everything in front of the seal may be [compressed](super::compress).
 //!
-//! The [head](super::entry_head) of an entry says how long the rest is. A key is the first `shared`
-//! bytes of the key before it and the suffix; what is shared is the longest possible, except at a
-//! restart point, where it is nothing. The sequence delta is zigzag against the base, the number of
-//! the first entry.
+//! The [head](super::entry_head) of an entry contains the lengths of the rest. A key is the first
+//! `shared` bytes of the previous key, followed by the suffix. It shares as many bytes as possible,
+//! except at a restart point, where it shares none. The sequence delta is the zigzag-encoded
+//! difference to the base, which is the number of the first entry.
 
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, unzigzag};
 use super::compress::expand;
-use super::entry_head::{Head, KIND_BITS, Usual};
-use super::seal::{Place, TAG_PLAIN, plain, unseal_tagged};
+use super::entry_head::{EntryHead, KIND_BITS, Usual};
+use super::seal::{SealedPlace, TAG_PLAIN, plain, unseal_tagged};
 use bytes::{Bytes, BytesMut};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
 use std::hint::black_box;
 use std::ops::Range;
 
-/// What is usual, the sequence base and the number of restart points.
+/// The lengths of usual entries, the sequence base and the number of restart points.
 const TAIL_BYTES: usize = 18;
 const RESTART_BYTES: usize = 4;
 
-/// Bytes of a line of the processor's caches.
+/// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Lines behind a restart point that are loaded side by side: about as many as a processor can wait
-/// for at once, and half of what lies between two restart points of usual entries.
+/// The number of lines behind a restart point that are loaded in parallel. A processor can wait for
+/// about this many loads at once, and they cover half of the usual distance between two restart
+/// points.
 const LINES_AHEAD: usize = 12;
 
-/// Bytes of a key that are copied at once.
+/// The number of bytes of a key that are copied at once.
 const SUFFIX_SHORT: usize = 16;
 
-/// Restart points that are kept beside the payload, at most.
+/// The most restart points that are kept beside the payload.
 const RESTARTS_NEAR: usize = 4;
 
-/// A data block that passed its checksum. Cheap to clone: the bytes are shared.
+/// A data block whose checksum matched. A clone is cheap, because it shares the bytes.
 #[derive(Clone, Debug)]
 pub struct Block {
     payload: Bytes,
     seq_base: u64,
     usual: Usual,
-    /// Payloads are shorter than 4 GiB.
+    /// Fits into 32 bits, because payloads are shorter than 4 GiB.
     entries_end: u32,
     restarts: u32,
-    /// The restart points, if they are few and near: else they are in the payload only, far from
-    /// everything else that a search looks at.
+    /// The restart points, if they are few and have small offsets. Otherwise they are only in the
+    /// payload, far from the other bytes that a search reads.
     near: Option<[u16; RESTARTS_NEAR]>,
-    /// Whether the bytes are those of a mapped file, see [`lent`](Block::lent).
+    /// True if the bytes are those of a mapped file; see [`lent`](Block::lent).
     is_lent: bool,
 }
 
-/// An entry of a block, decoded but for its key: offsets are into the block's payload. Searches
-/// make many of these, so they are small.
+/// A decoded entry of a block, without its key. Offsets are into the payload of the block. Searches
+/// make many slots, so they are small.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     start: u32,
@@ -66,24 +67,24 @@ pub struct Slot {
     suffix_start: u32,
     value_start: u32,
     end: u32,
-    /// What it says.
+    /// The kind of the entry.
     pub kind: EntryKind,
-    /// When it was written.
+    /// The sequence number of the entry.
     pub seq: SeqNo,
 }
 
 impl Slot {
-    /// Where the entry starts.
+    /// Returns the offset at which the entry starts.
     pub fn start(&self) -> usize {
         self.start as usize
     }
 
-    /// Bytes that the key shares with the start of the key before it.
+    /// Returns the number of bytes that the key shares with the previous key.
     pub fn shared(&self) -> usize {
         self.shared as usize
     }
 
-    /// Where the next entry starts.
+    /// Returns the offset at which the next entry starts.
     pub fn end(&self) -> usize {
         self.end as usize
     }
@@ -97,17 +98,17 @@ impl Slot {
     }
 }
 
-/// Entries that were met on the way to one, so that a walk back meets them again without decoding
-/// anything.
+/// The entries in front of a searched one, decoded on the way to it. A backward walk returns them
+/// again without decoding.
 #[derive(Debug, Default)]
 pub struct Trail {
     slots: Vec<(Slot, usize)>,
-    /// Their keys, one behind the other; with each slot is noted where its key starts.
+    /// Their keys, one behind the other. Each slot comes with the start of its key here.
     keys: Vec<u8>,
 }
 
 impl Trail {
-    /// Forgets all.
+    /// Removes all entries.
     #[inline]
     pub fn clear(&mut self) {
         self.slots.clear();
@@ -119,7 +120,7 @@ impl Trail {
         self.keys.extend_from_slice(key);
     }
 
-    /// The last entry, which is forgotten, and its key in `key`.
+    /// Removes and returns the last entry, and sets `key` to its key.
     pub fn pop(&mut self, key: &mut Vec<u8>) -> Option<Slot> {
         let (slot, key_start) = self.slots.pop()?;
         key.clear();
@@ -129,20 +130,20 @@ impl Trail {
     }
 }
 
-/// What a block knows about a key.
+/// The result of a search for a key in one block.
 #[derive(Debug)]
-pub enum Search {
-    /// The newest version that the snapshot sees.
+pub enum BlockAnswer {
+    /// The newest version of the key that the snapshot sees.
     Found(Slot),
-    /// The snapshot sees no version of the key, here or in a later block.
+    /// The snapshot sees no version of the key, neither here nor in a later block.
     Absent,
-    /// The block ends before that is known.
+    /// The search must continue in the next block.
     Beyond,
 }
 
 impl Block {
-    /// The block stored as `sealed` at `place`.
-    pub fn open(sealed: Bytes, place: Place) -> Result<Block, Damage> {
+    /// Opens the block whose sealed bytes `sealed` were read from `place`.
+    pub fn open(sealed: Bytes, place: SealedPlace) -> Result<Block, Damage> {
         let (tag, stored) = unseal_tagged(&sealed, place)?;
         match (tag, stored.len()) {
             (TAG_PLAIN, bytes) => Block::parse(sealed.slice(..bytes)),
@@ -150,18 +151,18 @@ impl Block {
         }
     }
 
-    /// The block stored at `place` of a mapped `file`, which passed its checksum before: nothing is
-    /// copied and not all of it looked at. Its bytes may be used as long as the
-    /// version of the tree is held that shows them; values that outlive it are copies.
+    /// Opens the block at `place` of a mapped `file`, whose checksum matched before. It copies
+    /// nothing and does not read the whole block. The bytes may be used as long as the caller holds
+    /// the version of the tree with this table; values that live longer must be copies.
     pub fn lent(file: &Bytes, place: Range<usize>) -> Result<Block, Damage> {
         let start = place.start;
-        let payload = file.get(place).and_then(plain);
-        let payload = payload.ok_or(Damage::whole("a block changed after it was read"))?;
+        let found = file.get(place).and_then(plain);
+        let payload = found.ok_or(Damage::whole("a block changed after its checksum matched"))?;
         let block = Block::parse(file.slice(start..start + payload.len()))?;
         Ok(Block { is_lent: true, ..block })
     }
 
-    /// The block with this payload.
+    /// Parses the payload of a block.
     pub(super) fn parse(payload: Bytes) -> Result<Block, Damage> {
         let short = Damage::whole("a data block is too short");
         let tail_start = payload.len().checked_sub(TAIL_BYTES).ok_or(short)?;
@@ -179,42 +180,50 @@ impl Block {
         }
         let near = near_restarts(payload.get(entries_end..tail_start).unwrap_or_default());
         let near = near.filter(|_| u16::try_from(entries_end).is_ok());
-        let (entries_end, restarts) = (entries_end as u32, restarts as u32);
-        Ok(Block { payload, seq_base, usual, entries_end, restarts, near, is_lent: false })
+        Ok(Block {
+            payload,
+            seq_base,
+            usual,
+            entries_end: entries_end as u32,
+            restarts: restarts as u32,
+            near,
+            is_lent: false,
+        })
     }
 
-    /// The block with `base` added to the numbers of its entries.
-    pub fn dated(mut self, base: u64) -> Block {
+    /// Returns the block with `base` added to the sequence numbers of its entries.
+    pub fn with_seq_base(mut self, base: u64) -> Block {
         self.seq_base = self.seq_base.wrapping_add(base);
         self
     }
 
-    /// Bytes that the block keeps in memory, but for a small constant.
+    /// Returns the size of the block in memory, in bytes, without a small constant.
     pub fn bytes(&self) -> usize {
         self.payload.len()
     }
 
-    /// The memory of the block, with anything in it, where nobody else needs it.
+    /// Returns the memory of the block for reuse, with arbitrary contents, if nobody else shares
+    /// it.
     pub fn into_buffer(self) -> Option<BytesMut> {
         self.payload.try_into_mut().ok()
     }
 
-    /// Where the last entry ends.
+    /// Returns the offset at which the last entry ends.
     pub fn entries_end(&self) -> usize {
         self.entries_end as usize
     }
 
-    /// How many restart points there are.
+    /// Returns the number of restart points.
     pub fn restarts(&self) -> usize {
         self.restarts as usize
     }
 
-    /// The entry that starts at `start`.
+    /// Decodes the entry that starts at `start`.
     #[inline(always)]
     pub fn slot(&self, start: usize) -> Result<Slot, Damage> {
         let entries = self.payload.get(..self.entries_end()).unwrap_or_default();
-        let (head, at) = Head::read(entries, start, self.usual)?;
-        let Head { shared, suffix_bytes, tagged, delta } = head;
+        let (head, at) = EntryHead::read(entries, start, self.usual)?;
+        let EntryHead { shared, suffix_bytes, tagged, delta } = head;
         let Some(kind) = EntryKind::from_byte(tagged as u8 & ((1 << KIND_BITS) - 1)) else {
             return Err(Damage { what: "an entry has an unknown kind", at });
         };
@@ -224,7 +233,7 @@ impl Block {
         if end > u64::from(self.entries_end) || shared > u64::from(u32::MAX) {
             return Err(Damage { what: "an entry reaches beyond its block", at });
         }
-        // Nothing is cut off here: a block has fewer than 4 GiB.
+        // These casts lose nothing, because a block is shorter than 4 GiB.
         Ok(Slot {
             start: start as u32,
             shared: shared as u32,
@@ -236,34 +245,39 @@ impl Block {
         })
     }
 
-    /// The last bytes of the key of `slot`, those that are stored with it.
+    /// Returns the suffix of the key of `slot`: the bytes that are stored with the entry.
     #[inline]
     pub fn suffix(&self, slot: &Slot) -> &[u8] {
         self.payload.get(slot.suffix()).unwrap_or_default()
     }
 
-    /// The value of `slot`.
+    /// Returns the value of `slot`.
     #[inline]
     pub fn value(&self, slot: &Slot) -> &[u8] {
         self.payload.get(slot.value()).unwrap_or_default()
     }
 
-    /// The value of `slot`, sharing the block's memory unless that is [lent](Block::lent).
+    /// Returns the value of `slot`. It shares the memory of the block, unless that is
+    /// [lent](Block::lent).
     pub fn shared_value(&self, slot: &Slot) -> Bytes {
-        match self.is_lent {
-            true => Bytes::copy_from_slice(self.value(slot)),
-            false => self.payload.slice(slot.value()),
+        if self.is_lent {
+            Bytes::copy_from_slice(self.value(slot))
+        } else {
+            self.payload.slice(slot.value())
         }
     }
 
-    /// Turns `key`, the key of the entry before `slot`, into the key of `slot`.
+    /// Changes `key` from the key of the entry before `slot` to the key of `slot`.
     #[inline]
     pub fn step(&self, slot: &Slot, key: &mut Vec<u8>) -> Result<(), Damage> {
         if slot.shared() > key.len() {
-            return Err(Damage { what: "a key shares bytes that are not there", at: slot.start() });
+            return Err(Damage {
+                what: "a key shares more bytes than the key before it has",
+                at: slot.start(),
+            });
         }
         key.truncate(slot.shared());
-        // Most suffixes are short: a copy of a length that is always the same takes no call.
+        // Most suffixes are short. A copy of a constant length needs no call.
         let behind = self.payload.get(slot.suffix_start as usize..).unwrap_or_default();
         match behind.first_chunk::<SUFFIX_SHORT>() {
             Some(chunk) if slot.suffix().len() <= SUFFIX_SHORT => {
@@ -275,8 +289,8 @@ impl Block {
         Ok(())
     }
 
-    /// The entry that ends at `end`, which is not 0, and its key in `key`. Those in front of it,
-    /// from a restart point on, are in `trail`.
+    /// Finds the entry that ends at `end`, which must not be 0, and sets `key` to its key. `trail`
+    /// receives the entries in front of it, from a restart point on.
     pub fn slot_ending(
         &self,
         end: usize,
@@ -289,7 +303,7 @@ impl Block {
         let mut slot = self.slot(self.restart(after.saturating_sub(1))?)?;
         self.step(&slot, key)?;
         while slot.end() < end {
-            // Each holds its whole key, which may have taken no bytes of the block.
+            // Each trail entry holds a whole key, even if the key took no bytes of the block.
             if trail.slots.len() >= RESTART_ENTRIES {
                 return Err(Damage { what: "a restart point is missing", at: slot.start() });
             }
@@ -303,13 +317,14 @@ impl Block {
         Ok(slot)
     }
 
-    /// The first entry whose key is `target` or above, and whether it is `target`.
+    /// Returns the first entry whose key is `target` or greater, and whether the key equals
+    /// `target`.
     ///
-    /// No key is put together on the way. While all keys so far are below the target it is enough
-    /// to know how many bytes of the target the last of them starts with: a key that shares more
-    /// than these with the last one is below the target for the same reason, a key that shares
-    /// fewer is above it, and only a key that shares exactly these must be compared from there.
-    /// It follows that the bytes that the found entry shares are bytes of the target.
+    /// The search builds no keys. While all keys so far are below the target, it keeps only the
+    /// number of bytes that the last key has in common with the target. A key that shares more
+    /// bytes with the last key is below the target for the same reason. A key that shares fewer is
+    /// above it. Only a key that shares exactly this many must be compared from there. It follows
+    /// that the shared bytes of the found entry are bytes of the target.
     pub fn lower_bound(&self, target: &[u8]) -> Result<Option<(Slot, bool)>, Damage> {
         black_box(self.touch_restarts());
         let start = self.restart_below(target)?;
@@ -317,16 +332,19 @@ impl Block {
         self.lower_bound_from(start, target)
     }
 
-    /// The same, where [`restart_below`](Block::restart_below) has found `start`.
+    /// Like [`lower_bound`](Block::lower_bound), from the `start` that
+    /// [`restart_below`](Block::restart_below) found.
     pub fn lower_bound_from(
         &self,
         start: usize,
         target: &[u8],
     ) -> Result<Option<(Slot, bool)>, Damage> {
-        let (mut at, mut matched) = (start, 0);
+        let mut at = start;
+        let mut matched = 0;
         loop {
             let Slot { shared, suffix_start, value_start, end, .. } = self.slot(at)?;
-            let (shared, end) = (shared as usize, end as usize);
+            let shared = shared as usize;
+            let end = end as usize;
             let ordering = if shared > matched {
                 Ordering::Less
             } else if shared == matched || shared == 0 {
@@ -349,16 +367,16 @@ impl Block {
         }
     }
 
-    /// The newest version of `key` that is not newer than `snapshot`.
-    pub fn find(&self, key: &[u8], snapshot: SeqNo) -> Result<Search, Damage> {
+    /// Searches for the newest version of `key` that `snapshot` sees.
+    pub fn find(&self, key: &[u8], snapshot: SeqNo) -> Result<BlockAnswer, Damage> {
         let mut slot = match self.lower_bound(key)? {
-            None => return Ok(Search::Beyond),
-            Some((_, false)) => return Ok(Search::Absent),
+            None => return Ok(BlockAnswer::Beyond),
+            Some((_, false)) => return Ok(BlockAnswer::Absent),
             Some((slot, true)) => slot,
         };
         while slot.seq > snapshot {
             if slot.end() >= self.entries_end() {
-                return Ok(Search::Beyond);
+                return Ok(BlockAnswer::Beyond);
             }
             slot = self.slot(slot.end())?;
             let suffix = self.suffix(&slot);
@@ -367,13 +385,13 @@ impl Block {
                 shared => shared == key.len() && suffix.is_empty(),
             };
             if !same {
-                return Ok(Search::Absent);
+                return Ok(BlockAnswer::Absent);
             }
         }
-        Ok(Search::Found(slot))
+        Ok(BlockAnswer::Found(slot))
     }
 
-    /// Where restart point `index` is.
+    /// Returns the offset of restart point `index`.
     pub fn restart(&self, index: usize) -> Result<usize, Damage> {
         let at = self.entries_end().saturating_add(index.saturating_mul(RESTART_BYTES));
         let start = match &self.near {
@@ -386,13 +404,16 @@ impl Block {
         Ok(start)
     }
 
-    /// The last restart point whose key is below `target`, or the first of all. Not the last with
-    /// the target itself: versions of it may lie in front of that one.
+    /// Returns the last restart point whose key is below `target`, or the first one. A restart
+    /// point at the target itself does not count, because newer versions of it may lie in front.
     pub fn restart_below(&self, target: &[u8]) -> Result<usize, Damage> {
         let after = self.partition_restarts(|restart| {
             let slot = self.slot(restart)?;
             if slot.shared() != 0 {
-                return Err(Damage { what: "a restart point shares bytes", at: restart });
+                return Err(Damage {
+                    what: "the key of a restart point shares bytes",
+                    at: restart,
+                });
             }
             let suffix = self.suffix(&slot);
             let prefixes = key_prefix(suffix).cmp(&key_prefix(target));
@@ -401,23 +422,23 @@ impl Block {
         self.restart(after.saturating_sub(1))
     }
 
-    /// Loads a byte of each near restart point, and gives anything of them. A block that is
-    /// searched lies in main memory as a rule: these loads go on side by side, those of the search
-    /// one after the other.
+    /// Loads a byte of each near restart point, and returns an arbitrary combination of them. A
+    /// searched block is usually in main memory. These loads run in parallel; those of the search
+    /// would run one after the other.
     #[inline]
     pub fn touch_restarts(&self) -> u64 {
         let byte = |at: &u16| self.payload.get(usize::from(*at)).copied().map_or(0, u64::from);
         self.near.iter().flatten().fold(0, |all, at| all ^ byte(at))
     }
 
-    /// Loads what a walk from `start` on will meet, for the same reason.
+    /// Loads the lines that a walk from `start` will read, in parallel for the same reason.
     #[inline]
     pub fn touch_behind(&self, start: usize) -> u64 {
         let line = |index| self.payload.get(start + index * LINE_BYTES).copied();
         (1..=LINES_AHEAD).map_while(line).fold(0, |all, byte| all ^ u64::from(byte))
     }
 
-    /// How many restart points, from the first on, are `low`.
+    /// Returns the number of restart points, from the first on, for which `low` is true.
     fn partition_restarts(
         &self,
         low: impl Fn(usize) -> Result<bool, Damage>,
@@ -435,8 +456,8 @@ impl Block {
     }
 }
 
-/// The restart points whose offsets these are, if they are few. What does not fit is made an
-/// offset beyond all entries of a block with near ones.
+/// Decodes the restart points if there are few. An offset that does not fit becomes one beyond all
+/// entries of a block with near restart points.
 fn near_restarts(offsets: &[u8]) -> Option<[u16; RESTARTS_NEAR]> {
     let offsets = offsets.as_chunks::<RESTART_BYTES>().0;
     let mut near = [0; RESTARTS_NEAR];

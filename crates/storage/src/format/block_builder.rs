@@ -1,16 +1,17 @@
-//! Writes data blocks. [`Block`](super::Block) says what they look like.
+//! Writes data blocks. [`Block`](super::Block) documents their format.
 
 use super::codec::zigzag;
 use super::compress::Compressor;
-use super::entry_head::{Head, KIND_BITS, Usual};
-use super::seal::{Place, seal_tagged};
+use super::entry_head::{EntryHead, KIND_BITS, Usual};
+use super::seal::{SealedPlace, seal_tagged};
 use crate::cursor::EntryRef;
 
-/// Entries from one restart point to the next. At a restart point the key is stored in full; a
-/// search jumps between these and walks the rest, so fewer would cost bytes, more would cost time.
+/// The number of entries from one restart point to the next. A restart point stores its key in
+/// full. A search jumps to a restart point and walks from there: a smaller number costs bytes, a
+/// larger one costs time.
 pub(super) const RESTART_ENTRIES: usize = 16;
 
-/// Builds one data block after the other at the end of a buffer, so that no byte is copied twice.
+/// Builds data blocks one after the other at the end of a buffer, so that no byte is copied twice.
 #[derive(Debug, Default)]
 pub struct BlockBuilder {
     start: usize,
@@ -21,17 +22,17 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// Whether the block under construction has no entry yet.
+    /// Returns true if the open block has no entry yet.
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// The bytes of the block's entries so far, at the end of `out`.
+    /// Returns the bytes of the entries of the open block at the end of `out`.
     pub fn bytes(&self, out: &[u8]) -> usize {
         if self.is_empty() { 0 } else { out.len() - self.start }
     }
 
-    /// Appends `entry` to `out`; its key has exactly `shared` bytes in common with the one before.
+    /// Appends `entry` to `out`. Its key shares exactly `shared` bytes with the previous key.
     pub fn add(&mut self, out: &mut Vec<u8>, shared: usize, entry: &EntryRef<'_>) {
         let tagged = (entry.value.len() as u64) << KIND_BITS | entry.kind as u64;
         if self.is_empty() {
@@ -47,29 +48,30 @@ impl BlockBuilder {
         let shared = if restart { 0 } else { shared };
         let suffix = entry.key.get(shared..).expect("shared is a part of the key");
         let delta = zigzag(entry.seq.0.wrapping_sub(self.seq_base) as i64);
-        let (shared, suffix_bytes) = (shared as u64, suffix.len() as u64);
-        Head { shared, suffix_bytes, tagged, delta }.put(self.usual, out);
+        let shared = shared as u64;
+        let suffix_bytes = suffix.len() as u64;
+        EntryHead { shared, suffix_bytes, tagged, delta }.put(self.usual, out);
         out.extend_from_slice(suffix);
         out.extend_from_slice(entry.value);
         self.entries += 1;
     }
 
-    /// Ends the block without compressing it.
+    /// Ends the block without compression.
     #[cfg(test)]
-    pub fn finish(&mut self, out: &mut Vec<u8>, place: Place) -> usize {
+    pub fn finish(&mut self, out: &mut Vec<u8>, place: SealedPlace) -> usize {
         self.finish_with(out, place, &mut Compressor::new(super::Codec::None))
     }
 
-    /// Ends the block, which shall lie at `place`, compressed by `compressor`, and gets ready for
-    /// the next. The bytes of the whole block.
+    /// Ends the block, which will lie at `place`, compresses it with `compressor`, and prepares for
+    /// the next one. Returns the bytes of the whole block.
     ///
     /// # Panics
     ///
-    /// If the block is empty.
+    /// Panics if the block is empty.
     pub fn finish_with(
         &mut self,
         out: &mut Vec<u8>,
-        place: Place,
+        place: SealedPlace,
         compressor: &mut Compressor,
     ) -> usize {
         assert!(!self.is_empty(), "a block has at least one entry");

@@ -1,4 +1,4 @@
-//! Numbers and byte strings, and what is said when they are not there.
+//! Encodes and decodes numbers and byte strings, and describes damaged ones.
 
 use crate::error::Error;
 use std::path::Path;
@@ -6,19 +6,19 @@ use std::path::Path;
 /// Bytes that do not follow the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// What is wrong, as an error message says it.
+    /// What is wrong, as text for an error message.
     pub what: &'static str,
-    /// Where, in bytes from the start of what was being decoded.
+    /// The place of the damage, in bytes from the start of the decoded bytes.
     pub at: usize,
 }
 
 impl Damage {
-    /// Damage that concerns all of what was being decoded.
+    /// Creates damage that concerns all of the decoded bytes.
     pub fn whole(what: &'static str) -> Damage {
         Damage { what, at: 0 }
     }
 
-    /// The error for damage in something that starts at `offset` of the file at `path`.
+    /// Converts to an error. The decoded bytes start at `offset` of the file at `path`.
     pub fn within(self, path: &Path, offset: u64) -> Error {
         Error::corruption(path, offset.saturating_add(self.at as u64), self.what)
     }
@@ -38,8 +38,8 @@ pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// What [`put_varint`] appends for `number`, as the low bytes of a word, and how many bytes;
-/// `None` where it is more than four. No branch depends on how many.
+/// Encodes `number` like [`put_varint`]. Returns the bytes as the low bytes of a word, and their
+/// number, or `None` if there are more than four. No branch depends on the length.
 #[inline]
 pub(super) fn varint_word(number: u64) -> Option<(u64, u32)> {
     if number >= 1 << 28 {
@@ -47,15 +47,16 @@ pub(super) fn varint_word(number: u64) -> Option<(u64, u32)> {
     }
     let twos = (number & 0x3fff) | (number & 0x0fff_c000) << 2;
     let sevens = (twos & 0x007f_007f) | (twos & 0x3f80_3f80) << 1;
-    // A byte for every seven bits, and one for zero.
+    // One byte for every seven bits, and one byte for zero.
     let bytes = (u64::BITS + 6 - (number | 1).leading_zeros()) / 7;
     let more = 0x8080_8080 & ((1 << (8 * bytes - 8)) - 1);
     Some((sevens | more, bytes))
 }
 
-/// The varint at the start of `word`, and its bytes; `None` where it has more than eight.
+/// Decodes the varint at the start of `word`. Returns the number and the length in bytes, or `None`
+/// if the length is more than eight.
 ///
-/// Most numbers of an entry have one to four bytes, and which is hard to foretell: so no branch
+/// Most numbers of an entry have one to four bytes, and the length is hard to predict. So no branch
 /// depends on it.
 #[inline]
 pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
@@ -71,26 +72,26 @@ pub(super) fn short_varint(word: u64) -> Option<(u64, usize)> {
     Some((number, bits as usize / 8))
 }
 
-/// Appends `bytes` behind their length.
+/// Appends the length of `bytes`, then `bytes`.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Maps small numbers of either sign to small numbers without sign.
+/// Encodes a signed number, so that small numbers of either sign become small.
 pub(super) fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)) as u64
 }
 
-/// The number that [`zigzag`] made `number` of.
+/// Reverses [`zigzag`].
 pub(super) fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// How many bytes at their starts `left` and `right` have in common.
+/// Returns the number of bytes that `left` and `right` have in common at their starts.
 #[inline]
 pub fn common_prefix_bytes(left: &[u8], right: &[u8]) -> usize {
-    // Mostly the first words say it.
+    // The first words are usually enough.
     if let (Some(left), Some(right)) = (left.first_chunk(), right.first_chunk()) {
         let differing = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
         if differing != 0 {
@@ -103,8 +104,8 @@ pub fn common_prefix_bytes(left: &[u8], right: &[u8]) -> usize {
     whole + rest(left).iter().zip(rest(right)).take_while(|(l, r)| l == r).count()
 }
 
-/// The first eight bytes of `key` as a number, zeros behind a shorter one: numbers are ordered as
-/// the keys are, up to ties.
+/// Returns the first eight bytes of `key` as a number; a shorter key is padded with zeros. Numbers
+/// have the same order as their keys, except for ties.
 #[inline]
 pub fn key_prefix(key: &[u8]) -> u64 {
     if let Some(first) = key.first_chunk() {
@@ -115,7 +116,7 @@ pub fn key_prefix(key: &[u8]) -> u64 {
     u64::from_be_bytes(padded)
 }
 
-/// The varint at offset `at` of `bytes`, and where it ends.
+/// Returns the varint at offset `at` of `bytes`, and its end.
 #[inline(always)]
 fn varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
     let rest = bytes.get(at..).unwrap_or_default();
@@ -128,7 +129,7 @@ fn varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
     }
 }
 
-/// The same for a varint of any length, anywhere.
+/// Like [`varint_at`], for a varint of any length at any offset.
 #[cold]
 #[inline(never)]
 fn long_varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
@@ -144,10 +145,10 @@ fn long_varint_at(bytes: &[u8], at: usize) -> Result<(u64, usize), Damage> {
             return Ok((number, at + index + 1));
         }
     }
-    Err(Damage { what: "a number does not end", at })
+    Err(Damage { what: "a number is cut off or too large", at })
 }
 
-/// Takes numbers and byte strings off the front of bytes that may hold anything.
+/// Takes numbers and byte strings from the front of bytes with arbitrary contents.
 #[derive(Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -161,13 +162,13 @@ impl<'a> Reader<'a> {
         Reader { bytes, at }
     }
 
-    /// The offset of the next byte.
+    /// Returns the offset of the next byte.
     #[inline]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Damage at the next byte.
+    /// Creates damage at the next byte.
     #[cold]
     pub fn damage(&self, what: &'static str) -> Damage {
         Damage { what, at: self.at }
@@ -176,7 +177,7 @@ impl<'a> Reader<'a> {
     /// Takes a varint.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Damage> {
-        // The reader must not be lent to a call that is not inlined: it would live in memory.
+        // A call that is not inlined must not borrow the reader, which would then live in memory.
         let (number, at) = varint_at(self.bytes, self.at)?;
         self.at = at;
         Ok(number)
@@ -189,7 +190,7 @@ impl<'a> Reader<'a> {
         usize::try_from(number).map_err(|_| self.damage("a length is out of range"))
     }
 
-    /// Takes a byte string behind its length.
+    /// Takes a byte string with its length in front.
     pub fn bytes(&mut self) -> Result<&'a [u8], Damage> {
         let length = self.size()?;
         self.take(length)
@@ -199,7 +200,7 @@ impl<'a> Reader<'a> {
     pub fn take(&mut self, length: usize) -> Result<&'a [u8], Damage> {
         let end = self.at.checked_add(length);
         let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
-            return Err(self.damage("a length reaches beyond the end"));
+            return Err(self.damage("a length reaches beyond the end of the data"));
         };
         self.at += length;
         Ok(taken)
@@ -208,25 +209,25 @@ impl<'a> Reader<'a> {
     /// Takes `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
         let taken = self.take(N)?;
-        taken.try_into().map_err(|_| self.damage("a number does not end"))
+        taken.try_into().map_err(|_| self.damage("a number is cut off or too large"))
     }
 
-    /// Takes four bytes, the lowest first.
+    /// Takes a `u32`, little endian.
     pub fn u32(&mut self) -> Result<u32, Damage> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// Takes eight bytes, the lowest first.
+    /// Takes a `u64`, little endian.
     pub fn u64(&mut self) -> Result<u64, Damage> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Nothing may be left.
+    /// Fails if bytes are left.
     pub fn finish(self) -> Result<(), Damage> {
         if self.at == self.bytes.len() {
             return Ok(());
         }
-        Err(self.damage("bytes are left over"))
+        Err(self.damage("unexpected bytes follow the data"))
     }
 }
 
@@ -236,7 +237,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_number_of_more_than_64_bits_is_damage() {
+    fn number_of_more_than_64_bits_is_damage() {
         let mut bytes = vec![0xff; 9];
         bytes.push(0x02);
         assert!(Reader::new(&bytes, 0).varint().is_err());
@@ -248,7 +249,8 @@ mod tests {
     proptest! {
         #[test]
         fn numbers_survive(number: u64, shift in 0..64, signed: i64) {
-            let (number, signed) = (number >> shift, signed >> shift);
+            let number = number >> shift;
+            let signed = signed >> shift;
             let mut out = Vec::new();
             put_varint(&mut out, number);
             put_varint(&mut out, zigzag(signed));
@@ -259,7 +261,7 @@ mod tests {
         }
 
         #[test]
-        fn a_word_holds_what_is_appended(number: u64, shift in 0..64) {
+        fn word_holds_the_appended_bytes(number: u64, shift in 0..64) {
             let number = number >> shift;
             let mut out = Vec::new();
             put_varint(&mut out, number);
@@ -287,7 +289,8 @@ mod tests {
             left in prop::collection::vec(0..3u8, 0..20),
             right in prop::collection::vec(0..3u8, 0..20),
         ) {
-            let (left, right) = ([&prefix[..], &left].concat(), [&prefix[..], &right].concat());
+            let left = [&prefix[..], &left].concat();
+            let right = [&prefix[..], &right].concat();
             let common = common_prefix_bytes(&left, &right);
             prop_assert_eq!(&left[..common], &right[..common]);
             prop_assert!(left.get(common).is_none() || left.get(common) != right.get(common));

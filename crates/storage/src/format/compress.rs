@@ -1,11 +1,11 @@
 //! Compression of data blocks.
 //!
 //! ```text
-//! compressed payload = bytes of the payload: u32 | what the codec made of it
+//! compressed payload = bytes of the payload: u32 | output of the codec
 //! ```
 //!
-//! Which codec it was the tag in the seal says. A payload that would not become smaller by a
-//! sixteenth at least is stored as it is.
+//! The tag in the seal says which codec it was. A payload that would not shrink by at least a
+//! sixteenth is stored uncompressed.
 
 use super::codec::Damage;
 use super::seal::{TAG_LZ4, TAG_PLAIN, TAG_ZSTD};
@@ -13,37 +13,40 @@ use bytes::Bytes;
 use std::cell::RefCell;
 use std::fmt;
 
-/// Bytes of the length in front of what a codec made.
+/// Bytes of the length in front of the output of the codec.
 const LENGTH_BYTES: usize = 4;
 
-/// A payload must become smaller by this part of it, or it is not worth the time of its readers.
+/// A payload must shrink by one part in this many. Otherwise it is not worth the time of its
+/// readers.
 const SAVED_SHARE: usize = 16;
 
-/// What a byte of LZ4 can come to, at most: a length goes on in bytes that count up to 255 each.
+/// The most bytes that one byte of LZ4 can produce: a length continues in bytes that count up to
+/// 255.
 const LZ4_BYTES_PER_BYTE: u64 = 255;
 
-/// What a byte of Zstandard can come to, at most: 128 KiB for a block of four bytes.
+/// The most bytes that one byte of Zstandard can produce: 128 KiB from a block of four bytes.
 const ZSTD_BYTES_PER_BYTE: u64 = 32 << 10;
 
-/// What a byte can come to, at most, whatever the codec.
+/// The most bytes that one byte can produce with any codec.
 pub(super) const PLAIN_BYTES_PER_BYTE: u64 = ZSTD_BYTES_PER_BYTE;
 
-/// How the blocks of a table are compressed when they are written. Reading needs no choice.
+/// The compression of new data blocks of a table. Readers find the codec in each block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Codec {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// LZ4: quick.
+    /// LZ4, which is fast.
     Lz4,
-    /// Zstandard: small. The level is 1 to 19; more takes writers longer, readers not.
+    /// Zstandard, which is small. The level is 1 to 19. A higher level slows writers down, not
+    /// readers.
     Zstd {
         /// The level.
         level: u8,
     },
 }
 
-/// Compresses one block after the other.
+/// Compresses blocks one after the other.
 pub struct Compressor {
     codec: Codec,
     scratch: Vec<u8>,
@@ -58,7 +61,7 @@ impl fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// A compressor that works with `codec`.
+    /// Creates a compressor for `codec`.
     pub fn new(codec: Codec) -> Compressor {
         let zstd = match codec {
             Codec::Zstd { level } => zstd::bulk::Compressor::new(i32::from(level)).ok(),
@@ -67,13 +70,13 @@ impl Compressor {
         Compressor { codec, scratch: Vec::new(), zstd, used: false }
     }
 
-    /// Whether any block was compressed.
+    /// Returns true if any block was compressed.
     pub fn used(&self) -> bool {
         self.used
     }
 
-    /// Compresses the payload that begins at `start` of `out`, where that is worth it; the tag that
-    /// says what it is now.
+    /// Compresses the payload that starts at `start` of `out`, if it shrinks enough. Returns the
+    /// tag for the seal.
     pub(super) fn shrink(&mut self, out: &mut Vec<u8>, start: usize) -> u8 {
         let payload = out.get(start..).unwrap_or_default();
         let Ok(length) = u32::try_from(payload.len()) else { return TAG_PLAIN };
@@ -82,7 +85,7 @@ impl Compressor {
             Codec::Lz4 => (TAG_LZ4, self.lz4(payload)),
             Codec::Zstd { .. } => (TAG_ZSTD, self.zstd(payload)),
         };
-        // A codec that gives up has its reasons: nothing is lost but room.
+        // A failing codec costs only space.
         let Some(made) = made.and_then(|made| self.scratch.get(..made)) else { return TAG_PLAIN };
         if made.len() + LENGTH_BYTES > payload.len() - payload.len() / SAVED_SHARE {
             return TAG_PLAIN;
@@ -94,13 +97,13 @@ impl Compressor {
         tag
     }
 
-    /// What LZ4 makes of `payload`, in the scratch: how many bytes.
+    /// Compresses `payload` with LZ4 into the scratch. Returns the length of the output in bytes.
     fn lz4(&mut self, payload: &[u8]) -> Option<usize> {
         self.scratch.resize(lz4_flex::block::get_maximum_output_size(payload.len()), 0);
         lz4_flex::block::compress_into(payload, &mut self.scratch).ok()
     }
 
-    /// The same of Zstandard.
+    /// The same with Zstandard.
     fn zstd(&mut self, payload: &[u8]) -> Option<usize> {
         self.scratch.resize(zstd::zstd_safe::compress_bound(payload.len()), 0);
         self.zstd.as_mut()?.compress_to_buffer(payload, &mut self.scratch[..]).ok()
@@ -108,11 +111,11 @@ impl Compressor {
 }
 
 crate::sync::thread_local! {
-    /// Making one takes longer than reading a block with it.
+    /// One per thread, because its creation takes longer than the decompression of a block.
     static ZSTD: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// The payload that was stored as `stored`, with a tag other than the plain one.
+/// Decompresses the payload stored as `stored` with a tag other than the plain one.
 pub(super) fn expand(tag: u8, stored: &[u8]) -> Result<Bytes, Damage> {
     let unknown = Damage::whole("a block is compressed in an unknown way");
     let short = Damage::whole("a compressed block is too short");
@@ -123,9 +126,9 @@ pub(super) fn expand(tag: u8, stored: &[u8]) -> Result<Bytes, Damage> {
         TAG_ZSTD => ZSTD_BYTES_PER_BYTE,
         _ => return Err(unknown),
     };
-    // Before anything is allocated.
+    // Checked before any memory is allocated.
     if u64::from(bytes) > made.len() as u64 * per_byte {
-        return Err(Damage::whole("a compressed block says it is longer than it can be"));
+        return Err(Damage::whole("the length in a compressed block is larger than it can be"));
     }
     let mut payload = vec![0; bytes as usize];
     let filled = match tag {
@@ -138,9 +141,10 @@ pub(super) fn expand(tag: u8, stored: &[u8]) -> Result<Bytes, Damage> {
             zstd.as_mut()?.decompress_to_buffer(made, &mut payload[..]).ok()
         }),
     };
-    match filled == Some(payload.len()) {
-        true => Ok(Bytes::from(payload)),
-        false => Err(Damage::whole("a compressed block cannot be read back")),
+    if filled == Some(payload.len()) {
+        Ok(Bytes::from(payload))
+    } else {
+        Err(Damage::whole("a compressed block cannot be decompressed"))
     }
 }
 
@@ -160,7 +164,7 @@ mod tests {
         (0..bytes).map(|_| next()).collect()
     }
 
-    /// The tag and what is stored of `payload`.
+    /// Returns the tag and the stored bytes of `payload`.
     fn shrunk(codec: Codec, payload: &[u8]) -> (u8, Vec<u8>) {
         let mut out = b"before".to_vec();
         out.extend_from_slice(payload);
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_is_read_back() {
+    fn compressed_payload_is_read_back() {
         let text = b"sphinx of black quartz, judge my vow; ".repeat(200);
         for codec in CODECS {
             for payload in [&text[..], &text[..100], &[7; 1 << 20], b"x", b""] {
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_stays_as_it_is() {
+    fn payload_that_does_not_shrink_stays_uncompressed() {
         for codec in CODECS {
             let payload = noise(4096);
             assert_eq!(shrunk(codec, &payload), (TAG_PLAIN, payload));
@@ -196,12 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_allocated_for_a_length_that_cannot_be() {
+    fn impossible_length_allocates_nothing() {
         for tag in [TAG_LZ4, TAG_ZSTD] {
             let mut stored = u32::MAX.to_le_bytes().to_vec();
             stored.extend_from_slice(&[0; 100]);
             let damage = expand(tag, &stored).unwrap_err();
-            assert_eq!(damage.what, "a compressed block says it is longer than it can be");
+            assert_eq!(damage.what, "the length in a compressed block is larger than it can be");
         }
     }
 
@@ -219,7 +223,7 @@ mod tests {
             for at in 0..stored.len() {
                 let mut wrong = stored.clone();
                 wrong[at] ^= 0x55;
-                // What comes out may even be as long: the checksum has to tell.
+                // The output may even have the right length; the checksum must find that.
                 let _ = expand(tag, &wrong);
             }
             let rest = noise(3000);

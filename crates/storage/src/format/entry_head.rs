@@ -1,33 +1,34 @@
-//! What stands before the key and the value of an entry in a block.
+//! The head of an entry in a block: the numbers in front of its key and value.
 //!
 //! ```text
 //! head  = shared << 2 + numbered << 1 + unusual | unusual: sizes | numbered: sequence delta
 //! sizes = suffix bytes | value bytes << 3 + kind
 //! ```
 //!
-//! All numbers are varints. Most entries of a block are like its first: the key as long, the value
-//! as long, the same kind. The block says that once, and an entry only where it is otherwise; so
-//! usual entries have a head of one byte.
+//! All numbers are varints. Most entries of a block are like its first: same length of the key,
+//! same length of the value, same kind. The block stores these once, and an entry only if it
+//! differs. So usual entries have a head of one byte.
 
 use super::codec::{Damage, Reader, put_varint, short_varint, varint_word};
 
-/// Bits that the kind takes below the length of the value.
+/// The number of bits below the length of the value that hold the kind.
 pub(super) const KIND_BITS: u32 = 3;
 
 const UNUSUAL: u64 = 1;
 const NUMBERED: u64 = 2;
 const FLAG_BITS: u32 = 2;
 
-/// What the usual entries of a block are like.
+/// The lengths and the kind of the usual entries of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usual {
     pub(super) key_bytes: u16,
-    /// The length of the value, and the kind.
+    /// The length of the value, shifted by [`KIND_BITS`], and the kind.
     pub(super) tagged: u32,
 }
 
 impl Usual {
-    /// Entries like one with this key and these lengths; like no other where that cannot be said.
+    /// Describes entries like one with these lengths, or no real entry if the lengths are too
+    /// large.
     pub(super) fn like(key_bytes: usize, tagged: u64) -> Usual {
         match (u16::try_from(key_bytes), u32::try_from(tagged)) {
             (Ok(key_bytes), Ok(tagged)) => Usual { key_bytes, tagged },
@@ -38,22 +39,22 @@ impl Usual {
 
 /// The numbers of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    /// Bytes that the key shares with the start of the key before it.
+pub(super) struct EntryHead {
+    /// The number of bytes that the key shares with the previous key.
     pub(super) shared: u64,
-    /// The other bytes of the key.
+    /// The number of other bytes of the key.
     pub(super) suffix_bytes: u64,
-    /// The length of the value, and the kind.
+    /// The length of the value, shifted by [`KIND_BITS`], and the kind.
     pub(super) tagged: u64,
-    /// The sequence number, zigzag against that of the block.
+    /// The zigzag-encoded difference of the sequence number to that of the block.
     pub(super) delta: u64,
 }
 
-impl Head {
-    /// Appends the head to `out`, in a block where `usual` entries are short.
+impl EntryHead {
+    /// Appends the head to `out`, in a block with these `usual` entries.
     #[inline]
     pub(super) fn put(self, usual: Usual, out: &mut Vec<u8>) {
-        let Head { shared, suffix_bytes, tagged, delta } = self;
+        let EntryHead { shared, suffix_bytes, tagged, delta } = self;
         let is_usual = shared + suffix_bytes == u64::from(usual.key_bytes)
             && tagged == u64::from(usual.tagged);
         let numbered = if delta == 0 { 0 } else { NUMBERED };
@@ -68,31 +69,32 @@ impl Head {
         }
     }
 
-    /// The head that starts at `start` of `entries`, and where it ends.
+    /// Reads the head that starts at `start` of `entries`. Returns the head and its end.
     ///
-    /// Mostly all of it is in the next 16 bytes, and says nothing unusual.
+    /// The whole head is usually in the next 16 bytes and has no long numbers.
     #[inline(always)]
     pub(super) fn read(
         entries: &[u8],
         start: usize,
         usual: Usual,
-    ) -> Result<(Head, usize), Damage> {
+    ) -> Result<(EntryHead, usize), Damage> {
         let near = entries.get(start..).and_then(|rest| rest.first_chunk());
         let near = near.map(|near| u128::from_le_bytes(*near));
-        match near.and_then(|near| Head::read_near(near, start, usual)) {
+        match near.and_then(|near| EntryHead::read_near(near, start, usual)) {
             Some(read) => Ok(read),
-            None => Head::read_slowly(entries, start, usual),
+            None => EntryHead::read_slowly(entries, start, usual),
         }
     }
 
     #[inline(always)]
-    fn read_near(near: u128, start: usize, usual: Usual) -> Option<(Head, usize)> {
+    fn read_near(near: u128, start: usize, usual: Usual) -> Option<(EntryHead, usize)> {
         let first = near as u64 & 0xff;
         if first & 0x80 != 0 {
             return None;
         }
         let shared = first >> FLAG_BITS;
-        let (mut rest, mut end) = (near >> 8, start + 1);
+        let mut rest = near >> 8;
+        let mut end = start + 1;
         let (suffix_bytes, tagged) = if first & UNUSUAL == 0 {
             (u64::from(usual.key_bytes).checked_sub(shared)?, u64::from(usual.tagged))
         } else {
@@ -113,20 +115,24 @@ impl Head {
             end += bytes;
             delta
         };
-        Some((Head { shared, suffix_bytes, tagged, delta }, end))
+        Some((EntryHead { shared, suffix_bytes, tagged, delta }, end))
     }
 
-    /// The same for any head.
+    /// Reads any head.
     #[cold]
     #[inline(never)]
-    fn read_slowly(entries: &[u8], start: usize, usual: Usual) -> Result<(Head, usize), Damage> {
+    fn read_slowly(
+        entries: &[u8],
+        start: usize,
+        usual: Usual,
+    ) -> Result<(EntryHead, usize), Damage> {
         let mut reader = Reader::new(entries, start);
         let first = reader.varint()?;
         let shared = first >> FLAG_BITS;
         let (suffix_bytes, tagged) = if first & UNUSUAL == 0 {
-            let suffix_bytes = u64::from(usual.key_bytes).checked_sub(shared);
-            let suffix_bytes = suffix_bytes.ok_or(Damage {
-                what: "an entry shares more than the whole of a usual key",
+            let rest = u64::from(usual.key_bytes).checked_sub(shared);
+            let suffix_bytes = rest.ok_or(Damage {
+                what: "an entry shares more bytes than a usual key has",
                 at: start,
             })?;
             (suffix_bytes, u64::from(usual.tagged))
@@ -134,12 +140,12 @@ impl Head {
             (reader.varint()?, reader.varint()?)
         };
         let delta = if first & NUMBERED == 0 { 0 } else { reader.varint()? };
-        Ok((Head { shared, suffix_bytes, tagged, delta }, reader.at()))
+        Ok((EntryHead { shared, suffix_bytes, tagged, delta }, reader.at()))
     }
 }
 
-/// Appends a varint. One of at most four bytes is copied in a length that is always the same, of
-/// which what is too much goes again: no branch depends on how long it is.
+/// Appends a varint. A varint of at most four bytes is appended as four bytes and then cut, so that
+/// no branch depends on its length.
 #[inline]
 fn put_short(out: &mut Vec<u8>, number: u64) {
     let Some((word, bytes)) = varint_word(number) else { return put_varint(out, number) };
@@ -153,7 +159,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Numbers of all lengths.
+    /// Generates numbers of all lengths.
     fn number() -> impl Strategy<Value = u64> {
         (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift)
     }
@@ -174,23 +180,23 @@ mod tests {
             let shared = if fits { shared % (u64::from(key_bytes) + 1) } else { shared };
             let rest = if fits { u64::from(key_bytes) - shared } else { suffix_bytes };
             prop_assume!(shared.checked_add(rest).is_some());
-            let head = Head { shared, suffix_bytes: rest, tagged, delta };
+            let head = EntryHead { shared, suffix_bytes: rest, tagged, delta };
             let mut out = vec![7; 3];
             head.put(usual, &mut out);
             let end = out.len();
             out.resize(end + behind, 0xff);
-            prop_assert_eq!(Head::read(&out, 3, usual), Ok((head, end)));
+            prop_assert_eq!(EntryHead::read(&out, 3, usual), Ok((head, end)));
         }
     }
 
     #[test]
-    fn a_usual_entry_has_a_head_of_one_byte() {
+    fn usual_entry_has_a_head_of_one_byte() {
         let usual = Usual::like(16, 100 << KIND_BITS);
-        let head = Head { shared: 3, suffix_bytes: 13, tagged: 100 << KIND_BITS, delta: 0 };
+        let head = EntryHead { shared: 3, suffix_bytes: 13, tagged: 100 << KIND_BITS, delta: 0 };
         let mut out = Vec::new();
         head.put(usual, &mut out);
         assert_eq!(out.len(), 1);
-        Head { delta: 1, ..head }.put(usual, &mut out);
+        EntryHead { delta: 1, ..head }.put(usual, &mut out);
         assert_eq!(out.len(), 3);
     }
 
@@ -200,7 +206,7 @@ mod tests {
         for behind in [0, 20] {
             let mut entries = vec![5 << FLAG_BITS];
             entries.resize(1 + behind, 0);
-            assert!(Head::read(&entries, 0, usual).is_err());
+            assert!(EntryHead::read(&entries, 0, usual).is_err());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is known about a table as a whole: its properties block.
+//! The facts about a table as a whole: its properties block.
 //!
 //! ```text
 //! data blocks | size | least sequence number | greatest - least
@@ -7,11 +7,11 @@
 //! point = key | size | last key below
 //! ```
 //!
-//! All numbers are varints. First and last key follow their lengths. A point of the profile says
-//! how much lies below its key; the size in it is what comes on top of the point before. Keys of
-//! points share bytes: `key` is how many with the key of the point before (the first key of the
-//! table for the first point), and the rest; `last key below` is there where the grain is blocks,
-//! and the same against `key`.
+//! All numbers are varints. First and last key have their lengths in front. A point of the profile
+//! says how much lies below its key; it stores the difference to the previous point. Keys of points
+//! share bytes: `key` is the number of bytes shared with the key of the previous point (for the
+//! first point, the first key of the table), and the rest. `last key below` exists only for the
+//! grain of blocks, and shares bytes with `key` in the same way.
 
 use super::block_builder::RESTART_ENTRIES;
 use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
@@ -22,15 +22,15 @@ use lsmith_tree::{
     logical_bytes,
 };
 
-/// Where the profile of a table has its points.
+/// Says where the profile of a table has its points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProfileGrain {
     /// At the first key that starts at or behind each multiple of [`PROFILE_STEP_BYTES`] logical
-    /// bytes; none at 0. They depend on the entries alone, not on blocks.
+    /// bytes, except 0. These points depend on the entries only, not on blocks.
     #[default]
     Steps,
-    /// At the first key of every data block, but for the first block and those that go on with
-    /// the key before; each knows the last key below it.
+    /// At the first key of every data block, except for the first block and blocks that continue
+    /// the previous key. Each point has the last key below it.
     Blocks,
 }
 
@@ -47,22 +47,22 @@ impl ProfileGrain {
     }
 }
 
-/// What a table holds.
+/// The facts about a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableFacts {
     /// The number of the table.
     pub table: u64,
-    /// Bytes of the file.
+    /// The length of the file in bytes.
     pub file_bytes: u64,
-    /// Bytes of the data blocks, which start the file.
+    /// The bytes of the data blocks, which start the file.
     pub data_bytes: u64,
-    /// Number of data blocks.
+    /// The number of data blocks.
     pub data_blocks: u64,
-    /// Logical bytes, entries, and tombstones among them.
+    /// Entries, the tombstones among them, and logical bytes.
     pub size: Size,
     /// The first key.
     pub first_key: Key,
-    /// The last key, included.
+    /// The last key, included in the table.
     pub last_key: Key,
     /// The smallest sequence number.
     pub seq_min: SeqNo,
@@ -75,7 +75,7 @@ pub struct TableFacts {
 }
 
 impl TableFacts {
-    /// The payload of the properties block. Bytes of the file are not in it: the file knows them.
+    /// Encodes the payload of the properties block. It does not contain the length of the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_varint(&mut out, self.data_blocks);
@@ -86,19 +86,22 @@ impl TableFacts {
         put_bytes(&mut out, &self.last_key);
         put_varint(&mut out, self.grain.number());
         put_varint(&mut out, self.profile.len() as u64);
-        let (mut below, mut key_before) = (Size::default(), &self.first_key);
+        let mut below = Size::default();
+        let mut key_before = &self.first_key;
         for point in &self.profile {
             put_key(&mut out, key_before, &point.key);
             put_size(&mut out, below, point.below);
             if let Some((_, last)) = point.after.as_ref().and_then(|after| after.split_last()) {
                 put_key(&mut out, &point.key, last);
             }
-            (below, key_before) = (point.below, &point.key);
+            below = point.below;
+            key_before = &point.key;
         }
         out
     }
 
-    /// What a tree knows of the table. The profile can be long, so it moves there.
+    /// Returns the metadata of the table for a tree. Moves the profile there, because it can be
+    /// long.
     pub fn take_tree_table(&mut self) -> Table {
         Table {
             id: TableId(self.table),
@@ -111,7 +114,7 @@ impl TableFacts {
         }
     }
 
-    /// Decodes the payload of the properties block of the table that ends with `footer`.
+    /// Decodes the payload of the properties block of the table with `footer`.
     pub fn parse(payload: &[u8], footer: &Footer) -> Result<TableFacts, Damage> {
         let mut reader = Reader::new(payload, 0);
         let data_blocks = reader.varint()?;
@@ -123,7 +126,7 @@ impl TableFacts {
         let first_key = Key::copy_from_slice(reader.bytes()?);
         let last_key = Key::copy_from_slice(reader.bytes()?);
         let Some(grain) = ProfileGrain::of_number(reader.varint()?) else {
-            return Err(reader.damage("the profile has points of an unknown kind"));
+            return Err(reader.damage("the profile has an unknown grain"));
         };
         let plain_bytes = footer.plain_bytes_max();
         let profile = take_profile(&mut reader, grain, &first_key, plain_bytes)?;
@@ -138,7 +141,7 @@ impl TableFacts {
             || below.entries > size.entries
             || below.tombstones > size.tombstones
         {
-            return Err(Damage::whole("the properties contradict themselves"));
+            return Err(Damage::whole("the properties of a table contradict each other"));
         }
         Ok(TableFacts {
             table: footer.table,
@@ -163,10 +166,11 @@ fn take_profile(
     plain_bytes_max: u64,
 ) -> Result<Vec<ProfilePoint>, Damage> {
     let points = reader.varint()?;
-    let (mut profile, mut below) = (Vec::new(), Size::default());
+    let mut profile = Vec::new();
+    let mut below = Size::default();
     let mut key_before = first_key.clone();
-    // They are keys of entries, and of those from one restart point to the next one is stored as it
-    // is: so no more is allocated than such entries can come to.
+    // Every key of a point is the key of an entry. Of the entries from one restart point to the
+    // next, one stores its key in full. So the keys of the profile cannot be larger than this.
     let mut room = plain_bytes_max.saturating_mul(RESTART_ENTRIES as u64);
     for _ in 0..points {
         let key = Key::from(take_key(reader, &key_before)?);
@@ -182,13 +186,14 @@ fn take_profile(
         let Some(left) = room.checked_sub(bytes as u64) else {
             return Err(reader.damage("the keys of the profile exceed the data blocks"));
         };
-        (room, key_before) = (left, key.clone());
+        room = left;
+        key_before = key.clone();
         profile.push(ProfilePoint { key, below, after });
     }
     Ok(profile)
 }
 
-/// Appends `key` without what it has in common with `base`.
+/// Appends `key` without the bytes that it shares with `base`.
 fn put_key(out: &mut Vec<u8>, base: &[u8], key: &[u8]) {
     let shared = common_prefix_bytes(base, key);
     put_varint(out, shared as u64);
@@ -198,12 +203,12 @@ fn put_key(out: &mut Vec<u8>, base: &[u8], key: &[u8]) {
 fn take_key(reader: &mut Reader<'_>, base: &[u8]) -> Result<Vec<u8>, Damage> {
     let shared = reader.size()?;
     let Some(shared) = base.get(..shared) else {
-        return Err(reader.damage("a key shares bytes that are not there"));
+        return Err(reader.damage("a key shares more bytes than its base has"));
     };
     Ok([shared, reader.bytes()?].concat())
 }
 
-/// Appends what `size` has more than `base`.
+/// Appends the difference of `size` and `base`.
 fn put_size(out: &mut Vec<u8>, base: Size, size: Size) {
     let more = size - base;
     put_varint(out, more.entries);
@@ -216,30 +221,32 @@ fn take_size(reader: &mut Reader<'_>, base: Size) -> Result<Size, Damage> {
         let sum = base.checked_add(reader.varint()?);
         sum.ok_or_else(|| reader.damage("a sum is out of range"))
     };
-    let (entries, tombstones) = (sum(base.entries)?, sum(base.tombstones)?);
+    let entries = sum(base.entries)?;
+    let tombstones = sum(base.tombstones)?;
     Ok(Size { entries, tombstones, bytes: sum(base.bytes)? })
 }
 
-/// Gathers the facts about a table entry by entry.
+/// Collects the facts about a table, entry by entry.
 #[derive(Debug)]
 pub struct FactsBuilder {
     facts: TableFacts,
     profile_mark_bytes: u64,
 }
 
-/// Where an entry stands among the others of its table.
+/// The position of an entry among the others of its table.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryPlace<'a> {
-    /// The key of the entry before it; empty for the first. Looked at where a block begins only.
+    /// The key of the previous entry; empty for the first one. Only read if the entry begins a
+    /// block.
     pub last_key: &'a [u8],
-    /// Whether no entry before it has the same key.
+    /// True if no previous entry has the same key.
     pub new_key: bool,
-    /// Whether it is the first of its data block.
+    /// True if the entry is the first of its data block.
     pub begins_block: bool,
 }
 
 impl FactsBuilder {
-    /// Nothing is known yet about `table`, whose profile shall have this `grain`.
+    /// Creates a builder for `table`, whose profile has this `grain`.
     pub fn new(table: u64, grain: ProfileGrain) -> FactsBuilder {
         let facts = TableFacts {
             table,
@@ -257,12 +264,12 @@ impl FactsBuilder {
         FactsBuilder { facts, profile_mark_bytes: PROFILE_STEP_BYTES }
     }
 
-    /// What was added so far.
+    /// Returns the size of all entries added so far.
     pub fn size(&self) -> Size {
         self.facts.size
     }
 
-    /// Adds `entry`, which stands at `place`.
+    /// Adds `entry`, whose position is `place`.
     #[inline]
     pub fn add(&mut self, entry: &EntryRef<'_>, place: EntryPlace<'_>) {
         if place.new_key {
@@ -300,7 +307,7 @@ impl FactsBuilder {
         self.facts.data_bytes += block_bytes as u64;
     }
 
-    /// The facts of a table that ends with `last_key`; the bytes of the file are still 0.
+    /// Returns the facts of the table that ends with `last_key`; `file_bytes` is still 0.
     pub fn finish(mut self, last_key: &[u8]) -> TableFacts {
         self.facts.last_key = Key::copy_from_slice(last_key);
         self.facts

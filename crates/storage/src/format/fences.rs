@@ -1,27 +1,28 @@
-//! The index of a table: for each data block its fence pointer and its length.
+//! The index of a table: the fence pointer and the length of each data block.
 //!
 //! ```text
 //! fence ... | seal
 //! fence = block bytes << 1 + continued | shared | suffix bytes | suffix
 //! ```
 //!
-//! Numbers are varints. Blocks lie one behind the other from the start of the file, so lengths are
-//! enough. The fence of a block is the shortest start of its first key that is above every key of
-//! the block before. Where there is none, because versions of one key fill the end of one block
-//! and the start of the next, it is the key itself, and the later block is *continued*. The fence
-//! of the first block is empty. As in a data block, a fence shares bytes with the one before.
+//! Numbers are varints. Blocks lie without gaps from the start of the file, so lengths are enough.
+//! The fence of a block is the shortest prefix of its first key that is above every key of the
+//! previous block. There is no such prefix if versions of one key fill the end of one block and the
+//! start of the next. Then the fence is the key itself, and the later block is *continued*. The
+//! fence of the first block is empty. A fence shares bytes with the previous one, as keys in a data
+//! block do.
 
 use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_varint};
 use std::hint::black_box;
 use std::ops::Range;
 
-/// What the index says about one data block.
+/// The fence pointer of one data block, and the length of the block.
 #[derive(Clone, Copy, Debug)]
 pub struct Fence<'a> {
-    /// At most every key of the block, and above every key of the block before, except where the
+    /// At most every key of the block, and above every key of the previous block, except if the
     /// block is continued.
     pub key: &'a [u8],
-    /// Whether the block starts with the key with which the block before ended.
+    /// True if the block starts with the last key of the previous block.
     pub continued: bool,
     /// Bytes of the block, seal included.
     pub block_bytes: usize,
@@ -47,47 +48,47 @@ impl FencesBuilder {
         self.last.extend_from_slice(suffix);
     }
 
-    /// The payload of the index block.
+    /// Returns the payload of the index block.
     pub fn finish(self) -> Vec<u8> {
         self.out
     }
 }
 
-/// From one of the numbers that are searched first to the next.
+/// The distance between two numbers in `tops`, which are searched first.
 const TOP_STEP: usize = 16;
 
-/// Numbers in a line of the processor's caches.
+/// The number of prefixes in a cache line.
 const LINE_NUMBERS: usize = 8;
 
-/// Fences among which one is searched for: those from one top to the next.
+/// A group of neighbouring fences that contains the result of a search: from one top to the next.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch(usize);
+pub struct FenceGroup(usize);
 
-/// The fences of a table in memory: searched where they lie, without decoding or allocation.
+/// The fences of a table in memory, searched without decoding or allocation.
 ///
-/// A search goes by numbers first: eight bytes of each fence behind those that all of them begin
-/// with. They lie side by side, so that most of a search stays in few cache lines; whole fences
-/// are compared only among those whose numbers are those of the key.
+/// A search first compares numbers: for each fence the eight bytes behind those that all fences
+/// have in common. The numbers lie side by side, so that most of a search stays in few cache lines.
+/// Whole fences are compared only if their number equals that of the key.
 #[derive(Debug)]
 pub struct Fences {
-    /// What all fences but the first, the empty one, begin with.
+    /// The common prefix of all fences but the first one, which is empty.
     shared: Box<[u8]>,
     /// The number of each fence but the first.
     prefixes: Box<[u64]>,
-    /// Every sixteenth of them, from the first on: few enough to stay in a near cache.
+    /// Every sixteenth number, from the first on: few enough to stay in a near cache.
     tops: Box<[u64]>,
     /// All fence keys, one behind the other.
     keys: Box<[u8]>,
-    /// Where in `keys` each starts, and the end of the last.
+    /// The start of each fence in `keys`, and the end of the last.
     key_starts: Box<[u32]>,
-    /// Where in the file each block starts, and the end of the last.
+    /// The start of each block in the file, and the end of the last.
     block_starts: Box<[u64]>,
-    /// The blocks that are continued, ascending. Nearly always none.
+    /// The continued blocks, ascending. Nearly always empty.
     continued: Box<[u32]>,
 }
 
 impl Fences {
-    /// Bytes that they take in memory.
+    /// Returns the size in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.shared)
             + size_of_val(&*self.prefixes)
@@ -99,12 +100,15 @@ impl Fences {
     }
 
     /// Decodes the payload of the index block of a table with `data_bytes` bytes of data blocks,
-    /// which come to at most `plain_bytes_max` when nothing of them is compressed.
+    /// which have at most `plain_bytes_max` bytes when uncompressed.
     pub fn parse(payload: &[u8], data_bytes: u64, plain_bytes_max: u64) -> Result<Fences, Damage> {
         let mut reader = Reader::new(payload, 0);
-        let (mut keys, mut continued) = (Vec::new(), Vec::new());
-        let (mut key_starts, mut block_starts) = (vec![0], vec![0]);
-        let (mut key_start, mut block_end) = (0, 0u64);
+        let mut keys = Vec::new();
+        let mut continued = Vec::new();
+        let mut key_starts = vec![0];
+        let mut block_starts = vec![0];
+        let mut key_start = 0;
+        let mut block_end = 0u64;
         while reader.at() < payload.len() {
             let tagged = reader.varint()?;
             if tagged & 1 == 1 {
@@ -114,19 +118,19 @@ impl Fences {
             let shared = reader.size()?;
             let suffix = reader.bytes()?;
             if shared > keys.len() - key_start {
-                return Err(reader.damage("a fence shares bytes that are not there"));
+                return Err(reader.damage("a fence shares more bytes than the fence before it has"));
             }
             let end = keys.len() as u64 + (shared + suffix.len()) as u64;
-            // Each fence is the start of a key that its block holds in full.
+            // Each fence is the prefix of a key that its block holds in full.
             if block_end > data_bytes || end > plain_bytes_max {
                 return Err(reader.damage("fences exceed the data blocks"));
             }
             let Ok(key_end) = u32::try_from(end) else {
                 return Err(reader.damage("fences exceed 4 GiB"));
             };
-            let shared = key_start..key_start + shared;
+            let shared_range = key_start..key_start + shared;
             key_start = keys.len();
-            keys.extend_from_within(shared);
+            keys.extend_from_within(shared_range);
             keys.extend_from_slice(suffix);
             key_starts.push(key_end);
             block_starts.push(block_end);
@@ -143,11 +147,11 @@ impl Fences {
             block_starts: block_starts.into(),
             continued: continued.into(),
         };
-        fences.note_prefixes();
+        fences.set_prefixes();
         Ok(fences)
     }
 
-    fn note_prefixes(&mut self) {
+    fn set_prefixes(&mut self) {
         let first = self.key(1);
         let shared_bytes = (2..self.count()).fold(first.len(), |bytes, index| {
             common_prefix_bytes(first, self.key(index)).min(bytes)
@@ -158,83 +162,85 @@ impl Fences {
         self.shared = self.key(1).get(..shared_bytes).unwrap_or_default().into();
     }
 
-    /// How many blocks there are: at least one.
+    /// Returns the number of blocks, at least one.
     pub fn count(&self) -> usize {
         self.block_starts.len() - 1
     }
 
-    /// The fence of block `index`.
+    /// Returns the fence of block `index`.
     pub fn key(&self, index: usize) -> &[u8] {
         let bound = |at: usize| self.key_starts.get(at).map_or(0, |start| *start as usize);
         self.keys.get(bound(index)..bound(index + 1)).unwrap_or_default()
     }
 
-    /// Where block `index` lies in the file; empty for an index beyond the last.
+    /// Returns the byte range of block `index` in the file; empty for an index beyond the last.
     pub fn place(&self, index: usize) -> Range<u64> {
         let last = self.block_starts.last().copied().unwrap_or_default();
         let bound = |at: usize| self.block_starts.get(at).copied().unwrap_or(last);
         bound(index)..bound(index + 1)
     }
 
-    /// How many blocks, from the first on, end at `offset` of the file or before.
+    /// Returns the number of blocks, from the first on, that end at or before `offset` of the file.
     pub fn blocks_within(&self, offset: u64) -> usize {
         self.block_starts.partition_point(|start| *start <= offset).saturating_sub(1)
     }
 
-    /// Whether block `index` starts with the key with which the block before ended.
-    pub fn continued(&self, index: usize) -> bool {
+    /// Returns true if block `index` starts with the last key of the previous block.
+    pub fn is_continued(&self, index: usize) -> bool {
         u32::try_from(index).is_ok_and(|index| self.continued.binary_search(&index).is_ok())
     }
 
-    /// How many blocks before block `index` are continued.
+    /// Returns the number of continued blocks before block `index`.
     pub fn continued_before(&self, index: usize) -> usize {
         self.continued.partition_point(|block| (*block as usize) < index)
     }
 
-    /// Whether versions of `key` may fill the end of the block before block `index`.
-    pub fn continues_key(&self, index: usize, key: &[u8]) -> bool {
-        index < self.count() && self.continued(index) && self.key(index) == key
+    /// Returns true if versions of `key` may fill the end of the block before block `index`.
+    pub fn may_continue_key(&self, index: usize, key: &[u8]) -> bool {
+        index < self.count() && self.is_continued(index) && self.key(index) == key
     }
 
-    /// The block in which the first entry with `key` or above lies, unless all of that block is
-    /// below `key`: then the next block starts with it.
+    /// Returns the block with the first entry at or above `key`. If all keys of that block are
+    /// below `key`, the next block starts with that entry.
     pub fn block_for(&self, key: &[u8]) -> usize {
-        let stretch = self.stretch_for(key);
-        black_box(self.touch(stretch));
-        self.block_within(stretch, key)
+        let group = self.group_for(key);
+        black_box(self.touch(group));
+        self.block_in_group(group, key)
     }
 
-    /// The same, where [`stretch_for`](Fences::stretch_for) has said where to search.
-    pub fn block_within(&self, stretch: Stretch, key: &[u8]) -> usize {
-        let (after, tied) = self.search(stretch, key);
+    /// Like [`block_for`](Fences::block_for), within the group from
+    /// [`group_for`](Fences::group_for).
+    pub fn block_in_group(&self, group: FenceGroup, key: &[u8]) -> usize {
+        let (after, tied) = self.search(group, key);
         let starts_here =
-            tied && after < self.count() && self.key(after) == key && !self.continued(after);
+            tied && after < self.count() && self.key(after) == key && !self.is_continued(after);
         if starts_here { after } else { after.saturating_sub(1) }
     }
 
-    /// How many blocks, from the first on, have a fence below `key`.
+    /// Returns the number of blocks, from the first on, whose fence is below `key`.
     pub fn blocks_below(&self, key: &[u8]) -> usize {
-        self.search(self.stretch_for(key), key).0
+        self.search(self.group_for(key), key).0
     }
 
-    /// Where `key` is to be searched for.
-    pub fn stretch_for(&self, key: &[u8]) -> Stretch {
+    /// Returns the group in which a search for `key` must look.
+    pub fn group_for(&self, key: &[u8]) -> FenceGroup {
         let number = key_prefix(key.get(self.shared.len()..).unwrap_or_default());
         let tops = self.tops.partition_point(|top| *top < number);
         let from = tops.saturating_sub(1) * TOP_STEP;
-        Stretch(from)
+        FenceGroup(from)
     }
 
-    /// How many blocks have a fence below `key`, and whether the fence that follows may be `key`.
-    fn search(&self, stretch: Stretch, key: &[u8]) -> (usize, bool) {
+    /// Returns the number of blocks whose fence is below `key`, and true if the next fence may
+    /// equal `key`.
+    fn search(&self, group: FenceGroup, key: &[u8]) -> (usize, bool) {
         let common = common_prefix_bytes(&self.shared, key);
         if common < self.shared.len() {
             let above = self.shared.get(common) > key.get(common);
             return (if above { usize::from(!key.is_empty()) } else { self.count() }, false);
         }
         let number = key_prefix(key.get(common..).unwrap_or_default());
-        // Fence `i` has the number at `i - 1`.
-        let from = 1 + self.prefixes_below(stretch, number);
+        // The number of fence `i` is at `i - 1`.
+        let from = 1 + self.prefixes_below(group, number);
         let rest = self.prefixes.get(from - 1..).unwrap_or_default();
         let ties = match rest.first() {
             Some(prefix) if *prefix == number => rest.partition_point(|prefix| *prefix == number),
@@ -253,17 +259,18 @@ impl Fences {
         if key.is_empty() { (0, false) } else { (range.start, ties > 0) }
     }
 
-    /// How many numbers are below `number`, which belongs into `stretch`.
-    fn prefixes_below(&self, Stretch(from): Stretch, number: u64) -> usize {
-        let upto = self.prefixes.len().min(from + TOP_STEP);
-        let stretch = self.prefixes.get(from..upto).unwrap_or_default();
-        from + stretch.iter().filter(|prefix| **prefix < number).count()
+    /// Returns how many numbers are below `number`, whose group is `from..`.
+    fn prefixes_below(&self, FenceGroup(from): FenceGroup, number: u64) -> usize {
+        let end = self.prefixes.len().min(from + TOP_STEP);
+        let group = self.prefixes.get(from..end).unwrap_or_default();
+        from + group.iter().filter(|prefix| **prefix < number).count()
     }
 
-    /// Loads the numbers of `stretch`, and where their blocks start, and gives anything of it:
-    /// these loads go on side by side, those of the search and what follows one after the other.
+    /// Loads the numbers of the group and the starts of its blocks, and returns an arbitrary
+    /// combination. These loads run in parallel; those of the search and of its caller run one
+    /// after the other.
     #[inline]
-    pub fn touch(&self, Stretch(from): Stretch) -> u64 {
+    pub fn touch(&self, FenceGroup(from): FenceGroup) -> u64 {
         let number = |row: &[u64], at: usize| row.get(at).copied().unwrap_or_default();
         let line = |all, index: usize| {
             let at = from + index * LINE_NUMBERS;

@@ -1,16 +1,16 @@
-//! The filter of a table: which keys it certainly does not hold.
+//! The filter of a table: it answers which keys the table certainly does not hold.
 //!
 //! ```text
 //! line: 64 bytes ... | probes: u8 | seal
 //! ```
 //!
-//! A blocked Bloom filter. The upper half of the hash of a key picks a line of 512 bits, and all
-//! bits of the key lie in that line, so that a question touches one line of the processor's cache.
+//! This is a blocked Bloom filter. The upper half of the hash of a key selects a line of 512 bits.
+//! All bits of the key are in that line, so that a query reads one cache line.
 
 use super::codec::{Damage, Reader};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The hash of `key` that filters work with.
+/// Returns the hash of `key` that filters use.
 #[inline]
 pub fn key_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
@@ -42,8 +42,8 @@ impl Line {
     }
 }
 
-/// The bits of a key in its line: the top nine bits of the hash times ascending powers of an odd
-/// number (two to the 64 over the golden ratio, so that the powers are spread evenly).
+/// Returns the bits of a key in its line: the top nine bits of the hash times ascending powers of
+/// an odd number (2^64 divided by the golden ratio, which spreads the powers evenly).
 #[inline]
 fn bits(hash: u64, probes: u8) -> impl Iterator<Item = usize> {
     const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -54,14 +54,14 @@ fn bits(hash: u64, probes: u8) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The line of a key among `lines`.
+/// Returns the line of a key among `lines`.
 #[inline]
 fn line_index(hash: u64, lines: usize) -> usize {
     ((hash >> 32).wrapping_mul(lines as u64) >> 32) as usize
 }
 
-/// Collects the hashes of keys while a table is written; the size of the filter follows from
-/// their number.
+/// Collects the hashes of keys while a table is written. Their number determines the size of the
+/// filter.
 #[derive(Debug)]
 pub struct FilterBuilder {
     hashes: Vec<u64>,
@@ -69,21 +69,21 @@ pub struct FilterBuilder {
 }
 
 impl FilterBuilder {
-    /// A filter of about `bits_per_key` bits for each key, more than 0.
+    /// Creates a builder for about `bits_per_key` bits per key, more than 0.
     pub fn new(bits_per_key: impl Into<f64>) -> FilterBuilder {
         FilterBuilder { hashes: Vec::new(), bits_per_key: bits_per_key.into() }
     }
 
-    /// Adds a key by its [`key_hash`]. Add each key once, else the filter is larger than needed.
+    /// Adds a key by its [`key_hash`]. Adding a key twice makes the filter larger than needed.
     pub fn add(&mut self, hash: u64) {
         self.hashes.push(hash);
     }
 
-    /// The payload of the filter block.
+    /// Returns the payload of the filter block.
     pub fn finish(self) -> Vec<u8> {
         let bits = (self.hashes.len() as f64 * self.bits_per_key) as u64;
         let lines = bits.div_ceil(LINE_BITS as u64).clamp(1, u64::from(u32::MAX)) as usize;
-        // ln 2 times the bits per key is the best number of probes of a filter that is not blocked.
+        // The best number of probes of an unblocked filter is ln 2 times the bits per key.
         let probes = (self.bits_per_key * 0.69).clamp(1.0, f64::from(PROBES_MAX)) as u8;
         let mut filter = vec![Line::default(); lines];
         for hash in self.hashes {
@@ -114,10 +114,10 @@ impl Filter {
             return Err(Damage::whole("a filter is too short"));
         };
         if lines.is_empty() || !lines.len().is_multiple_of(LINE_BYTES) {
-            return Err(Damage::whole("a filter is not made of whole lines"));
+            return Err(Damage::whole("expected a filter of whole 64-byte lines"));
         }
         if probes == 0 || probes > PROBES_MAX {
-            return Err(Damage { what: "a filter has too many probes or none", at: lines.len() });
+            return Err(Damage { what: "expected a filter of 1 to 16 probes", at: lines.len() });
         }
         let mut reader = Reader::new(lines, 0);
         let mut filter = vec![Line::default(); lines.len() / LINE_BYTES];
@@ -127,25 +127,26 @@ impl Filter {
         Ok(Filter { lines: filter.into(), probes })
     }
 
-    /// Bytes that it takes in memory.
+    /// Returns the size in memory, in bytes.
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&*self.lines)
     }
 
-    /// Bits of each key, at most.
+    /// Returns the largest number of bits that a key sets.
     pub fn probes(&self) -> u8 {
         self.probes
     }
 
-    /// Loads the line of the key with this [`key_hash`], and gives anything of it: where many
-    /// filters are asked, these loads go on side by side.
+    /// Loads the line of the key with this [`key_hash`], and returns an arbitrary word of it. A
+    /// caller that queries many filters touches all of them first, so that the loads run in
+    /// parallel.
     #[inline]
     pub fn touch(&self, hash: u64) -> u64 {
         let line = self.lines.get(line_index(hash, self.lines.len()));
         line.and_then(|line| line.0.first()).copied().unwrap_or_default()
     }
 
-    /// Whether the key with this [`key_hash`] may have been added. `false` is certain.
+    /// Returns true if the key with this [`key_hash`] may have been added. `false` is certain.
     #[inline]
     pub fn may_hold(&self, hash: u64) -> bool {
         let line = self.lines.get(line_index(hash, self.lines.len()));
@@ -163,7 +164,7 @@ mod tests {
         Filter::parse(&builder.finish()).expect("just written")
     }
 
-    /// The share of 200,000 absent keys that a filter over `keys` keys does not rule out.
+    /// Returns the share of 200,000 absent keys that a filter over `keys` keys does not exclude.
     fn false_positives(keys: u64, bits_per_key: u8) -> f64 {
         let filter = filter(keys, bits_per_key);
         assert!((0..keys).all(|key| filter.may_hold(key_hash(&key.to_be_bytes()))));
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_cache_line() {
+    fn filter_line_is_one_cache_line() {
         assert_eq!((size_of::<Line>(), align_of::<Line>()), (64, 64));
     }
 }

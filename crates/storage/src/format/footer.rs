@@ -1,24 +1,25 @@
-//! The footer: the last bytes of a table file, from which everything else is found.
+//! The footer: the last bytes of a table file, which locate all other parts.
 //!
 //! ```text
 //! version: u32 | features: u32 | table: u64
 //! | filter start, end | index start, end | properties start, end: u64 each | checksum: u64 | magic
 //! ```
 //!
-//! All versions of the format end in the same three things at the same place: version, checksum
-//! and magic. So another version is told from damage. Features are what not every table of a
-//! version has: each a bit, and a table with a bit that is not known here is not read.
+//! Every version of the format ends with the same three things at the same offsets: version,
+//! checksum and magic. So a reader can tell another version from damage. Features are properties
+//! that not every table of a version has, one bit each. A table with an unknown feature bit is not
+//! read.
 
 use super::FORMAT_VERSION;
 use super::codec::{Damage, Reader};
 use super::compress::PLAIN_BYTES_PER_BYTE;
-use super::seal::Place;
+use super::seal::SealedPlace;
 use std::ops::Range;
 
 /// Bytes of a footer.
 pub const FOOTER_BYTES: usize = CHECKED_BYTES + 8 + MAGIC.len();
 
-/// What the checksum covers.
+/// The number of bytes that the checksum covers.
 const CHECKED_BYTES: usize = 64;
 
 const MAGIC: [u8; 8] = *b"lsmtable";
@@ -26,39 +27,39 @@ const MAGIC: [u8; 8] = *b"lsmtable";
 /// Data blocks of the table are compressed.
 pub const FEATURE_COMPRESSED: u32 = 1;
 
-/// The number of all entries is 0 in the file; the tree says what it is.
+/// The file stores sequence number 0 for all entries; the tree knows their common number.
 pub const FEATURE_UNDATED: u32 = 2;
 
-/// All features that are known.
+/// All known features.
 const FEATURES: u32 = FEATURE_COMPRESSED | FEATURE_UNDATED;
 
-/// Where a part of the file lies, in bytes from its start.
+/// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;
 
-/// Which table this is, and where its parts are. Data blocks lie in front of the filter; between
-/// the parts there is nothing.
+/// The number of a table and the places of its parts. Data blocks lie in front of the filter. There
+/// are no gaps between the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Footer {
     /// The number of the table.
     pub table: u64,
-    /// The filter block; empty where the table has no filter.
+    /// The filter block; empty if the table has no filter.
     pub filter: Section,
     /// The index block.
     pub index: Section,
     /// The properties block, which ends where the footer starts.
     pub properties: Section,
-    /// What the table has that not every table has, a bit for each.
+    /// The features of the table, one bit each.
     pub features: u32,
 }
 
 /// Why a footer cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FooterFault {
-    /// It is not what was written.
+    /// The footer is damaged.
     Damage(Damage),
-    /// It was written by a program of another format: this version of it.
+    /// Another program wrote the table, in this version of the format.
     Other(u32),
-    /// The table has these features, which are not known.
+    /// The table has these unknown features.
     Features(u32),
 }
 
@@ -69,12 +70,12 @@ impl From<Damage> for FooterFault {
 }
 
 impl Footer {
-    /// The bytes of the footer.
+    /// Encodes the footer.
     pub fn encode(&self) -> Vec<u8> {
         self.encode_as(FORMAT_VERSION)
     }
 
-    /// The same, said to be of format `version`.
+    /// Encodes the footer with another format `version`.
     pub fn encode_as(&self, version: u32) -> Vec<u8> {
         let mut out = Vec::with_capacity(FOOTER_BYTES);
         out.extend_from_slice(&version.to_le_bytes());
@@ -96,32 +97,37 @@ impl Footer {
         let checked = reader.take(CHECKED_BYTES)?;
         let sum = reader.u64()?;
         if reader.array()? != MAGIC {
-            return Err(Damage::whole("a table does not end as tables do").into());
+            return Err(Damage::whole("expected `lsmtable` at the end of a table").into());
         }
         if sum != checksum(checked, offset) {
-            return Err(Damage::whole("the checksum of a footer does not match").into());
+            return Err(Damage::whole("the checksum of the footer does not match").into());
         }
-        let mut reader = Reader::new(checked, 0);
-        let version = reader.u32()?;
+        let mut fields = Reader::new(checked, 0);
+        let version = fields.u32()?;
         if version > 0 && version != FORMAT_VERSION {
             return Err(FooterFault::Other(version));
         }
-        let features = reader.u32()?;
+        let features = fields.u32()?;
         let unknown = features & !FEATURES;
         if version > 0 && unknown > 0 {
             return Err(FooterFault::Features(unknown));
         }
-        let table = reader.u64()?;
-        let mut section = || Ok::<_, Damage>(reader.u64()?..reader.u64()?);
-        let (filter, index, properties) = (section()?, section()?, section()?);
+        let table = fields.u64()?;
+        let mut section = || Ok::<_, Damage>(fields.u64()?..fields.u64()?);
+        let filter = section()?;
+        let index = section()?;
+        let properties = section()?;
         let footer = Footer { table, filter, index, properties, features };
         if version == 0 || !footer.fits(offset) {
-            return Err(Damage::whole("a footer contradicts itself").into());
+            return Err(Damage::whole(
+                "a footer has version 0, or parts that do not fill the file",
+            )
+            .into());
         }
         Ok(footer)
     }
 
-    /// What the data blocks come to, at most, when nothing of them is compressed.
+    /// Returns the most bytes that the data blocks can have when they are uncompressed.
     pub fn plain_bytes_max(&self) -> u64 {
         match self.features & FEATURE_COMPRESSED {
             0 => self.filter.start,
@@ -129,7 +135,7 @@ impl Footer {
         }
     }
 
-    /// Whether the parts fill the file up to the footer at `offset`.
+    /// Returns true if the parts fill the file up to the footer at `offset`.
     fn fits(&self, offset: u64) -> bool {
         self.filter.start <= self.filter.end
             && self.filter.end == self.index.start
@@ -140,7 +146,8 @@ impl Footer {
     }
 }
 
-/// The footer says which table this is, so its checksum covers its offset only: table number 0.
+/// Returns the checksum of a footer. It uses table number 0, because the footer itself contains the
+/// number of its table.
 fn checksum(bytes: &[u8], offset: u64) -> u64 {
-    Place { table: 0, offset }.checksum(bytes)
+    SealedPlace { table: 0, offset }.checksum(bytes)
 }

@@ -1,8 +1,8 @@
-//! Parts of tables of any kind, with right checksums: refused, or read as they can be written.
+//! Arbitrary parts of tables with correct checksums are refused, or decode to what can be encoded.
 
 use super::block_builder::BlockBuilder;
 use super::codec::unzigzag;
-use super::entry_head::{Head, Usual};
+use super::entry_head::{EntryHead, Usual};
 use super::seal::seal_tagged;
 use super::*;
 use crate::cursor::EntryRef;
@@ -10,11 +10,11 @@ use bytes::Bytes;
 use lsmith_fuzz::{Choices, change, fuzz, peak_bytes};
 use lsmith_tree::{EntryKind, Key, ProfilePoint, SeqNo, Size, key_after};
 
-const PLACE: Place = Place { table: 3, offset: 77 };
+const PLACE: SealedPlace = SealedPlace { table: 3, offset: 77 };
 
 const CODECS: [Codec; 3] = [Codec::None, Codec::Lz4, Codec::Zstd { level: 1 }];
 
-/// Some keys that share their beginnings, in order.
+/// Returns some keys with common prefixes, in order.
 fn keys(choices: &mut Choices<'_>) -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = (0..1 + choices.below(40))
         .map(|_| {
@@ -28,9 +28,11 @@ fn keys(choices: &mut Choices<'_>) -> Vec<Vec<u8>> {
     keys
 }
 
-/// A data block as it is stored, and an entry of it.
+/// Returns the stored bytes of a data block.
 fn block(codec: Codec, choices: &mut Choices<'_>) -> Vec<u8> {
-    let (mut out, mut builder, mut last) = (Vec::new(), BlockBuilder::default(), Vec::new());
+    let mut out = Vec::new();
+    let mut builder = BlockBuilder::default();
+    let mut last = Vec::new();
     for key in keys(choices) {
         for version in (0..1 + choices.below(3) as u64).rev() {
             let kind = choices.pick(&[EntryKind::Put, EntryKind::Delete, EntryKind::Insert]);
@@ -45,9 +47,11 @@ fn block(codec: Codec, choices: &mut Choices<'_>) -> Vec<u8> {
     out
 }
 
-/// Calls everything that can be called on a block.
+/// Calls every method of a block.
 fn touch(block: &Block, target: &[u8]) {
-    let (mut at, mut key, mut entries) = (0, Vec::new(), 0);
+    let mut at = 0;
+    let mut key = Vec::new();
+    let mut entries = 0;
     while at < block.entries_end() {
         let Ok(slot) = block.slot(at) else { break };
         assert!(slot.end() > at && slot.end() <= block.entries_end());
@@ -56,12 +60,14 @@ fn touch(block: &Block, target: &[u8]) {
         }
         assert!(key.ends_with(block.suffix(&slot)) && key.len() <= block.bytes());
         assert_eq!(block.shared_value(&slot), block.value(&slot));
-        let (mut back, mut trail) = (Vec::new(), Trail::default());
+        let mut back = Vec::new();
+        let mut trail = Trail::default();
         if block.slot_ending(slot.end(), &mut back, &mut trail).is_ok() {
             while trail.pop(&mut back).is_some() {}
         }
         let _ = block.find(&key, slot.seq);
-        (at, entries) = (slot.end(), entries + 1);
+        at = slot.end();
+        entries += 1;
     }
     assert!(entries <= block.bytes());
     for key in [target, &key] {
@@ -73,7 +79,7 @@ fn touch(block: &Block, target: &[u8]) {
     (0..block.restarts() + 2).take(1000).for_each(|index| {
         let _ = block.restart(index);
     });
-    let _ = block.clone().dated(u64::MAX).slot(0);
+    let _ = block.clone().with_seq_base(u64::MAX).slot(0);
 }
 
 #[test]
@@ -84,7 +90,7 @@ fn fuzz_data_blocks() {
         let right = Block::open(Bytes::from(sealed.clone()), PLACE).expect("just written");
         let tag = sealed[sealed.len() - SEAL_BYTES];
         if choices.chance(50) {
-            // What it comes to when it is not compressed.
+            // Damages the stored bytes. The other branch damages the uncompressed payload.
             sealed.truncate(sealed.len() - SEAL_BYTES);
             change(&mut sealed, choices, true);
         } else {
@@ -137,13 +143,13 @@ fn fuzz_heads_and_numbers() {
             entries.resize(entries.len() + 16, 0);
         }
         let usual = Usual::like(choices.below(40), choices.border());
-        // As at the end of a block, where there is no room for a quick look.
+        // As at the end of a block, where the fast path has no room.
         for end in [entries.len(), choices.below(entries.len() + 1)] {
-            let read = Head::read(&entries[..end], 0, usual);
+            let read = EntryHead::read(&entries[..end], 0, usual);
             let Ok((head, at)) = read else { continue };
             assert!(at <= end);
-            assert_eq!(Head::read(&entries[..at], 0, usual), Ok((head, at)), "{entries:?}");
-            assert_eq!(Head::read(&entries, 0, usual), Ok((head, at)), "{entries:?}");
+            assert_eq!(EntryHead::read(&entries[..at], 0, usual), Ok((head, at)), "{entries:?}");
+            assert_eq!(EntryHead::read(&entries, 0, usual), Ok((head, at)), "{entries:?}");
             let _ = unzigzag(head.delta);
         }
         let mut reader = Reader::new(&entries, 0);
@@ -175,7 +181,7 @@ fn fuzz_footers() {
         assert_eq!(decode(&bytes, offset), Ok(right));
         change(&mut bytes, choices, false);
         if choices.chance(90) {
-            let sum = Place { table: 0, offset }.checksum(&bytes[..64]);
+            let sum = SealedPlace { table: 0, offset }.checksum(&bytes[..64]);
             bytes[64..72].copy_from_slice(&sum.to_le_bytes());
             bytes[72..].copy_from_slice(b"lsmtable");
         }
@@ -213,9 +219,10 @@ fn fuzz_filters() {
     });
 }
 
-/// The payload of an index, and the bytes of the blocks that it is of.
+/// Returns the payload of an index, and the bytes of its data blocks.
 fn index(choices: &mut Choices<'_>) -> (Vec<u8>, u64) {
-    let (mut builder, mut data_bytes) = (FencesBuilder::default(), 0);
+    let mut builder = FencesBuilder::default();
+    let mut data_bytes = 0;
     for (index, key) in keys(choices).iter().enumerate() {
         let block_bytes = 1 + choices.below(5000);
         let key = if index == 0 { &[] } else { &key[..] };
@@ -230,7 +237,8 @@ fn rewritten(fences: &Fences) -> Vec<u8> {
     for index in 0..fences.count() {
         let place = fences.place(index);
         let block_bytes = (place.end - place.start) as usize;
-        let (key, continued) = (fences.key(index), fences.continued(index));
+        let key = fences.key(index);
+        let continued = fences.is_continued(index);
         builder.add(Fence { key, continued, block_bytes });
     }
     builder.finish()
@@ -256,7 +264,7 @@ fn fuzz_fences() {
         for key in [&[][..], b"k", b"kkkkkkk\x02", b"\xff"] {
             assert!(fences.block_for(key) < fences.count());
             assert!(fences.blocks_below(key) <= fences.count());
-            let _ = fences.continues_key(fences.count(), key);
+            let _ = fences.may_continue_key(fences.count(), key);
         }
         for number in [0, choices.below(50), usize::MAX] {
             let _ = (fences.blocks_within(number as u64), fences.continued_before(number));
@@ -303,7 +311,7 @@ fn fuzz_properties() {
         assert!(TableFacts::parse(&payload, &footer).is_ok(), "just made");
         change(&mut payload, choices, true);
         let (read, peak) = peak_bytes(|| TableFacts::parse(&payload, &footer));
-        // Keys of points share bytes: no more than is said of those of entries.
+        // Keys of points share bytes, so the bound is that of the keys of entries.
         let most = 4096 + 200 * payload.len() + 32 * 4096;
         assert!(peak < most, "{peak} bytes for {}", payload.len());
         let Ok(mut facts) = read else { return };

@@ -1,7 +1,7 @@
-//! The bytes of table files: encoding and decoding, no I/O.
+//! Encodes and decodes the bytes of table files and batches, without I/O.
 //!
-//! Everything that is decoded here may have been damaged, so nothing here trusts a length, an
-//! offset or an order before it has looked: a fault is a [`Damage`], never a panic.
+//! All input may be damaged, so the decoders check every length, offset and order before they use
+//! it. A fault is a [`Damage`], never a panic.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
 mod batch;
@@ -21,15 +21,15 @@ mod seal;
 mod tests;
 
 pub use batch::{KEY_BYTES_MAX, LoggedOp, VALUE_BYTES_MAX, decode_batch, take_pair};
-pub use block::{Block, Search, Slot, Trail};
+pub use block::{Block, BlockAnswer, Slot, Trail};
 pub use block_builder::BlockBuilder;
 pub use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_varint};
 pub use compress::{Codec, Compressor};
 pub use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts};
-pub use fences::{Fence, Fences, FencesBuilder, Stretch};
+pub use fences::{Fence, FenceGroup, Fences, FencesBuilder};
 pub use filter::{Filter, FilterBuilder, key_hash};
 pub use footer::{FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES, Footer, FooterFault, Section};
-pub use seal::{Place, SEAL_BYTES, codec_name, seal, unseal};
+pub use seal::{SEAL_BYTES, SealedPlace, codec_name, seal, unseal};
 
-/// The version of the table format that is written, and the only one that is read.
+/// The version of the table format that is written; no other version is read.
 pub const FORMAT_VERSION: u32 = 3;

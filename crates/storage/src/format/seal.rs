@@ -1,4 +1,4 @@
-//! The seal at the end of every block: a compression tag and a checksum that knows its place.
+//! The seal at the end of every block: a compression tag, and a checksum that includes the place.
 //!
 //! ```text
 //! payload | tag: u8 | checksum: u64
@@ -12,26 +12,26 @@ pub const SEAL_BYTES: usize = 1 + CHECKSUM_BYTES;
 
 const CHECKSUM_BYTES: usize = 8;
 
-/// The payload is stored as it is.
+/// The payload is not compressed.
 pub(super) const TAG_PLAIN: u8 = 0;
 
-/// It is compressed with LZ4. Data blocks only.
+/// The payload is compressed with LZ4. Only data blocks are.
 pub(super) const TAG_LZ4: u8 = 1;
 
-/// It is compressed with Zstandard. Data blocks only.
+/// The payload is compressed with Zstandard. Only data blocks are.
 pub(super) const TAG_ZSTD: u8 = 2;
 
-/// Where a block belongs. A block that turns up elsewhere does not pass its checksum.
+/// The place of a block. Its checksum fails at any other place.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct SealedPlace {
     /// The number of the table.
     pub table: u64,
-    /// Where in the file the block starts, in bytes.
+    /// The offset in the file at which the block starts, in bytes.
     pub offset: u64,
 }
 
-impl Place {
-    /// The checksum of `bytes` at this place.
+impl SealedPlace {
+    /// Returns the checksum of `bytes` at this place.
     pub fn checksum(self, bytes: &[u8]) -> u64 {
         xxh3_64_with_seed(bytes, self.seed())
     }
@@ -44,8 +44,9 @@ impl Place {
         xxh3_64(&place)
     }
 
-    /// How many bytes the sealed block has that starts here with `bytes`, more of the file than
-    /// the block; `None` where none does. For who has lost the index.
+    /// Finds the end of the sealed block that starts here, if the index is lost. `bytes` are the
+    /// bytes of the file from here on. Returns the length of the block with its seal, or `None` if
+    /// no block starts here.
     pub fn find_seal(self, bytes: &[u8]) -> Option<usize> {
         let mut hasher = Xxh3::with_seed(self.seed());
         let mut hashed = 0;
@@ -64,29 +65,30 @@ impl Place {
     }
 }
 
-/// Puts a seal behind the block that begins at `start` of `out` and shall lie at `place`.
-pub fn seal(out: &mut Vec<u8>, start: usize, place: Place) {
+/// Appends a seal to the block that starts at `start` of `out` and will lie at `place`.
+pub fn seal(out: &mut Vec<u8>, start: usize, place: SealedPlace) {
     seal_tagged(out, start, place, TAG_PLAIN);
 }
 
-/// The same for a payload that is stored as `tag` says.
-pub(super) fn seal_tagged(out: &mut Vec<u8>, start: usize, place: Place, tag: u8) {
+/// Like [`seal`], for a payload that is stored as `tag` says.
+pub(super) fn seal_tagged(out: &mut Vec<u8>, start: usize, place: SealedPlace, tag: u8) {
     out.push(tag);
     let checksum = place.checksum(out.get(start..).unwrap_or_default());
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// The payload of the sealed block `bytes`, read from `place`, which is none that can be
-/// compressed.
-pub fn unseal(bytes: &[u8], place: Place) -> Result<&[u8], Damage> {
+/// Checks the sealed block `bytes`, read from `place`, and returns its payload. Fails for a
+/// compressed block.
+pub fn unseal(bytes: &[u8], place: SealedPlace) -> Result<&[u8], Damage> {
     match unseal_tagged(bytes, place)? {
         (TAG_PLAIN, payload) => Ok(payload),
         _ => Err(Damage::whole("a block is compressed in an unknown way")),
     }
 }
 
-/// What the sealed block `bytes`, read from `place`, holds, and the tag that says how.
-pub(super) fn unseal_tagged(bytes: &[u8], place: Place) -> Result<(u8, &[u8]), Damage> {
+/// Checks the sealed block `bytes`, read from `place`. Returns its tag and the bytes in front of
+/// it.
+pub(super) fn unseal_tagged(bytes: &[u8], place: SealedPlace) -> Result<(u8, &[u8]), Damage> {
     let Some((sealed, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err(Damage::whole("a block is too short"));
     };
@@ -97,7 +99,7 @@ pub(super) fn unseal_tagged(bytes: &[u8], place: Place) -> Result<(u8, &[u8]), D
     Ok((*tag, stored))
 }
 
-/// How the payload of the sealed block `bytes` is compressed: the name of its codec.
+/// Returns the name of the codec of the sealed block `bytes`, or `None` for an unknown tag.
 pub fn codec_name(bytes: &[u8]) -> Option<&'static str> {
     let (tag, _) = bytes.last_chunk::<SEAL_BYTES>()?.split_first()?;
     match *tag {
@@ -108,8 +110,8 @@ pub fn codec_name(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The payload of the sealed block `bytes`, which passed its checksum before; `None` where it is
-/// compressed or no block at all.
+/// Returns the payload of the sealed block `bytes`, whose checksum matched before. Returns `None`
+/// if it is compressed or too short.
 pub(super) fn plain(bytes: &[u8]) -> Option<&[u8]> {
     let (sealed, _) = bytes.split_last_chunk::<CHECKSUM_BYTES>()?;
     let (tag, payload) = sealed.split_last()?;
@@ -121,20 +123,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_passes_at_its_own_place_only() {
-        let place = Place { table: 7, offset: 4096 };
+    fn block_passes_at_its_own_place_only() {
+        let place = SealedPlace { table: 7, offset: 4096 };
         let mut out = b"before".to_vec();
         out.extend_from_slice(b"payload");
         seal(&mut out, 6, place);
         assert_eq!(unseal(&out[6..], place), Ok(&b"payload"[..]));
-        assert!(unseal(&out[6..], Place { table: 8, ..place }).is_err());
-        assert!(unseal(&out[6..], Place { offset: 0, ..place }).is_err());
+        assert!(unseal(&out[6..], SealedPlace { table: 8, ..place }).is_err());
+        assert!(unseal(&out[6..], SealedPlace { offset: 0, ..place }).is_err());
         assert!(unseal(&out[6..10], place).is_err());
     }
 
     #[test]
-    fn a_reserved_compression_tag_is_not_read() {
-        let place = Place { table: 1, offset: 0 };
+    fn compressed_block_is_refused_where_none_may_be() {
+        let place = SealedPlace { table: 1, offset: 0 };
         let mut out = b"payload".to_vec();
         out.push(1);
         let checksum = place.checksum(&out);

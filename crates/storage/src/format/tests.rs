@@ -7,7 +7,7 @@ use lsmith_tree::{EntryKind, Key, ProfilePoint, SeqNo, Size, key_after};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-const PLACE: Place = Place { table: 3, offset: 77 };
+const PLACE: SealedPlace = SealedPlace { table: 3, offset: 77 };
 
 /// Keys with their versions, newest first. Few different bytes, so that keys share prefixes.
 type Entries = Vec<(Vec<u8>, u64)>;
@@ -25,9 +25,12 @@ fn entries() -> impl Strategy<Value = Entries> {
     })
 }
 
-/// The payload of a block of these entries; the value of each is its sequence number as text.
+/// Returns the payload of a block of these entries; the value of each is its sequence number as
+/// text.
 fn payload(entries: &Entries) -> Vec<u8> {
-    let (mut out, mut builder, mut last) = (Vec::new(), BlockBuilder::default(), &Vec::new());
+    let mut out = Vec::new();
+    let mut builder = BlockBuilder::default();
+    let mut last = &Vec::new();
     for (key, seq) in entries {
         let value = seq.to_string();
         let entry =
@@ -39,9 +42,10 @@ fn payload(entries: &Entries) -> Vec<u8> {
     unseal(&out, PLACE).expect("just sealed").to_vec()
 }
 
-/// Calls everything that can be called on a block that may be damaged.
+/// Calls every method of a block that may be damaged.
 fn touch(block: &Block, key: &[u8]) {
-    let (mut at, mut walked) = (0, Vec::new());
+    let mut at = 0;
+    let mut walked = Vec::new();
     while at < block.entries_end() {
         let Ok(slot) = block.slot(at) else { break };
         assert!(slot.end() > at && slot.end() <= block.entries_end());
@@ -59,9 +63,10 @@ fn touch(block: &Block, key: &[u8]) {
 
 proptest! {
     #[test]
-    fn a_block_gives_back_its_entries(entries in entries()) {
+    fn block_returns_its_entries(entries in entries()) {
         let block = Block::parse(payload(&entries).into()).expect("whole");
-        let (mut at, mut key) = (0, Vec::new());
+        let mut at = 0;
+        let mut key = Vec::new();
         let mut walked: Vec<(usize, Vec<u8>)> = Vec::new();
         for (expected, seq) in &entries {
             let slot = block.slot(at).expect("whole");
@@ -71,7 +76,8 @@ proptest! {
             prop_assert_eq!(slot.kind, EntryKind::Insert);
             let value = seq.to_string();
             prop_assert_eq!(block.value(&slot), value.as_bytes());
-            let (mut back, mut trail) = (Vec::new(), Trail::default());
+            let mut back = Vec::new();
+            let mut trail = Trail::default();
             let same = block.slot_ending(slot.end(), &mut back, &mut trail).expect("whole");
             prop_assert_eq!((same.start(), &back), (at, &key));
             for (start, key) in walked.iter().rev() {
@@ -86,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn a_block_finds_what_a_list_finds(
+    fn block_search_agrees_with_a_list(
         entries in entries(), key in vec(0..4u8, 1..6), snapshot in 0..60u64,
     ) {
         let block = Block::parse(payload(&entries).into()).expect("whole");
@@ -103,14 +109,16 @@ proptest! {
         let visible = entries.iter().find(|(k, seq)| *k == key && *seq <= snapshot);
         let above = entries.iter().any(|(k, _)| *k > key);
         match block.find(&key, SeqNo(snapshot)).expect("whole") {
-            Search::Found(slot) => prop_assert_eq!(Some(slot.seq.0), visible.map(|(_, seq)| *seq)),
-            Search::Absent => prop_assert!(visible.is_none() && above),
-            Search::Beyond => prop_assert!(visible.is_none() && !above),
+            BlockAnswer::Found(slot) => {
+                prop_assert_eq!(Some(slot.seq.0), visible.map(|(_, seq)| *seq));
+            }
+            BlockAnswer::Absent => prop_assert!(visible.is_none() && above),
+            BlockAnswer::Beyond => prop_assert!(visible.is_none() && !above),
         }
     }
 
     #[test]
-    fn no_damage_to_a_block_makes_it_panic(
+    fn damaged_block_never_panics(
         entries in entries(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         key in vec(0..4u8, 1..6),
@@ -126,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_make_no_decoder_panic(bytes in vec(any::<u8>(), 0..200)) {
+    fn decoders_never_panic_on_random_bytes(bytes in vec(any::<u8>(), 0..200)) {
         if let Ok(block) = Block::parse(Bytes::from(bytes.clone())) {
             touch(&block, &bytes);
         }
@@ -144,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn small_random_bytes_make_no_decoder_panic(bytes in vec(0..6u8, 0..80)) {
+    fn decoders_never_panic_on_small_random_bytes(bytes in vec(0..6u8, 0..80)) {
         if let Ok(block) = Block::parse(Bytes::from(bytes.clone())) {
             touch(&block, &bytes);
         }
@@ -162,7 +170,7 @@ proptest! {
     fn fences_lead_to_the_right_block(
         blocks in vec(vec(0..4u8, 1..4), 2..40), key in vec(0..4u8, 0..4),
     ) {
-        // One key per block; a block with the key of the block before is continued.
+        // One key per block. A block with the key of the previous block is continued.
         let mut keys = blocks;
         keys.sort();
         let mut builder = FencesBuilder::default();
@@ -181,10 +189,11 @@ proptest! {
         prop_assert_eq!(fences.count(), keys.len());
         prop_assert_eq!(fences.place(1), 100..200);
         let found = fences.block_for(&key);
-        // Either the first entry at or above the key is in this block, or it starts the next.
+        // Either the first entry at or above the key is in this block, or the next block starts
+        // with it.
         let bound = keys.partition_point(|own| *own < key);
         prop_assert!(found == bound || found + 1 == bound, "{} {}", found, bound);
-        if fences.continues_key(found + 1, &key) {
+        if fences.may_continue_key(found + 1, &key) {
             prop_assert_eq!(&keys[found + 1], &key);
         }
     }
@@ -195,7 +204,7 @@ fn footer() -> Footer {
 }
 
 #[test]
-fn a_footer_survives_its_bytes_and_nothing_else_does() {
+fn footer_survives_encoding_and_any_change_is_found() {
     let bytes: [u8; FOOTER_BYTES] = footer().encode().try_into().expect("of fixed size");
     assert_eq!(Footer::decode(&bytes, 1300), Ok(footer()));
     assert!(matches!(Footer::decode(&bytes, 1301), Err(FooterFault::Damage(_))));
@@ -209,7 +218,7 @@ fn a_footer_survives_its_bytes_and_nothing_else_does() {
 }
 
 #[test]
-fn a_footer_of_another_version_is_told_from_a_damaged_one() {
+fn footer_of_another_version_is_not_damage() {
     for version in [FORMAT_VERSION - 1, FORMAT_VERSION + 1] {
         let bytes = footer().encode_as(version).try_into().expect("of fixed size");
         assert_eq!(Footer::decode(&bytes, 1300), Err(FooterFault::Other(version)));
@@ -219,7 +228,7 @@ fn a_footer_of_another_version_is_told_from_a_damaged_one() {
 }
 
 #[test]
-fn a_footer_whose_parts_do_not_fill_the_file_is_damage() {
+fn footer_with_parts_that_do_not_fill_the_file_is_damage() {
     for footer in [
         Footer { filter: 1000..1099, ..footer() },
         Footer { index: 1100..1201, ..footer() },
@@ -255,7 +264,7 @@ fn point(key: &'static str, bytes: u64, last: Option<&str>) -> ProfilePoint {
 }
 
 #[test]
-fn facts_survive_their_bytes() {
+fn facts_survive_encoding() {
     for facts in [
         facts(ProfileGrain::Steps, vec![point("fig", 70_000, None), point("figs", 140_000, None)]),
         facts(
@@ -273,7 +282,7 @@ fn facts_survive_their_bytes() {
 }
 
 #[test]
-fn a_profile_that_no_tree_could_use_is_damage() {
+fn profile_that_no_tree_can_use_is_damage() {
     for profile in [
         vec![point("figs", 4000, Some("date")), point("fig", 8000, Some("figs"))],
         vec![point("apple", 4000, Some("apple"))],
@@ -292,7 +301,8 @@ fn a_profile_that_no_tree_could_use_is_damage() {
 fn the_extremes_of_sequence_numbers_survive() {
     let entries = vec![(b"a".to_vec(), u64::MAX), (b"a".to_vec(), 0), (b"b".to_vec(), 1 << 63)];
     let block = Block::parse(payload(&entries).into()).expect("whole");
-    let (mut at, mut seqs) = (0, Vec::new());
+    let mut at = 0;
+    let mut seqs = Vec::new();
     while at < block.entries_end() {
         let slot = block.slot(at).expect("whole");
         seqs.push(slot.seq.0);

@@ -1,4 +1,4 @@
-//! Logs of any kind: what is read of one was written there, or has a right checksum.
+//! Arbitrary logs: every record that is read was written there, or has a correct checksum.
 
 use super::frame::{Placing, RECORD_HEADER_BYTES, file_header, record_bytes, seal};
 use super::*;
@@ -9,12 +9,13 @@ use std::path::Path;
 
 const ID: LogId = LogId { kind: LogKind::Wal, number: 7 };
 
-/// Records, each with its offset.
+/// Records with their offsets.
 type Records = Vec<(u64, Vec<u8>)>;
 
-/// The file of a log, and its records.
+/// Returns the file of a log, and its records.
 fn log(choices: &mut Choices<'_>) -> (Vec<u8>, Records) {
-    let (mut file, mut records) = (file_header(ID).to_vec(), Vec::new());
+    let mut file = file_header(ID).to_vec();
+    let mut records = Vec::new();
     for _ in 0..choices.below(8) {
         let length = choices.pick(&[0, 1, 7, 8, 40, 300, 900]);
         let payload = if choices.chance(20) { vec![0; length] } else { choices.bytes(length) };
@@ -53,11 +54,12 @@ fn read_in_order(env: &MemEnv, path: &Path) -> Result<(Records, LogEnd)> {
     Ok((records, reader.end().expect("it has ended")))
 }
 
-/// Reads the file in both ways; what is read in order, and of what is left of it.
+/// Reads the file in both ways: in order, and as remains.
 fn read(file: &[u8]) -> (Option<Records>, Records) {
-    let (env, path) = (MemEnv::new(), Path::new("/7.wal"));
-    let made = env.create(path);
-    let made = made.and_then(|mut made| made.write_all(file).and_then(|()| made.sync()));
+    let env = MemEnv::new();
+    let path = Path::new("/7.wal");
+    let created = env.create(path);
+    let made = created.and_then(|mut made| made.write_all(file).and_then(|()| made.sync()));
     made.expect("memory is there");
     let ((in_order, remains), peak) = peak_bytes(|| {
         let in_order = read_in_order(&env, path);
@@ -94,7 +96,8 @@ fn fuzz_damaged_logs() {
                 file[start..end].fill(0);
             }
             2 => {
-                let (from, to) = (choices.below(file.len()), choices.below(file.len()));
+                let from = choices.below(file.len());
+                let to = choices.below(file.len());
                 let length = choices.below(400).min(file.len() - from.max(to));
                 file.copy_within(from..from + length, to);
             }
@@ -116,7 +119,7 @@ fn fuzz_resealed_logs() {
         let at = 32 + 8 * choices.below(file.len() / 8);
         file.resize(file.len().max(at), 0);
         let rest = file.split_off(at);
-        // A record whose header says more or less than there is.
+        // A record whose header announces more or fewer bytes than there are.
         let length = choices.below(40);
         let payload = choices.bytes(length);
         append(&mut file, &payload, choices.chance(50));
@@ -124,7 +127,8 @@ fn fuzz_resealed_logs() {
             let said = choices.border() as usize & ((1 << 31) - 1);
             let mut head = vec![0; 16 + said.next_multiple_of(8).min(1 << 16)];
             if record_bytes(said) == head.len() {
-                let (number, offset) = (ID.number, at as u64);
+                let number = ID.number;
+                let offset = at as u64;
                 seal(&mut head, &Placing { number, offset, payload_bytes: said, marked: true });
                 file.truncate(at);
                 file.extend_from_slice(&head[..choices.below(head.len() + 1)]);

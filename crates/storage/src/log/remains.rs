@@ -1,12 +1,12 @@
-//! What can be read of a log, also behind damage.
+//! Reads the records of a log, also behind damage.
 //!
-//! A [`LogReader`] stops where a log ends or is damaged, as who opens a store must. Who saves what
-//! can be saved goes on: tag and checksum of a record depend on its file and its place, so bytes
-//! that pass for a record at some offset are the record that was written there. Records start at
-//! multiples of 8, and behind damage each of these is tried.
+//! A [`LogReader`] stops where a log ends or is damaged, because opening a store must stop there. A
+//! repair goes on. Tag and checksum of a record depend on its file and its offset, so bytes that
+//! match at some offset are the record that was written there. Records start at multiples of 8, and
+//! behind damage all of these offsets are tried.
 
 use super::frame::{
-    Effort, FILE_HEADER_BYTES, HEAD_BYTES, Head, RECORD_HEADER_BYTES, record_bytes,
+    Effort, FILE_HEADER_BYTES, HEAD_BYTES, RECORD_HEADER_BYTES, RecordHead, record_bytes,
 };
 use super::{LogEnd, LogId, LogReader};
 use crate::env::Env;
@@ -15,40 +15,40 @@ use bytes::Bytes;
 use std::ops::Range;
 use std::path::Path;
 
-/// A log, all of it in memory.
+/// A log, with all of its bytes in memory.
 #[derive(Debug)]
 pub struct LogRemains {
     number: u64,
     bytes: Bytes,
-    /// How the log ends for who reads it in order; where it is damaged, the first damage.
+    /// How the log ends for a reader that reads it in order, or its first damage.
     pub end: Result<LogEnd>,
 }
 
 /// A record that was found.
 #[derive(Clone, Debug)]
 pub struct FoundRecord {
-    /// Where it starts in the file.
+    /// The offset of the record in the file.
     pub offset: u64,
-    /// Bytes that it takes there.
+    /// The number of bytes that it takes there.
     pub bytes: u64,
-    /// Whether everything in front of it had been synced when it was appended.
+    /// Whether everything in front of it was synced when it was appended.
     pub marked: bool,
-    /// Bytes in front of it that are no record.
+    /// The number of bytes in front of it that are no record.
     pub skipped: u64,
-    /// What the record holds.
+    /// The payload of the record.
     pub payload: Bytes,
 }
 
 impl LogRemains {
-    /// Where the first record starts.
+    /// The offset of the first record.
     pub const START: u64 = FILE_HEADER_BYTES as u64;
 
     /// Reads the file at `path`, which should be the log `id`.
     ///
     /// # Errors
     ///
-    /// `Io` where it cannot be read, `Unsupported` where its version is not known. Damage is no
-    /// error.
+    /// Fails with `Io` if it cannot be read, and with `Unsupported` if its version is unknown.
+    /// Damage is no error.
     pub fn read(env: &dyn Env, path: &Path, id: LogId) -> Result<LogRemains> {
         let end = match read_in_order(env, path, id) {
             Err(error) if error.kind() != ErrorKind::Corruption => return Err(error),
@@ -58,19 +58,19 @@ impl LogRemains {
         Ok(LogRemains { number: id.number, bytes, end })
     }
 
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The bytes at `place`, without what lies beyond the end of the file.
+    /// Returns the bytes at `place`, without those beyond the end of the file.
     pub fn bytes_at(&self, place: Range<u64>) -> &[u8] {
         let bound = |at: u64| at.min(self.bytes()) as usize;
         &self.bytes[bound(place.start)..bound(place.end)]
     }
 
-    /// All records, in the order of the file; of one with more heads than anybody can have written,
-    /// the first ones.
+    /// Returns all records, in the order of the file. If the file has more heads than a writer can
+    /// have written, returns only the first records.
     pub fn records(&self) -> impl Iterator<Item = FoundRecord> {
         let mut next = FILE_HEADER_BYTES;
         let mut effort = Effort::for_file(self.bytes.len());
@@ -94,20 +94,20 @@ impl LogRemains {
         })
     }
 
-    /// The head of the record that starts at `offset`, if there is one.
-    fn record_at(&self, offset: usize, effort: &mut Effort) -> Option<Head> {
+    /// Returns the head of the record that starts at `offset`, if there is one.
+    fn record_at(&self, offset: usize, effort: &mut Effort) -> Option<RecordHead> {
         let bytes = &self.bytes[..];
         if bytes[offset..offset + HEAD_BYTES] == [0; HEAD_BYTES] {
             return None;
         }
-        let head = Head::read(self.number, bytes, offset)?;
+        let head = RecordHead::read(self.number, bytes, offset)?;
         let record = record_bytes(head.payload_bytes);
         let is_whole = offset + record <= bytes.len() && effort.spend(record);
         (is_whole && head.matches(bytes, offset)).then_some(head)
     }
 }
 
-/// How the log ends, or its first damage.
+/// Returns how the log ends, or its first damage.
 fn read_in_order(env: &dyn Env, path: &Path, id: LogId) -> Result<LogEnd> {
     let mut reader = LogReader::open(env, path, id)?;
     while reader.next_record()?.is_some() {}
@@ -135,7 +135,7 @@ mod tests {
     fn log() -> (MemEnv, Vec<u64>) {
         let env = MemEnv::new();
         let log = LogWriter::create(&env, Path::new("/log"), ID, 4096).unwrap();
-        let append = |number: u8| log.append(&[&[number; 20]]).unwrap();
+        let append = |number: u8| log.append(&[&[number; 20]]).unwrap().start;
         let offsets = (1..=6).map(append).collect();
         (env, offsets)
     }
@@ -151,7 +151,7 @@ mod tests {
         let (env, offsets) = log();
         let (found, remains) = payloads(&env);
         assert_eq!((found, &remains.end.unwrap()), (vec![1, 2, 3, 4, 5, 6], &LogEnd::Clean));
-        // A payload, then a head as well.
+        // Damages a payload, and then also a head.
         env.flip(Path::new("/log"), offsets[1] + 20, 1).unwrap();
         let (found, remains) = payloads(&env);
         assert_eq!(found, [1, 3, 4, 5, 6]);

@@ -1,4 +1,4 @@
-use super::frame::{FILE_HEADER_BYTES, Head, Placing, file_header, record_bytes, seal};
+use super::frame::{FILE_HEADER_BYTES, Placing, RecordHead, file_header, record_bytes, seal};
 use super::*;
 use crate::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass, RealEnv, SyncReach};
 use crate::error::{Error, ErrorKind, Result};
@@ -12,7 +12,7 @@ fn path() -> &'static Path {
     Path::new("/7.wal")
 }
 
-/// A log on a new disk, its name synced.
+/// Returns a log on a new disk, with its name synced.
 fn new_log(capacity: u64) -> (MemEnv, LogWriter) {
     let env = MemEnv::new();
     let log = LogWriter::create(&env, path(), ID, capacity).unwrap();
@@ -20,7 +20,7 @@ fn new_log(capacity: u64) -> (MemEnv, LogWriter) {
     (env, log)
 }
 
-/// A log that holds `payloads`, synced behind each where `sync` says so.
+/// Returns a log of `payloads`, synced behind each record for which `sync` is true.
 fn log_of(payloads: &[Vec<u8>], sync: impl Fn(usize) -> bool, slack: u64) -> MemEnv {
     let capacity = LogWriter::capacity_for(payloads.iter().map(Vec::len)) + slack;
     let (env, log) = new_log(capacity);
@@ -53,7 +53,7 @@ fn payloads_of(contents: &Contents) -> Vec<Vec<u8>> {
     contents.0.iter().map(|(_, payload)| payload.clone()).collect()
 }
 
-/// Payloads of the given lengths, without a zero byte.
+/// Returns payloads of the given lengths, without a zero byte.
 fn payloads(lengths: &[usize]) -> Vec<Vec<u8>> {
     let byte = |index: usize, at: usize| ((index * 31 + at) % 255 + 1) as u8;
     let payload =
@@ -61,7 +61,7 @@ fn payloads(lengths: &[usize]) -> Vec<Vec<u8>> {
     lengths.iter().enumerate().map(payload).collect()
 }
 
-/// Where each record of `payloads` starts, and where the last one ends.
+/// Returns the start of each record of `payloads`, and the end of the last one.
 fn offsets(payloads: &[Vec<u8>]) -> Vec<u64> {
     let mut at = FILE_HEADER_BYTES;
     let mut offsets = vec![at as u64];
@@ -81,9 +81,9 @@ fn corruption(result: Result<Contents>) -> u64 {
 #[test]
 fn records_come_back_in_order_with_their_offsets() {
     let (env, log) = new_log(4096);
-    assert_eq!(log.append(&[b"one"]).unwrap(), 32);
-    assert_eq!(log.append(&[]).unwrap(), 56);
-    assert_eq!(log.append(&[b"th", b"", b"ree three"]).unwrap(), 72);
+    assert_eq!(log.append(&[b"one"]).unwrap().start, 32);
+    assert_eq!(log.append(&[]).unwrap().start, 56);
+    assert_eq!(log.append(&[b"th", b"", b"ree three"]).unwrap().start, 72);
     assert_eq!(log.bytes(), 104);
     assert_eq!(log.sync(SyncReach::All).unwrap(), 104);
     let (records, end) = read(&env).unwrap();
@@ -93,7 +93,7 @@ fn records_come_back_in_order_with_their_offsets() {
 
 /// The expected checksums were computed from the documentation, by another program.
 #[test]
-fn the_bytes_are_those_of_the_documented_format() {
+fn log_has_the_documented_bytes() {
     let (env, log) = new_log(64);
     log.append(&[b"abc"]).unwrap();
     let mut bytes = [0; 64];
@@ -107,7 +107,7 @@ fn the_bytes_are_those_of_the_documented_format() {
 }
 
 #[test]
-fn a_full_log_refuses_more_and_ends_cleanly() {
+fn full_log_refuses_more_and_ends_cleanly() {
     let (env, log) = new_log(LogWriter::capacity_for([100, 8]));
     assert!(log.room(100) && log.room(0));
     log.append(&[&[1; 100]]).unwrap();
@@ -121,7 +121,7 @@ fn a_full_log_refuses_more_and_ends_cleanly() {
 }
 
 #[test]
-fn the_real_environment_holds_logs_too() {
+fn real_environment_stores_logs_too() {
     let temp = tempfile::tempdir().unwrap();
     let path = temp.path().join("1.manifest");
     let id = LogId { kind: LogKind::Manifest, number: 1 };
@@ -149,19 +149,19 @@ fn the_real_environment_holds_logs_too() {
 }
 
 #[test]
-fn refusals_of_the_system_are_told() {
+fn refusals_of_the_system_are_errors_with_the_path() {
     let env = FaultEnv::new(Arc::new(MemEnv::with_capacity(1000)));
-    let told = |error: Error| (error.kind(), error.path() == Some(path()));
+    let facts = |error: Error| (error.kind(), error.path() == Some(path()));
     let create = |capacity| LogWriter::create(&env, path(), ID, capacity);
-    assert_eq!(told(create(1001).unwrap_err()), (ErrorKind::Full, true));
+    assert_eq!(facts(create(1001).unwrap_err()), (ErrorKind::Full, true));
     let log = create(1000).unwrap();
     for class in [OpClass::Append, OpClass::LogSync, OpClass::Read] {
         let kind = std::io::ErrorKind::TimedOut;
         env.set(Fault { class: Some(class), after: 0, lasting: Lasting::Forever, kind });
     }
-    assert_eq!(told(log.append(&[b"x"]).unwrap_err()), (ErrorKind::Io, true));
-    assert_eq!(told(log.sync(SyncReach::Data).unwrap_err()), (ErrorKind::Io, true));
-    assert_eq!(told(read(&env).unwrap_err()), (ErrorKind::Io, true));
+    assert_eq!(facts(log.append(&[b"x"]).unwrap_err()), (ErrorKind::Io, true));
+    assert_eq!(facts(log.sync(SyncReach::Data).unwrap_err()), (ErrorKind::Io, true));
+    assert_eq!(facts(read(&env).unwrap_err()), (ErrorKind::Io, true));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn every_changed_byte_is_found() {
 }
 
 #[test]
-fn a_shortened_log_holds_the_records_that_are_whole() {
+fn shortened_log_returns_its_complete_records() {
     let all = payloads(&[5, 0, 600, 24, 17]);
     let starts = offsets(&all);
     let end = *starts.last().unwrap();
@@ -240,21 +240,22 @@ fn files_that_are_not_this_log_are_refused() {
     }
 }
 
-/// The system tells of a failed sync once, and then forgets what it could not write.
+/// The system reports a failed sync once, and then forgets the bytes that it could not write.
 #[test]
-fn after_a_failed_sync_no_sync_is_believed() {
+fn failed_sync_makes_all_later_syncs_fail() {
     let env = FaultEnv::new(Arc::new(MemEnv::new()));
     let log = LogWriter::create(&env, path(), ID, 1000).unwrap();
-    let (class, lasting) = (Some(OpClass::LogSync), Lasting::Once);
+    let class = Some(OpClass::LogSync);
+    let lasting = Lasting::Once;
     env.set(Fault { class, after: 0, lasting, kind: std::io::ErrorKind::Other });
     for reach in [SyncReach::Data, SyncReach::Data, SyncReach::All] {
         assert_eq!(log.sync(reach).unwrap_err().kind(), ErrorKind::Io);
     }
 }
 
-/// Whoever waits behind a sync that covers what he wrote needs none of his own.
+/// A thread needs no sync of its own if another one has covered its bytes.
 #[test]
-fn what_is_synced_is_not_synced_again() {
+fn synced_bytes_are_not_synced_again() {
     let env = FaultEnv::new(Arc::new(MemEnv::new()));
     let log = LogWriter::create(&env, path(), ID, 1000).unwrap();
     let first = log.sync(SyncReach::Data).unwrap();
@@ -267,7 +268,7 @@ fn what_is_synced_is_not_synced_again() {
 }
 
 #[test]
-fn a_newer_version_is_told_with_both_versions() {
+fn newer_version_is_an_error_with_both_versions() {
     let env = MemEnv::new();
     let mut header = frame::file_header(ID);
     header[8] = 2;
@@ -278,12 +279,12 @@ fn a_newer_version_is_told_with_both_versions() {
     file.sync().unwrap();
     let error = read(&env).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    let told = "log format version 2, this program knows version 1 in /7.wal";
-    assert_eq!(error.to_string(), told);
+    let message = "log format version 2, this program knows version 1 in /7.wal";
+    assert_eq!(error.to_string(), message);
 }
 
 #[test]
-fn a_log_that_was_never_begun_is_torn_at_its_start() {
+fn log_without_header_is_torn_at_its_start() {
     let torn = LogEnd::Torn { offset: 0, bytes_dropped: 0 };
     for length in [0, 5, 32, 4096] {
         let env = MemEnv::new();
@@ -294,9 +295,9 @@ fn a_log_that_was_never_begun_is_torn_at_its_start() {
     }
 }
 
-/// A record of another file, or of another place, must not be taken for one of this file's.
+/// A record of another file, or of another offset, must not pass for one of this file.
 #[test]
-fn misplaced_records_are_not_believed() {
+fn misplaced_records_are_refused() {
     for (number, offset) in [(8, 32), (7, 72), (7, 40)] {
         let env = MemEnv::new();
         let log = env.create_log(path(), 4096).unwrap();
@@ -318,7 +319,7 @@ fn zero(env: &MemEnv, range: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_lost_sector_is_a_torn_end_if_nothing_behind_it_was_synced() {
+fn lost_sector_is_a_torn_end_if_nothing_behind_it_was_synced() {
     let all = payloads(&[100, 2000, 100, 2000]);
     let starts = offsets(&all);
     for sector in [1, 2, 3] {
@@ -330,7 +331,7 @@ fn a_lost_sector_is_a_torn_end_if_nothing_behind_it_was_synced() {
         let bytes_dropped = starts[4] - starts[1];
         assert_eq!(contents.1, LogEnd::Torn { offset: starts[1], bytes_dropped });
 
-        // The last record was appended behind a sync of the others.
+        // The last record was appended after a sync of the others.
         let env = log_of(&all, |index| index == 2, 1000);
         zero(&env, lost);
         assert_eq!(corruption(read(&env)), starts[1]);
@@ -345,19 +346,19 @@ fn a_lost_sector_is_a_torn_end_if_nothing_behind_it_was_synced() {
 }
 
 #[test]
-fn a_sector_written_in_the_middle_of_an_append_is_a_torn_end() {
+fn sector_written_during_an_append_is_a_torn_end() {
     let all = payloads(&[100, 2000]);
     let env = log_of(&all, |_| false, 1000);
-    // The third sector was written when the copying had come to its byte 200.
+    // The third sector was written when the copy had reached its byte 200.
     zero(&env, 2 * 512 + 200..3 * 512);
     assert_eq!(payloads_of(&read(&env).unwrap()), all[..1]);
-    // Zeros that do not reach the end of a sector do not come from that.
+    // Such a write cannot leave zeros that stop before the end of a sector.
     let env = log_of(&all, |_| false, 1000);
     zero(&env, 2 * 512 + 200..3 * 512 - 1);
     assert_eq!(corruption(read(&env)), offsets(&all)[1]);
 }
 
-/// What a test does to a log.
+/// A step of a test on a log.
 #[derive(Clone, Debug)]
 enum Step {
     Append(usize),
@@ -374,7 +375,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_appended_is_read(
+    fn appended_records_are_read(
         all in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20),
     ) {
         let env = log_of(&all, |index| index % 3 == 0, 100);
@@ -383,13 +384,14 @@ proptest! {
         prop_assert_eq!(contents.1, LogEnd::Clean);
     }
 
-    /// Payloads of zeros are the hardest: lost sectors look like them.
+    /// Payloads of zeros are the hardest, because lost sectors look like them.
     #[test]
-    fn power_loss_leaves_a_prefix_with_all_that_was_synced(
+    fn power_loss_leaves_a_prefix_with_all_synced_records(
         steps in steps(), zeros in any::<bool>(), seed in any::<u64>(), keep in 0.0..1.0_f64,
     ) {
         let (env, log) = new_log(1 << 18);
-        let (mut all, mut synced) = (Vec::new(), None);
+        let mut all = Vec::new();
+        let mut synced = None;
         for step in &steps {
             match step {
                 Step::Append(length) => {
@@ -419,11 +421,11 @@ proptest! {
     }
 }
 
-/// Who looks for a record with a sync mark tries all places, and looks at all that a head there
-/// announces. Where every eight bytes are a head that announces the rest of the file, that was the
-/// square of its length: terabytes, for eight megabytes.
+/// A search for a record with a sync mark tries all offsets, and reads the whole record that a head
+/// announces. If every eight bytes were a head that announces the rest of the file, it would read
+/// the square of the file's length: terabytes for eight megabytes.
 #[test]
-fn heads_that_overlap_are_not_all_followed() {
+fn overlapping_heads_are_not_all_followed() {
     const HEADS: usize = 1 << 20;
     let mut file = file_header(ID).to_vec();
     file.resize(file.len() + 8, 0);
@@ -432,7 +434,7 @@ fn heads_that_overlap_are_not_all_followed() {
         let start = file.len();
         let coded = 1 << 31 | length.saturating_sub(start + 16) as u32;
         file.extend_from_slice(&coded.to_le_bytes());
-        let head = Head::new(ID.number, start as u64, coded);
+        let head = RecordHead::new(ID.number, start as u64, coded);
         file.extend_from_slice(&head.tag.to_le_bytes());
     }
     let env = MemEnv::new();

@@ -1,12 +1,13 @@
-//! Who syncs a log next, and who waits until it is done for him.
+//! Decides which thread syncs a log next, while the others wait.
 //!
-//! Of those who want a log synced one does it for all, with no lock held, while the others sleep.
-//! Whoever comes meanwhile and has written more than that sync reaches waits for the next one.
-//! A sync costs the same for one write as for sixteen, and those whose writes are synced are
-//! likely to be back soon with more. So the next sync begins when as many have come as the last
-//! one was for: the last to come leads it, and nobody has to be woken for that. The first of
-//! those who wait looks out for them for a while only; where it was in vain, the next syncs wait
-//! for nobody. One who writes alone never waits.
+//! One of the threads that need a sync does it for all, without a lock, while the others sleep. A
+//! thread that comes meanwhile and has written beyond the end of that sync waits for the next one.
+//!
+//! A sync costs the same for one write as for sixteen, and threads whose writes were synced are
+//! likely to come back soon with more. So the next sync begins when as many threads have come as
+//! the last sync had. The last of them leads it, so that no thread must be woken for that. The
+//! first waiting thread waits for the others only for a limited time. If not all came, the next
+//! syncs wait for nobody. A single writing thread never waits.
 
 #[cfg(test)]
 mod tests;
@@ -19,58 +20,59 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-/// How long the first who waits lets others come before he leads. More than it takes to
-/// wake a few threads, little beside a sync of most devices; it doubles while a sync is under way.
+/// The time that the first waiting thread gives to the others before it leads. It is longer than
+/// waking a few threads takes, and short compared with a sync of most devices. It doubles while a
+/// sync is under way.
 const PATIENCE: Duration = Duration::from_micros(100);
 
-/// Syncs that wait for nobody, after one that did so in vain.
+/// The number of syncs that do not wait for other threads, after one that waited in vain.
 const HASTY_SYNCS: u32 = 64;
 
 /// The turns to sync one log.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// Bytes from the start of the log that are known to be synced.
+    /// The number of bytes from the start of the log that are known to be synced.
     synced: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<TurnState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct TurnState {
     under_way: Option<UnderWay>,
-    /// Those who need another sync than that.
+    /// The threads that need the next sync.
     next: Arc<Round>,
-    /// How many they are.
+    /// The number of these threads.
     waiting: usize,
-    /// Whether one of them needs more than the data.
+    /// Whether one of them needs more than the data synced.
     all: bool,
-    /// How many are still to come before the next sync begins.
+    /// The number of threads that are still expected before the next sync begins.
     to_come: usize,
-    /// How many syncs are still to wait for nobody.
+    /// The number of coming syncs that do not wait for other threads.
     hasty: u32,
-    /// No sync after one that failed can be believed, because the system tells of a failure only
-    /// once.
+    /// Set by the first failed sync. No later sync can be trusted, because the system reports a
+    /// failure only once.
     failed: bool,
 }
 
 /// A sync that has begun.
 #[derive(Debug)]
 struct UnderWay {
-    /// Up to where it reaches.
+    /// The offset up to which it syncs.
     end: u64,
-    /// Those for whom it is enough.
+    /// The threads that wait for this sync.
     round: Arc<Round>,
-    /// How many they are, with the one who syncs.
+    /// The number of these threads, with the one that syncs.
     count: usize,
 }
 
 impl Turns {
-    /// Bytes from the start of the log that are known to be synced.
-    pub(super) fn synced(&self) -> u64 {
+    /// Returns the number of bytes from the start of the log that are known to be synced.
+    pub(super) fn synced_bytes(&self) -> u64 {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Makes what was appended to `file` before the call survive power loss, by a sync of its own
-    /// or of another thread, and tells up to where.
+    /// Makes all bytes appended to `file` before the call survive power loss, by a sync of this
+    /// thread or of another one. Returns the offset up to which the log is synced.
     pub(super) fn sync(&self, file: &dyn LogFile, reach: SyncReach) -> io::Result<u64> {
         let needs = file.bytes();
         let data_only = reach == SyncReach::Data;
@@ -78,7 +80,7 @@ impl Turns {
         if state.failed {
             return Err(failed_earlier());
         }
-        let synced = self.synced();
+        let synced = self.synced_bytes();
         if data_only && needs <= synced {
             return Ok(synced);
         }
@@ -100,7 +102,7 @@ impl Turns {
         self.wait(file, &round, patience)
     }
 
-    /// Waits as one of `round`, and leads it where nobody else does.
+    /// Waits as a thread of `round`, and leads its sync if no other thread does.
     fn wait(
         &self,
         file: &dyn LogFile,
@@ -108,11 +110,11 @@ impl Turns {
         mut patience: Option<Duration>,
     ) -> io::Result<u64> {
         loop {
-            let told = round.wait(patience);
-            match told {
-                Told::Synced(end) => return Ok(end),
-                Told::Failed => return Err(failed_earlier()),
-                Told::Nothing | Told::Look => {}
+            let signal = round.wait(patience);
+            match signal {
+                Signal::Synced(end) => return Ok(end),
+                Signal::Failed => return Err(failed_earlier()),
+                Signal::Nothing | Signal::MayLead => {}
             }
             let mut state = self.state.lock();
             // The sync under way may have failed since this thread stopped waiting.
@@ -121,18 +123,18 @@ impl Turns {
             }
             let to_be_led = Arc::ptr_eq(&state.next, round);
             if to_be_led && state.under_way.is_none() {
-                if told == Told::Nothing {
+                if signal == Signal::Nothing {
                     state.hasty = HASTY_SYNCS;
                 }
                 return self.lead(file, state);
             }
-            // Once its sync is under way nothing is left to look out for.
+            // Once the sync of this round is under way, the thread waits for its end only.
             patience = patience.filter(|_| to_be_led).map(|patience| 2 * patience);
         }
     }
 
-    /// Syncs for all who wait, the caller among them.
-    fn lead(&self, file: &dyn LogFile, mut state: MutexGuard<'_, State>) -> io::Result<u64> {
+    /// Syncs for all waiting threads, including the caller.
+    fn lead(&self, file: &dyn LogFile, mut state: MutexGuard<'_, TurnState>) -> io::Result<u64> {
         let end = file.bytes();
         let round = std::mem::take(&mut state.next);
         let count = std::mem::take(&mut state.waiting);
@@ -140,92 +142,90 @@ impl Turns {
         state.to_come = 0;
         let reach = if std::mem::take(&mut state.all) { SyncReach::All } else { SyncReach::Data };
         drop(state);
-        // All who wait would do so for ever if this thread did not tell them how it went.
-        let result = panics::catch(|| file.sync(reach));
-        let result = result.unwrap_or_else(|panic| {
+        // A panic must not skip the signals below, because the waiting threads would wait for ever.
+        let caught = panics::catch(|| file.sync(reach));
+        let result = caught.unwrap_or_else(|panic| {
             Err(io::Error::other(format!("the environment panicked: {panic}")))
         });
         let mut state = self.state.lock();
-        let count = state.under_way.take().map_or(0, |sync| sync.count);
+        let synced_count = state.under_way.take().map_or(0, |sync| sync.count);
         if result.is_err() {
             state.failed = true;
-            state.next.tell(Told::Failed);
-            round.tell(Told::Failed);
+            state.next.send(Signal::Failed);
+            round.send(Signal::Failed);
             return result.map(|()| end);
         }
         self.synced.fetch_max(end, Ordering::Release);
         let mut next = None;
         if state.hasty == 0 {
-            state.to_come = count;
+            state.to_come = synced_count;
         } else {
             state.hasty -= 1;
             next = (state.waiting > 0).then(|| Arc::clone(&state.next));
         }
         drop(state);
-        round.tell(Told::Synced(end));
+        round.send(Signal::Synced(end));
         if let Some(next) = next {
-            next.have_one_look();
+            next.let_one_lead();
         }
         Ok(end)
     }
 }
 
-/// Those who wait for one sync.
-///
-/// They are woken in one step.
+/// The threads that wait for one sync. A signal wakes all of them in one step.
 #[derive(Debug, Default)]
 struct Round {
-    told: crowd::Mutex<Told>,
+    signal: crowd::Mutex<Signal>,
     changed: crowd::Condvar,
 }
 
-/// What those who wait are told.
+/// The message to the threads of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Told {
+enum Signal {
     #[default]
     Nothing,
-    /// One of them may lead.
-    Look,
-    /// The log is synced up to there.
+    /// One of the threads may lead.
+    MayLead,
+    /// The log is synced up to this offset.
     Synced(u64),
-    /// It is not, and will not be.
+    /// The sync failed, or an earlier one did.
     Failed,
 }
 
 impl Round {
-    /// Waits until something is told, or, where `patience` is limited, that long.
-    fn wait(&self, patience: Option<Duration>) -> Told {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits for a signal, or until `patience` is over, if it is limited.
+    fn wait(&self, patience: Option<Duration>) -> Signal {
+        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
         let mut timed_out = false;
-        while *told == Told::Nothing && !timed_out {
-            told = match patience {
-                None => self.changed.wait(told).unwrap_or_else(PoisonError::into_inner),
+        while *signal == Signal::Nothing && !timed_out {
+            signal = match patience {
+                None => self.changed.wait(signal).unwrap_or_else(PoisonError::into_inner),
                 Some(patience) => {
-                    let waited = self.changed.wait_timeout(told, patience);
-                    let (told, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+                    let waited = self.changed.wait_timeout(signal, patience);
+                    let (signal, waited) = waited.unwrap_or_else(PoisonError::into_inner);
                     timed_out = waited.timed_out();
-                    told
+                    signal
                 }
             };
         }
-        let news = *told;
-        if news == Told::Look {
-            *told = Told::Nothing;
+        let news = *signal;
+        if news == Signal::MayLead {
+            *signal = Signal::Nothing;
         }
         news
     }
 
-    /// Tells all of them.
-    fn tell(&self, news: Told) {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = news;
+    /// Sends `signal` to all threads of the round.
+    fn send(&self, signal: Signal) {
+        *self.signal.lock().unwrap_or_else(PoisonError::into_inner) = signal;
         self.changed.notify_all();
     }
 
-    /// Tells one of them to look, unless all have been told more.
-    fn have_one_look(&self) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if *told == Told::Nothing {
-            *told = Told::Look;
+    /// Lets one thread of the round lead, unless all have a final signal.
+    fn let_one_lead(&self) {
+        let mut signal = self.signal.lock().unwrap_or_else(PoisonError::into_inner);
+        if *signal == Signal::Nothing {
+            *signal = Signal::MayLead;
             self.changed.notify_one();
         }
     }

@@ -1,10 +1,10 @@
-//! The memory of a memtable's keys and values.
+//! The memory for the keys and values of a memtable.
 //!
-//! Bytes lie in words of eight, as numbers that are ordered as the bytes are, and zeros behind the
-//! last. Words are atomics because those who use an arena do not exclude each other as a whole: a
-//! word belongs to a leaf, and is read and written under the lock of that leaf, which is also what
-//! orders the accesses; or it is free, and then only the writer touches it. Words that follow each
-//! other may lie in two chunks, so that none is lost at the end of one.
+//! Bytes are stored in words of eight. A word is a number with the same order as its bytes, padded
+//! with zeros. Words are atomics, because there is no lock for the whole arena. A word in use
+//! belongs to a leaf, and is accessed under the lock of that leaf, which also orders the accesses.
+//! A free word is accessed only by the writer. Consecutive words may lie in two chunks, so that no
+//! word is lost at the end of a chunk.
 
 use crate::format::key_prefix;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -12,58 +12,57 @@ use crate::sync::unscheduled::AtomicU64;
 use lsmith_tree::SeqNo;
 use std::cmp::Ordering;
 
-/// Words of a chunk: 32 KiB. Readers wait for the writer who adds one, as for a split.
+/// Words of a chunk: 32 KiB. Readers wait while the writer adds one, as for a split.
 const CHUNK_WORDS: usize = 4096;
 
-/// Holes of up to so many words are kept apart by their size; larger ones are nobody's.
+/// Freed holes of up to this many words are reused, by size; larger ones are not.
 pub(super) const HOLE_WORDS_MAX: usize = 64;
 
-/// Words can be named by numbers below this: 16 GiB.
+/// Word offsets are below this number: 16 GiB.
 pub(super) const WORDS_MAX: usize = 1 << 31;
 
-/// Half of that is for the last batch.
+/// Half of the offsets are reserved for the last batch.
 const USED_WORDS_MAX: usize = WORDS_MAX / 2;
 
 /// The end of a list of holes.
 const NONE: u32 = u32::MAX;
 
-/// Words in a line of the processor's caches.
+/// Words in a cache line.
 pub(super) const LINE_WORDS: usize = 8;
 
 type Chunk = [AtomicU64; CHUNK_WORDS];
 
-/// Words, to be read by all.
+/// Words that all threads may read.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     chunks: Vec<Box<Chunk>>,
-    /// The first write of all.
+    /// The sequence number of the first write.
     pub(super) first: SeqNo,
 }
 
-/// Which words are free: a part of an arena that only its writer has.
+/// The free words of an arena, which only its writer accesses.
 #[derive(Debug)]
-pub(super) struct Free {
-    /// The first word that nobody has used yet.
+pub(super) struct FreeWords {
+    /// The first word that was never used.
     end: usize,
-    /// The first hole of each size; it says in its own first word where the next one is.
+    /// The first hole of each size. Its first word has the offset of the next hole.
     holes: [u32; HOLE_WORDS_MAX + 1],
 }
 
-impl Default for Free {
-    fn default() -> Free {
-        Free { end: 0, holes: [NONE; HOLE_WORDS_MAX + 1] }
+impl Default for FreeWords {
+    fn default() -> FreeWords {
+        FreeWords { end: 0, holes: [NONE; HOLE_WORDS_MAX + 1] }
     }
 }
 
-/// How many words these bytes take.
+/// Returns the number of words that `bytes` bytes take.
 pub(super) fn words_of(bytes: usize) -> usize {
     bytes.div_ceil(8)
 }
 
 impl Arena {
-    /// Adds memory, so that so many words are there behind those that are used. It is write `seq`
-    /// that needs them.
-    pub(super) fn grow(&mut self, free: &Free, words: usize, seq: SeqNo) {
+    /// Adds chunks until there are `words` words behind those in use. Write `seq` needs them.
+    pub(super) fn grow(&mut self, free: &FreeWords, words: usize, seq: SeqNo) {
         if self.chunks.is_empty() {
             self.first = seq;
         }
@@ -73,22 +72,23 @@ impl Arena {
         }
     }
 
-    /// Whether so many words are there behind those that are used.
-    pub(super) fn has_room(&self, free: &Free, words: usize) -> bool {
+    /// Returns true if there are `words` words behind those in use.
+    pub(super) fn has_room(&self, free: &FreeWords, words: usize) -> bool {
         free.end + words <= self.chunks.len() * CHUNK_WORDS
     }
 
-    /// The words from `at` to the end of their chunk, or `words` of them if that is less.
+    /// Returns the words from `at` to the end of their chunk, but at most `words`.
     #[inline]
     fn run(&self, at: usize, words: usize) -> &[AtomicU64] {
         let rest = &self.chunks[at / CHUNK_WORDS][at % CHUNK_WORDS..];
         &rest[..words.min(rest.len())]
     }
 
-    /// Shows the words from `at` on, a chunk at a time.
+    /// Calls `see` with the `words` words from `at` on, one chunk at a time.
     #[inline]
     fn each_run<'a>(&'a self, at: u32, words: usize, mut see: impl FnMut(&'a [AtomicU64])) {
-        let (mut at, mut left) = (at as usize, words);
+        let mut at = at as usize;
+        let mut left = words;
         while left > 0 {
             let run = self.run(at, left);
             see(run);
@@ -97,7 +97,7 @@ impl Arena {
         }
     }
 
-    /// The word at `at`.
+    /// Returns the word at `at`.
     #[inline]
     pub(super) fn word(&self, at: u32) -> u64 {
         let at = at as usize;
@@ -129,7 +129,7 @@ impl Arena {
         });
     }
 
-    /// The so many bytes from `at` on.
+    /// Returns the `bytes` bytes from `at` on.
     #[inline]
     pub(super) fn bytes(&self, at: u32, bytes: usize) -> Vec<u8> {
         let mut all = vec![0; bytes];
@@ -147,7 +147,7 @@ impl Arena {
         all
     }
 
-    /// Adds so many words from `at` on to `to`.
+    /// Appends the `words` words from `at` on to `to`.
     #[inline]
     pub(super) fn copy(&self, at: u32, words: usize, to: &mut Vec<[u8; 8]>) {
         self.each_run(at, words, |run| {
@@ -155,10 +155,10 @@ impl Arena {
         });
     }
 
-    /// How the so many bytes from `at` on are ordered against `other`.
+    /// Compares the `bytes` bytes from `at` on with `other`.
     #[inline]
     pub(super) fn cmp(&self, at: u32, bytes: usize, other: &[u8]) -> Ordering {
-        // Zeros behind the last byte: with those of a longer one they come to the same, or to less.
+        // Padding with zeros makes a shorter string equal to a longer one or less, never greater.
         let shorter = words_of(bytes.min(other.len()));
         for (word, theirs) in (at..).zip(other.chunks(8)).take(shorter) {
             match self.word(word).cmp(&key_prefix(theirs)) {
@@ -169,22 +169,21 @@ impl Arena {
         bytes.cmp(&other.len())
     }
 
-    /// The number that the so many bytes from `at` on have without the first `skip` of them.
+    /// Returns the key prefix of the `bytes` bytes from `at` on, without the first `skip` of them.
     #[inline]
     pub(super) fn prefix(&self, at: u32, bytes: usize, skip: usize) -> u64 {
-        let (first, shift) = (skip / 8, 8 * (skip % 8));
-        let word = |index: usize| match index < words_of(bytes) {
-            true => self.word(at + index as u32),
-            false => 0,
-        };
+        let first = skip / 8;
+        let shift = 8 * (skip % 8);
+        let is_used = |index: usize| index < words_of(bytes);
+        let word = |index: usize| if is_used(index) { self.word(at + index as u32) } else { 0 };
         match shift {
             0 => word(first),
             _ => word(first) << shift | word(first + 1) >> (64 - shift),
         }
     }
 
-    /// Loads the word at `at`, if there is one: many such loads go on side by side if nobody
-    /// looks at what they bring.
+    /// Loads the word at `at`, if there is one. Many such loads run in parallel if no code depends
+    /// on their results.
     #[inline]
     pub(super) fn touch(&self, at: u32) -> u64 {
         let at = at as usize;
@@ -192,27 +191,28 @@ impl Arena {
     }
 }
 
-impl Free {
-    /// Bytes in use, or in holes.
+impl FreeWords {
+    /// Returns the number of bytes in use or in holes.
     pub(super) fn used_bytes(&self) -> usize {
         8 * self.end
     }
 
-    /// Whether so much is used that the memtable must be sealed, however much the policy allows:
-    /// there is still room for any batch.
+    /// Returns true if the memtable must be sealed for lack of word offsets, whatever the policy
+    /// allows. There is still room for any batch.
     pub(super) fn is_short(&self) -> bool {
         self.end > USED_WORDS_MAX
     }
 
-    /// So many words that were never used, for which the arena [has room](Arena::has_room).
+    /// Takes `words` words that were never used. The arena must [have room](Arena::has_room) for
+    /// them.
     pub(super) fn take_new(&mut self, words: usize) -> u32 {
         let at = self.end;
         self.end += words;
-        assert!(self.end <= WORDS_MAX, "a memtable is sealed before");
+        assert!(self.end <= WORDS_MAX, "a memtable is sealed before it needs more words");
         at as u32
     }
 
-    /// So many words, where a hole of this size is there, and otherwise new ones.
+    /// Takes `words` words: a hole of this size if there is one, otherwise new words.
     pub(super) fn take(&mut self, arena: &Arena, words: usize) -> u32 {
         match self.holes.get_mut(words) {
             Some(hole) if *hole != NONE => {
@@ -224,8 +224,8 @@ impl Free {
         }
     }
 
-    /// Gives words back that nobody reads any more.
-    pub(super) fn give(&mut self, arena: &Arena, at: u32, words: usize) {
+    /// Frees `words` words from `at` on, which no thread reads any more.
+    pub(super) fn release(&mut self, arena: &Arena, at: u32, words: usize) {
         if words > 0
             && let Some(hole) = self.holes.get_mut(words)
         {
@@ -241,21 +241,22 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Many the beginning of others, some with zeros at the end.
+    /// Generates byte strings of which many are prefixes of others, some with zeros at the end.
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         vec(prop_oneof![Just(0), Just(1), Just(255)], 0..40)
     }
 
-    fn arena(words: usize) -> (Arena, Free) {
-        let (mut arena, free) = (Arena::default(), Free::default());
+    fn arena(words: usize) -> (Arena, FreeWords) {
+        let mut arena = Arena::default();
+        let free = FreeWords::default();
         arena.grow(&free, words, SeqNo(1));
         (arena, free)
     }
 
     proptest! {
-        /// Also where one chunk ends and the next begins.
+        /// Also across the border of two chunks.
         #[test]
-        fn bytes_are_what_was_written(left in bytes(), right in bytes(), skip in 0..40_usize) {
+        fn arena_returns_the_bytes_written(left in bytes(), right in bytes(), skip in 0..40_usize) {
             let (arena, mut free) = arena(CHUNK_WORDS + 100);
             free.take_new(CHUNK_WORDS - 3);
             let at = free.take_new(words_of(left.len()));
@@ -284,11 +285,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_taken_by_what_has_its_size() {
+    fn hole_is_reused_for_its_size() {
         let (arena, mut free) = arena(100);
         let [first, second] = [free.take(&arena, 3), free.take(&arena, 3)];
-        free.give(&arena, first, 3);
-        free.give(&arena, second, 3);
+        free.release(&arena, first, 3);
+        free.release(&arena, second, 3);
         let end = free.used_bytes();
         assert_eq!([3, 3].map(|words| free.take(&arena, words)), [second, first]);
         assert_eq!(free.used_bytes(), end);
@@ -296,15 +297,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_needs_no_hole() {
+    fn empty_value_needs_no_hole() {
         let (arena, mut free) = arena(100);
-        free.give(&arena, 0, 0);
+        free.release(&arena, 0, 0);
         assert_eq!((free.take(&arena, 0), free.take(&arena, 1)), (0, 0));
     }
 
     #[test]
-    fn a_memtable_of_eight_gigabytes_is_full() {
-        let mut free = Free::default();
+    fn memtable_of_eight_gigabytes_is_full() {
+        let mut free = FreeWords::default();
         free.take_new(USED_WORDS_MAX);
         assert!(!free.is_short());
         free.take_new(1);

@@ -1,47 +1,29 @@
 //! The sorted buffer itself.
 
-use super::arena::Free;
-use super::cursor::MemtableCursor;
+use super::arena::FreeWords;
+use super::arena_entry::{ArenaEntry, Memory};
 use super::index::Index;
-use super::leaf::Change;
-use super::record::{Memory, Record};
+use super::leaf::WriteEffect;
+use super::versions::{FoundVersion, KeepFrom};
 use crate::cursor::EntryRef;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Mutex, RwLock, RwLockReadGuard};
-use bytes::Bytes;
-use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
-use std::sync::Arc;
-
-/// The oldest place in time at which anybody may still read: the older of the oldest live snapshot
-/// and the newest sequence number that readers without a snapshot see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeepFrom(pub SeqNo);
-
-/// One write of a key, as a read finds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// When it was written.
-    pub seq: SeqNo,
-    /// What it says.
-    pub kind: EntryKind,
-    /// The value; empty for tombstones.
-    pub value: Bytes,
-}
+use lsmith_tree::{SeqNo, logical_bytes};
 
 /// A sorted buffer of writes. See the [module](super).
 #[derive(Debug, Default)]
 pub struct Memtable {
     index: RwLock<Index>,
-    /// Taken before the index by who takes both.
+    /// A thread that takes both locks takes this one before the index.
     writer: Mutex<Writer>,
 }
 
-/// What only writes need.
+/// The state that only writes need.
 #[derive(Debug, Default)]
 struct Writer {
     counts: Counts,
-    /// Of the index's arena.
-    free: Free,
+    /// The free words of the index's arena.
+    free: FreeWords,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,18 +31,18 @@ struct Counts {
     live_bytes: u64,
     written_bytes: u64,
     entries: u64,
-    /// Bytes of memory beside the arena, roughly.
+    /// Bytes of memory outside the arena, roughly.
     beside_bytes: usize,
     seqs: Option<(SeqNo, SeqNo)>,
 }
 
 impl Counts {
-    fn note(&mut self, entry: &EntryRef<'_>, change: Change) {
+    fn note(&mut self, entry: &EntryRef<'_>, change: WriteEffect) {
         debug_assert!(self.seqs.is_none_or(|(_, before)| before < entry.seq));
         let oldest = self.seqs.map_or(entry.seq, |(oldest, _)| oldest);
         self.seqs = Some((oldest, entry.seq));
         self.written_bytes += logical_bytes(entry.key.len(), entry.value.len());
-        let Change { live_before, live_now, taken_bytes, freed_bytes } = change;
+        let WriteEffect { live_before, live_now, taken_bytes, freed_bytes } = change;
         self.beside_bytes = self.beside_bytes + taken_bytes - freed_bytes;
         self.live_bytes = self.live_bytes + live_now.unwrap_or(0) - live_before.unwrap_or(0);
         self.entries =
@@ -68,31 +50,31 @@ impl Counts {
     }
 }
 
-/// How full a memtable is.
+/// Tells how full a memtable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fill {
     /// Logical bytes of the newest versions of its keys.
     pub live_bytes: u64,
-    /// Logical bytes of all writes that it took, overwritten ones included.
+    /// Logical bytes of all writes, overwritten ones included.
     pub written_bytes: u64,
-    /// Whether its arena has no room left for many more entries.
+    /// Whether the arena has no room left for many more entries.
     pub is_out_of_room: bool,
 }
 
 impl Memtable {
-    /// An empty memtable.
+    /// Creates an empty memtable.
     pub fn new() -> Memtable {
         Memtable::default()
     }
 
-    /// Adds a write and forgets the versions of its key that nobody can read any more: those
-    /// under the newest version at or below `keep`. Writes come in the order of their sequence
-    /// numbers, and `keep` is older than the write itself, which no reader sees yet.
+    /// Adds a write and drops the versions of its key that no reader can read any more: those under
+    /// the newest version at or below `keep`. Writes must come in the order of their sequence
+    /// numbers. `keep` must be older than the write itself, which no reader sees yet.
     pub fn insert(&self, entry: EntryRef<'_>, keep: KeepFrom) {
-        debug_assert!(keep.0 < entry.seq, "nobody reads what is being written");
+        debug_assert!(keep.0 < entry.seq, "no reader sees the write yet");
         debug_assert!(!entry.kind.is_tombstone() || entry.value.is_empty());
         let Writer { counts, free } = &mut *self.writer.lock();
-        let words = Record::words_max(&entry);
+        let words = ArenaEntry::words_max(&entry);
         loop {
             let index = self.index.read();
             if !index.arena.has_room(free, words) {
@@ -110,44 +92,37 @@ impl Memtable {
         }
     }
 
-    /// The newest version of `key` that `snapshot` sees. The snapshot must be a live one, of which
-    /// the writer knows, or the version may have been forgotten.
-    pub fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<Version> {
+    /// Returns the newest version of `key` that `snapshot` sees. The snapshot must be live and
+    /// known to the writer; otherwise the version may have been dropped.
+    pub fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<FoundVersion> {
         self.get_from(key, || snapshot)
     }
 
-    /// The newest version of `key` at or below `visible`, for readers without a snapshot.
+    /// Returns the newest version of `key` at or below `visible`, for readers without a snapshot.
     ///
-    /// `visible` is loaded under the lock, which makes it safe without the writer knowing of the
-    /// reader: a writer that pruned before we took the lock kept the newest version at or below
-    /// a `visible` that it had loaded before, and `visible` only grows, so that what we load is
-    /// no older; a writer that comes later waits until we have our copy.
-    pub fn get_latest(&self, key: &[u8], visible: &AtomicU64) -> Option<Version> {
+    /// The read loads `visible` under the lock of the leaf, so the writer need not know of the
+    /// reader. A writer that pruned before this lock kept the newest version at or below a
+    /// `visible` that it had loaded earlier. `visible` only grows, so this read loads no older
+    /// value. A writer that comes later waits until the read has its copy.
+    pub fn get_latest(&self, key: &[u8], visible: &AtomicU64) -> Option<FoundVersion> {
         self.get_from(key, || SeqNo(visible.load(Ordering::Acquire)))
     }
 
-    /// Asks for the snapshot once the leaf of `key` is locked.
+    /// Calls `snapshot` once the leaf of `key` is locked.
     #[inline]
-    fn get_from(&self, key: &[u8], snapshot: impl FnOnce() -> SeqNo) -> Option<Version> {
+    fn get_from(&self, key: &[u8], snapshot: impl FnOnce() -> SeqNo) -> Option<FoundVersion> {
         let index = self.index.read();
         let leaf = index.leaf(key).read();
         leaf.get(key, snapshot(), &index.arena)
     }
 
-    /// A cursor over all versions, valid while writers go on. It shows everything that a snapshot
-    /// needs that was live before the cursor was last positioned by a seek; of newer writes it
-    /// shows some.
-    pub fn cursor(self: &Arc<Self>) -> MemtableCursor {
-        MemtableCursor::new(Arc::clone(self))
-    }
-
-    /// Whether nothing was written yet.
+    /// Returns true if there was no write yet.
     pub fn is_empty(&self) -> bool {
         self.seq_range().is_none()
     }
 
-    /// Logical bytes that a flush without snapshots writes: per key those of the newest version,
-    /// and none where insert and remove cancel.
+    /// Returns the logical bytes that a flush without snapshots writes: those of the newest version
+    /// of each key, and none for keys whose insert and remove cancel.
     pub fn live_bytes(&self) -> u64 {
         self.writer.lock().counts.live_bytes
     }
@@ -156,36 +131,40 @@ impl Memtable {
     #[inline]
     pub fn fill(&self) -> Fill {
         let Writer { counts, free } = &*self.writer.lock();
-        let (live_bytes, written_bytes) = (counts.live_bytes, counts.written_bytes);
-        Fill { live_bytes, written_bytes, is_out_of_room: free.is_short() }
+        Fill {
+            live_bytes: counts.live_bytes,
+            written_bytes: counts.written_bytes,
+            is_out_of_room: free.is_short(),
+        }
     }
 
-    /// Entries that a flush without snapshots writes: keys, less those where insert and remove
-    /// cancel.
+    /// Returns the number of entries that a flush without snapshots writes: the number of keys,
+    /// without those whose insert and remove cancel.
     pub fn entries(&self) -> u64 {
         self.writer.lock().counts.entries
     }
 
-    /// Bytes of memory in use, roughly: old versions that snapshots hold count too.
+    /// Returns the memory in use in bytes, roughly. Old versions held for snapshots count too.
     pub fn allocated_bytes(&self) -> usize {
         let Writer { counts, free } = &*self.writer.lock();
         counts.beside_bytes + free.used_bytes()
     }
 
-    /// The oldest and the newest sequence number ever written here, forgotten ones included;
-    /// `None` before the first write.
+    /// Returns the smallest and the greatest sequence number ever written here, including dropped
+    /// versions, or `None` before the first write.
     pub fn seq_range(&self) -> Option<(SeqNo, SeqNo)> {
         self.writer.lock().counts.seqs
     }
 
-    /// The first and the last key that were ever written here; `None` before the first write.
+    /// Returns the smallest and the greatest key ever written here, or `None` before the first
+    /// write.
     pub fn key_range(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let index = self.index.read();
         let last = index.last().leaf.read();
         let position = last.len().checked_sub(1)?;
         let last_key = last.key(position, &index.arena);
-        // Given back first: where there is one leaf, a writer who came between two reads of its
-        // lock would wait for the first, and the second for him.
+        // Released first. If there is only one leaf, a writer between two read locks of it would
+        // wait for the first one, and the second one would wait for the writer.
         drop(last);
         Some((index.leaf(b"").read().key(0, &index.arena), last_key))
     }

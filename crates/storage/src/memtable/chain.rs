@@ -1,15 +1,14 @@
 //! The versions of one key in a memtable.
 //!
-//! Pruning loses history, and kinds are history: an insert over a delete that has been forgotten
-//! would, met by a remove, vanish and uncover what the delete had hidden. So the oldest version of
-//! a chain carries the net effect of itself over all that was pruned beneath it, folded in the
-//! order of writing. Where a remove and the insert under it come to nothing they go together: a
-//! read falls through to whatever is older than the memtable, where by the promise of `Insert`
-//! the key is absent.
+//! Pruning drops history, and kinds depend on history. Suppose an insert over a dropped delete
+//! meets a remove: both would vanish and uncover the entry that the delete had hidden. So the
+//! oldest version of a chain carries the net effect of itself over all versions pruned beneath it,
+//! folded in the order of writing. If a remove and the insert under it cancel, both are dropped. A
+//! read then continues in older runs, where the key is absent, as `Insert` promises.
 //!
-//! The order of folding matters to the bytes that stay, though not to any answer: grouped in
-//! another way a remove can outlive its insert as a tombstone. `Fold` therefore folds in the order
-//! of writing too, and what it makes of a chain, pruned early, late or never, is always `net`.
+//! The order of folding can change the bytes that stay, but not any answer: in another order a
+//! remove can outlive its insert as a tombstone. `Fold` therefore folds in the order of writing
+//! too. Its result for a chain is always `net`, however early the chain was pruned.
 
 use bytes::Bytes;
 use lsmith_tree::{EntryKind, SeqNo, logical_bytes};
@@ -17,49 +16,49 @@ use std::collections::VecDeque;
 
 use super::KeepFrom;
 
-/// One write of a key.
+/// One version of a key.
 #[derive(Debug)]
 pub(super) struct Stored {
-    /// When it was written.
+    /// The sequence number of the write.
     pub(super) seq: SeqNo,
-    /// What it says.
+    /// The kind of the write.
     pub(super) kind: EntryKind,
-    /// Where its value is.
-    pub(super) place: Place,
+    /// The place of the value.
+    pub(super) place: ValuePlace,
 }
 
 impl Default for Stored {
     fn default() -> Stored {
-        Stored { seq: SeqNo(0), kind: EntryKind::Put, place: Place::default() }
+        Stored { seq: SeqNo(0), kind: EntryKind::Put, place: ValuePlace::default() }
     }
 }
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum ValuePlace {
     /// In the memtable's arena.
     Short { at: u32, bytes: u16 },
-    /// In memory of its own. Behind a pointer, for few are.
+    /// In memory of its own. The pointer keeps the enum small, because long values are rare.
     Long(Box<Bytes>),
 }
 
-impl Default for Place {
-    fn default() -> Place {
-        Place::Short { at: 0, bytes: 0 }
+impl Default for ValuePlace {
+    fn default() -> ValuePlace {
+        ValuePlace::Short { at: 0, bytes: 0 }
     }
 }
 
-/// All versions of one key that somebody may read; at least one.
+/// All versions of one key that a reader may need; at least one.
 #[derive(Debug, Default)]
 pub(super) struct Chain {
     newest: Stored,
     older: History,
-    /// What all writes of the key come to, pruned ones included: the kind that a flush without
-    /// snapshots writes, with the newest value; `None` where they leave nothing.
+    /// The net effect of all writes of the key, including pruned ones: the kind that a flush
+    /// without snapshots writes, with the newest value. `None` if they cancel.
     net: Option<EntryKind>,
 }
 
-/// Versions under the newest one, oldest first.
+/// The versions under the newest one, oldest first.
 #[derive(Debug, Default)]
 struct History(VecDeque<Stored>);
 
@@ -68,24 +67,29 @@ impl Chain {
         Chain { net: Some(first.kind), newest: first, older: History::default() }
     }
 
-    /// Adds the newest version and prunes; the places of what pruning dropped go to `free`.
-    pub(super) fn push(&mut self, version: Stored, keep: KeepFrom, free: &mut impl FnMut(Place)) {
-        self.net = on_top(version.kind, self.net);
+    /// Adds the newest version and prunes. Calls `free` with the places of dropped values.
+    pub(super) fn push(
+        &mut self,
+        version: Stored,
+        keep: KeepFrom,
+        free: &mut impl FnMut(ValuePlace),
+    ) {
+        self.net = net_over(version.kind, self.net);
         let older = std::mem::replace(&mut self.newest, version);
         if self.older.0.capacity() == 0 {
-            // Most often one is kept, and another one for as long as it takes to prune it.
+            // Usually one older version is kept, and another one until it is pruned.
             self.older.0.reserve_exact(2);
         }
         self.older.0.push_back(older);
         self.older.prune(keep, free);
     }
 
-    /// Says where the newest value is.
-    pub(super) fn place_newest(&mut self, place: Place) {
+    /// Sets the place of the newest value.
+    pub(super) fn set_newest_place(&mut self, place: ValuePlace) {
         self.newest.place = place;
     }
 
-    /// The newest version that `snapshot` sees.
+    /// Returns the newest version that `snapshot` sees.
     pub(super) fn at(&self, snapshot: SeqNo) -> Option<&Stored> {
         if self.newest.seq <= snapshot {
             return Some(&self.newest);
@@ -94,25 +98,25 @@ impl Chain {
         older.partition_point(|version| version.seq <= snapshot).checked_sub(1).map(|i| &older[i])
     }
 
-    /// Every version, newest first.
+    /// Returns all versions, newest first.
     pub(super) fn versions(&self) -> impl Iterator<Item = &Stored> {
         std::iter::once(&self.newest).chain(self.older.0.iter().rev())
     }
 
-    /// Logical bytes that a flush without snapshots writes for the key; `None` where it writes
-    /// nothing.
+    /// Returns the logical bytes that a flush without snapshots writes for the key, or `None` if it
+    /// writes nothing.
     pub(super) fn live_bytes(&self, key_bytes: usize) -> Option<u64> {
         self.net.map(|_| logical_bytes(key_bytes, self.newest.place.bytes()))
     }
 }
 
 impl History {
-    /// Forgets what lies under the newest version at or below `keep`.
-    fn prune(&mut self, keep: KeepFrom, free: &mut impl FnMut(Place)) {
+    /// Drops the versions under the newest one at or below `keep`.
+    fn prune(&mut self, keep: KeepFrom, free: &mut impl FnMut(ValuePlace)) {
         let readable_by_oldest = self.0.partition_point(|version| version.seq <= keep.0);
         let mut net = None;
         for version in self.0.drain(..readable_by_oldest.saturating_sub(1)) {
-            net = on_top(version.kind, net);
+            net = net_over(version.kind, net);
             free(version.place);
         }
         if let (Some(net), Some(oldest)) = (net, self.0.front_mut()) {
@@ -124,8 +128,8 @@ impl History {
     }
 }
 
-/// What `kind` comes to when written on top of `older`, the net effect so far.
-fn on_top(kind: EntryKind, older: Option<EntryKind>) -> Option<EntryKind> {
+/// Returns the net effect of `kind` over `older`, the net effect so far.
+fn net_over(kind: EntryKind, older: Option<EntryKind>) -> Option<EntryKind> {
     older.map_or(Some(kind), |older| kind.over(older))
 }
 
@@ -135,8 +139,11 @@ mod tests {
     use EntryKind::{Delete, Insert, Put, Remove};
 
     fn chain(kinds: &[EntryKind], keep: KeepFrom) -> Chain {
-        let version =
-            |i: usize| Stored { seq: SeqNo(i as u64 + 1), kind: kinds[i], place: Place::default() };
+        let version = |i: usize| Stored {
+            seq: SeqNo(i as u64 + 1),
+            kind: kinds[i],
+            place: ValuePlace::default(),
+        };
         let mut chain = Chain::new(version(0));
         for i in 1..kinds.len() {
             chain.push(version(i), KeepFrom(keep.0.min(SeqNo(i as u64))), &mut |_| ());
@@ -161,8 +168,8 @@ mod tests {
         assert!(chain.at(SeqNo(1)).is_none());
     }
 
-    /// Were the insert still an insert, its remove would cancel it and uncover whatever the
-    /// delete had hidden in older tables.
+    /// If the version were still an insert, the remove would cancel it and uncover the entry that
+    /// the delete had hidden in older tables.
     #[test]
     fn a_pruned_delete_is_remembered_in_the_kind_above_it() {
         let chain = chain(&[Delete, Insert, Remove], KeepFrom(SeqNo::MAX));
@@ -179,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_story_that_comes_to_nothing_counts_nothing() {
+    fn history_that_cancels_counts_no_bytes() {
         assert_eq!(chain(&[Insert, Put, Remove], KeepFrom(SeqNo(1))).live_bytes(1), None);
     }
 }

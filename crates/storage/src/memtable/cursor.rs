@@ -1,10 +1,10 @@
-//! A cursor over a memtable that writers go on changing.
+//! A cursor over a memtable that writers continue to change.
 
 use super::arena::{Arena, words_of};
+use super::arena_entry::ArenaHead;
 use super::buffer::Memtable;
-use super::chain::{Place, Stored};
-use super::leaf::{Leaf, Written};
-use super::record::Head;
+use super::chain::{Stored, ValuePlace};
+use super::leaf::{KeyVersions, Leaf};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use bytes::Bytes;
@@ -12,26 +12,26 @@ use lsmith_tree::{EntryKind, SeqNo};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// Keys copied by the first fill after a seek: many seeks are followed by few steps.
+/// The number of keys copied by the first fill after a seek. Few steps follow most seeks.
 const FILL_KEYS_MIN: usize = 4;
-/// Keys copied at once at most. Writers to these keys wait for the copying, a microsecond.
+/// The most keys copied at once. Writers of these keys wait for the copy, a microsecond.
 const FILL_KEYS_MAX: usize = 64;
 
-/// Walks all versions of all keys. It stands on copies of a stretch of keys, taken under the lock
-/// of their leaf, and takes the following stretch where it leaves this one; each is twice as long
-/// as the one before, up to a whole leaf.
+/// Walks all versions of all keys. The cursor is on a copy of neighbouring keys, made under the
+/// lock of their leaf. At an end of the copy it copies the next keys. Each copy is twice as long as
+/// the one before, up to `FILL_KEYS_MAX` keys.
 #[derive(Debug)]
 pub struct MemtableCursor {
     memtable: Arc<Memtable>,
-    stretch: Stretch,
-    /// The place in the stretch; beyond it where the cursor stands nowhere.
+    copies: CopiedEntries,
+    /// The index of the current entry, beyond the last if the cursor is on no entry.
     at: usize,
     fill_keys: usize,
 }
 
-/// Whole keys, in the store's order.
+/// Copies of whole keys with all their versions, in the store's order.
 #[derive(Debug, Default)]
-struct Stretch {
+struct CopiedEntries {
     entries: Vec<Entry>,
     /// The words of keys and short values.
     copied: Vec<[u8; 8]>,
@@ -44,10 +44,10 @@ struct Entry {
     seq: SeqNo,
     kind: EntryKind,
     key: Span,
-    value: Held,
+    value: CopiedValue,
 }
 
-/// Bytes that begin with one of the words copied.
+/// Bytes that start with one of the copied words.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     word: u32,
@@ -55,20 +55,20 @@ struct Span {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Held {
+enum CopiedValue {
     Copied(Span),
-    /// Which of the shared ones.
+    /// An index into the shared values.
     Shared(u32),
 }
 
-impl Stretch {
+impl CopiedEntries {
     fn clear(&mut self) {
         self.entries.clear();
         self.copied.clear();
         self.shared.clear();
     }
 
-    /// Copies these words of `arena`, and says where they are now.
+    /// Copies the `words` words at `at` of `arena`, and returns their index in the copy.
     fn copy(&mut self, at: u32, words: usize, arena: &Arena) -> u32 {
         let word = self.copied.len() as u32;
         arena.copy(at, words, &mut self.copied);
@@ -79,21 +79,21 @@ impl Stretch {
     fn take(&mut self, leaf: &Leaf, positions: Range<usize>, arena: &Arena) {
         leaf.touch(positions.clone(), arena);
         for position in positions {
-            match leaf.written(position, arena) {
-                Written::Once(record, head) => {
-                    let Head { seq, kind, key_bytes, value_bytes } = head;
-                    let word = self.copy(record.key_at(), head.words(), arena);
+            match leaf.versions(position, arena) {
+                KeyVersions::Once(arena_entry, head) => {
+                    let ArenaHead { seq, kind, key_bytes, value_bytes } = head;
+                    let word = self.copy(arena_entry.key_at(), head.words(), arena);
                     let key = Span { word, bytes: key_bytes.into() };
-                    let word = word + words_of(key_bytes.into()) as u32;
-                    let value = Span { word, bytes: value_bytes.into() };
-                    self.entries.push(Entry { seq, kind, key, value: Held::Copied(value) });
+                    let value_word = word + words_of(key_bytes.into()) as u32;
+                    let value = Span { word: value_word, bytes: value_bytes.into() };
+                    self.entries.push(Entry { seq, kind, key, value: CopiedValue::Copied(value) });
                 }
-                Written::Chained(record, chain) => {
-                    let key_bytes = record.key_bytes(arena);
-                    let word = self.copy(record.key_at(), words_of(key_bytes), arena);
+                KeyVersions::Chained(arena_entry, chain) => {
+                    let key_bytes = arena_entry.key_bytes(arena);
+                    let word = self.copy(arena_entry.key_at(), words_of(key_bytes), arena);
                     let key = Span { word, bytes: key_bytes as u32 };
                     for &Stored { seq, kind, ref place } in chain.versions() {
-                        let value = self.hold(place, arena);
+                        let value = self.copy_value(place, arena);
                         self.entries.push(Entry { seq, kind, key, value });
                     }
                 }
@@ -101,15 +101,15 @@ impl Stretch {
         }
     }
 
-    fn hold(&mut self, place: &Place, arena: &Arena) -> Held {
+    fn copy_value(&mut self, place: &ValuePlace, arena: &Arena) -> CopiedValue {
         match place {
-            Place::Short { at, bytes } => {
+            ValuePlace::Short { at, bytes } => {
                 let word = self.copy(*at, words_of(usize::from(*bytes)), arena);
-                Held::Copied(Span { word, bytes: u32::from(*bytes) })
+                CopiedValue::Copied(Span { word, bytes: u32::from(*bytes) })
             }
-            Place::Long(value) => {
+            ValuePlace::Long(value) => {
                 self.shared.push(Bytes::clone(value));
-                Held::Shared(self.shared.len() as u32 - 1)
+                CopiedValue::Shared(self.shared.len() as u32 - 1)
             }
         }
     }
@@ -123,14 +123,28 @@ impl Stretch {
     }
 }
 
+impl Memtable {
+    /// Returns a cursor over all versions, which stays valid while writers continue. For a snapshot
+    /// that was live before the last seek of the cursor, it shows every version that the snapshot
+    /// needs. It shows some of the newer writes.
+    pub fn cursor(self: &Arc<Self>) -> MemtableCursor {
+        MemtableCursor::new(Arc::clone(self))
+    }
+}
+
 impl MemtableCursor {
     pub(super) fn new(memtable: Arc<Memtable>) -> MemtableCursor {
-        MemtableCursor { memtable, stretch: Stretch::default(), at: 0, fill_keys: FILL_KEYS_MIN }
+        MemtableCursor {
+            memtable,
+            copies: CopiedEntries::default(),
+            at: 0,
+            fill_keys: FILL_KEYS_MIN,
+        }
     }
 
-    /// Copies keys from `start` on and stands on the first entry.
+    /// Copies keys from `start` on and goes to the first entry.
     fn fill_forward(&mut self, start: Bound<&[u8]>) {
-        self.stretch.clear();
+        self.copies.clear();
         self.at = 0;
         let mut start: Bound<&[u8]> = start;
         let index = self.memtable.index();
@@ -143,10 +157,10 @@ impl MemtableCursor {
             let found = index.find(key);
             let leaf = found.leaf.read();
             let (below, equal) = leaf.find(key, &index.arena);
-            let from = below + usize::from(equal && excluded);
-            if from < leaf.len() {
-                let upto = leaf.len().min(from + self.fill_keys);
-                self.stretch.take(&leaf, from..upto, &index.arena);
+            let first = below + usize::from(equal && excluded);
+            if first < leaf.len() {
+                let end = leaf.len().min(first + self.fill_keys);
+                self.copies.take(&leaf, first..end, &index.arena);
                 break;
             }
             let Some(upper) = found.upper else { break };
@@ -156,9 +170,9 @@ impl MemtableCursor {
         self.grow();
     }
 
-    /// Copies keys below `end` and stands on the last entry.
+    /// Copies keys below `end` and goes to the last entry.
     fn fill_backward(&mut self, end: Bound<&[u8]>) {
-        self.stretch.clear();
+        self.copies.clear();
         let index = self.memtable.index();
         let (mut found, mut end) = match end {
             Bound::Included(end) | Bound::Excluded(end) => (index.find_below(end), Some(end)),
@@ -166,10 +180,10 @@ impl MemtableCursor {
         };
         loop {
             let leaf = found.leaf.read();
-            let upto = end.map_or(leaf.len(), |end| leaf.find(end, &index.arena).0);
-            if upto > 0 {
-                let from = upto.saturating_sub(self.fill_keys);
-                self.stretch.take(&leaf, from..upto, &index.arena);
+            let below = end.map_or(leaf.len(), |end| leaf.find(end, &index.arena).0);
+            if below > 0 {
+                let first = below.saturating_sub(self.fill_keys);
+                self.copies.take(&leaf, first..below, &index.arena);
                 break;
             }
             let lower = found.lower;
@@ -181,7 +195,7 @@ impl MemtableCursor {
             end = Some(lower);
         }
         drop(index);
-        self.at = self.stretch.entries.len().saturating_sub(1);
+        self.at = self.copies.entries.len().saturating_sub(1);
         self.grow();
     }
 
@@ -189,13 +203,13 @@ impl MemtableCursor {
         self.fill_keys = (self.fill_keys * 2).min(FILL_KEYS_MAX);
     }
 
-    /// The key of the first or the last entry of the stretch.
+    /// Returns the key of `entry`, the first or the last one of the copy.
     fn border(&self, entry: Option<&Entry>) -> Option<Vec<u8>> {
-        entry.map(|entry| self.stretch.key(entry).to_vec())
+        entry.map(|entry| self.copies.key(entry).to_vec())
     }
 
     fn here(&self) -> Option<&Entry> {
-        self.stretch.entries.get(self.at)
+        self.copies.entries.get(self.at)
     }
 }
 
@@ -224,8 +238,8 @@ impl Cursor for MemtableCursor {
 
     fn next(&mut self) -> Result<()> {
         self.at += 1;
-        if self.at == self.stretch.entries.len()
-            && let Some(last) = self.border(self.stretch.entries.last())
+        if self.at == self.copies.entries.len()
+            && let Some(last) = self.border(self.copies.entries.last())
         {
             self.fill_forward(Bound::Excluded(&last));
         }
@@ -235,7 +249,7 @@ impl Cursor for MemtableCursor {
     fn prev(&mut self) -> Result<()> {
         if let Some(at) = self.at.checked_sub(1) {
             self.at = at;
-        } else if let Some(first) = self.border(self.stretch.entries.first()) {
+        } else if let Some(first) = self.border(self.copies.entries.first()) {
             self.fill_backward(Bound::Excluded(&first));
         }
         Ok(())
@@ -244,16 +258,16 @@ impl Cursor for MemtableCursor {
     fn entry(&self) -> Option<EntryRef<'_>> {
         let entry = self.here()?;
         let value = match entry.value {
-            Held::Copied(span) => self.stretch.bytes(span),
-            Held::Shared(index) => &self.stretch.shared[index as usize],
+            CopiedValue::Copied(span) => self.copies.bytes(span),
+            CopiedValue::Shared(index) => &self.copies.shared[index as usize],
         };
-        Some(EntryRef { key: self.stretch.key(entry), seq: entry.seq, kind: entry.kind, value })
+        Some(EntryRef { key: self.copies.key(entry), seq: entry.seq, kind: entry.kind, value })
     }
 
     fn value(&self) -> Bytes {
         match self.here().map(|entry| entry.value) {
-            Some(Held::Copied(span)) => Bytes::copy_from_slice(self.stretch.bytes(span)),
-            Some(Held::Shared(index)) => self.stretch.shared[index as usize].clone(),
+            Some(CopiedValue::Copied(span)) => Bytes::copy_from_slice(self.copies.bytes(span)),
+            Some(CopiedValue::Shared(index)) => self.copies.shared[index as usize].clone(),
             None => Bytes::new(),
         }
     }

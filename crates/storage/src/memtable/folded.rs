@@ -1,10 +1,10 @@
-//! Memory that has been folded into one run: sorted, compact, never changed.
+//! Sealed memtables folded into one run: sorted, compact, immutable.
 //!
-//! The entries lie one after the other in chunks; a list of places, in the store's order, says
-//! where. Building it copies every byte once, and asks for memory a chunk at a time; what is folded
-//! again can [stay](Rest) in the chunk that it is in.
+//! The entries lie one after the other in chunks. A list of places, in the store's order, locates
+//! them. The builder copies every byte once, and allocates memory a chunk at a time. Entries that
+//! are folded again can [stay](FoldedRest) in their chunks.
 
-use super::Version;
+use super::FoundVersion;
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use crate::format::{EntryPlace, FactsBuilder, ProfileGrain, key_prefix};
@@ -15,28 +15,26 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of a chunk, unless one entry needs more. A value that somebody holds on to keeps its
-/// chunk in memory.
+/// Bytes of a chunk, unless one entry needs more. A value that is in use keeps its chunk in memory.
 const CHUNK_BYTES: usize = 32 * 1024;
 
 /// Entries in the store's order.
 #[derive(Debug, Default)]
 pub struct Folded {
-    places: Vec<Place>,
+    places: Vec<FoldedPlace>,
     chunks: Vec<Bytes>,
-    /// Whether some key has several versions.
+    /// Whether any key has several versions.
     has_versions: bool,
 }
 
-/// Where an entry is.
+/// The place of an entry.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    /// The first bytes of the key, zeros behind a shorter one: as a number it is ordered as the
-    /// keys are, up to ties.
+struct FoldedPlace {
+    /// The [prefix](key_prefix) of the key, which has the same order as the key, except for ties.
     prefix: u64,
     seq: SeqNo,
     chunk: u32,
-    /// Of the key in its chunk; the value follows.
+    /// The offset of the key in its chunk; the value follows.
     offset: u32,
     value_bytes: u32,
     key_bytes: u16,
@@ -44,28 +42,33 @@ struct Place {
 }
 
 impl Folded {
-    fn key(&self, place: &Place) -> &[u8] {
+    fn key(&self, place: &FoldedPlace) -> &[u8] {
         let start = place.offset as usize;
         &self.chunks[place.chunk as usize][start..start + usize::from(place.key_bytes)]
     }
 
-    fn value(&self, place: &Place) -> &[u8] {
+    fn value(&self, place: &FoldedPlace) -> &[u8] {
         let start = place.offset as usize + usize::from(place.key_bytes);
         &self.chunks[place.chunk as usize][start..start + place.value_bytes as usize]
     }
 
-    fn entry(&self, place: &Place) -> EntryRef<'_> {
-        let (seq, kind) = (place.seq, place.kind);
-        EntryRef { key: self.key(place), seq, kind, value: self.value(place) }
+    fn entry(&self, place: &FoldedPlace) -> EntryRef<'_> {
+        EntryRef {
+            key: self.key(place),
+            seq: place.seq,
+            kind: place.kind,
+            value: self.value(place),
+        }
     }
 
-    /// The value as a handle that shares the memory of its chunk.
-    fn shared_value(&self, place: &Place) -> Bytes {
+    /// Returns the value as a handle that shares the memory of its chunk.
+    fn shared_value(&self, place: &FoldedPlace) -> Bytes {
         let start = place.offset as usize + usize::from(place.key_bytes);
         self.chunks[place.chunk as usize].slice(start..start + place.value_bytes as usize)
     }
 
-    /// The key of the last entry, where `open` is the chunk behind all; empty if there is none.
+    /// Returns the key of the last entry, or an empty key if there is none. `open` is the chunk
+    /// that is not in `chunks` yet.
     fn last_key<'a>(&'a self, open: &'a [u8]) -> &'a [u8] {
         let Some(place) = self.places.last() else { return &[] };
         let chunk = self.chunks.get(place.chunk as usize).map_or(open, |chunk| &chunk[..]);
@@ -73,98 +76,105 @@ impl Folded {
         &chunk[start..start + usize::from(place.key_bytes)]
     }
 
-    fn cmp_key(&self, place: &Place, prefix: u64, key: &[u8]) -> Ordering {
+    fn cmp_key(&self, place: &FoldedPlace, prefix: u64, key: &[u8]) -> Ordering {
         place.prefix.cmp(&prefix).then_with(|| self.key(place).cmp(key))
     }
 
-    /// How many entries have keys below `key`.
+    /// Returns the number of entries with keys below `key`.
     fn below(&self, key: &[u8]) -> usize {
         let prefix = key_prefix(key);
         self.places.partition_point(|place| self.cmp_key(place, prefix, key).is_lt())
     }
 
-    /// The newest version of `key` that `snapshot` sees.
-    pub fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<Version> {
+    /// Returns the newest version of `key` that `snapshot` sees.
+    pub fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<FoundVersion> {
         let prefix = key_prefix(key);
-        let before = |place: &Place| match self.cmp_key(place, prefix, key) {
+        let before = |place: &FoldedPlace| match self.cmp_key(place, prefix, key) {
             Ordering::Less => true,
             Ordering::Equal => place.seq > snapshot,
             Ordering::Greater => false,
         };
         let place = self.places.get(self.places.partition_point(before))?;
         let found = self.cmp_key(place, prefix, key).is_eq();
-        found.then(|| Version { seq: place.seq, kind: place.kind, value: self.shared_value(place) })
+        found.then(|| FoundVersion {
+            seq: place.seq,
+            kind: place.kind,
+            value: self.shared_value(place),
+        })
     }
 
-    /// Whether some key has several versions.
+    /// Returns true if any key has several versions.
     pub fn has_versions(&self) -> bool {
         self.has_versions
     }
 
-    /// Bytes of all chunks.
+    /// Returns the bytes of all chunks.
     pub fn chunk_bytes(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.len() as u64).sum()
     }
 
-    /// The entries within `ranges`, which ascend.
-    pub fn rest(self: &Arc<Self>, ranges: impl IntoIterator<Item = KeyRange>) -> Rest {
+    /// Returns the entries within `ranges`, which must be ascending.
+    pub fn entries_within(
+        self: &Arc<Self>,
+        ranges: impl IntoIterator<Item = KeyRange>,
+    ) -> FoldedRest {
         let place = |range: KeyRange| {
             let end = range.end.map_or(self.places.len(), |end| self.below(&end));
             self.below(&range.start)..end
         };
-        let stretches: Vec<Range<usize>> =
-            ranges.into_iter().map(place).filter(|stretch| !stretch.is_empty()).collect();
-        let mut stretches = stretches.into_iter();
-        let here = stretches.next().unwrap_or(0..0);
-        Rest { folded: Arc::clone(self), here, stretches }
+        let kept: Vec<Range<usize>> =
+            ranges.into_iter().map(place).filter(|range| !range.is_empty()).collect();
+        let mut later = kept.into_iter();
+        let here = later.next().unwrap_or(0..0);
+        FoldedRest { folded: Arc::clone(self), here, later }
     }
 
-    /// A cursor over all entries.
+    /// Returns a cursor over all entries.
     pub fn cursor(self: &Arc<Self>) -> FoldedCursor {
         FoldedCursor { folded: Arc::clone(self), at: None }
     }
 
-    /// Bytes of memory in use, roughly.
+    /// Returns the memory in use in bytes, roughly.
     pub fn allocated_bytes(&self) -> usize {
         let chunks = self.chunks.iter().map(|chunk| chunk.len() + size_of::<Bytes>());
-        self.places.len() * size_of::<Place>() + chunks.sum::<usize>()
+        self.places.len() * size_of::<FoldedPlace>() + chunks.sum::<usize>()
     }
 }
 
-/// What is left of folded memory, entry by entry.
+/// A part of folded memory, walked entry by entry.
 #[derive(Debug)]
-pub struct Rest {
+pub struct FoldedRest {
     folded: Arc<Folded>,
-    /// The places that follow without a gap: the next entry is the first of them.
+    /// The next places without a gap; the next entry is the first of them.
     here: Range<usize>,
-    stretches: std::vec::IntoIter<Range<usize>>,
+    later: std::vec::IntoIter<Range<usize>>,
 }
 
-impl Rest {
-    fn place(&self) -> Option<&Place> {
+impl FoldedRest {
+    fn place(&self) -> Option<&FoldedPlace> {
         self.folded.places[self.here.clone()].first()
     }
 
-    /// The next entry.
+    /// Returns the next entry.
     pub fn entry(&self) -> Option<EntryRef<'_>> {
         self.place().map(|place| self.folded.entry(place))
     }
 
-    /// Goes on to the entry behind.
+    /// Goes to the following entry.
     pub fn advance(&mut self) {
         self.skip(1);
     }
 
-    /// Goes on behind so many entries, which follow without a gap.
+    /// Skips `entries` entries, which must follow without a gap.
     fn skip(&mut self, entries: usize) {
         self.here.start += entries;
         if self.here.is_empty() {
-            self.here = self.stretches.next().unwrap_or(0..0);
+            self.here = self.later.next().unwrap_or(0..0);
         }
     }
 }
 
-/// Puts entries together that arrive in the store's order.
+/// Builds folded memory from entries in the store's order.
 #[derive(Debug)]
 pub struct FoldedBuilder {
     folded: Folded,
@@ -172,13 +182,13 @@ pub struct FoldedBuilder {
     chunk: Vec<u8>,
     facts: FactsBuilder,
     block_bytes: u64,
-    /// Logical bytes of the data block under construction.
+    /// Logical bytes of the open data block.
     open_bytes: u64,
 }
 
 impl FoldedBuilder {
-    /// Nothing yet. The profile is that of table `number` packed into data blocks of
-    /// `block_bytes`.
+    /// Creates an empty builder. The profile will be that of table `number`, packed into data
+    /// blocks of `block_bytes`.
     pub fn new(number: u64, block_bytes: u64) -> FoldedBuilder {
         FoldedBuilder {
             folded: Folded::default(),
@@ -189,26 +199,28 @@ impl FoldedBuilder {
         }
     }
 
-    /// Shares the chunks of `folded`, so that what is left of it can
-    /// [stay](FoldedBuilder::keep_below). Before anything is added.
+    /// Shares the chunks of `folded`, so that entries of it can [stay](FoldedBuilder::keep_below).
+    /// Must be called before any entry is added.
     pub fn share(&mut self, folded: &Folded) {
         self.folded.chunks.clone_from(&folded.chunks);
         self.folded.places.reserve(folded.places.len());
     }
 
-    /// Adds the entries of `rest` with keys below `bound`, or all, where they are: its chunks are
-    /// shared, it has one version of each key, and they follow in the store's order.
+    /// Adds the entries of `rest` with keys below `bound`, or all of them, without a copy. The
+    /// chunks of `rest` must be shared, it must have one version per key, and its entries must
+    /// follow in the store's order.
     ///
-    /// Memory is folded many times before an entry leaves it, and nearly all of it stays. So keys,
-    /// each at another place of memory, are looked at where blocks begin only.
-    pub fn keep_below(&mut self, rest: &mut Rest, bound: Option<&[u8]>) {
+    /// Memory is folded many times before an entry leaves it, and nearly all entries stay. So this
+    /// reads keys, which are scattered in memory, only where blocks begin.
+    pub fn keep_below(&mut self, rest: &mut FoldedRest, bound: Option<&[u8]>) {
         let bound = bound.map(|key| (key_prefix(key), key));
         loop {
-            let Rest { folded, here, .. } = &*rest;
+            let FoldedRest { folded, here, .. } = &*rest;
             let places = &folded.places[here.clone()];
             let below = match bound {
                 Some((prefix, key)) => {
-                    let is_below = |place: &&Place| folded.cmp_key(place, prefix, key).is_lt();
+                    let is_below =
+                        |place: &&FoldedPlace| folded.cmp_key(place, prefix, key).is_lt();
                     places.iter().take_while(is_below).count()
                 }
                 None => places.len(),
@@ -217,23 +229,23 @@ impl FoldedBuilder {
                 return;
             }
             for place in &places[..below] {
-                self.note(&folded.entry(place), true);
+                self.pack(&folded.entry(place), true);
                 self.folded.places.push(*place);
             }
             rest.skip(below);
         }
     }
 
-    /// Adds the entry that follows in the store's order.
+    /// Adds the next entry in the store's order.
     pub fn add(&mut self, entry: EntryRef<'_>) {
         let new_key = entry.key != self.folded.last_key(&self.chunk);
-        self.note(&entry, new_key);
+        self.pack(&entry, new_key);
         self.store(entry);
     }
 
     /// Packs the entry into blocks.
     #[inline]
-    fn note(&mut self, entry: &EntryRef<'_>, new_key: bool) {
+    fn pack(&mut self, entry: &EntryRef<'_>, new_key: bool) {
         let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
         let joins = fits(self.block_bytes, self.open_bytes, entry_bytes);
         self.open_bytes = if joins { self.open_bytes + entry_bytes } else { entry_bytes };
@@ -248,7 +260,7 @@ impl FoldedBuilder {
             self.close_chunk();
             self.chunk = Vec::with_capacity(needed.max(CHUNK_BYTES));
         }
-        self.folded.places.push(Place {
+        self.folded.places.push(FoldedPlace {
             prefix: key_prefix(entry.key),
             seq: entry.seq,
             chunk: self.folded.chunks.len() as u32,
@@ -269,8 +281,8 @@ impl FoldedBuilder {
         }
     }
 
-    /// Lets go of shared chunks of which nothing has stayed.
-    fn let_go_of_chunks(&mut self) {
+    /// Frees shared chunks of which no entry has stayed.
+    fn free_unused_chunks(&mut self) {
         let Folded { places, chunks, .. } = &mut self.folded;
         let mut in_use = vec![false; chunks.len()];
         places.iter().for_each(|place| in_use[place.chunk as usize] = true);
@@ -278,14 +290,14 @@ impl FoldedBuilder {
         unused.for_each(|(chunk, _)| *chunk = Bytes::new());
     }
 
-    /// What was added, and its table for the tree; `None` where nothing was.
+    /// Returns the folded entries and their table for the tree, or `None` if there are no entries.
     pub fn finish(mut self) -> Option<(Folded, Table)> {
         if self.folded.places.is_empty() {
             return None;
         }
         self.close_chunk();
         self.folded.places.shrink_to_fit();
-        self.let_go_of_chunks();
+        self.free_unused_chunks();
         let mut facts = self.facts.finish(self.folded.last_key(&[]));
         Some((self.folded, facts.take_tree_table()))
     }
@@ -299,7 +311,7 @@ pub struct FoldedCursor {
 }
 
 impl FoldedCursor {
-    fn here(&self) -> Option<&Place> {
+    fn here(&self) -> Option<&FoldedPlace> {
         self.folded.places.get(self.at?)
     }
 }
@@ -357,7 +369,7 @@ mod tests {
         builder.finish().map(|(folded, table)| (Arc::new(folded), table))
     }
 
-    /// In the store's order, no two of the same key and number.
+    /// Generates entries in the store's order, without duplicates of key and sequence number.
     fn entries() -> impl Strategy<Value = Vec<Owned>> {
         vec((key(), 1..40_u64, 0..4_u8), 1..60).prop_map(|parts| {
             let mut entries: Vec<Owned> = parts
@@ -375,7 +387,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_walked_as_a_sorted_vector_is(entries in entries(), calls in calls()) {
+        fn cursor_walks_like_one_over_a_sorted_vector(entries in entries(), calls in calls()) {
             if let Some((folded, _)) = fold(&entries, 64) {
                 compare(&mut VecCursor::new(entries), &mut folded.cursor(), &calls);
             }
@@ -401,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_folds_to_nothing() {
+    fn builder_without_entries_returns_nothing() {
         assert!(fold(&[], 64).is_none());
     }
 

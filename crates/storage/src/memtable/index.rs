@@ -1,4 +1,4 @@
-//! The way to the leaf that holds a key: a tree of nodes with separators.
+//! Finds the leaf of a key: a tree of nodes with separators.
 
 use super::arena::Arena;
 use super::leaf::Leaf;
@@ -6,11 +6,11 @@ use super::numbers::{KEYS_MAX, Numbers};
 use crate::format::{common_prefix_bytes, key_prefix};
 use crate::sync::RwLock;
 
-/// Leaves in key order. The lock of one is taken only by who holds the index.
+/// Leaves in key order. A thread locks a leaf only while it holds the index.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     root: Node,
-    /// What the leaves have their keys and values in.
+    /// The keys and values of all leaves.
     pub(super) arena: Arena,
 }
 
@@ -26,18 +26,18 @@ impl Default for Node {
     }
 }
 
-/// A node above others.
+/// A node above other nodes.
 #[derive(Debug, Default)]
 struct Inner {
-    /// Of the separators.
+    /// The numbers of the separators.
     numbers: Numbers,
     /// Child `i` has the keys from separator `i - 1` up to, not including, separator `i`.
     separators: Vec<Box<[u8]>>,
     children: Vec<Node>,
 }
 
-/// A leaf, and between which keys all of its own lie.
-pub(super) struct Found<'a> {
+/// A leaf, and the bounds of its keys.
+pub(super) struct FoundLeaf<'a> {
     pub(super) leaf: &'a RwLock<Leaf>,
     /// At most all of its keys; empty for the first leaf.
     pub(super) lower: &'a [u8],
@@ -45,11 +45,11 @@ pub(super) struct Found<'a> {
     pub(super) upper: Option<&'a [u8]>,
 }
 
-/// What the higher half of a node begins with, and that half.
+/// The first separator of the upper half of a split node, and that half.
 type Half = (Box<[u8]>, Node);
 
 impl Index {
-    /// The leaf that holds `key`, if it is there.
+    /// Returns the leaf that must hold `key` if the memtable has it.
     #[inline]
     pub(super) fn leaf(&self, key: &[u8]) -> &RwLock<Leaf> {
         let mut node = &self.root;
@@ -61,26 +61,28 @@ impl Index {
         }
     }
 
-    /// The leaf that holds `key`, if it is there.
-    pub(super) fn find(&self, key: &[u8]) -> Found<'_> {
+    /// Returns the leaf that must hold `key` if the memtable has it, with its bounds.
+    pub(super) fn find(&self, key: &[u8]) -> FoundLeaf<'_> {
         self.descend(|inner| inner.child(key))
     }
 
-    /// The last leaf that can hold keys below `key`.
-    pub(super) fn find_below(&self, key: &[u8]) -> Found<'_> {
+    /// Returns the last leaf that can hold keys below `key`.
+    pub(super) fn find_below(&self, key: &[u8]) -> FoundLeaf<'_> {
         self.descend(|inner| inner.child_below(key))
     }
 
-    /// The last leaf.
-    pub(super) fn last(&self) -> Found<'_> {
+    /// Returns the last leaf.
+    pub(super) fn last(&self) -> FoundLeaf<'_> {
         self.descend(|inner| inner.separators.len())
     }
 
-    fn descend(&self, choose: impl Fn(&Inner) -> usize) -> Found<'_> {
-        let (mut node, mut lower, mut upper) = (&self.root, &[][..], None);
+    fn descend(&self, choose: impl Fn(&Inner) -> usize) -> FoundLeaf<'_> {
+        let mut node = &self.root;
+        let mut lower = &[][..];
+        let mut upper = None;
         loop {
             match node {
-                Node::Leaf(leaf) => return Found { leaf, lower, upper },
+                Node::Leaf(leaf) => return FoundLeaf { leaf, lower, upper },
                 Node::Inner(inner) => {
                     let child = choose(inner);
                     let separator = |index: usize| inner.separators.get(index).map(|key| &**key);
@@ -92,7 +94,7 @@ impl Index {
         }
     }
 
-    /// Splits the leaf that `key` belongs to, if it is full.
+    /// Splits the leaf of `key` if it is full.
     pub(super) fn split(&mut self, key: &[u8]) {
         if let Some((separator, above)) = self.root.split(key, true, &self.arena) {
             let below = std::mem::take(&mut self.root);
@@ -105,8 +107,8 @@ impl Index {
 }
 
 impl Node {
-    /// Splits the leaf that `key` belongs to, if it is full, and all nodes above it that are. What
-    /// must stand behind this node then. `last` says that there is no node behind it.
+    /// Splits the leaf of `key` if it is full, and every full node above it. Returns the half that
+    /// must be added behind this node. `last` is true if no node is behind this one.
     fn split(&mut self, key: &[u8], last: bool, arena: &Arena) -> Option<Half> {
         match self {
             Node::Leaf(leaf) => split_leaf(leaf.get_mut(), key, last, arena),
@@ -131,13 +133,14 @@ fn split_leaf(leaf: &mut Leaf, key: &[u8], last: bool, arena: &Arena) -> Option<
     let mut node = Box::<RwLock<Leaf>>::default();
     let above = node.get_mut();
     leaf.split_off(position, above, arena);
-    let (before, first) = (leaf.key(position - 1, arena), above.key(0, arena));
+    let before = leaf.key(position - 1, arena);
+    let first = above.key(0, arena);
     let separator = &first[..common_prefix_bytes(&before, &first) + 1];
     Some((separator.into(), Node::Leaf(node)))
 }
 
 impl Inner {
-    /// The child that has `key`.
+    /// Returns the child that has `key`.
     #[inline]
     fn child(&self, key: &[u8]) -> usize {
         let ties = self.numbers.ties(key);
@@ -145,14 +148,14 @@ impl Inner {
         start + self.separators[ties].partition_point(|separator| **separator <= *key)
     }
 
-    /// The last child that can have keys below `key`.
+    /// Returns the last child that can have keys below `key`.
     fn child_below(&self, key: &[u8]) -> usize {
         let ties = self.numbers.ties(key);
         let start = ties.start;
         start + self.separators[ties].partition_point(|separator| **separator < *key)
     }
 
-    /// Puts `above` behind child `child`.
+    /// Adds `above` behind child `child`.
     fn add(&mut self, child: usize, (separator, above): Half) {
         let numbered = self.numbers.insert(child, &separator);
         self.separators.insert(child, separator);
@@ -162,7 +165,7 @@ impl Inner {
         }
     }
 
-    /// Splits off the higher half.
+    /// Splits off the upper half.
     fn split(&mut self) -> Half {
         let middle = self.separators.len() / 2;
         let mut above = Inner {

@@ -1,81 +1,86 @@
-//! A node with entries: up to 208 neighbouring keys, and where in the memtable's arena all that was
-//! written of them is.
+//! A node with entries: up to 208 neighbouring keys, and the places of their versions in the
+//! memtable's arena.
 //!
-//! A key that was written once is a [`Record`]. It gets a chain when it is written again, or if its
-//! value is long. Keys stay where they are as long as the memtable lives, and so do values until
-//! nobody can read them: a split moves nothing but numbers.
+//! A key that was written once is an [`ArenaEntry`]. It gets a chain when it is written again, or
+//! if its value is long. A key stays at its place as long as the memtable lives, and a value until
+//! no reader can read it. So a split moves only numbers.
 
 use super::arena::{Arena, LINE_WORDS, WORDS_MAX};
-use super::chain::{Chain, Place, Stored};
+use super::arena_entry::{ArenaEntry, ArenaHead, Memory};
+use super::chain::{Chain, Stored, ValuePlace};
 use super::numbers::{KEYS_MAX, Numbers};
-use super::record::{Head, Memory, Record};
-use super::{KeepFrom, Version};
+use super::{FoundVersion, KeepFrom};
 use crate::cursor::EntryRef;
 use lsmith_tree::{SeqNo, logical_bytes};
 use std::ops::Range;
 
-/// A leaf with so many bytes of keys is full, unless it has few of them.
+/// A leaf with this many bytes of keys is full, unless it has few keys.
 const KEY_BYTES_FULL: usize = 32 * 1024;
 
-/// Keys that a leaf takes however long they are.
+/// The number of keys that a leaf takes, however long they are.
 const KEYS_FEW: usize = 8;
 
-/// Set in the place of a key that has a chain: the other bits say which.
+/// Set in the place of a key with a chain; the other bits are the index of the chain.
 const CHAINED: u32 = WORDS_MAX as u32;
 
-/// Words of a record that are loaded ahead: of more the processor sees itself what follows.
+/// The most words of an entry that are loaded ahead. Of longer ones the processor prefetches the
+/// rest.
 const TOUCHED_WORDS_MAX: usize = 32;
 
-/// Bytes that a key takes beside the arena, roughly: nodes are on average two thirds full.
+/// Bytes that a key takes outside the arena, roughly: nodes are on average two thirds full.
 const KEY_BESIDE_BYTES: usize = (size_of::<u64>() + size_of::<u32>()) * 3 / 2;
 
 /// Neighbouring keys with all their versions.
 #[derive(Debug)]
 pub(super) struct Leaf {
     numbers: Numbers,
-    /// For each key its record, or which chain it has.
+    /// For each key its arena entry, or the index of its chain.
     places: [u32; KEYS_MAX],
     chains: Vec<Chained>,
-    /// Of all keys together, about.
+    /// The bytes of all keys together, roughly.
     key_bytes: usize,
 }
 
 impl Default for Leaf {
     fn default() -> Leaf {
-        let (numbers, chains) = (Numbers::default(), Vec::new());
-        Leaf { numbers, places: [0; KEYS_MAX], chains, key_bytes: 0 }
+        Leaf {
+            numbers: Numbers::default(),
+            places: [0; KEYS_MAX],
+            chains: Vec::new(),
+            key_bytes: 0,
+        }
     }
 }
 
-/// A key of several versions, or with a long value.
+/// A key with several versions, or with a long value.
 #[derive(Debug, Default)]
 struct Chained {
-    /// Where the key is.
-    record: Record,
+    /// The place of the key.
+    arena_entry: ArenaEntry,
     chain: Chain,
 }
 
-/// What was written of a key.
-pub(super) enum Written<'a> {
+/// The versions of a key.
+pub(super) enum KeyVersions<'a> {
     /// One version.
-    Once(Record, Head),
-    /// These versions of the key that is there.
-    Chained(Record, &'a Chain),
+    Once(ArenaEntry, ArenaHead),
+    /// These versions; the arena entry has the key.
+    Chained(ArenaEntry, &'a Chain),
 }
 
-/// What a write has changed.
+/// The effect of a write on the counts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Change {
-    /// What a flush without snapshots writes for the key, before and after.
+pub(super) struct WriteEffect {
+    /// Logical bytes that a flush without snapshots writes for the key, before and after.
     pub(super) live_before: Option<u64>,
     pub(super) live_now: Option<u64>,
-    /// Bytes of memory beside the arena that the write took, roughly, and that pruning gave back.
+    /// Bytes outside the arena that the write took and that pruning freed, roughly.
     pub(super) taken_bytes: usize,
     pub(super) freed_bytes: usize,
 }
 
 impl Leaf {
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.numbers.len()
     }
@@ -84,7 +89,7 @@ impl Leaf {
         self.key_bytes >= KEY_BYTES_FULL
     }
 
-    /// Whether it takes no more keys.
+    /// Returns true if the leaf takes no more keys.
     pub(super) fn is_full(&self) -> bool {
         self.len() == KEYS_MAX || (self.is_heavy() && self.len() >= KEYS_FEW)
     }
@@ -93,33 +98,33 @@ impl Leaf {
         (place & CHAINED != 0).then(|| &self.chains[(place & !CHAINED) as usize])
     }
 
-    fn record(&self, place: u32) -> Record {
-        self.chained(place).map_or(Record(place), |chained| chained.record)
+    fn arena_entry(&self, place: u32) -> ArenaEntry {
+        self.chained(place).map_or(ArenaEntry(place), |chained| chained.arena_entry)
     }
 
-    /// The key at `position` in key order.
+    /// Returns the key at `position` in key order.
     pub(super) fn key(&self, position: usize, arena: &Arena) -> Vec<u8> {
-        let record = self.record(self.places[position]);
-        arena.bytes(record.key_at(), record.key_bytes(arena))
+        let arena_entry = self.arena_entry(self.places[position]);
+        arena.bytes(arena_entry.key_at(), arena_entry.key_bytes(arena))
     }
 
-    /// What was written of the key at `position`.
-    pub(super) fn written(&self, position: usize, arena: &Arena) -> Written<'_> {
+    /// Returns the versions of the key at `position`.
+    pub(super) fn versions(&self, position: usize, arena: &Arena) -> KeyVersions<'_> {
         let place = self.places[position];
         match self.chained(place) {
-            None => Written::Once(Record(place), Record(place).head(arena)),
-            Some(Chained { record, chain }) => Written::Chained(*record, chain),
+            None => KeyVersions::Once(ArenaEntry(place), ArenaEntry(place).head(arena)),
+            Some(Chained { arena_entry, chain }) => KeyVersions::Chained(*arena_entry, chain),
         }
     }
 
-    /// How many keys are below `key`, and whether the following one is it.
+    /// Returns the number of keys below `key`, and whether the next key equals `key`.
     #[inline]
     pub(super) fn find(&self, key: &[u8], arena: &Arena) -> (usize, bool) {
         self.numbers.touch();
         let ties = self.numbers.ties(key);
         let against = |place: &u32| {
-            let record = self.record(*place);
-            arena.cmp(record.key_at(), record.key_bytes(arena), key)
+            let arena_entry = self.arena_entry(*place);
+            arena.cmp(arena_entry.key_at(), arena_entry.key_bytes(arena), key)
         };
         match self.places[ties.clone()].binary_search_by(against) {
             Ok(at) => (ties.start + at, true),
@@ -127,31 +132,33 @@ impl Leaf {
         }
     }
 
-    /// The newest version of `key` that `snapshot` sees.
+    /// Returns the newest version of `key` that `snapshot` sees.
     #[inline]
-    pub(super) fn get(&self, key: &[u8], snapshot: SeqNo, arena: &Arena) -> Option<Version> {
+    pub(super) fn get(&self, key: &[u8], snapshot: SeqNo, arena: &Arena) -> Option<FoundVersion> {
         let (position, found) = self.find(key, arena);
         if !found {
             return None;
         }
         let version = |Stored { seq, kind, place }: &Stored| {
-            let (seq, kind, value) = (*seq, *kind, place.value(arena));
-            (seq <= snapshot).then_some(Version { seq, kind, value })
+            let seq = *seq;
+            let kind = *kind;
+            let value = place.value(arena);
+            (seq <= snapshot).then_some(FoundVersion { seq, kind, value })
         };
         let place = self.places[position];
         match self.chained(place) {
-            None => version(&Record(place).version(arena)),
+            None => version(&ArenaEntry(place).version(arena)),
             Some(Chained { chain, .. }) => version(chain.at(snapshot)?),
         }
     }
 
-    /// Adds a write; `None`, and nothing is changed, where it has a new key and the leaf is full.
+    /// Adds a write. Returns `None`, and changes nothing, if its key is new and the leaf is full.
     pub(super) fn insert(
         &mut self,
         entry: &EntryRef<'_>,
         keep: KeepFrom,
         memory: &mut Memory<'_>,
-    ) -> Option<Change> {
+    ) -> Option<WriteEffect> {
         let (position, found) = self.find(entry.key, memory.arena);
         if found {
             return Some(self.overwrite(position, entry, keep, memory));
@@ -159,7 +166,7 @@ impl Leaf {
         if self.is_full() {
             return None;
         }
-        let (place, beside_bytes) = self.first(entry, memory);
+        let (place, beside_bytes) = self.add_first(entry, memory);
         let len = self.len();
         self.places.copy_within(position..len, position + 1);
         self.places[position] = place;
@@ -169,27 +176,27 @@ impl Leaf {
         }
         let live_now = Some(logical_bytes(entry.key.len(), entry.value.len()));
         let taken_bytes = KEY_BESIDE_BYTES + beside_bytes;
-        Some(Change { live_before: None, live_now, taken_bytes, freed_bytes: 0 })
+        Some(WriteEffect { live_before: None, live_now, taken_bytes, freed_bytes: 0 })
     }
 
-    /// Writes a new key; what stands for it in `places`, and bytes taken beside the arena.
-    fn first(&mut self, entry: &EntryRef<'_>, memory: &mut Memory<'_>) -> (u32, usize) {
-        let record = Record::new(entry, memory);
-        if Record::holds(entry, memory.arena) {
-            return (record.0, 0);
+    /// Writes a new key. Returns its place in `places`, and the bytes taken outside the arena.
+    fn add_first(&mut self, entry: &EntryRef<'_>, memory: &mut Memory<'_>) -> (u32, usize) {
+        let arena_entry = ArenaEntry::new(entry, memory);
+        if ArenaEntry::holds(entry, memory.arena) {
+            return (arena_entry.0, 0);
         }
-        let mut version = record.version(memory.arena);
+        let mut version = arena_entry.version(memory.arena);
         version.seq = entry.seq;
         if version.place.bytes() < entry.value.len() {
-            version.place = Place::new(entry.value, memory);
+            version.place = ValuePlace::new(entry.value, memory);
         }
         let beside_bytes = size_of::<Chained>() + version.place.bytes_beside();
-        (self.add_chain(record, version), beside_bytes)
+        (self.add_chain(arena_entry, version), beside_bytes)
     }
 
-    /// Makes a chain; what stands for it in `places`.
-    fn add_chain(&mut self, record: Record, first: Stored) -> u32 {
-        self.chains.push(Chained { record, chain: Chain::new(first) });
+    /// Adds a chain and returns its place in `places`.
+    fn add_chain(&mut self, arena_entry: ArenaEntry, first: Stored) -> u32 {
+        self.chains.push(Chained { arena_entry, chain: Chain::new(first) });
         CHAINED | (self.chains.len() - 1) as u32
     }
 
@@ -199,29 +206,30 @@ impl Leaf {
         entry: &EntryRef<'_>,
         keep: KeepFrom,
         memory: &mut Memory<'_>,
-    ) -> Change {
-        let (mut taken_bytes, mut freed_bytes) = (size_of::<Stored>(), 0);
+    ) -> WriteEffect {
+        let mut taken_bytes = size_of::<Stored>();
+        let mut freed_bytes = 0;
         let place = self.places[position];
         if place & CHAINED == 0 {
-            let version = Record(place).version(memory.arena);
-            self.places[position] = self.add_chain(Record(place), version);
+            let version = ArenaEntry(place).version(memory.arena);
+            self.places[position] = self.add_chain(ArenaEntry(place), version);
             taken_bytes += size_of::<Chained>();
         }
         let chain = &mut self.chains[(self.places[position] & !CHAINED) as usize].chain;
         let live_before = chain.live_bytes(entry.key.len());
-        let (seq, kind) = (entry.seq, entry.kind);
-        chain.push(Stored { seq, kind, place: Place::default() }, keep, &mut |place| {
+        let version = Stored { seq: entry.seq, kind: entry.kind, place: ValuePlace::default() };
+        chain.push(version, keep, &mut |place| {
             freed_bytes += size_of::<Stored>() + place.bytes_beside();
-            place.give_back(memory);
+            place.release(memory);
         });
-        let place = Place::new(entry.value, memory);
-        taken_bytes += place.bytes_beside();
-        chain.place_newest(place);
+        let value_place = ValuePlace::new(entry.value, memory);
+        taken_bytes += value_place.bytes_beside();
+        chain.set_newest_place(value_place);
         let live_now = chain.live_bytes(entry.key.len());
-        Change { live_before, live_now, taken_bytes, freed_bytes }
+        WriteEffect { live_before, live_now, taken_bytes, freed_bytes }
     }
 
-    /// Moves the keys from `position` on into `above`, which is empty.
+    /// Moves the keys from `position` on into `above`, which must be empty.
     pub(super) fn split_off(&mut self, position: usize, above: &mut Leaf, arena: &Arena) {
         let places = &self.places[position..self.len()];
         above.places[..places.len()].copy_from_slice(places);
@@ -234,7 +242,8 @@ impl Leaf {
             half.key_bytes = each_bytes * half.len();
             if was_heavy {
                 let places = half.places[..half.len()].iter();
-                half.key_bytes = places.map(|place| half.record(*place).key_bytes(arena)).sum();
+                half.key_bytes =
+                    places.map(|place| half.arena_entry(*place).key_bytes(arena)).sum();
             }
             if half.numbers.are_coarse() {
                 half.touch_words(0..half.len(), 0, arena);
@@ -243,7 +252,7 @@ impl Leaf {
         }
     }
 
-    /// Takes over the chains of its keys from `others`.
+    /// Takes over the chains of this leaf's keys from `others`.
     fn adopt(&mut self, others: &mut [Chained]) {
         let len = self.len();
         for place in self.places[..len].iter_mut().filter(|place| **place & CHAINED != 0) {
@@ -252,34 +261,38 @@ impl Leaf {
         }
     }
 
-    /// Loads the lines of the records at these positions: of all as many as the first one has.
+    /// Loads the cache lines of the entries at these positions, for each as many as the first one
+    /// has.
     pub(super) fn touch(&self, positions: Range<usize>, arena: &Arena) {
         let Some(first) = self.places[positions.clone()].first() else { return };
-        let words = self.record(*first).head(arena).words().min(TOUCHED_WORDS_MAX);
+        let words = self.arena_entry(*first).head(arena).words().min(TOUCHED_WORDS_MAX);
         self.touch_words(positions, words, arena);
     }
 
-    /// Loads the lines of so many words behind the first of each record at these positions. Records
-    /// lie in main memory as a rule, and anywhere there: so one would be waited for after the
-    /// other. These loads go on side by side.
+    /// Loads the cache lines of the first word and the `words` words behind it, for each entry at
+    /// these positions. The entries are scattered in main memory. These loads run in parallel;
+    /// later reads would wait for one entry after the other.
     fn touch_words(&self, positions: Range<usize>, words: usize, arena: &Arena) {
         let lines = words.div_ceil(LINE_WORDS);
         let word = |line: usize| (line * LINE_WORDS).min(words) as u32;
         let all = |place: &u32| {
-            let record = self.record(*place);
-            (0..=lines).fold(0, |all, line| all ^ arena.touch(record.0 + word(line)))
+            let arena_entry = self.arena_entry(*place);
+            (0..=lines).fold(0, |all, line| all ^ arena.touch(arena_entry.0 + word(line)))
         };
         let places = self.places[positions].iter();
         std::hint::black_box(places.fold(0, |sum, place| sum ^ all(place)));
     }
 
-    /// Numbers the keys, so many.
+    /// Numbers the first `len` keys again.
     fn renumber(&mut self, len: usize, arena: &Arena) {
-        let (first, last) = (self.key(0, arena), self.key(len - 1, arena));
+        let first = self.key(0, arena);
+        let last = self.key(len - 1, arena);
         let mut numbers = std::mem::take(&mut self.numbers);
         numbers.renumber((&first, &last), |skip| {
-            let records = self.places[..len].iter().map(|place| self.record(*place));
-            records.map(move |record| arena.prefix(record.key_at(), record.key_bytes(arena), skip))
+            let arena_entries = self.places[..len].iter().map(|place| self.arena_entry(*place));
+            arena_entries.map(move |arena_entry| {
+                arena.prefix(arena_entry.key_at(), arena_entry.key_bytes(arena), skip)
+            })
         });
         self.numbers = numbers;
     }

@@ -1,26 +1,26 @@
-//! Sorted keys as numbers, to be searched side by side.
+//! The keys of a node as sorted numbers, for fast searches.
 
 use crate::format::{common_prefix_bytes, key_prefix};
 use std::ops::Range;
 
-/// Keys of a node at most.
+/// The most keys of a node.
 ///
-/// A split takes as long as some puts, and comes once in about 0.7 times so many: one put of 150
-/// pays for one, of 2 to 3 us, which is the one in a hundred that is slow. With fewer keys splits
-/// come more often, and there are more leaves to find the way to.
+/// A split takes as long as some puts (2 to 3 us), and comes once in about 0.7 times this many
+/// puts. So one put of 150 pays for a split, and belongs to the slowest percent. With fewer keys,
+/// splits would come more often, and there would be more leaves to search.
 pub(super) const KEYS_MAX: usize = 208;
 
-/// Numbers in a line of the processor's caches.
+/// Numbers in a cache line.
 const NUMBERS_PER_LINE: usize = 8;
 
-/// Bytes that the keys of a node share, as far as they are used.
+/// The most common prefix bytes of a node that are used.
 const SHARED_BYTES_MAX: usize = 22;
 
-/// Bytes at the front of all numbers that may be alike before the keys are numbered anew.
+/// If this many first bytes of all numbers are equal, the keys are numbered again.
 const COMMON_BYTES_MAX: usize = 4;
 
-/// For each key of a node the eight bytes behind those that all of them begin with. Where keys
-/// differ there, a search needs nothing else of them; ties are left to who has the keys.
+/// For each key of a node, the eight bytes behind the common prefix of all keys. If keys differ
+/// there, a search needs nothing else of them. Ties are left to the caller, which has the keys.
 #[derive(Debug)]
 pub(super) struct Numbers {
     shared: [u8; SHARED_BYTES_MAX],
@@ -36,7 +36,7 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         usize::from(self.len)
     }
@@ -45,16 +45,16 @@ impl Numbers {
         &self.shared[..usize::from(self.shared_bytes)]
     }
 
-    /// Loads a number of each cache line. Of many thousand leaves the one that is searched lies in
-    /// main memory: these loads go on side by side, those of a search one after the other.
+    /// Loads one number of each cache line. A searched leaf, of many thousand, is in main memory.
+    /// These loads run in parallel; those of a search would run one after the other.
     #[inline]
     pub(super) fn touch(&self) {
         let lines = self.numbers.as_chunks::<NUMBERS_PER_LINE>().0;
         std::hint::black_box(lines.iter().fold(0, |all, line| all ^ line[0]));
     }
 
-    /// The keys that cannot be told from `key` by their numbers. Those before are below it, those
-    /// behind are above it.
+    /// Returns the positions of the keys whose numbers equal that of `key`. Keys before them are
+    /// below `key`, keys behind them are above it.
     #[inline]
     pub(super) fn ties(&self, key: &[u8]) -> Range<usize> {
         let shared = self.shared();
@@ -64,15 +64,15 @@ impl Numbers {
         };
         let number = key_prefix(rest);
         let numbers = &self.numbers[..self.len()];
-        let from = numbers.partition_point(|other| *other < number);
-        let ties = numbers[from..].iter().take_while(|other| **other == number);
-        from..from + ties.count()
+        let start = numbers.partition_point(|other| *other < number);
+        let ties = numbers[start..].iter().take_while(|other| **other == number);
+        start..start + ties.count()
     }
 
-    /// Takes in `key`, which belongs at `at` and for which there is room.
+    /// Inserts `key` at position `at`. There must be room for it.
     ///
-    /// False where it does not begin as the others do: nothing is changed then, and all must be
-    /// [numbered](Numbers::renumber) anew.
+    /// Returns false, and changes nothing, if `key` does not have the common prefix. The caller
+    /// must then [number](Numbers::renumber) all keys again.
     pub(super) fn insert(&mut self, at: usize, key: &[u8]) -> bool {
         let Some(rest) = key.strip_prefix(self.shared()) else { return false };
         let len = self.len();
@@ -82,8 +82,8 @@ impl Numbers {
         true
     }
 
-    /// Numbers keys that are sorted, of which these are the first and the last: `numbers` tells the
-    /// [numbers](key_prefix) of all of them without their first so many bytes.
+    /// Numbers sorted keys, of which `first` and `last` are given. `numbers(skip)` returns the
+    /// [numbers](key_prefix) of all keys without their first `skip` bytes.
     pub(super) fn renumber<I: Iterator<Item = u64>>(
         &mut self,
         (first, last): (&[u8], &[u8]),
@@ -99,7 +99,7 @@ impl Numbers {
         }
     }
 
-    /// Moves the numbers from `at` on into `above`, which has none.
+    /// Moves the numbers from `at` on into `above`, which must be empty.
     pub(super) fn split_off(&mut self, at: usize, above: &mut Numbers) {
         let numbers = &self.numbers[at..self.len()];
         above.numbers[..numbers.len()].copy_from_slice(numbers);
@@ -109,8 +109,8 @@ impl Numbers {
         self.len = at as u8;
     }
 
-    /// Whether all keys have so much in common that what is left of the numbers may not tell one
-    /// from the other.
+    /// Returns true if the numbers have so many first bytes in common that the rest may not
+    /// distinguish the keys.
     pub(super) fn are_coarse(&self) -> bool {
         let numbers = &self.numbers[..self.len()];
         let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { return false };

@@ -1,39 +1,39 @@
-//! What a memory run is read from.
+//! The sources of a memory run.
 
-use super::{Folded, Memtable, Version};
+use super::{Folded, FoundVersion, Memtable};
 use crate::cursor::Cursor;
 use crate::sync::atomic::AtomicU64;
 use lsmith_tree::SeqNo;
 use std::sync::Arc;
 
-/// Entries in memory that nobody adds to any more.
+/// Entries in memory to which no writer adds any more.
 #[derive(Clone, Debug)]
 pub enum Sealed {
     /// A memtable as it was written.
     Written(Arc<Memtable>),
-    /// What memtables were folded into.
+    /// Several memtables folded into one.
     Folded(Arc<Folded>),
 }
 
 impl Sealed {
-    /// The newest version of `key` that `snapshot` sees.
-    pub fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<Version> {
+    /// Returns the newest version of `key` that `snapshot` sees.
+    pub fn get(&self, key: &[u8], snapshot: SeqNo) -> Option<FoundVersion> {
         match self {
             Sealed::Written(memtable) => memtable.get(key, snapshot),
             Sealed::Folded(folded) => folded.get(key, snapshot),
         }
     }
 
-    /// The newest version of `key` at or below `visible`, for readers without a snapshot.
-    pub fn get_latest(&self, key: &[u8], visible: &AtomicU64) -> Option<Version> {
+    /// Returns the newest version of `key` at or below `visible`, for readers without a snapshot.
+    pub fn get_latest(&self, key: &[u8], visible: &AtomicU64) -> Option<FoundVersion> {
         match self {
             Sealed::Written(memtable) => memtable.get_latest(key, visible),
-            // What is folded was visible when its memtable was sealed.
+            // All folded entries were visible when their memtables were sealed.
             Sealed::Folded(folded) => folded.get(key, SeqNo::MAX),
         }
     }
 
-    /// A cursor over all entries.
+    /// Returns a cursor over all entries.
     pub fn cursor(&self) -> Box<dyn Cursor> {
         match self {
             Sealed::Written(memtable) => Box::new(memtable.cursor()),
@@ -41,7 +41,7 @@ impl Sealed {
         }
     }
 
-    /// Bytes of memory in use, roughly.
+    /// Returns the memory in use in bytes, roughly.
     pub fn allocated_bytes(&self) -> usize {
         match self {
             Sealed::Written(memtable) => memtable.allocated_bytes(),
@@ -49,7 +49,7 @@ impl Sealed {
         }
     }
 
-    /// Whether it is packed into blocks already.
+    /// Returns true if the entries are already packed into blocks.
     pub fn is_folded(&self) -> bool {
         matches!(self, Sealed::Folded(_))
     }

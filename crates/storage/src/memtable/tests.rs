@@ -1,5 +1,5 @@
-//! Reads under pruning and what a flush makes of a memtable are compared with a whole history in
-//! `merge::fold`; here are the cursor, the counts and the threads.
+//! Tests of the cursor, the counts and the threads. `fold::tests` compares reads under pruning, and
+//! the entries that a flush writes, with a whole history.
 
 use super::*;
 use crate::cursor::Cursor;
@@ -32,8 +32,8 @@ proptest! {
         compare(&mut VecCursor::new(entries), &mut memtable.cursor(), &calls);
     }
 
-    /// A snapshot is taken, a cursor walks there and back, and between any two steps writers
-    /// overwrite and add keys: the snapshot's entries are all shown, in order.
+    /// A cursor walks forward and backward for a snapshot, and between any two steps writers
+    /// overwrite and add keys. The cursor shows all entries of the snapshot, in order.
     #[test]
     fn writers_do_not_disturb_a_cursor(
         old in vec(key(), 1..60),
@@ -84,7 +84,8 @@ fn overwriting_a_key_does_not_grow_the_memtable() {
     for seq in 1..=3 {
         insert(&memtable, Owned::put(b"hot", seq), KeepFrom(SeqNo(seq - 1)));
     }
-    let (live, allocated) = (memtable.live_bytes(), memtable.allocated_bytes());
+    let live = memtable.live_bytes();
+    let allocated = memtable.allocated_bytes();
     for seq in 4..10 {
         insert(&memtable, Owned::put(b"hot", seq), KeepFrom(SeqNo(seq - 1)));
     }
@@ -95,17 +96,18 @@ fn overwriting_a_key_does_not_grow_the_memtable() {
 }
 
 #[test]
-fn versions_held_for_a_snapshot_count_as_memory_only() {
+fn versions_kept_for_a_snapshot_count_as_memory_only() {
     let memtable = Memtable::new();
     insert(&memtable, Owned::put(b"hot", 1), KEEP_ALL);
-    let (live, allocated) = (memtable.live_bytes(), memtable.allocated_bytes());
+    let live = memtable.live_bytes();
+    let allocated = memtable.allocated_bytes();
     insert(&memtable, Owned::put(b"hot", 2), KeepFrom(SeqNo(1)));
     assert_eq!(memtable.live_bytes(), live);
     assert!(memtable.allocated_bytes() > allocated);
 }
 
 #[test]
-fn a_cancelled_key_counts_nothing_but_is_there() {
+fn cancelled_key_counts_nothing_but_is_present() {
     let memtable = Memtable::new();
     assert_eq!((memtable.seq_range(), memtable.key_range()), (None, None));
     insert(&memtable, Owned::put(b"k", 1).with(EntryKind::Insert), KEEP_ALL);
@@ -116,8 +118,8 @@ fn a_cancelled_key_counts_nothing_but_is_there() {
     assert_eq!(memtable.get(b"k", SeqNo(1)).map(|version| version.kind), Some(EntryKind::Insert));
 }
 
-/// Readers without a snapshot, while one key is overwritten and pruned as fast as it goes: the
-/// key is always there, and never goes back in time.
+/// Readers without a snapshot read one key while it is overwritten and pruned as fast as possible.
+/// The key is always present, and its versions never go back in time.
 #[test]
 fn the_latest_visible_version_is_never_pruned_under_a_reader() {
     const WRITES: u64 = 100_000;
@@ -145,8 +147,8 @@ fn the_latest_visible_version_is_never_pruned_under_a_reader() {
     });
 }
 
-/// Keys of many kinds, enough for an index of some levels, each written in an order of its own and
-/// many of them twice.
+/// Returns keys of many kinds, enough for an index of some levels. Each kind is written in an order
+/// of its own, and many keys are written twice.
 fn many_keys() -> Vec<Vec<Vec<u8>>> {
     let scattered = |n: u64| (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let count = 0..9000_u64;
@@ -154,9 +156,9 @@ fn many_keys() -> Vec<Vec<Vec<u8>>> {
         count.clone().map(|n| scattered(n).to_be_bytes().to_vec()).collect(),
         count.clone().map(|n| format!("a common beginning/{n:010}").into_bytes()).collect(),
         count.clone().rev().map(|n| format!("user{n}").into_bytes()).collect(),
-        // Few different ones, of all lengths, many the beginning of others.
+        // Few different bytes, keys of all lengths, many of them prefixes of others.
         count.clone().map(|n| vec![(scattered(n) >> 62) as u8; n as usize % 300]).collect(),
-        // All alike but for one bit somewhere.
+        // Keys that differ in one bit only.
         count.map(|n| (0..40).map(|bit| u8::from(bit == scattered(n) >> 59)).collect()).collect(),
     ]
 }
@@ -168,14 +170,15 @@ fn many_keys_are_found_and_walked_in_order() {
         let mut model = std::collections::BTreeMap::new();
         for (index, key) in keys.iter().chain(keys.iter().step_by(3)).enumerate() {
             let mut entry = Owned::put(key, index as u64 + 1);
-            // Some values are long, and most are not of the length of what they overwrite.
+            // Some values are long, and most differ in length from those that they overwrite.
             entry.value = Bytes::from(vec![index as u8; [0, 1, 20, 600][index % 4]]);
             memtable.insert(entry.as_ref(), KeepFrom(SeqNo(index as u64)));
             model.insert(key.clone(), entry);
         }
         let live: usize = model.iter().map(|(key, entry)| key.len() + entry.value.len() + 8).sum();
         assert_eq!((memtable.live_bytes(), memtable.entries()), (live as u64, model.len() as u64));
-        let (first, last) = (model.keys().next().unwrap(), model.keys().next_back().unwrap());
+        let first = model.keys().next().unwrap();
+        let last = model.keys().next_back().unwrap();
         assert_eq!(memtable.key_range(), Some((first.clone(), last.clone())));
         for (key, entry) in &model {
             let found = memtable.get(key, SeqNo::MAX).unwrap();
@@ -206,7 +209,7 @@ fn many_keys_are_found_and_walked_in_order() {
     }
 }
 
-/// Readers and a walker, while a writer splits what they stand on.
+/// Readers and a walker continue while a writer splits their leaves.
 #[test]
 fn readers_go_on_while_the_index_grows() {
     let keys = &many_keys()[0];
@@ -249,13 +252,13 @@ fn readers_go_on_while_the_index_grows() {
     assert_eq!(memtable.entries(), keys.len() as u64);
 }
 
-/// An entry with a value of so many bytes.
+/// Returns an entry with a value of `bytes` bytes.
 fn sized(key: &[u8], seq: u64, bytes: usize) -> Owned {
     Owned { value: Bytes::from(vec![seq as u8; bytes]), ..Owned::put(key, seq) }
 }
 
-/// Keys come and are overwritten in between, while snapshots are held and let go: each sees what
-/// was there when it was taken, wherever splits have put the keys since.
+/// Keys are added and overwritten while snapshots are taken and released. Each snapshot sees the
+/// entries of its moment, wherever splits have moved the keys since.
 #[test]
 fn snapshots_see_their_versions_across_splits() {
     const HELD: u64 = 900;
@@ -264,7 +267,7 @@ fn snapshots_see_their_versions_across_splits() {
     let mut history: Vec<Vec<Owned>> = vec![Vec::new(); keys.len()];
     let mut snapshot = SeqNo(0);
     for seq in 1..=12_000_u64 {
-        // A quarter of the writes are of new keys, the others of keys that have been.
+        // A quarter of the writes are of new keys, the others of existing ones.
         let new = (seq / 4) as usize;
         let old = (seq.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize;
         let index = if seq % 4 == 0 || new == 0 { new } else { old % new };
@@ -276,8 +279,8 @@ fn snapshots_see_their_versions_across_splits() {
             for (key, versions) in keys.iter().zip(&history) {
                 for snapshot in [snapshot, SeqNo(seq)] {
                     let expected = versions.iter().rev().find(|entry| entry.seq <= snapshot);
-                    let found = memtable.get(key, snapshot);
-                    let found = found.map(|version| (version.seq, version.value));
+                    let version = memtable.get(key, snapshot);
+                    let found = version.map(|version| (version.seq, version.value));
                     assert_eq!(found, expected.map(|entry| (entry.seq, entry.value.clone())));
                 }
             }
@@ -286,9 +289,9 @@ fn snapshots_see_their_versions_across_splits() {
     }
 }
 
-/// Also under values of changing lengths, also where snapshots hold versions back for a while.
+/// Also with values of changing lengths, and while snapshots keep versions for some time.
 #[test]
-fn holes_are_used_again_however_often_keys_are_overwritten() {
+fn holes_are_reused_however_often_keys_are_overwritten() {
     let memtable = Memtable::new();
     let keys = &many_keys()[0][..1000];
     let lengths = [0, 3, 8, 20, 100, 512, 700];
@@ -297,7 +300,7 @@ fn holes_are_used_again_however_often_keys_are_overwritten() {
     for _ in 0..4 {
         let mut most = 0;
         for round in 0..35 {
-            // In rounds 10 to 13 nothing is forgotten.
+            // Rounds 10 to 13 drop no versions.
             let held = seq;
             for (index, key) in keys.iter().enumerate() {
                 seq += 1;

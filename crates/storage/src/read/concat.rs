@@ -1,66 +1,67 @@
-//! A run as one cursor: parts in key order, opened when they are reached.
+//! Walks a run with one cursor: its parts in key order, each opened when the walk reaches it.
 
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
 use bytes::Bytes;
 
-/// The parts of a run, in key order, their ranges disjoint.
+/// The parts of a run, in key order, with disjoint key ranges.
 pub trait Parts: Send {
-    /// What walks the entries of a part.
+    /// The cursor that walks the entries of a part.
     type Cursor: Cursor;
 
-    /// How many parts there are.
+    /// Returns the number of parts.
     fn count(&self) -> usize;
 
-    /// The smallest key that may show through part `index`; empty for no limit.
+    /// Returns the smallest key that part `index` may show; empty for no limit.
     fn start(&self, index: usize) -> &[u8];
 
-    /// The smallest key above all that may show through part `index`; `None` for no limit.
+    /// Returns the first key behind the range of part `index`, or `None` for no limit.
     fn end(&self, index: usize) -> Option<&[u8]>;
 
-    /// The first part with keys at `key` or above; [`count`](Parts::count) where there is none.
+    /// Returns the first part with keys at or above `key`, or [`count`](Parts::count) if there is
+    /// none.
     fn part_for(&self, key: &[u8]) -> usize {
         partition_point(self.count(), |index| self.end(index).is_some_and(|end| end <= key))
     }
 
-    /// Whether what holds part `index` may have entries outside of the part.
+    /// Returns true if the source of part `index` may have entries outside of the part.
     fn is_cut(&self, _index: usize) -> bool {
         true
     }
 
-    /// A name for what holds part `index`. Parts of one name can be walked with one cursor.
+    /// Returns a number for the source of part `index`. One cursor can walk all parts of a source.
     fn source(&self, index: usize) -> usize;
 
-    /// A cursor over what holds part `index`.
+    /// Opens a cursor over the source of part `index`.
     fn open(&self, index: usize) -> Result<Self::Cursor>;
 
-    /// Tells `cursor`, which is open over what holds part `index`, that it will be asked for this
-    /// part. It may go on to show entries outside of the part's range.
+    /// Announces to `cursor`, which is open over the source of part `index`, that it will walk this
+    /// part. The cursor may still show entries outside of the part's range.
     fn enter(&self, index: usize, cursor: &mut Self::Cursor);
 }
 
-/// Cursors that stay open: the slices of a run that a merge has rewritten in places come from few
-/// tables in turns.
+/// The number of cursors that stay open. A run of which a merge has rewritten some places has
+/// slices of few tables in turns.
 const CURSORS_MAX: usize = 8;
 
-/// Walks the entries of a run. Each part shows the entries in its own range only, whatever else
-/// its cursor knows.
+/// Walks the entries of a run. Each part shows only the entries in its own range, even if its
+/// cursor has more.
 pub struct ConcatCursor<P: Parts> {
     parts: P,
-    /// The cursors last used, each with the name of what it walks, the last one first.
+    /// The cursors used last, newest first, each with the number of its source.
     cursors: Vec<(usize, P::Cursor)>,
-    /// The part that the first cursor is in.
+    /// The part that the first cursor walks.
     index: Option<usize>,
-    /// The part that a seek which was begun goes to.
+    /// The part that an approach has chosen for the coming seek.
     aimed: Option<usize>,
-    /// Whether that cursor stands on an entry within its part.
+    /// Whether the first cursor is on an entry within its part.
     live: bool,
-    /// Whether that cursor may leave its part without coming to its own end.
+    /// Whether the first cursor may leave its part before it is at its own end.
     cut: bool,
 }
 
 impl<P: Parts> ConcatCursor<P> {
-    /// A cursor over `parts`; it stands nowhere yet and has opened nothing.
+    /// Creates a cursor over `parts`. It is on no entry and has opened no part yet.
     pub fn new(parts: P) -> ConcatCursor<P> {
         ConcatCursor {
             parts,
@@ -72,13 +73,14 @@ impl<P: Parts> ConcatCursor<P> {
         }
     }
 
-    /// The cursor in use, and the part that it is in.
+    /// Returns the part of the first cursor, and that cursor.
     #[inline]
     fn current(&self) -> Option<(usize, &P::Cursor)> {
         Some((self.index?, &self.cursors.first()?.1))
     }
 
-    /// Opens part `index` and places its cursor by `go`, which is told the part's range.
+    /// Makes part `index` the current one and moves its cursor by `go`, which gets the part's
+    /// range.
     fn enter(
         &mut self,
         index: usize,
@@ -95,7 +97,7 @@ impl<P: Parts> ConcatCursor<P> {
         go(&mut self.cursors[0].1, self.parts.start(index), self.parts.end(index))
     }
 
-    /// Makes a cursor over what holds part `index` the first one.
+    /// Makes a cursor over the source of part `index` the first one.
     fn bring_first(&mut self, index: usize) -> Result<()> {
         let source = self.parts.source(index);
         match self.cursors.iter().position(|(open, _)| *open == source) {
@@ -103,7 +105,7 @@ impl<P: Parts> ConcatCursor<P> {
             None => {
                 self.cursors.truncate(CURSORS_MAX - 1);
                 let cursor = self.parts.open(index)?;
-                // Most walks need one.
+                // Most walks need one cursor only.
                 self.cursors.reserve_exact(1);
                 self.cursors.insert(0, (source, cursor));
             }
@@ -111,13 +113,13 @@ impl<P: Parts> ConcatCursor<P> {
         Ok(())
     }
 
-    /// The last part that starts below `key`.
+    /// Returns the last part that starts below `key`.
     fn last_part_below(&self, key: &[u8]) -> Option<usize> {
         partition_point(self.parts.count(), |i| self.parts.start(i) < key).checked_sub(1)
     }
 
-    /// Goes on from wherever the open cursor went to, which is no place below the part's start:
-    /// where it left the part through its end, to the first entry of the parts behind it.
+    /// Completes a forward move that did not go below the part's start. If the cursor left the part
+    /// through its end, goes to the first entry of the following parts.
     fn settle_forward(&mut self) -> Result<()> {
         while let Some((index, cursor)) = self.current() {
             let end = self.parts.end(index).filter(|_| self.cut);
@@ -142,8 +144,8 @@ impl<P: Parts> ConcatCursor<P> {
         Ok(())
     }
 
-    /// Moves the cursor in use, if it stands on an entry; whether that is all, as it mostly is:
-    /// otherwise the cursor has to settle, since it may have left its part.
+    /// Moves the first cursor if it is on an entry. Returns true if the step is complete, as it is
+    /// mostly. Otherwise the cursor may have left its part, and the caller must settle.
     #[inline]
     fn step(&mut self, go: impl FnOnce(&mut P::Cursor) -> Result<()>) -> Result<bool> {
         if !std::mem::take(&mut self.live) {
@@ -155,10 +157,11 @@ impl<P: Parts> ConcatCursor<P> {
     }
 }
 
-/// The number of those below `count` for which `holds` says true: the ones before the first for
-/// which it doesn't.
+/// Returns the first number up to `count` for which `holds` is false; it is true for all numbers
+/// below.
 fn partition_point(count: usize, holds: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, count);
+    let mut low = 0;
+    let mut high = count;
     while low < high {
         let middle = low + (high - low) / 2;
         if holds(middle) {
@@ -170,7 +173,7 @@ fn partition_point(count: usize, holds: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// Stands on the last entry below `end`.
+/// Goes to the last entry below `end`.
 fn seek_end(cursor: &mut impl Cursor, end: Option<&[u8]>) -> Result<()> {
     match end {
         Some(end) => cursor.seek_before(end),
@@ -204,7 +207,7 @@ impl<P: Parts> Cursor for ConcatCursor<P> {
                 cursor.approach(start.max(key));
                 Ok(())
             });
-            // The seek tries it again, and tells what is wrong.
+            // The seek tries the same again, and returns the error.
             drop(entered);
         }
     }

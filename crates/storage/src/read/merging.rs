@@ -1,14 +1,14 @@
-//! Many cursors as one.
+//! Merges many cursors into one.
 //!
-//! A tournament between the sources, kept as a tree of losers: of every match the loser stays in
-//! the tree and the winner goes up. When the overall winner moves on, only the matches on its own
-//! way up are played again: as many comparisons as the tree is high.
+//! The sources play a tournament, kept as a tree of losers: the loser of every match stays in the
+//! tree and the winner goes up. When the overall winner moves on, only the matches on its own path
+//! are played again: as many comparisons as the tree is high.
 //!
 //! ```text
 //!            tree[0] = winner
 //!            tree[1] = loser of the final
 //!       tree[2]           tree[3]           matches: node n is fed by nodes 2n and 2n + 1
-//!     s0       s1       s2       s3         source i sits at node i + sources
+//!     s0       s1       s2       s3         source i is node i + sources
 //! ```
 
 use crate::cursor::{APPROACHES, Cursor, EntryRef, newest_first};
@@ -26,14 +26,14 @@ enum Direction {
 }
 
 /// Walks the entries of all its sources in the store's order. Of two entries with equal key and
-/// sequence number, or one without a number, that of the newer source comes first.
+/// equal sequence number, or with a number missing, that of the newer source comes first.
 pub struct MergingCursor<C = Box<dyn Cursor>> {
     /// Newest first.
     sources: Vec<Source<C>>,
     /// The winner, then the loser of each match.
     tree: Vec<Player>,
-    /// Forward: every other source stands on its first entry after the winner's (or beyond its
-    /// end). Backward: on its last entry before it.
+    /// Forward: every other source is on its first entry after the winner's (or past its end).
+    /// Backward: every other source is on its last entry before the winner's.
     direction: Direction,
 }
 
@@ -41,45 +41,45 @@ pub struct MergingCursor<C = Box<dyn Cursor>> {
 #[derive(Clone, Copy, Default)]
 struct Player {
     source: usize,
-    /// That of its head, so that a match looks nowhere else.
+    /// The rank of the source's head, so that a match reads no other memory.
     rank: u64,
 }
 
 struct Source<C> {
     cursor: C,
-    head: Head,
+    head: SourceHead,
 }
 
-/// What a source stands on, but for what can be asked of its cursor if need be: most comparisons
-/// are over after the first bytes of the keys. A dead head is that of a source that stands nowhere.
+/// What matches need of the entry under a source, except for the whole key: most comparisons end
+/// within the first bytes of the keys. The head of a source without an entry is dead.
 #[derive(Clone, Copy)]
-struct Head {
+struct SourceHead {
     live: bool,
-    /// Of two sources the one with the lower rank comes first; those with equal ranks must be
-    /// looked at. Forward it is the [prefix](key_prefix) of the key, backward what that lacks to
-    /// the highest number, which is also the rank of a dead head.
+    /// Of two sources the one with the lower rank comes first; equal ranks need a comparison of the
+    /// keys. Forward the rank is the [prefix](key_prefix) of the key, backward its bitwise
+    /// complement. A dead head has the highest rank.
     rank: u64,
     seq: SeqNo,
 }
 
-const DEAD: Head = Head { live: false, rank: u64::MAX, seq: SeqNo(0) };
+const DEAD: SourceHead = SourceHead { live: false, rank: u64::MAX, seq: SeqNo(0) };
 
-/// A copy of where a source stands.
-struct Here {
+/// A copy of the position from which the cursor changes its direction.
+struct TurnPoint {
     key: Vec<u8>,
     seq: SeqNo,
     source: usize,
 }
 
 impl<C: Cursor> Source<C> {
-    /// Calls `go` on the cursor and looks where that led, for a walk in `direction`.
+    /// Calls `go` on the cursor and sets the head, for a walk in `direction`.
     #[inline]
     fn go(&mut self, direction: Direction, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
         go(&mut self.cursor)?;
         self.head = self.cursor.entry().map_or(DEAD, |entry| {
             let prefix = key_prefix(entry.key);
             let rank = if direction == Direction::Forward { prefix } else { !prefix };
-            Head { live: true, rank, seq: entry.seq }
+            SourceHead { live: true, rank, seq: entry.seq }
         });
         Ok(())
     }
@@ -88,21 +88,22 @@ impl<C: Cursor> Source<C> {
         self.cursor.entry().map(|entry| entry.key).unwrap_or_default()
     }
 
-    /// The order of what two sources stand on, which is something, as far as it says it itself.
+    /// Orders the entries under two sources, as far as keys and sequence numbers decide.
     fn order(&self, other: &Source<C>) -> Ordering {
         self.key().cmp(other.key()).then_with(|| newest_first(self.head.seq, other.head.seq))
     }
 
-    /// The order of what this source, which is the one at `index`, stands on, and `here`.
-    fn order_to(&self, here: &Here, index: usize) -> Ordering {
+    /// Orders the entry under this source, whose index is `index`, and `here`.
+    fn order_to(&self, here: &TurnPoint, index: usize) -> Ordering {
         let order = self.key().cmp(&here.key);
         order.then_with(|| newest_first(self.head.seq, here.seq)).then(index.cmp(&here.source))
     }
 
-    /// From its first entry after `here` (or beyond its end) to its last one before `here`.
+    /// Moves from the first entry after `here` (or from past the end) to the last entry before
+    /// `here`.
     ///
-    /// Mostly that is one step. More are taken over entries that a writer has added in between.
-    fn turn_backward(&mut self, here: &Here, index: usize) -> Result<()> {
+    /// That is usually one step. It takes more if a writer has added entries in between.
+    fn turn_backward(&mut self, here: &TurnPoint, index: usize) -> Result<()> {
         let live = self.head.live;
         self.go(
             Direction::Backward,
@@ -115,7 +116,7 @@ impl<C: Cursor> Source<C> {
     }
 
     /// The reverse of [`Source::turn_backward`].
-    fn turn_forward(&mut self, here: &Here, index: usize) -> Result<()> {
+    fn turn_forward(&mut self, here: &TurnPoint, index: usize) -> Result<()> {
         let live = self.head.live;
         self.go(
             Direction::Forward,
@@ -129,7 +130,7 @@ impl<C: Cursor> Source<C> {
 }
 
 impl<C: Cursor> MergingCursor<C> {
-    /// A cursor over `sources`, newest first; it stands nowhere yet.
+    /// Creates a cursor over `sources`, newest first. It is on no entry yet.
     pub fn new(sources: Vec<C>) -> MergingCursor<C> {
         let source = |cursor| Source { cursor, head: DEAD };
         let sources: Vec<Source<C>> = sources.into_iter().map(source).collect();
@@ -137,27 +138,28 @@ impl<C: Cursor> MergingCursor<C> {
         MergingCursor { sources, tree, direction: Direction::Forward }
     }
 
-    /// The source whose entry the cursor stands on.
+    /// Returns the source of the current entry.
     fn winner(&self) -> Option<usize> {
         let winner = self.tree.first()?.source;
         self.sources[winner].head.live.then_some(winner)
     }
 
-    /// The index of the source whose entry the cursor stands on.
+    /// Returns the index of the source of the current entry.
     pub fn source(&self) -> Option<usize> {
         self.winner()
     }
 
-    /// Whether player `a` comes before player `b` in the direction of travel.
+    /// Returns true if player `a` comes before player `b` in the direction of the walk.
     #[inline]
     fn beats(&self, a: Player, b: Player) -> bool {
         if a.rank == b.rank { self.beats_tied(a.source, b.source) } else { a.rank < b.rank }
     }
 
-    /// The same of sources with equal ranks.
+    /// Like [`beats`](Self::beats), for sources with equal ranks.
     #[inline(never)]
     fn beats_tied(&self, a: usize, b: usize) -> bool {
-        let (left, right) = (&self.sources[a], &self.sources[b]);
+        let left = &self.sources[a];
+        let right = &self.sources[b];
         if !left.head.live || !right.head.live {
             return left.head.live;
         }
@@ -176,12 +178,13 @@ impl<C: Cursor> MergingCursor<C> {
         self.tree[0] = self.play(1);
     }
 
-    /// Plays all matches under `node` and returns who wins there.
+    /// Plays all matches under `node` and returns the winner.
     fn play(&mut self, node: usize) -> Player {
         if node >= self.sources.len() {
             return self.player(node - self.sources.len());
         }
-        let (left, right) = (self.play(2 * node), self.play(2 * node + 1));
+        let left = self.play(2 * node);
+        let right = self.play(2 * node + 1);
         let (winner, loser) = if self.beats(right, left) { (right, left) } else { (left, right) };
         self.tree[node] = loser;
         winner
@@ -197,7 +200,7 @@ impl<C: Cursor> MergingCursor<C> {
         let mut node = (source + self.sources.len()) / 2;
         while node > 0 {
             let rival = self.tree[node];
-            // Who wins is hard to foretell: no branch depends on it.
+            // The winner is hard to predict, so no branch depends on it.
             let beaten = self.beats(rival, winner);
             self.tree[node] = select_unpredictable(beaten, winner, rival);
             winner = select_unpredictable(beaten, rival, winner);
@@ -206,19 +209,19 @@ impl<C: Cursor> MergingCursor<C> {
         self.tree[0] = winner;
     }
 
-    /// Places every source by `go`, then finds the winner for `direction`.
+    /// Moves every source by `go`, then finds the winner for `direction`.
     fn seek_all(&mut self, direction: Direction, go: impl Fn(&mut C) -> Result<()>) -> Result<()> {
         self.direction = direction;
         let placed = self.sources.iter_mut().try_for_each(|source| source.go(direction, &go));
         self.settle(placed)
     }
 
-    /// Makes the other sources stand on the other side of the winner.
+    /// Moves the other sources to the other side of the winner.
     fn turn(&mut self, winner: usize, direction: Direction) -> Result<()> {
         self.direction = direction;
         let Source { cursor, head } = &self.sources[winner];
         let key = cursor.entry().map(|entry| entry.key.to_vec()).unwrap_or_default();
-        let here = Here { key, seq: head.seq, source: winner };
+        let here = TurnPoint { key, seq: head.seq, source: winner };
         self.sources[winner].head.rank = !self.sources[winner].head.rank;
         let mut others = self.sources.iter_mut().enumerate().filter(|(i, _)| *i != winner);
         let turned = others.try_for_each(|(index, source)| match direction {
@@ -228,7 +231,7 @@ impl<C: Cursor> MergingCursor<C> {
         self.settle(turned)
     }
 
-    /// Finds the winner anew, or stands nowhere after an error.
+    /// Finds the new winner. After an error the cursor is on no entry.
     fn settle(&mut self, result: Result<()>) -> Result<()> {
         if result.is_err() {
             self.sources.iter_mut().for_each(|source| source.head = DEAD);

@@ -1,9 +1,9 @@
-//! Reading in order: from many sources of entries to one order, and from entries to what a user
-//! sees.
+//! Reads in order: merges many sources of entries into one order, and turns entries into the keys
+//! and values that a user sees.
 //!
 //! ```text
 //! tables of a run ---> ConcatCursor --\
-//! memtables -----------------------------> MergingCursor --> VisibleIter: what a snapshot sees
+//! memtables -----------------------------> MergingCursor --> VisibleIter: view of a snapshot
 //! ```
 
 mod concat;

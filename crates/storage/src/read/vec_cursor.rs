@@ -1,4 +1,4 @@
-//! The cursor that every other one is compared with: a sorted vector.
+//! A cursor over a sorted vector, with which tests compare every other cursor.
 
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,13 +18,13 @@ pub(crate) struct Owned {
 }
 
 impl Owned {
-    /// A put of a value that names its key and place in time.
+    /// Creates a put whose value names its key and sequence number.
     pub(crate) fn put(key: &[u8], seq: u64) -> Owned {
         let value = Bytes::from(format!("{}@{seq}", key.escape_ascii()));
         Owned { key: Bytes::copy_from_slice(key), seq: SeqNo(seq), kind: EntryKind::Put, value }
     }
 
-    /// The same key and place in time with another kind.
+    /// Returns the same key and sequence number with another kind.
     pub(crate) fn with(mut self, kind: EntryKind) -> Owned {
         self.kind = kind;
         if kind.is_tombstone() {
@@ -49,7 +49,7 @@ impl From<EntryRef<'_>> for Owned {
     }
 }
 
-/// Sorts `entries` as the store does; of equal ones the first stays first.
+/// Sorts `entries` in the store's order. Equal entries keep their order.
 pub(crate) fn sort(entries: &mut [Owned]) {
     entries.sort_by_key(|entry| (entry.key.clone(), Reverse(entry.seq)));
 }
@@ -59,7 +59,7 @@ pub(crate) fn sort(entries: &mut [Owned]) {
 pub(crate) struct VecCursor {
     entries: Vec<Owned>,
     at: Option<usize>,
-    /// How many more calls succeed, where not all do.
+    /// The number of calls that still succeed, if not all do.
     calls_left: Option<usize>,
 }
 
@@ -74,7 +74,7 @@ impl VecCursor {
         VecCursor { entries, at: None, calls_left: None }
     }
 
-    /// Fails every call after the first `calls`.
+    /// Makes every call after the first `calls` fail.
     pub(crate) fn failing_after(mut self, calls: usize) -> VecCursor {
         self.calls_left = Some(calls);
         self
@@ -115,11 +115,11 @@ impl Cursor for VecCursor {
     }
 
     fn next(&mut self) -> Result<()> {
-        self.go(Some(self.at.expect("stands on an entry") + 1))
+        self.go(Some(self.at.expect("the cursor is on an entry") + 1))
     }
 
     fn prev(&mut self) -> Result<()> {
-        self.go(self.at.expect("stands on an entry").checked_sub(1))
+        self.go(self.at.expect("the cursor is on an entry").checked_sub(1))
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {
@@ -127,7 +127,7 @@ impl Cursor for VecCursor {
     }
 
     fn value(&self) -> Bytes {
-        self.entries[self.at.expect("stands on an entry")].value.clone()
+        self.entries[self.at.expect("the cursor is on an entry")].value.clone()
     }
 }
 
@@ -142,7 +142,7 @@ pub(crate) enum Call {
     Prev,
 }
 
-/// Keys that share long and short prefixes, and prefixes of each other.
+/// Generates keys that share long and short prefixes, and prefixes of each other.
 pub(crate) fn key() -> impl Strategy<Value = Vec<u8>> {
     let tail = vec(prop::sample::select(vec![0u8, 1, b'a', 0xff]), 0..3);
     (prop::sample::select(vec!["", "a", "a-long-prefix"]), tail)
@@ -161,9 +161,9 @@ pub(crate) fn calls() -> impl Strategy<Value = Vec<Call>> {
     vec(call, 1..60)
 }
 
-/// Makes the same calls on both cursors; what they stand on must be the same throughout.
+/// Makes the same calls on both cursors, and compares their entries after each.
 pub(crate) fn compare(model: &mut VecCursor, cursor: &mut impl Cursor, calls: &[Call]) {
-    assert_eq!(cursor.entry(), None, "a new cursor stands nowhere");
+    assert_eq!(cursor.entry(), None, "a new cursor is on no entry");
     for call in calls {
         for cursor in [model as &mut dyn Cursor, cursor] {
             match call {

@@ -1,4 +1,4 @@
-//! What a user sees of the entries: one value per key, as of a snapshot.
+//! The keys and values that a user sees: one value per key, as of a snapshot.
 
 use crate::cursor::Cursor;
 use crate::error::Result;
@@ -11,48 +11,49 @@ use std::ops::Bound;
 /// A key and its value.
 pub(crate) type KeyValue = (Bytes, Bytes);
 
-/// The end of the range that the cursor works for.
+/// The end of the range on whose side the cursor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum RangeEnd {
     Front,
     Back,
 }
 
 /// Iterates over the keys within bounds that are present as of a snapshot, from both ends until
-/// they meet. After an error it ends.
+/// they meet. It ends after an error.
 ///
-/// There is one cursor. It is placed by a search where the caller changes ends.
+/// There is one cursor. It seeks when the caller changes between front and back.
 pub struct VisibleIter<C> {
     cursor: C,
     snapshot: SeqNo,
-    /// What is left: the keys not yet passed, from the front and from the back.
+    /// The bounds of the keys that are left, from the front and from the back.
     left: (Limit, Limit),
-    /// The side on which the cursor stands, if it stands.
-    side: Option<Side>,
-    /// Whether the cursor stands on the entry that was given last.
-    given: bool,
-    /// The value of the entry given last from the back.
-    passed: Passed,
+    /// The side of the cursor, once it has a position.
+    side: Option<RangeEnd>,
+    /// Whether the cursor is on the entry that the front returned last.
+    returned: bool,
+    /// The value of the entry that the back returned last.
+    back_value: LeftValue,
     ended: bool,
 }
 
-/// Bytes of a key that are copied at once.
+/// The number of bytes of a key that are copied at once.
 const KEY_SHORT: usize = 16;
 
-/// Values up to this many bytes are copied when the cursor passes them, longer ones held by handle.
+/// Values of at most this many bytes are copied when the cursor leaves them, longer ones are kept
+/// as handles.
 const COPIED_BYTES_MAX: usize = 1024;
 
-/// A value that the cursor has passed.
+/// A value that the cursor has left behind.
 #[derive(Debug, Default)]
-struct Passed {
+struct LeftValue {
     copied: Vec<u8>,
     shared: Option<Bytes>,
 }
 
-impl Passed {
-    /// Holds `value`, of which `handle` makes a handle.
+impl LeftValue {
+    /// Keeps `value` as a copy, or as a handle made by `handle` if it is long.
     #[inline]
-    fn hold(&mut self, value: &[u8], handle: impl FnOnce() -> Bytes) {
+    fn set(&mut self, value: &[u8], handle: impl FnOnce() -> Bytes) {
         self.copied.clear();
         self.shared = None;
         if value.len() > COPIED_BYTES_MAX {
@@ -80,12 +81,12 @@ struct Limit {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Reach {
-    /// As far as there are keys; the limit's key means nothing.
+    /// No limit; the key means nothing.
     #[default]
     Endless,
-    /// Up to the limit's key and with it.
+    /// The limit's key is in the range.
     Including,
-    /// Up to the limit's key without it.
+    /// The limit's key is not in the range.
     Excluding,
 }
 
@@ -106,8 +107,8 @@ fn order(left: &[u8], right: &[u8]) -> Ordering {
 }
 
 impl Limit {
-    /// Draws the limit in, to just beside `key`.
-    fn pass(&mut self, key: &[u8]) {
+    /// Moves the limit to `key`, which is no longer in the range.
+    fn exclude(&mut self, key: &[u8]) {
         self.key.clear();
         // Short keys are copied without a call.
         match key.split_first_chunk::<KEY_SHORT>() {
@@ -122,8 +123,8 @@ impl Limit {
         self.reach = Reach::Excluding;
     }
 
-    /// Whether `key` is within this limit as the lower one.
-    fn is_below(&self, key: &[u8]) -> bool {
+    /// Returns true if `key` is in the range, with this as the lower limit.
+    fn allows_above(&self, key: &[u8]) -> bool {
         let order = || order(&self.key, key);
         match self.reach {
             Reach::Endless => true,
@@ -132,8 +133,8 @@ impl Limit {
         }
     }
 
-    /// Whether `key` is within this limit as the upper one.
-    fn is_above(&self, key: &[u8]) -> bool {
+    /// Returns true if `key` is in the range, with this as the upper limit.
+    fn allows_below(&self, key: &[u8]) -> bool {
         let order = || order(key, &self.key);
         match self.reach {
             Reach::Endless => true,
@@ -144,36 +145,42 @@ impl Limit {
 }
 
 impl<C: Cursor> VisibleIter<C> {
-    /// The keys of `cursor` between `lower` and `upper`, as `snapshot` sees them. Bounds that
-    /// exclude each other hold no keys.
+    /// Iterates over the keys of `cursor` between `lower` and `upper` that `snapshot` sees. Bounds
+    /// that exclude each other contain no keys.
     pub fn new(
         cursor: C,
         snapshot: SeqNo,
         lower: Bound<Bytes>,
         upper: Bound<Bytes>,
     ) -> VisibleIter<C> {
-        let left = (lower.into(), upper.into());
-        let (side, passed) = (None, Passed::default());
-        VisibleIter { cursor, snapshot, left, side, given: false, passed, ended: false }
+        VisibleIter {
+            cursor,
+            snapshot,
+            left: (lower.into(), upper.into()),
+            side: None,
+            returned: false,
+            back_value: LeftValue::default(),
+            ended: false,
+        }
     }
 
-    /// Stands on the entry with which the front begins, which may lie in front of it.
+    /// Goes to the position from which the front continues. It may lie below the lower limit.
     fn enter_front(&mut self) -> Result<()> {
-        if self.side != Some(Side::Front) {
-            self.side = Some(Side::Front);
-            self.given = false;
+        if self.side != Some(RangeEnd::Front) {
+            self.side = Some(RangeEnd::Front);
+            self.returned = false;
             match self.left.0.reach {
                 Reach::Endless => self.cursor.seek_first()?,
                 Reach::Including | Reach::Excluding => self.cursor.seek(&self.left.0.key)?,
             }
         }
-        if std::mem::take(&mut self.given) { self.cursor.next() } else { Ok(()) }
+        if std::mem::take(&mut self.returned) { self.cursor.next() } else { Ok(()) }
     }
 
-    /// Stands on the last entry within the upper limit, or before.
+    /// Goes to the last entry within the upper limit.
     fn enter_back(&mut self) -> Result<()> {
-        if self.side != Some(Side::Back) {
-            self.side = Some(Side::Back);
+        if self.side != Some(RangeEnd::Back) {
+            self.side = Some(RangeEnd::Back);
             match self.left.1.reach {
                 Reach::Endless => self.cursor.seek_last()?,
                 Reach::Excluding => self.cursor.seek_before(&self.left.1.key)?,
@@ -187,18 +194,18 @@ impl<C: Cursor> VisibleIter<C> {
         Ok(())
     }
 
-    /// Goes to the following key from the front: it is the lower limit then, and its entry is under
-    /// the cursor. Whether there is one.
+    /// Goes to the next key from the front, which becomes the lower limit, and leaves the cursor on
+    /// its entry. Returns false if there is none.
     fn step_front(&mut self) -> Result<bool> {
         self.enter_front()?;
         while let Some(entry) = self.cursor.entry()
-            && self.left.1.is_above(entry.key)
+            && self.left.1.allows_below(entry.key)
         {
-            // The older versions of a key that was passed are stepped over, and what is too new.
-            if self.left.0.is_below(entry.key) && entry.seq <= self.snapshot {
-                self.left.0.pass(entry.key);
+            // Skips older versions of keys behind the front, and versions newer than the snapshot.
+            if self.left.0.allows_above(entry.key) && entry.seq <= self.snapshot {
+                self.left.0.exclude(entry.key);
                 if !entry.kind.is_tombstone() {
-                    self.given = true;
+                    self.returned = true;
                     return Ok(true);
                 }
             }
@@ -207,20 +214,20 @@ impl<C: Cursor> VisibleIter<C> {
         Ok(false)
     }
 
-    /// Goes to the following key from the back: it is the upper limit then, and its value is held.
-    /// Whether there is one.
+    /// Goes to the next key from the back, which becomes the upper limit, and keeps its value.
+    /// Returns false if there is none.
     fn step_back(&mut self) -> Result<bool> {
         self.enter_back()?;
         while let Some(mut entry) = self.cursor.entry()
-            && self.left.0.is_below(entry.key)
+            && self.left.0.allows_above(entry.key)
         {
-            self.left.1.pass(entry.key);
+            self.left.1.exclude(entry.key);
             let mut present = false;
-            // All versions of the key, of which the newest comes last.
+            // Visits all versions of the key; the newest comes last.
             loop {
                 if entry.seq <= self.snapshot {
                     present = !entry.kind.is_tombstone();
-                    self.passed.hold(entry.value, || self.cursor.value());
+                    self.back_value.set(entry.value, || self.cursor.value());
                 }
                 self.cursor.prev()?;
                 let is_same = |key| order(key, &self.left.1.key).is_eq();
@@ -236,22 +243,22 @@ impl<C: Cursor> VisibleIter<C> {
         Ok(false)
     }
 
-    /// Takes a step, unless the iterator has ended; whether there is an entry to give.
-    fn step(&mut self, side: Side) -> Result<bool> {
+    /// Takes a step, unless the iterator has ended. Returns true if there is an entry to return.
+    fn step(&mut self, side: RangeEnd) -> Result<bool> {
         if self.ended {
             return Ok(false);
         }
         let step = match side {
-            Side::Front => self.step_front(),
-            Side::Back => self.step_back(),
+            RangeEnd::Front => self.step_front(),
+            RangeEnd::Back => self.step_back(),
         };
         self.ended = !matches!(step, Ok(true));
         step
     }
 
-    /// As [`next`](Iterator::next), without a copy of anything but the key.
+    /// Like [`next`](Iterator::next), but returns references, and copies only the key.
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        let step = self.step(Side::Front);
+        let step = self.step(RangeEnd::Front);
         let entry = || {
             let value = self.cursor.entry().map(|entry| entry.value).unwrap_or_default();
             (&self.left.0.key[..], value)
@@ -259,11 +266,11 @@ impl<C: Cursor> VisibleIter<C> {
         step.map(|present| present.then(entry)).transpose()
     }
 
-    /// As [`next_back`](DoubleEndedIterator::next_back), with copies that are given up by the next
-    /// step.
+    /// Like [`next_back`](DoubleEndedIterator::next_back), but returns references to copies that
+    /// the next step overwrites.
     pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        let step = self.step(Side::Back);
-        let entry = || (&self.left.1.key[..], self.passed.bytes());
+        let step = self.step(RangeEnd::Back);
+        let entry = || (&self.left.1.key[..], self.back_value.bytes());
         step.map(|present| present.then(entry)).transpose()
     }
 }
@@ -272,7 +279,7 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
     type Item = Result<KeyValue>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let step = self.step(Side::Front);
+        let step = self.step(RangeEnd::Front);
         let entry = || (Bytes::copy_from_slice(&self.left.0.key), self.cursor.value());
         step.map(|present| present.then(entry)).transpose()
     }
@@ -280,8 +287,8 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
 
 impl<C: Cursor> DoubleEndedIterator for VisibleIter<C> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let step = self.step(Side::Back);
-        let entry = || (Bytes::copy_from_slice(&self.left.1.key), self.passed.handle());
+        let step = self.step(RangeEnd::Back);
+        let entry = || (Bytes::copy_from_slice(&self.left.1.key), self.back_value.handle());
         step.map(|present| present.then(entry)).transpose()
     }
 }

@@ -1,4 +1,4 @@
-//! The real ones.
+//! The real threads, locks and clocks.
 
 pub use arc_swap::{ArcSwap, Guard};
 pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
@@ -10,26 +10,26 @@ pub use std::thread_local;
 
 use std::time::{Duration, Instant};
 
-/// Locks whose waiters are woken in one step: those above have each woken by the one before, and
-/// the last one late.
+/// Locks that wake all their waiters in one step. With the locks above, each waiter wakes the next,
+/// and the last one wakes late.
 pub mod crowd {
     pub use std::sync::{Condvar, Mutex};
 }
 
-/// Called where a device would be at work for a long time, while other threads go on.
+/// Marks a long wait for a device, in which other threads go on. Does nothing here.
 pub fn device_works() {}
 
-/// Time since it was made.
+/// Measures the time since its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 
 impl Clock {
-    /// One that starts now.
+    /// Creates a clock that starts now.
     pub fn start() -> Clock {
         Clock(Instant::now())
     }
 
-    /// Never goes back.
+    /// Returns the time since the start. It never goes back.
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed()
     }

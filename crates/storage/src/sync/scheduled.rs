@@ -1,9 +1,10 @@
-//! Those whose every step is decided by `shuttle`, which runs all threads of a test as one.
+//! Threads, locks and clocks for tests in which `shuttle` decides every step. `shuttle` runs all
+//! threads of a test as one.
 //!
-//! Time passes by being looked at and by being waited for, and stands still else. A timed wait
-//! shorter than [`SAFETY_NET`] is over at once, after others may have taken steps. A longer one is
-//! there for what nobody tells of, such as room on a device; it lasts until somebody tells, so that
-//! a waker that forgets to is found out as a deadlock.
+//! Time advances only when a thread reads the clock or waits. A timed wait shorter than
+//! [`SAFETY_NET`] ends at once, after other threads may have taken steps. Longer timed waits exist
+//! for events that nobody announces, such as room on a device. They last until a thread wakes them,
+//! so that a forgotten wake-up shows as a deadlock.
 
 #![allow(missing_docs, reason = "as in the real ones, which are documented where they come from")]
 
@@ -25,7 +26,7 @@ use std::time::Duration;
 /// Timed waits of this length and longer do not end by themselves.
 const SAFETY_NET: Duration = Duration::from_millis(100);
 
-/// What time passes by when somebody looks at it.
+/// The time that passes when a thread reads the clock.
 const TICK: Duration = Duration::from_micros(1);
 
 // All threads of a test are one thread of the system.
@@ -33,39 +34,39 @@ std::thread_local! {
     static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-fn pass(time: Duration) -> Duration {
+fn advance(time: Duration) -> Duration {
     NOW.with(|now| {
         now.set(now.get() + time);
         now.get()
     })
 }
 
-/// Steps that others may take while a slow device is at work.
+/// The number of steps that other threads may take while a slow device works.
 const STEPS_OF_DEVICE: usize = 30;
 
-/// One in so many times a device is slow.
+/// A device is slow once in this many times.
 const SLOW_ONCE_IN: u32 = 8;
 
-/// Called where a device would be at work for a long time, while other threads go on.
+/// Marks a long wait for a device, in which other threads go on.
 pub fn device_works() {
     if thread_rng().gen_ratio(1, SLOW_ONCE_IN) {
         (0..STEPS_OF_DEVICE).for_each(|_| thread::yield_now());
     }
 }
 
-/// Time since it was made.
+/// Measures the time since its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Duration);
 
 impl Clock {
-    /// One that starts now.
+    /// Creates a clock that starts now.
     pub fn start() -> Clock {
-        Clock(pass(TICK))
+        Clock(advance(TICK))
     }
 
-    /// Never goes back.
+    /// Returns the time since the start. It never goes back.
     pub fn elapsed(&self) -> Duration {
-        pass(TICK) - self.0
+        advance(TICK) - self.0
     }
 }
 
@@ -77,7 +78,7 @@ pub struct Mutex<T>(under::Mutex<T>);
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
-    /// There but while the holder waits, or does something without it.
+    /// `None` only while the thread waits, or runs code without the lock.
     held: Option<under::MutexGuard<'a, T>>,
 }
 
@@ -86,12 +87,12 @@ impl<T> Mutex<T> {
         Mutex(under::Mutex::new(value))
     }
 
-    fn hold(&self) -> under::MutexGuard<'_, T> {
+    fn lock_inner(&self) -> under::MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        MutexGuard { mutex: self, held: Some(self.hold()) }
+        MutexGuard { mutex: self, held: Some(self.lock_inner()) }
     }
 
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
@@ -110,13 +111,13 @@ impl<T> Mutex<T> {
 }
 
 impl<T> MutexGuard<'_, T> {
-    /// Does something without the lock.
+    /// Runs `act` without the lock.
     pub fn unlocked<R>(guard: &mut Self, act: impl FnOnce() -> R) -> R {
-        /// Takes the lock again, after a panic too.
+        /// Takes the lock again, also after a panic.
         struct Again<'a, 'b, T>(&'a mut MutexGuard<'b, T>);
         impl<T> Drop for Again<'_, '_, T> {
             fn drop(&mut self) {
-                self.0.held = Some(self.0.mutex.hold());
+                self.0.held = Some(self.0.mutex.lock_inner());
             }
         }
         guard.held = None;
@@ -129,17 +130,17 @@ impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.held.as_ref().expect("nobody looks while the lock is given back")
+        self.held.as_ref().expect("no access while the lock is released")
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.held.as_mut().expect("nobody looks while the lock is given back")
+        self.held.as_mut().expect("no access while the lock is released")
     }
 }
 
-/// Where threads wait to be told.
+/// A condition variable.
 #[derive(Debug, Default)]
 pub struct Condvar(under::Condvar);
 
@@ -149,7 +150,7 @@ impl Condvar {
     }
 
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        let held = guard.held.take().expect("it is held by who waits");
+        let held = guard.held.take().expect("a waiting thread holds the lock");
         guard.held = Some(self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -157,7 +158,7 @@ impl Condvar {
         if time >= SAFETY_NET {
             return self.wait(guard);
         }
-        pass(time);
+        advance(time);
         MutexGuard::unlocked(guard, thread::yield_now);
     }
 
@@ -180,7 +181,7 @@ impl Condvar {
     }
 }
 
-/// A lock for one who writes or many who read, without poisoning.
+/// A lock for one writer or many readers, without poisoning.
 #[derive(Debug, Default)]
 pub struct RwLock<T>(under::RwLock<T>);
 
@@ -204,7 +205,7 @@ impl<T> RwLock<T> {
     }
 }
 
-/// Locks in the manner of `std`.
+/// Locks with the interface of `std`.
 pub mod crowd {
     use super::MutexGuard;
     use std::sync::LockResult;
@@ -221,11 +222,11 @@ pub mod crowd {
         }
     }
 
-    /// Where threads wait to be told.
+    /// A condition variable.
     #[derive(Debug, Default)]
     pub struct Condvar(super::Condvar);
 
-    /// Whether a wait ended by itself: here it always did.
+    /// Tells whether a wait timed out; here it always did.
     pub struct TimedOut;
 
     impl TimedOut {
@@ -242,7 +243,7 @@ pub mod crowd {
             Ok(guard)
         }
 
-        /// No wait of this kind is a safety net.
+        /// A wait of this kind never serves as a safety net, so it ends by itself.
         pub fn wait_timeout<'a, T>(
             &self,
             mut guard: MutexGuard<'a, T>,

@@ -4,7 +4,7 @@ use super::reader::{ReadCount, ReadTally, Table};
 use super::table_file::{CHUNK_BYTES, Loaded, ReadAhead, Wanted};
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::format::{Block, Damage, Slot, Stretch, Trail};
+use crate::format::{Block, Damage, FenceGroup, Slot, Trail};
 use bytes::Bytes;
 use lsmith_tree::KeyRange;
 use std::cmp::Ordering;
@@ -12,56 +12,55 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Whether the blocks that a cursor reads go through the cache.
+/// Says whether a cursor reads blocks through the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheFill {
-    /// Blocks are looked up in the cache and kept in it: for readers. Where one goes on from block
-    /// to block, those that the cache has not got are read many at once and past it: they are not
-    /// more likely to be needed again than what they would drive out.
+    /// For readers: blocks are looked up in the cache and added to it. When a reader continues from
+    /// block to block, blocks that are not in the cache are read many at once and not added. They
+    /// are no more likely to be needed again than the blocks that they would evict.
     Yes,
-    /// The cache is neither asked nor changed, and many blocks are read at once: for merges,
-    /// which read everything once.
+    /// For merges, which read everything once: the cache is not used, and many blocks are read at
+    /// once.
     No,
 }
 
-/// Blocks that a reader goes through one after the other before it is taken to go on.
+/// The number of blocks in a row after which a reader is expected to continue.
 const STREAK_BLOCKS: u32 = 4;
 
-/// Bytes that the first read ahead for a reader takes; each takes twice as many as the one before.
+/// Bytes of the first read ahead for a reader; each read ahead is twice as long as the one before.
 const READER_BYTES_MIN: u64 = 16 * 1024;
 
-/// Bytes that a read ahead for a reader takes at most: values that somebody holds on to keep all of
-/// them in memory.
+/// The most bytes of a read ahead for a reader. A value in use keeps all of them in memory.
 const READER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Bytes that a cursor has room for from the start for the key under it.
+/// Bytes that a new cursor reserves for the key under it.
 const KEY_USUAL: usize = 64;
 
 /// A cursor over one table.
 ///
-/// It can be told to [keep within](TableCursor::keep_within) a range of keys. Then it goes to no
-/// block that has no key of the range: such a block may be gone, with nothing in its place but
-/// zeros. Within the blocks where the range ends it still shows all entries.
+/// The cursor can be [limited](TableCursor::keep_within) to a range of keys. Then it enters no
+/// block without a key of the range, because such a block may have been replaced by zeros. Within
+/// the blocks at the ends of the range it still shows all entries.
 #[derive(Debug)]
 pub struct TableCursor {
     table: Arc<Table>,
     fill: CacheFill,
-    /// Where blocks come from, if not through the cache.
+    /// Reads blocks that do not come through the cache.
     ahead: ReadAhead,
-    /// Blocks entered one after the other, forward.
+    /// The number of blocks entered in a row, forward.
     streak: u32,
-    /// Bytes that the next read ahead for a reader takes.
+    /// Bytes of the next read ahead for a reader.
     reader_bytes: u64,
-    /// Where in a mapped file those bytes end that the system was told to read.
+    /// The end of the bytes of a mapped file that were announced to the system.
     announced: u64,
-    place: Option<Place>,
+    place: Option<CursorPlace>,
     range: KeyRange,
-    /// The block where the next search may well end: that behind the last one left forward.
+    /// The block where the next search probably ends: the one behind the last block left forward.
     likely: usize,
     aim: Aim,
     /// The key of the entry at `place`.
     key: Vec<u8>,
-    /// The entries in front of it, or the last of them, if they are known.
+    /// The entries in front of it, or the last of these, if they are known.
     trail: Trail,
     reads: ReadCount,
     tally: Option<Arc<ReadTally>>,
@@ -75,28 +74,28 @@ impl Drop for TableCursor {
     }
 }
 
-/// How far a search has come.
+/// The progress of a search.
 #[derive(Debug)]
 enum Aim {
-    /// It has not begun.
+    /// The search has not begun.
     Nowhere,
-    /// The fences are known among which one is searched for.
-    Fences(Stretch),
+    /// The group of fences to search is known.
+    Fences(FenceGroup),
     /// The number of the block is known.
     Number(usize),
-    /// The block is there.
+    /// The block is loaded.
     Block(usize, Block),
-    /// The restart point is known from which on entries are searched.
+    /// The restart point from which to search is known.
     Restart(usize, Block, usize),
 }
 
 impl Aim {
-    /// Loads what the next step looks at. Who reads past the cache does not look into maps.
+    /// Loads the memory that the next step reads. Readers past the cache do not use maps.
     #[inline]
     fn touch(&self, table: &Table, fill: CacheFill) -> u64 {
         match self {
             Aim::Nowhere => 0,
-            Aim::Fences(stretch) => table.fences.touch(*stretch),
+            Aim::Fences(group) => table.fences.touch(*group),
             Aim::Number(_) if fill == CacheFill::No => 0,
             Aim::Number(index) => table.touch_block(*index),
             Aim::Block(_, block) => block.touch_restarts(),
@@ -105,16 +104,24 @@ impl Aim {
     }
 }
 
-/// An entry, and the block that it is in.
+/// An entry, and its block.
 #[derive(Debug)]
-struct Place {
+struct CursorPlace {
     index: usize,
     block: Block,
     slot: Slot,
 }
 
+impl Table {
+    /// Returns a cursor over the entries of the table. `fill` says whether it reads blocks through
+    /// the cache.
+    pub fn cursor(self: &Arc<Self>, fill: CacheFill) -> TableCursor {
+        TableCursor::new(self.clone(), fill)
+    }
+}
+
 impl TableCursor {
-    pub(super) fn new(table: Arc<Table>, fill: CacheFill) -> TableCursor {
+    fn new(table: Arc<Table>, fill: CacheFill) -> TableCursor {
         TableCursor {
             table,
             fill,
@@ -133,32 +140,32 @@ impl TableCursor {
         }
     }
 
-    /// What the cursor has read is added to `tally` when it goes.
+    /// Makes the cursor add its reads to `tally` when it is dropped.
     pub fn tallied(mut self, tally: &Arc<ReadTally>) -> TableCursor {
         self.tally = Some(Arc::clone(tally));
         self
     }
 
-    /// What the cursor has read so far.
+    /// Returns the reads of the cursor so far.
     #[cfg(test)]
     pub fn reads(&self) -> ReadCount {
         self.reads
     }
 
-    /// From now on the cursor keeps to blocks with keys of `range`, and is asked for keys within
-    /// `range` only. It stands nowhere.
+    /// Limits the cursor to blocks with keys of `range`. Callers must ask only for keys within
+    /// `range` from now on. The cursor is on no entry after this.
     pub fn keep_within(&mut self, range: KeyRange) {
         self.range = range;
         self.place = None;
     }
 
-    /// Block `index`, which this cursor has neither asked for nor touched yet.
+    /// Returns block `index`, which this cursor has neither requested nor touched yet.
     fn fresh_block(&mut self, index: usize) -> Result<Block> {
         if self.fill == CacheFill::Yes && self.table.is_mapped() {
             if self.streak >= STREAK_BLOCKS {
                 self.announce(index);
             } else {
-                self.table.ask_for(index);
+                self.table.request_block(index);
             }
             black_box(self.table.touch_block(index));
         }
@@ -187,26 +194,26 @@ impl TableCursor {
         Ok(block)
     }
 
-    /// Tells the system which bytes of a mapped file are wanted behind block `index`, so that it
-    /// reads them, if it must, while the reader is busy with those before.
+    /// Announces the bytes of a mapped file behind block `index` to the system, so that it can read
+    /// them while the reader works on earlier ones.
     fn announce(&mut self, index: usize) {
         let Range { start, end } = self.table.fences.place(index);
         if end + self.reader_bytes / 2 > self.announced {
-            let upto = end + self.reader_bytes;
-            self.table.file.announce(start.max(self.announced)..upto);
-            self.announced = upto;
+            let ahead_end = end + self.reader_bytes;
+            self.table.file.announce(start.max(self.announced)..ahead_end);
+            self.announced = ahead_end;
             self.reader_bytes = (self.reader_bytes * 2).min(CHUNK_BYTES);
         }
     }
 
-    /// Forgets that blocks were entered one after the other.
+    /// Resets the count of blocks entered in a row.
     fn end_streak(&mut self) {
         self.streak = 0;
         self.reader_bytes = READER_BYTES_MIN;
         self.announced = 0;
     }
 
-    /// Stands on the first entry of block `index`, or past the end where there is no such block.
+    /// Goes to the first entry of block `index`, or past the end if there is no such block.
     fn enter_start(&mut self, index: usize) -> Result<()> {
         self.place = None;
         self.trail.clear();
@@ -218,17 +225,17 @@ impl TableCursor {
         self.key.clear();
         let slot = block.slot(0);
         let stepped = slot.and_then(|slot| block.step(&slot, &mut self.key).map(|()| slot));
-        self.stand(index, block, stepped)
+        self.enter_slot(index, block, stepped)
     }
 
-    /// Stands on the entry of `block`, the block at `index`, that ends at `end`; for 0 on the last
-    /// entry of the block before, or before the start.
+    /// Goes to the entry that ends at `end` of `block`, the block at `index`. For 0, goes to the
+    /// last entry of the previous block, or before the start.
     fn enter_ending(&mut self, index: usize, block: Block, end: usize) -> Result<()> {
         self.place = None;
         self.end_streak();
         if end > 0 {
             let slot = block.slot_ending(end, &mut self.key, &mut self.trail);
-            return self.stand(index, block, slot);
+            return self.enter_slot(index, block, slot);
         }
         if !self.reaches_below(index) {
             return Ok(());
@@ -238,31 +245,32 @@ impl TableCursor {
         };
         let block = self.fresh_block(index)?;
         let slot = block.slot_ending(block.entries_end(), &mut self.key, &mut self.trail);
-        self.stand(index, block, slot)
+        self.enter_slot(index, block, slot)
     }
 
-    /// Whether block `index`, or one behind it, can have a key below the end of the range.
+    /// Returns true if block `index`, or a later one, can have a key below the end of the range.
     fn reaches_up_to(&self, index: usize) -> bool {
         self.range.end.as_ref().is_none_or(|end| self.table.fences.key(index) < &end[..])
     }
 
-    /// Whether the block before block `index` can have a key of the range.
+    /// Returns true if the block before block `index` can have a key of the range.
     fn reaches_below(&self, index: usize) -> bool {
-        let (fences, start) = (&self.table.fences, &self.range.start[..]);
+        let fences = &self.table.fences;
+        let start = &self.range.start[..];
         start.is_empty()
             || match fences.key(index).cmp(start) {
                 Ordering::Less => false,
-                Ordering::Equal => fences.continued(index),
+                Ordering::Equal => fences.is_continued(index),
                 Ordering::Greater => true,
             }
     }
 
-    /// The next step of a search for `key`, of which `aim` is what the steps before came to.
-    fn aim(&mut self, key: &[u8], aim: Aim) -> Result<Aim> {
+    /// Takes the next step of a search for `key`. `aim` is the result of the previous step.
+    fn next_aim(&mut self, key: &[u8], aim: Aim) -> Result<Aim> {
         Ok(match aim {
-            Aim::Nowhere if self.is_likely(key) => self.aim_at(self.likely),
-            Aim::Nowhere => Aim::Fences(self.table.fences.stretch_for(key)),
-            Aim::Fences(stretch) => self.aim_at(self.table.fences.block_within(stretch, key)),
+            Aim::Nowhere if self.is_likely(key) => self.aim_at_block(self.likely),
+            Aim::Nowhere => Aim::Fences(self.table.fences.group_for(key)),
+            Aim::Fences(group) => self.aim_at_block(self.table.fences.block_in_group(group, key)),
             Aim::Number(index) => {
                 self.end_streak();
                 Aim::Block(index, self.block(index)?)
@@ -276,40 +284,41 @@ impl TableCursor {
         })
     }
 
-    /// The aim of a search that goes to block `index`: it is asked for here, so that cursors which
-    /// approach side by side have all asked before one of them looks.
-    fn aim_at(&self, index: usize) -> Aim {
+    /// Returns the aim of a search that goes to block `index`, and requests the block. So cursors
+    /// that approach together have all requested their blocks before one of them reads.
+    fn aim_at_block(&self, index: usize) -> Aim {
         if self.fill == CacheFill::Yes {
-            self.table.ask_for(index);
+            self.table.request_block(index);
         }
         Aim::Number(index)
     }
 
-    /// Whether `key` is to be searched for in the likely block.
+    /// Returns true if `key` should be searched for in the likely block.
     fn is_likely(&self, key: &[u8]) -> bool {
-        let (fences, likely) = (&self.table.fences, self.likely);
-        // A continued block begins with versions of a key that begin in the block before.
+        let fences = &self.table.fences;
+        let likely = self.likely;
+        // A continued block starts with versions of a key that starts in the previous block.
         let starts = likely > 0
             && likely < fences.count()
             && fences.key(likely) <= key
-            && !fences.continued(likely);
+            && !fences.is_continued(likely);
         starts && (likely + 1 >= fences.count() || key < fences.key(likely + 1))
     }
 
-    fn stand(
+    fn enter_slot(
         &mut self,
         index: usize,
         block: Block,
         slot: std::result::Result<Slot, Damage>,
     ) -> Result<()> {
         let slot = slot.map_err(|damage| self.table.damaged(damage, index))?;
-        self.place = Some(Place { index, block, slot });
+        self.place = Some(CursorPlace { index, block, slot });
         Ok(())
     }
 }
 
-/// Said where a caller moves a cursor that stands nowhere.
-const STANDS: &str = "the cursor stands on an entry";
+/// The panic message for a caller that moves a cursor without an entry.
+const ON_ENTRY: &str = "the cursor is on an entry";
 
 impl Cursor for TableCursor {
     fn seek_first(&mut self) -> Result<()> {
@@ -333,13 +342,13 @@ impl Cursor for TableCursor {
 
     fn approach(&mut self, key: &[u8]) {
         let aim = std::mem::replace(&mut self.aim, Aim::Nowhere);
-        // After an error the seek begins anew, and tells it.
-        self.aim = self.aim(key, aim).unwrap_or(Aim::Nowhere);
+        // After an error the seek starts again, and returns the error.
+        self.aim = self.next_aim(key, aim).unwrap_or(Aim::Nowhere);
     }
 
     fn approach_before(&mut self, key: &[u8]) {
         let below = self.table.fences.blocks_below(key).checked_sub(1);
-        self.aim = below.map_or(Aim::Nowhere, |index| self.aim_at(index));
+        self.aim = below.map_or(Aim::Nowhere, |index| self.aim_at_block(index));
     }
 
     #[inline]
@@ -354,7 +363,7 @@ impl Cursor for TableCursor {
         let (index, block, start) = loop {
             match aim {
                 Aim::Restart(index, block, start) => break (index, block, start),
-                short => aim = self.aim(key, short)?,
+                short => aim = self.next_aim(key, short)?,
             }
             black_box(aim.touch(&self.table, self.fill));
         };
@@ -363,11 +372,12 @@ impl Cursor for TableCursor {
         let Some((slot, _)) = found else {
             return self.enter_start(index + 1);
         };
-        // What the found entry shares with the one before, it shares with the key sought.
+        // The bytes that the found entry shares with the previous one are bytes of the searched
+        // key.
         self.key.clear();
         self.key.extend_from_slice(&key[..slot.shared()]);
         let stepped = block.step(&slot, &mut self.key).map(|()| slot);
-        self.stand(index, block, stepped)
+        self.enter_slot(index, block, stepped)
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
@@ -386,7 +396,7 @@ impl Cursor for TableCursor {
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        let place = self.place.as_mut().expect(STANDS);
+        let place = self.place.as_mut().expect(ON_ENTRY);
         let end = place.slot.end();
         if end >= place.block.entries_end() {
             let following = place.index + 1;
@@ -408,22 +418,26 @@ impl Cursor for TableCursor {
 
     fn prev(&mut self) -> Result<()> {
         if let Some(slot) = self.trail.pop(&mut self.key) {
-            self.place.as_mut().expect(STANDS).slot = slot;
+            self.place.as_mut().expect(ON_ENTRY).slot = slot;
             return Ok(());
         }
-        let Place { index, block, slot } = self.place.take().expect(STANDS);
+        let CursorPlace { index, block, slot } = self.place.take().expect(ON_ENTRY);
         self.enter_ending(index, block, slot.start())
     }
 
     #[inline]
     fn entry(&self) -> Option<EntryRef<'_>> {
         let place = self.place.as_ref()?;
-        let (seq, kind) = (place.slot.seq, place.slot.kind);
-        Some(EntryRef { key: &self.key, seq, kind, value: place.block.value(&place.slot) })
+        Some(EntryRef {
+            key: &self.key,
+            seq: place.slot.seq,
+            kind: place.slot.kind,
+            value: place.block.value(&place.slot),
+        })
     }
 
     fn value(&self) -> Bytes {
-        let place = self.place.as_ref().expect(STANDS);
+        let place = self.place.as_ref().expect(ON_ENTRY);
         place.block.shared_value(&place.slot)
     }
 }

@@ -1,8 +1,9 @@
 //! Immutable tables: sorted files of checksummed blocks with fence pointers and a filter.
 //!
-//! [`TableWriter`] writes one from entries in the store's order, [`Table`] reads it: one key with
-//! [`Table::find`], in order with [`Table::cursor`], all of it with [`Table::verify`]. Open tables
-//! share one [`BlockCache`]. `format/` knows what the bytes mean, `docs/format.md` tells it.
+//! [`TableWriter`] writes a table from entries in the store's order. [`Table`] reads it:
+//! [`Table::find`] reads one key, [`Table::cursor`] reads in order, [`Table::verify`] checks
+//! everything. Open tables share one [`BlockCache`]. The module `format` encodes and decodes the
+//! bytes, and `docs/format.md` documents them.
 
 mod cache;
 mod cursor;

@@ -1,12 +1,13 @@
 //! An open table.
 
 use super::cache::{BlockCache, CacheName};
-use super::cursor::{CacheFill, TableCursor};
 use super::mapped::Mapped;
-use super::table_file::{Parts, TableFile};
+use super::table_file::{TableFile, TableParts};
 use crate::env::Env;
 use crate::error::{Error, Result};
-use crate::format::{Block, Damage, FEATURE_COMPRESSED, Fences, Filter, Search, Slot, TableFacts};
+use crate::format::{
+    Block, BlockAnswer, Damage, FEATURE_COMPRESSED, Fences, Filter, Slot, TableFacts,
+};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use lsmith_tree::{ProfilePoint, SeqNo};
 use std::hint::black_box;
@@ -14,12 +15,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What reads had to do. Adds up over calls.
+/// Counts the work of reads, summed over calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCount {
-    /// Tables that a filter ruled out.
+    /// Tables that a filter excluded.
     pub filter_negatives: u64,
-    /// Blocks that the cache had.
+    /// Blocks found in the cache.
     pub blocks_cached: u64,
     /// Blocks read from a file.
     pub blocks_read: u64,
@@ -27,14 +28,14 @@ pub struct ReadCount {
     pub bytes_read: u64,
 }
 
-/// Bytes that an open table holds in memory, by part.
+/// The memory that an open table holds in bytes, by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableMemory {
     /// Fence pointers, with the places of their blocks.
     pub fences: u64,
     /// The filter.
     pub filters: u64,
-    /// The profile, at which plans cut.
+    /// The profile, where plans can cut.
     pub profiles: u64,
 }
 
@@ -45,7 +46,7 @@ impl TableMemory {
     }
 }
 
-/// What many cursors have read, of which some are gone.
+/// Counts the reads of many cursors, added when a cursor is dropped.
 #[derive(Debug, Default)]
 pub struct ReadTally {
     blocks: AtomicU64,
@@ -58,35 +59,36 @@ impl ReadTally {
         self.bytes.fetch_add(reads.bytes_read, Ordering::Relaxed);
     }
 
-    /// Blocks read from files.
+    /// Returns the number of blocks read from files.
     pub fn blocks(&self) -> u64 {
         self.blocks.load(Ordering::Relaxed)
     }
 
-    /// Bytes read from files.
+    /// Returns the number of bytes read from files.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 }
 
-/// An open table. Its index and filter are in memory, its blocks come through the cache.
+/// An open table. Its index and filter are in memory; its blocks are read through the map or the
+/// cache.
 #[derive(Debug)]
 pub struct Table {
     pub(super) file: TableFile,
     pub(super) fences: Fences,
     filter: Option<Filter>,
-    /// Without the profile.
+    /// The facts without the profile.
     facts: TableFacts,
     tree_table: Arc<lsmith_tree::Table>,
     cache: Arc<BlockCache>,
-    /// What the cache calls this table.
+    /// The name of this table in the cache.
     name: CacheName,
     mapped: Option<Mapped>,
     env: Arc<dyn Env>,
     memory: TableMemory,
 }
 
-/// What the profile of `table` holds in memory.
+/// Returns the memory of the profile of `table`, in bytes.
 fn profile_bytes(table: &lsmith_tree::Table) -> u64 {
     let point = |point: &ProfilePoint| {
         let after = point.after.as_ref().map_or(0, |after| after.len());
@@ -100,8 +102,8 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// Besides `Io`: `Corruption` where the file is not what was written or is another table,
-    /// `Unsupported` where it has a newer format.
+    /// Fails with `Corruption` if the file is damaged or is another table, with `Unsupported` if it
+    /// has another format version or unknown features, and with `Io`.
     pub fn open(
         env: &Arc<dyn Env>,
         path: &Path,
@@ -109,18 +111,19 @@ impl Table {
         cache: Arc<BlockCache>,
     ) -> Result<Arc<Table>> {
         let file = TableFile::open(&**env, path, table)?;
-        let Parts { footer, fences, filter, mut facts } = file.parts()?;
+        let TableParts { footer, fences, filter, mut facts } = file.parts()?;
         let tree_table = Arc::new(facts.take_tree_table());
         let memory = TableMemory {
             fences: fences.memory_bytes() as u64,
             filters: filter.as_ref().map_or(0, Filter::memory_bytes) as u64,
             profiles: profile_bytes(&tree_table),
         };
-        // What is compressed is kept as what it comes to.
+        // Compressed blocks are decompressed into the cache, so their file is not mapped.
         let plain = footer.features & FEATURE_COMPRESSED == 0;
-        let mapped = plain.then(|| file.map()).flatten();
-        let mapped = mapped.map(|bytes| Mapped::new(bytes, fences.count()));
-        let (env, name) = (Arc::clone(env), cache.name_table());
+        let map = plain.then(|| file.map()).flatten();
+        let mapped = map.map(|bytes| Mapped::new(bytes, fences.count()));
+        let env = Arc::clone(env);
+        let name = cache.name_table();
         Ok(Arc::new(Table {
             file,
             fences,
@@ -135,46 +138,47 @@ impl Table {
         }))
     }
 
-    /// Forgets the blocks that the cache has, to be called when the file is deleted.
+    /// Removes the blocks of this table from the cache. Call this when the file is deleted.
     pub fn forget_blocks(&self) {
         self.cache.remove_table(self.name);
     }
 
-    /// Gives all entries, which have number 0 in the file, the number `seq`.
-    pub fn date(&mut self, seq: SeqNo) {
+    /// Sets the sequence number of all entries, which is 0 in the file, to `seq`.
+    pub fn set_seq(&mut self, seq: SeqNo) {
         self.file.seq_base = seq.0;
-        (self.facts.seq_min, self.facts.seq_max) = (seq, seq);
+        self.facts.seq_min = seq;
+        self.facts.seq_max = seq;
         let table = lsmith_tree::Table { seq_min: seq, seq_max: seq, ..(*self.tree_table).clone() };
         self.tree_table = Arc::new(table);
     }
 
-    /// What the table holds as a whole; the profile is in [`tree_table`](Table::tree_table).
+    /// Returns the facts about the table; the profile is in [`tree_table`](Table::tree_table).
     pub fn facts(&self) -> &TableFacts {
         &self.facts
     }
 
-    /// What the table holds in memory: fences, filter and profile.
+    /// Returns the memory of fences, filter and profile.
     pub fn memory(&self) -> TableMemory {
         self.memory
     }
 
-    /// What trees know of the table.
+    /// Returns the metadata of the table for trees.
     pub fn tree_table(&self) -> &Arc<lsmith_tree::Table> {
         &self.tree_table
     }
 
-    /// Loads what [`find`](Table::find) looks at first for a key with this `key_hash`.
+    /// Loads the memory that [`find`](Table::find) reads first for a key with this `key_hash`.
     #[inline]
     pub fn touch(&self, hash: u64) -> u64 {
         self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
     }
 
-    /// The newest version of `key`, of which `hash` is the `key_hash`, that is not newer than
-    /// `snapshot`, tombstones included, and the block that it lies in.
+    /// Finds the newest version of `key` that is not newer than `snapshot`, tombstones included.
+    /// `hash` must be the `key_hash` of `key`. Returns the entry and its block.
     ///
     /// # Errors
     ///
-    /// `Io`, and `Corruption` where a block is not what was written.
+    /// Fails with `Corruption` if a block is damaged, and with `Io`.
     pub fn find(
         &self,
         key: &[u8],
@@ -193,51 +197,45 @@ impl Table {
         }
         let mut index = self.fences.block_for(key);
         loop {
-            self.ask_for(index);
+            self.request_block(index);
             black_box(self.touch_block(index));
             let block = self.block(index, reads)?;
             match block.find(key, snapshot).map_err(|damage| self.damaged(damage, index))? {
-                Search::Found(slot) => return Ok(Some((block, slot))),
-                Search::Beyond if self.fences.continues_key(index + 1, key) => index += 1,
-                Search::Beyond | Search::Absent => return Ok(None),
+                BlockAnswer::Found(slot) => return Ok(Some((block, slot))),
+                BlockAnswer::Beyond if self.fences.may_continue_key(index + 1, key) => index += 1,
+                BlockAnswer::Beyond | BlockAnswer::Absent => return Ok(None),
             }
         }
     }
 
-    /// A cursor over the entries of the table. `fill` says whether its blocks come through the
-    /// cache or past it.
-    pub fn cursor(self: &Arc<Self>, fill: CacheFill) -> TableCursor {
-        TableCursor::new(self.clone(), fill)
-    }
-
-    /// Whether the file is mapped.
+    /// Returns true if the file is mapped.
     pub(super) fn is_mapped(&self) -> bool {
         self.mapped.is_some()
     }
 
-    /// Asks the device for all of block `index`, which will be looked at in the map of the file, if
-    /// such looks have waited lately.
+    /// Requests all of block `index` from the device, if the file is mapped and reads of maps have
+    /// waited recently.
     #[inline]
-    pub(super) fn ask_for(&self, index: usize) {
-        if self.cache.waits.lately() {
-            self.ask_for_now(index);
+    pub(super) fn request_block(&self, index: usize) {
+        if self.cache.waits.are_recent() {
+            self.request_block_now(index);
         }
     }
 
     #[cold]
-    fn ask_for_now(&self, index: usize) {
+    fn request_block_now(&self, index: usize) {
         if self.is_mapped() {
-            self.cache.waits.asked();
+            self.cache.waits.count_request();
             self.file.announce(self.fences.place(index));
         }
     }
 
-    /// Loads what is looked at first in block `index`, where the file is mapped.
+    /// Loads the bytes of block `index` that a read needs first, if the file is mapped.
     #[inline]
     pub(super) fn touch_block(&self, index: usize) -> u64 {
         let Some(mapped) = &self.mapped else { return 0 };
         let place = self.fences.place(index);
-        if self.cache.waits.wants_time(self.file.table, index) {
+        if self.cache.waits.must_time(self.file.table, index) {
             return self.touch_timed(mapped, index, &place);
         }
         mapped.touch(index, &place)
@@ -247,11 +245,11 @@ impl Table {
     fn touch_timed(&self, mapped: &Mapped, index: usize, place: &Range<u64>) -> u64 {
         let start = self.env.now();
         let touched = black_box(mapped.touch(index, place));
-        self.cache.waits.looked(self.env.now().saturating_sub(start));
+        self.cache.waits.count_read(self.env.now().saturating_sub(start));
         touched
     }
 
-    /// Block `index`, from the map or the cache, or else from the file and then into the cache.
+    /// Returns block `index` from the map or the cache, or reads it from the file into the cache.
     pub(super) fn block(&self, index: usize, reads: &mut ReadCount) -> Result<Block> {
         match self.near_block(index, reads)? {
             Some(block) => Ok(block),
@@ -259,7 +257,7 @@ impl Table {
         }
     }
 
-    /// Block `index`, if the file is mapped or the block in the cache.
+    /// Returns block `index` if the file is mapped or the block is in the cache.
     pub(super) fn near_block(&self, index: usize, reads: &mut ReadCount) -> Result<Option<Block>> {
         let place = self.fences.place(index);
         if let Some(mapped) = &self.mapped {
@@ -272,7 +270,7 @@ impl Table {
         Ok(block)
     }
 
-    /// Block `index` from the file, and then into the cache.
+    /// Reads block `index` from the file into the cache.
     pub(super) fn load_block(&self, index: usize, reads: &mut ReadCount) -> Result<Block> {
         let place = self.fences.place(index);
         reads.blocks_read += 1;
@@ -284,7 +282,7 @@ impl Table {
         Ok(block)
     }
 
-    /// Damage in block `index`, as an error.
+    /// Returns the error for damage in block `index`.
     #[cold]
     pub(super) fn damaged(&self, damage: Damage, index: usize) -> Error {
         self.file.damaged(damage, self.fences.place(index).start)

@@ -1,8 +1,8 @@
-//! What can be read of a table file, also where parts of it are damaged.
+//! Reads a table file as far as possible, also if parts of it are damaged.
 //!
-//! A store opens a table only where everything but its data blocks is whole. Who looks at a file,
-//! or saves what can be saved, needs less: data blocks stand for themselves. Where the index says
-//! where they are, each is read by itself; without it they are [searched for](super::search).
+//! A store opens a table only if everything except its data blocks is intact. Inspection and repair
+//! need less, because data blocks are readable on their own. With the index, each block is read at
+//! its place. Without it, the blocks are [searched for](super::search).
 
 use super::search::BlockSearch;
 use super::table_file::TableFile;
@@ -28,28 +28,28 @@ pub struct TableRemains {
     pub fences: Option<Fences>,
     /// The facts, if they can be read.
     pub facts: Option<TableFacts>,
-    /// What is damaged besides data blocks.
+    /// All damage outside of the data blocks.
     pub damage: Vec<Error>,
     pieces: Vec<Piece>,
 }
 
-/// A data block, or a stretch of the file where some were and cannot be found.
+/// A data block, or a part of the file whose blocks cannot be found.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// Where it lies in the file.
+    /// The place in the file.
     pub place: Range<u64>,
-    /// All keys of it lie in here, as far as that is known.
+    /// A range that contains all keys of the piece, as far as that is known.
     pub keys: KeyRange,
-    /// Whether it is known to be one block.
+    /// True if the piece is known to be one block.
     pub is_block: bool,
 }
 
 impl TableRemains {
-    /// Looks at the file at `path`, which should be that of `table`.
+    /// Reads the file at `path`, which should be that of `table`.
     ///
     /// # Errors
-    /// `Io` where it cannot be read, `Unsupported` where its version or a feature is not known.
-    /// Damage is no error.
+    /// Fails with `Io` if it cannot be read, and with `Unsupported` if its version or a feature is
+    /// unknown. Damage is no error.
     pub fn open(env: &dyn Env, path: &Path, table: u64) -> Result<TableRemains> {
         let file = TableFile::open(env, path, table)?;
         let file_bytes = file.bytes()?;
@@ -64,7 +64,7 @@ impl TableRemains {
             pieces: Vec::new(),
         };
         let footer = remains.file.footer();
-        remains.footer = remains.note(footer)?;
+        remains.footer = remains.keep_damage(footer)?;
         if let Some(footer) = remains.footer.clone() {
             remains.read_parts(&footer)?;
         }
@@ -75,8 +75,8 @@ impl TableRemains {
         Ok(remains)
     }
 
-    /// What `found` holds; damage is noted, and other errors passed on.
-    fn note<T>(&mut self, found: Result<T>) -> Result<Option<T>> {
+    /// Returns the value of `found`. Keeps damage in the list, and returns other errors.
+    fn keep_damage<T>(&mut self, found: Result<T>) -> Result<Option<T>> {
         match found {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.kind() == ErrorKind::Corruption => {
@@ -91,19 +91,19 @@ impl TableRemains {
         let tail = self.file.read(footer.filter.start..footer.properties.end)?;
         if !footer.filter.is_empty() {
             let filter = self.file.part(&tail, footer, &footer.filter, Filter::parse);
-            self.filter = self.note(filter)?;
+            self.filter = self.keep_damage(filter)?;
         }
-        let parse =
+        let parse_index =
             |payload: &[u8]| Fences::parse(payload, footer.filter.start, footer.plain_bytes_max());
-        let fences = self.file.part(&tail, footer, &footer.index, parse);
-        self.fences = self.note(fences)?;
-        let parse = |payload: &[u8]| TableFacts::parse(payload, footer);
-        let facts = self.file.part(&tail, footer, &footer.properties, parse);
-        self.facts = self.note(facts)?;
+        let fences = self.file.part(&tail, footer, &footer.index, parse_index);
+        self.fences = self.keep_damage(fences)?;
+        let parse_facts = |payload: &[u8]| TableFacts::parse(payload, footer);
+        let facts = self.file.part(&tail, footer, &footer.properties, parse_facts);
+        self.facts = self.keep_damage(facts)?;
         Ok(())
     }
 
-    /// The data blocks that can be found without the index, and what lies between them.
+    /// Returns the data blocks that can be found without the index, and the gaps between them.
     fn search(&self) -> Result<Vec<Piece>> {
         let end = self.footer.as_ref().map_or(self.file_bytes, |footer| footer.filter.start);
         let mut search = BlockSearch::new(&self.file, end);
@@ -117,27 +117,27 @@ impl TableRemains {
             add_gap(&mut pieces, place.start, Some(&keys));
             pieces.push(Piece { place, keys, is_block: true });
         }
-        // Without a footer nobody knows how much there was.
+        // Without a footer the end of the data is unknown.
         if self.footer.is_none() || pieces.last().is_none_or(|last| last.place.end < end) {
             push_gap(&mut pieces, end, None);
         }
         Ok(pieces)
     }
 
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// The data blocks, in the order of the file, which is that of their keys.
+    /// Returns the data blocks in the order of the file, which is the order of their keys.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// The block of `piece`.
+    /// Reads the block of `piece`.
     ///
     /// # Errors
-    /// `Corruption` where it is not what was written; `Io`.
+    /// Fails with `Corruption` if the block is damaged or was not found, and with `Io`.
     pub fn block(&self, piece: &Piece) -> Result<Block> {
         if !piece.is_block {
             let damage = Damage::whole("no data block can be found here");
@@ -146,22 +146,22 @@ impl TableRemains {
         self.file.unsealed_block(self.sealed(piece)?, piece.place.start)
     }
 
-    /// The bytes of the file at the place of `piece`.
+    /// Returns the bytes of the file at the place of `piece`.
     pub fn sealed(&self, piece: &Piece) -> Result<Bytes> {
         self.file.read(piece.place.clone())
     }
 
-    /// Damage in the block of `piece`, as an error.
+    /// Returns the error for damage in the block of `piece`.
     pub fn damaged(&self, damage: Damage, piece: &Piece) -> Error {
         self.file.damaged(damage, piece.place.start)
     }
 
-    /// Whether a page that `piece` touches is all zeros, as one is that was given back to the
-    /// device.
+    /// Returns true if a page that `piece` touches is all zeros, as a page is whose space was
+    /// freed.
     pub fn touches_hole(&self, piece: &Piece) -> Result<bool> {
         let first = piece.place.start / PAGE_BYTES;
-        let upto = piece.place.end.min(self.file_bytes / PAGE_BYTES * PAGE_BYTES);
-        for page in first..upto.div_ceil(PAGE_BYTES) {
+        let end = piece.place.end.min(self.file_bytes / PAGE_BYTES * PAGE_BYTES);
+        for page in first..end.div_ceil(PAGE_BYTES) {
             let bytes = self.file.read(page * PAGE_BYTES..(page + 1) * PAGE_BYTES)?;
             if bytes.iter().all(|byte| *byte == 0) {
                 return Ok(true);
@@ -171,7 +171,7 @@ impl TableRemains {
     }
 }
 
-/// The pieces that the index of a table knows.
+/// Returns the pieces that the index of a table describes.
 fn pieces_of(fences: &Fences, facts: Option<&TableFacts>) -> Vec<Piece> {
     let start = |index: usize| match (index, facts) {
         (0, Some(facts)) => facts.first_key.clone(),
@@ -180,7 +180,7 @@ fn pieces_of(fences: &Fences, facts: Option<&TableFacts>) -> Vec<Piece> {
     let end = |index: usize| match index + 1 {
         next if next == fences.count() => facts.map(|facts| key_after(&facts.last_key)),
         // Versions of the key lie on both sides.
-        next if fences.continued(next) => Some(key_after(fences.key(next))),
+        next if fences.is_continued(next) => Some(key_after(fences.key(next))),
         next => Some(fences.key(next).into()),
     };
     let piece = |index| Piece {
@@ -191,24 +191,25 @@ fn pieces_of(fences: &Fences, facts: Option<&TableFacts>) -> Vec<Piece> {
     (0..fences.count()).map(piece).collect()
 }
 
-/// Adds what lies between the last of `pieces` and `upto`, if anything, where `keys` come next.
-fn add_gap(pieces: &mut Vec<Piece>, upto: u64, keys: Option<&KeyRange>) {
-    if pieces.last().map_or(0, |last| last.place.end) < upto {
-        push_gap(pieces, upto, keys);
+/// Adds the gap between the last of `pieces` and `end`, if there is one. `keys` come next.
+fn add_gap(pieces: &mut Vec<Piece>, end: u64, keys: Option<&KeyRange>) {
+    if pieces.last().map_or(0, |last| last.place.end) < end {
+        push_gap(pieces, end, keys);
     }
 }
 
-fn push_gap(pieces: &mut Vec<Piece>, upto: u64, keys: Option<&KeyRange>) {
+fn push_gap(pieces: &mut Vec<Piece>, end: u64, keys: Option<&KeyRange>) {
     let (from, start) = match pieces.last() {
         Some(last) => (last.place.end, last.keys.end.clone().unwrap_or_default()),
         None => (0, Key::new()),
     };
     // Versions of the first key behind the gap may lie in it.
-    let end = keys.map(|keys| key_after(&keys.start));
-    pieces.push(Piece { place: from..upto, keys: KeyRange { start, end }, is_block: false });
+    let keys_end = keys.map(|keys| key_after(&keys.start));
+    let keys = KeyRange { start, end: keys_end };
+    pieces.push(Piece { place: from..end, keys, is_block: false });
 }
 
-/// The first and the last key of `block`, if it is one of entries.
+/// Returns the first and the last key of `block`, or `None` if it is no valid block of entries.
 fn ends_of(block: &Block) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut walk = BlockWalk::new(block.clone());
     walk.next_slot().ok()??;
@@ -231,7 +232,7 @@ impl BlockWalk {
         BlockWalk { block, at: 0, key: Vec::new() }
     }
 
-    /// The next entry.
+    /// Returns the next entry, or `None` at the end.
     pub fn next_slot(&mut self) -> std::result::Result<Option<Slot>, Damage> {
         if self.at >= self.block.entries_end() {
             return Ok(None);
@@ -242,12 +243,12 @@ impl BlockWalk {
         Ok(Some(slot))
     }
 
-    /// The key of the entry that came last.
+    /// Returns the key of the entry that was returned last.
     pub fn key(&self) -> &[u8] {
         &self.key
     }
 
-    /// All of the entry that came last, which is at `slot`.
+    /// Returns the complete entry that was returned last, as `slot`.
     pub fn entry(&self, slot: &Slot) -> EntryRef<'_> {
         EntryRef { key: &self.key, seq: slot.seq, kind: slot.kind, value: self.block.value(slot) }
     }

@@ -1,9 +1,9 @@
-//! The file of a table: reading parts of it, and saying where they are damaged.
+//! The file of a table: reads parts of it, and reports where they are damaged.
 
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    Block, Damage, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer, FooterFault, Place,
+    Block, Damage, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer, FooterFault, SealedPlace,
     Section, TableFacts, unseal,
 };
 use bytes::{Bytes, BytesMut};
@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes that one read takes where many blocks in a row are wanted.
+/// Bytes of one read when many blocks in a row are needed.
 pub(super) const CHUNK_BYTES: u64 = 256 * 1024;
 
 /// An open table file.
@@ -22,13 +22,13 @@ pub(super) struct TableFile {
     path: PathBuf,
     /// The number of the table.
     pub(super) table: u64,
-    /// What is to be added to the numbers of all entries: 0 but for tables of bulk loads.
+    /// Added to the sequence numbers of all entries: 0 except for tables of bulk loads.
     pub(super) seq_base: u64,
 }
 
-/// Everything in a table file but its data blocks.
+/// All parts of a table file except its data blocks.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct TableParts {
     pub(super) footer: Footer,
     pub(super) fences: Fences,
     pub(super) filter: Option<Filter>,
@@ -36,24 +36,24 @@ pub(super) struct Parts {
 }
 
 impl TableFile {
-    /// Opens the file of `table` at `path`. Nothing is read yet.
+    /// Opens the file of `table` at `path`, without reading it yet.
     pub(super) fn open(env: &dyn Env, path: &Path, table: u64) -> Result<TableFile> {
         let file = env.open(path).map_err(|error| Error::io("open", path, error))?;
         Ok(TableFile { file, path: path.to_path_buf(), table, seq_base: 0 })
     }
 
-    /// Damage in something that starts at `offset`, as an error.
+    /// Returns the error for damage in bytes that start at `offset` of the file.
     #[cold]
     pub(super) fn damaged(&self, damage: Damage, offset: u64) -> Error {
         damage.within(&self.path, offset)
     }
 
-    /// The bytes of the file at `place`.
+    /// Reads the bytes of the file at `place`.
     pub(super) fn read(&self, place: Range<u64>) -> Result<Bytes> {
         self.fill(BytesMut::zeroed((place.end - place.start) as usize), place.start)
     }
 
-    /// `buffer`, filled with the bytes of the file from `offset` on.
+    /// Fills `buffer` with the bytes of the file from `offset` on.
     pub(super) fn fill(&self, mut buffer: BytesMut, offset: u64) -> Result<Bytes> {
         let filled = self.file.read_exact_at(&mut buffer, offset);
         filled.map_err(|error| match error.kind() {
@@ -65,52 +65,54 @@ impl TableFile {
         Ok(buffer.freeze())
     }
 
-    /// The file as memory, where its environment has such a thing.
+    /// Maps the file into memory, if its environment has maps.
     pub(super) fn map(&self) -> Option<Bytes> {
-        // One that has run out of room for maps still reads.
+        // If the process has no room for more maps, the table is read by calls.
         self.file.map().ok().flatten()
     }
 
-    /// Says that the bytes at `place` will be wanted.
+    /// Announces that the bytes at `place` will be needed soon.
     pub(super) fn announce(&self, place: Range<u64>) {
         self.file.announce(place);
     }
 
-    /// The data block that was read as `sealed` from `offset`.
+    /// Opens the data block whose sealed bytes were read from `offset`.
     pub(super) fn unsealed_block(&self, sealed: Bytes, offset: u64) -> Result<Block> {
-        let block = Block::open(sealed, Place { table: self.table, offset });
-        let block = block.map_err(|damage| self.damaged(damage, offset))?;
-        Ok(block.dated(self.seq_base))
+        let opened = Block::open(sealed, SealedPlace { table: self.table, offset });
+        let block = opened.map_err(|damage| self.damaged(damage, offset))?;
+        Ok(block.with_seq_base(self.seq_base))
     }
 
     /// Reads and checks everything but the data blocks.
-    pub(super) fn parts(&self) -> Result<Parts> {
+    pub(super) fn parts(&self) -> Result<TableParts> {
         let footer = self.footer()?;
         let tail_bytes = footer.properties.end - footer.filter.start;
-        // Checksums are no promise that it is short: memory that is not there is an error.
+        // A valid checksum does not limit this length, so a lack of memory must be an error.
         let enough = Vec::<u8>::new().try_reserve_exact(tail_bytes as usize);
         enough.map_err(|error| Error::io("read", &self.path, error.into()))?;
         let tail = self.read(footer.filter.start..footer.properties.end)?;
-        let filter = match footer.filter.is_empty() {
-            true => None,
-            false => Some(self.part(&tail, &footer, &footer.filter, Filter::parse)?),
+        let filter = if footer.filter.is_empty() {
+            None
+        } else {
+            Some(self.part(&tail, &footer, &footer.filter, Filter::parse)?)
         };
         let data_bytes = footer.filter.start;
         let plain_bytes = footer.plain_bytes_max();
-        let parse = |payload: &[u8]| Fences::parse(payload, data_bytes, plain_bytes);
-        let fences = self.part(&tail, &footer, &footer.index, parse)?;
-        let parse = |payload: &[u8]| TableFacts::parse(payload, &footer);
-        let mut facts = self.part(&tail, &footer, &footer.properties, parse)?;
+        let parse_index = |payload: &[u8]| Fences::parse(payload, data_bytes, plain_bytes);
+        let fences = self.part(&tail, &footer, &footer.index, parse_index)?;
+        let parse_facts = |payload: &[u8]| TableFacts::parse(payload, &footer);
+        let mut facts = self.part(&tail, &footer, &footer.properties, parse_facts)?;
         facts.seq_min.0 = facts.seq_min.0.wrapping_add(self.seq_base);
         facts.seq_max.0 = facts.seq_max.0.wrapping_add(self.seq_base);
         if facts.data_blocks != fences.count() as u64 {
-            let damage = Damage::whole("properties and index count different blocks");
+            let damage =
+                Damage::whole("the properties and the index have different numbers of blocks");
             return Err(self.damaged(damage, footer.properties.start));
         }
-        Ok(Parts { footer, fences, filter, facts })
+        Ok(TableParts { footer, fences, filter, facts })
     }
 
-    /// Takes `section` out of `tail`, the bytes from the filter to the properties.
+    /// Parses `section`, which is a part of `tail`: the bytes from the filter to the properties.
     pub(super) fn part<T>(
         &self,
         tail: &Bytes,
@@ -120,16 +122,16 @@ impl TableFile {
     ) -> Result<T> {
         let start = footer.filter.start;
         let sealed = &tail[(section.start - start) as usize..(section.end - start) as usize];
-        let payload = unseal(sealed, Place { table: self.table, offset: section.start });
+        let payload = unseal(sealed, SealedPlace { table: self.table, offset: section.start });
         payload.and_then(parse).map_err(|damage| self.damaged(damage, section.start))
     }
 
-    /// The length of the file in bytes.
+    /// Returns the length of the file in bytes.
     pub(super) fn bytes(&self) -> Result<u64> {
         self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))
     }
 
-    /// The footer, which must be that of this table.
+    /// Reads the footer, which must be that of this table.
     pub(super) fn footer(&self) -> Result<Footer> {
         let bytes = self.bytes()?;
         let Some(start) = bytes.checked_sub(FOOTER_BYTES as u64) else {
@@ -160,32 +162,32 @@ impl TableFile {
     }
 }
 
-/// Reads blocks of a table in their order, many with one read, past the cache.
+/// Reads blocks of a table in order, many with one read, without the cache.
 #[derive(Debug, Default)]
 pub(super) struct ReadAhead {
     chunk: Bytes,
     chunk_start: u64,
 }
 
-/// What is wanted of a [`ReadAhead`].
+/// A request to a [`ReadAhead`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
-    /// The block.
+    /// The index of the block.
     pub(super) index: usize,
-    /// Of the blocks behind it, those are of interest that can have keys below this.
+    /// Following blocks are needed if they can have keys below this one; `None` for all of them.
     pub(super) end: Option<&'a [u8]>,
-    /// Bytes that one read takes at most, unless the block is longer.
+    /// The most bytes of one read, unless the block is longer.
     pub(super) chunk_bytes: u64,
 }
 
-/// A block, and how many bytes were read from the file to have it.
+/// A block, and the number of bytes that were read from the file for it.
 pub(super) struct Loaded {
     pub(super) block: Block,
     pub(super) bytes_read: u64,
 }
 
 impl ReadAhead {
-    /// The wanted block of `file`, which has these `fences`.
+    /// Returns the wanted block of `file`, which has these `fences`.
     pub(super) fn block(
         &mut self,
         file: &TableFile,
@@ -195,7 +197,7 @@ impl ReadAhead {
         let Wanted { index, end, chunk_bytes } = wanted;
         let place = fences.place(index);
         let mut bytes_read = 0;
-        if !self.holds(&place) {
+        if !self.contains(&place) {
             let wanted = end.map_or(fences.count(), |end| fences.blocks_below(end));
             let within = fences.blocks_within(place.start + chunk_bytes);
             let last = wanted.min(within).max(index + 1) - 1;
@@ -208,13 +210,13 @@ impl ReadAhead {
         Ok(Loaded { block: file.unsealed_block(sealed, place.start)?, bytes_read })
     }
 
-    /// Whether the bytes at `place` are here already.
-    pub(super) fn holds(&self, place: &Range<u64>) -> bool {
+    /// Returns true if the bytes at `place` are already in the chunk.
+    pub(super) fn contains(&self, place: &Range<u64>) -> bool {
         let chunk_end = self.chunk_start + self.chunk.len() as u64;
         place.start >= self.chunk_start && place.end <= chunk_end
     }
 
-    /// Reads `chunk`, into the memory of the chunk before where nobody holds on to that.
+    /// Reads `chunk`, into the memory of the previous chunk if nobody else uses that.
     fn read(&mut self, file: &TableFile, chunk: Range<u64>) -> Result<()> {
         let mut buffer = std::mem::take(&mut self.chunk).try_into_mut().unwrap_or_default();
         let bytes = (chunk.end - chunk.start) as usize;

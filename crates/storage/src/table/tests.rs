@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const TABLE: u64 = 42;
 
-/// An entry of the model: a sorted list of these is what a table must behave like.
+/// An entry of the model. A table must behave like a sorted list of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     key: Vec<u8>,
@@ -37,26 +37,31 @@ impl Entry {
     }
 }
 
-/// A version of a key, as a lookup finds it.
+/// A version of a key, as a lookup returns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Found {
+struct FoundEntry {
     seq: SeqNo,
     kind: EntryKind,
     value: Bytes,
 }
 
 impl Table {
-    fn get(&self, key: &[u8], snapshot: SeqNo, reads: &mut ReadCount) -> Result<Option<Found>> {
+    fn get(
+        &self,
+        key: &[u8],
+        snapshot: SeqNo,
+        reads: &mut ReadCount,
+    ) -> Result<Option<FoundEntry>> {
         let found = self.find(key, key_hash(key), snapshot, reads)?;
         Ok(found.map(|(block, slot)| {
             let value = block.shared_value(&slot);
             assert_eq!(value, block.value(&slot));
-            Found { seq: slot.seq, kind: slot.kind, value }
+            FoundEntry { seq: slot.seq, kind: slot.kind, value }
         }))
     }
 }
 
-/// Numbers that look random and are always the same (splitmix64).
+/// Pseudo-random numbers that are always the same (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -73,7 +78,7 @@ impl Dice {
     }
 }
 
-/// What a random table is like.
+/// The parameters of a random table.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     keys: u64,
@@ -81,7 +86,7 @@ struct Shape {
     letters: u64,
     versions_max: u64,
     value_bytes_max: u64,
-    /// One value in so many has 10,000 bytes.
+    /// One value in this many has 10,000 bytes.
     huge_one_in: u64,
 }
 
@@ -163,7 +168,7 @@ fn path() -> &'static Path {
     Path::new("/42.table")
 }
 
-/// Writes `entries` as table [`TABLE`] into a new disk.
+/// Writes `entries` as table [`TABLE`] to a new disk.
 fn write(entries: &[Entry], options: &TableOptions) -> (Arc<MemEnv>, TableFacts) {
     let disk = Arc::new(MemEnv::new());
     let env: Arc<dyn Env> = disk.clone();
@@ -178,13 +183,13 @@ fn write(entries: &[Entry], options: &TableOptions) -> (Arc<MemEnv>, TableFacts)
     (disk, facts)
 }
 
-/// Opens the table on `disk`, to be read through `cache` and not as memory.
+/// Opens the table on `disk` through `cache`, without a map.
 fn open(disk: &Arc<MemEnv>, cache: &Arc<BlockCache>) -> crate::Result<Arc<Table>> {
     let env: Arc<dyn Env> = Arc::new(MemEnv::clone(disk).unmapped());
     Table::open(&env, path(), TABLE, cache.clone())
 }
 
-/// A disk whose file at [`path`] is the one of `disk` with `change` made to its bytes.
+/// Returns a copy of `disk` whose file at [`path`] is changed by `change`.
 fn changed(disk: &Arc<MemEnv>, change: impl FnOnce(&mut Vec<u8>)) -> Arc<MemEnv> {
     let mut bytes = vec![0; disk.file_bytes(path()).unwrap() as usize];
     disk.open(path()).unwrap().read_exact_at(&mut bytes, 0).unwrap();
@@ -196,7 +201,7 @@ fn changed(disk: &Arc<MemEnv>, change: impl FnOnce(&mut Vec<u8>)) -> Arc<MemEnv>
     disk
 }
 
-/// A table of `entries`, with a cache that holds some of its blocks.
+/// Returns a table of `entries`, with a cache that holds some of its blocks.
 fn table(entries: &[Entry], options: &TableOptions) -> Arc<Table> {
     open(&write(entries, options).0, &Arc::new(BlockCache::new(64 * 1024))).unwrap()
 }
@@ -204,11 +209,12 @@ fn table(entries: &[Entry], options: &TableOptions) -> Arc<Table> {
 fn here(cursor: &impl Cursor) -> Option<Entry> {
     let entry = cursor.entry()?;
     assert_eq!(cursor.value(), entry.value);
-    let (key, value) = (entry.key.to_vec(), entry.value.to_vec());
+    let key = entry.key.to_vec();
+    let value = entry.value.to_vec();
     Some(Entry { key, seq: entry.seq.0, kind: entry.kind, value })
 }
 
-/// All entries of a table, from first to last.
+/// Returns all entries of a table, from first to last.
 fn scan(table: &Arc<Table>, fill: CacheFill) -> crate::Result<Vec<Entry>> {
     let mut cursor = table.cursor(fill);
     let mut entries = Vec::new();
@@ -220,7 +226,7 @@ fn scan(table: &Arc<Table>, fill: CacheFill) -> crate::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// All entries of a table, from last to first.
+/// Returns all entries of a table, from last to first.
 fn scan_back(table: &Arc<Table>, fill: CacheFill) -> crate::Result<Vec<Entry>> {
     let mut cursor = table.cursor(fill);
     let mut entries = Vec::new();

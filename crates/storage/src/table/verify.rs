@@ -1,37 +1,37 @@
-//! Reads what of a table is needed and checks that everything in it agrees.
+//! Reads the needed blocks of a table and checks that all of its parts agree.
 
 use super::reader::Table;
-use super::table_file::{CHUNK_BYTES, Parts, ReadAhead, Wanted};
-use super::writer::KEY_BYTES_MAX;
+use super::table_file::{CHUNK_BYTES, ReadAhead, TableParts, Wanted};
 use crate::cursor::EntryRef;
 use crate::error::Result;
 use crate::format::{
-    Block, Damage, EntryPlace, FactsBuilder, ProfileGrain, Slot, common_prefix_bytes, key_hash,
+    Block, Damage, EntryPlace, FactsBuilder, KEY_BYTES_MAX, ProfileGrain, Slot,
+    common_prefix_bytes, key_hash,
 };
 use lsmith_tree::{KeyRange, SeqNo, Size};
 use std::ops::Range;
 
 /// The state of a walk over entries.
-struct Walk<'a> {
-    parts: &'a Parts,
+struct VerifyWalk<'a> {
+    parts: &'a TableParts,
     facts: FactsBuilder,
     key: Vec<u8>,
     last_key: Vec<u8>,
     last_seq: SeqNo,
-    /// What must lie below the first entry of the stretch of blocks being walked; `None` where the
-    /// profile does not know.
+    /// The size that must lie below the first of the blocks being walked, or `None` if the profile
+    /// does not contain it.
     base: Option<Size>,
 }
 
-/// Where `what` was found.
+/// The part of the table that has the damage.
 enum Fault {
-    /// In the block being walked.
+    /// The block being walked.
     Block(Damage),
-    /// The filter does not hold a key of the block.
+    /// The filter, which excludes a key of the block.
     Filter(Damage),
-    /// The index does not fit the block.
+    /// The index, which does not fit the block.
     Index(Damage),
-    /// The properties do not fit the blocks.
+    /// The properties, which do not fit the blocks.
     Properties(Damage),
 }
 
@@ -42,21 +42,21 @@ impl From<Damage> for Fault {
 }
 
 impl Table {
-    /// Reads the blocks that are needed to see the entries within `ranges`, in key order and
-    /// disjoint, past the cache and past what was loaded when the table was opened, and checks all
-    /// checksums, the order of the entries, and that filter, index and properties say what the
-    /// blocks hold. Other blocks may have gone.
+    /// Reads the blocks that hold entries within `ranges`, and checks them. `ranges` must be in key
+    /// order and disjoint. Checks all checksums, the order of the entries, and that filter, index
+    /// and properties agree with the blocks. Reads from the file, not from the cache or the parts
+    /// loaded when the table was opened. Other blocks may be gone.
     ///
     /// # Errors
     ///
-    /// The first damage found, with path and offset; `Io`.
+    /// Fails with the first damage found, with path and offset, or with `Io`.
     pub fn verify(&self, ranges: &[KeyRange]) -> Result<()> {
         let parts = self.file.parts()?;
         let needed = self.needed_blocks(ranges);
         let all = matches!(&needed[..], [one] if *one == (0..parts.fences.count()));
-        let mut walk = Walk::new(&parts, self.file.table);
+        let mut walk = VerifyWalk::new(&parts, self.file.table);
         for blocks in needed {
-            self.verify_stretch(blocks, &mut walk)?;
+            self.verify_blocks(blocks, &mut walk)?;
         }
         let mut facts = walk.facts.finish(&walk.last_key);
         facts.file_bytes = parts.facts.file_bytes;
@@ -68,7 +68,7 @@ impl Table {
     }
 
     /// Reads and checks neighbouring blocks.
-    fn verify_stretch(&self, blocks: Range<usize>, walk: &mut Walk<'_>) -> Result<()> {
+    fn verify_blocks(&self, blocks: Range<usize>, walk: &mut VerifyWalk<'_>) -> Result<()> {
         let parts = walk.parts;
         let damaged = |fault, index| match fault {
             Fault::Block(damage) => self.file.damaged(damage, parts.fences.place(index).start),
@@ -78,7 +78,7 @@ impl Table {
         };
         let mut ahead = ReadAhead::default();
         let end = (blocks.end < parts.fences.count()).then(|| parts.fences.key(blocks.end));
-        walk.begin(blocks.start);
+        walk.start_at(blocks.start);
         for index in blocks.clone() {
             let wanted = Wanted { index, end, chunk_bytes: CHUNK_BYTES };
             let block = ahead.block(&self.file, &parts.fences, wanted)?.block;
@@ -88,9 +88,9 @@ impl Table {
     }
 }
 
-impl<'a> Walk<'a> {
-    fn new(parts: &'a Parts, table: u64) -> Walk<'a> {
-        Walk {
+impl<'a> VerifyWalk<'a> {
+    fn new(parts: &'a TableParts, table: u64) -> VerifyWalk<'a> {
+        VerifyWalk {
             parts,
             facts: FactsBuilder::new(table, parts.facts.grain),
             key: Vec::new(),
@@ -100,25 +100,26 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Gets ready to walk blocks from block `index` on.
-    fn begin(&mut self, index: usize) {
+    /// Prepares to walk blocks from block `index` on.
+    fn start_at(&mut self, index: usize) {
         self.last_key.clear();
         self.last_seq = SeqNo::MAX;
         let fences = &self.parts.fences;
-        if fences.continued(index) {
+        if fences.is_continued(index) {
             self.last_key.extend_from_slice(fences.key(index));
         }
-        // As if what was walked before had been all that lies below.
+        // As if the blocks walked before were all blocks below.
         self.base = self.below(index).map(|below| below - self.facts.size());
     }
 
-    /// What the profile says lies below block `index`, if it knows.
+    /// Returns the size below block `index`, if the profile contains it.
     fn below(&self, index: usize) -> Option<Size> {
-        let (fences, facts) = (&self.parts.fences, &self.parts.facts);
+        let fences = &self.parts.fences;
+        let facts = &self.parts.facts;
         match index {
             0 => Some(Size::default()),
             _ if index == fences.count() => Some(facts.size),
-            _ if facts.grain == ProfileGrain::Steps || fences.continued(index) => None,
+            _ if facts.grain == ProfileGrain::Steps || fences.is_continued(index) => None,
             _ => {
                 let point = index - 1 - fences.continued_before(index);
                 facts.profile.get(point).map(|point| point.below)
@@ -126,7 +127,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Checks that what was walked comes to what the profile says of the start of block `index`.
+    /// Checks that the size of the walked entries agrees with the profile at the start of block
+    /// `index`.
     fn check_size(&self, index: usize) -> std::result::Result<(), Fault> {
         let damage = Damage::whole("the properties do not agree with the entries");
         match (self.base, self.below(index)) {
@@ -139,7 +141,8 @@ impl<'a> Walk<'a> {
 
     /// Walks block `index`.
     fn block(&mut self, index: usize, block: &Block) -> std::result::Result<(), Fault> {
-        let (mut at, mut restarts) = (0, 0);
+        let mut at = 0;
+        let mut restarts = 0;
         self.key.clear();
         if block.restart(0)? != 0 {
             return Err(Damage::whole("a block does not begin with a restart point").into());
@@ -155,7 +158,7 @@ impl<'a> Walk<'a> {
             }
             if new_key && let Some(filter) = &self.parts.filter {
                 let held = filter.may_hold(key_hash(&self.key));
-                let damage = Damage::whole("the filter denies a key that is there");
+                let damage = Damage::whole("the filter excludes a key of the table");
                 held.then_some(()).ok_or(Fault::Filter(damage))?;
             }
             std::mem::swap(&mut self.key, &mut self.last_key);
@@ -172,7 +175,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Checks one entry, whose key is `self.key`; whether that key is new.
+    /// Checks one entry, whose key is `self.key`. Returns true if that key is new.
     fn entry(
         &mut self,
         block: &Block,
@@ -187,10 +190,10 @@ impl<'a> Walk<'a> {
         if self.key < self.last_key || (!new_key && slot.seq >= self.last_seq) {
             return damage("entries are out of order");
         }
-        // Searches rely on the longest possible prefix being shared.
+        // Searches rely on keys sharing as many bytes as possible.
         let shared = if restart { 0 } else { common_prefix_bytes(&self.last_key, &self.key) };
         if slot.shared() != shared {
-            return damage("a key does not share what it could");
+            return damage("a key shares fewer bytes than it could");
         }
         let value = block.value(slot);
         if slot.kind.is_tombstone() && !value.is_empty() {
@@ -206,7 +209,7 @@ impl<'a> Walk<'a> {
     /// Checks the fence of block `index`, whose first key is `self.key`.
     fn fence(&self, index: usize, new_key: bool) -> std::result::Result<(), Fault> {
         let fence = self.parts.fences.key(index);
-        let continued = self.parts.fences.continued(index);
+        let continued = self.parts.fences.is_continued(index);
         let fits = match index {
             0 => fence.is_empty() && !continued,
             _ if continued => !new_key && fence == self.key,

@@ -1,60 +1,60 @@
-//! Whether blocks of mapped files have to be waited for.
+//! Decides whether to request blocks of mapped files ahead.
 //!
-//! A page that the system has not got is read from the device when it is looked at, and nothing
-//! else goes on meanwhile. Who asks for several blocks before looking at the first waits once
-//! instead of once per page; but asking takes a call of the system, as long as looking into several
-//! blocks that are there. So it is done only where it has lately been worth it, and the clock says
-//! that: a look takes less than a microsecond at memory, a few where the system has the page but
-//! must map it, and tens of them at a device.
+//! A page that is not in the page cache is read from the device on access, and the thread waits. A
+//! thread that requests several blocks before it reads the first one waits once, not once per page.
+//! But a request is a system call, which takes as long as reading several blocks in memory. So
+//! blocks are requested only if reads have recently waited. The clock tells: a first read of a
+//! block takes less than a microsecond in memory, a few if the system must map the page, and tens
+//! of them if a device must read it.
 //!
-//! While nothing is asked for, one block of [`BLOCKS_PER_LOOK`] is looked at with a clock. Its
-//! number says which, so that nothing needs to be counted: data that lies on the device is spread
-//! over all numbers. Once a look has waited, the next [`BLOCKS_ASKED`] blocks are asked for, and
-//! all looks are timed; each that waits begins that anew. So asking in vain takes at most about as
-//! long as the wait before did.
+//! While no blocks are requested, one first read of [`BLOCKS_PER_TIMED`] is timed. The number of
+//! the block decides which one, so that nothing must be counted; data on the device is spread over
+//! all numbers. Once a read has waited, the next [`BLOCKS_REQUESTED`] blocks are requested and all
+//! first reads are timed. Each read that waits starts this again. So useless requests take at most
+//! about as long as the wait before them.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// While nothing is asked for, one block of so many is looked at with a clock.
-const BLOCKS_PER_LOOK: u64 = 32;
+/// While no blocks are requested, one first read in this many is timed.
+const BLOCKS_PER_TIMED: u64 = 32;
 
-/// Blocks that are asked for after one that had to be waited for.
-const BLOCKS_ASKED: u32 = 32;
+/// The number of blocks that are requested after a read that waited.
+const BLOCKS_REQUESTED: u32 = 32;
 
-/// A look that takes as long has waited for a device.
+/// A read that takes at least this long has waited for a device.
 const WAIT_MIN: Duration = Duration::from_micros(10);
 
-/// How many blocks are still to be asked for ahead. It is a guess: threads that change it at once
-/// may make it larger or smaller than either meant.
+/// The number of blocks that are still to be requested. Threads that change it at the same time may
+/// make it larger or smaller than intended, which does no harm.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Waits(AtomicU32);
 
 impl Waits {
-    /// Whether looks have waited lately.
+    /// Returns true if reads have waited recently.
     #[inline]
-    pub(super) fn lately(&self) -> bool {
+    pub(super) fn are_recent(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a look at block `index` of table number `table` is to be timed.
+    /// Returns true if the first read of block `index` of table number `table` must be timed.
     #[inline]
-    pub(super) fn wants_time(&self, table: u64, index: usize) -> bool {
-        // Where tables are small, every one of them has a block 0.
-        table.wrapping_add(index as u64).is_multiple_of(BLOCKS_PER_LOOK) || self.lately()
+    pub(super) fn must_time(&self, table: u64, index: usize) -> bool {
+        // If tables are small, every one of them has a block 0.
+        table.wrapping_add(index as u64).is_multiple_of(BLOCKS_PER_TIMED) || self.are_recent()
     }
 
-    /// Notes that a block was asked for.
-    pub(super) fn asked(&self) {
+    /// Counts a requested block.
+    pub(super) fn count_request(&self) {
         let left = self.0.load(Ordering::Relaxed);
         self.0.store(left.saturating_sub(1), Ordering::Relaxed);
     }
 
-    /// Notes that a look took `time`.
-    pub(super) fn looked(&self, time: Duration) {
+    /// Counts a first read that took `time`.
+    pub(super) fn count_read(&self, time: Duration) {
         if time >= WAIT_MIN {
-            self.0.store(BLOCKS_ASKED, Ordering::Relaxed);
+            self.0.store(BLOCKS_REQUESTED, Ordering::Relaxed);
         }
     }
 }
@@ -64,31 +64,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_a_wait_some_blocks_are_asked_for_and_then_no_more() {
+    fn wait_causes_some_requests_and_then_no_more() {
         let waits = Waits::default();
-        waits.looked(WAIT_MIN / 2);
-        assert!(!waits.lately());
+        waits.count_read(WAIT_MIN / 2);
+        assert!(!waits.are_recent());
         for _ in 0..2 {
-            waits.looked(WAIT_MIN);
-            waits.asked();
-            waits.looked(WAIT_MIN);
-            for _ in 0..BLOCKS_ASKED {
-                assert!(waits.lately() && (0..100).all(|index| waits.wants_time(7, index)));
-                waits.looked(Duration::ZERO);
-                waits.asked();
+            waits.count_read(WAIT_MIN);
+            waits.count_request();
+            waits.count_read(WAIT_MIN);
+            for _ in 0..BLOCKS_REQUESTED {
+                assert!(waits.are_recent() && (0..100).all(|index| waits.must_time(7, index)));
+                waits.count_read(Duration::ZERO);
+                waits.count_request();
             }
-            assert!(!waits.lately());
+            assert!(!waits.are_recent());
         }
     }
 
     #[test]
-    fn of_fast_looks_one_of_many_is_timed_in_whatever_tables() {
+    fn one_fast_read_of_many_is_timed_in_tables_of_any_size() {
         let waits = Waits::default();
         let timed = |tables: u64, blocks: usize| {
             let looks = (0..tables).flat_map(|table| (0..blocks).map(move |index| (table, index)));
-            looks.filter(|(table, index)| waits.wants_time(*table, *index)).count() as u64
+            looks.filter(|(table, index)| waits.must_time(*table, *index)).count() as u64
         };
-        assert_eq!(timed(1, 3200), 3200 / BLOCKS_PER_LOOK);
-        assert_eq!(timed(3200, 1), 3200 / BLOCKS_PER_LOOK);
+        assert_eq!(timed(1, 3200), 3200 / BLOCKS_PER_TIMED);
+        assert_eq!(timed(3200, 1), 3200 / BLOCKS_PER_TIMED);
     }
 }

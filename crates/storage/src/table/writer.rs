@@ -5,36 +5,33 @@ use crate::env::{Env, PAGE_BYTES, WriteFile};
 use crate::error::{Error, Result};
 use crate::format::{
     BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES,
-    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, Place, ProfileGrain, Section,
-    TableFacts, common_prefix_bytes, key_hash, seal,
+    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, KEY_BYTES_MAX, ProfileGrain,
+    SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash, seal,
 };
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{SeqNo, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes of the longest key of a table.
-pub(super) const KEY_BYTES_MAX: usize = 65_535;
-
-/// Bytes of the longest value of a table.
+/// The length of the longest value of a table, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 1 << 30;
 
-/// Bytes that are gathered before they are given to the file.
+/// The number of bytes that are collected for one write to the file.
 const WRITE_BYTES: usize = 256 * 1024;
 
-/// How a table is written. Reading needs none of it.
+/// Options for writing a table. Readers need none of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableOptions {
-    /// Logical bytes of a data block: one is cut before the entry that it does not
-    /// [fit](lsmith_tree::blocks::fits) into.
+    /// The size of a data block in logical bytes. A block ends before the entry that does not
+    /// [fit](lsmith_tree::blocks::fits).
     pub block_bytes: usize,
     /// Bits of the filter for each key; 0 for no filter.
     pub filter_bits_per_key: u8,
-    /// The same, in the place of that, where the sizes of all runs have a say.
+    /// If set, replaces `filter_bits_per_key`, for filters whose sizes depend on those of all runs.
     pub filter_bits: Option<f64>,
     /// Where the profile has its points.
     pub grain: ProfileGrain,
-    /// How data blocks are compressed.
+    /// The compression of data blocks.
     pub codec: Codec,
 }
 
@@ -50,23 +47,23 @@ impl Default for TableOptions {
     }
 }
 
-/// A table being written. Dropped before [`finish`](TableWriter::finish) or after an error it
-/// leaves a file that is no table, for the caller to remove.
+/// A table being written. If it is dropped before [`finish`](TableWriter::finish) or after an
+/// error, it leaves an incomplete file, which the caller must remove.
 #[derive(Debug)]
 pub struct TableWriter {
     file: Box<dyn WriteFile>,
     path: PathBuf,
     table: u64,
     block_bytes: u64,
-    /// Blocks that the file has not got yet; the last may be under construction.
+    /// Blocks that are not written to the file yet; the last one may be incomplete.
     out: Vec<u8>,
-    /// Where in the file `out` starts.
+    /// The offset in the file at which `out` starts.
     written: u64,
     block: BlockBuilder,
     compressor: Compressor,
-    /// Logical bytes of the block under construction.
+    /// Logical bytes of the open block.
     open_bytes: u64,
-    /// The fence of the block under construction, and whether the block is continued.
+    /// The fence of the open block, and whether the block is continued.
     fence: Vec<u8>,
     continued: bool,
     fences: FencesBuilder,
@@ -81,7 +78,7 @@ impl TableWriter {
     ///
     /// # Errors
     ///
-    /// `Io` or `Full`.
+    /// Fails with `Io` or `Full`.
     pub fn create(
         env: &Arc<dyn Env>,
         path: &Path,
@@ -110,34 +107,36 @@ impl TableWriter {
         })
     }
 
-    /// Logical bytes of the entries added so far.
+    /// Returns the logical bytes of the entries added so far.
     pub fn logical_bytes(&self) -> u64 {
         self.facts.size().bytes
     }
 
-    /// Entries added so far.
+    /// Returns the number of entries added so far.
     pub fn entries(&self) -> u64 {
         self.facts.size().entries
     }
 
-    /// Adds the entry that follows in the store's order.
+    /// Adds the next entry in the store's order.
     ///
     /// # Errors
     ///
-    /// `Io` or `Full`; `Corruption` if the entry is not behind the one before, if its key is empty,
-    /// if key or value are too long, or if it is a tombstone with a value. Such an entry comes from
-    /// a damaged table: the error names the one being written, which does not know that.
+    /// Fails with `Io` or `Full`. Fails with `Corruption` if the entry is not behind the previous
+    /// one, if its key is empty, if key or value are too long, or if it is a tombstone with a
+    /// value. Such an entry comes from a damaged table, but the error names the table being
+    /// written, which does not know the other one.
     pub fn add(&mut self, entry: EntryRef<'_>) -> Result<()> {
         let shared = common_prefix_bytes(&self.last_key, entry.key);
         let checked = check_entry(&entry).and_then(|()| self.check_order(shared, &entry));
-        let new_key = checked.map_err(|told| Error::corruption(&self.path, self.written, told))?;
+        let new_key =
+            checked.map_err(|message| Error::corruption(&self.path, self.written, message))?;
         let entry_bytes = logical_bytes(entry.key.len(), entry.value.len());
         if !fits(self.block_bytes, self.open_bytes, entry_bytes) {
             self.cut_block()?;
         }
         let begins_block = self.block.is_empty();
         if begins_block {
-            self.begin_block(shared, &entry, new_key);
+            self.start_block(shared, &entry, new_key);
         }
         if new_key && let Some(filter) = &mut self.filter {
             filter.add(key_hash(entry.key));
@@ -152,35 +151,35 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Ends the data block under construction, if there is one: the next entry begins another.
+    /// Ends the open data block, if there is one. The next entry starts a new block.
     ///
     /// # Errors
     ///
-    /// `Io` or `Full`.
+    /// Fails with `Io` or `Full`.
     pub fn end_block(&mut self) -> Result<()> {
         if self.block.is_empty() { Ok(()) } else { self.cut_block() }
     }
 
-    /// Writes what is left, and makes the file survive power loss; that its directory names it
-    /// the caller must see to.
+    /// Writes the rest of the table, and makes the file survive power loss. The caller must make
+    /// its name survive.
     ///
     /// # Errors
     ///
-    /// `Io` or `Full`.
+    /// Fails with `Io` or `Full`.
     ///
     /// # Panics
     ///
-    /// If no entry was added.
+    /// Panics if no entry was added.
     pub fn finish(mut self) -> Result<TableFacts> {
         assert!(self.entries() > 0, "a table has at least one entry");
         self.end_block()?;
-        let filter = self.filter.take().map(FilterBuilder::finish);
-        let filter = self.write_part(filter)?;
+        let filter_payload = self.filter.take().map(FilterBuilder::finish);
+        let filter = self.write_part(filter_payload)?;
         let fences = std::mem::take(&mut self.fences).finish();
         let index = self.write_part(Some(fences))?;
-        let facts =
+        let builder =
             std::mem::replace(&mut self.facts, FactsBuilder::new(self.table, ProfileGrain::Steps));
-        let mut facts = facts.finish(&self.last_key);
+        let mut facts = builder.finish(&self.last_key);
         let properties = self.write_part(Some(facts.encode()))?;
         facts.file_bytes = properties.end + FOOTER_BYTES as u64;
         let compressed = if self.compressor.used() { FEATURE_COMPRESSED } else { 0 };
@@ -193,7 +192,7 @@ impl TableWriter {
         Ok(facts)
     }
 
-    /// Whether `entry`, which shares `shared` bytes with the key before, has another key.
+    /// Returns true if `entry`, which shares `shared` bytes with the previous key, has another key.
     fn check_order(
         &self,
         shared: usize,
@@ -207,7 +206,7 @@ impl TableWriter {
         }
     }
 
-    fn begin_block(&mut self, shared: usize, entry: &EntryRef<'_>, new_key: bool) {
+    fn start_block(&mut self, shared: usize, entry: &EntryRef<'_>, new_key: bool) {
         let first = self.entries() == 0;
         self.continued = !new_key;
         let fence_bytes = match (first, new_key) {
@@ -219,10 +218,10 @@ impl TableWriter {
         self.fence.extend_from_slice(&entry.key[..fence_bytes]);
     }
 
-    /// Ends the block under construction.
+    /// Ends the open block.
     fn cut_block(&mut self) -> Result<()> {
         let before = self.out.len() - self.block.bytes(&self.out);
-        let place = Place { table: self.table, offset: self.written + before as u64 };
+        let place = SealedPlace { table: self.table, offset: self.written + before as u64 };
         let block_bytes = self.block.finish_with(&mut self.out, place, &mut self.compressor);
         self.fences.add(Fence { key: &self.fence, continued: self.continued, block_bytes });
         self.facts.add_block(block_bytes);
@@ -230,19 +229,19 @@ impl TableWriter {
         if self.out.len() >= WRITE_BYTES { self.write_pages() } else { Ok(()) }
     }
 
-    /// Puts the block with this payload behind what is there; nothing where there is no payload.
+    /// Writes a block with this payload behind the others, or nothing if there is no payload.
     fn write_part(&mut self, payload: Option<Vec<u8>>) -> Result<Section> {
         self.write_out()?;
         let start = self.written;
         if let Some(payload) = payload {
             self.out = payload;
-            seal(&mut self.out, 0, Place { table: self.table, offset: start });
+            seal(&mut self.out, 0, SealedPlace { table: self.table, offset: start });
             self.write_out()?;
         }
         Ok(start..self.written)
     }
 
-    /// Writes up to the end of the last whole page: one that is written in two pieces costs the
+    /// Writes up to the end of the last whole page. A page that is written in two pieces costs the
     /// system a tenth more.
     fn write_pages(&mut self) -> Result<()> {
         let end = self.written + self.out.len() as u64;
@@ -253,19 +252,19 @@ impl TableWriter {
         self.write_first(self.out.len())
     }
 
-    /// Writes the first `bytes` of what waits.
+    /// Writes the first `bytes` bytes of `out`.
     fn write_first(&mut self, bytes: usize) -> Result<()> {
         let first = self.file.write_all(&self.out[..bytes]);
         first.map_err(|error| Error::io("write", &self.path, error))?;
         self.written += bytes as u64;
         self.out.drain(..bytes);
-        // A huge value must not hold its memory until the table is finished.
+        // A huge value must not occupy memory until the table is finished.
         self.out.shrink_to(2 * WRITE_BYTES);
         Ok(())
     }
 }
 
-/// Whether a table can have such an entry.
+/// Fails if a table cannot have such an entry.
 #[inline]
 fn check_entry(entry: &EntryRef<'_>) -> std::result::Result<(), &'static str> {
     if !(1..=KEY_BYTES_MAX).contains(&entry.key.len()) {
@@ -274,8 +273,8 @@ fn check_entry(entry: &EntryRef<'_>) -> std::result::Result<(), &'static str> {
     if entry.value.len() > VALUE_BYTES_MAX {
         return Err("a value is too long");
     }
-    match entry.kind.is_tombstone() && !entry.value.is_empty() {
-        true => Err("a tombstone has a value"),
-        false => Ok(()),
+    if entry.kind.is_tombstone() && !entry.value.is_empty() {
+        return Err("a tombstone has a value");
     }
+    Ok(())
 }

@@ -145,7 +145,8 @@ impl<B: KeptBlock, K: BlockSink<B>> Preserved<B, K> {
     /// Adds to the `outcome` of `plan` what was kept, the empty room, and the blocks of the target
     /// that were joined.
     pub fn add_to(&self, outcome: &mut Outcome, plan: &MergePlan) {
-        (outcome.reused, outcome.blocks.reused) = (self.kept, self.kept_blocks);
+        outcome.reused = self.kept;
+        outcome.blocks.reused = self.kept_blocks;
         outcome.room_added = self.room_added;
         outcome.room_taken += self.room_taken;
         let Place::Into(run) = plan.place else { return };

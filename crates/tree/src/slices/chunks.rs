@@ -76,7 +76,8 @@ impl Chunks {
     /// Returns the place behind all slices that start below `key`. The place must lie within the
     /// two given ones.
     pub(super) fn seek(&self, key: &Key, [from, end]: [CellPlace; 2]) -> CellPlace {
-        let (first, last) = (from.chunk as usize, end.chunk as usize);
+        let first = from.chunk as usize;
+        let last = end.chunk as usize;
         let chunk = first + self.chunks_below(key, first + 1..last + 1);
         let holder = &self.chunks[chunk];
         let low = if chunk == first { from.at as usize } else { 1 };

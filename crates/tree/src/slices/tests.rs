@@ -41,7 +41,8 @@ fn compare(view: Slices<'_>, slices: &[Slice]) {
     assert!(view.iter().eq(slices));
     assert!(view.iter().rev().eq(slices.iter().rev()));
     assert_eq!(view.iter().len(), slices.len());
-    let (mut walk, mut plain) = (view.iter(), slices.iter());
+    let mut walk = view.iter();
+    let mut plain = slices.iter();
     for _ in 0..slices.len() {
         assert_eq!((walk.next(), walk.next_back()), (plain.next(), plain.next_back()));
     }
@@ -117,7 +118,8 @@ proptest! {
             compare(list.view(), &plain);
         }
         compare_searches(&list, &plain);
-        let (one, other) = (part.0.index(plain.len() + 1), part.1.index(plain.len() + 1));
+        let one = part.0.index(plain.len() + 1);
+        let other = part.1.index(plain.len() + 1);
         let part = one.min(other)..one.max(other);
         compare(list.view().range(part.clone()), &plain[part.clone()]);
         compare(Slices(View::Flat(&plain)).range(part.clone()), &plain[part]);

@@ -60,7 +60,8 @@ fn tree_head(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<()> {
         } else if line.eat_word("tables") {
             tree.next_table = line.number("a number of tables")?;
         } else {
-            let (flushes, flushed) = (&mut tree.flushes, &mut tree.flushed);
+            let flushes = &mut tree.flushes;
+            let flushed = &mut tree.flushed;
             history(line, flushes, flushed, &mut tree.dropped_below)?;
         }
     }
@@ -351,7 +352,8 @@ impl FromStr for TreeEdit {
         let mut head = lines.next().ok_or_else(|| empty("an edit"))?;
         head.want("edit")?;
         while !head.is_done() {
-            let (flushes, flushed) = (&mut edit.flushes, &mut edit.flushed);
+            let flushes = &mut edit.flushes;
+            let flushed = &mut edit.flushed;
             history(&mut head, flushes, flushed, &mut edit.dropped_below)?;
         }
         for mut line in lines {

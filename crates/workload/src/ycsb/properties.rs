@@ -101,7 +101,8 @@ impl<'a> Properties<'a> {
         line: u64,
         range: &RangeInclusive<impl Display>,
     ) -> WorkloadError {
-        let (start, end) = (range.start(), range.end());
+        let start = range.start();
+        let end = range.end();
         let message = format!("{name} = {text} is out of range: expected {start} to {end}");
         self.refuse(line, message)
     }

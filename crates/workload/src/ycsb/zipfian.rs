@@ -62,7 +62,8 @@ fn zeta(ranks: u64) -> f64 {
     if ranks <= EXACT {
         return head;
     }
-    let (from, to) = (EXACT as f64, ranks as f64);
+    let from = EXACT as f64;
+    let to = ranks as f64;
     let area = (to.powf(1.0 - THETA) - from.powf(1.0 - THETA)) / (1.0 - THETA);
     let ends = (to.powf(-THETA) - from.powf(-THETA)) / 2.0;
     let slopes = THETA / 12.0 * (from.powf(-THETA - 1.0) - to.powf(-THETA - 1.0));
@@ -95,7 +96,8 @@ mod tests {
     #[test]
     fn ranks_are_drawn_by_their_weights() {
         const DRAWS: u32 = 200_000;
-        let (zipfian, mut rng) = (Zipfian::new(1000), Rng::new(1, 0));
+        let zipfian = Zipfian::new(1000);
+        let mut rng = Rng::new(1, 0);
         let mut counts = [0u32; 1000];
         for _ in 0..DRAWS {
             counts[zipfian.draw(&mut rng) as usize] += 1;

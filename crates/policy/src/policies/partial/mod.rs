@@ -226,7 +226,8 @@ impl Partial {
         let levels = view.tree.levels();
         for (level, runs) in levels.iter().enumerate().skip(1).rev() {
             let Some(run) = runs.runs().last() else { continue };
-            let (blocks, allowed) = (run.cell_count(), self.capacity_blocks(view, level));
+            let blocks = run.cell_count();
+            let allowed = self.capacity_blocks(view, level);
             if blocks > allowed && level + 1 < LEVELS_MAX {
                 let numbers = [level as u64, blocks, allowed];
                 let reason = Reason::new("level {} has {} blocks of {}", numbers);

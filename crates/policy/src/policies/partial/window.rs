@@ -60,7 +60,8 @@ impl<'a> Blocks<'a> {
 
     /// Returns the rank of the first block that starts at or above `key`.
     pub(super) fn first_from(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.len());
+        let mut low = 0;
+        let mut high = self.len();
         while low < high {
             let middle = usize::midpoint(low, high);
             if self.start(middle)[..] < *key {
@@ -113,7 +114,8 @@ impl WindowSearch<'_> {
     fn best(&self) -> (usize, usize) {
         let [none, all] = self.below.ends();
         let site = |from, place| WindowSite { from, start: (0, place), end: (0, place) };
-        let (lowest, highest) = (site(0, none), site(self.blocks.len() - self.count, all));
+        let lowest = site(0, none);
+        let highest = site(self.blocks.len() - self.count, all);
         let [first, last] = [0, highest.from].map(|from| self.site(from, &lowest, &highest));
         let mut rows = BinaryHeap::from([Reverse(WindowRow::new(first, last))]);
         while let Some(Reverse(WindowRow { first, last, .. })) = rows.pop() {
@@ -161,7 +163,8 @@ impl WindowSearch<'_> {
 
     /// Returns the window that starts at block `from`, which lies between two other windows.
     fn site(&self, from: usize, left: &WindowSite, right: &WindowSite) -> WindowSite {
-        let (start, end) = (self.blocks.border(from), self.blocks.border(from + self.count));
+        let start = self.blocks.border(from);
+        let end = self.blocks.border(from + self.count);
         WindowSite {
             from,
             start: self.most_ended(start.as_ref(), [left.start.1, right.start.1]),
@@ -289,7 +292,8 @@ mod tests {
             at
         };
         let slices = (0..count).map(|index| {
-            let (start, border) = (step(0), step(1));
+            let start = step(0);
+            let border = step(1);
             let points = match border % 16 {
                 0 => FEW as u64 + 2,
                 rest => 1 - rest % 2,
@@ -322,7 +326,8 @@ mod tests {
                 let windows = starts.map(|from| {
                     let range = blocks.window(from, count).range;
                     let is_over = |cell: &Cell| {
-                        let (start, end) = (cell.start.clone(), cell.end.clone());
+                        let start = cell.start.clone();
+                        let end = cell.end.clone();
                         range.overlaps(&KeyRange { start, end })
                     };
                     Window { overlap: target.cells().filter(is_over).count(), range }

@@ -122,7 +122,8 @@ impl Cell {
             Some(numbers) => numbers.partition_point(|at| *at < number) as u32,
             None => number,
         };
-        let (from, until) = (moment(from), moment(until));
+        let from = moment(from);
+        let until = moment(until);
         let mut found = DistinctKeys::default();
         for class in &self.classes {
             let count = class.last.count(from, until, until) as f64;

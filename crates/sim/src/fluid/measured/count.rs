@@ -110,7 +110,8 @@ impl Counted {
     /// Returns what the writes from one up to another come to, if all of the key space were as the
     /// part in which `place` lies.
     pub(in crate::fluid) fn found(&self, place: u64, from: f64, until: f64) -> DistinctKeys {
-        let (from, until) = (from.round() as u32, until.round() as u32);
+        let from = from.round() as u32;
+        let until = until.round() as u32;
         match self.cells.len() {
             0 => self.whole.found(from, until),
             count => {
@@ -177,10 +178,12 @@ impl Writes {
         let number = |(number, read): (usize, &Read)| u64::from(read.rank) << 32 | number as u64;
         let mut sorted: Vec<u64> = read.iter().enumerate().map(number).collect();
         sorted.sort_unstable();
-        let (mut next, mut before) = (vec![NEVER; read.len()], vec![NEVER; read.len()]);
+        let mut next = vec![NEVER; read.len()];
+        let mut before = vec![NEVER; read.len()];
         let mut keys = vec![0];
         for (index, pair) in sorted.windows(2).enumerate() {
-            let (left, right) = (pair[0] as u32, pair[1] as u32);
+            let left = pair[0] as u32;
+            let right = pair[1] as u32;
             if pair[0] >> 32 == pair[1] >> 32 {
                 next[left as usize] = right;
                 before[right as usize] = left;
@@ -243,7 +246,8 @@ impl Writes {
     /// Returns how much the keys that are written in a part of time differ in number between the
     /// parts of each group: their variance over that by chance.
     fn unevenness(&self, groups: impl IntoIterator<Item = Vec<Range<usize>>>) -> f64 {
-        let (mut squares, mut chance) = (0.0, 0.0);
+        let mut squares = 0.0;
+        let mut chance = 0.0;
         for group in groups {
             let counts: Vec<[f64; EPOCHS]> = group.iter().map(|keys| self.counts(keys)).collect();
             for at in 0..EPOCHS {
@@ -273,7 +277,8 @@ impl Writes {
 
 /// So many parts of a range, as equal as can be.
 fn parts(range: &Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
-    let (start, len) = (range.start, range.len());
+    let start = range.start;
+    let len = range.len();
     let border = move |part: usize| start + part * len / count;
     (0..count).map(move |part| border(part)..border(part + 1))
 }

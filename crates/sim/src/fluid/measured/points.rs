@@ -26,7 +26,8 @@ impl Row {
     /// Takes the bit of every value, and puts the values without it before those with it.
     fn split(values: &mut Vec<u32>, bit: u32) -> Row {
         let mut words = vec![0_u64; values.len() / 64 + 1];
-        let (mut low, mut high) = (Vec::with_capacity(values.len()), Vec::new());
+        let mut low = Vec::with_capacity(values.len());
+        let mut high = Vec::new();
         for (index, &value) in values.iter().enumerate() {
             if value >> bit & 1 == 1 {
                 words[index / 64] |= 1 << (index % 64);
@@ -70,7 +71,8 @@ impl Points {
             Some(at) => at.partition_point(|at| *at < moment),
             None => (moment as usize).min(self.len),
         };
-        let (mut from, mut until) = (place(from), place(until));
+        let mut from = place(from);
+        let mut until = place(until);
         if u64::from(least) >= 1 << self.rows.len() {
             return 0;
         }
@@ -81,10 +83,12 @@ impl Points {
             }
             let ones = (row.ones(from), row.ones(until));
             if least >> bit & 1 == 1 {
-                (from, until) = (row.zeros + ones.0, row.zeros + ones.1);
+                from = row.zeros + ones.0;
+                until = row.zeros + ones.1;
             } else {
                 count += ones.1 - ones.0;
-                (from, until) = (from - ones.0, until - ones.1);
+                from -= ones.0;
+                until -= ones.1;
             }
         }
         (count + until.saturating_sub(from)) as u64

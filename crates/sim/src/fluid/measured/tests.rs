@@ -61,12 +61,15 @@ fn stretches_come_to_what_is_in_them() {
 fn parts_of_the_key_space_come_to_the_whole() {
     let (_, counted) = counted("update(keys=20k, order=sequential)");
     for (from, until) in [(0.0, 30_000.0), (7_000.0, 9_000.0), (29_000.0, 29_500.0)] {
-        let (mut place, mut keys, mut parts) = (0, 0.0, 0);
+        let mut place = 0;
+        let mut keys = 0.0;
+        let mut parts = 0;
         while place < PLACES {
             let border = counted.border_after(place);
             let width = (border - place) as f64 / PLACES as f64;
             keys += counted.found(place, from, until).keys * width;
-            (place, parts) = (border, parts + 1);
+            place = border;
+            parts += 1;
         }
         assert!(parts > 100, "{parts} parts");
         assert!((keys - counted.all(from, until).keys).abs() < 1e-6);

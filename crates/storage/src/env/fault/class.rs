@@ -1,8 +1,8 @@
-//! What can fail, and what failing can leave behind.
+//! Which operations can fail, and what a failed operation can leave behind.
 
 use std::io;
 
-/// Kinds of operations, counted and failed apart from each other.
+/// A kind of operations with a count and rules of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OpClass {
@@ -71,7 +71,7 @@ impl OpClass {
         OpClass::Lock,
     ];
 
-    /// The effects that a failure of this class can have, no two of them the same.
+    /// Returns the effects that a failure of this class can have, each of them once.
     pub fn effects(self) -> &'static [Effect] {
         use Effect::{Dropped, Nothing, Partly, Wholly};
         match self {
@@ -93,25 +93,26 @@ impl OpClass {
     }
 }
 
-/// What an operation that returns an error has done nevertheless.
+/// What an operation did although it returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Effect {
     /// Nothing at all.
     Nothing,
-    /// A part of what it should have done; nothing where that has no parts.
+    /// A part of what it should have done, or nothing if the operation has no parts.
     ///
-    /// Of a write the first half is stored, of an append half of what lies behind the head. A file
-    /// is created but empty, or a log shorter than asked for; of directories only the parents. A
-    /// sync of a file makes the first half durable and drops the rest, one of a directory keeps the
-    /// older half of the changes. A read has filled the buffer with what is not in the file.
+    /// A write stores its first half, an append half of the bytes behind the first 8. A file is
+    /// created empty, a log shorter than requested; for directories, only the parents are created.
+    /// A sync of a file makes the first half durable and drops the rest. A sync of a directory
+    /// keeps the older half of the changes. A read fills the buffer with bytes that are not in the
+    /// file.
     Partly,
     /// Everything.
     Wholly,
-    /// Of a sync of a file: what was written since the sync before can be read as long as the
-    /// system runs, but never gets to the device, also not by a later sync, which succeeds. So do
-    /// systems that take a page that could not be written for clean. Else as
-    /// [`Nothing`](Effect::Nothing).
+    /// Only for syncs of a file: bytes written since the previous sync can be read while the system
+    /// runs, but never reach the device. A later sync succeeds without them. Some systems behave
+    /// like this, because they mark a page as clean after a failed write. For other operations the
+    /// same as [`Nothing`](Effect::Nothing).
     Dropped,
 }
 
@@ -127,12 +128,12 @@ pub enum Lasting {
 /// A rule: which operations fail, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// The operations concerned; all of them where `None`.
+    /// The class of the operations that fail, or `None` for all classes.
     pub class: Option<OpClass>,
-    /// How many of them still work, counted from the moment the rule is set.
+    /// The number of operations that still work after the rule is set.
     pub after: u64,
-    /// Whether they work again later.
+    /// Says whether operations work again later.
     pub lasting: Lasting,
-    /// The error they return.
+    /// The kind of the error that they return.
     pub kind: io::ErrorKind,
 }

@@ -1,7 +1,7 @@
-//! Files of which some operations fail.
+//! Files whose operations fail by rules.
 
 use super::class::{Effect, OpClass};
-use super::plan::{Due, Plan};
+use super::rules::{Due, FaultRules};
 use crate::env::{LogFile, MemEnv, ReadFile, SyncReach, WriteFile};
 use crate::sync::device_works;
 use bytes::Bytes;
@@ -10,26 +10,26 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is left in the buffer of a read that failed.
+/// The contents of the buffer of a failed read.
 const GARBAGE: u8 = 0xDB;
 
-/// What all files know.
+/// The context that all files share.
 #[derive(Clone, Debug)]
 pub(super) struct Around {
-    pub(super) plan: Arc<Plan>,
-    /// The disk that the file is on, where it is one in memory.
+    pub(super) rules: Arc<FaultRules>,
+    /// The disk of the file, if it is one in memory.
     pub(super) disk: Option<MemEnv>,
     pub(super) path: PathBuf,
 }
 
 impl Around {
-    /// Does `sync`, a sync of the contents of the file, unless it is to fail.
+    /// Runs `sync`, which syncs the contents of the file, unless a rule makes it fail.
     pub(super) fn sync(
         &self,
         class: OpClass,
         sync: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
-        let Some(Due { effect, error }) = self.plan.due(class, &self.path) else { return sync() };
+        let Some(Due { effect, error }) = self.rules.due(class, &self.path) else { return sync() };
         device_works();
         match (effect, &self.disk) {
             (Effect::Wholly, _) => drop(sync()),
@@ -41,7 +41,7 @@ impl Around {
     }
 
     fn check(&self, class: OpClass) -> io::Result<()> {
-        self.plan.run_whole(class, &self.path, || Ok(()))
+        self.rules.run_whole(class, &self.path, || Ok(()))
     }
 }
 
@@ -67,7 +67,7 @@ impl WriteFile for FaultWrite {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.unless_failed(|file| {
             let Some(Due { effect, error }) =
-                file.around.plan.due(OpClass::Write, &file.around.path)
+                file.around.rules.due(OpClass::Write, &file.around.path)
             else {
                 return file.inner.write_all(bytes);
             };
@@ -76,7 +76,7 @@ impl WriteFile for FaultWrite {
                 Effect::Partly => bytes.len() / 2,
                 _ => return Err(error),
             };
-            // Out of the buffer that it may wait in, from which it would never come.
+            // The sync stores the bytes now. They would stay in the buffer otherwise.
             let _ = file.inner.write_all(&bytes[..stored]).and_then(|()| file.inner.sync());
             Err(error)
         })
@@ -95,7 +95,7 @@ pub(super) struct FaultRead {
 
 impl ReadFile for FaultRead {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let Some(Due { effect, error }) = self.around.plan.due(OpClass::Read, &self.around.path)
+        let Some(Due { effect, error }) = self.around.rules.due(OpClass::Read, &self.around.path)
         else {
             return self.inner.read_exact_at(buffer, offset);
         };
@@ -128,11 +128,11 @@ pub(super) struct FaultLog {
 
 impl FaultLog {
     fn run_whole(&self, class: OpClass, wholly: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        self.around.plan.run_whole(class, &self.around.path, wholly)
+        self.around.rules.run_whole(class, &self.around.path, wholly)
     }
 
-    /// Stores half of what lies behind the head of `bytes`. Nobody can append there again, as after
-    /// an error nobody must.
+    /// Stores half of the bytes behind the first 8. The caller must not append after an error, so
+    /// no later append overwrites them.
     fn append_half(&self, bytes: &[u8]) -> io::Result<()> {
         let mut stored = bytes.to_vec();
         let head = bytes.len().min(8);
@@ -146,7 +146,9 @@ impl FaultLog {
 impl LogFile for FaultLog {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
         let wholly = || self.inner.append(bytes);
-        self.around.plan.run(OpClass::Append, &self.around.path, wholly, || self.append_half(bytes))
+        self.around
+            .rules
+            .run(OpClass::Append, &self.around.path, wholly, || self.append_half(bytes))
     }
 
     fn sync(&self, reach: SyncReach) -> io::Result<()> {
@@ -166,8 +168,7 @@ impl LogFile for FaultLog {
     }
 }
 
-/// Leaves less of a log at `path` than was asked for: half of its `capacity`, and not made to be
-/// appended to.
+/// Creates an incomplete log at `path`: half of its `capacity` (at most 1 MiB) as a plain file.
 pub(super) fn create_half_log(
     create: impl FnOnce(&Path) -> io::Result<Box<dyn WriteFile>>,
     path: &Path,

@@ -1,4 +1,4 @@
-//! What is left on the disk in memory after power loss.
+//! Computes the contents of the disk in memory after power loss.
 
 use super::disk::{Disk, ROOT};
 use super::loss::Loss;
@@ -8,32 +8,32 @@ use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// What may survive or not.
+/// Says whether a change is one of names or of contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ChangeKind {
     Name,
     Contents,
 }
 
-/// Decides what survives: the same from the same seed.
+/// Decides which changes survive. The same seed gives the same decisions.
 #[derive(Debug)]
 struct Dice {
     seed: u64,
     thrown: u64,
     loss: Loss,
-    /// Where the loss is one that divides earlier changes from later ones: the last of the earlier.
+    /// For losses that divide earlier changes from later ones: the last earlier moment.
     moment: u64,
 }
 
 impl Dice {
-    /// A number below `limit`.
+    /// Returns a pseudo-random number below `limit`.
     fn below(&mut self, limit: u64) -> u64 {
         self.thrown += 1;
         xxh3_64_with_seed(&self.thrown.to_le_bytes(), self.seed) % limit.max(1)
     }
 
-    /// Whether what was changed at the moment `at` survives.
-    fn keeps(&mut self, kind: Kind, at: u64) -> bool {
+    /// Returns true if a change made at the moment `at` survives.
+    fn keeps(&mut self, kind: ChangeKind, at: u64) -> bool {
         match self.loss {
             Loss::Nothing => true,
             Loss::Everything => false,
@@ -41,8 +41,8 @@ impl Dice {
             Loss::Torn { .. } => self.chance(0.5),
             Loss::Later => at <= self.moment,
             Loss::Earlier => at > self.moment,
-            Loss::Contents => kind == Kind::Name,
-            Loss::Names => kind == Kind::Contents,
+            Loss::Contents => kind == ChangeKind::Name,
+            Loss::Names => kind == ChangeKind::Contents,
         }
     }
 
@@ -52,21 +52,21 @@ impl Dice {
         (self.below(scale) as f64) < probability * scale as f64
     }
 
-    /// How much of the unsynced `part` of `file` survives: the bytes up to this offset.
+    /// Returns the offset up to which the unsynced `part` of `file` survives.
     fn end_kept(&mut self, file: &FileNode, part: &Range<u64>) -> u64 {
         let within = file.written_within(part);
         let last = file.written_at(part.end);
         if self.loss == Loss::Later && last > self.moment {
-            // Writes end in ascending order, and each is later than those before.
+            // Writes end at ascending offsets, and each is later than those before it.
             let earlier = within.partition_point(|written| written.at <= self.moment);
             return within[..earlier].last().map_or(part.start, |written| written.end);
         }
-        if !self.keeps(Kind::Contents, last) {
+        if !self.keeps(ChangeKind::Contents, last) {
             return part.start;
         }
         let between = matches!(self.loss, Loss::Parts { .. } | Loss::Torn { .. });
         if between && file.is_log() && self.below(4) == 0 {
-            // Written back between two appends: those that came later are not in it.
+            // The sector was written back between two appends, so the later ones are missing.
             let chosen = self.below(within.len() as u64) as usize;
             return within.get(chosen).map_or(part.end, |written| written.end);
         }
@@ -75,19 +75,19 @@ impl Dice {
 }
 
 impl Disk {
-    /// What a machine finds on this disk after losing power now.
+    /// Returns the disk that a machine finds after losing power now.
     pub(super) fn after_power_loss(&self, seed: u64, loss: Loss) -> Disk {
         let mut dice = Dice { seed, thrown: 0, loss, moment: 0 };
         let first = self.first_unsynced();
-        // From before the first change to the last one.
+        // The moment lies between just before the first unsynced change and the last change.
         dice.moment = first.saturating_sub(1) + dice.below(self.clock + 2 - first);
         let to = Disk::new(self.capacity);
-        let mut copy = Copy { from: self, to, moved: BTreeMap::new(), dice };
+        let mut copy = SurvivorCopy { from: self, to, moved: BTreeMap::new(), dice };
         copy.dir(ROOT, ROOT);
         copy.to
     }
 
-    /// The moment of the oldest change that is not synced.
+    /// Returns the moment of the oldest change that is not synced.
     fn first_unsynced(&self) -> u64 {
         let moments = self.nodes.values().flat_map(|node| match node {
             Node::Dir(dir) => dir.unsynced.first().map(|(at, _)| *at),
@@ -97,29 +97,29 @@ impl Disk {
     }
 }
 
-/// The copying of what survives.
-struct Copy<'a> {
+/// Copies what survives.
+struct SurvivorCopy<'a> {
     from: &'a Disk,
     to: Disk,
-    /// Where files went that have been copied; a file may be found under two names.
+    /// The new ids of copied files. A file may be found under two names.
     moved: BTreeMap<NodeId, NodeId>,
     dice: Dice,
 }
 
-impl Copy<'_> {
+impl SurvivorCopy<'_> {
     fn dir(&mut self, from: NodeId, to: NodeId) {
         let Some(Node::Dir(dir)) = self.from.nodes.get(&from) else {
-            unreachable!("names lead to nodes that are kept as long as power loss brings them back")
+            unreachable!("a node stays while a name or a power loss can lead to it")
         };
         let mut names = dir.synced.clone();
         for (at, change) in &dir.unsynced {
-            if self.dice.keeps(Kind::Name, *at) {
+            if self.dice.keeps(ChangeKind::Name, *at) {
                 change.apply(&mut names);
             }
         }
-        let names = names.into_iter().map(|(name, id)| (name, self.node(id))).collect();
+        let copied = names.into_iter().map(|(name, id)| (name, self.node(id))).collect();
         let dir = self.to.dir_mut(to);
-        dir.names = names;
+        dir.names = copied;
         dir.sync();
     }
 
@@ -144,10 +144,10 @@ impl Copy<'_> {
     }
 }
 
-/// What is left of `file`: no name leads to it yet.
+/// Returns what is left of `file`, without any name yet.
 fn after_power_loss(file: &FileNode, dice: &mut Dice) -> FileNode {
     if let Some(before) = &file.before_cut
-        && !dice.keeps(Kind::Contents, before.at)
+        && !dice.keeps(ChangeKind::Contents, before.at)
     {
         return after_power_loss(&before.file, dice);
     }
@@ -171,7 +171,7 @@ fn after_power_loss(file: &FileNode, dice: &mut Dice) -> FileNode {
 
 fn lose_length(left: &mut FileNode, dice: &mut Dice) {
     let grown = left.length.saturating_sub(left.synced_length);
-    if grown > 0 && !dice.keeps(Kind::Contents, left.written_at(left.end)) {
+    if grown > 0 && !dice.keeps(ChangeKind::Contents, left.written_at(left.end)) {
         left.length -= match dice.loss {
             Loss::Parts { .. } | Loss::Torn { .. } => dice.below(grown + 1),
             Loss::Later => left.length - dice.end_kept(left, &(left.synced_length..left.length)),
@@ -180,14 +180,14 @@ fn lose_length(left: &mut FileNode, dice: &mut Dice) {
     }
 }
 
-/// Brings back what was punched out of a file without a sync.
+/// Brings back bytes that were punched out of a file without a sync.
 fn fill_holes(left: &mut FileNode, dice: &mut Dice) {
     let punched = std::mem::take(&mut left.punched);
     let (stay, lost): (Vec<_>, Vec<_>) =
-        punched.into_iter().partition(|punched| dice.keeps(Kind::Contents, punched.at));
+        punched.into_iter().partition(|punched| dice.keeps(ChangeKind::Contents, punched.at));
     left.holes.clone_from(&left.synced_holes);
     stay.into_iter().for_each(|punched| left.holes.add(punched.place));
-    // Oldest last: what was there before any of them.
+    // The oldest comes last, because its bytes were there before the other changes.
     for punched in lost.into_iter().rev() {
         let start = punched.place.start as usize;
         let is_hole = left.holes.gaps_in(punched.place).is_empty();
@@ -198,7 +198,7 @@ fn fill_holes(left: &mut FileNode, dice: &mut Dice) {
     }
 }
 
-/// Loses what is to be lost of the unsynced `part` of `file`.
+/// Loses what `dice` choose of the unsynced `part` of `file`.
 fn lose_part(left: &mut FileNode, file: &FileNode, part: Range<u64>, dice: &mut Dice) {
     let torn = match dice.loss {
         Loss::Torn { logs } => (logs || !file.is_log()) && dice.below(3) == 0,
@@ -213,14 +213,14 @@ fn lose_part(left: &mut FileNode, file: &FileNode, part: Range<u64>, dice: &mut 
     }
 }
 
-/// Has some of the sectors in `part` hold something between what was there and what was written.
+/// Mixes, in some sectors of `part`, old bytes with written ones, or fills them with garbage.
 fn tear(left: &mut FileNode, part: Range<u64>, dice: &mut Dice) {
     let is_log = left.is_log();
     let stored = Arc::make_mut(&mut left.bytes);
     let mut start = part.start as usize;
     while start < part.end as usize {
-        let end = (start / SECTOR_BYTES as usize + 1) * SECTOR_BYTES as usize;
-        let end = end.min(part.end as usize);
+        let sector_end = (start / SECTOR_BYTES as usize + 1) * SECTOR_BYTES as usize;
+        let end = sector_end.min(part.end as usize);
         let stored_end = end.min(stored.len());
         let Some(sector) = stored.get_mut(start..stored_end) else { return };
         match dice.below(if is_log { 2 } else { 5 }) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path};
 
-/// The directory that everything is in.
+/// The root directory.
 pub(super) const ROOT: NodeId = NodeId(0);
 
 /// All nodes of one disk.
@@ -17,7 +17,7 @@ pub(super) struct Disk {
     pub(super) capacity: u64,
     /// The directories that are locked.
     locks: BTreeSet<NodeId>,
-    /// How many changes there were.
+    /// The number of changes so far.
     pub(super) clock: u64,
 }
 
@@ -25,21 +25,21 @@ fn error(kind: ErrorKind, path: &Path) -> io::Error {
     io::Error::new(kind, format!("{kind}: {}", path.display()))
 }
 
-/// The names that lead to `path` from the root.
-fn steps(path: &Path) -> io::Result<Vec<&str>> {
-    let mut steps = Vec::new();
+/// Returns the names that lead from the root to `path`.
+fn names_on(path: &Path) -> io::Result<Vec<&str>> {
+    let mut names = Vec::new();
     for component in path.components() {
         match component {
             Component::RootDir | Component::CurDir => {}
             Component::Normal(name) => {
-                steps.push(name.to_str().ok_or_else(|| error(ErrorKind::InvalidInput, path))?);
+                names.push(name.to_str().ok_or_else(|| error(ErrorKind::InvalidInput, path))?);
             }
             Component::ParentDir | Component::Prefix(_) => {
                 return Err(error(ErrorKind::InvalidInput, path));
             }
         }
     }
-    Ok(steps)
+    Ok(names)
 }
 
 impl Disk {
@@ -58,19 +58,19 @@ impl Disk {
         self.capacity.saturating_sub(self.used)
     }
 
-    /// The moment of the next change.
+    /// Returns the moment of the next change.
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
-    /// Changes names in the directory `dir`.
-    fn rename_in(&mut self, dir: NodeId, change: Change) {
+    /// Makes `change` in the names of the directory `dir`.
+    fn change_names(&mut self, dir: NodeId, change: Change) {
         let at = self.tick();
         self.dir_mut(dir).make(at, change);
     }
 
-    /// Puts `node` on the disk; no name leads to it yet.
+    /// Adds `node` to the disk. No name leads to it yet.
     pub(super) fn add(&mut self, node: Node) -> NodeId {
         if let Node::File(file) = &node {
             self.used += file.held_bytes();
@@ -104,7 +104,7 @@ impl Disk {
 
     fn find(&self, path: &Path) -> io::Result<NodeId> {
         let mut at = ROOT;
-        for name in steps(path)? {
+        for name in names_on(path)? {
             let Some(Node::Dir(dir)) = self.nodes.get(&at) else {
                 return Err(error(ErrorKind::NotADirectory, path));
             };
@@ -129,9 +129,9 @@ impl Disk {
         }
     }
 
-    /// The directory that holds `path`, and the last name of `path`.
-    fn place(&self, path: &Path) -> io::Result<(NodeId, String)> {
-        let name = steps(path)?.pop().ok_or_else(|| error(ErrorKind::InvalidInput, path))?;
+    /// Returns the directory of `path`, and the last name of `path`.
+    fn split(&self, path: &Path) -> io::Result<(NodeId, String)> {
+        let name = names_on(path)?.pop().ok_or_else(|| error(ErrorKind::InvalidInput, path))?;
         let dir = self.find_dir(path.parent().unwrap_or(Path::new("/")))?;
         Ok((dir, name.to_owned()))
     }
@@ -145,13 +145,13 @@ impl Disk {
 
     pub(super) fn create_dir_all(&mut self, dir: &Path) -> io::Result<()> {
         let mut at = ROOT;
-        for name in steps(dir)? {
+        for name in names_on(dir)? {
             at = match self.dir_mut(at).names.get(name).copied() {
                 Some(id) if matches!(self.nodes.get(&id), Some(Node::Dir(_))) => id,
                 Some(_) => return Err(error(ErrorKind::AlreadyExists, dir)),
                 None => {
                     let node = self.add(Node::Dir(DirNode::default()));
-                    self.rename_in(at, Change::Add { name: name.to_owned(), node });
+                    self.change_names(at, Change::Add { name: name.to_owned(), node });
                     node
                 }
             };
@@ -161,7 +161,7 @@ impl Disk {
 
     /// Creates `file` at `path` and opens it.
     pub(super) fn create(&mut self, path: &Path, file: FileNode) -> io::Result<NodeId> {
-        let (dir, name) = self.place(path)?;
+        let (dir, name) = self.split(path)?;
         if self.dir_mut(dir).names.contains_key(&name) {
             return Err(error(ErrorKind::AlreadyExists, path));
         }
@@ -169,7 +169,7 @@ impl Disk {
             return Err(error(ErrorKind::StorageFull, path));
         }
         let node = self.add(Node::File(FileNode { links: 1, handles: 1, ..file }));
-        self.rename_in(dir, Change::Add { name, node });
+        self.change_names(dir, Change::Add { name, node });
         Ok(node)
     }
 
@@ -189,7 +189,8 @@ impl Disk {
         self.free_if_gone(id);
     }
 
-    /// Gives the room of a file back. Its bytes stay as long as power loss could bring it back.
+    /// Frees the room of a file without names and handles. Its bytes stay as long as power loss
+    /// could bring it back.
     fn free_if_gone(&mut self, id: NodeId) {
         let file = self.file(id);
         if file.is_gone() {
@@ -197,7 +198,7 @@ impl Disk {
         }
     }
 
-    /// Writes as much of `bytes` as there is room for, and fails where that is not all.
+    /// Writes as much of `bytes` as there is room for. Fails if that is not all.
     pub(super) fn write(&mut self, id: NodeId, bytes: &[u8]) -> io::Result<()> {
         let room = usize::try_from(self.free_bytes()).unwrap_or(usize::MAX).min(bytes.len());
         let at = self.tick();
@@ -215,8 +216,8 @@ impl Disk {
         self.file_mut(id).write(bytes, at);
     }
 
-    /// Changes the contents of the file at `path` in a way that is no write. `change` is told the
-    /// moment.
+    /// Changes the contents of the file at `path` by something other than a write. `change`
+    /// receives the moment of the change.
     pub(super) fn change(
         &mut self,
         path: &Path,
@@ -226,7 +227,7 @@ impl Disk {
         self.change_open(id, change)
     }
 
-    /// Does as [`change`](Disk::change) to the file that somebody has open as `id`.
+    /// Like [`change`](Disk::change), for the open file `id`.
     pub(super) fn change_open(
         &mut self,
         id: NodeId,
@@ -243,16 +244,16 @@ impl Disk {
 
     pub(super) fn remove_file(&mut self, path: &Path) -> io::Result<()> {
         let id = self.find_file(path)?;
-        let (dir, name) = self.place(path)?;
-        self.rename_in(dir, Change::Remove { name });
+        let (dir, name) = self.split(path)?;
+        self.change_names(dir, Change::Remove { name });
         self.unlink(id);
         Ok(())
     }
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
         let node = self.find_file(from)?;
-        let (from_dir, from_name) = self.place(from)?;
-        let (to_dir, to_name) = self.place(to)?;
+        let (from_dir, from_name) = self.split(from)?;
+        let (to_dir, to_name) = self.split(to)?;
         if (from_dir, &from_name) == (to_dir, &to_name) {
             return Ok(());
         }
@@ -263,10 +264,10 @@ impl Disk {
         };
         if from_dir == to_dir {
             let rename = Change::Rename { from: from_name, to: to_name, node };
-            self.rename_in(from_dir, rename);
+            self.change_names(from_dir, rename);
         } else {
-            self.rename_in(to_dir, Change::Add { name: to_name, node });
-            self.rename_in(from_dir, Change::Remove { name: from_name });
+            self.change_names(to_dir, Change::Add { name: to_name, node });
+            self.change_names(from_dir, Change::Remove { name: from_name });
         }
         if let Some(id) = replaced {
             self.unlink(id);
@@ -274,7 +275,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Syncs the names in `dir`, and forgets the files that can never be found again.
+    /// Syncs the names in `dir`, and frees the nodes that can never be found again.
     pub(super) fn sync_dir(&mut self, dir: &Path) -> io::Result<()> {
         let id = self.find_dir(dir)?;
         self.dir_mut(id).sync();
@@ -294,22 +295,22 @@ impl Disk {
         });
     }
 
-    /// Syncs the older half of what there is to be synced of the names in `dir`.
+    /// Syncs the older half of the unsynced changes of names in `dir`.
     pub(super) fn sync_half_dir(&mut self, dir: &Path) -> io::Result<()> {
         let id = self.find_dir(dir)?;
         self.dir_mut(id).sync_half();
         Ok(())
     }
 
-    /// Takes the lock of `dir`, for which a file called `name` stands.
+    /// Takes the lock of `dir`, and creates its lock file `name` if it is missing.
     pub(super) fn lock(&mut self, dir: &Path, name: &str) -> io::Result<NodeId> {
         let id = self.find_dir(dir)?;
         if !self.locks.insert(id) {
             return Err(error(ErrorKind::WouldBlock, dir));
         }
         if !self.dir_mut(id).names.contains_key(name) {
-            let node = self.add(Node::File(FileNode { links: 1, ..FileNode::written() }));
-            self.rename_in(id, Change::Add { name: name.to_owned(), node });
+            let node = self.add(Node::File(FileNode { links: 1, ..FileNode::new_file() }));
+            self.change_names(id, Change::Add { name: name.to_owned(), node });
         }
         Ok(id)
     }
@@ -318,7 +319,7 @@ impl Disk {
         self.locks.remove(&dir);
     }
 
-    /// Forgets locks and open files, whose process is gone.
+    /// Returns the disk without locks and open files, whose process has ended.
     pub(super) fn after_process_death(&self) -> Disk {
         let mut disk = self.clone();
         disk.locks.clear();

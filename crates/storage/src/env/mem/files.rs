@@ -10,7 +10,7 @@ use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
 
-/// Keeps a node of the disk alive, also when no name leads to it any more.
+/// Keeps a node of the disk alive, also if no name leads to it any more.
 #[derive(Debug)]
 pub(super) struct Handle {
     pub(super) disk: Arc<RwLock<Disk>>,
@@ -68,7 +68,7 @@ impl Drop for MemRead {
 #[derive(Debug)]
 pub(super) struct MemLog {
     handle: Handle,
-    /// The length of the file. Changed only with the disk locked, and looked at often.
+    /// The length of the file, read often. Changed only while the disk is locked.
     capacity: AtomicU64,
 }
 

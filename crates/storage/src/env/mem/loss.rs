@@ -1,34 +1,34 @@
-//! What power loss may take.
+//! The kinds of power loss.
 
-/// Which of the changes that were not synced a loss of power takes. What was synced stays.
+/// Says which unsynced changes a power loss destroys. Synced changes stay.
 ///
-/// Changes are made durable in parts: each 512-byte sector of a log, each 4 KiB page of another
-/// file, each length, each page of a hole, each creation, removal and rename (a rename happened as
-/// a whole or not at all; across directories, its two halves are apart). A part that did not
-/// survive is as it was: where nothing was before, zeros.
+/// Changes become durable in parts: each 512-byte sector of a log, each 4 KiB page of another file,
+/// each length, each page of a hole, each creation, removal and rename. A rename is one part within
+/// a directory; across directories it is two. A part that does not survive is as it was before;
+/// space that was never written is zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Loss {
-    /// Everything got to the device in time.
+    /// All changes reached the device in time.
     Nothing,
-    /// Nothing did.
+    /// No change reached the device.
     Everything,
-    /// Each part survives with this probability (0 to 1), whatever happens to the others. A sector
-    /// of a log may also have been stored between two appends.
+    /// Each part survives with this probability (0 to 1), independently of the others. A sector of
+    /// a log may also have been stored between two appends.
     Parts {
         /// The probability.
         keep: f64,
     },
-    /// As with a probability of one half, but parts of files that were on their way hold a mixture
-    /// of what was there and what was written, or garbage.
+    /// Like `Parts` with probability one half, but unsynced parts of files may also hold a mixture
+    /// of old and written bytes, or garbage.
     Torn {
-        /// Whether that goes for sectors of logs too, which then hold any of their 8-byte words.
+        /// True if sectors of logs are torn too. Each of their 8-byte words is then old or written.
         /// The log format relies on devices that store a sector as a whole or not at all.
         logs: bool,
     },
-    /// The changes up to a random moment survive, none of those after it.
+    /// The changes up to a random moment survive, later ones do not.
     Later,
-    /// The changes after a random moment survive, none of those up to it: devices and file systems
+    /// The changes after a random moment survive, earlier ones do not: devices and file systems
     /// change the order.
     Earlier,
     /// Names survive, the contents of files do not.
@@ -38,7 +38,7 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Every class, as harsh as a correct store can bear.
+    /// Every class, as harsh as a correct store can survive.
     pub const ALL: [Loss; 9] = [
         Loss::Nothing,
         Loss::Everything,

@@ -7,26 +7,27 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use std::ops::Range;
 
-/// What is seen in a map where a hole was punched. The system shows zeros there, but zeros can go
-/// unnoticed, and nobody may look.
+/// The bytes of a map where a hole was punched. The system shows zeros there. This environment
+/// shows garbage, because a read of zeros can go unnoticed, and no reader may look there.
 const GARBAGE: u8 = 0xDB;
 
-/// The bytes of a file as they were when it was mapped, but for holes punched since.
+/// The bytes of a file when it was mapped, except for holes punched since.
 #[derive(Debug)]
 struct Map(Box<[AtomicU8]>);
 
 impl AsRef<[u8]> for Map {
-    #[allow(unsafe_code)]
+    #[allow(unsafe_code, reason = "a view of atomic bytes as bytes")]
     fn as_ref(&self) -> &[u8] {
         // SAFETY: An `AtomicU8` is a byte, and all of them are initialized and live as long as
-        // `self`. They are stored to only where a hole is punched, and as with the files of the
-        // system, who punches it has made sure that nobody looks there any more. One who looks
-        // nevertheless reads what was or what is: to have that noticed is what maps are here for.
+        // `self`. They are stored to only where a hole is punched. As with real files, the caller
+        // that punches has made sure that nobody reads there any more. A reader that does so
+        // nevertheless gets the old byte or garbage, and this type exists so that tests notice
+        // that.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast::<u8>(), self.0.len()) }
     }
 }
 
-/// Lends `map` out for as long as somebody needs it.
+/// Keeps `map` alive as long as a caller uses it.
 #[derive(Debug)]
 struct Lent(Arc<Map>);
 
@@ -47,7 +48,7 @@ impl Clone for Maps {
 }
 
 impl Maps {
-    /// Maps `bytes`, the contents of the file, of which the last are `zeros` zeros.
+    /// Maps `bytes`, followed by `zeros` zeros; together they are the contents of the file.
     pub(super) fn add(&mut self, bytes: &[u8], zeros: usize) -> Bytes {
         let zeros = std::iter::repeat_n(&0, zeros);
         let map =
@@ -57,7 +58,7 @@ impl Maps {
         Bytes::from_owner(Lent(map))
     }
 
-    /// Takes the bytes in `range` away from who looks at them.
+    /// Fills the bytes in `range` with garbage in all maps.
     pub(super) fn punch(&self, range: &Range<u64>) {
         for map in self.0.iter().filter_map(Weak::upgrade) {
             let end = (range.end as usize).min(map.0.len());

@@ -1,4 +1,4 @@
-//! What a name on the disk in memory leads to.
+//! Files and directories on the disk in memory.
 
 use super::map::Maps;
 use crate::env::PAGE_BYTES;
@@ -9,10 +9,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What devices store as a whole or not at all.
+/// The sector size: a device stores a sector as a whole or not at all.
 pub(super) const SECTOR_BYTES: u64 = 512;
 
-/// Names a file or directory, whatever its paths are.
+/// Identifies a file or directory, independently of its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodeId(pub(super) u64);
 
@@ -32,7 +32,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Makes the change in `names`, as far as they let it.
+    /// Applies the change to `names`. A rename removes `from` only if it still leads to the node.
     pub(super) fn apply(&self, names: &mut BTreeMap<String, NodeId>) {
         match self {
             Change::Add { name, node } => drop(names.insert(name.clone(), *node)),
@@ -47,12 +47,12 @@ impl Change {
     }
 }
 
-/// The names in a directory, as they are and as they would be found.
+/// The current names in a directory, and those that survive power loss for certain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DirNode {
     pub(super) names: BTreeMap<String, NodeId>,
     pub(super) synced: BTreeMap<String, NodeId>,
-    /// What leads from `synced` to `names`, oldest first, and the moment of each.
+    /// The changes that lead from `synced` to `names`, oldest first, with their moments.
     pub(super) unsynced: Vec<(u64, Change)>,
 }
 
@@ -68,14 +68,14 @@ impl DirNode {
         self.unsynced.clear();
     }
 
-    /// Syncs the older half of what is to be synced.
+    /// Syncs the older half of the unsynced changes.
     pub(super) fn sync_half(&mut self) {
         for (_, change) in self.unsynced.drain(..self.unsynced.len().div_ceil(2)) {
             change.apply(&mut self.synced);
         }
     }
 
-    /// Every node that is there or may still be found after power loss.
+    /// Returns every node that has a name or that power loss may bring back.
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
         let added = self.unsynced.iter().filter_map(|(_, change)| match change {
             Change::Add { node, .. } | Change::Rename { node, .. } => Some(*node),
@@ -88,19 +88,19 @@ impl DirNode {
 /// A write or an append.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
-    /// Where in the file it ended.
+    /// Its end, as an offset in the file.
     pub(super) end: u64,
-    /// When it was.
+    /// Its moment.
     pub(super) at: u64,
 }
 
-/// A page that was given back.
+/// A page whose space was freed.
 #[derive(Clone, Debug)]
 pub(super) struct Punched {
     pub(super) place: Range<u64>,
-    /// What was there.
+    /// The bytes before.
     pub(super) bytes: Vec<u8>,
-    /// When it was.
+    /// The moment of the punch.
     pub(super) at: u64,
 }
 
@@ -108,7 +108,7 @@ pub(super) struct Punched {
 #[derive(Clone, Debug)]
 pub(super) struct BeforeCut {
     pub(super) file: FileNode,
-    /// When it was.
+    /// The moment of the cut.
     pub(super) at: u64,
 }
 
@@ -117,46 +117,46 @@ pub(super) struct BeforeCut {
 pub(super) struct FileNode {
     /// The first bytes; zeros follow up to `length`.
     pub(super) bytes: Arc<Vec<u8>>,
-    /// In bytes. A log has its full length from the start.
+    /// The length in bytes. A log has its full length from the start.
     pub(super) length: u64,
-    /// How many bytes were written or appended.
+    /// The number of bytes written or appended.
     pub(super) end: u64,
-    /// How many of these are synced.
+    /// The number of these that are synced.
     pub(super) synced: u64,
     /// The length that is synced.
     pub(super) synced_length: u64,
-    /// The bytes that survive power loss together.
+    /// The size of the parts that survive power loss as a whole, in bytes.
     pub(super) part_bytes: u64,
     /// The writes since the last sync, oldest first.
     pub(super) written: Vec<Written>,
-    /// What no later sync makes durable, because one that should have failed.
+    /// The ranges that no later sync makes durable, because a sync of them failed.
     pub(super) dropped: Vec<Range<u64>>,
-    /// What was given back of it, as zeros that take no room.
+    /// The punched parts: zeros that take no room.
     pub(super) holes: Spans,
     /// The holes that are synced.
     pub(super) synced_holes: Spans,
-    /// Those that are not, oldest first.
+    /// The punched pages that are not synced, oldest first.
     pub(super) punched: Vec<Punched>,
-    /// The file before it was shortened, until that is synced.
+    /// The file before it was shortened, until the cut is synced.
     pub(super) before_cut: Option<Box<BeforeCut>>,
-    /// Who looks at it as memory.
+    /// The maps of the file that are in use.
     pub(super) maps: Maps,
-    /// How many names lead here.
+    /// The number of names that lead here.
     pub(super) links: usize,
-    /// How many open files do.
+    /// The number of open handles.
     pub(super) handles: usize,
 }
 
 impl FileNode {
-    /// A new file to be written from start to end.
-    pub(super) fn written() -> FileNode {
+    /// Creates an empty file that is written from start to end.
+    pub(super) fn new_file() -> FileNode {
         FileNode {
             bytes: Arc::default(),
             length: 0,
             end: 0,
             synced: 0,
             synced_length: 0,
-            // What the system writes back at a time.
+            // The size in which the system writes back.
             part_bytes: PAGE_BYTES,
             written: Vec::new(),
             dropped: Vec::new(),
@@ -170,22 +170,22 @@ impl FileNode {
         }
     }
 
-    /// A new log of `capacity` bytes.
-    pub(super) fn log(capacity: u64) -> FileNode {
-        FileNode { length: capacity, part_bytes: SECTOR_BYTES, ..FileNode::written() }
+    /// Creates a log of `capacity` bytes.
+    pub(super) fn new_log(capacity: u64) -> FileNode {
+        FileNode { length: capacity, part_bytes: SECTOR_BYTES, ..FileNode::new_file() }
     }
 
-    /// Whether nothing leads here: the space is free then.
+    /// Returns true if the file has neither names nor handles, so that its space is free.
     pub(super) fn is_gone(&self) -> bool {
         self.links == 0 && self.handles == 0
     }
 
-    /// The room that the file takes.
+    /// Returns the room that the file takes, in bytes.
     pub(super) fn held_bytes(&self) -> u64 {
         self.length - self.holes.bytes_below(self.length)
     }
 
-    /// Gives back the room of the bytes in `range`, which are zeros from now on, the moment `at`.
+    /// Frees the room of the bytes in `range` at the moment `at`. They are zeros from now on.
     pub(super) fn punch(&mut self, range: Range<u64>, at: u64) -> io::Result<()> {
         let whole = [range.start, range.end].iter().all(|at| at.is_multiple_of(PAGE_BYTES));
         if !whole || range.is_empty() || range.end > self.length {
@@ -204,12 +204,12 @@ impl FileNode {
         Ok(())
     }
 
-    /// Stores `bytes` behind what was written before, at the moment `at`. The file grows if it
-    /// must: a log has its length from the start.
+    /// Stores `bytes` behind the bytes written before, at the moment `at`. The file grows if
+    /// needed; a log has its full length from the start.
     pub(super) fn write(&mut self, bytes: &[u8], at: u64) {
         let start = self.end as usize;
         let stored = Arc::make_mut(&mut self.bytes);
-        // Damage may have put bytes where nothing was written yet, or cut what was.
+        // Damage may have added bytes behind the written ones, or cut those off.
         stored.resize(start, 0);
         stored.extend_from_slice(bytes);
         self.end += bytes.len() as u64;
@@ -217,7 +217,7 @@ impl FileNode {
         self.written.push(Written { end: self.end, at });
     }
 
-    /// Makes contents and length survive.
+    /// Makes contents and length survive power loss.
     pub(super) fn sync(&mut self) {
         self.before_cut = None;
         self.punched.clear();
@@ -225,7 +225,7 @@ impl FileNode {
         self.sync_data();
     }
 
-    /// Makes the contents survive; power loss may still undo that the file was shortened.
+    /// Makes the contents survive power loss, which may still undo a cut.
     pub(super) fn sync_data(&mut self) {
         if let Some(before) = &mut self.before_cut {
             before.file.sync_data();
@@ -235,8 +235,8 @@ impl FileNode {
         self.written.clear();
     }
 
-    /// Notes that a sync has failed for what was written behind the first `from` bytes: all of it,
-    /// or what lies behind its first half. Who reads sees it, the device never will.
+    /// Records that a sync failed for the bytes written behind the first `from` bytes, or only for
+    /// their second half. Reads still return these bytes, but the device never stores them.
     pub(super) fn drop_unsynced(&mut self, from: u64, half: bool) {
         let middle = from + (self.end.saturating_sub(from)) / 2;
         let start = if half { middle / self.part_bytes * self.part_bytes } else { from };
@@ -245,7 +245,7 @@ impl FileNode {
         }
     }
 
-    /// Leaves the first `bytes` bytes of a file that is longer, at the moment `at`.
+    /// Cuts a longer file to its first `bytes` bytes at the moment `at`.
     pub(super) fn shorten(&mut self, bytes: u64, at: u64) {
         if self.length <= bytes {
             return;
@@ -263,20 +263,20 @@ impl FileNode {
         self.part_bytes == SECTOR_BYTES
     }
 
-    /// When the byte in front of `end`, which is not synced, was written.
+    /// Returns the moment at which the unsynced byte in front of `end` was written.
     pub(super) fn written_at(&self, end: u64) -> u64 {
         let index = self.written.partition_point(|written| written.end < end);
         self.written.get(index).or(self.written.last()).map_or(0, |written| written.at)
     }
 
-    /// The writes since the last sync that ended in `part`, oldest first.
+    /// Returns the writes since the last sync that ended in `part`, oldest first.
     pub(super) fn written_within(&self, part: &Range<u64>) -> &[Written] {
-        let from = self.written.partition_point(|written| written.end < part.start);
-        let upto = self.written.partition_point(|written| written.end < part.end);
-        &self.written[from..upto.max(from)]
+        let first = self.written.partition_point(|written| written.end < part.start);
+        let last = self.written.partition_point(|written| written.end < part.end);
+        &self.written[first..last.max(first)]
     }
 
-    /// The moment of the oldest change that is not synced.
+    /// Returns the moment of the oldest change that is not synced.
     pub(super) fn first_unsynced(&self) -> Option<u64> {
         let written = self.written.first().map(|written| written.at);
         let punched = self.punched.first().map(|punched| punched.at);
@@ -286,7 +286,7 @@ impl FileNode {
         written.into_iter().chain(punched).chain(cut).min()
     }
 
-    /// The file as memory.
+    /// Maps the file.
     pub(super) fn map(&mut self) -> Bytes {
         let stored = &self.bytes[..self.bytes.len().min(self.length as usize)];
         self.maps.add(stored, self.length as usize - stored.len())
@@ -323,9 +323,10 @@ impl FileNode {
         Arc::make_mut(&mut self.bytes).truncate(bytes as usize);
     }
 
-    /// The parts of the file that are not synced, each as far as it is not.
+    /// Returns the unsynced parts of the file. The first one starts where the synced bytes end.
     pub(super) fn unsynced_parts(&self) -> impl Iterator<Item = Range<u64>> + use<> {
-        let (part_bytes, end) = (self.part_bytes, self.end);
+        let part_bytes = self.part_bytes;
+        let end = self.end;
         let mut start = self.synced;
         std::iter::from_fn(move || {
             let part = start..((start / part_bytes + 1) * part_bytes).min(end);

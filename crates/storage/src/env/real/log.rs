@@ -1,15 +1,18 @@
 //! A log file mapped into memory: an append is a copy, without a system call.
 //!
-//! What is in the map belongs to the system's page cache: it outlives the process at once, and
-//! the device after a sync. The space is allocated when the file is made, so no append can find
-//! the device full. Every page is also touched for writing then, off the path of the puts if the
-//! log is made ahead: of 133-byte appends one in 30 meets a new page, which costs it 2 us and, at
-//! times, a wait for the file system's journal. Measured per append: 22 ns with pages touched
-//! ahead (and 0.3 ms per MiB for that), 80 ns without. Its price: every page is written once more
-//! than needed. A sync of the whole file would do that at the first time, 15 ms for 16 MiB, so a
-//! sync is of the pages that were appended to, and now and then of the next ones too: space that
-//! is written for the first time is written down in the file's metadata, and that with every
-//! sync would take twice as long.
+//! The map belongs to the page cache of the system: its bytes outlive the process at once, and
+//! power loss after a sync. The space is allocated when the file is created, so no append can find
+//! the device full.
+//!
+//! Creation also touches every page for writing. Without that, one of 30 appends of 133 bytes meets
+//! a new page, which costs 2 us and, at times, a wait for the journal of the file system. An append
+//! takes 22 ns with touched pages (plus 0.3 ms per MiB for touching), 80 ns without. The puts do
+//! not wait for this if the log is created in advance. The price is that every page is written once
+//! more than needed.
+//!
+//! A first sync of the whole file would write all those pages: 15 ms for 16 MiB. So a sync covers
+//! the pages that were appended to, and now and then also the following ones. The first write to
+//! space changes the metadata of the file, and doing that in every sync would take twice as long.
 
 use crate::env::common::check_append;
 use crate::env::{LogFile, SyncReach};
@@ -22,8 +25,8 @@ use rustix::io::{Errno, retry_on_intr};
 use std::fs::File;
 use std::io;
 
-/// Bytes that are written ahead of those appended, so that few syncs meet space that was never
-/// written: 1 ms for each.
+/// The number of bytes that a sync writes beyond the appended ones, so that few syncs meet space
+/// that was never written. Each such sync costs 1 ms.
 #[cfg(target_os = "linux")]
 const WRITTEN_AHEAD_BYTES: u64 = 1 << 20;
 
@@ -32,20 +35,20 @@ const WRITTEN_AHEAD_BYTES: u64 = 1 << 20;
 pub(super) struct RealLog {
     file: File,
     map: MmapRaw,
-    /// Bytes appended, all of them complete. Always a multiple of 8, and at most the length of
-    /// the map. Changed only by the holder of `appending`; read without it, as a writer asks
-    /// before each append and a lock is dear next to a copy of some hundred bytes.
+    /// The number of bytes appended, all of them complete. Always a multiple of 8, and at most the
+    /// length of the map. Only the holder of `appending` changes it. A writer reads it without the
+    /// lock before each append, because a lock is slow compared with a copy of some hundred bytes.
     end: AtomicU64,
-    /// The length of the file: that of the map until the log is cut. Changed only by the holder of
-    /// `appending`.
+    /// The length of the file, which is that of the map until the log is cut. Only the holder of
+    /// `appending` changes it.
     capacity: AtomicU64,
-    /// Bytes from the start that are synced.
+    /// The number of bytes from the start that are synced.
     #[cfg(target_os = "linux")]
     synced: AtomicU64,
-    /// Bytes from the start whose space has been written.
+    /// The number of bytes from the start whose space has been written.
     #[cfg(target_os = "linux")]
     written: AtomicU64,
-    /// Held during an append, so that nothing is visible before what is in front of it.
+    /// Held during an append, so that no append becomes visible before the one in front of it.
     appending: Mutex<()>,
 }
 
@@ -70,19 +73,20 @@ impl RealLog {
         })
     }
 
-    /// Syncs what was appended. Here the call for a part of a map is `fdatasync` for that part, and
-    /// tells of the same failures.
+    /// Syncs the appended bytes. On Linux, flushing a part of a map is `fdatasync` for that part,
+    /// and reports the same failures.
     #[cfg(target_os = "linux")]
     fn sync_data(&self) -> io::Result<()> {
         let end = self.end.load(Ordering::Acquire);
         let from = self.synced.load(Ordering::Acquire).min(end);
-        let upto = match end <= self.written.load(Ordering::Relaxed) {
-            true => end,
-            false => self.capacity().min(end + WRITTEN_AHEAD_BYTES),
+        let written = if end <= self.written.load(Ordering::Relaxed) {
+            end
+        } else {
+            self.capacity().min(end + WRITTEN_AHEAD_BYTES)
         };
-        self.map.flush_range(from as usize, (upto - from) as usize)?;
+        self.map.flush_range(from as usize, (written - from) as usize)?;
         self.synced.fetch_max(end, Ordering::Release);
-        self.written.fetch_max(upto, Ordering::Relaxed);
+        self.written.fetch_max(written, Ordering::Relaxed);
         Ok(())
     }
 
@@ -91,27 +95,27 @@ impl RealLog {
         self.file.sync_data()
     }
 
-    /// Copies `head` and `rest` to `at`, `head` last and in one step.
-    #[allow(unsafe_code)]
+    /// Copies `head` and `rest` to `at`. The head is stored last and in one step.
+    #[allow(unsafe_code, reason = "writes to the map")]
     fn store(&self, at: usize, head: [u8; 8], rest: &[u8]) {
         assert!(at.is_multiple_of(8) && at + 8 + rest.len() <= self.map.len());
         // SAFETY: The assertion keeps every byte written inside the map, which lives as long as
-        // `self`. Nothing of the map is ever borrowed or read through `self`, and `appending`,
-        // held by the only caller, keeps two stores apart; so neither the copy nor the
-        // atomic store races with another access of this process. The map starts at a page and
-        // `at` is a multiple of 8, so the pointer is aligned for `AtomicU64`.
+        // `self`. Nothing borrows or reads the map through `self`, and the only caller holds
+        // `appending`, which keeps two stores apart. So neither the copy nor the atomic store races
+        // with another access of this process. The map starts at a page and `at` is a multiple of
+        // 8, so the pointer is aligned for `AtomicU64`.
         unsafe {
             let place = self.map.as_mut_ptr().add(at);
             place.add(8).copy_from_nonoverlapping(rest.as_ptr(), rest.len());
-            // Release: whoever sees the head (after a crash of this process, the next reader of
-            // the file) sees the rest.
+            // Release: a reader that sees the head sees the rest too. After a crash of this
+            // process, that is the next reader of the file.
             Word::from_ptr(place.cast()).store(u64::from_ne_bytes(head), Ordering::Release);
         }
     }
 }
 
-/// Makes every page of `map` writable now. A system that cannot is no error: the pages then come
-/// one by one.
+/// Makes every page of `map` writable now. Does nothing on a system that cannot do that: the pages
+/// then become writable one by one.
 fn touch_all(map: &MmapRaw) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if let Err(error) = map.advise(memmap2::Advice::PopulateWrite)
@@ -135,7 +139,7 @@ impl LogFile for RealLog {
     }
 
     fn sync(&self, reach: SyncReach) -> io::Result<()> {
-        // Changes made through a shared map are changes of the file, and synced with it.
+        // Changes made through a shared map are changes of the file, and are synced with it.
         match reach {
             SyncReach::Data => self.sync_data(),
             SyncReach::All => self.file.sync_all(),
@@ -150,8 +154,8 @@ impl LogFile for RealLog {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// The pages of the map behind the new end must not be touched any more, and are not: nothing
-    /// is stored beyond the capacity, and a sync looks at no page through the map.
+    /// Pages of the map behind the new end must not be touched any more. They are not: no append
+    /// stores beyond the capacity, and a sync reads no page through the map.
     fn cut(&self) -> io::Result<()> {
         let _appending = self.appending.lock();
         let end = self.end.load(Ordering::Relaxed);

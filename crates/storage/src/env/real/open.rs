@@ -1,8 +1,8 @@
-//! Opening the files of a store: regular files only, never through a link, for their owner alone.
+//! Opens the files of a store: regular files only, never through a link, for their owner only.
 //!
-//! Whoever can write to the directory can put anything under a name of the store. To open a FIFO
-//! is to wait until somebody opens its other end, so nothing is waited for here, and then it is
-//! looked at what was opened.
+//! Any user who can write to the directory can put anything under a name of the store. Opening a
+//! FIFO normally waits until another process opens its other end. So files are opened without
+//! waiting, and their type is checked afterwards.
 
 use rustix::fs::OFlags;
 use std::fs::{self, File, FileType, OpenOptions};
@@ -10,13 +10,12 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// What a new file may be used for, less what the process takes away: reading and writing by its
-/// owner.
+/// The mode of new files, before the umask of the process: read and write for the owner.
 const MODE: u32 = 0o600;
 
-/// Opens the regular file at `path` as `options` say.
+/// Opens the regular file at `path` with `options`.
 pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    // For regular files these flags change nothing.
+    // These flags change nothing for regular files.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     match options.custom_flags(flags.bits() as i32).mode(MODE).open(path) {
         Ok(file) => {
@@ -24,25 +23,26 @@ pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
             Ok(file)
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // The system says of each thing in another way that it is no file.
+        // The system reports a different error for each kind of file that is not regular.
         Err(error) => Err(metadata(path).err().filter(is_other).unwrap_or(error)),
     }
 }
 
-/// What the system knows of the regular file at `path`.
+/// Returns the metadata of the regular file at `path`.
 pub(super) fn metadata(path: &Path) -> io::Result<fs::Metadata> {
     let found = fs::symlink_metadata(path)?;
     check(found.file_type())?;
     Ok(found)
 }
 
-/// Opens `dir`, to be synced. A link may lead there: where the store is was chosen by the caller.
+/// Opens `dir` for a sync. A link may lead there, because the user chose the directory of the
+/// store.
 pub(super) fn dir(dir: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(here(dir))
 }
 
-/// `dir`, which is where the process is if it has no name.
+/// Returns `dir`, or the current directory if the path is empty.
 pub(super) fn here(dir: &Path) -> &Path {
     if dir.as_os_str().is_empty() { Path::new(".") } else { dir }
 }
@@ -56,11 +56,11 @@ fn check(found: FileType) -> io::Result<()> {
         _ if found.is_socket() => "socket",
         _ => "device",
     };
-    let told = format!("expected a regular file, found a {what}");
-    Err(io::Error::new(io::ErrorKind::InvalidInput, told))
+    let message = format!("expected a regular file, found a {what}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
 
-/// Whether `error` is one of [`check`].
+/// Returns true if [`check`] made `error`.
 fn is_other(error: &io::Error) -> bool {
     error.raw_os_error().is_none()
 }

@@ -1,16 +1,16 @@
 use super::*;
 use crate::sync::thread;
 
-/// A log of which every sync waits until it is let go.
+/// A log whose syncs wait until the test releases them.
 #[derive(Debug, Default)]
 struct HeldLog {
     bytes: AtomicU64,
-    /// Syncs that may end.
+    /// The number of syncs that may end.
     free: Mutex<usize>,
     freed: crate::sync::Condvar,
-    /// What has been synced.
+    /// The syncs so far.
     reaches: Mutex<Vec<SyncReach>>,
-    /// Whether the device is broken.
+    /// Whether the device fails.
     broken: Mutex<bool>,
 }
 
@@ -46,15 +46,15 @@ impl LogFile for HeldLog {
     }
 }
 
-/// Goes on when the state of `turns` is as it should be.
-fn until(turns: &Turns, is_so: impl Fn(&State) -> bool) {
+/// Waits until the state of `turns` satisfies `is_so`.
+fn until(turns: &Turns, is_so: impl Fn(&TurnState) -> bool) {
     while !is_so(&turns.state.lock()) {
         thread::yield_now();
     }
 }
 
-/// Lets one thread sync, and holds it there, while `count` others append and want it too, with
-/// `reach`; then lets all go, and tells what they were told.
+/// Makes one thread sync, and stops it there while `count` others append and need a sync with
+/// `reach`. Then releases all, and returns their results.
 fn behind_one(
     turns: &Turns,
     log: &HeldLog,
@@ -76,33 +76,38 @@ fn behind_one(
 }
 
 #[test]
-fn those_who_wait_share_one_sync() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
-    let told = behind_one(&turns, &log, 5, SyncReach::Data);
-    let told: Vec<u64> = told.into_iter().map(Result::unwrap).collect();
-    assert_eq!(told, [8, 48, 48, 48, 48, 48]);
+fn waiting_threads_share_one_sync() {
+    let turns = Turns::default();
+    let log = HeldLog::default();
+    let results = behind_one(&turns, &log, 5, SyncReach::Data);
+    let results: Vec<u64> = results.into_iter().map(Result::unwrap).collect();
+    assert_eq!(results, [8, 48, 48, 48, 48, 48]);
     assert_eq!(*log.reaches.lock(), [SyncReach::Data; 2]);
-    assert_eq!(turns.synced(), 48);
+    assert_eq!(turns.synced_bytes(), 48);
 }
 
 #[test]
-fn one_who_needs_everything_synced_has_it_synced_for_all() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
-    behind_one(&turns, &log, 2, SyncReach::All).into_iter().for_each(|told| assert!(told.is_ok()));
+fn thread_that_needs_a_full_sync_makes_it_for_all() {
+    let turns = Turns::default();
+    let log = HeldLog::default();
+    behind_one(&turns, &log, 2, SyncReach::All)
+        .into_iter()
+        .for_each(|result| assert!(result.is_ok()));
     assert_eq!(*log.reaches.lock(), [SyncReach::Data, SyncReach::All]);
-    // Nothing of it is left for the next one.
+    // The next sync is one of data again.
     log.append(&[0; 8]).unwrap();
     log.let_go(2);
     turns.sync(&log, SyncReach::Data).unwrap();
-    // Data that is synced already is not enough for him.
+    // This thread needs more than data that is synced already.
     turns.sync(&log, SyncReach::All).unwrap();
     let after = [SyncReach::Data, SyncReach::All];
     assert_eq!(log.reaches.lock()[2..], after);
 }
 
 #[test]
-fn a_sync_is_enough_for_what_was_appended_before_it_began() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+fn sync_covers_all_bytes_appended_before_it_began() {
+    let turns = Turns::default();
+    let log = HeldLog::default();
     log.append(&[0; 16]).unwrap();
     let wait = || turns.sync(&log, SyncReach::Data).unwrap();
     thread::scope(|scope| {
@@ -117,23 +122,27 @@ fn a_sync_is_enough_for_what_was_appended_before_it_began() {
 }
 
 #[test]
-fn a_failure_is_told_to_all_who_wait_and_to_all_who_come() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+fn failure_reaches_all_waiting_and_all_later_threads() {
+    let turns = Turns::default();
+    let log = HeldLog::default();
     *log.broken.lock() = true;
-    let told = behind_one(&turns, &log, 3, SyncReach::Data);
-    assert!(told.iter().all(Result::is_err), "{told:?}");
+    let results = behind_one(&turns, &log, 3, SyncReach::Data);
+    assert!(results.iter().all(Result::is_err), "{results:?}");
     *log.broken.lock() = false;
     assert!(turns.sync(&log, SyncReach::Data).is_err());
     assert_eq!(log.reaches.lock().len(), 1);
-    assert_eq!(turns.synced(), 0);
+    assert_eq!(turns.synced_bytes(), 0);
 }
 
-/// Those who were synced together are waited for, but not without end, and not again soon.
+/// A sync waits for the threads of the last one, but not for ever, and not again soon.
 #[test]
-fn who_does_not_come_back_holds_up_one_sync() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+fn thread_that_stays_away_delays_one_sync() {
+    let turns = Turns::default();
+    let log = HeldLog::default();
     turns.state.lock().hasty = 1;
-    behind_one(&turns, &log, 3, SyncReach::Data).into_iter().for_each(|told| assert!(told.is_ok()));
+    behind_one(&turns, &log, 3, SyncReach::Data)
+        .into_iter()
+        .for_each(|result| assert!(result.is_ok()));
     assert_eq!(turns.state.lock().to_come, 3);
     log.let_go(2);
     for hasty in [HASTY_SYNCS - 1, HASTY_SYNCS - 2] {
@@ -145,8 +154,9 @@ fn who_does_not_come_back_holds_up_one_sync() {
 }
 
 #[test]
-fn the_last_who_is_waited_for_leads() {
-    let (turns, log) = (Turns::default(), HeldLog::default());
+fn last_expected_thread_leads() {
+    let turns = Turns::default();
+    let log = HeldLog::default();
     log.let_go(1);
     turns.state.lock().to_come = 1;
     log.append(&[0; 8]).unwrap();
@@ -155,9 +165,9 @@ fn the_last_who_is_waited_for_leads() {
     assert_eq!((state.hasty, state.to_come), (0, 1));
 }
 
-/// Many threads, each of which finds all it wrote synced when it is told so.
+/// Many threads sync, and each checks that all its bytes are synced when its sync returns.
 #[test]
-fn nobody_is_told_too_early_or_never() {
+fn sync_returns_neither_too_early_nor_never() {
     #[derive(Debug, Default)]
     struct Device {
         bytes: AtomicU64,
@@ -181,10 +191,12 @@ fn nobody_is_told_too_early_or_never() {
             u64::MAX
         }
     }
-    let (turns, log) = (Turns::default(), Device::default());
+    let turns = Turns::default();
+    let log = Device::default();
     thread::scope(|scope| {
         for number in 0..8 {
-            let (turns, log) = (&turns, &log);
+            let turns = &turns;
+            let log = &log;
             scope.spawn(move || {
                 for step in 0..500 {
                     log.append(&[0; 8]).unwrap();
@@ -197,5 +209,5 @@ fn nobody_is_told_too_early_or_never() {
             });
         }
     });
-    assert_eq!(turns.synced(), 8 * 8 * 500);
+    assert_eq!(turns.synced_bytes(), 8 * 8 * 500);
 }

@@ -4,13 +4,13 @@ use crate::read::vec_cursor::{Owned, VecCursor, calls, compare, key};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
-/// Parts that all know the same entries: what shows is up to the clipping alone.
+/// Parts with the same entries in every source, so that only the clipping decides what shows.
 struct Clips {
     entries: Vec<Owned>,
     ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// How many things hold the parts.
+    /// The number of sources.
     sources: usize,
-    /// The part that can't be opened, if any.
+    /// The part that cannot be opened, if any.
     broken: Option<usize>,
 }
 
@@ -45,9 +45,9 @@ impl Parts for Clips {
 }
 
 proptest! {
-    /// Borders cut the keys into stretches; every other one, or any choice, is a part.
+    /// Borders cut the keys into ranges; every other range, or any choice, is a part.
     #[test]
-    fn walks_what_lies_in_the_ranges_and_nothing_else(
+    fn cursor_shows_exactly_the_entries_in_the_ranges(
         keys in vec(key(), 0..30),
         borders in btree_set(key(), 0..8),
         chosen in vec(any::<bool>(), 9),
@@ -96,7 +96,7 @@ fn a_part_is_opened_only_when_it_is_reached() {
 }
 
 #[test]
-fn a_seek_into_a_broken_part_stands_nowhere() {
+fn seek_into_a_broken_part_ends_on_no_entry() {
     let mut concat = three_parts(Some(1));
     concat.seek_first().unwrap();
     assert!(concat.seek(b"b").is_err());

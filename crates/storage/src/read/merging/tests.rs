@@ -9,7 +9,7 @@ fn boxed(sources: Vec<VecCursor>) -> Vec<Box<dyn Cursor>> {
 
 proptest! {
     #[test]
-    fn walks_as_one_sorted_vector_would(
+    fn cursor_walks_like_one_sorted_vector(
         keys in vec((key(), 0usize..7), 0..40),
         sources in 1usize..8,
         calls in calls(),
@@ -26,14 +26,15 @@ proptest! {
         compare(&mut VecCursor::new(all), &mut merging, &calls);
     }
 
-    /// Sources by age, the oldest version of a key in each with or without its number.
+    /// Sources by age; the oldest version of a key in each has its number or not.
     #[test]
     fn entries_without_numbers_are_as_old_as_their_sources(
         writes in vec((key(), any::<bool>()), 0..40),
         forgets in vec(any::<bool>(), 40),
         calls in calls(),
     ) {
-        let (mut sources, mut all) = (vec![Vec::new()], Vec::new());
+        let mut sources = vec![Vec::new()];
+        let mut all = Vec::new();
         for (index, (key, seal)) in writes.iter().enumerate() {
             let entry = Owned::put(key, index as u64 + 1);
             let newest: &mut Vec<Owned> = sources.last_mut().unwrap();
@@ -54,7 +55,7 @@ proptest! {
 
     /// Knots: the same key and sequence number in several sources.
     #[test]
-    fn of_equal_entries_the_newer_source_comes_first(
+    fn newer_source_comes_first_among_equal_entries(
         entries in vec((0u64..3, 1u64..4, 0usize..4), 0..20),
         calls in calls(),
     ) {
@@ -75,7 +76,7 @@ proptest! {
 }
 
 #[test]
-fn no_sources_are_an_empty_source() {
+fn cursor_without_sources_is_empty() {
     let mut merging = MergingCursor::new(boxed(Vec::new()));
     merging.seek_first().unwrap();
     assert_eq!(merging.entry(), None);
@@ -83,10 +84,10 @@ fn no_sources_are_an_empty_source() {
     assert_eq!(merging.entry(), None);
 }
 
-/// Every call that can fail is made to fail once: the cursor then stands nowhere, and works
-/// again once the source does.
+/// Every call that can fail fails once. The cursor is then on no entry, and works again once the
+/// source does.
 #[test]
-fn after_an_error_the_cursor_stands_nowhere() {
+fn cursor_is_on_no_entry_after_an_error() {
     let good = || VecCursor::new(vec![Owned::put(b"a", 1), Owned::put(b"c", 2)]);
     let bad = || VecCursor::new(vec![Owned::put(b"b", 3), Owned::put(b"d", 4)]);
     let mut failures = 0;
@@ -109,7 +110,7 @@ fn after_an_error_the_cursor_stands_nowhere() {
     assert!((1..6).contains(&failures), "{failures} of 6");
 }
 
-/// A source that gains entries on both sides of where it stands at every step, as a memtable may.
+/// A source that gains entries on both sides of its position at every step, as a memtable may.
 struct Growing(VecCursor);
 
 impl Growing {
@@ -157,10 +158,10 @@ impl Cursor for Growing {
     }
 }
 
-/// The cursor stands on "c" of one source when it turns, the other has "a" and "e" and, from then
-/// on, "b" and "d": wherever it goes, what was passed is not shown again.
+/// The cursor is on "c" of one source when it turns. The other source has "a" and "e" and, from
+/// then on, "b" and "d". No entry that the cursor has left is shown again.
 #[test]
-fn turning_over_entries_that_were_added_meanwhile_keeps_the_order() {
+fn turn_over_entries_added_meanwhile_keeps_the_order() {
     let merging = || {
         let growing = Growing(VecCursor::new(vec![Owned::put(b"a", 9), Owned::put(b"e", 9)]));
         let still = VecCursor::new(vec![Owned::put(b"c", 1)]);

@@ -39,7 +39,7 @@ fn entries(writes: &[(Vec<u8>, bool)]) -> Vec<Owned> {
 
 proptest! {
     #[test]
-    fn both_ends_show_what_the_snapshot_saw(
+    fn both_ends_show_the_view_of_the_snapshot(
         writes in vec((key(), any::<bool>()), 0..40),
         snapshot in 0u64..42,
         (lower, upper) in (bound(), bound()),
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn an_error_is_told_once_and_ends_the_iteration() {
+fn error_is_returned_once_and_ends_the_iteration() {
     let cursor = VecCursor::new(vec![Owned::put(b"a", 1), Owned::put(b"b", 2)]).failing_after(1);
     let mut iter = VisibleIter::new(cursor, SeqNo::MAX, Bound::Unbounded, Bound::Unbounded);
     assert_eq!(iter.next().unwrap().unwrap().0, "a");
@@ -81,10 +81,10 @@ fn an_error_is_told_once_and_ends_the_iteration() {
     assert!(iter.next_back().is_none());
 }
 
-/// An error among the older versions of a key, met while going backward, must not be taken for
-/// the end of the versions: the value found so far may not be the newest.
+/// An error among the older versions of a key, met while going backward, is not the end of the
+/// versions: the value found so far may not be the newest.
 #[test]
-fn a_half_seen_key_is_not_given() {
+fn incompletely_read_key_is_not_returned() {
     let cursor = VecCursor::new(vec![Owned::put(b"a", 1), Owned::put(b"a", 2)]).failing_after(1);
     let mut iter = VisibleIter::new(cursor, SeqNo::MAX, Bound::Unbounded, Bound::Unbounded);
     assert!(iter.next_back().unwrap().is_err());

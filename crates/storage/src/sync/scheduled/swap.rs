@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct ArcSwap<T>(Mutex<Arc<T>>);
 
-/// What was there when somebody looked.
+/// The value at the moment of the load.
 #[derive(Debug)]
 pub struct Guard<T>(T);
 
@@ -46,22 +46,22 @@ impl<T> ArcSwap<T> {
     }
 
     pub fn store(&self, value: Arc<T>) {
-        // What was there is dropped without the lock: its end may take steps of its own.
+        // The old value is dropped without the lock, because its end may take steps of its own.
         drop(self.swap(value));
     }
 }
 
-/// A map of limited weight. What leaves when it is full is anything but what came last.
+/// A map of limited weight. When it is full it evicts any entries except the newest.
 #[derive(Debug)]
 pub struct BlockMap<K, V, W, H, L> {
-    state: Mutex<State<K, V>>,
+    state: Mutex<MapState<K, V>>,
     weighter: W,
     lifecycle: L,
     hasher: PhantomData<H>,
 }
 
 #[derive(Debug)]
-struct State<K, V> {
+struct MapState<K, V> {
     entries: FxHashMap<K, V>,
     weight: u64,
     capacity: u64,
@@ -75,7 +75,7 @@ where
     L: Lifecycle<K, V, RequestState = ()>,
 {
     pub fn with(_usual: usize, capacity: u64, weighter: W, _: H, lifecycle: L) -> Self {
-        let state = State { entries: FxHashMap::default(), weight: 0, capacity };
+        let state = MapState { entries: FxHashMap::default(), weight: 0, capacity };
         BlockMap { state: Mutex::new(state), weighter, lifecycle, hasher: PhantomData }
     }
 
@@ -93,10 +93,10 @@ where
         }
         while state.weight > state.capacity {
             let other = state.entries.keys().find(|other| **other != key);
-            let other = other.unwrap_or(&key).clone();
-            let Some(value) = state.entries.remove(&other) else { break };
-            state.weight -= self.weighter.weight(&other, &value);
-            gone.push((other, value));
+            let evicted = other.unwrap_or(&key).clone();
+            let Some(value) = state.entries.remove(&evicted) else { break };
+            state.weight -= self.weighter.weight(&evicted, &value);
+            gone.push((evicted, value));
         }
         drop(state);
         for (key, value) in gone {

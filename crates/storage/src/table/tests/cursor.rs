@@ -1,6 +1,6 @@
 use super::*;
 
-/// A key near the keys of `entries`: one of them, a little more, a little less, or none like it.
+/// Returns one of the keys of `entries`, a key slightly greater or smaller, or an unrelated key.
 fn target(dice: &mut Dice, entries: &[Entry]) -> Vec<u8> {
     let mut key = entries[dice.below(entries.len() as u64) as usize].key.clone();
     match dice.below(5) {
@@ -13,7 +13,7 @@ fn target(dice: &mut Dice, entries: &[Entry]) -> Vec<u8> {
     key
 }
 
-/// Moves a cursor and an index into `entries` about alike.
+/// Makes the same moves with a cursor and with an index into `entries`.
 fn wander(table: &Arc<Table>, entries: &[Entry], fill: CacheFill, dice: &mut Dice) {
     let mut cursor = table.cursor(fill);
     assert_eq!(here(&cursor), None, "a new cursor stands nowhere");
@@ -36,7 +36,7 @@ fn wander(table: &Arc<Table>, entries: &[Entry], fill: CacheFill, dice: &mut Dic
 }
 
 #[test]
-fn a_cursor_moves_like_an_index_into_a_list() {
+fn cursor_moves_like_an_index_into_a_list() {
     for (number, shape) in SHAPES.into_iter().enumerate() {
         for block_bytes in [1, 100, 1000, 4096] {
             let mut dice = Dice(number as u64 * 1000 + block_bytes as u64);
@@ -54,7 +54,7 @@ fn a_cursor_moves_like_an_index_into_a_list() {
 }
 
 #[test]
-fn a_merge_reads_many_blocks_at_once_and_leaves_the_cache_alone() {
+fn merge_reads_many_blocks_at_once_without_the_cache() {
     let entries: Vec<Entry> =
         (0..3000u64).map(|n| Entry::put(n.to_be_bytes(), n, [7; 250])).collect();
     let (disk, facts) = write(&entries, &TableOptions::default());
@@ -85,7 +85,7 @@ fn a_reader_fills_the_cache_until_its_table_is_removed() {
     scan_back(&table, CacheFill::Yes).unwrap();
     assert_eq!((cache.hits(), cache.misses()), (facts.data_blocks, facts.data_blocks));
     assert!(cache.bytes() > facts.data_bytes);
-    // Of another store perhaps, which has a table of the same number.
+    // Perhaps of another store, which has a table of the same number.
     let other = open(&disk, &cache).unwrap();
     scan(&other, CacheFill::Yes).unwrap();
     assert_eq!(cache.misses(), 2 * facts.data_blocks, "it has blocks of its own");
@@ -98,7 +98,7 @@ fn a_reader_fills_the_cache_until_its_table_is_removed() {
 }
 
 #[test]
-fn a_cache_keeps_to_its_capacity() {
+fn cache_stays_within_its_capacity() {
     let entries: Vec<Entry> =
         (0..4000u64).map(|n| Entry::put(n.to_be_bytes(), n, [7; 99])).collect();
     let (disk, _) = write(&entries, &TableOptions::default());
@@ -111,10 +111,10 @@ fn a_cache_keeps_to_its_capacity() {
     }
 }
 
-/// A long walk does not drive out of the cache what others need: only its first blocks stay, the
-/// others are read many at once.
+/// A long walk does not evict the blocks of others from the cache. Only its first blocks are added,
+/// the others are read many at once.
 #[test]
-fn a_reader_that_goes_on_reads_ahead_past_the_cache() {
+fn continuing_reader_reads_ahead_without_the_cache() {
     let entries: Vec<Entry> =
         (0..4000u64).map(|n| Entry::put(n.to_be_bytes(), n, [7; 99])).collect();
     let (disk, facts) = write(&entries, &TableOptions::default());

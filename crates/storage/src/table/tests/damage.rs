@@ -2,7 +2,7 @@ use super::*;
 use crate::error::{Error, ErrorKind};
 use crate::format::{FOOTER_BYTES, FORMAT_VERSION, Footer};
 
-/// A table in which everything occurs: versions over several blocks, tombstones, a huge value.
+/// A table with all special cases: versions over several blocks, tombstones, a huge value.
 fn entries() -> Vec<Entry> {
     let mut entries: Vec<Entry> = (0..12)
         .map(|n| Entry::put(format!("apple{n:02}"), 100 + n, format!("value {n}")))
@@ -17,7 +17,7 @@ fn small() -> TableOptions {
     TableOptions { grain: crate::table::ProfileGrain::Blocks, ..options(120) }
 }
 
-/// The error must be damage of the table's file, at an offset within it.
+/// Checks that the error is damage of the table's file, at an offset within it.
 #[track_caller]
 fn check_corruption(error: &Error, file_bytes: u64) -> u64 {
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
@@ -35,11 +35,14 @@ fn check_answer<T: PartialEq + std::fmt::Debug>(answer: Result<T>, right: &T, fi
     }
 }
 
-/// Every read of a damaged table is right or says that it is damaged.
+/// Checks that every read of a damaged table is correct or returns damage.
 fn check_reads(table: &Arc<Table>, entries: &[Entry], file_bytes: u64) {
     for entry in entries {
-        let found =
-            Found { seq: SeqNo(entry.seq), kind: entry.kind, value: entry.value.clone().into() };
+        let found = FoundEntry {
+            seq: SeqNo(entry.seq),
+            kind: entry.kind,
+            value: entry.value.clone().into(),
+        };
         let mut reads = ReadCount::default();
         check_answer(table.get(&entry.key, found.seq, &mut reads), &Some(found), file_bytes);
         let beside = [&entry.key[..], b"!"].concat();
@@ -52,8 +55,8 @@ fn check_reads(table: &Arc<Table>, entries: &[Entry], file_bytes: u64) {
     }
 }
 
-/// Where the parts of a table file start: each block, filter, index, properties, footer, and the
-/// end of the file.
+/// Returns the starts of the parts of a table file: each block, filter, index, properties, footer,
+/// and the end of the file.
 fn starts(table: &Table, file_bytes: u64) -> Vec<u64> {
     let footer = table.file.parts().unwrap().footer;
     let blocks = (0..table.fences.count()).map(|index| table.fences.place(index).start);
@@ -64,7 +67,7 @@ fn starts(table: &Table, file_bytes: u64) -> Vec<u64> {
 }
 
 #[test]
-fn a_flipped_byte_is_reported_where_it_is_and_never_gives_a_wrong_answer() {
+fn flipped_byte_is_reported_at_its_offset_and_never_causes_a_wrong_answer() {
     let entries = entries();
     let (disk, facts) = write(&entries, &small());
     let file_bytes = facts.file_bytes;
@@ -83,7 +86,7 @@ fn a_flipped_byte_is_reported_where_it_is_and_never_gives_a_wrong_answer() {
             Ok(table) => check_reads(&table, &entries, file_bytes),
             Err(error) => assert_eq!(check_corruption(&error, file_bytes), reported),
         }
-        // The damage came after the table was opened: what is in memory is good.
+        // The damage came after the opening, so the parts in memory are intact.
         check_reads(&whole, &entries, file_bytes);
         disk.flip(path(), at, mask).unwrap();
     }
@@ -117,7 +120,8 @@ fn blocks_that_changed_places_are_damage() {
     let (disk, _) = write(&same, &options(1));
     let cache = Arc::new(BlockCache::new(0));
     let table = open(&disk, &cache).unwrap();
-    let (first, second) = (table.fences.place(2), table.fences.place(3));
+    let first = table.fences.place(2);
+    let second = table.fences.place(3);
     let disk = changed(&disk, |bytes| {
         let (left, right) = bytes.split_at_mut(second.start as usize);
         let second_bytes = (second.end - second.start) as usize;
@@ -132,7 +136,7 @@ fn blocks_that_changed_places_are_damage() {
 }
 
 #[test]
-fn another_table_in_the_place_of_one_is_told_by_name() {
+fn error_names_both_tables_if_one_replaced_another() {
     let (disk, _) = write(&entries(), &small());
     let env: Arc<dyn Env> = disk;
     let error = Table::open(&env, path(), 43, Arc::new(BlockCache::new(0))).unwrap_err();
@@ -153,8 +157,9 @@ fn another_format_is_unsupported_and_both_versions_are_named() {
         });
         let error = open(&disk, &Arc::new(BlockCache::new(0))).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
-        let told = format!("format version {version}, this program reads version {FORMAT_VERSION}");
-        assert!(error.to_string().contains(&told), "{error}");
+        let message =
+            format!("format version {version}, this program reads version {FORMAT_VERSION}");
+        assert!(error.to_string().contains(&message), "{error}");
     }
 }
 

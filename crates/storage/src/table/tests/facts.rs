@@ -5,7 +5,7 @@ use lsmith_tree::blocks::fits;
 use lsmith_tree::{ProfilePoint, Size, key_after, logical_bytes};
 
 #[test]
-fn facts_are_those_of_the_entries_and_survive_reopening() {
+fn facts_agree_with_the_entries_and_survive_reopening() {
     for (number, shape) in SHAPES.into_iter().enumerate() {
         let entries = random_entries(&mut Dice(number as u64 + 300), shape);
         let (disk, facts) = write(&entries, &options(512));
@@ -24,15 +24,17 @@ fn facts_are_those_of_the_entries_and_survive_reopening() {
     }
 }
 
-/// The facts of an open table, with the profile where it was.
+/// Returns the facts of an open table, with the profile.
 fn opened(table: &Table) -> TableFacts {
     TableFacts { profile: table.tree_table().profile.to_vec(), ..table.facts().clone() }
 }
 
-/// The profile by its definition: what lies below each key that is the first to start at or
-/// behind a multiple of 64 KiB.
+/// Computes the profile from its definition: the size below each key that is the first to start at
+/// or behind a multiple of 64 KiB.
 fn profile(entries: &[Entry]) -> Vec<ProfilePoint> {
-    let (mut points, mut below, mut steps) = (Vec::new(), Size::default(), 0);
+    let mut points = Vec::new();
+    let mut below = Size::default();
+    let mut steps = 0;
     for (index, entry) in entries.iter().enumerate() {
         let new_key = index == 0 || entries[index - 1].key != entry.key;
         if new_key && below.bytes >> 16 > steps {
@@ -52,13 +54,17 @@ fn size(entry: &Entry) -> Size {
     }
 }
 
-/// The profile by blocks, by its definition, and how many blocks there are.
+/// Computes the profile by blocks from its definition, and the number of blocks.
 fn block_profile(entries: &[Entry], block_bytes: u64) -> (Vec<ProfilePoint>, u64) {
-    let (mut points, mut below, mut open, mut blocks) = (Vec::new(), Size::default(), 0, 1);
+    let mut points = Vec::new();
+    let mut below = Size::default();
+    let mut open = 0;
+    let mut blocks = 1;
     for (index, entry) in entries.iter().enumerate() {
         let bytes = size(entry).bytes;
         if !fits(block_bytes, open, bytes) {
-            (open, blocks) = (0, blocks + 1);
+            open = 0;
+            blocks += 1;
             let last = &entries[index - 1].key;
             if *last != entry.key {
                 let after = Some(key_after(last));
@@ -88,7 +94,7 @@ fn blocks_are_cut_by_logical_bytes_and_can_be_seen_in_the_profile() {
 }
 
 #[test]
-fn a_block_can_be_ended_early() {
+fn block_can_be_ended_early() {
     let disk: Arc<dyn Env> = Arc::new(MemEnv::new());
     let options = TableOptions { grain: ProfileGrain::Blocks, ..options(4096) };
     let mut writer = TableWriter::create(&disk, path(), TABLE, &options).unwrap();
@@ -111,7 +117,7 @@ fn a_block_can_be_ended_early() {
 fn the_profile_depends_on_the_entries_alone() {
     let shape = Shape { keys: 2000, versions_max: 8, ..SHAPES[2] };
     let mut entries = random_entries(&mut Dice(1), shape);
-    // One value that passes many multiples at once, in the middle.
+    // One value in the middle crosses many multiples at once.
     let middle = entries.len() / 2;
     entries[middle] =
         Entry { kind: EntryKind::Put, value: vec![1; 300_000], ..entries[middle].clone() };
@@ -148,7 +154,8 @@ fn overhead(key_bytes: u64, value_bytes: u64, count: u64) -> f64 {
 
 #[test]
 fn a_file_is_hardly_larger_than_its_logical_bytes() {
-    let (small, large) = (overhead(16, 100, 40_000), overhead(24, 1000, 8_000));
+    let small = overhead(16, 100, 40_000);
+    let large = overhead(24, 1000, 8_000);
     assert!(small < 0.015, "{small}");
     assert!(large < 0.01, "{large}");
 }
@@ -162,11 +169,11 @@ fn a_huge_entry_has_a_block_of_its_own() {
     assert_eq!(write(&entries, &options(9000)).1.data_blocks, 1);
 }
 
-/// Merges read tables that may be damaged: what comes out of them is no caller's bug.
+/// Merges read tables that may be damaged, so a bad entry is no bug of the caller.
 #[test]
-fn entries_that_no_table_can_have_are_refused() {
+fn invalid_entries_are_refused() {
     let disk: Arc<dyn Env> = Arc::new(MemEnv::new());
-    for (number, (last, told)) in [
+    for (number, (last, message)) in [
         (Entry::put("a", 2, ""), "entries do not come in the order of their keys"),
         (Entry::put("b", 1, ""), "versions of a key do not come newest first"),
         (Entry::put("", 1, ""), "a key is empty or too long"),
@@ -180,6 +187,6 @@ fn entries_that_no_table_can_have_are_refused() {
         writer.add(Entry::put("b", 1, "").as_ref()).unwrap();
         let error = writer.add(last.as_ref()).unwrap_err();
         assert_eq!((error.kind(), error.path()), (ErrorKind::Corruption, Some(&*path)));
-        assert!(error.to_string().starts_with(told), "{error}");
+        assert!(error.to_string().starts_with(message), "{error}");
     }
 }

@@ -1,9 +1,10 @@
 use super::*;
 
-fn model_get(entries: &[Entry], key: &[u8], snapshot: u64) -> Option<Found> {
+fn model_get(entries: &[Entry], key: &[u8], snapshot: u64) -> Option<FoundEntry> {
     let entry = entries.iter().find(|entry| entry.key == key && entry.seq <= snapshot)?;
-    let (seq, kind) = (SeqNo(entry.seq), entry.kind);
-    Some(Found { seq, kind, value: entry.value.clone().into() })
+    let seq = SeqNo(entry.seq);
+    let kind = entry.kind;
+    Some(FoundEntry { seq, kind, value: entry.value.clone().into() })
 }
 
 fn check_gets(entries: &[Entry], options: &TableOptions) {
@@ -37,9 +38,9 @@ fn a_get_needs_no_filter() {
     check_gets(&entries, &TableOptions { filter_bits_per_key: 0, ..options(300) });
 }
 
-/// Fixed-width keys that count up: each fence is a whole key, and is the first key of its block.
+/// Keys of fixed width that count up: each fence is a whole key, and is the first key of its block.
 #[test]
-fn a_get_reads_one_block_even_where_the_fence_is_the_key() {
+fn get_reads_one_block_even_if_the_fence_is_the_key() {
     let entries: Vec<Entry> =
         (0..500u64).map(|n| Entry::put(n.to_be_bytes(), n, [1; 30])).collect();
     let table = table(&entries, &options(1));
@@ -51,7 +52,7 @@ fn a_get_reads_one_block_even_where_the_fence_is_the_key() {
 }
 
 #[test]
-fn a_get_counts_what_it_had_to_do() {
+fn get_counts_its_work() {
     let entries: Vec<Entry> =
         (0..2000u64).map(|n| Entry::put((2 * n).to_be_bytes(), n, [1; 50])).collect();
     let table = table(&entries, &options(500));

@@ -1,9 +1,9 @@
-//! Files whose checksums are right but whose parts disagree: what a faulty writer would leave.
+//! Files with correct checksums whose parts disagree, as a faulty writer would leave them.
 
 use super::*;
 use crate::error::Error;
 use crate::format::{
-    BlockBuilder, Fence, FencesBuilder, Filter, FilterBuilder, Place, SEAL_BYTES, Section,
+    BlockBuilder, Fence, FencesBuilder, Filter, FilterBuilder, SEAL_BYTES, SealedPlace, Section,
     common_prefix_bytes, key_hash, seal, unseal,
 };
 use crate::table::ProfileGrain;
@@ -16,8 +16,8 @@ fn entries() -> Vec<Entry> {
     entries
 }
 
-/// The file of [`entries`] after `change` was made to the payload of the part at `section`, which
-/// keeps its length and gets a new seal; and where that part is.
+/// Returns the file of [`entries`] after `change` was made to the payload of the part at `section`,
+/// which keeps its length and gets a new seal; and the place of that part.
 fn resealed(
     section: impl FnOnce(&Table) -> Section,
     change: impl FnOnce(&mut [u8]),
@@ -26,7 +26,7 @@ fn resealed(
     let section = section(&open(&disk, &Arc::new(BlockCache::new(0))).unwrap());
     let disk = changed(&disk, |bytes| {
         let range = section.start as usize..section.end as usize;
-        let place = Place { table: TABLE, offset: section.start };
+        let place = SealedPlace { table: TABLE, offset: section.start };
         let mut part = unseal(&bytes[range.clone()], place).unwrap().to_vec();
         change(&mut part);
         seal(&mut part, 0, place);
@@ -35,7 +35,7 @@ fn resealed(
     (section, disk)
 }
 
-/// What `verify` says about the [`resealed`] file.
+/// Returns the error of `verify` for the [`resealed`] file.
 fn verify_changed(
     section: impl FnOnce(&Table) -> Section,
     change: impl FnOnce(&mut [u8]),
@@ -57,7 +57,7 @@ fn check(outcome: (Section, Error), what: &str) {
 }
 
 #[test]
-fn a_filter_that_denies_a_key_is_found() {
+fn filter_that_excludes_a_key_is_found() {
     let filter = |table: &Table| table.file.parts().unwrap().footer.filter;
     let outcome = verify_changed(filter, |payload| {
         let mut other = FilterBuilder::new(10);
@@ -66,11 +66,11 @@ fn a_filter_that_denies_a_key_is_found() {
         assert!(Filter::parse(&other).is_ok());
         payload.copy_from_slice(&other);
     });
-    check(outcome, "the filter denies a key");
+    check(outcome, "the filter excludes a key");
 }
 
 #[test]
-fn properties_that_count_wrong_are_found() {
+fn properties_with_wrong_counts_are_found() {
     let properties = |table: &Table| table.file.parts().unwrap().footer.properties;
     let outcome = verify_changed(properties, |payload| {
         assert_eq!(payload[1], 59, "the number of entries");
@@ -79,20 +79,20 @@ fn properties_that_count_wrong_are_found() {
     check(outcome, "do not agree with the entries");
 }
 
-/// Also where only a part of the table is looked at.
+/// Also if only a part of the table is checked.
 #[test]
-fn a_profile_that_counts_wrong_is_found() {
+fn profile_with_wrong_counts_is_found() {
     let options = TableOptions { grain: ProfileGrain::Blocks, ..options(300) };
     let (disk, _) = write(&entries(), &options);
     let table = open(&disk, &Arc::new(BlockCache::new(0))).unwrap();
     let section = table.file.parts().unwrap().footer.properties;
     let disk = changed(&disk, |bytes| {
         let range = section.start as usize..section.end as usize;
-        let place = Place { table: TABLE, offset: section.start };
+        let place = SealedPlace { table: TABLE, offset: section.start };
         let payload = unseal(&bytes[range.clone()], place).unwrap();
         let parts = table.file.parts().unwrap();
         let mut facts = TableFacts { profile: parts.facts.profile.clone(), ..parts.facts };
-        // An entry more below the third point, on which nothing else depends.
+        // One more entry below the third point, which changes nothing else.
         facts.profile[2].below.entries += 1;
         let mut changed = facts.encode();
         assert_eq!(changed.len(), payload.len());
@@ -116,10 +116,10 @@ fn a_profile_that_counts_wrong_is_found() {
 fn properties_with_another_number_of_blocks_are_found() {
     let properties = |table: &Table| table.file.parts().unwrap().footer.properties;
     let outcome = verify_changed(properties, |payload| payload[0] += 1);
-    check(outcome, "count different blocks");
+    check(outcome, "have different numbers of blocks");
 }
 
-/// Writes the index anew with other fences of the same length.
+/// Writes the index again with other fences of the same length.
 fn verify_with_fences(change: impl Fn(usize, &mut Vec<u8>, &mut bool)) -> (Section, Error) {
     let index = |table: &Table| table.file.parts().unwrap().footer.index;
     let (disk, _) = write(&entries(), &options(300));
@@ -129,7 +129,7 @@ fn verify_with_fences(change: impl Fn(usize, &mut Vec<u8>, &mut bool)) -> (Secti
         for index in 0..table.fences.count() {
             let place = table.fences.place(index);
             let mut key = table.fences.key(index).to_vec();
-            let mut continued = table.fences.continued(index);
+            let mut continued = table.fences.is_continued(index);
             change(index, &mut key, &mut continued);
             let block_bytes = (place.end - place.start) as usize;
             builder.add(Fence { key: &key, continued, block_bytes });
@@ -141,7 +141,7 @@ fn verify_with_fences(change: impl Fn(usize, &mut Vec<u8>, &mut bool)) -> (Secti
 #[test]
 fn fences_that_do_not_fit_their_blocks_are_found() {
     let what = "a fence does not fit its block";
-    // Too high, too low, and a continued block that does not say so.
+    // Too high, too low, and a continued block without its mark.
     check(
         verify_with_fences(|index, key, _| {
             *key.last_mut().unwrap_or(&mut 0) += u8::from(index == 1)
@@ -158,7 +158,7 @@ fn fences_that_do_not_fit_their_blocks_are_found() {
     check(verify_with_fences(|index, _, continued| *continued |= index == 1), what);
 }
 
-/// Makes the first block anew of other entries that take as many bytes.
+/// Replaces the first block by other entries that take the same number of bytes.
 fn verify_with_first_block(
     change: impl FnOnce(&mut Vec<Entry>, &mut Vec<usize>),
 ) -> (Section, Error) {
@@ -172,7 +172,8 @@ fn verify_with_first_block(
                 .collect();
             shared.insert(0, 0);
             change(&mut entries, &mut shared);
-            let (mut out, mut builder) = (Vec::new(), BlockBuilder::default());
+            let mut out = Vec::new();
+            let mut builder = BlockBuilder::default();
             let mut bytes = 0;
             for (entry, shared) in entries.iter().zip(shared) {
                 bytes += logical_bytes(entry.key.len(), entry.value.len());
@@ -180,7 +181,7 @@ fn verify_with_first_block(
                     builder.add(&mut out, shared, &entry.as_ref());
                 }
             }
-            builder.finish(&mut out, Place { table: TABLE, offset: 0 });
+            builder.finish(&mut out, SealedPlace { table: TABLE, offset: 0 });
             out.truncate(out.len() - SEAL_BYTES);
             assert_eq!(out.len(), payload.len());
             payload.copy_from_slice(&out);
@@ -199,7 +200,7 @@ fn versions_out_of_order_are_found() {
     // The same key twice, with the greater sequence number behind: "key03" becomes "key02".
     let outcome = verify_with_first_block(|entries, shared| {
         entries[3].key = entries[2].key.clone();
-        // One byte less to store for the key, three for sizes that are not the usual ones.
+        // One byte less for the key, three more for sizes that are not the usual ones.
         entries[3].value.truncate(18);
         shared[3] = 5;
     });
@@ -210,21 +211,22 @@ fn versions_out_of_order_are_found() {
 fn keys_that_share_less_than_they_could_are_found() {
     let outcome = verify_with_first_block(|entries, shared| {
         shared[3] -= 1;
-        // One byte more to store for the key, three for sizes that are not the usual ones.
+        // One byte more for the key, three more for sizes that are not the usual ones.
         entries[3].value.truncate(16);
     });
-    check(outcome, "does not share what it could");
+    check(outcome, "shares fewer bytes than it could");
 }
 
 #[test]
-fn a_cursor_that_meets_nonsense_stands_nowhere() {
+fn cursor_that_meets_an_invalid_entry_is_on_no_entry() {
     let block = |table: &Table| table.fences.place(0);
     let (section, disk) = resealed(block, |payload| {
         // The second entry starts behind the first: a byte, the key, the value.
         let second = 1 + 5 + 20;
-        let (head, delta) = (4 << 2 | 2, 2);
+        let head = 4 << 2 | 2;
+        let delta = 2;
         assert_eq!(payload[second..second + 3], [head, delta, b'1'], "a usual entry with a number");
-        // What is taken for the length of the value and the kind is the last byte of the key.
+        // The last byte of the key is decoded as the length of the value and the kind.
         payload[second] |= 1;
         payload[second + 2] |= 7;
     });

@@ -1,11 +1,11 @@
-//! Tables of which parts are gone that nobody can see.
+//! Tables without the blocks that no reader needs.
 
 use super::*;
 use crate::error::ErrorKind;
 use crate::table::{ProfileGrain, ReadCount};
 
-/// Some ranges in key order, disjoint, that begin and end at keys, beside keys and in gaps; without
-/// what is known to be empty at their ends.
+/// Returns some disjoint ranges in key order, which start and end at keys, beside keys and in gaps,
+/// without parts that are known to be empty at their ends.
 fn ranges(dice: &mut Dice, entries: &[Entry], table: &Table) -> Vec<KeyRange> {
     let mut borders = std::collections::BTreeSet::new();
     for _ in 0..2 + dice.below(12) {
@@ -29,7 +29,7 @@ fn ranges(dice: &mut Dice, entries: &[Entry], table: &Table) -> Vec<KeyRange> {
     ranges
 }
 
-/// The table with zeros in the place of every block that reads within `ranges` do not need.
+/// Returns the table with zeros in place of every block that reads within `ranges` do not need.
 fn without(disk: &Arc<MemEnv>, table: &Table, ranges: &[KeyRange]) -> Arc<MemEnv> {
     changed(disk, |bytes| {
         for place in table.dead_places(ranges) {
@@ -58,7 +58,7 @@ fn check_cursor(table: &Arc<Table>, range: &KeyRange, expected: &[Entry], fill: 
 }
 
 #[test]
-fn what_is_needed_is_enough() {
+fn needed_blocks_are_enough() {
     let mut dead_bytes = 0;
     for (number, shape) in SHAPES.into_iter().enumerate() {
         for round in 0..12 {
@@ -93,7 +93,7 @@ fn what_is_needed_is_enough() {
 
 #[test]
 #[allow(clippy::single_range_in_vec_init, reason = "lists of ranges are meant")]
-fn nothing_else_is_needed() {
+fn no_other_blocks_are_needed() {
     let entries: Vec<Entry> =
         (0..100u64).map(|n| Entry::put(format!("key{n:02}"), n, [1; 50])).collect();
     // Ten entries of 63 bytes to a block.
@@ -117,7 +117,7 @@ fn nothing_else_is_needed() {
 }
 
 #[test]
-fn damage_is_found_where_a_slice_shows_it_and_nowhere_else() {
+fn damage_is_found_only_in_blocks_that_a_slice_needs() {
     let entries: Vec<Entry> =
         (0..100u64).map(|n| Entry::put(format!("key{n:02}"), n, [1; 50])).collect();
     let options = TableOptions { grain: ProfileGrain::Blocks, ..options(630) };

@@ -193,7 +193,8 @@ impl<'a> Lesson<'a> {
     /// differs too much.
     fn change(&self) -> Option<String> {
         let learned = self.learned().filter(|_| self.step != Step::Watch)?;
-        let (height, before) = (learned.height, learned.blocks);
+        let height = learned.height;
+        let before = learned.blocks;
         if height != self.bottom as u64 {
             return Some(format!("level {} is the bottom, it was {height}", self.bottom));
         }

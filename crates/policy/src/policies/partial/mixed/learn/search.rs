@@ -41,7 +41,8 @@ impl ThresholdSearch {
             }
             ThresholdSearch::Golden => {
                 let cost = |setting| known.iter().find(|(s, _)| *s == setting).map(|(_, c)| *c);
-                let (mut low, mut high) = (0, GRID);
+                let mut low = 0;
+                let mut high = GRID;
                 // The interval starts at full width and is narrowed by the costs known so far.
                 while high - low > 2 {
                     let (left, right) = golden(low, high);

@@ -1,4 +1,4 @@
-//! Counting operations, and choosing those that fail.
+//! Counts operations, and chooses those that fail.
 
 use super::class::{Effect, Fault, Lasting, OpClass};
 use crate::sync::Mutex;
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 
 /// Counts and rules, shared by all files of an environment.
 #[derive(Debug, Default)]
-pub(super) struct Plan(Mutex<State>);
+pub(super) struct FaultRules(Mutex<RuleState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct RuleState {
     counts: [u64; OpClass::ALL.len()],
     rules: Vec<(Fault, Effect)>,
     first_failed: Option<(OpClass, PathBuf)>,
 }
 
-/// A failure that is due.
+/// A failure that a rule demands now.
 pub(super) struct Due {
     pub(super) effect: Effect,
     pub(super) error: io::Error,
 }
 
-impl Plan {
+impl FaultRules {
     pub(super) fn set(&self, fault: Fault, effect: Effect) {
         self.0.lock().rules.push((fault, effect));
     }
@@ -41,7 +41,7 @@ impl Plan {
         self.0.lock().first_failed.clone()
     }
 
-    /// Counts an operation of `class` on `path`, and says whether it is to fail.
+    /// Counts an operation of `class` on `path`, and returns its failure if a rule makes it fail.
     pub(super) fn due(&self, class: OpClass, path: &Path) -> Option<Due> {
         let mut state = self.0.lock();
         state.counts[class as usize] += 1;
@@ -55,18 +55,18 @@ impl Plan {
                 return true;
             }
             failure.get_or_insert((rule.kind, *effect));
-            // What fails later on has no effect any more: the device is gone.
+            // Later failures have no effect: the device is gone.
             *effect = Effect::Nothing;
             rule.lasting == Lasting::Forever
         });
         let (kind, effect) = failure?;
         state.first_failed.get_or_insert_with(|| (class, path.to_path_buf()));
-        let told = format!("injected fault in {class:?} of {}", path.display());
-        Some(Due { effect, error: io::Error::new(kind, told) })
+        let message = format!("injected fault in {class:?} of {}", path.display());
+        Some(Due { effect, error: io::Error::new(kind, message) })
     }
 
-    /// Runs `wholly`, unless a rule says that this operation fails; then as much of it as the rule
-    /// says, of which `partly` is a part.
+    /// Runs `wholly`, unless a rule makes the operation fail. Then it runs as much as the effect of
+    /// the rule says: nothing, `partly` or `wholly`.
     pub(super) fn run<T>(
         &self,
         class: OpClass,
@@ -75,7 +75,7 @@ impl Plan {
         partly: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<T> {
         let Some(Due { effect, error }) = self.due(class, path) else { return wholly() };
-        // How it would have failed by itself is of no interest.
+        // The operation returns the injected error, even if it failed by itself.
         match effect {
             Effect::Wholly => drop(wholly()),
             Effect::Partly => drop(partly()),
@@ -84,7 +84,7 @@ impl Plan {
         Err(error)
     }
 
-    /// Does as [`run`](Plan::run) with what happens as a whole or not at all.
+    /// Like [`run`](FaultRules::run), for operations without parts.
     pub(super) fn run_whole<T>(
         &self,
         class: OpClass,

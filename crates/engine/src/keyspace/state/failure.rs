@@ -87,7 +87,7 @@ impl KeyspaceState {
     }
 
     /// Returns the error that a panic of the policy has left.
-    pub(super) fn policy_trouble(&self) -> Option<Error> {
+    pub(crate) fn policy_trouble(&self) -> Option<Error> {
         let message = self.policy.panic()?;
         let message = format!("the merge policy panicked, and is not asked since: {message}");
         Some(Error::new(ErrorKind::Panicked, message))

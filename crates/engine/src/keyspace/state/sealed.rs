@@ -1,6 +1,7 @@
 //! The runs in memory of a keyspace, and the writes that they hold.
 
-use super::{KeyspaceState, Request};
+use super::KeyspaceState;
+use crate::keyspace::Request;
 use crate::manifest::Mark;
 use crate::stats::MemoryUse;
 use lsmith_storage::memtable::{Folded, Sealed};

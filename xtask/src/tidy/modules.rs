@@ -1,0 +1,385 @@
+//! Which modules use which: downwards only, as ARCHITECTURE.md draws them, and never in a circle.
+
+use super::Finding;
+use anyhow::{Context, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// The crates whose modules ARCHITECTURE.md draws, each in the first fenced block of its section.
+const DRAWN: [&str; 2] = ["storage", "engine"];
+
+/// A module: the names from the root of the crate down to it. The root itself has none.
+type Module = Vec<String>;
+
+/// The modules of a crate, without those of tests, and which of them use which.
+#[derive(Debug, Default)]
+struct Graph {
+    uses: BTreeMap<Module, BTreeSet<Module>>,
+}
+
+/// Returns what is wrong with the modules of the drawn crates below `root`.
+pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for name in DRAWN {
+        let graph = Graph::read(&root.join("crates").join(name).join("src"))?;
+        findings.extend(check_order(name, &graph, &drawing(root, name)?));
+        findings.extend(check_circles(name, &graph));
+    }
+    Ok(findings)
+}
+
+/// Prints the modules of the drawn crates from the top down, each with those that it uses.
+pub(crate) fn print(root: &Path) -> Result<()> {
+    for name in DRAWN {
+        let graph = Graph::read(&root.join("crates").join(name).join("src"))?;
+        let order = drawing(root, name)?;
+        eprintln!("crates/{name}: each module uses only modules that stand below it");
+        for module in &order {
+            let used = graph.rooms_used_by(module);
+            let used: Vec<&str> =
+                order.iter().filter(|other| used.contains(*other)).map(String::as_str).collect();
+            eprintln!("  {module:<14} {}", used.join(" "));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the names of the modules of crate `name` from the top down, as ARCHITECTURE.md draws
+/// them: the words in front of the first double space of each line that is indented by two.
+fn drawing(root: &Path, name: &str) -> Result<Vec<String>> {
+    let path = root.join("ARCHITECTURE.md");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    Ok(drawn_modules(&text, name))
+}
+
+fn drawn_modules(text: &str, name: &str) -> Vec<String> {
+    let section = text.split(&format!("### `crates/{name}`")).nth(1).unwrap_or_default();
+    let block = section.split("```").nth(1).unwrap_or_default();
+    let lines = block.lines().filter_map(|line| line.strip_prefix("  "));
+    let named = lines.filter(|line| line.starts_with(|letter: char| letter.is_ascii_lowercase()));
+    let words = named.filter_map(|line| line.split("  ").next());
+    words.flat_map(|words| words.split(", ")).map(str::to_string).collect()
+}
+
+fn check_order(name: &str, graph: &Graph, order: &[String]) -> Vec<Finding> {
+    let place = format!("crates/{name}/src");
+    let mut findings = Vec::new();
+    let rooms = graph.rooms();
+    for room in &rooms {
+        if !order.contains(room) {
+            let what = format!("ARCHITECTURE.md does not draw the module {room}");
+            findings.push(finding(&place, what));
+        }
+    }
+    for (index, room) in order.iter().enumerate() {
+        if !rooms.contains(room) {
+            findings.push(finding(&place, format!("ARCHITECTURE.md draws {room}: no module")));
+        }
+        for above in
+            order[..index].iter().filter(|above| graph.rooms_used_by(room).contains(*above))
+        {
+            let what = format!("{room} uses {above}, which ARCHITECTURE.md draws above it");
+            findings.push(finding(&place, what));
+        }
+    }
+    findings
+}
+
+/// Returns the circles of modules, but for those of a module and its own children.
+fn check_circles(name: &str, graph: &Graph) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen = BTreeSet::new();
+    for module in graph.uses.keys() {
+        let circle: BTreeSet<&Module> = graph.reached_from(module);
+        let circle: BTreeSet<&Module> =
+            circle.into_iter().filter(|other| graph.reached_from(other).contains(module)).collect();
+        let Some(shortest) = circle.iter().min_by_key(|module| module.len()) else { continue };
+        let is_family = circle
+            .iter()
+            .all(|other| other == shortest || other[..other.len() - 1] == shortest[..]);
+        if !is_family && seen.insert(circle.clone()) {
+            let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
+            let what = format!("modules use each other in a circle: {}", names.join(", "));
+            findings.push(finding(&format!("crates/{name}/src"), what));
+        }
+    }
+    findings
+}
+
+fn finding(place: &str, what: String) -> Finding {
+    Finding { place: place.to_string(), what, excuse: None }
+}
+
+impl Graph {
+    /// Reads the crate whose root is `lib.rs` in `folder`.
+    fn read(folder: &Path) -> Result<Graph> {
+        let mut files = BTreeMap::new();
+        read_module(folder, &folder.join("lib.rs"), Vec::new(), &mut files)?;
+        Ok(Graph::of(&files))
+    }
+
+    fn of(files: &BTreeMap<Module, String>) -> Graph {
+        let mut graph = Graph::default();
+        for (module, text) in files {
+            let uses = graph.uses.entry(module.clone()).or_default();
+            for path in paths(&without_exports(text)) {
+                let target = resolve(files, module, &path);
+                // The root re-exports everything, for users.
+                if target != *module && !target.is_empty() && !module.is_empty() {
+                    uses.insert(target);
+                }
+            }
+        }
+        graph
+    }
+
+    /// Returns the names of the modules directly below the root.
+    fn rooms(&self) -> BTreeSet<String> {
+        self.uses.keys().filter_map(|module| module.first().cloned()).collect()
+    }
+
+    /// Returns the modules below the root that the module `room`, or one within it, uses.
+    fn rooms_used_by(&self, room: &str) -> BTreeSet<String> {
+        let inside =
+            self.uses.iter().filter(|(module, _)| module.first().is_some_and(|m| m == room));
+        let used = inside.flat_map(|(_, used)| used).filter_map(|module| module.first().cloned());
+        used.filter(|used| used != room).collect()
+    }
+
+    /// Returns the modules to which a way of one use or more leads from `module`.
+    fn reached_from<'a>(&'a self, module: &'a Module) -> BTreeSet<&'a Module> {
+        let mut reached = BTreeSet::new();
+        let mut next = vec![module];
+        while let Some(module) = next.pop() {
+            let used = self.uses.get(module).into_iter().flatten();
+            next.extend(used.filter(|used| reached.insert(*used)));
+        }
+        reached
+    }
+}
+
+/// Reads the file at `path` and the files of its child modules, but for those of tests.
+fn read_module(
+    folder: &Path,
+    path: &Path,
+    module: Module,
+    files: &mut BTreeMap<Module, String>,
+) -> Result<()> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = code_of(&text);
+    for child in children(&text) {
+        let mut child_module = module.clone();
+        child_module.push(child);
+        let base = child_module.iter().fold(folder.to_path_buf(), |path, name| path.join(name));
+        let file = base.with_extension("rs");
+        let file = if file.exists() { file } else { base.join("mod.rs") };
+        read_module(folder, &file, child_module, files)?;
+    }
+    files.insert(module, text);
+    Ok(())
+}
+
+/// Returns `text` without comments and tests.
+fn code_of(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let mut lines = Vec::new();
+    let mut is_test = false;
+    for line in text.lines() {
+        let code = line.split("//").next().unwrap_or_default();
+        let was_test = is_test;
+        is_test = code.trim() == "#[cfg(test)]";
+        if !is_test && !was_test {
+            lines.push(code);
+        }
+    }
+    lines.join("\n")
+}
+
+/// Returns `text` without what it re-exports: that is no use of its own.
+fn without_exports(text: &str) -> String {
+    let is_export = |statement: &&str| {
+        let statement = statement.trim_start();
+        statement.starts_with("pub use ") || statement.starts_with("pub(crate) use ")
+    };
+    text.split_inclusive(';').filter(|statement| !is_export(statement)).collect()
+}
+
+/// Returns the names of the modules that `text` declares, in files of their own.
+fn children(text: &str) -> Vec<String> {
+    let declared = text.lines().filter_map(|line| {
+        let rest = ["mod ", "pub mod ", "pub(crate) mod "]
+            .into_iter()
+            .find_map(|start| line.strip_prefix(start))?;
+        rest.strip_suffix(';')
+    });
+    declared.map(str::to_string).collect()
+}
+
+/// Returns the paths in `text` that begin with `crate`, `super` or `self`, or with a child module
+/// in a `use`: one for each name in braces.
+fn paths(text: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for start in ["crate::", "super::", "self::"] {
+        for (at, _) in text.match_indices(start) {
+            let before = text[..at].chars().next_back().unwrap_or(' ');
+            if !before.is_alphanumeric() && before != '_' && before != ':' {
+                spell_out(&text[at..], &mut Vec::new(), &mut found);
+            }
+        }
+    }
+    let children = children(text);
+    for line in text.lines() {
+        let rest = line.split_once("use ").map_or("", |(_, rest)| rest);
+        let first = rest.split("::").next().unwrap_or_default();
+        if children.iter().any(|child| child == first) {
+            let mut all = Vec::new();
+            let at = text.find(line).unwrap_or_default() + (line.len() - rest.len());
+            spell_out(&text[at..], &mut Vec::new(), &mut all);
+            found.extend(all);
+        }
+    }
+    found
+}
+
+/// Adds the paths that `text` begins with to `found`, behind `prefix`. Returns how many bytes it
+/// has read.
+fn spell_out(text: &str, prefix: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> usize {
+    let depth = prefix.len();
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        if let Some(inner) = rest.strip_prefix('{') {
+            at += 1;
+            let mut inner = inner;
+            loop {
+                let skipped = inner.len() - inner.trim_start_matches([' ', '\n', ',']).len();
+                at += skipped;
+                inner = &inner[skipped..];
+                if inner.is_empty() || inner.starts_with('}') {
+                    break;
+                }
+                let read = spell_out(inner, prefix, found).max(1);
+                at += read;
+                inner = &inner[read..];
+            }
+            at += 1;
+            break;
+        }
+        let is_name = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '*';
+        let bytes = rest.find(|letter| !is_name(letter)).unwrap_or(rest.len());
+        prefix.push(rest[..bytes].to_string());
+        at += bytes;
+        if !text[at..].starts_with("::") || bytes == 0 {
+            found.push(prefix.clone());
+            break;
+        }
+        at += 2;
+    }
+    prefix.truncate(depth);
+    at
+}
+
+/// Returns the module in which the item lies that `path` names within `module`.
+fn resolve(files: &BTreeMap<Module, String>, module: &Module, path: &[String]) -> Module {
+    let mut at = module.clone();
+    for (index, name) in path.iter().enumerate() {
+        match (name.as_str(), index) {
+            ("crate", 0) => at.clear(),
+            ("self", _) => {}
+            ("super", _) => {
+                at.pop();
+            }
+            _ => {
+                let mut child = at.clone();
+                child.push(name.clone());
+                if files.contains_key(&child) {
+                    at = child;
+                } else {
+                    return owner(files, &at, name);
+                }
+            }
+        }
+    }
+    at
+}
+
+/// Returns the module from which `module` has the item called `name`: a child that it re-exports
+/// the item from, else itself.
+fn owner(files: &BTreeMap<Module, String>, module: &Module, name: &str) -> Module {
+    let Some(text) = files.get(module) else { return module.clone() };
+    for child in children(text) {
+        let mut child_module = module.clone();
+        child_module.push(child.clone());
+        let exported = text.split(';').filter(|statement| {
+            let statement = statement.trim_start();
+            statement.starts_with("pub") && statement.contains(&format!("use {child}::"))
+                || statement.starts_with(&format!("use {child}::"))
+        });
+        let words = |statement: &str| {
+            let names = statement.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            names.map(str::to_string).collect::<Vec<_>>()
+        };
+        if exported.flat_map(words).any(|word| word == name) {
+            return owner(files, &child_module, name);
+        }
+    }
+    module.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(files: &[(&str, &str)]) -> Graph {
+        let module = |path: &str| match path {
+            "" => Module::new(),
+            path => path.split("::").map(str::to_string).collect(),
+        };
+        Graph::of(&files.iter().map(|(path, text)| (module(path), code_of(text))).collect())
+    }
+
+    fn whats(findings: Vec<Finding>) -> Vec<String> {
+        findings.into_iter().map(|finding| finding.what).collect()
+    }
+
+    #[test]
+    fn a_use_of_a_module_drawn_above_is_found() {
+        let graph = graph(&[
+            ("", "mod high;\nmod low;\n"),
+            ("high", "use crate::low::Low;\n// crate::high is no use\n"),
+            ("low", "fn low() { crate::high::go() }\n#[cfg(test)]\nmod tests {\n}"),
+        ]);
+        let order = ["high", "low"].map(str::to_string);
+        let found = whats(check_order("x", &graph, &order));
+        assert_eq!(found, ["low uses high, which ARCHITECTURE.md draws above it"]);
+        let order = ["high", "lower"].map(str::to_string);
+        let found = whats(check_order("x", &graph, &order));
+        assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn circles_are_found_but_for_a_module_and_its_children() {
+        let family = graph(&[
+            ("", "mod parent;\n"),
+            ("parent", "mod child;\nuse child::Child;\npub(crate) struct Parent;\n"),
+            ("parent::child", "use super::Parent;\npub(crate) struct Child;\n"),
+        ]);
+        assert_eq!(whats(check_circles("x", &family)), [""; 0]);
+        let siblings = graph(&[
+            ("", "mod room;\n"),
+            ("room", "mod one;\nmod two;\npub(crate) use one::{One, Other};\npub use two::Two;\n"),
+            ("room::one", "use super::Two;\n"),
+            ("room::two", "use super::{\n    Other,\n};\n"),
+        ]);
+        let found = whats(check_circles("x", &siblings));
+        assert_eq!(found, ["modules use each other in a circle: room::one, room::two"]);
+    }
+
+    #[test]
+    fn the_drawing_is_read_line_by_line() {
+        let text = "### `crates/other`\n```\n  not  this\n```\n### `crates/x`: words\n```\n  \
+                    db             handles\n                 that go on\n  a, b         two\n```\n";
+        assert_eq!(drawn_modules(text, "x"), ["db", "a", "b"]);
+    }
+}
