@@ -199,12 +199,6 @@ impl Side {
         self.entry().map(|entry| entry.seq)
     }
 
-    /// Reads the block that starts at the next entry.
-    fn enter_block(&mut self) -> Result<()> {
-        let Side::Storage(side) = self else { return Ok(()) };
-        side.enter()
-    }
-
     fn passed(&self) -> Passed {
         match self {
             Side::Empty => Passed::default(),
@@ -235,10 +229,6 @@ impl BlockInput for Side {
     fn block(&self) -> Option<Block> {
         let Side::Storage(side) = self else { return None };
         side.block().cloned()
-    }
-
-    fn block_ends_before(&self, other: &Side) -> bool {
-        self.blocks_before(other).next().is_some()
     }
 
     fn blocks_before(&self, other: &Side) -> impl Iterator<Item = Size> {
@@ -274,9 +264,12 @@ impl Sides {
     ) -> Result<bool> {
         let PairNext::Block(age, size) = self.next else { return Ok(false) };
         if !merge.keep_block(&mut self.pair, age, size)? {
-            match age {
-                Age::Newer => self.pair.newer.enter_block()?,
-                Age::Older => self.pair.older.enter_block()?,
+            let side = match age {
+                Age::Newer => &mut self.pair.newer,
+                Age::Older => &mut self.pair.older,
+            };
+            if let Side::Storage(side) = side {
+                side.enter()?;
             }
         }
         self.settle();
@@ -293,7 +286,7 @@ impl Sides {
         }
     }
 
-    /// Finds out what comes next.
+    /// Finds out what comes next, after one of the inputs has moved.
     fn settle(&mut self) {
         self.next = self.pair.next();
         self.at = match self.next {

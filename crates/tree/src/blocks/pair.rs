@@ -24,13 +24,15 @@ pub trait BlockInput {
     fn block(&self) -> Option<Self::Block>;
 
     /// Returns true if the block that starts at the next entry ends before the next key of `other`.
-    fn block_ends_before(&self, other: &Self) -> bool;
+    fn block_ends_before(&self, other: &Self) -> bool {
+        self.blocks_before(other).next().is_some()
+    }
 
     /// Returns the sizes of the block that starts at the next entry and of those behind it in the
     /// same slice, up to the first that does not end before the next key of `other`.
     fn blocks_before(&self, other: &Self) -> impl Iterator<Item = Size>;
 
-    /// Moves to the end of the block that starts at the next entry, without reading it.
+    /// Moves behind the block that starts at the next entry, without reading it.
     fn skip_block(&mut self);
 }
 

@@ -25,7 +25,7 @@ use std::fmt::Debug;
 
 /// A block of a table, or several neighbouring blocks of one.
 pub trait KeptBlock: Clone {
-    /// Returns the size of the block. Of several blocks it is not asked for.
+    /// Returns the size of a single block.
     fn size(&self) -> Size;
 
     /// Returns the keys.
@@ -93,11 +93,11 @@ impl<B: KeptBlock> Neighbours<B> {
     }
 }
 
-/// Returns the input whose run keeps its place and gets a gap, if `plan` leaves one: the window
-/// that a partial merge takes down.
+/// Returns the newest input of `plan`, if its run stays where it is and gets a gap: a window that
+/// goes down. The output of other plans takes the place of the input.
 pub fn input_with_gap(plan: &MergePlan) -> Option<&Input> {
-    let stays = |input: &&Input| ![Place::Oldest, Place::Into(input.run)].contains(&plan.place);
-    plan.inputs.first().filter(stays)
+    let stays = |input: &Input| ![Place::Oldest, Place::Into(input.run)].contains(&plan.place);
+    plan.inputs.first().filter(|input| stays(input))
 }
 
 /// The settings of a [`PreservingMerge`].
@@ -250,8 +250,8 @@ impl<B: KeptBlock, K: BlockSink<B>> PreservingMerge<B, K> {
         self.rules.bottom && size.tombstones > 0
     }
 
-    /// Returns true if `block`, which starts at the next entry of `input`, and the blocks that could
-    /// be kept behind it are large enough for a piece.
+    /// Returns true if `block`, which starts at the next entry of `input`, and the blocks that
+    /// could be kept behind it are large enough for a piece.
     fn is_piece<I: BlockInput<Block = B>>(&self, block: &B, input: &I, other: &I) -> bool {
         let sizes = input.blocks_before(other).take_while(|size| !self.drops_of(*size));
         is_piece(self.rules.piece_bytes, self.continues(block), sizes.map(|size| size.bytes))
