@@ -2,11 +2,21 @@
 //!
 //! Everything here counts logical bytes only, so that the store and the simulations decide alike.
 //! An entry joins the open block if it [`fits`]; otherwise that block is closed first. A merge that
-//! may keep blocks ([`Reuse`]) asks a [`BlockMerge`] at every step.
+//! may keep blocks ([`Reuse`]) asks a [`BlockMerge`] at every step. [`PreservingMerge`] carries out
+//! its decisions on the inputs and the output of the store or of a simulation.
 //!
 //! Two constraints bound the waste of partly full blocks (Thonangi & Yang, ICDE 2017, section
 //! II-B). Two neighbouring blocks never fit into one. And the empty room of a level stays within an
 //! allowance that every merge into the level raises.
+
+mod pair;
+mod preserve;
+
+pub use pair::{Age, BlockInput, InputPair, PairNext};
+pub use preserve::{
+    BlockSink, KeptBlock, Neighbours, OutputPart, PreserveRules, Preserved, PreservingMerge,
+    input_with_gap,
+};
 
 use crate::plan::{MergePlan, Place, Reuse};
 use crate::slice::Size;
@@ -149,6 +159,12 @@ impl BlockMerge {
     #[inline]
     pub fn begin_target(&mut self, bytes: u64) {
         self.empty_bytes -= self.room(bytes);
+    }
+
+    /// Returns true if the open block has entries.
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.open_bytes > 0
     }
 
     /// Adds an entry to the open block. If the entry does not fit, the open block is closed first

@@ -2,8 +2,8 @@
 //!
 //! A plan without [`Reuse`](lsmith_tree::Reuse) writes all that it takes anew, in parts where it is
 //! large (`split`), which are committed one by one where they can be (`by_part`). One with
-//! it keeps blocks that meet nothing, and joins small ones (`preserve`): two sides are walked block
-//! by block (`side`, `part`).
+//! it keeps blocks that meet nothing, and joins small ones (`preserve`): the driver in
+//! [`lsmith_tree::blocks`] decides at every block of two inputs (`side`, `part`).
 
 mod by_part;
 mod filters;

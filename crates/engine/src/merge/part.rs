@@ -6,6 +6,7 @@
 use crate::version::{OpenRun, OpenSlice, TableHandle};
 use lsmith_storage::error::Result;
 use lsmith_storage::table::{CacheFill, ReadTally, TableCursor};
+use lsmith_tree::blocks::KeptBlock;
 use lsmith_tree::{Key, KeyRange, ProfilePoint, Size};
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,13 +23,14 @@ pub(super) struct Part {
     upto: Size,
 }
 
-/// A block of an input.
+/// A block of an input, or several neighbouring blocks that are kept.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) handle: Arc<TableHandle>,
     /// From its first key to just above its last, where the profile knows them; else a little
     /// more.
     pub(super) range: KeyRange,
+    /// Of several blocks, the size of the first.
     pub(super) size: Size,
 }
 
@@ -121,20 +123,38 @@ impl Part {
     }
 }
 
-impl Block {
-    /// Whether this block lies directly behind `range` of the same `table`.
-    pub(super) fn follows(&self, table: &Arc<TableHandle>, range: &KeyRange) -> bool {
-        let Some(end) = range.end.as_ref().filter(|_| Arc::ptr_eq(&self.handle, table)) else {
+impl KeptBlock for Block {
+    fn size(&self) -> Size {
+        self.size
+    }
+
+    fn range(&self) -> KeyRange {
+        self.range.clone()
+    }
+
+    fn is_followed_by(&self, next: &Block) -> bool {
+        let Some(end) = self.range.end.as_ref() else { return false };
+        if !Arc::ptr_eq(&self.handle, &next.handle) {
             return false;
-        };
-        if *end == self.range.start {
+        }
+        let start = &next.range.start;
+        if end == start {
             return true;
         }
-        let profile = &table.table().tree_table().profile;
-        let at = profile.partition_point(|point| point.key < self.range.start);
+        let profile = &self.handle.table().tree_table().profile;
+        let at = profile.partition_point(|point| point.key < *start);
         profile.get(at).is_some_and(|point| {
-            point.key == self.range.start && point.after.as_ref().is_some_and(|after| after <= end)
+            point.key == *start && point.after.as_ref().is_some_and(|after| after <= end)
         })
+    }
+
+    fn append(&mut self, next: &Block) {
+        self.range.end = next.range.end.clone();
+    }
+
+    fn remove_last(&mut self, last: &Block) -> bool {
+        self.range.end = Some(last.range.start.clone());
+        !self.range.is_empty()
     }
 }
 

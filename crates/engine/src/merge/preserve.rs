@@ -1,21 +1,23 @@
-//! Carrying out a plan that minds blocks: the block-preserving merge (Thonangi & Yang, section
-//! II-B) on tables.
+//! The block-preserving merge (Thonangi & Yang, section II-B) on tables.
 //!
-//! [`BlockMerge`] decides by sizes, as it does in simulations. Blocks that are kept are neither
-//! read nor written: they come out as slices of the tables that they are in. All others go to a
-//! table of the output, and slices of both alternate.
+//! [`PreservingMerge`] decides which blocks are kept, as it does in simulations. Kept blocks are
+//! neither read nor written: the output has slices of the tables that hold them. All other entries
+//! go to new tables of the output, and slices of old and new tables alternate.
 
 use super::outcome_of;
 use super::output::Output;
 use super::part::{Block, Cursors, Part};
-use super::side::{FoldedSide, Side, Sides, Stop, StorageSide};
+use super::side::{FoldedSide, Side, Sides, StorageSide};
 use super::{InputCursor, Merger, ReservedPlan, entry_size};
-use crate::version::{OpenRun, TableHandle, Version};
+use crate::version::{OpenRun, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
-use lsmith_storage::error::Result;
+use lsmith_storage::error::{Error, Result};
 use lsmith_storage::fold::{Fold, FoldCounts};
 use lsmith_storage::table::ReadTally;
-use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, fits, is_piece, room};
+use lsmith_tree::blocks::{
+    BlockRules, BlockSink, Neighbours, OutputPart, PreserveRules, Preserved, PreservingMerge,
+    input_with_gap, room,
+};
 use lsmith_tree::{
     EntryKind, Input, Key, KeyRange, MergePlan, Outcome, Place, Reuse, SeqNo, Size, Slice,
     key_after,
@@ -23,8 +25,8 @@ use lsmith_tree::{
 use std::sync::Arc;
 
 impl Merger {
-    /// Merges what the plan takes, and keeps blocks of it as `reuse` says. What came out, and the
-    /// bytes read from files.
+    /// Merges what the plan takes, and keeps blocks of it as `reuse` says. Returns the outcome, and
+    /// the bytes read from files.
     pub(super) fn preserve(
         &self,
         reserved: &ReservedPlan,
@@ -32,49 +34,84 @@ impl Merger {
         version: &Version,
         output: &mut Output<'_>,
     ) -> Result<(Outcome, u64)> {
+        let plan = &reserved.plan;
         let tally = Arc::new(ReadTally::default());
         // Taken after the inputs were fixed: a later snapshot sees the newest of all of them.
         let snapshots = self.context.snapshots.newest_first();
-        let sides = sides(version, &reserved.plan, &snapshots, &tally)?;
+        let sides = sides(version, plan, &snapshots, &tally)?;
         let mut fold =
             Fold::new(sides, snapshots, |_| reserved.bottom)?.forgetting(reserved.forgets);
-        let mut keeper = Keeper::new(self.rules(reserved, reuse, version), output, &tally);
+        let rules = self.preserve_rules(reserved, reuse, version);
+        let block_bytes = rules.rules.block_bytes;
+        let mut merge = PreservingMerge::new(plan, rules, NewBlocks::new(output, &tally));
         let mut entries = 0;
         loop {
             while let Some(entry) = fold.next_entry()? {
-                keeper.add(entry)?;
+                merge.add(entry_size(&entry).bytes)?.open.push(entry);
                 entries += 1;
                 self.check_open(entries)?;
             }
-            let Some(stop) = fold.walk().stop().filter(|stop| *stop != Stop::End) else { break };
-            let over = keeper.meet(fold.walk(), stop)?;
-            fold.walk_mut().go_on(stop, over)?;
+            if !fold.walk_mut().pass_block(&mut merge)? {
+                break;
+            }
         }
-        keeper.end()?;
-        let (folded, counts, passed) = (fold.walk().folded(), fold.counts(), fold.walk().passed());
-        // What the cursors have read is told when they go.
+        let preserved = merge.finish()?;
+        let counts = both(fold.walk().folded(), fold.counts());
+        let passed = fold.walk().passed();
+        // Cursors add what they have read to the tally when they are dropped.
         drop(fold);
-        let counts = both(folded, counts);
-        let mut outcome = keeper.finish(outcome_of(counts, passed), version, &reserved.plan)?;
+        let mut outcome = outcome_of(counts, passed);
+        outcome.room_taken = newer_room(version, plan, reuse.full_bytes);
+        preserved.add_to(&mut outcome, plan);
+        let Preserved { sink: mut new, parts, kept, .. } = preserved;
+        outcome.read += kept;
+        new.output.finish_table()?;
+        let closed = new.close_gap(version, plan, block_bytes)?;
+        new.add_to(&mut outcome, &parts, closed)?;
         outcome.blocks.read = tally.blocks();
         Ok((outcome, tally.bytes()))
     }
 
-    fn rules(&self, reserved: &ReservedPlan, reuse: Reuse, version: &Version) -> Orders {
-        let target = match reserved.plan.place {
-            Place::Into(target) => version.disk_run(target).map(Arc::clone),
+    fn preserve_rules(
+        &self,
+        reserved: &ReservedPlan,
+        reuse: Reuse,
+        version: &Version,
+    ) -> PreserveRules<Block> {
+        let plan = &reserved.plan;
+        let target = match plan.place {
+            Place::Into(target) => version.disk_run(target),
             _ => None,
         };
-        let hull = reserved.plan.hull();
-        let before = target.as_ref().and_then(|run| Part::block_below(run, &hull.start));
-        let after = hull.end.as_ref().and_then(|end| Part::block_from(target.as_ref()?, end));
         let block_bytes = self.context.options.table.block_bytes as u64;
-        let rules = BlockRules {
-            before: before.as_ref().map(|block| block.size.bytes),
-            ..BlockRules::of(&version.tree, &reserved.plan, reuse, block_bytes)
-        };
-        Orders { rules, reuse, bottom: reserved.bottom, target, before, after }
+        PreserveRules {
+            rules: BlockRules::of(&version.tree, plan, reuse, block_bytes),
+            piece_bytes: reuse.piece_bytes,
+            bottom: reserved.bottom,
+            beside: target.map_or(Neighbours::NONE, |run| neighbours(run, &plan.hull())),
+        }
     }
+}
+
+/// Returns the blocks of `run` on both sides of `range`.
+fn neighbours(run: &OpenRun, range: &KeyRange) -> Neighbours<Block> {
+    Neighbours::of(range, |start| Part::block_below(run, start), |end| Part::block_from(run, end))
+}
+
+/// Returns the empty room in the blocks of the target that a newer input of `plan` takes. The merge
+/// counts those of the older input.
+fn newer_room(version: &Version, plan: &MergePlan, full_bytes: u64) -> u64 {
+    let newer = match &plan.inputs[..] {
+        [newer @ .., _] if !newer.is_empty() => newer,
+        inputs => inputs,
+    };
+    let target = newer.iter().filter(|input| plan.place == Place::Into(input.run));
+    let runs = target.filter_map(|input| Some((version.disk_run(input.run)?, &input.range)));
+    let parts = runs.flat_map(|(run, range)| Part::all(run, range));
+    let rooms = parts.map(|part| {
+        (0..part.len()).map(|index| room(full_bytes, part.size(index).bytes)).sum::<u64>()
+    });
+    rooms.sum()
 }
 
 /// What became of the entries of a fold that another one has folded on.
@@ -119,19 +156,6 @@ fn sides(
     })
 }
 
-/// What a merge that minds blocks is told.
-struct Orders {
-    rules: BlockRules,
-    reuse: Reuse,
-    /// Whether tombstones have nothing left to hide.
-    bottom: bool,
-    /// The run that the output goes into.
-    target: Option<Arc<OpenRun>>,
-    /// The blocks of the target on both sides of the output.
-    before: Option<Block>,
-    after: Option<Block>,
-}
-
 /// The entries of the block that is still open.
 #[derive(Default)]
 struct OpenBlock {
@@ -173,264 +197,132 @@ impl OpenBlock {
     }
 }
 
-/// A stretch of the output.
-enum Stretch {
-    /// Blocks that were kept, and the last of them.
-    Old { table: Arc<TableHandle>, range: KeyRange, last: Block },
-    /// Blocks of the table that is number `table` of those written, from a key to a key.
-    New { table: usize, first: Key, last: Key },
+/// Neighbouring blocks of a table that was written.
+#[derive(Debug)]
+struct WrittenBlocks {
+    /// The number of the table among those of the output.
+    table: usize,
+    first: Key,
+    last: Key,
 }
 
-/// Writes blocks and keeps blocks.
-struct Keeper<'a, 'b> {
-    orders: Orders,
-    blocks: BlockMerge,
+/// The tables of the output, and the block that is still open.
+struct NewBlocks<'a, 'b> {
     open: OpenBlock,
     output: &'a mut Output<'b>,
     cursors: Cursors,
-    stretches: Vec<Stretch>,
-    kept: Size,
-    kept_blocks: u64,
-    /// What was read besides that which went through the merge.
+    /// The size of the blocks that were read besides those of the inputs.
     copied: Size,
-    /// Empty room in all blocks that come out.
-    room: u64,
-    took_before: bool,
-    took_after: bool,
 }
 
-impl<'a, 'b> Keeper<'a, 'b> {
-    fn new(orders: Orders, output: &'a mut Output<'b>, tally: &Arc<ReadTally>) -> Keeper<'a, 'b> {
-        Keeper {
-            blocks: BlockMerge::new(orders.rules),
-            orders,
-            open: OpenBlock::default(),
-            output,
-            cursors: Cursors::new(tally),
-            stretches: Vec::new(),
-            kept: Size::default(),
-            kept_blocks: 0,
-            copied: Size::default(),
-            room: 0,
-            took_before: false,
-            took_after: false,
-        }
+impl<'a, 'b> NewBlocks<'a, 'b> {
+    fn new(output: &'a mut Output<'b>, tally: &Arc<ReadTally>) -> NewBlocks<'a, 'b> {
+        let cursors = Cursors::new(tally);
+        NewBlocks { open: OpenBlock::default(), output, cursors, copied: Size::default() }
     }
 
-    /// Adds an entry to the output.
-    fn add(&mut self, entry: EntryRef<'_>) -> Result<()> {
-        if let Some(write) = self.blocks.add(entry_size(&entry).bytes) {
-            self.write(write)?;
+    /// Copies the entries of `block` to the output.
+    fn copy(&mut self, block: &Block, ends: &mut Ends) -> Result<()> {
+        let cursor = self.cursors.enter(block)?;
+        let end = block.range.end.as_deref();
+        while let Some(entry) = cursor.entry().filter(|entry| end.is_none_or(|end| entry.key < end))
+        {
+            self.copied += entry_size(&entry);
+            self.output.put(entry)?;
+            ends.pass(entry.key);
+            cursor.next()?;
         }
-        self.open.push(entry);
         Ok(())
     }
 
-    /// Decides on the block at which the merge has stopped; whether it is kept.
-    fn meet(&mut self, sides: &Sides, stop: Stop) -> Result<bool> {
-        let Some(side) = sides.stopped(stop) else { return Ok(false) };
-        let Some((block, part, index)) = side.block() else { return Ok(false) };
-        let is_target = self.orders.target.as_ref().is_some_and(|t| t.run().id() == side.run());
-        if is_target && stop == Stop::Older {
-            self.blocks.begin_target(block.size.bytes);
-        }
-        let (other, bottom) = (sides.other_key(stop), self.orders.bottom);
-        let alone = |index: &usize| {
-            other.is_none_or(|key| part.ends_below(*index, key))
-                && !(bottom && part.size(*index).tombstones > 0)
-        };
-        if !alone(&index) || !self.blocks.may_keep(block.size) {
-            return Ok(false);
-        }
-        let keepable = (index..part.len()).take_while(alone).map(|index| part.size(index).bytes);
-        if !is_piece(self.orders.reuse.piece_bytes, self.goes_on(block), keepable) {
-            return Ok(false);
-        }
-        if let Some(write) = self.blocks.keep(block.size) {
-            self.write(write)?;
-        }
-        self.keep(block.clone());
-        Ok(true)
-    }
-
-    /// Whether `block` goes on with the blocks that were kept last.
-    fn goes_on(&self, block: &Block) -> bool {
-        self.open.entries.is_empty()
-            && matches!(self.stretches.last(), Some(Stretch::Old { table, range, .. })
-                if block.follows(table, range))
-    }
-
-    fn keep(&mut self, block: Block) {
-        self.kept += block.size;
-        self.kept_blocks += 1;
-        self.room += self.room_in(block.size.bytes);
-        match self.stretches.last_mut() {
-            Some(Stretch::Old { table, range, last }) if block.follows(table, range) => {
-                range.end = block.range.end.clone();
-                *last = block;
-            }
-            _ => {
-                let (table, range) = (Arc::clone(&block.handle), block.range.clone());
-                self.stretches.push(Stretch::Old { table, range, last: block });
-            }
-        }
-    }
-
-    /// Takes back the block that was kept last, to be written after all.
-    fn take_back(&mut self) -> Option<Block> {
-        let Some(Stretch::Old { table, range, last }) = self.stretches.pop() else { return None };
-        let rest = KeyRange { start: range.start, end: Some(last.range.start.clone()) };
-        if !rest.is_empty() {
-            self.stretches.push(Stretch::Old { table, range: rest, last: last.clone() });
-        }
-        self.kept -= last.size;
-        self.kept_blocks -= 1;
-        self.room -= self.room_in(last.size.bytes);
-        Some(last)
-    }
-
-    fn room_in(&self, bytes: u64) -> u64 {
-        room(self.orders.reuse.full_bytes, bytes)
-    }
-
-    /// Writes the open block, with what joins it.
-    fn write(&mut self, write: Write) -> Result<()> {
-        let front = match write.front {
-            Front::Nothing => None,
-            Front::Kept => self.take_back(),
-            Front::Before => {
-                self.took_before = true;
-                self.orders.before.clone()
-            }
-        };
-        let after = self.orders.after.clone().filter(|_| write.takes_after);
-        self.took_after |= after.is_some();
+    /// Joins the blocks on both sides of the gap that a window leaves, if they fit into one.
+    /// Returns what they were, and the number of the table that holds the joined block.
+    fn close_gap(
+        &mut self,
+        version: &Version,
+        plan: &MergePlan,
+        block_bytes: u64,
+    ) -> Result<Option<(Input, usize)>> {
+        let Some(input) = input_with_gap(plan) else { return Ok(None) };
+        let beside = version.disk_run(input.run).map(|run| neighbours(run, &input.range));
+        let fitting = beside.and_then(|beside| beside.fitting(block_bytes));
+        let Some((before, after, range)) = fitting else { return Ok(None) };
         let mut ends = Ends::default();
-        if let Some(block) = &front {
-            self.copied += copy(block, &mut self.cursors, self.output, &mut ends)?;
+        self.copy(&before, &mut ends)?;
+        self.copy(&after, &mut ends)?;
+        let table = self.output.table_index();
+        self.output.finish_table()?;
+        Ok(Some((Input { run: input.run, range }, table)))
+    }
+
+    /// Opens the tables. Adds to `outcome` what was copied and written, and the slices of the
+    /// output and of a gap that was `closed`.
+    fn add_to(
+        self,
+        outcome: &mut Outcome,
+        parts: &[OutputPart<Block, WrittenBlocks>],
+        closed: Option<(Input, usize)>,
+    ) -> Result<()> {
+        self.output.open_tables()?;
+        outcome.read += self.copied;
+        for facts in &self.output.facts {
+            outcome.written += facts.size;
+            outcome.blocks.written += facts.data_blocks;
+        }
+        if let Some((input, table)) = closed {
+            outcome.rewritten.push((input, vec![self.output.handles[table].whole()]));
+        }
+        outcome.slices = parts.iter().map(|part| self.slice(part)).collect();
+        Ok(())
+    }
+
+    fn slice(&self, part: &OutputPart<Block, WrittenBlocks>) -> Slice {
+        let (handle, range) = match part {
+            OutputPart::Kept(Block { handle, range, .. }) => {
+                (handle, handle.table().tree_table().filled(range.clone()))
+            }
+            OutputPart::Written(WrittenBlocks { table, first, last }) => {
+                let range = KeyRange { start: first.clone(), end: Some(key_after(last)) };
+                (&self.output.handles[*table], range)
+            }
+        };
+        handle.whole().clip(&range).expect("a part of the output is a part of its table")
+    }
+}
+
+impl BlockSink<Block> for NewBlocks<'_, '_> {
+    type Written = WrittenBlocks;
+    type Error = Error;
+
+    fn write(
+        &mut self,
+        front: Option<&Block>,
+        behind: Option<&Block>,
+        last: Option<&mut WrittenBlocks>,
+    ) -> Result<Option<WrittenBlocks>> {
+        let mut ends = Ends::default();
+        if let Some(block) = front {
+            self.copy(block, &mut ends)?;
         }
         for entry in self.open.entries() {
             self.output.put(entry)?;
             ends.pass(entry.key);
         }
         self.open.clear();
-        if let Some(block) = &after {
-            self.copied += copy(block, &mut self.cursors, self.output, &mut ends)?;
+        if let Some(block) = behind {
+            self.copy(block, &mut ends)?;
         }
-        self.room += self.room_in(write.bytes);
         let table = self.output.table_index();
         self.output.end_block(&ends.last)?;
-        self.note_written(table, ends);
-        Ok(())
-    }
-
-    fn note_written(&mut self, index: usize, ends: Ends) {
-        let Some(first_key) = ends.first else { return };
+        let Some(first) = ends.first else { return Ok(None) };
         let last_key = Key::copy_from_slice(&ends.last);
-        match self.stretches.last_mut() {
-            Some(Stretch::New { table, last, .. }) if *table == index => *last = last_key,
-            _ => {
-                let (table, first, last) = (index, first_key, last_key);
-                self.stretches.push(Stretch::New { table, first, last });
+        Ok(match last {
+            Some(last) if last.table == table => {
+                last.last = last_key;
+                None
             }
-        }
-    }
-
-    /// Writes what is open when all entries have come.
-    fn end(&mut self) -> Result<()> {
-        let after = self.orders.after.as_ref().map(|block| block.size.bytes);
-        match self.blocks.clone().end(after) {
-            Some(write) => self.write(write),
-            None => Ok(()),
-        }
-    }
-
-    /// Mends the run that a window was taken from, makes tables of what was written, and adds all
-    /// up.
-    fn finish(
-        mut self,
-        mut outcome: Outcome,
-        version: &Version,
-        plan: &MergePlan,
-    ) -> Result<Outcome> {
-        self.output.finish_table()?;
-        let gap = self.close_gap(version, plan)?;
-        self.output.open_tables()?;
-        outcome.read += self.kept + self.copied;
-        outcome.reused = self.kept;
-        outcome.blocks.reused = self.kept_blocks;
-        for facts in &self.output.facts {
-            outcome.written += facts.size;
-            outcome.blocks.written += facts.data_blocks;
-        }
-        (outcome.room_added, outcome.room_taken) = (self.room, self.room_taken(plan));
-        if let Some(target) = &self.orders.target {
-            let run = target.run().id();
-            let hull = plan.hull();
-            // With the room between block and window, where nothing lies but a slice may.
-            if let Some(block) = self.orders.before.as_ref().filter(|_| self.took_before) {
-                let range = KeyRange { end: Some(hull.start), ..block.range.clone() };
-                outcome.rewritten.push((Input { run, range }, Vec::new()));
-            }
-            if let Some(block) = self.orders.after.as_ref().filter(|_| self.took_after) {
-                let start = hull.end.expect("a block lies behind it");
-                let range = KeyRange { start, ..block.range.clone() };
-                outcome.rewritten.push((Input { run, range }, Vec::new()));
-            }
-        }
-        if let Some((input, table)) = gap {
-            let slice = self.output.handles[table].whole();
-            outcome.rewritten.push((input, vec![slice]));
-        }
-        outcome.slices = self.stretches.iter().map(|stretch| self.slice(stretch)).collect();
-        Ok(outcome)
-    }
-
-    fn slice(&self, stretch: &Stretch) -> Slice {
-        let (handle, range) = match stretch {
-            Stretch::Old { table, range, .. } => {
-                (table, table.table().tree_table().filled(range.clone()))
-            }
-            Stretch::New { table, first, last } => {
-                let range = KeyRange { start: first.clone(), end: Some(key_after(last)) };
-                (&self.output.handles[*table], range)
-            }
-        };
-        handle.whole().clip(&range).expect("a stretch is a part of its table")
-    }
-
-    /// Empty room in the blocks of the target that the plan takes.
-    fn room_taken(&self, plan: &MergePlan) -> u64 {
-        let Some(target) = &self.orders.target else { return 0 };
-        let inputs = plan.inputs.iter().filter(|input| input.run == target.run().id());
-        let parts = inputs.flat_map(|input| Part::all(target, &input.range));
-        let rooms = parts.map(|part| {
-            (0..part.len()).map(|index| self.room_in(part.size(index).bytes)).sum::<u64>()
-        });
-        rooms.sum()
-    }
-
-    /// The blocks on both sides of the hole that a window leaves become one where they fit: what
-    /// of the run is rewritten, and the number of the new table.
-    fn close_gap(&mut self, version: &Version, plan: &MergePlan) -> Result<Option<(Input, usize)>> {
-        let Some(input) = plan.inputs.first() else { return Ok(None) };
-        let stays = [Place::Oldest, Place::Into(input.run)].contains(&plan.place);
-        let run = version.disk_run(input.run).filter(|_| !stays);
-        let (Some(run), Some(end)) = (run, &input.range.end) else { return Ok(None) };
-        let before = Part::block_below(run, &input.range.start);
-        let (Some(before), Some(after)) = (before, Part::block_from(run, end)) else {
-            return Ok(None);
-        };
-        if !fits(self.orders.rules.block_bytes, before.size.bytes, after.size.bytes) {
-            return Ok(None);
-        }
-        let mut ends = Ends::default();
-        self.copied += copy(&before, &mut self.cursors, self.output, &mut ends)?;
-        self.copied += copy(&after, &mut self.cursors, self.output, &mut ends)?;
-        let table = self.output.table_index();
-        self.output.finish_table()?;
-        let range = KeyRange { start: before.range.start, end: after.range.end };
-        Ok(Some((Input { run: input.run, range }, table)))
+            _ => Some(WrittenBlocks { table, first, last: last_key }),
+        })
     }
 }
 
@@ -447,23 +339,4 @@ impl Ends {
         self.last.clear();
         self.last.extend_from_slice(key);
     }
-}
-
-/// Copies the entries of `block` to the output; what they come to.
-fn copy(
-    block: &Block,
-    cursors: &mut Cursors,
-    output: &mut Output<'_>,
-    ends: &mut Ends,
-) -> Result<Size> {
-    let mut size = Size::default();
-    let cursor = cursors.enter(block)?;
-    let end = block.range.end.as_deref();
-    while let Some(entry) = cursor.entry().filter(|entry| end.is_none_or(|end| entry.key < end)) {
-        size += entry_size(&entry);
-        output.put(entry)?;
-        ends.pass(entry.key);
-        cursor.next()?;
-    }
-    Ok(size)
 }

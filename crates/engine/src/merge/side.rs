@@ -1,16 +1,17 @@
-//! The two sides of a merge that keeps blocks.
+//! The two inputs of a merge that keeps blocks.
 //!
-//! Such a merge stops wherever the next entry of all would be the first of a block on storage, so
-//! that somebody can look whether the block may be kept before any of it is read.
+//! The walk over both stops where the next entry would be the first of a block on storage. There
+//! the merge decides whether the block is kept, before any of it is read.
 
 use super::input::{InputCursor, Passed, entry_size};
 use super::part::{Block, Cursors, Part};
 use crate::version::OpenRun;
 use lsmith_storage::cursor::{Cursor, EntryRef, newest_first};
-use lsmith_storage::error::Result;
+use lsmith_storage::error::{Error, Result};
 use lsmith_storage::fold::{Fold, FoldCounts, Walk};
 use lsmith_storage::table::ReadTally;
-use lsmith_tree::{KeyRange, LevelId, RunId, SeqNo};
+use lsmith_tree::blocks::{Age, BlockInput, BlockSink, InputPair, PairNext, PreservingMerge};
+use lsmith_tree::{KeyRange, LevelId, SeqNo, Size};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -45,7 +46,6 @@ impl FoldedSide {
 
 /// An input on storage, block by block.
 pub(super) struct StorageSide {
-    run: RunId,
     parts: Vec<Part>,
     /// Where in the parts the current block is.
     part: usize,
@@ -69,7 +69,6 @@ impl StorageSide {
     ) -> StorageSide {
         let parts = Part::all(run, range);
         let mut side = StorageSide {
-            run: run.run().id(),
             block: parts.first().map(|part| part.block(0)),
             parts,
             part: 0,
@@ -83,15 +82,20 @@ impl StorageSide {
         side
     }
 
-    /// The run that the side is a part of.
-    pub(super) fn run(&self) -> RunId {
-        self.run
+    /// Returns the block that starts at the next entry.
+    fn block(&self) -> Option<&Block> {
+        self.block.as_ref().filter(|_| !self.inside)
     }
 
-    /// The block whose first entry is next, with its part and its place in that.
-    pub(super) fn block(&self) -> Option<(&Block, &Part, usize)> {
-        let block = self.block.as_ref().filter(|_| !self.inside)?;
-        Some((block, &self.parts[self.part], self.index))
+    /// Returns the sizes of that block and of those behind it in its part, up to the first that
+    /// does not end below `key`, or all if there is no key.
+    fn blocks_before(&self, key: Option<&[u8]>) -> impl Iterator<Item = Size> {
+        let part = self.block().map(|_| &self.parts[self.part]);
+        part.into_iter().flat_map(move |part| {
+            let ends_below =
+                move |index: &usize| key.is_none_or(|key| part.ends_below(*index, key));
+            (self.index..part.len()).take_while(ends_below).map(|index| part.size(index))
+        })
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {
@@ -106,8 +110,8 @@ impl StorageSide {
         }
     }
 
-    /// Passes over the block that begins here.
-    pub(super) fn skip(&mut self) {
+    /// Moves behind the current block.
+    fn skip(&mut self) {
         self.inside = false;
         self.index += 1;
         if self.index == self.parts[self.part].len() {
@@ -116,8 +120,8 @@ impl StorageSide {
         self.block = self.parts.get(self.part).map(|part| part.block(self.index));
     }
 
-    /// Reads the block that begins here.
-    pub(super) fn enter(&mut self) -> Result<()> {
+    /// Reads the block that starts at the next entry.
+    fn enter(&mut self) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         self.inside = true;
         if !self.reads_ahead {
@@ -195,10 +199,6 @@ impl Side {
         self.entry().map(|entry| entry.seq)
     }
 
-    fn begins_block(&self) -> bool {
-        matches!(self, Side::Storage(side) if side.block().is_some())
-    }
-
     fn passed(&self) -> Passed {
         match self {
             Side::Empty => Passed::default(),
@@ -209,116 +209,102 @@ impl Side {
     }
 }
 
-/// Where a merge of two sides has stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// Both sides have ended.
-    End,
-    /// The newer side is at the start of a block.
-    Newer,
-    /// The older side is, and the newer one is not before it.
-    Older,
+impl BlockInput for Side {
+    type Block = Block;
+
+    fn compare(&self, other: &Side) -> Option<Ordering> {
+        match (self.key(), other.key()) {
+            (None, None) => None,
+            (Some(own), Some(other)) => Some(own.cmp(other)),
+            (Some(_), None) => Some(Ordering::Less),
+            (None, Some(_)) => Some(Ordering::Greater),
+        }
+    }
+
+    fn block_size(&self) -> Option<Size> {
+        let Side::Storage(side) = self else { return None };
+        side.block().map(|block| block.size)
+    }
+
+    fn block(&self) -> Option<Block> {
+        let Side::Storage(side) = self else { return None };
+        side.block().cloned()
+    }
+
+    fn blocks_before(&self, other: &Side) -> impl Iterator<Item = Size> {
+        let side = if let Side::Storage(side) = self { Some(side) } else { None };
+        side.into_iter().flat_map(|side| side.blocks_before(other.key()))
+    }
+
+    fn skip_block(&mut self) {
+        if let Side::Storage(side) = self {
+            side.skip();
+        }
+    }
 }
 
-/// Where the next entry comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    Newer,
-    Older,
-    Stopped(Stop),
-}
-
-/// A newer side over an older one. It stands nowhere where it has [stopped](Sides::stop).
+/// A newer input over an older one. The walk stands nowhere at the start of a block.
 pub(super) struct Sides {
-    newer: Side,
-    older: Side,
-    next: Next,
+    pair: InputPair<Side>,
+    next: PairNext,
+    /// The input of the next entry, if that does not start a block.
+    at: Option<Age>,
 }
 
 impl Sides {
     pub(super) fn new(newer: Side, older: Side) -> Sides {
-        Sides { newer, older, next: Next::Stopped(Stop::End) }
+        Sides { pair: InputPair { newer, older }, next: PairNext::End, at: None }
     }
 
-    /// Where it has stopped, if it has.
-    pub(super) fn stop(&self) -> Option<Stop> {
-        match self.next {
-            Next::Stopped(stop) => Some(stop),
-            Next::Newer | Next::Older => None,
-        }
-    }
-
-    /// The side that has stopped at the start of a block.
-    pub(super) fn stopped(&self, stop: Stop) -> Option<&StorageSide> {
-        match (stop, &self.newer, &self.older) {
-            (Stop::Newer, Side::Storage(side), _) | (Stop::Older, _, Side::Storage(side)) => {
-                Some(side)
+    /// Has `merge` pass the block at whose start the walk has stopped. Returns false at the end of
+    /// both inputs.
+    pub(super) fn pass_block<K: BlockSink<Block, Error = Error>>(
+        &mut self,
+        merge: &mut PreservingMerge<Block, K>,
+    ) -> Result<bool> {
+        let PairNext::Block(age, size) = self.next else { return Ok(false) };
+        if !merge.keep_block(&mut self.pair, age, size)? {
+            let side = match age {
+                Age::Newer => &mut self.pair.newer,
+                Age::Older => &mut self.pair.older,
+            };
+            if let Side::Storage(side) = side {
+                side.enter()?;
             }
-            _ => None,
-        }
-    }
-
-    /// The next key of the side other than `stop`'s; `None` where that has ended.
-    pub(super) fn other_key(&self, stop: Stop) -> Option<&[u8]> {
-        match stop {
-            Stop::Newer => self.older.key(),
-            Stop::Older => self.newer.key(),
-            Stop::End => None,
-        }
-    }
-
-    /// Goes on behind the block where it has stopped, or into it.
-    pub(super) fn go_on(&mut self, stop: Stop, over: bool) -> Result<()> {
-        let side = match stop {
-            Stop::Newer => &mut self.newer,
-            Stop::Older => &mut self.older,
-            Stop::End => return Ok(()),
-        };
-        if let Side::Storage(side) = side {
-            if over { side.skip() } else { side.enter()? }
         }
         self.settle();
-        Ok(())
+        Ok(true)
     }
 
-    /// The order of the next entries of both sides, which have one key. Those of the newer side are
-    /// newer, but for those of runs in a knot.
-    fn order_of_age(&self) -> Ordering {
-        let seqs = self.newer.seq().zip(self.older.seq());
-        seqs.map_or(Ordering::Equal, |(newer, older)| newest_first(newer, older))
+    /// Returns the input that has the newer of two entries of one key. That is the newer input,
+    /// unless the runs are in a knot.
+    fn newer_of_both(&self) -> Age {
+        let seqs = self.pair.newer.seq().zip(self.pair.older.seq());
+        match seqs.map(|(newer, older)| newest_first(newer, older)) {
+            Some(Ordering::Greater) => Age::Older,
+            _ => Age::Newer,
+        }
     }
 
-    /// Finds out where the next entry comes from.
+    /// Finds out what comes next, after one of the inputs has moved.
     fn settle(&mut self) {
-        let order = match (self.newer.key(), self.older.key()) {
-            (None, None) => {
-                self.next = Next::Stopped(Stop::End);
-                return;
-            }
-            (Some(newer), Some(older)) => newer.cmp(older),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-        };
-        self.next = if order.is_ge() && self.older.begins_block() {
-            Next::Stopped(Stop::Older)
-        } else if order.is_le() && self.newer.begins_block() {
-            Next::Stopped(Stop::Newer)
-        } else if order.then_with(|| self.order_of_age()).is_le() {
-            Next::Newer
-        } else {
-            Next::Older
+        self.next = self.pair.next();
+        self.at = match self.next {
+            PairNext::End | PairNext::Block(..) => None,
+            PairNext::Entry(age) => Some(age),
+            PairNext::Both => Some(self.newer_of_both()),
         };
     }
 
     /// What went through both sides.
     pub(super) fn passed(&self) -> Passed {
-        let (newer, older) = (self.newer.passed(), self.older.passed());
+        let (newer, older) = (self.pair.newer.passed(), self.pair.older.passed());
         Passed { memory: newer.memory + older.memory, storage: newer.storage + older.storage }
     }
 
     /// What became of entries before the sides met.
     pub(super) fn folded(&self) -> FoldCounts {
-        match &self.newer {
+        match &self.pair.newer {
             Side::Folded(side) => side.fold.counts(),
             _ => FoldCounts::default(),
         }
@@ -327,27 +313,26 @@ impl Sides {
 
 impl Walk for Sides {
     fn begin(&mut self) -> Result<()> {
-        self.newer.begin()?;
-        self.older.begin()?;
+        self.pair.newer.begin()?;
+        self.pair.older.begin()?;
         self.settle();
         Ok(())
     }
 
     fn advance(&mut self) -> Result<()> {
-        match self.next {
-            Next::Newer => self.newer.advance()?,
-            Next::Older => self.older.advance()?,
-            Next::Stopped(_) => {}
+        match self.at {
+            Some(Age::Newer) => self.pair.newer.advance()?,
+            Some(Age::Older) => self.pair.older.advance()?,
+            None => {}
         }
         self.settle();
         Ok(())
     }
 
     fn here(&self) -> Option<EntryRef<'_>> {
-        match self.next {
-            Next::Newer => self.newer.entry(),
-            Next::Older => self.older.entry(),
-            Next::Stopped(_) => None,
+        match self.at? {
+            Age::Newer => self.pair.newer.entry(),
+            Age::Older => self.pair.older.entry(),
         }
     }
 }

@@ -3,22 +3,18 @@
 use super::content::{KeyedContent, count_input, inputs};
 use super::entry::Record;
 use super::merge::{Dropped, Pieces, merge};
-use super::preserve::{self, MergeSide, Orders, Output, OutputPart};
+use super::preserve::{self, MergeSide};
 use super::table::{Builder, KeyedTable, Layout, Part};
 use crate::SimError;
-use lsmith_tree::blocks::{BlockRules, fits};
-use lsmith_tree::{
-    Input, Key, KeyRange, LevelId, MergePlan, Outcome, Place, Reuse, Run, Size, Slice, TableId,
-    Tree,
+use lsmith_tree::blocks::{
+    BlockRules, InputPair, Neighbours, OutputPart, PreserveRules, Preserved, input_with_gap,
 };
+use lsmith_tree::{
+    Input, Key, KeyRange, LevelId, MergePlan, Outcome, Place, Reuse, Run, SeqNo, Size, Slice,
+    TableId, Tree,
+};
+use std::ops::Range;
 use std::sync::Arc;
-
-/// The neighbour before or after a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beside {
-    Before,
-    After,
-}
 
 /// The result of a plan before it is added to the content.
 struct Made<R> {
@@ -56,7 +52,6 @@ impl<R: Record> KeyedContent<R> {
         builder: &mut Builder<R>,
     ) -> Made<R> {
         let mut outcome = Outcome::default();
-        let hull = plan.hull();
         let target = match plan.place {
             Place::Into(target) => tree.run(target).map(|(_, run)| run),
             _ => None,
@@ -73,47 +68,36 @@ impl<R: Record> KeyedContent<R> {
                 outcome.room_taken +=
                     pieces.iter().map(|piece| piece.room(reuse.full_bytes)).sum::<u64>();
             }
-            sides.push((pieces, level != LevelId::Memory, is_target));
+            sides.push((pieces, level != LevelId::Memory));
         }
-        let beside = |side| target.and_then(|run| self.neighbour(run, &hull, side));
-        let before = beside(Beside::Before);
-        let after = beside(Beside::After);
-        let entries_in = outcome.from_memory.entries + outcome.read.entries;
-        let orders = Orders {
-            rules: BlockRules {
-                before: before.map(|part| part.size().bytes),
-                ..BlockRules::of(tree, plan, reuse, self.layout.block_bytes)
-            },
+        let beside = target.map(|run| self.neighbours(run, &plan.hull()));
+        let rules = PreserveRules {
+            rules: BlockRules::of(tree, plan, reuse, self.layout.block_bytes),
             piece_bytes: reuse.piece_bytes,
             bottom,
-            before,
-            after,
+            beside: beside.unwrap_or(Neighbours::NONE),
         };
-        builder.reserve(entries_in as usize);
-        let side = |(pieces, keeps, is_target)| MergeSide::new(pieces, keeps, is_target);
+        builder.reserve((outcome.from_memory.entries + outcome.read.entries) as usize);
+        let side = |(pieces, keeps)| MergeSide::new(pieces, keeps);
         let newer_merged;
-        let output = match &sides[..] {
-            [] => preserve::merge(MergeSide::empty(), MergeSide::empty(), orders, builder),
-            // A single input counts as the newer one, so that its blocks are not blocks of a
-            // target.
-            [_] => preserve::merge(side(sides.remove(0)), MergeSide::empty(), orders, builder),
-            [_, _] => {
-                let older = side(sides.remove(1));
-                preserve::merge(side(sides.remove(0)), older, orders, builder)
-            }
-            [newer @ .., _] => {
-                let newer = newer.iter().map(|(pieces, _, _)| Pieces::of(pieces)).collect();
+        let mut below = SeqNo::default();
+        let older = if sides.len() > 1 { sides.pop() } else { None };
+        let newer = match &mut sides[..] {
+            [] => MergeSide::empty(),
+            [_] => side(sides.remove(0)),
+            newer => {
+                let newer = newer.iter().map(|(pieces, _)| Pieces::of(pieces)).collect();
                 let folded;
                 (newer_merged, folded) = self.folded(newer);
+                below = folded.below;
                 let newer = newer_merged.iter().map(|held| held.part(&KeyRange::ALL));
-                let newer = side((newer.collect(), false, false));
-                let older = side(sides.remove(sides.len() - 1));
-                let mut output = preserve::merge(newer, older, orders, builder);
-                output.dropped.below = output.dropped.below.max(folded.below);
-                output
+                side((newer.collect(), false))
             }
         };
-        self.outcome_of(tree, plan, (output, builder), outcome, (before, after))
+        let pair = InputPair { newer, older: older.map_or(MergeSide::empty(), side) };
+        let (output, dropped) = preserve::merge(pair, plan, rules, builder);
+        outcome.dropped_below = dropped.below.max(below);
+        self.outcome_of(tree, plan, output, outcome)
     }
 
     /// Merges several newer inputs into one.
@@ -124,26 +108,21 @@ impl<R: Record> KeyedContent<R> {
         ((builder.len() > 0).then(|| builder.finish(TableId::default())), dropped)
     }
 
-    /// Returns the block of `run` next to `range`, before or after it.
-    fn neighbour(&self, run: &Run, range: &KeyRange, side: Beside) -> Option<Part<'_, R>> {
-        let beyond = match side {
-            Beside::Before => KeyRange { start: Key::new(), end: Some(range.start.clone()) },
-            Beside::After => KeyRange { start: range.end.clone()?, end: None },
+    /// Returns the blocks of `run` on both sides of `range`.
+    fn neighbours(&self, run: &Run, range: &KeyRange) -> Neighbours<Part<'_, R>> {
+        let part = |slice: &Slice, beyond: &KeyRange| {
+            let part = self.tables.of(slice).part(&slice.range().intersection(beyond));
+            (!part.is_empty()).then_some(part)
         };
-        let slices = run.overlapping(&beyond);
-        let slice = match side {
-            Beside::Before => slices.last(),
-            Beside::After => slices.first(),
-        }?;
-        let visible = slice.range().intersection(&beyond);
-        let part = self.tables.of(slice).part(&visible);
-        if part.is_empty() {
-            return None;
-        }
-        match side {
-            Beside::Before => Some(part.last_block()),
-            Beside::After => part.blocks().next(),
-        }
+        let below = |start: &Key| {
+            let below = KeyRange { start: Key::new(), end: Some(start.clone()) };
+            part(run.overlapping(&below).last()?, &below).map(Part::last_block)
+        };
+        let from = |end: &Key| {
+            let above = KeyRange { start: end.clone(), end: None };
+            part(run.overlapping(&above).first()?, &above).map(Part::first_block)
+        };
+        Neighbours::of(range, below, from)
     }
 
     /// Returns the outcome of a merge, and adds its table to the result.
@@ -151,35 +130,17 @@ impl<R: Record> KeyedContent<R> {
         &self,
         tree: &Tree,
         plan: &MergePlan,
-        (output, new): (Output<'_, R>, &mut Builder<R>),
+        output: Preserved<Part<'_, R>, &mut Builder<R>>,
         mut outcome: Outcome,
-        beside: (Option<Part<'_, R>>, Option<Part<'_, R>>),
     ) -> Made<R> {
-        if let Place::Into(run) = plan.place {
-            let hull = plan.hull();
-            // Includes the gap between the block and the window, which a slice may cover.
-            let before = beside
-                .0
-                .filter(|_| output.took_before)
-                .map(|part| (part, KeyRange { end: Some(hull.start.clone()), ..part.range() }));
-            let joined = beside.1.filter(|_| output.took_after);
-            let after = joined
-                .zip(hull.end)
-                .map(|(part, start)| (part, KeyRange { start, ..part.range() }));
-            for (part, range) in before.into_iter().chain(after) {
-                outcome.read += part.size();
-                outcome.blocks.read += 1;
-                outcome.rewritten.push((Input { run, range }, Vec::new()));
-            }
+        output.add_to(&mut outcome, plan);
+        let Preserved { sink: new, parts, kept, kept_blocks, joined, .. } = output;
+        for part in joined.before.into_iter().chain(joined.after) {
+            outcome.read += part.size();
+            outcome.blocks.read += 1;
         }
-        let mut tables = Vec::new();
-        let Output { parts, kept, kept_blocks, room, room_taken, dropped, .. } = output;
-        outcome.room_taken += room_taken;
-        outcome.reused = kept;
-        outcome.blocks.reused = kept_blocks;
         outcome.blocks.read -= kept_blocks;
-        outcome.room_added = room;
-        outcome.dropped_below = dropped.below;
+        let mut tables = Vec::new();
         let entries_in = outcome.from_memory.entries + outcome.read.entries;
         outcome.blocks.written = new.blocks();
         outcome.entries_dropped = entries_in - new.len() as u64 - kept.entries;
@@ -205,17 +166,13 @@ impl<R: Record> KeyedContent<R> {
         outcome: &mut Outcome,
         id: TableId,
     ) -> Option<KeyedTable<R>> {
-        let input = plan.inputs.first()?;
+        let input = input_with_gap(plan)?;
         let (level, run) = tree.run(input.run)?;
-        let stays = [Place::Oldest, Place::Into(input.run)].contains(&plan.place);
-        if level == LevelId::Memory || stays {
+        if level == LevelId::Memory {
             return None;
         }
-        let left = self.neighbour(run, &input.range, Beside::Before)?;
-        let right = self.neighbour(run, &input.range, Beside::After)?;
-        if !fits(self.layout.block_bytes, left.size().bytes, right.size().bytes) {
-            return None;
-        }
+        let beside = self.neighbours(run, &input.range);
+        let (left, right, range) = beside.fitting(self.layout.block_bytes)?;
         let entries = [left.entries(), right.entries()].concat();
         let layout = Layout { by_block: true, ..self.layout };
         let mut builder = Builder::new(layout);
@@ -226,16 +183,20 @@ impl<R: Record> KeyedContent<R> {
         outcome.blocks.read += 2;
         outcome.blocks.written += 1;
         let slices = vec![Slice::whole(Arc::clone(&held.table))];
-        let range = left.range().hull(&right.range());
         outcome.rewritten.push((Input { run: input.run, range }, slices));
         Some(held)
     }
 }
 
-/// Returns the slice for a part of the output.
-fn slice_of<R: Record>(stretch: &OutputPart<'_, R>, new: Option<&KeyedTable<R>>) -> Option<Slice> {
-    match stretch {
-        OutputPart::New(from, end) => Some(Slice::of_cells(Arc::clone(&new?.table), *from..*end)),
-        OutputPart::Old(piece) => piece.slice(),
+/// Returns the slice for a part of the output. Written parts are blocks of the table `new`.
+fn slice_of<R: Record>(
+    part: &OutputPart<Part<'_, R>, Range<usize>>,
+    new: Option<&KeyedTable<R>>,
+) -> Option<Slice> {
+    match part {
+        OutputPart::Written(blocks) => {
+            Some(Slice::of_cells(Arc::clone(&new?.table), blocks.clone()))
+        }
+        OutputPart::Kept(piece) => piece.slice(),
     }
 }

@@ -1,14 +1,18 @@
-//! The block-preserving merge (Thonangi & Yang, section II-B), carried out on entries.
+//! The inputs and the output of a merge that keeps blocks, and the merge of entries.
 //!
-//! Two inputs are merged entry by entry into an open block. If the next entry starts an input block
-//! that ends before the next entry of the other input, that block can be kept unchanged.
-//! [`BlockMerge`] decides which blocks are kept and joined.
+//! [`PreservingMerge`] says which blocks are kept and joined, as it does in the store.
 
 use super::entry::Record;
 use super::merge::Dropped;
 use super::table::{Builder, Part};
-use lsmith_tree::Size;
-use lsmith_tree::blocks::{BlockMerge, BlockRules, Front, Write, is_piece, room};
+use lsmith_tree::blocks::{
+    Age, BlockInput, BlockSink, InputPair, KeptBlock, PairNext, PreserveRules, Preserved,
+    PreservingMerge,
+};
+use lsmith_tree::{KeyRange, MergePlan, Size};
+use std::cmp::Ordering;
+use std::convert::Infallible;
+use std::ops::Range;
 
 /// Above every rank.
 const END: u64 = u64::MAX;
@@ -28,30 +32,20 @@ pub(super) struct MergeSide<'a, R> {
     rank: u64,
     /// True if blocks of this input can be kept. Those in memory cannot.
     keeps: bool,
-    /// True if the input is the run that the output goes into.
-    is_target: bool,
 }
 
 impl<'a, R: Record> MergeSide<'a, R> {
-    pub(super) fn new(
-        mut rest: Vec<Part<'a, R>>,
-        keeps: bool,
-        is_target: bool,
-    ) -> MergeSide<'a, R> {
+    pub(super) fn new(mut rest: Vec<Part<'a, R>>, keeps: bool) -> MergeSide<'a, R> {
         rest.retain(|piece| !piece.is_empty());
         rest.reverse();
-        let part = None;
-        let begins = false;
-        let open = &[][..];
-        let rank = END;
-        let mut side = MergeSide { rest, part, begins, open, rank, keeps, is_target };
-        side.skip_block();
+        let mut side = MergeSide { rest, part: None, begins: false, open: &[], rank: END, keeps };
+        side.next_block();
         side
     }
 
     /// Returns an input without entries.
     pub(super) fn empty() -> MergeSide<'a, R> {
-        MergeSide::new(Vec::new(), false, false)
+        MergeSide::new(Vec::new(), false)
     }
 
     /// Removes and returns the next entry, which must exist.
@@ -80,152 +74,158 @@ impl<'a, R: Record> MergeSide<'a, R> {
                 self.open = &open[count..];
                 self.begins = false;
             }
-            None => self.skip_block(),
+            None => self.next_block(),
         }
     }
 
     /// Moves to the next block. Mostly reads no entry, since that would be a cache miss and the
     /// block may be kept without it.
     #[inline]
-    fn skip_block(&mut self) {
+    fn next_block(&mut self) {
         self.part = self.part.and_then(Part::behind_block).or_else(|| self.rest.pop());
         self.begins = self.part.is_some();
         self.rank = self.part.map_or(END, |part| part.first_rank());
     }
+}
 
-    /// Returns the block that starts at the next entry.
+impl<'a, R: Record> BlockInput for MergeSide<'a, R> {
+    type Block = Part<'a, R>;
+
     #[inline]
-    fn block(&self) -> Option<Block<'a, R>> {
-        self.part.filter(|_| self.begins).map(|part| Block::of(part.first_block()))
+    fn compare(&self, other: &Self) -> Option<Ordering> {
+        let order = self.rank.cmp(&other.rank);
+        (order.is_ne() || self.rank != END).then_some(order)
+    }
+
+    #[inline]
+    fn block_size(&self) -> Option<Size> {
+        self.block().map(|block| block.size())
+    }
+
+    #[inline]
+    fn block(&self) -> Option<Part<'a, R>> {
+        self.part.filter(|_| self.begins && self.keeps).map(Part::first_block)
+    }
+
+    #[inline]
+    fn block_ends_before(&self, other: &Self) -> bool {
+        self.block().is_some_and(|block| block.end_rank() <= other.rank)
+    }
+
+    fn blocks_before(&self, other: &Self) -> impl Iterator<Item = Size> {
+        let blocks = self.part.into_iter().flat_map(Part::blocks);
+        blocks.take_while(|block| block.end_rank() <= other.rank).map(|block| block.size())
+    }
+
+    #[inline]
+    fn skip_block(&mut self) {
+        self.next_block();
     }
 }
 
-/// A block of an input, with its size.
-#[derive(Clone, Copy, Debug)]
-struct Block<'a, R> {
-    part: Part<'a, R>,
-    size: Size,
-}
-
-impl<'a, R: Record> Block<'a, R> {
+impl<R: Record> KeptBlock for Part<'_, R> {
     #[inline]
-    fn of(part: Part<'a, R>) -> Block<'a, R> {
-        Block { part, size: part.size() }
+    fn size(&self) -> Size {
+        self.size()
+    }
+
+    fn range(&self) -> KeyRange {
+        self.range()
+    }
+
+    #[inline]
+    fn is_followed_by(&self, next: &Self) -> bool {
+        self.is_followed_by(next)
+    }
+
+    #[inline]
+    fn append(&mut self, next: &Self) {
+        *self = self.with(*next);
+    }
+
+    fn remove_last(&mut self, last: &Self) -> bool {
+        let is_left = self.from < last.from;
+        if is_left {
+            *self = self.without_last_block();
+        }
+        is_left
     }
 }
 
-/// The settings of a merge.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Orders<'a, R> {
-    pub(super) rules: BlockRules,
-    /// The least bytes of a piece that is kept.
-    pub(super) piece_bytes: u64,
-    /// True if tombstones are dropped.
-    pub(super) bottom: bool,
-    /// The blocks of the target next to the output, before and after it.
-    pub(super) before: Option<Part<'a, R>>,
-    pub(super) after: Option<Part<'a, R>>,
+/// Written blocks go to the table under construction. They are known by their indexes in it.
+impl<R: Record> BlockSink<Part<'_, R>> for &mut Builder<R> {
+    type Written = Range<usize>;
+    type Error = Infallible;
+
+    fn write(
+        &mut self,
+        front: Option<&Part<'_, R>>,
+        behind: Option<&Part<'_, R>>,
+        last: Option<&mut Range<usize>>,
+    ) -> Result<Option<Range<usize>>, Infallible> {
+        let start = self.blocks() as usize;
+        self.close(front.map_or(&[], Part::entries), behind.map_or(&[], Part::entries));
+        let end = self.blocks() as usize;
+        Ok(match last {
+            Some(last) => {
+                last.end = end;
+                None
+            }
+            None => Some(start..end),
+        })
+    }
 }
 
-/// A part of the output.
-#[derive(Debug)]
-pub(super) enum OutputPart<'a, R> {
-    /// Blocks of the new table, from an index up to, not including, another.
-    New(usize, usize),
-    /// Blocks of an old table that were kept.
-    Old(Part<'a, R>),
+/// A merge on its way.
+struct Merger<'a, 'b, R: Record> {
+    blocks: PreservingMerge<Part<'a, R>, &'b mut Builder<R>>,
+    bottom: bool,
+    dropped: Dropped,
 }
 
-/// The result of a merge.
-#[derive(Debug)]
-pub(super) struct Output<'a, R> {
-    pub(super) parts: Vec<OutputPart<'a, R>>,
-    pub(super) kept: Size,
-    pub(super) kept_blocks: u64,
-    /// True if the block before the output was joined with it. The next field says so of the block
-    /// after it.
-    pub(super) took_before: bool,
-    pub(super) took_after: bool,
-    /// Empty room in all blocks.
-    pub(super) room: u64,
-    /// Empty room in the blocks of the target, if it was the older input.
-    pub(super) room_taken: u64,
-    pub(super) dropped: Dropped,
-}
-
-struct Merger<'a, 'b, R> {
-    orders: Orders<'a, R>,
+/// Merges two inputs, as `plan` and `rules` say. New blocks go to the table `new`, which must be
+/// empty. Returns the output, and the entries that were dropped.
+pub(super) fn merge<'a, 'b, R: Record>(
+    mut pair: InputPair<MergeSide<'a, R>>,
+    plan: &MergePlan,
+    rules: PreserveRules<Part<'a, R>>,
     new: &'b mut Builder<R>,
-    blocks: BlockMerge,
-    /// True if there is an open block: entries behind the new blocks.
-    is_open: bool,
-    out: Output<'a, R>,
-}
-
-/// Merges `newer` over `older`. New blocks go to the table `new`, which must be empty.
-pub(super) fn merge<'a, R: Record>(
-    mut newer: MergeSide<'a, R>,
-    mut older: MergeSide<'a, R>,
-    orders: Orders<'a, R>,
-    new: &mut Builder<R>,
-) -> Output<'a, R> {
-    let mut merger = Merger::new(orders, new);
+) -> (Preserved<Part<'a, R>, &'b mut Builder<R>>, Dropped) {
+    let bottom = rules.bottom;
+    let blocks = PreservingMerge::new(plan, rules, new);
+    let mut merger = Merger { blocks, bottom, dropped: Dropped::default() };
     // Kept pieces alternate with new ones.
-    merger.out.parts.reserve(older.rest.len() + newer.rest.len() + 2);
+    merger.blocks.reserve(pair.older.rest.len() + pair.newer.rest.len() + 2);
     loop {
-        let up = newer.rank;
-        let down = older.rank;
-        if down < up {
-            let block = merger.start_block(&older);
-            if !merger.keep(&mut older, block, up) {
-                merger.write_block(&mut older, up);
+        let age = match pair.next() {
+            PairNext::End => break,
+            PairNext::Block(age, size) => {
+                let Ok(is_kept) = merger.blocks.keep_block(&mut pair, age, size);
+                if is_kept {
+                    continue;
+                }
+                age
             }
-        } else if up < down {
-            let block = if newer.keeps { newer.block() } else { None };
-            if !merger.keep(&mut newer, block, down) {
-                merger.write_block(&mut newer, down);
+            PairNext::Entry(age) => age,
+            PairNext::Both => {
+                if let (Some(newer), Some(older)) = (pair.newer.take(), pair.older.take())
+                    && let Some(net) = merger.dropped.fold(newer, older)
+                {
+                    merger.add(net);
+                }
+                continue;
             }
-        } else if up == END {
-            return merger.finish();
-        } else {
-            merger.start_block(&older);
-            if let (Some(newer), Some(older)) = (newer.take(), older.take())
-                && let Some(net) = merger.out.dropped.fold(newer, older)
-            {
-                merger.add(net);
-            }
+        };
+        match age {
+            Age::Newer => merger.write_block(&mut pair.newer, pair.older.rank),
+            Age::Older => merger.write_block(&mut pair.older, pair.newer.rank),
         }
     }
+    let Ok(output) = merger.blocks.finish();
+    (output, merger.dropped)
 }
 
-impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
-    fn new(orders: Orders<'a, R>, new: &'b mut Builder<R>) -> Merger<'a, 'b, R> {
-        let out = Output {
-            parts: Vec::new(),
-            kept: Size::default(),
-            kept_blocks: 0,
-            took_before: false,
-            took_after: false,
-            room: 0,
-            room_taken: 0,
-            dropped: Dropped::default(),
-        };
-        let blocks = BlockMerge::new(orders.rules);
-        Merger { blocks, orders, new, is_open: false, out }
-    }
-
-    /// Returns the block of the older input that starts here. If it belongs to the target, reports
-    /// it to the [`BlockMerge`].
-    #[inline]
-    fn start_block(&mut self, older: &MergeSide<'a, R>) -> Option<Block<'a, R>> {
-        let block = older.block()?;
-        if older.is_target {
-            self.blocks.begin_target(block.size.bytes);
-            self.out.room_taken += room(self.orders.rules.full_bytes, block.size.bytes);
-        }
-        Some(block)
-    }
-
+impl<'a, R: Record> Merger<'a, '_, R> {
     /// Writes the entries of the current block of `side` that lie below the next entry of the other
     /// input, whose rank is `other`.
     fn write_block(&mut self, side: &mut MergeSide<'a, R>, other: u64) {
@@ -235,111 +235,10 @@ impl<'a, 'b, R: Record> Merger<'a, 'b, R> {
         side.advance(entries, count);
     }
 
-    #[inline]
-    fn add(&mut self, entry: R) {
-        let Some(entry) = self.out.dropped.survivor(entry, self.orders.bottom) else { return };
-        if let Some(write) = self.blocks.add(entry.bytes()) {
-            self.write(write);
-        }
-        self.new.put(entry);
-        self.is_open = true;
-    }
-
-    /// Keeps `block`, which starts here on `side`, if that is possible and allowed. `other` is the
-    /// rank of the next entry of the other input. Returns true if the block was kept.
     #[inline(always)]
-    fn keep(
-        &mut self,
-        side: &mut MergeSide<'a, R>,
-        block: Option<Block<'a, R>>,
-        other: u64,
-    ) -> bool {
-        let Some(block) = block.filter(|_| side.keeps) else { return false };
-        let Block { part, size } = block;
-        if !self.is_alone(&block, other) || !self.blocks.may_keep(size) {
-            return false;
-        }
-        let rest = side.part.unwrap_or(part);
-        if self.orders.piece_bytes > size.bytes && !self.is_piece(&part, rest, other) {
-            return false;
-        }
-        if let Some(write) = self.blocks.keep(size) {
-            self.write(write);
-        }
-        self.note_kept(part);
-        self.out.kept += size;
-        self.out.kept_blocks += 1;
-        self.out.room += room(self.orders.rules.full_bytes, size.bytes);
-        side.skip_block();
-        true
-    }
-
-    /// Returns true if no entry of the other input falls into `block`, and no entry of the block is
-    /// dropped.
-    #[inline]
-    fn is_alone(&self, block: &Block<'a, R>, other: u64) -> bool {
-        block.part.end_rank() <= other && !(self.orders.bottom && block.size.tombstones > 0)
-    }
-
-    /// Returns true if `block`, the first of `rest`, and the blocks that could be kept behind it
-    /// are large enough for a piece.
-    fn is_piece(&self, block: &Part<'a, R>, rest: Part<'a, R>, other: u64) -> bool {
-        let continues = matches!(self.out.parts.last(), Some(OutputPart::Old(kept))
-            if !self.is_open && kept.is_followed_by(block));
-        let blocks = rest.blocks().map(Block::of);
-        let alone = blocks.take_while(|block| self.is_alone(block, other));
-        is_piece(self.orders.piece_bytes, continues, alone.map(|block| block.size.bytes))
-    }
-
-    fn note_kept(&mut self, block: Part<'a, R>) {
-        match self.out.parts.last_mut() {
-            Some(OutputPart::Old(kept)) if kept.is_followed_by(&block) => *kept = kept.with(block),
-            _ => self.out.parts.push(OutputPart::Old(block)),
-        }
-    }
-
-    /// Removes from the output the block that was kept last.
-    fn take_back(&mut self) -> Option<Part<'a, R>> {
-        let Some(OutputPart::Old(part)) = self.out.parts.pop() else { return None };
-        let block = part.last_block();
-        if part.from < block.from {
-            self.out.parts.push(OutputPart::Old(part.without_last_block()));
-        }
-        let size = block.size();
-        self.out.kept -= size;
-        self.out.kept_blocks -= 1;
-        self.out.room -= room(self.orders.rules.full_bytes, size.bytes);
-        Some(block)
-    }
-
-    fn write(&mut self, write: Write) {
-        let front = match write.front {
-            Front::Nothing => None,
-            Front::Kept => self.take_back(),
-            Front::Before => {
-                self.out.took_before = true;
-                self.orders.before
-            }
-        };
-        let behind = self.orders.after.filter(|_| write.takes_after);
-        self.out.took_after = write.takes_after;
-        let from = self.new.blocks() as usize;
-        let entries = |part: Option<Part<'a, R>>| part.map_or(&[][..], |part| part.entries());
-        self.new.close(entries(front), entries(behind));
-        let end = self.new.blocks() as usize;
-        self.is_open = false;
-        self.out.room += room(self.orders.rules.full_bytes, write.bytes);
-        match self.out.parts.last_mut() {
-            Some(OutputPart::New(_, last)) => *last = end,
-            _ => self.out.parts.push(OutputPart::New(from, end)),
-        }
-    }
-
-    fn finish(mut self) -> Output<'a, R> {
-        let after = self.orders.after.map(|part| part.size().bytes);
-        if let Some(write) = self.blocks.clone().end(after) {
-            self.write(write);
-        }
-        self.out
+    fn add(&mut self, entry: R) {
+        let Some(entry) = self.dropped.survivor(entry, self.bottom) else { return };
+        let Ok(new) = self.blocks.add(entry.bytes());
+        new.put(entry);
     }
 }
