@@ -1,13 +1,13 @@
 //! A large merge that is committed part by part.
 //!
-//! A merge of whole runs into one needs, while it goes on, as much room again as it reads. Where
-//! it comes in [parts](super::split), each can be committed when it and all below it are over: the
-//! oldest run takes the output in between its slices, as with the merge of a key range, the newer
-//! runs lose those keys, and what the files of all of them held there is given back. So the room
-//! that a merge needs is that of a few parts, a failure loses these only, and no reader sees more
-//! runs than before.
+//! A merge of whole runs into one needs, until it commits, as much free space as its inputs take.
+//! If it is split into [parts](super::split), each part can commit once it and all parts below it
+//! are finished. The oldest run takes the output in between its slices, as in the merge of a key
+//! range. The newer runs lose the keys of the part, and the files of all inputs free the space of
+//! these keys. So a merge needs the space of a few parts, a failure loses only these parts, and
+//! readers never see more runs than before.
 
-use super::input::Passed;
+use super::input::TakenSizes;
 use super::outcome_of;
 use super::output::Output;
 use super::split::{PartOutput, Split, SplitPlan};
@@ -18,23 +18,23 @@ use lsmith_storage::panics;
 use lsmith_tree::{Key, KeyRange, MergePlan};
 use std::sync::Arc;
 
-/// A part of a plan, or all of it, to be committed.
+/// A plan, or a part of one, that is ready to commit.
 pub(crate) struct PlanPart {
     pub(crate) plan: MergePlan,
-    /// Where the rest of the plan begins; `None` for the last part.
+    /// The first key of the rest of the plan; `None` for the last part.
     pub(crate) end: Option<Key>,
-    /// Bytes in files of parts that are over and not committed yet.
+    /// Bytes in the files of later parts that are finished and not committed yet.
     pub(crate) waiting_bytes: u64,
 }
 
-/// Commits what came out of a part of a plan. Returns whether it could be; see
+/// Commits the output of a part of a plan. Returns false if the tree no longer allows it; see
 /// [`Committer::commit`](crate::commit::Committer::commit).
 pub(crate) type Commit<'a> =
     dyn FnMut(&mut ReservedPlan, PlanPart, PlanOutput) -> Result<bool> + 'a;
 
 impl Merger {
-    /// The parts in which `job` is to be carried out and committed; `None` where it is to be done
-    /// in one go.
+    /// Returns the parts in which the plan of `reserved` is carried out and committed. Returns
+    /// `None` if the plan commits as a whole.
     pub(crate) fn parts_to_commit(
         &self,
         reserved: &ReservedPlan,
@@ -46,8 +46,8 @@ impl Merger {
         Some(self.parts_of(reserved, version)).filter(|parts| parts.len() > 1)
     }
 
-    /// Carries out `job` in `parts`, and commits each. What is not committed is left in the plan
-    /// of the job; on an error nothing of it is left on the device.
+    /// Carries out the plan of `reserved` in `parts`, and commits each. The rest that is not
+    /// committed stays in the plan. On an error, no file of that rest stays on the device.
     pub(crate) fn merge_by_part(
         &self,
         reserved: &mut ReservedPlan,
@@ -56,7 +56,7 @@ impl Merger {
         commit: &mut Commit<'_>,
     ) -> Result<()> {
         let keyspace = Arc::clone(&reserved.keyspace);
-        // Dropped last: the parts hold versions, and these hold files of merged tables.
+        // Dropped last: the parts hold versions, and versions hold the files of merged tables.
         let _busy = keyspace.keep_busy();
         let table = self.table_options(reserved, &version);
         let inputs = version.tree.disk_runs().filter(|run| reserved.plan.takes(run.id()));
@@ -64,18 +64,18 @@ impl Merger {
         reserved.part_bytes = Some(bytes.div_ceil(parts.len() as u64));
         let plan = SplitPlan::new(&self.context, reserved, table);
         let split = self.offer(plan, parts, version, self.parts_ahead());
-        // Whatever happens, nobody takes a part of it afterwards, or keeps its version.
+        // Even after a panic, no thread may take another part or keep the version.
         let result = panics::as_error("a merge", || self.commit_parts(reserved, &split, commit));
         self.splits.lock().retain(|other| !Arc::ptr_eq(other, &split));
-        // Those that came after one that failed, or after the tree has become another.
+        // Parts after one that failed, or after one that the changed tree did not allow.
         for done in split.finish().into_iter().flatten() {
             self.output_of(&split, done).remove();
         }
         result
     }
 
-    /// Parts that may be begun before those below them are committed: what all threads can do at
-    /// once, and one more.
+    /// Returns the number of parts that may begin before those below them are committed: one for
+    /// each thread, and one more.
     fn parts_ahead(&self) -> usize {
         self.context.options.threads + 1
     }
@@ -104,9 +104,9 @@ impl Merger {
             if range.end.is_some() {
                 plan.memo.clear();
             } else {
-                // The plan is over with this part: whoever waits for rest finds the files gone that
-                // nobody needs, of this plan and of the next.
-                split.let_go();
+                // The plan ends with this part. Callers that wait for rest then find obsolete files
+                // removed, those of this plan and of the next.
+                split.drop_version();
             }
             let read = (tally.blocks() - blocks, tally.bytes() - bytes);
             (blocks, bytes) = (blocks + read.0, bytes + read.1);
@@ -117,7 +117,7 @@ impl Merger {
             if !commit(reserved, plan_part, done)? || range.end.is_none() {
                 return Ok(());
             }
-            split.show(reserved.keyspace.version.load_full(), part + 1 + self.parts_ahead());
+            split.set_version(reserved.keyspace.version.load_full(), part + 1 + self.parts_ahead());
             self.context.progress.notify();
         }
         Ok(())
@@ -129,7 +129,8 @@ impl Merger {
         output
     }
 
-    /// What came out of `plan`, a part of that of a job, with `read` blocks and bytes.
+    /// Returns the output of `plan`, a part of a larger plan that read `read` blocks and bytes.
+    /// Fails, and removes the files, if the tables cannot be opened.
     fn done_of(
         &self,
         split: &Split,
@@ -138,15 +139,16 @@ impl Merger {
         version: &Version,
         read: (u64, u64),
     ) -> Result<PlanOutput> {
-        let passed = Passed { storage: done.passed.iter().copied().sum(), ..Passed::default() };
-        let mut outcome = outcome_of(done.counts, passed);
+        let storage = done.taken.iter().copied().sum();
+        let taken = TakenSizes { storage, ..TakenSizes::default() };
+        let mut outcome = outcome_of(done.counts, taken);
         let mut output = self.output_of(split, done);
         if let Err(error) = panics::as_error("a merge", || output.open_tables()) {
             output.remove();
             return Err(error);
         }
         outcome.blocks.read = read.0;
-        output.tell(&mut outcome);
+        output.add_to(&mut outcome);
         Ok(PlanOutput::new(outcome, plan, version).written(output, read.1))
     }
 }

@@ -1,36 +1,37 @@
-//! How many bits per key the filter of a merge's output gets.
+//! The number of bits per key in the filters of a merge's output.
 //!
-//! What a lookup of an absent key reads in vain is the sum over all runs of the share of keys that
-//! each filter lets pass, and a bit per key in a small run costs less memory than in a large one.
-//! For a given sum of bits the least sum of shares is that where each is in proportion to the size
-//! of its run (Dayan, Athanassoulis and Idreos 2017, for levels). With `s` for the part of all
-//! entries that a run has, and `H` for the entropy of these parts, that is
+//! The expected number of vain reads of a lookup of an absent key is the sum, over all runs, of the
+//! false-positive rates of their filters. A bit per key costs less memory in a small run than in a
+//! large one. For a given total of bits, the sum is least if each rate is in proportion to the size
+//! of its run (Dayan, Athanassoulis and Idreos 2017, for levels). With `s` for the run's share of
+//! all entries, and `H` for the entropy of these shares, this means
 //!
 //! ```text
 //! bits = average + (ln (1 / s) - H) / (ln 2)^2
 //! ```
 //!
 //! A filter stays as it is until its table is merged, while the tree around it changes. Just after
-//! a large merge there is little but its output, and `H` is small; the runs to come need bits that
-//! somebody must have spared. So `H` is taken from between before and after the merge, where the
-//! average over time came out kept for stacks of all kinds.
+//! a large merge the tree holds little but its output, and `H` is small. Later runs need bits that
+//! this output must spare. So `H` is a mean of the entropies before and after the merge, weighted
+//! so that the average over time is kept for stacks of all kinds.
 
 use lsmith_tree::{MergePlan, Place, Tree};
 
-/// More bits than this do not help: lines of the filter fill unevenly.
+/// More bits per key than this do not help, because the lines of a filter fill unevenly.
 const BITS_MAX: f64 = 22.0;
 
-/// Bits per key below which a filter is of no use, even for the largest run.
+/// With fewer bits per key than this a filter is of no use, even for the largest run.
 const BITS_MIN: f64 = 1.0;
 
-/// How much the entropy before a merge counts against that after it: with more of it the average
-/// over time is below what was asked for, with less above.
+/// The weight of the entropy before a merge; the entropy after it has the rest. With a greater
+/// weight the average over time is below the requested one, with a smaller weight above it.
 const BEFORE_WEIGHT: f64 = 0.4;
 
-/// Natural logarithm of 2, squared: what a bit per key takes off the logarithm of the share.
+/// The square of ln 2: each bit per key lowers the logarithm of the false-positive rate by it.
 const PER_BIT: f64 = std::f64::consts::LN_2 * std::f64::consts::LN_2;
 
-/// Bits per key for what `plan` writes in `tree`, where all filters together shall have `average`.
+/// Returns the bits per key for the output of `plan` in `tree`, so that all filters together have
+/// `average` bits per key.
 pub(super) fn bits_by_size(average: f64, plan: &MergePlan, tree: &Tree) -> f64 {
     let target = match plan.place {
         Place::Into(run) | Place::Append(run) => Some(run),
@@ -56,18 +57,20 @@ pub(super) fn bits_by_size(average: f64, plan: &MergePlan, tree: &Tree) -> f64 {
     bits(average, output, &others, &before)
 }
 
-/// The same for a run of `output` entries beside `others`, where there were runs of `before`.
+/// Returns the bits per key for a run of `output` entries next to runs of `others` entries. Before
+/// the merge there were runs of `before` entries.
 fn bits(average: f64, output: u64, others: &[u64], before: &[u64]) -> f64 {
     let after: Vec<u64> = others.iter().copied().chain([output]).collect();
-    let entropy = match before.iter().any(|entries| *entries > 0) {
-        true => BEFORE_WEIGHT * entropy(before) + (1.0 - BEFORE_WEIGHT) * entropy(&after),
-        false => entropy(&after),
+    let entropy = if before.iter().any(|entries| *entries > 0) {
+        BEFORE_WEIGHT * entropy(before) + (1.0 - BEFORE_WEIGHT) * entropy(&after)
+    } else {
+        entropy(&after)
     };
     let share = output.max(1) as f64 / after.iter().sum::<u64>().max(1) as f64;
     (average + (-share.ln() - entropy) / PER_BIT).clamp(BITS_MIN, BITS_MAX.max(average))
 }
 
-/// The entropy of the parts of a whole, in nats.
+/// Returns the entropy, in nats, of the shares of `parts` in their sum.
 fn entropy(parts: &[u64]) -> f64 {
     let whole = parts.iter().sum::<u64>() as f64;
     let parts = parts.iter().filter(|part| **part > 0).map(|part| *part as f64 / whole);
@@ -78,13 +81,13 @@ fn entropy(parts: &[u64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// What a lookup of an absent key reads in vain.
-    fn passed(bits: &[f64]) -> f64 {
+    /// Returns the sum of the false-positive rates of filters with `bits` per key.
+    fn false_positives(bits: &[f64]) -> f64 {
         bits.iter().map(|bits| (-bits * PER_BIT).exp()).sum()
     }
 
     #[test]
-    fn alone_a_run_gets_the_average() {
+    fn single_run_gets_the_average() {
         assert_eq!(bits(10.0, 1000, &[], &[]), 10.0);
         assert_eq!(bits(10.0, 1000, &[], &[1000]), 10.0);
     }
@@ -101,15 +104,15 @@ mod tests {
         assert!((sum / 4000.0 - 10.0).abs() < 1e-9, "{all:?}");
         let share = |index: usize| (-all[index] * PER_BIT).exp() / sizes[index] as f64;
         assert!((1..5).all(|index| (share(index) / share(0) - 1.0).abs() < 1e-9), "{all:?}");
-        let ratio = passed(&all) / passed(&[10.0; 5]);
+        let ratio = false_positives(&all) / false_positives(&[10.0; 5]);
         assert!((0.3..0.5).contains(&ratio), "{ratio}");
     }
 
-    /// A stack of runs that are merged four by four when there are as many of one size.
+    /// Merges the four newest runs of a stack whenever they have one size.
     #[test]
-    fn over_time_less_is_read_in_vain_with_no_more_bits() {
+    fn filters_pass_fewer_absent_keys_with_no_more_bits() {
         let mut stack: Vec<(u64, f64)> = Vec::new();
-        let (mut bits_sum, mut passed_sum, mut equal_sum) = (0.0, 0.0, 0.0);
+        let (mut bits_sum, mut sized_sum, mut equal_sum) = (0.0, 0.0, 0.0);
         let sizes = |stack: &[(u64, f64)]| stack.iter().map(|run| run.0).collect::<Vec<_>>();
         for flushes in 1..=2000 {
             let before = sizes(&stack);
@@ -124,10 +127,10 @@ mod tests {
             }
             let weighed: f64 = stack.iter().map(|(size, bits)| *size as f64 * bits).sum();
             bits_sum += weighed / f64::from(flushes);
-            passed_sum += passed(&stack.iter().map(|run| run.1).collect::<Vec<_>>());
-            equal_sum += passed(&vec![10.0; stack.len()]);
+            sized_sum += false_positives(&stack.iter().map(|run| run.1).collect::<Vec<_>>());
+            equal_sum += false_positives(&vec![10.0; stack.len()]);
         }
-        let (bits, ratio) = (bits_sum / 2000.0, passed_sum / equal_sum);
+        let (bits, ratio) = (bits_sum / 2000.0, sized_sum / equal_sum);
         assert!((9.6..10.1).contains(&bits), "{bits} bits for each key");
         assert!((0.3..0.5).contains(&ratio), "{ratio} of what equal filters let pass");
     }

@@ -1,4 +1,4 @@
-//! The inputs of a plan as cursors that count what they pass.
+//! Cursors over the inputs of a plan, which add up the sizes of the entries they take.
 
 use crate::version::{Source, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
@@ -9,7 +9,7 @@ use lsmith_storage::table::{CacheFill, ReadTally};
 use lsmith_tree::{Input, LevelId, Size, logical_bytes};
 use std::sync::Arc;
 
-/// A cursor over what `input` takes of `version`; what it reads of files is added to `tally`.
+/// Returns a cursor over the entries of `input` in `version`. Adds reads of files to `tally`.
 fn entries(version: &Version, input: &Input, tally: &Arc<ReadTally>) -> Source {
     if let Some(memory) = version.memory_run(input.run) {
         return Source::Memory(memory.cursor(&input.range));
@@ -19,7 +19,7 @@ fn entries(version: &Version, input: &Input, tally: &Arc<ReadTally>) -> Source {
     Source::Run(ConcatCursor::new(parts))
 }
 
-/// What the entry under `walk` takes.
+/// Returns the logical size of `entry`.
 pub(super) fn entry_size(entry: &EntryRef<'_>) -> Size {
     Size {
         bytes: logical_bytes(entry.key.len(), entry.value.len()),
@@ -28,14 +28,14 @@ pub(super) fn entry_size(entry: &EntryRef<'_>) -> Size {
     }
 }
 
-/// What went into a merge, by where it came from.
+/// The sizes of the entries that went into a merge, from memory and from storage.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct TakenSizes {
     pub(super) memory: Size,
     pub(super) storage: Size,
 }
 
-impl Passed {
+impl TakenSizes {
     pub(super) fn add(&mut self, level: LevelId, size: Size) {
         match level {
             LevelId::Memory => self.memory += size,
@@ -44,63 +44,64 @@ impl Passed {
     }
 }
 
-/// Many inputs as one, in the store's order.
+/// All inputs of a plan as one cursor, in the store's order.
 pub(super) struct InputCursor {
     merging: MergingCursor<Source>,
-    takings: Vec<Taking>,
+    inputs: Vec<TakenInput>,
 }
 
-/// An input, and what was passed of it so far.
-struct Taking {
+/// An input, and the size of its entries that were taken so far.
+struct TakenInput {
     level: LevelId,
-    passed: Size,
-    /// The logical bytes of a memtable that is taken whole, as policies see them: how many versions
-    /// it holds besides depends on who reads, and no figure may.
+    size: Size,
+    /// The logical bytes of a memtable that is taken whole, as policies see them. They exclude
+    /// older versions kept for open snapshots, so that figures do not depend on readers.
     whole_bytes: Option<u64>,
 }
 
-impl Taking {
-    fn new(version: &Version, input: &Input) -> Taking {
+impl TakenInput {
+    fn new(version: &Version, input: &Input) -> TakenInput {
         let (level, run) = version.tree.run(input.run).expect("check_plan found every input");
         let whole = level == LevelId::Memory && run.lies_within(&input.range);
-        Taking { level, passed: Size::default(), whole_bytes: whole.then(|| run.bytes()) }
+        TakenInput { level, size: Size::default(), whole_bytes: whole.then(|| run.bytes()) }
     }
 }
 
-fn sum(takings: &[Taking]) -> Passed {
-    let mut all = Passed::default();
-    for Taking { level, passed, whole_bytes } in takings {
-        all.add(*level, Size { bytes: whole_bytes.unwrap_or(passed.bytes), ..*passed });
+fn sum(inputs: &[TakenInput]) -> TakenSizes {
+    let mut all = TakenSizes::default();
+    for TakenInput { level, size, whole_bytes } in inputs {
+        all.add(*level, Size { bytes: whole_bytes.unwrap_or(size.bytes), ..*size });
     }
     all
 }
 
-/// What went into a merge of `inputs`, of each of which `passed` was passed, in parts.
-pub(super) fn passed_of(version: &Version, inputs: &[Input], passed: &[Size]) -> Passed {
-    let takings = inputs.iter().zip(passed);
-    let takings =
-        takings.map(|(input, passed)| Taking { passed: *passed, ..Taking::new(version, input) });
-    sum(&takings.collect::<Vec<_>>())
+/// Returns the sizes that went into a merge of `inputs` in parts, with `taken` of each input.
+pub(super) fn taken_of(version: &Version, inputs: &[Input], taken: &[Size]) -> TakenSizes {
+    let taken = inputs.iter().zip(taken);
+    let taken =
+        taken.map(|(input, size)| TakenInput { size: *size, ..TakenInput::new(version, input) });
+    sum(&taken.collect::<Vec<_>>())
 }
 
 impl InputCursor {
-    /// All that `inputs`, newest first, take of `version`.
+    /// Returns a cursor over the entries of `inputs`, newest first, in `version`. Adds reads of
+    /// files to `tally`.
     pub(super) fn new(version: &Version, inputs: &[Input], tally: &Arc<ReadTally>) -> InputCursor {
         let cursors = inputs.iter().map(|input| entries(version, input, tally));
         InputCursor {
-            takings: inputs.iter().map(|input| Taking::new(version, input)).collect(),
+            inputs: inputs.iter().map(|input| TakenInput::new(version, input)).collect(),
             merging: MergingCursor::new(cursors.collect()),
         }
     }
 
-    /// What went into the merge, once all has been passed.
-    pub(super) fn passed(&self) -> Passed {
-        sum(&self.takings)
+    /// Returns the sizes that went into the merge, once the cursor is at its end.
+    pub(super) fn taken(&self) -> TakenSizes {
+        sum(&self.inputs)
     }
 
-    /// What was passed of each input so far.
-    pub(super) fn passed_each(&self) -> Vec<Size> {
-        self.takings.iter().map(|taking| taking.passed).collect()
+    /// Returns the size of the entries taken from each input so far.
+    pub(super) fn taken_each(&self) -> Vec<Size> {
+        self.inputs.iter().map(|input| input.size).collect()
     }
 }
 
@@ -112,7 +113,7 @@ impl Walk for InputCursor {
     #[inline]
     fn advance(&mut self) -> Result<()> {
         if let (Some(source), Some(entry)) = (self.merging.source(), self.merging.entry()) {
-            self.takings[source].passed += entry_size(&entry);
+            self.inputs[source].size += entry_size(&entry);
         }
         self.merging.next()
     }

@@ -1,9 +1,10 @@
-//! Merging: what goes on ([`Fold`](lsmith_storage::fold::Fold)), and how a plan is carried out.
+//! Merging: carries out plans. A [`Fold`](lsmith_storage::fold::Fold) says which entries are
+//! written.
 //!
-//! A plan without [`Reuse`](lsmith_tree::Reuse) writes all that it takes anew, in parts where it is
-//! large (`split`), which are committed one by one where they can be (`by_part`). One with
-//! it keeps blocks that meet nothing, and joins small ones (`preserve`): the driver in
-//! [`lsmith_tree::blocks`] decides at every block of two inputs (`side`, `part`).
+//! A plan without [`Reuse`](lsmith_tree::Reuse) writes all its entries anew. If it is large, it is
+//! split into parts (`split`), which commit one by one if possible (`by_part`). A plan with `Reuse`
+//! keeps blocks where no other input has keys, and joins small ones (`preserve`). The driver in
+//! [`lsmith_tree::blocks`] decides at every block of the two inputs (`side`, `part`).
 
 mod by_part;
 mod filters;
@@ -18,7 +19,7 @@ mod side;
 mod split;
 
 pub(crate) use by_part::PlanPart;
-use input::{InputCursor, Passed, entry_size};
+use input::{InputCursor, TakenSizes, entry_size};
 use output::Output;
 pub(crate) use plan_output::PlanOutput;
 pub(crate) use reserved::ReservedPlan;
@@ -36,34 +37,34 @@ use lsmith_storage::table::{ProfileGrain, TableOptions};
 use lsmith_tree::{Input, LevelId, MergePlan, Mode, Outcome, Place, RunId, TableId, Tree};
 use std::sync::Arc;
 
-/// Entries between two looks at whether the store is closing.
+/// Entries between two checks whether the store is closing.
 const ENTRIES_PER_LOOK: u64 = 4096;
 
-/// Carries out merge plans, by all threads of a store.
+/// Carries out merge plans, on all threads of a store.
 #[derive(Debug)]
 pub(crate) struct Merger {
     context: Arc<Context>,
     wal: Arc<Wal>,
     throttle: Throttle,
-    /// Merges of which parts may be left for other threads.
+    /// Merges with parts that any thread may take.
     splits: Mutex<Vec<Arc<Split>>>,
 }
 
 impl Merger {
-    /// Returns a merger whose output keeps to the limit `throttle`.
+    /// Returns a merger. `throttle` limits the bytes that it writes per second.
     pub(crate) fn new(context: &Arc<Context>, wal: &Arc<Wal>, throttle: Throttle) -> Merger {
         let (context, wal) = (Arc::clone(context), Arc::clone(wal));
         Merger { context, wal, throttle, splits: Mutex::default() }
     }
 
-    /// Returns an output without tables yet. Tables are cut when they have reached `cut_bytes`
-    /// logical bytes, and written as `table` says.
+    /// Returns an output without tables. A table is cut once it has `cut_bytes` logical bytes.
+    /// `table` has the options of the tables.
     fn output(&self, cut_bytes: Option<u64>, table: TableOptions) -> Output<'_> {
         Output::new(&self.context, &self.throttle, cut_bytes, table)
     }
 
-    /// Carries out the plan of `reserved`, whose inputs are in `version`. After an error no file is
-    /// left on the device.
+    /// Carries out the plan of `reserved`, whose inputs are in `version`. After an error no file of
+    /// the output stays on the device.
     pub(crate) fn execute(
         &self,
         reserved: &ReservedPlan,
@@ -92,22 +93,21 @@ impl Merger {
         }
     }
 
-    /// How the tables of the output are written.
+    /// Returns the options for the tables of the output.
     pub(crate) fn table_options(&self, reserved: &ReservedPlan, version: &Version) -> TableOptions {
         let state = reserved.keyspace.state.lock();
         let by_block = reserved.plan.reuse.is_some() || state.policy.wants_blocks();
         let grain = if by_block { ProfileGrain::Blocks } else { ProfileGrain::Steps };
         let codec = state.compression.of_level(output_level(&reserved.plan, &version.tree));
         let average = f64::from(self.context.options.table.filter_bits_per_key);
-        let filter_bits = match self.context.options.filters_by_size && average > 0.0 {
-            true => Some(filters::bits_by_size(average, &reserved.plan, &version.tree)),
-            false => None,
-        };
+        let by_size = self.context.options.filters_by_size && average > 0.0;
+        let bits = || filters::bits_by_size(average, &reserved.plan, &version.tree);
+        let filter_bits = by_size.then(bits);
         TableOptions { grain, codec, filter_bits, ..self.context.options.table.clone() }
     }
 
-    /// Looks up now and then from a merge that may be long: an error where the store is closing; a
-    /// log is made where the writers will need one soon.
+    /// Acts once in [`ENTRIES_PER_LOOK`] entries of a merge: fails if the store is closing, and
+    /// creates the next log if writers will need one soon.
     fn check_open(&self, entries: u64) -> Result<()> {
         if !entries.is_multiple_of(ENTRIES_PER_LOOK) {
             return Ok(());
@@ -120,8 +120,9 @@ impl Merger {
     }
 }
 
-/// `error`, or where a merge of `inputs` met entries that cannot be written, the damage that they
-/// come from: what was to be written is told otherwise, and nobody can look there.
+/// If `error` is a corruption, returns the damage in the tables of `inputs` instead, if there is
+/// any. Otherwise returns `error`. Entries of a damaged table can be impossible to write. `error`
+/// then describes the output, which does not stay on the device.
 pub(crate) fn named(error: Error, inputs: &[Input], version: &Version) -> Error {
     if error.kind() != ErrorKind::Corruption {
         return error;
@@ -134,18 +135,18 @@ pub(crate) fn named(error: Error, inputs: &[Input], version: &Version) -> Error 
     damage.unwrap_or(error)
 }
 
-/// What went in, and what was dropped of it.
-fn outcome_of(counts: FoldCounts, passed: Passed) -> Outcome {
+/// Returns an outcome with the sizes of the inputs and the number of dropped entries.
+fn outcome_of(counts: FoldCounts, taken: TakenSizes) -> Outcome {
     Outcome {
-        from_memory: passed.memory,
-        read: passed.storage,
+        from_memory: taken.memory,
+        read: taken.storage,
         entries_dropped: counts.entries_in - counts.entries_out,
         dropped_below: counts.dropped_below,
         ..Outcome::default()
     }
 }
 
-/// The level that the output of `plan` goes to.
+/// Returns the level on storage that receives the output of `plan`.
 fn output_level(plan: &MergePlan, tree: &Tree) -> usize {
     let of = |run: RunId| match tree.run(run) {
         Some((LevelId::Disk(level), _)) => level,
@@ -158,7 +159,7 @@ fn output_level(plan: &MergePlan, tree: &Tree) -> usize {
     }
 }
 
-/// The output of a plan that moves: its inputs, clipped.
+/// Returns the outcome of a plan that moves: the clipped slices of its inputs, in key order.
 fn relabel(plan: &MergePlan, version: &Version) -> Outcome {
     let mut outcome = Outcome::default();
     for input in &plan.inputs {

@@ -13,42 +13,41 @@ use lsmith_tree::{Outcome, TableId, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The tables that a plan writes, one after the other.
+/// Writes the tables of a plan, one after the other.
 pub(super) struct Output<'a> {
     context: &'a Context,
     throttle: &'a Throttle,
     table: TableOptions,
     cut_bytes: Option<u64>,
     writer: Option<TableWriter>,
-    /// The key after which a table that is full may be cut: empty while it is not full.
+    /// The key after which a full table may be cut. Empty while the table is not full.
     last_key: Vec<u8>,
-    /// Numbers of all files that were created.
+    /// The numbers of all files created.
     created: Vec<u64>,
-    /// Logical bytes written since it was last looked whether that is too fast; `None` where no
-    /// limit is to be kept.
+    /// Logical bytes written since the last call of the throttle. `None` without a limit.
     unpaced_bytes: Option<u64>,
-    /// The tables written, without those under construction.
+    /// The finished tables.
     pub(super) facts: Vec<TableFacts>,
-    /// The same, open, once [`open_tables`](Output::open_tables) has opened them.
+    /// The same tables, open, once [`open_tables`](Output::open_tables) has opened them.
     pub(super) handles: Vec<Arc<TableHandle>>,
 }
 
-/// Tables that were written, with no one's name for them yet.
+/// Finished tables of an output that is gone; they are not open yet.
 pub(super) struct Written {
     created: Vec<u64>,
     facts: Vec<TableFacts>,
 }
 
 impl Written {
-    /// The bytes of their files.
+    /// Returns the bytes of the table files.
     pub(super) fn file_bytes(&self) -> u64 {
         self.facts.iter().map(|facts| facts.file_bytes).sum()
     }
 }
 
 impl<'a> Output<'a> {
-    /// Nothing yet. Tables are cut when they have reached `cut_bytes` logical bytes, and written as
-    /// `table` says.
+    /// Returns an output without tables. A table is cut once it has `cut_bytes` logical bytes.
+    /// `table` has the options of the tables.
     pub(super) fn new(
         context: &'a Context,
         throttle: &'a Throttle,
@@ -69,7 +68,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Keeps the limit on what merges write, if it is `limited`.
+    /// Applies the limit on bytes written per second, if `limited` is true.
     pub(super) fn limited(mut self, limited: bool) -> Output<'a> {
         self.unpaced_bytes = limited.then_some(0);
         self
@@ -83,14 +82,14 @@ impl<'a> Output<'a> {
         numbered(&self.options().dir, FileKind::Table, number)
     }
 
-    /// Adds an entry; the versions of one key are never in two tables.
+    /// Adds an entry. All versions of a key go to one table.
     pub(super) fn add(&mut self, entry: EntryRef<'_>) -> Result<()> {
         self.put(entry)?;
         self.mark_full(entry.key);
         Ok(())
     }
 
-    /// Adds an entry of a block that is [ended](Output::end_block) before tables are cut.
+    /// Adds an entry of a block. Tables are cut only where a block [ends](Output::end_block).
     pub(super) fn put(&mut self, entry: EntryRef<'_>) -> Result<()> {
         if let Some(bytes) = &mut self.unpaced_bytes {
             *bytes += logical_bytes(entry.key.len(), entry.value.len());
@@ -114,7 +113,7 @@ impl<'a> Output<'a> {
         writer.add(entry)
     }
 
-    /// Ends a data block, whose last entry had `last_key`.
+    /// Ends a data block. `last_key` is the key of its last entry.
     pub(super) fn end_block(&mut self, last_key: &[u8]) -> Result<()> {
         if let Some(writer) = &mut self.writer {
             writer.end_block()?;
@@ -123,7 +122,7 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Lets the table end behind `key` if it is large enough.
+    /// Allows a cut of the table after `key` if the table is large enough.
     fn mark_full(&mut self, key: &[u8]) {
         let full =
             |writer: &TableWriter| self.cut_bytes.is_some_and(|c| writer.logical_bytes() >= c);
@@ -133,7 +132,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The place that the table under construction has, or will have, among the tables written.
+    /// Returns the index that the table under construction will have among the finished tables.
     pub(super) fn table_index(&self) -> usize {
         self.facts.len()
     }
@@ -147,18 +146,19 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// What was written, all tables finished, for another output to [append](Output::append).
+    /// Returns the tables, for another output to [append](Output::append). No table may be under
+    /// construction.
     pub(super) fn into_written(self) -> Written {
         Written { created: self.created, facts: self.facts }
     }
 
-    /// Puts `written` behind what is there.
+    /// Adds the tables of `written` after those of this output.
     pub(super) fn append(&mut self, written: Written) {
         self.created.extend(written.created);
         self.facts.extend(written.facts);
     }
 
-    /// Makes the names of the tables survive power loss, and opens them.
+    /// Makes the names of the files survive power loss, and opens the tables.
     pub(super) fn open_tables(&mut self) -> Result<()> {
         if self.created.is_empty() {
             return Ok(());
@@ -173,8 +173,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Adds the tables, all open, to `outcome`.
-    pub(super) fn tell(&self, outcome: &mut Outcome) {
+    /// Adds the tables, all of them open, to `outcome`.
+    pub(super) fn add_to(&self, outcome: &mut Outcome) {
         for facts in &self.facts {
             outcome.written += facts.size;
             outcome.blocks.written += facts.data_blocks;
@@ -182,7 +182,7 @@ impl<'a> Output<'a> {
         outcome.slices.extend(self.handles.iter().map(|handle| handle.whole()));
     }
 
-    /// Removes all that was written.
+    /// Removes all files of the output.
     pub(super) fn remove(mut self) {
         drop(self.writer.take());
         self.handles.clear();

@@ -1,6 +1,6 @@
 //! Inputs of a merge as blocks.
 //!
-//! Where blocks are, which keys they hold and how large they are, the profiles of tables say: no
+//! The profiles of tables say where blocks are, which keys they hold and how large they are. So no
 //! block is read to find out.
 
 use crate::version::{OpenRun, OpenSlice, TableHandle};
@@ -11,64 +11,64 @@ use lsmith_tree::{Key, KeyRange, ProfilePoint, Size};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a slice shows within a range, as blocks: from one profile point to the next.
+/// The blocks of a slice within a range, each from one profile point to the next.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     handle: Arc<TableHandle>,
     range: KeyRange,
-    /// The profile points between blocks.
+    /// The indexes of the profile points between blocks.
     points: Range<usize>,
-    /// What the table holds below the range, and up to its end.
-    below: Size,
-    upto: Size,
+    /// The size of all entries of the table below the start of the range, and below its end.
+    below_start: Size,
+    below_end: Size,
 }
 
 /// A block of an input, or several neighbouring blocks that are kept.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) handle: Arc<TableHandle>,
-    /// From its first key to just above its last, where the profile knows them; else a little
-    /// more.
+    /// From the first key to just above the last, if the profile knows them; else a little wider.
     pub(super) range: KeyRange,
-    /// Of several blocks, the size of the first.
+    /// The size of the block; of the first, if there are several.
     pub(super) size: Size,
 }
 
 impl Part {
-    /// What `slice` shows within `range`; `None` where that is nothing.
+    /// Returns the blocks of `slice` within `range`. Returns `None` if there are none.
     fn new(slice: &OpenSlice, range: &KeyRange) -> Option<Part> {
         let handle = Arc::clone(slice.table());
         let table = handle.table().tree_table();
-        let range = match range.covers(slice.range()) {
-            true => slice.range().clone(),
-            false => table.filled(slice.range().intersection(range)),
+        let range = if range.covers(slice.range()) {
+            slice.range().clone()
+        } else {
+            table.filled(slice.range().intersection(range))
         };
         if range.is_empty() {
             return None;
         }
         let from = table.profile.partition_point(|point| point.key <= range.start);
-        let upto = table
+        let end = table
             .profile
             .partition_point(|point| range.end.as_ref().is_none_or(|end| point.key < *end));
-        let points = from..upto.max(from);
-        let below = table.below(&range.start);
-        let upto = range.end.as_ref().map_or(table.size, |end| table.below(end));
-        Some(Part { handle, points, range, below, upto })
+        let points = from..end.max(from);
+        let below_start = table.below(&range.start);
+        let below_end = range.end.as_ref().map_or(table.size, |end| table.below(end));
+        Some(Part { handle, points, range, below_start, below_end })
     }
 
-    /// All parts of `run` within `range`, in key order.
+    /// Returns the blocks of every slice of `run` within `range`, in key order.
     pub(super) fn all(run: &OpenRun, range: &KeyRange) -> Vec<Part> {
         run.overlapping(range).filter_map(|slice| Part::new(slice, range)).collect()
     }
 
-    /// The last block of `run` below `key`.
+    /// Returns the last block of `run` below `key`.
     pub(super) fn block_below(run: &OpenRun, key: &Key) -> Option<Block> {
         let range = KeyRange { start: Key::new(), end: Some(key.clone()) };
         let part = Part::new(run.overlapping(&range).next_back()?, &range)?;
         Some(part.block(part.len() - 1))
     }
 
-    /// The first block of `run` from `key` on.
+    /// Returns the first block of `run` at or above `key`.
     pub(super) fn block_from(run: &OpenRun, key: &Key) -> Option<Block> {
         let range = KeyRange { start: key.clone(), end: None };
         Some(Part::new(run.overlapping(&range).next()?, &range)?.block(0))
@@ -82,18 +82,18 @@ impl Part {
         &self.range
     }
 
-    /// How many blocks: at least one.
+    /// Returns the number of blocks, at least one.
     pub(super) fn len(&self) -> usize {
         self.points.len() + 1
     }
 
-    /// The profile point at which block `index` ends; `None` for the last.
+    /// Returns the profile point at which block `index` ends. Returns `None` for the last block.
     fn end_point(&self, index: usize) -> Option<&ProfilePoint> {
         let point = self.points.start + index;
         self.points.contains(&point).then(|| &self.handle.table().tree_table().profile[point])
     }
 
-    /// Block `index`.
+    /// Returns block `index`.
     pub(super) fn block(&self, index: usize) -> Block {
         let start_point = index.checked_sub(1).and_then(|before| self.end_point(before));
         let end_point = self.end_point(index);
@@ -106,14 +106,14 @@ impl Part {
         Block { handle: Arc::clone(&self.handle), range: KeyRange { start, end }, size }
     }
 
-    /// What block `index` holds.
+    /// Returns the size of block `index`.
     pub(super) fn size(&self, index: usize) -> Size {
         let start_point = index.checked_sub(1).and_then(|before| self.end_point(before));
-        let start = start_point.map_or(self.below, |point| point.below);
-        self.end_point(index).map_or(self.upto, |point| point.below) - start
+        let start = start_point.map_or(self.below_start, |point| point.below);
+        self.end_point(index).map_or(self.below_end, |point| point.below) - start
     }
 
-    /// Whether block `index` ends below `key`.
+    /// Returns true if block `index` ends below `key`.
     pub(super) fn ends_below(&self, index: usize, key: &[u8]) -> bool {
         let end = match self.end_point(index) {
             Some(point) => Some(point.after.as_ref().unwrap_or(&point.key)),
@@ -158,10 +158,10 @@ impl KeptBlock for Block {
     }
 }
 
-/// Cursors that stay open: slices of a run come from few tables in turns.
+/// The number of cursors that stay open. The slices of a run alternate between few tables.
 const CURSORS_MAX: usize = 8;
 
-/// Cursors over the tables that blocks are in.
+/// Cursors over the tables that hold blocks, the one used last in front.
 #[derive(Debug)]
 pub(super) struct Cursors {
     open: Vec<(Arc<TableHandle>, TableCursor)>,
@@ -169,12 +169,12 @@ pub(super) struct Cursors {
 }
 
 impl Cursors {
-    /// None yet; what they will read is added to `tally`.
+    /// Returns a set without cursors. Its cursors will add their reads to `tally`.
     pub(super) fn new(tally: &Arc<ReadTally>) -> Cursors {
         Cursors { open: Vec::new(), tally: Arc::clone(tally) }
     }
 
-    /// A cursor over `table`, which becomes the [first](Cursors::first).
+    /// Returns a cursor over `table`, which becomes the [first](Cursors::first).
     pub(super) fn over(&mut self, table: &Arc<TableHandle>) -> &mut TableCursor {
         match self.open.iter().position(|(open, _)| Arc::ptr_eq(open, table)) {
             Some(at) => self.open[..=at].rotate_right(1),
@@ -187,17 +187,17 @@ impl Cursors {
         &mut self.open[0].1
     }
 
-    /// The cursor used last.
+    /// Returns the cursor used last.
     pub(super) fn first(&self) -> Option<&TableCursor> {
         self.open.first().map(|(_, cursor)| cursor)
     }
 
-    /// The same, to be moved.
+    /// Returns the cursor used last, to be moved.
     pub(super) fn first_mut(&mut self) -> Option<&mut TableCursor> {
         self.open.first_mut().map(|(_, cursor)| cursor)
     }
 
-    /// Stands on the first entry of `block`, and will read no other blocks.
+    /// Returns a cursor on the first entry of `block`. It reads no other block.
     pub(super) fn enter(&mut self, block: &Block) -> Result<&mut TableCursor> {
         use lsmith_storage::cursor::Cursor;
         let cursor = self.over(&block.handle);

@@ -1,23 +1,23 @@
-//! What comes out of a plan.
+//! The result of a plan.
 
 use super::output::Output;
 use crate::version::{TableHandle, Version};
 use lsmith_tree::{Input, MergePlan, Outcome, Slice, Tree};
 use std::sync::Arc;
 
-/// What came out of a plan.
+/// The result of a plan: its outcome and its new tables.
 pub(crate) struct PlanOutput {
     pub(crate) outcome: Outcome,
-    /// Parts of runs that must still be as they were.
+    /// Key ranges of runs, with the slices that these must still have when the plan commits.
     relies_on: Vec<(Input, Vec<Slice>)>,
     pub(crate) tables: Vec<Arc<TableHandle>>,
-    /// Bytes of the files read and written.
+    /// Bytes read from files, and bytes of the files written.
     pub(crate) bytes_read: u64,
     pub(crate) bytes_written: u64,
 }
 
 impl PlanOutput {
-    /// `outcome` of `plan`, whose inputs are in `version`; no tables yet.
+    /// Returns `outcome` of `plan`, whose inputs are in `version`, without tables.
     pub(super) fn new(outcome: Outcome, plan: &MergePlan, version: &Version) -> PlanOutput {
         let rewritten = outcome.rewritten.iter().map(|(part, _)| part);
         let parts = plan.inputs.iter().chain(rewritten);
@@ -29,14 +29,15 @@ impl PlanOutput {
         PlanOutput { outcome, relies_on, tables: Vec::new(), bytes_read: 0, bytes_written: 0 }
     }
 
-    /// With the tables that were written, all open, and the bytes that were read for them.
+    /// Adds the tables of `output`, all of them open, and the bytes read from files.
     pub(super) fn written(self, output: Output<'_>, bytes_read: u64) -> PlanOutput {
         let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
         PlanOutput { tables: output.handles, bytes_read, bytes_written, ..self }
     }
 
-    /// Whether what the plan took or rewrote on storage is as it was. A plan may rewrite blocks
-    /// beside what it takes, which others take or rewrite at the same time: the first one wins.
+    /// Returns true if `tree` still has the slices that the plan took or rewrote on storage. A plan
+    /// may rewrite blocks next to its inputs. If another plan takes or rewrites these at the same
+    /// time, the first one to commit wins.
     pub(crate) fn still_holds(&self, tree: &Tree) -> bool {
         self.relies_on.iter().all(|(part, slices)| {
             let now = tree.run(part.run).map(|(_, run)| run.clip(&part.range));

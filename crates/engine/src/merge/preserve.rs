@@ -1,13 +1,13 @@
 //! The block-preserving merge (Thonangi & Yang, section II-B) on tables.
 //!
-//! [`PreservingMerge`] decides which blocks are kept, as it does in simulations. Kept blocks are
-//! neither read nor written: the output has slices of the tables that hold them. All other entries
-//! go to new tables of the output, and slices of old and new tables alternate.
+//! [`PreservingMerge`] decides which blocks are kept, as in simulations. Kept blocks are neither
+//! read nor written: the output has slices of the tables that hold them. All other entries go to
+//! new tables. In the output, slices of old and new tables alternate.
 
 use super::outcome_of;
 use super::output::Output;
 use super::part::{Block, Cursors, Part};
-use super::side::{FoldedSide, Side, Sides, StorageSide};
+use super::side::{FoldedSide, MergeSide, Sides, StorageSide};
 use super::{InputCursor, Merger, ReservedPlan, entry_size};
 use crate::version::{OpenRun, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
@@ -25,8 +25,8 @@ use lsmith_tree::{
 use std::sync::Arc;
 
 impl Merger {
-    /// Merges what the plan takes, and keeps blocks of it as `reuse` says. Returns the outcome, and
-    /// the bytes read from files.
+    /// Merges the inputs of the plan, and keeps blocks as `reuse` says. Returns the outcome and the
+    /// bytes read from files.
     pub(super) fn preserve(
         &self,
         reserved: &ReservedPlan,
@@ -36,7 +36,7 @@ impl Merger {
     ) -> Result<(Outcome, u64)> {
         let plan = &reserved.plan;
         let tally = Arc::new(ReadTally::default());
-        // Taken after the inputs were fixed: a later snapshot sees the newest of all of them.
+        // Read after the inputs are fixed: later snapshots see the newest version of all keys.
         let snapshots = self.context.snapshots.newest_first();
         let sides = sides(version, plan, &snapshots, &tally)?;
         let mut fold =
@@ -51,16 +51,16 @@ impl Merger {
                 entries += 1;
                 self.check_open(entries)?;
             }
-            if !fold.walk_mut().pass_block(&mut merge)? {
+            if !fold.walk_mut().keep_or_enter_block(&mut merge)? {
                 break;
             }
         }
         let preserved = merge.finish()?;
-        let counts = both(fold.walk().folded(), fold.counts());
-        let passed = fold.walk().passed();
-        // Cursors add what they have read to the tally when they are dropped.
+        let counts = total_counts(fold.walk().folded(), fold.counts());
+        let taken = fold.walk().taken();
+        // Cursors add their reads to the tally when they are dropped.
         drop(fold);
-        let mut outcome = outcome_of(counts, passed);
+        let mut outcome = outcome_of(counts, taken);
         outcome.room_taken = newer_room(version, plan, reuse.full_bytes);
         preserved.add_to(&mut outcome, plan);
         let Preserved { sink: mut new, parts, kept, .. } = preserved;
@@ -98,8 +98,8 @@ fn neighbours(run: &OpenRun, range: &KeyRange) -> Neighbours<Block> {
     Neighbours::of(range, |start| Part::block_below(run, start), |end| Part::block_from(run, end))
 }
 
-/// Returns the empty room in the blocks of the target that a newer input of `plan` takes. The merge
-/// counts those of the older input.
+/// Returns the empty room, in logical bytes, in the blocks of the target that a newer input of
+/// `plan` takes. The merge itself counts the blocks of the older input.
 fn newer_room(version: &Version, plan: &MergePlan, full_bytes: u64) -> u64 {
     let newer = match &plan.inputs[..] {
         [newer @ .., _] if !newer.is_empty() => newer,
@@ -114,8 +114,8 @@ fn newer_room(version: &Version, plan: &MergePlan, full_bytes: u64) -> u64 {
     rooms.sum()
 }
 
-/// What became of the entries of a fold that another one has folded on.
-fn both(first: FoldCounts, second: FoldCounts) -> FoldCounts {
+/// Returns the counts of two folds together. The second one has folded the output of the first.
+fn total_counts(first: FoldCounts, second: FoldCounts) -> FoldCounts {
     FoldCounts {
         entries_in: first.entries_in + second.entries_in - first.entries_out,
         entries_out: second.entries_out,
@@ -126,7 +126,8 @@ fn both(first: FoldCounts, second: FoldCounts) -> FoldCounts {
     }
 }
 
-/// The oldest input on one side, all others folded on the other. A single input is the newer side.
+/// Returns the oldest input as the older side, and all others, folded, as the newer side. A single
+/// input is the newer side.
 fn sides(
     version: &Version,
     plan: &MergePlan,
@@ -136,31 +137,31 @@ fn sides(
     let reads_ahead = plan.reuse.is_none_or(|reuse| reuse.piece_bytes == u64::MAX);
     let one = |input: &Input| match version.disk_run(input.run) {
         Some(run) => {
-            Side::Storage(Box::new(StorageSide::new(run, &input.range, reads_ahead, tally)))
+            MergeSide::Storage(Box::new(StorageSide::new(run, &input.range, reads_ahead, tally)))
         }
         None => {
             let inputs = std::slice::from_ref(input);
-            Side::Memory(Box::new(InputCursor::new(version, inputs, tally)))
+            MergeSide::Memory(Box::new(InputCursor::new(version, inputs, tally)))
         }
     };
     Ok(match &plan.inputs[..] {
-        [] => Sides::new(Side::Empty, Side::Empty),
-        [newer] => Sides::new(one(newer), Side::Empty),
+        [] => Sides::new(MergeSide::Empty, MergeSide::Empty),
+        [newer] => Sides::new(one(newer), MergeSide::Empty),
         [newer, older] => Sides::new(one(newer), one(older)),
         [newer @ .., older] => {
             let inputs = InputCursor::new(version, newer, tally);
             let nothing_beneath: fn(&[u8]) -> bool = |_| false;
             let fold = Fold::new(inputs, snapshots.to_vec(), nothing_beneath)?;
-            Sides::new(Side::Folded(Box::new(FoldedSide::new(fold))), one(older))
+            Sides::new(MergeSide::Folded(Box::new(FoldedSide::new(fold))), one(older))
         }
     })
 }
 
-/// The entries of the block that is still open.
+/// The entries of the open block.
 #[derive(Default)]
 struct OpenBlock {
     entries: Vec<OpenEntry>,
-    /// Keys and values.
+    /// Key and value of each entry, one after the other.
     bytes: Vec<u8>,
 }
 
@@ -192,26 +193,26 @@ impl OpenBlock {
     fn clear(&mut self) {
         self.entries.clear();
         self.bytes.clear();
-        // A huge value must not hold its memory until the merge is over.
+        // A huge value must not hold its memory until the merge ends.
         self.bytes.shrink_to(64 * 1024);
     }
 }
 
-/// Neighbouring blocks of a table that was written.
+/// Neighbouring blocks of a new table.
 #[derive(Debug)]
 struct WrittenBlocks {
-    /// The number of the table among those of the output.
+    /// The index of the table in the output.
     table: usize,
     first: Key,
     last: Key,
 }
 
-/// The tables of the output, and the block that is still open.
+/// The tables of the output, and the open block.
 struct NewBlocks<'a, 'b> {
     open: OpenBlock,
     output: &'a mut Output<'b>,
     cursors: Cursors,
-    /// The size of the blocks that were read besides those of the inputs.
+    /// The size of the entries copied from whole blocks, which the sides did not read.
     copied: Size,
 }
 
@@ -221,7 +222,7 @@ impl<'a, 'b> NewBlocks<'a, 'b> {
         NewBlocks { open: OpenBlock::default(), output, cursors, copied: Size::default() }
     }
 
-    /// Copies the entries of `block` to the output.
+    /// Copies the entries of `block` to the output, and adds their keys to `ends`.
     fn copy(&mut self, block: &Block, ends: &mut Ends) -> Result<()> {
         let cursor = self.cursors.enter(block)?;
         let end = block.range.end.as_deref();
@@ -229,14 +230,14 @@ impl<'a, 'b> NewBlocks<'a, 'b> {
         {
             self.copied += entry_size(&entry);
             self.output.put(entry)?;
-            ends.pass(entry.key);
+            ends.add(entry.key);
             cursor.next()?;
         }
         Ok(())
     }
 
     /// Joins the blocks on both sides of the gap that a window leaves, if they fit into one.
-    /// Returns what they were, and the number of the table that holds the joined block.
+    /// Returns their run and range, and the index of the table that holds the joined block.
     fn close_gap(
         &mut self,
         version: &Version,
@@ -255,8 +256,8 @@ impl<'a, 'b> NewBlocks<'a, 'b> {
         Ok(Some((Input { run: input.run, range }, table)))
     }
 
-    /// Opens the tables. Adds to `outcome` what was copied and written, and the slices of the
-    /// output and of a gap that was `closed`.
+    /// Opens the tables. Adds to `outcome` the entries copied and written, the slices of the
+    /// output, and the table that replaces the blocks around a `closed` gap.
     fn add_to(
         self,
         outcome: &mut Outcome,
@@ -306,7 +307,7 @@ impl BlockSink<Block> for NewBlocks<'_, '_> {
         }
         for entry in self.open.entries() {
             self.output.put(entry)?;
-            ends.pass(entry.key);
+            ends.add(entry.key);
         }
         self.open.clear();
         if let Some(block) = behind {
@@ -334,7 +335,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn pass(&mut self, key: &[u8]) {
+    fn add(&mut self, key: &[u8]) {
         self.first.get_or_insert_with(|| Key::copy_from_slice(key));
         self.last.clear();
         self.last.extend_from_slice(key);

@@ -1,39 +1,40 @@
-//! A plan that was taken up, on its way through a merge and a commit.
+//! A reserved plan, on its way through a merge and a commit.
 
 use crate::keyspace::KeyspaceShared;
 use lsmith_tree::{Input, KeyRange, MergePlan, Mode, Place, TableId, Tree};
 use std::sync::Arc;
 
-/// A plan that is being carried out.
+/// A reserved plan, with all facts that the merge and the commit need.
 pub(crate) struct ReservedPlan {
     pub(crate) keyspace: Arc<KeyspaceShared>,
     pub(crate) plan: MergePlan,
-    /// Whether nothing older than the output holds keys of it.
+    /// True if no entry older than the output has one of its keys.
     pub(crate) bottom: bool,
-    /// Whether sequence numbers that no snapshot needs are not kept.
+    /// True if the merge drops sequence numbers that no snapshot needs.
     pub(crate) forgets: bool,
-    /// Whether a memtable is among the inputs.
+    /// True if a memtable is among the inputs.
     pub(crate) takes_memory: bool,
-    /// Whether memory keeps writes that are older than some that the plan takes.
+    /// True if memory keeps writes that are older than some that the plan takes.
     pub(crate) keeps_older: bool,
-    /// The table whose last parts are all that the plan is to write anew, if it is one of the
-    /// engine's own.
+    /// For a plan that the engine itself made: the table whose remaining slices it rewrites. It
+    /// keeps all other slices.
     pub(crate) rewrites: Option<TableId>,
-    /// Whether it is the plan of all runs that was asked for by hand.
+    /// True if the plan merges all runs because the user requested that.
     pub(crate) by_hand: bool,
-    /// Logical bytes of a part in the mean, if it is committed part by part.
+    /// The mean logical bytes of a part, if the plan commits part by part.
     pub(crate) part_bytes: Option<u64>,
 }
 
 impl ReservedPlan {
-    /// Whether there may be a limit on how fast its output is written: on all but flushes.
+    /// Returns true if the limit on write speed applies to the output: always, except for flushes.
     pub(super) fn is_limited(&self) -> bool {
         !self.takes_memory || self.plan.inputs.len() > 1
     }
 }
 
 impl ReservedPlan {
-    /// Whether the plan can be committed part by part: it merges whole runs on storage into one.
+    /// Returns true if the plan can commit part by part: it merges whole runs on storage into one,
+    /// and none of them is in a knot.
     pub(crate) fn may_commit_by_part(&self, tree: &Tree) -> bool {
         let plan = &self.plan;
         let whole = |input: &Input| {
@@ -48,8 +49,8 @@ impl ReservedPlan {
             && plan.inputs.iter().all(whole)
     }
 
-    /// The plan for the keys of `range` alone, of what `tree` holds of it; `None` where it holds
-    /// nothing, or the run that takes the output in has gone.
+    /// Returns the plan restricted to the keys of `range`, and to inputs that `tree` still holds.
+    /// Returns `None` if no input is left, or if the run that takes the output in has gone.
     pub(crate) fn within(&self, range: &KeyRange, tree: &Tree) -> Option<MergePlan> {
         let target = self.plan.inputs.last()?.run;
         let target = match self.plan.place {

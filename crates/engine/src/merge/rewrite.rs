@@ -1,4 +1,4 @@
-//! Writing anew what is left of a table, so that its file can go.
+//! Rewrites the remaining slices of a table, so that its file can be removed.
 
 use super::output::Output;
 use super::{Merger, ReservedPlan, entry_size};
@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 /// A slice of the output.
 enum Piece {
-    /// As it was.
+    /// An old slice, unchanged.
     Kept(Slice),
-    /// From a key to a key of the new table.
+    /// The first and the last key of a slice of the new table.
     New(Key, Key),
 }
 
 impl Merger {
-    /// Copies the parts of `table` within the one input of the plan to a new table. All else stays
-    /// as it is. What came out, and the bytes read from files.
+    /// Copies the slices of `table` in the only input of the plan to a new table. All other slices
+    /// stay. Returns the outcome and the bytes read from files.
     pub(super) fn rewrite(
         &self,
         reserved: &ReservedPlan,

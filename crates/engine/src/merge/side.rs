@@ -1,9 +1,9 @@
 //! The two inputs of a merge that keeps blocks.
 //!
-//! The walk over both stops where the next entry would be the first of a block on storage. There
-//! the merge decides whether the block is kept, before any of it is read.
+//! The walk over both stops where the next entry is the first of a block on storage. The merge then
+//! decides whether to keep the block, before any of it is read.
 
-use super::input::{InputCursor, Passed, entry_size};
+use super::input::{InputCursor, TakenSizes, entry_size};
 use super::part::{Block, Cursors, Part};
 use crate::version::OpenRun;
 use lsmith_storage::cursor::{Cursor, EntryRef, newest_first};
@@ -15,11 +15,11 @@ use lsmith_tree::{KeyRange, LevelId, SeqNo, Size};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Entries in order, one input or several that were folded into one.
-pub(super) enum Side {
-    /// Nothing.
+/// The entries of one input, or of several that are folded into one, in order.
+pub(super) enum MergeSide {
+    /// No entries.
     Empty,
-    /// One input that is in memory: there are no blocks to keep.
+    /// One input in memory, which has no blocks to keep.
     Memory(Box<InputCursor>),
     /// Several inputs.
     Folded(Box<FoldedSide>),
@@ -47,20 +47,20 @@ impl FoldedSide {
 /// An input on storage, block by block.
 pub(super) struct StorageSide {
     parts: Vec<Part>,
-    /// Where in the parts the current block is.
+    /// The part of the current block, and the index of the block in that part.
     part: usize,
     index: usize,
     block: Option<Block>,
-    /// Whether the current block is being read; else the next entry is its first.
+    /// True while the current block is being read. Otherwise the next entry is its first.
     inside: bool,
     cursors: Cursors,
-    /// Whether blocks behind the current one will be read for sure, and can be read with it.
+    /// True if all blocks will be read, so that a cursor may read beyond the current one.
     reads_ahead: bool,
-    passed: Passed,
+    taken: TakenSizes,
 }
 
 impl StorageSide {
-    /// What lies within `range` of `run`.
+    /// Returns the entries of `run` within `range`. Adds reads of files to `tally`.
     pub(super) fn new(
         run: &OpenRun,
         range: &KeyRange,
@@ -76,7 +76,7 @@ impl StorageSide {
             inside: false,
             cursors: Cursors::new(tally),
             reads_ahead,
-            passed: Passed::default(),
+            taken: TakenSizes::default(),
         };
         side.parts.shrink_to_fit();
         side
@@ -87,8 +87,8 @@ impl StorageSide {
         self.block.as_ref().filter(|_| !self.inside)
     }
 
-    /// Returns the sizes of that block and of those behind it in its part, up to the first that
-    /// does not end below `key`, or all if there is no key.
+    /// Returns the sizes of the block that starts at the next entry and of those behind it in its
+    /// part, up to the first that does not end below `key`. Without a `key` returns all.
     fn blocks_before(&self, key: Option<&[u8]>) -> impl Iterator<Item = Size> {
         let part = self.block().map(|_| &self.parts[self.part]);
         part.into_iter().flat_map(move |part| {
@@ -102,7 +102,7 @@ impl StorageSide {
         self.cursors.first().filter(|_| self.inside)?.entry()
     }
 
-    /// The next key; at the start of a block not above it.
+    /// Returns the next key. At the start of a block, returns a key that is not above it.
     fn key(&self) -> Option<&[u8]> {
         match &self.block {
             Some(block) if !self.inside => Some(&block.range.start),
@@ -110,7 +110,7 @@ impl StorageSide {
         }
     }
 
-    /// Moves behind the current block.
+    /// Moves to the block behind the current one.
     fn skip(&mut self) {
         self.inside = false;
         self.index += 1;
@@ -120,7 +120,7 @@ impl StorageSide {
         self.block = self.parts.get(self.part).map(|part| part.block(self.index));
     }
 
-    /// Reads the block that starts at the next entry.
+    /// Begins to read the block that starts at the next entry.
     fn enter(&mut self) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         self.inside = true;
@@ -136,7 +136,7 @@ impl StorageSide {
         Ok(())
     }
 
-    /// Goes to the next block where the cursor has left this one.
+    /// Moves to the next block if the cursor has left the current one.
     fn leave_at_end(&mut self) {
         let end = self.block.as_ref().and_then(|block| block.range.end.as_deref());
         let within = |entry: EntryRef<'_>| end.is_none_or(|end| entry.key < end);
@@ -148,7 +148,7 @@ impl StorageSide {
     fn advance(&mut self) -> Result<()> {
         if let Some(entry) = self.entry() {
             let size = entry_size(&entry);
-            self.passed.add(LevelId::Disk(0), size);
+            self.taken.add(LevelId::Disk(0), size);
         }
         if let Some(cursor) = self.cursors.first_mut() {
             cursor.next()?;
@@ -158,61 +158,61 @@ impl StorageSide {
     }
 }
 
-impl Side {
+impl MergeSide {
     fn begin(&mut self) -> Result<()> {
         match self {
-            Side::Memory(walk) => walk.begin(),
+            MergeSide::Memory(walk) => walk.begin(),
             // The fold has begun already, and holds no entry yet.
-            Side::Folded(side) => side.advance(),
-            Side::Empty | Side::Storage(_) => Ok(()),
+            MergeSide::Folded(side) => side.advance(),
+            MergeSide::Empty | MergeSide::Storage(_) => Ok(()),
         }
     }
 
     fn advance(&mut self) -> Result<()> {
         match self {
-            Side::Empty => Ok(()),
-            Side::Memory(walk) => walk.advance(),
-            Side::Folded(side) => side.advance(),
-            Side::Storage(side) => side.advance(),
+            MergeSide::Empty => Ok(()),
+            MergeSide::Memory(walk) => walk.advance(),
+            MergeSide::Folded(side) => side.advance(),
+            MergeSide::Storage(side) => side.advance(),
         }
     }
 
     fn entry(&self) -> Option<EntryRef<'_>> {
         match self {
-            Side::Empty => None,
-            Side::Memory(walk) => walk.here(),
-            Side::Folded(side) => side.live.then(|| side.fold.last_entry()),
-            Side::Storage(side) => side.entry(),
+            MergeSide::Empty => None,
+            MergeSide::Memory(walk) => walk.here(),
+            MergeSide::Folded(side) => side.live.then(|| side.fold.last_entry()),
+            MergeSide::Storage(side) => side.entry(),
         }
     }
 
-    /// The next key; at the start of a block not above it.
+    /// Returns the next key. At the start of a block, returns a key that is not above it.
     fn key(&self) -> Option<&[u8]> {
         match self {
-            Side::Storage(side) => side.key(),
+            MergeSide::Storage(side) => side.key(),
             other => other.entry().map(|entry| entry.key),
         }
     }
 
-    /// The sequence number of the next entry.
+    /// Returns the sequence number of the next entry.
     fn seq(&self) -> Option<SeqNo> {
         self.entry().map(|entry| entry.seq)
     }
 
-    fn passed(&self) -> Passed {
+    fn taken(&self) -> TakenSizes {
         match self {
-            Side::Empty => Passed::default(),
-            Side::Memory(walk) => walk.passed(),
-            Side::Folded(side) => side.fold.walk().passed(),
-            Side::Storage(side) => side.passed,
+            MergeSide::Empty => TakenSizes::default(),
+            MergeSide::Memory(walk) => walk.taken(),
+            MergeSide::Folded(side) => side.fold.walk().taken(),
+            MergeSide::Storage(side) => side.taken,
         }
     }
 }
 
-impl BlockInput for Side {
+impl BlockInput for MergeSide {
     type Block = Block;
 
-    fn compare(&self, other: &Side) -> Option<Ordering> {
+    fn compare(&self, other: &MergeSide) -> Option<Ordering> {
         match (self.key(), other.key()) {
             (None, None) => None,
             (Some(own), Some(other)) => Some(own.cmp(other)),
@@ -222,43 +222,43 @@ impl BlockInput for Side {
     }
 
     fn block_size(&self) -> Option<Size> {
-        let Side::Storage(side) = self else { return None };
+        let MergeSide::Storage(side) = self else { return None };
         side.block().map(|block| block.size)
     }
 
     fn block(&self) -> Option<Block> {
-        let Side::Storage(side) = self else { return None };
+        let MergeSide::Storage(side) = self else { return None };
         side.block().cloned()
     }
 
-    fn blocks_before(&self, other: &Side) -> impl Iterator<Item = Size> {
-        let side = if let Side::Storage(side) = self { Some(side) } else { None };
+    fn blocks_before(&self, other: &MergeSide) -> impl Iterator<Item = Size> {
+        let side = if let MergeSide::Storage(side) = self { Some(side) } else { None };
         side.into_iter().flat_map(|side| side.blocks_before(other.key()))
     }
 
     fn skip_block(&mut self) {
-        if let Side::Storage(side) = self {
+        if let MergeSide::Storage(side) = self {
             side.skip();
         }
     }
 }
 
-/// A newer input over an older one. The walk stands nowhere at the start of a block.
+/// A newer input and an older one. The walk has no current entry at the start of a block.
 pub(super) struct Sides {
-    pair: InputPair<Side>,
+    pair: InputPair<MergeSide>,
     next: PairNext,
-    /// The input of the next entry, if that does not start a block.
+    /// The input of the next entry. `None` at the start of a block and at the end.
     at: Option<Age>,
 }
 
 impl Sides {
-    pub(super) fn new(newer: Side, older: Side) -> Sides {
+    pub(super) fn new(newer: MergeSide, older: MergeSide) -> Sides {
         Sides { pair: InputPair { newer, older }, next: PairNext::End, at: None }
     }
 
-    /// Has `merge` pass the block at whose start the walk has stopped. Returns false at the end of
-    /// both inputs.
-    pub(super) fn pass_block<K: BlockSink<Block, Error = Error>>(
+    /// Lets `merge` keep the block at whose start the walk has stopped, or else enters the block.
+    /// Returns false at the end of both inputs.
+    pub(super) fn keep_or_enter_block<K: BlockSink<Block, Error = Error>>(
         &mut self,
         merge: &mut PreservingMerge<Block, K>,
     ) -> Result<bool> {
@@ -268,7 +268,7 @@ impl Sides {
                 Age::Newer => &mut self.pair.newer,
                 Age::Older => &mut self.pair.older,
             };
-            if let Side::Storage(side) = side {
+            if let MergeSide::Storage(side) = side {
                 side.enter()?;
             }
         }
@@ -276,8 +276,8 @@ impl Sides {
         Ok(true)
     }
 
-    /// Returns the input that has the newer of two entries of one key. That is the newer input,
-    /// unless the runs are in a knot.
+    /// Returns the input with the newer of two entries of one key. Unless the runs are in a knot,
+    /// the newer input has it.
     fn newer_of_both(&self) -> Age {
         let seqs = self.pair.newer.seq().zip(self.pair.older.seq());
         match seqs.map(|(newer, older)| newest_first(newer, older)) {
@@ -286,7 +286,7 @@ impl Sides {
         }
     }
 
-    /// Finds out what comes next, after one of the inputs has moved.
+    /// Determines the next entry or block, after one of the inputs has moved.
     fn settle(&mut self) {
         self.next = self.pair.next();
         self.at = match self.next {
@@ -296,16 +296,16 @@ impl Sides {
         };
     }
 
-    /// What went through both sides.
-    pub(super) fn passed(&self) -> Passed {
-        let (newer, older) = (self.pair.newer.passed(), self.pair.older.passed());
-        Passed { memory: newer.memory + older.memory, storage: newer.storage + older.storage }
+    /// Returns the sizes of the entries that both inputs took.
+    pub(super) fn taken(&self) -> TakenSizes {
+        let (newer, older) = (self.pair.newer.taken(), self.pair.older.taken());
+        TakenSizes { memory: newer.memory + older.memory, storage: newer.storage + older.storage }
     }
 
-    /// What became of entries before the sides met.
+    /// Returns the counts of the fold in the newer input.
     pub(super) fn folded(&self) -> FoldCounts {
         match &self.pair.newer {
-            Side::Folded(side) => side.fold.counts(),
+            MergeSide::Folded(side) => side.fold.counts(),
             _ => FoldCounts::default(),
         }
     }

@@ -1,11 +1,11 @@
-//! One merge carried out by several threads: each takes a part of the key space at a time.
+//! One merge carried out by several threads. Each thread takes a part of the key space at a time.
 //!
-//! Parts are cut at keys that the profiles of the inputs name, so that each holds about as many
-//! bytes. The thread that carries out the plan offers the parts to the others of its pool, takes
-//! what they leave, and puts the outputs one behind the other. What comes out is what one thread
-//! would have written, but for where tables are cut. In lockstep nothing is split.
+//! Parts are cut at keys in the profiles of the inputs, so that each holds about as many bytes. The
+//! thread that carries out the plan offers the parts to the others of its pool, takes the parts
+//! that they leave, and puts the outputs one behind the other. The output is the same as with one
+//! thread, except for where tables are cut. In lockstep no merge is split.
 
-use super::input::{InputCursor, passed_of};
+use super::input::{InputCursor, taken_of};
 use super::output::{Output, Written};
 use super::{Merger, ReservedPlan};
 use super::{named, outcome_of};
@@ -20,26 +20,26 @@ use lsmith_tree::{Input, Key, KeyRange, Outcome, SeqNo, Size};
 use std::fmt;
 use std::sync::Arc;
 
-/// Parts of a merge, at most.
+/// The greatest number of parts of a merge.
 const PARTS_MAX: u64 = 64;
 
-/// What all parts of a merge have in common.
+/// The properties that all parts of a merge share.
 pub(super) struct SplitPlan {
     pub(super) inputs: Vec<Input>,
     pub(super) bottom: bool,
     pub(super) forgets: bool,
-    /// Whether the limit on what merges write is to be kept.
+    /// True if the limit on bytes written per second applies to the output.
     pub(super) limited: bool,
     pub(super) cut_bytes: Option<u64>,
     pub(super) table: TableOptions,
-    /// Newest first.
+    /// The live snapshots, newest first.
     pub(super) snapshots: Vec<SeqNo>,
     pub(super) tally: Arc<ReadTally>,
 }
 
 impl SplitPlan {
-    /// What `job` writes anew. Its inputs are fixed already: a snapshot that is taken later sees
-    /// the newest of all of them.
+    /// Returns the properties of the plan of `reserved`. The inputs are fixed already: snapshots
+    /// taken later see the newest version of all their keys.
     pub(super) fn new(
         context: &Context,
         reserved: &ReservedPlan,
@@ -58,32 +58,33 @@ impl SplitPlan {
     }
 }
 
-/// What came out of a part.
+/// The output of a part.
 pub(super) struct PartOutput {
     pub(super) written: Written,
     pub(super) counts: FoldCounts,
-    /// What was taken of each input.
-    pub(super) passed: Vec<Size>,
+    /// The size of the entries taken from each input.
+    pub(super) taken: Vec<Size>,
 }
 
-/// A merge whose parts several threads carry out.
+/// A merge whose parts are carried out by several threads.
 pub(crate) struct Split {
     pub(super) plan: SplitPlan,
     pub(super) parts: Vec<KeyRange>,
-    state: Mutex<Parts>,
+    state: Mutex<SplitState>,
     done: Condvar,
 }
 
-struct Parts {
-    /// The version that holds the inputs. It goes before the plan commits, so that whoever waits
-    /// for rest finds the files of obsolete tables gone.
+struct SplitState {
+    /// The version that holds the inputs. It is dropped before the plan commits, so that callers
+    /// who wait for rest find the files of obsolete tables removed.
     version: Option<Arc<Version>>,
-    /// The first part that nobody has taken.
+    /// The index of the first part that no thread has taken.
     next: usize,
+    /// The number of parts that were begun and are not finished.
     under_way: usize,
-    /// Parts from here on are not to be begun yet: those below are to be committed first.
+    /// Parts from this index on may not begin yet: parts below them must commit first.
     end: usize,
-    /// What came out of each part that is over.
+    /// The result of each finished part, until it is taken.
     results: Vec<Option<Result<PartOutput>>>,
 }
 
@@ -94,7 +95,7 @@ impl fmt::Debug for Split {
 }
 
 impl Split {
-    /// Takes the next part; `None` where all are taken, or one has failed.
+    /// Takes the next part. Returns `None` if no other part may begin, or if one has failed.
     fn take(&self) -> Option<(usize, Arc<Version>)> {
         let mut state = self.state.lock();
         let version = state.version.clone()?;
@@ -116,16 +117,16 @@ impl Split {
         self.done.notify_all();
     }
 
-    /// What came out of `part`; `None` as long as it is not over.
+    /// Takes the result of `part`. Returns `None` while the part is not finished.
     pub(super) fn result_of(&self, part: usize) -> Option<Result<PartOutput>> {
         self.state.lock().results[part].take()
     }
 
-    /// Waits for `part`, which another thread carries out.
+    /// Waits for `part`, which another thread carries out. If another part fails and `part` never
+    /// begins, `part` gets that error as its result.
     pub(super) fn wait_for(&self, part: usize) {
         let mut state = self.state.lock();
-        // Where another part has failed, this one may never begin.
-        let lacks = |state: &mut Parts| state.results[part].is_none() && state.under_way > 0;
+        let lacks = |state: &mut SplitState| state.results[part].is_none() && state.under_way > 0;
         self.done.wait_while(&mut state, lacks);
         if state.results[part].is_none() {
             let failed = state.results.iter_mut().find(|result| matches!(result, Some(Err(_))));
@@ -133,32 +134,32 @@ impl Split {
         }
     }
 
-    /// Has those who take a part from now on read from `version`, which holds what they need, and
-    /// lets parts up to `end` be begun.
-    pub(super) fn show(&self, version: Arc<Version>, end: usize) {
+    /// Makes threads that take a part from now on read from `version`, which holds what is left of
+    /// the inputs. Allows parts below the index `end` to begin.
+    pub(super) fn set_version(&self, version: Arc<Version>, end: usize) {
         let mut state = self.state.lock();
         state.version = Some(version);
         state.end = end;
     }
 
-    /// Lets go of the version: all parts are over.
-    pub(super) fn let_go(&self) {
+    /// Drops the version, once all parts are finished.
+    pub(super) fn drop_version(&self) {
         let version = self.state.lock().version.take();
         drop(version);
     }
 
-    /// Bytes in the files of parts that are over, and whose results nobody has asked for.
+    /// Returns the bytes in the files of finished parts whose results are not taken yet.
     pub(super) fn waiting_bytes(&self) -> u64 {
         let state = self.state.lock();
         let over = state.results.iter().flatten().flatten();
         over.map(|part| part.written.file_bytes()).sum()
     }
 
-    /// Waits for the parts that other threads carry out. What came out of all of them, in key
-    /// order; fewer where one failed.
+    /// Waits for the parts that other threads carry out. Returns all results that are not taken
+    /// yet, in key order. If a part failed, some may be missing.
     pub(super) fn finish(&self) -> Vec<Result<PartOutput>> {
         let mut state = self.state.lock();
-        // Nobody takes another.
+        // No thread takes another part.
         state.next = self.parts.len();
         self.done.wait_while(&mut state, |state| state.under_way > 0);
         state.version = None;
@@ -166,14 +167,14 @@ impl Split {
     }
 }
 
-/// Counts a part as over also where its thread panics.
-struct Under<'a> {
+/// Stores the result of a part when dropped, even if the thread of the part panics.
+struct PartGuard<'a> {
     split: &'a Split,
     part: usize,
     result: Option<Result<PartOutput>>,
 }
 
-impl Drop for Under<'_> {
+impl Drop for PartGuard<'_> {
     fn drop(&mut self) {
         let panicked =
             || Err(crate::Error::new(crate::ErrorKind::Panicked, "a merging thread panicked"));
@@ -182,8 +183,8 @@ impl Drop for Under<'_> {
 }
 
 impl Merger {
-    /// Writes all that `job` takes anew, in parts where it is large and there are threads. What
-    /// came out, with its tables in `output`, and the bytes read from files.
+    /// Merges all inputs of the plan into new tables, in parts if the plan is large and there are
+    /// threads. Returns the outcome, with its tables in `output`, and the bytes read from files.
     pub(super) fn merge(
         &self,
         reserved: &ReservedPlan,
@@ -198,15 +199,15 @@ impl Merger {
             0 | 1 => vec![self.merge_part(&plan, &plan.inputs, version)],
             _ => self.merge_split(plan, parts, version),
         };
-        let (mut counts, mut passed) = (FoldCounts::default(), Vec::new());
+        let (mut counts, mut taken) = (FoldCounts::default(), Vec::new());
         let mut failed = None;
         for part in done {
             match part {
                 Ok(part) => {
                     output.append(part.written);
                     counts += part.counts;
-                    passed.resize(part.passed.len(), Size::default());
-                    passed.iter_mut().zip(&part.passed).for_each(|(all, part)| *all += *part);
+                    taken.resize(part.taken.len(), Size::default());
+                    taken.iter_mut().zip(&part.taken).for_each(|(all, part)| *all += *part);
                 }
                 Err(error) => failed = Some(error),
             }
@@ -215,14 +216,14 @@ impl Merger {
             return Err(error);
         }
         output.open_tables()?;
-        let passed = passed_of(version, &reserved.plan.inputs, &passed);
-        let mut outcome = outcome_of(counts, passed);
+        let taken = taken_of(version, &reserved.plan.inputs, &taken);
+        let mut outcome = outcome_of(counts, taken);
         outcome.blocks.read = tally.blocks();
-        output.tell(&mut outcome);
+        output.add_to(&mut outcome);
         Ok((outcome, tally.bytes()))
     }
 
-    /// Offers `parts` to all threads and works with them.
+    /// Offers `parts` to all threads, and works with them. Returns the results in key order.
     fn merge_split(
         &self,
         plan: SplitPlan,
@@ -236,8 +237,8 @@ impl Merger {
         split.finish()
     }
 
-    /// Offers `parts` of `plan`, whose inputs are in `version`, to all threads; those from `end`
-    /// on later.
+    /// Offers `parts` of `plan`, whose inputs are in `version`, to all threads. Parts from the
+    /// index `end` on may not begin yet.
     pub(super) fn offer(
         &self,
         plan: SplitPlan,
@@ -246,14 +247,15 @@ impl Merger {
         end: usize,
     ) -> Arc<Split> {
         let results = parts.iter().map(|_| None).collect();
-        let state = Parts { version: Some(version), next: 0, under_way: 0, end, results };
+        let state = SplitState { version: Some(version), next: 0, under_way: 0, end, results };
         let split = Arc::new(Split { plan, parts, state: Mutex::new(state), done: Condvar::new() });
         self.splits.lock().push(Arc::clone(&split));
         self.context.progress.notify();
         split
     }
 
-    /// Carries out a part of a merge that another thread has split; whether there was one.
+    /// Carries out a part of a merge that another thread has split. Returns false if there was
+    /// none.
     pub(crate) fn help(&self) -> bool {
         let splits = self.splits.lock().clone();
         splits.iter().any(|split| self.carry_out_part(split))
@@ -261,20 +263,20 @@ impl Merger {
 
     pub(super) fn carry_out_part(&self, split: &Split) -> bool {
         let Some((part, version)) = split.take() else { return false };
-        let mut under = Under { split, part, result: None };
+        let mut guard = PartGuard { split, part, result: None };
         let range = &split.parts[part];
-        // Where parts are committed one by one, a run may have no keys left.
+        // If parts commit one by one, a run may have lost all its keys and be gone.
         let left = split.plan.inputs.iter().filter(|input| version.tree.run(input.run).is_some());
         let clipped =
             left.map(|input| Input { run: input.run, range: input.range.intersection(range) });
         let inputs: Vec<Input> = clipped.collect();
         let result = self.merge_part(&split.plan, &inputs, &version);
         drop(version);
-        under.result = Some(result);
+        guard.result = Some(result);
         true
     }
 
-    /// Writes what `inputs` hold. On an error nothing is left on the device.
+    /// Merges `inputs` into new tables. On an error no file of the part stays on the device.
     fn merge_part(
         &self,
         plan: &SplitPlan,
@@ -284,9 +286,7 @@ impl Merger {
         let mut output = self.output(plan.cut_bytes, plan.table.clone()).limited(plan.limited);
         let merge = || self.write_merged(plan, inputs, version, &mut output);
         match panics::as_error("a merge", merge) {
-            Ok((counts, passed)) => {
-                Ok(PartOutput { written: output.into_written(), counts, passed })
-            }
+            Ok((counts, taken)) => Ok(PartOutput { written: output.into_written(), counts, taken }),
             Err(error) => {
                 output.remove();
                 Err(named(error, inputs, version))
@@ -311,10 +311,11 @@ impl Merger {
             self.check_open(entries)?;
         }
         output.finish_table()?;
-        Ok((fold.counts(), fold.walk().passed_each()))
+        Ok((fold.counts(), fold.walk().taken_each()))
     }
 
-    /// The ranges in which `job` is carried out: one where it is small, or nobody could help.
+    /// Returns the ranges in which the plan is carried out: one if the plan is small, none if the
+    /// store has no threads.
     pub(super) fn parts_of(&self, reserved: &ReservedPlan, version: &Version) -> Vec<KeyRange> {
         if !self.context.progress.has_threads() {
             return Vec::new();
@@ -326,8 +327,8 @@ impl Merger {
     }
 }
 
-/// The points at which the profiles of `inputs` on storage say how much they hold: keys, ascending,
-/// and the logical bytes that one of the inputs holds from there to its next such point.
+/// Returns the starts and the profile points of all slices of `inputs` on storage, in key order.
+/// Each has its key, and the logical bytes of the slice from that key to the next point or the end.
 fn steps(version: &Version, inputs: &[Input]) -> Vec<(Key, u64)> {
     let mut steps = Vec::new();
     for input in inputs {
@@ -352,21 +353,21 @@ fn steps(version: &Version, inputs: &[Input]) -> Vec<(Key, u64)> {
     steps
 }
 
-/// Cuts the key space into at most `count` ranges of about equal size. All of it where `count` is
-/// below 2.
+/// Cuts the key space into at most `count` ranges of about equal bytes. `bytes` is the sum of
+/// `steps`. Returns one range of all keys if `count` is below 2.
 fn cut(steps: &[(Key, u64)], bytes: u64, count: u64) -> Vec<KeyRange> {
     let mut parts = Vec::new();
-    let (mut start, mut passed) = (Key::new(), 0);
+    let (mut start, mut bytes_below) = (Key::new(), 0);
     // The first key that the part under construction is known to hold.
     let mut first = steps.first().map(|(key, _)| key);
     for (key, step_bytes) in steps {
         let due = (parts.len() as u64 + 1) * bytes / count.max(1);
-        if passed >= due && first.is_some_and(|first| key > first) {
+        if bytes_below >= due && first.is_some_and(|first| key > first) {
             parts.push(KeyRange { start, end: Some(key.clone()) });
             start = key.clone();
             first = Some(key);
         }
-        passed += step_bytes;
+        bytes_below += step_bytes;
     }
     parts.push(KeyRange { start, end: None });
     parts
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_is_never_cut() {
+    fn single_key_is_never_cut() {
         let steps = vec![(key(1), 1000), (key(1), 1000), (key(1), 1000)];
         assert_eq!(cut(&steps, 3000, 3), [KeyRange::ALL]);
         assert_eq!(cut(&[], 0, 0), [KeyRange::ALL]);

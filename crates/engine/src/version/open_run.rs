@@ -1,8 +1,10 @@
 //! A run whose tables are open.
 //!
-//! Where merges keep blocks, a run has tens of thousands of slices, and a plan changes those within
-//! a short stretch of keys. Slices are therefore held in chunks, and the versions before and after
-//! a plan share the chunks that it did not touch.
+//! If merges keep blocks, a run has tens of thousands of slices, and a plan changes only those in a
+//! short key range. So slices are held in chunks, and the versions before and after a plan share
+//! all chunks that it did not touch.
+//!
+//! A *part* is here a slice whose table may have keys in its range, as far as the profile knows.
 
 use super::TableHandle;
 use lsmith_storage::format::key_prefix;
@@ -10,8 +12,8 @@ use lsmith_tree::{Key, KeyRange, Run, Slice, Slices, TableId};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Slices of a chunk, at most. One that a change leaves with less than half of them is put together
-/// with the next that changes.
+/// The greatest number of slices in a chunk. A chunk with less than half of that is joined with a
+/// neighbour when the neighbour changes.
 const CHUNK_MAX: usize = 128;
 
 /// A run whose tables are open.
@@ -19,41 +21,41 @@ const CHUNK_MAX: usize = 128;
 pub(crate) struct OpenRun {
     run: Arc<Run>,
     chunks: Vec<Arc<Chunk>>,
-    /// For each chunk how many parts those before it have.
+    /// For each chunk, the number of parts in all chunks before it.
     starts: Vec<usize>,
-    /// How many parts there are.
+    /// The number of parts.
     len: usize,
 }
 
 /// Neighbouring slices of a run.
 #[derive(Debug)]
 struct Chunk {
-    /// How many there are.
+    /// The number of slices.
     slices: usize,
-    /// From the first to the last.
+    /// From the start of the first slice to the end of the last.
     hull: KeyRange,
-    /// Those with keys to show.
+    /// The parts, in key order.
     parts: Vec<OpenSlice>,
-    /// The table of each of these: they lie close together, because all are looked at often.
+    /// The table of each part. They lie close together, because searches often read all of them.
     ids: Vec<TableId>,
-    /// Where each of these starts, by its prefix, for the same reason.
+    /// The prefix of the start of each part, held here for the same reason.
     prefixes: Vec<u64>,
 }
 
 /// A slice whose table is open.
 #[derive(Debug)]
 pub(crate) struct OpenSlice {
-    /// The keys that show, where nothing is known to lie at the ends of the slice without them:
-    /// blocks outside of it are not needed.
+    /// The range of the slice, without ends where the table is known to have no keys. Blocks
+    /// outside of it are not needed.
     range: KeyRange,
-    /// Whether the table may have entries outside of it.
+    /// True if the table may have entries outside of the range.
     cut: bool,
     id: TableId,
     table: Arc<TableHandle>,
 }
 
 impl Chunk {
-    /// A chunk of `slices`, at least one.
+    /// Returns a chunk of `slices`, at least one. `find` returns the table of a slice.
     fn new(slices: Slices<'_>, find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Chunk {
         let open = |slice: &Slice| OpenSlice {
             range: slice.filled(),
@@ -85,8 +87,8 @@ impl Chunk {
         self.slices < CHUNK_MAX / 2
     }
 
-    /// How many parts start at `key` or below.
-    fn starting_upto(&self, key: &[u8]) -> usize {
+    /// Returns the number of parts that start at or below `key`.
+    fn starts_at_or_below(&self, key: &[u8]) -> usize {
         let prefix = key_prefix(key);
         let below = self.prefixes.partition_point(|start| *start < prefix);
         let ties = self.prefixes[below..].partition_point(|start| *start == prefix);
@@ -96,12 +98,12 @@ impl Chunk {
 }
 
 impl OpenRun {
-    /// Opens `run`, whose tables `find` knows.
+    /// Opens `run`. `find` returns the table of a slice.
     pub(crate) fn new(run: &Arc<Run>, find: impl Fn(&Slice) -> Arc<TableHandle>) -> OpenRun {
         OpenRun::of(run, Chunk::all(run.slices(), &find))
     }
 
-    /// Opens `run`, which differs from that of `before` only in what it shows within `changed`.
+    /// Opens `run`, which differs from the run of `before` only within the range `changed`.
     pub(crate) fn changed(
         before: &OpenRun,
         run: &Arc<Run>,
@@ -109,21 +111,21 @@ impl OpenRun {
         find: impl Fn(&Slice) -> Arc<TableHandle>,
     ) -> OpenRun {
         let old = &before.chunks;
-        // A slice that is cut at the border of what has changed is within a chunk that goes.
+        // A slice that is cut at the border of `changed` lies in a chunk that is replaced.
         let mut from = old.partition_point(|chunk| chunk.hull.lies_below(&changed.start));
         let touched = |chunk: &Arc<Chunk>| is_below(&chunk.hull.start, changed.end.as_ref());
-        let mut upto = old.partition_point(touched).max(from);
+        let mut end = old.partition_point(touched).max(from);
         while from > 0 && old[from - 1].is_small() {
             from -= 1;
         }
-        while upto < old.len() && old[upto].is_small() {
-            upto += 1;
+        while end < old.len() && old[end].is_small() {
+            end += 1;
         }
         let count = |chunks: &[Arc<Chunk>]| chunks.iter().map(|chunk| chunk.slices).sum::<usize>();
-        let (below, above) = (count(&old[..from]), count(&old[upto..]));
+        let (below, above) = (count(&old[..from]), count(&old[end..]));
         let slices = run.slices();
         let middle = Chunk::all(slices.range(below..slices.len() - above), &find);
-        let sides = (old[..from].iter(), old[upto..].iter());
+        let sides = (old[..from].iter(), old[end..].iter());
         OpenRun::of(run, sides.0.cloned().chain(middle).chain(sides.1.cloned()).collect())
     }
 
@@ -136,47 +138,48 @@ impl OpenRun {
         });
         let starts = starts.collect();
         let open = OpenRun { run: Arc::clone(run), chunks, starts, len };
-        debug_assert!(open.shows_its_run(), "what has changed lies within what was said");
+        debug_assert!(open.matches_run(), "the run differs only within the changed range");
         open
     }
 
-    /// Whether the parts are those of the slices of the run.
-    fn shows_its_run(&self) -> bool {
+    /// Returns true if the parts are those of the slices of the run.
+    fn matches_run(&self) -> bool {
         let of = |slice: &Slice| (slice.table().filled(slice.range().clone()), slice.table().id);
         let slices = self.run.slices().iter().map(of).filter(|(range, _)| !range.is_empty());
         slices.eq(self.slices().map(|part| (part.range.clone(), part.id)))
     }
 
-    /// Whether every slice has keys to show.
+    /// Returns true if every slice is a part: none is known to be empty.
     pub(crate) fn shows_all(&self) -> bool {
         self.len == self.run.slices().len()
     }
 
-    /// The run.
+    /// Returns the run.
     pub(crate) fn run(&self) -> &Arc<Run> {
         &self.run
     }
 
-    /// The table through which `key` is visible, if there is one.
+    /// Returns the table whose part covers `key`, if there is one.
     pub(super) fn table_of(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
-        let (chunk, after) = self.starting_upto(key);
+        let (chunk, after) = self.locate(key);
         let part = &self.chunks.get(chunk)?.parts[after.checked_sub(1)?];
         part.ends_above(key).then_some(&part.table)
     }
 
-    /// How many of the slices with keys to show lie below `key`.
+    /// Returns the number of parts that lie below `key`.
     pub(super) fn parts_below(&self, key: &[u8]) -> usize {
-        let (chunk, after) = self.starting_upto(key);
+        let (chunk, after) = self.locate(key);
         let Some(last) = after.checked_sub(1) else {
-            // All of the chunks before lie below.
+            // All parts of earlier chunks lie below `key`.
             return self.starts.get(chunk).copied().unwrap_or_default();
         };
         let ends_above = self.chunks[chunk].parts[last].ends_above(key);
         self.starts[chunk] + if ends_above { last } else { after }
     }
 
-    /// The chunk to which `key` belongs, and how many of its parts start at it or below.
-    fn starting_upto(&self, key: &[u8]) -> (usize, usize) {
+    /// Returns the index of the chunk of `key`, and the number of its parts that start at or below
+    /// `key`.
+    fn locate(&self, key: &[u8]) -> (usize, usize) {
         let chunk = match &self.chunks[..] {
             [_] => 0,
             chunks => {
@@ -184,10 +187,10 @@ impl OpenRun {
                 after.saturating_sub(1)
             }
         };
-        (chunk, self.chunks.get(chunk).map_or(0, |chunk| chunk.starting_upto(key)))
+        (chunk, self.chunks.get(chunk).map_or(0, |chunk| chunk.starts_at_or_below(key)))
     }
 
-    /// The slices with keys to show that share a key with `range`, as places among all of them.
+    /// Returns the indexes of the parts that overlap `range`.
     pub(super) fn overlap(&self, range: &KeyRange) -> Range<usize> {
         if range.is_all() {
             return 0..self.len;
@@ -197,16 +200,16 @@ impl OpenRun {
             let below = |part: &OpenSlice| part.range.lies_below(&range.start);
             self.starts[chunk] + found.parts.partition_point(below)
         });
-        let end = range.end.as_ref();
-        let chunks = self.chunks.partition_point(|chunk| is_below(&chunk.hull.start, end));
-        let upto = chunks.checked_sub(1).map_or(0, |chunk| {
-            let begins = |part: &OpenSlice| is_below(&part.range.start, end);
+        let end_key = range.end.as_ref();
+        let chunks = self.chunks.partition_point(|chunk| is_below(&chunk.hull.start, end_key));
+        let end = chunks.checked_sub(1).map_or(0, |chunk| {
+            let begins = |part: &OpenSlice| is_below(&part.range.start, end_key);
             self.starts[chunk] + self.chunks[chunk].parts.partition_point(begins)
         });
-        from..upto.max(from)
+        from..end.max(from)
     }
 
-    /// The slice at place `index` among those with keys to show.
+    /// Returns the part at `index`.
     pub(super) fn part(&self, index: usize) -> &OpenSlice {
         if let [chunk] = &self.chunks[..] {
             return &chunk.parts[index];
@@ -215,7 +218,7 @@ impl OpenRun {
         &self.chunks[chunk].parts[index - self.starts[chunk]]
     }
 
-    /// The slices with keys to show that share a key with `range`, in key order.
+    /// Returns the parts that overlap `range`, in key order.
     pub(crate) fn overlapping(
         &self,
         range: &KeyRange,
@@ -223,7 +226,7 @@ impl OpenRun {
         self.overlap(range).map(|index| self.part(index))
     }
 
-    /// The slices with keys to show of the tables for which `wanted` says true, in key order.
+    /// Returns the parts whose table is `wanted`, in key order.
     pub(super) fn slices_of(
         &self,
         wanted: impl Fn(TableId) -> bool,
@@ -236,19 +239,19 @@ impl OpenRun {
         })
     }
 
-    /// The slices with keys to show, in key order.
+    /// Returns all parts, in key order.
     pub(crate) fn slices(&self) -> impl Iterator<Item = &OpenSlice> {
         self.chunks.iter().flat_map(|chunk| &chunk.parts)
     }
 }
 
-/// Whether `key` is below `end`, the end of a range.
+/// Returns true if `key` is below `end`, the end of a range.
 fn is_below(key: &Key, end: Option<&Key>) -> bool {
     end.is_none_or(|end| key < end)
 }
 
 impl OpenSlice {
-    /// Whether `key` is below the end of the range.
+    /// Returns true if `key` is below the end of the range.
     fn ends_above(&self, key: &[u8]) -> bool {
         self.range.end.as_ref().is_none_or(|end| {
             let prefixes = key_prefix(key).cmp(&end.prefix());
@@ -256,22 +259,22 @@ impl OpenSlice {
         })
     }
 
-    /// The keys that show.
+    /// Returns the range, without ends where the table is known to have no keys.
     pub(crate) fn range(&self) -> &KeyRange {
         &self.range
     }
 
-    /// Whether the table may have entries outside of the range.
+    /// Returns true if the table may have entries outside of the range.
     pub(super) fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// The name of the table.
+    /// Returns the id of the table.
     pub(super) fn id(&self) -> TableId {
         self.id
     }
 
-    /// The table.
+    /// Returns the table.
     pub(crate) fn table(&self) -> &Arc<TableHandle> {
         &self.table
     }

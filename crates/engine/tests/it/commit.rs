@@ -66,9 +66,10 @@ impl Run {
     fn write_until_held(&mut self, step: Step) {
         self.env.hold_at(step, 1);
         while !self.env.holds() {
-            match self.may_write() {
-                true => self.write(),
-                false => thread::yield_now(),
+            if self.may_write() {
+                self.write();
+            } else {
+                thread::yield_now();
             }
         }
     }

@@ -106,9 +106,10 @@ impl History {
             // Keys that are inserted and removed, and keys that are put and deleted.
             let write = if dice.chance(40) {
                 let key = format!("i{:03}", dice.below(60)).into_bytes();
-                let change = match maps[space].contains_key(&key) {
-                    true => Change::Remove,
-                    false => Change::Insert(value(dice)),
+                let change = if maps[space].contains_key(&key) {
+                    Change::Remove
+                } else {
+                    Change::Insert(value(dice))
                 };
                 Write { space, key, change }
             } else {

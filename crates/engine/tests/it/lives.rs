@@ -56,13 +56,10 @@ fn do_more(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Res
         6 => store.settle()?,
         _ => store.persist(PersistMode::SyncData)?,
     }
-    history.synced = match dice.chance(50) {
-        true => {
-            store.persist(*dice.pick(&[PersistMode::SyncData, PersistMode::SyncAll]))?;
-            history.acknowledged
-        }
-        false => history.synced,
-    };
+    if dice.chance(50) {
+        store.persist(*dice.pick(&[PersistMode::SyncData, PersistMode::SyncAll]))?;
+        history.synced = history.acknowledged;
+    }
     Ok(())
 }
 

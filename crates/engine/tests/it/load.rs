@@ -170,10 +170,8 @@ fn a_load_cut_short_by_a_crash_is_there_or_not() {
             let (lasting, kind) = (Lasting::Forever, io::ErrorKind::Other);
             env.set(Fault { class: None, after: operations, lasting, kind });
             let result = load(&space, &entries);
-            let copy = match power {
-                true => disk.crash_clone(operations, 0.3),
-                false => disk.process_crash_clone(),
-            };
+            let copy =
+                if power { disk.crash_clone(operations, 0.3) } else { disk.process_crash_clone() };
             env.clear();
             if result.is_err() {
                 let found = contents(&space);

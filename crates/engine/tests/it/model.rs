@@ -240,9 +240,10 @@ impl Run {
             return Walk { iter: space.prefix(&prefix), left };
         }
         let bounds = self.bounds();
-        let held = match self.held.is_empty() || self.dice.chance(50) {
-            true => None,
-            false => Some(self.dice.pick(&self.held)),
+        let held = if self.held.is_empty() || self.dice.chance(50) {
+            None
+        } else {
+            Some(self.dice.pick(&self.held))
         };
         let (iter, map) = match held {
             Some(held) => (held.snapshot.range(&space, bounds.clone()), &held.maps[which]),
@@ -361,9 +362,10 @@ impl Run {
 impl Walk {
     /// Takes one entry, in `back` of 100 cases from the back. Returns false at the end.
     fn step(&mut self, dice: &mut Dice, back: usize) -> bool {
-        let (found, expected) = match dice.chance(back) {
-            true => (self.iter.next_back(), self.left.pop_back()),
-            false => (self.iter.next(), self.left.pop_front()),
+        let (found, expected) = if dice.chance(back) {
+            (self.iter.next_back(), self.left.pop_back())
+        } else {
+            (self.iter.next(), self.left.pop_front())
         };
         assert_eq!(found.map(pair), expected);
         expected.is_some()

@@ -108,9 +108,10 @@ fn four_runs(store: &Store) -> (Keyspace, Snapshot) {
     for run in 0..4 {
         for _ in 0..3000 {
             let key = (dice.below(6000) as u64).to_be_bytes();
-            match dice.chance(20) {
-                true => keyspace.delete(key).unwrap(),
-                false => keyspace.put(key, dice.bytes(100)).unwrap(),
+            if dice.chance(20) {
+                keyspace.delete(key).unwrap();
+            } else {
+                keyspace.put(key, dice.bytes(100)).unwrap();
             }
         }
         keyspace.flush().unwrap();

@@ -134,9 +134,10 @@ fn what_is_no_regular_file_is_told_with_its_path() {
             let of_kind = |path: &PathBuf| path.extension().is_some_and(|kind| kind == victim);
             let path = names.into_iter().find(of_kind).unwrap_or(store.join(victim));
             let outside = dir.path().join("outside");
-            match path.exists() {
-                true => fs::rename(&path, &outside).unwrap(),
-                false => fs::write(&outside, "outside").unwrap(),
+            if path.exists() {
+                fs::rename(&path, &outside).unwrap();
+            } else {
+                fs::write(&outside, "outside").unwrap();
             }
             let before = fs::read(&outside).unwrap();
             put_in_the_way(what, &path, &outside);
