@@ -127,6 +127,10 @@
     reason = "the store has clocks and hash maps; `env` is its door to files"
 )]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod catalog;
 mod commit;
 mod compression;

@@ -25,6 +25,10 @@
     reason = "inputs are timed, and scripts are files"
 )]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod bytes;
 mod choices;
 mod counted;

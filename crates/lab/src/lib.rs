@@ -30,6 +30,10 @@
     reason = "experiments run the store, and time it"
 )]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod clock;
 mod compare;
 mod growth;

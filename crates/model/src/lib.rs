@@ -10,6 +10,10 @@
 //! This crate is pure arithmetic in `f64`: no files, clocks, threads, randomness or hash maps.
 //! Costs are per request unless stated otherwise. Sizes are numbers of entries of mean size.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod cost;
 mod ends;
 mod error;

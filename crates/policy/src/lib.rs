@@ -26,6 +26,10 @@
 //! To add a policy: one file in `policies/`, one line in [`Registry::builtin`]; the law suite
 //! ([`laws`]) then runs over it.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod knots;
 pub mod laws;
 mod policies;

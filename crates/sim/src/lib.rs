@@ -29,6 +29,10 @@
 //!
 //! This crate uses no files, clocks or threads. Equal input gives equal plans.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod blocks;
 mod drive;
 mod error;

@@ -20,6 +20,10 @@
 //! # Ok::<(), lsmith_spec::SpecError>(())
 //! ```
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod error;
 #[cfg(test)]
 mod fuzz;

@@ -21,6 +21,10 @@
     reason = "this crate is the door to files and clocks"
 )]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod bounds;
 pub mod cursor;
 pub mod directory;

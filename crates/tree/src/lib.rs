@@ -20,6 +20,10 @@
 //! Everything here is a plain value with a [text form](text). Nothing here touches files, clocks,
 //! threads or random numbers.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod blocks;
 mod check;
 mod edit;
