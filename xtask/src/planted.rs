@@ -193,7 +193,7 @@ fn copy_all(from: &Path, to: &Path) -> Result<()> {
                 copy_all(&from.join(&name), &to.join(&name))?;
             }
         }
-        return Ok(());
+        return remove_strays(from, to);
     }
     let bytes = fs::read(from).with_context(|| from.display().to_string())?;
     if fs::read(to).ok().as_ref() != Some(&bytes) {
@@ -202,9 +202,39 @@ fn copy_all(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Removes the files of folder `to` that folder `from` does not have any more.
+fn remove_strays(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(to)? {
+        let path = entry?.path();
+        let is_stray = path.file_name().is_some_and(|name| !from.join(name).exists());
+        if is_stray && path.is_dir() {
+            fs::remove_dir_all(&path)?;
+        } else if is_stray {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copy_has_the_files_of_the_original_and_no_others() {
+        let root = std::env::temp_dir().join(format!("lsmith-xtask-{}", std::process::id()));
+        let [from, to] = ["from", "to"].map(|name| root.join(name));
+        for path in [from.join("room/mod.rs"), to.join("room.rs"), to.join("old/mod.rs")] {
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
+            fs::write(path, "code").expect("a file can be written");
+        }
+        copy_all(&from, &to).expect("the copy works");
+        let found = fs::read_dir(&to).expect("a folder").map(|entry| entry.expect("a file"));
+        let names: Vec<_> = found.map(|entry| entry.file_name()).collect();
+        assert_eq!(names, ["room"]);
+        assert!(to.join("room/mod.rs").exists());
+        fs::remove_dir_all(&root).expect("it is ours");
+    }
 
     /// A change of lines with a planted bug must also update the bug.
     #[test]
