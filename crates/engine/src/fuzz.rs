@@ -3,13 +3,8 @@
 
 use crate::compression::Compression;
 use crate::memory::{Spilled, spilled_keyspace, take_record};
-use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_varint};
+use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_bytes, put_varint};
 use lsmith_tree::{EntryKind, SeqNo};
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
 
 fn put_pair(out: &mut Vec<u8>, kind: EntryKind, key: &[u8], value: &[u8]) {
     put_bytes(out, key);

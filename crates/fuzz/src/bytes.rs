@@ -11,6 +11,12 @@ pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
+/// Appends `bytes` behind their length, which is a varint.
+pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
 /// Returns `number` as a varint.
 #[must_use]
 pub fn varint(number: u64) -> Vec<u8> {

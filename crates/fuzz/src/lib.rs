@@ -40,7 +40,7 @@ mod text;
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub use bolero;
-pub use bytes::{change, put_varint, varint, write_at};
+pub use bytes::{change, put_bytes, put_varint, varint, write_at};
 pub use choices::Choices;
 pub use counted::peak_bytes;
 #[doc(hidden)]

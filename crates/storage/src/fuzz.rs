@@ -2,14 +2,9 @@
 
 use crate::format::{LoggedOp, decode_batch};
 use crate::names::{numbered, parse};
-use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_varint};
+use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_bytes, put_varint};
 use lsmith_tree::{EntryKind, SeqNo};
 use std::path::Path;
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_varint(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
 
 fn put_pair(out: &mut Vec<u8>, kind: EntryKind, key: &[u8], value: &[u8]) {
     put_bytes(out, key);
@@ -30,10 +25,10 @@ fn batch(first: u64, ops: &[LoggedOp<'_>]) -> Vec<u8> {
     out
 }
 
-/// A kind, a number, a key and a value.
-type Some4 = (EntryKind, u64, Vec<u8>, Vec<u8>);
+/// The parts of an entry: kind, sequence number, key and value.
+type EntryParts = (EntryKind, u64, Vec<u8>, Vec<u8>);
 
-fn entries(choices: &mut Choices<'_>) -> Vec<Some4> {
+fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
     let count = choices.below(12);
     let entry = |_| {
         let kinds = [EntryKind::Put, EntryKind::Delete, EntryKind::Insert, EntryKind::Remove];
@@ -46,7 +41,7 @@ fn entries(choices: &mut Choices<'_>) -> Vec<Some4> {
     (0..count).map(entry).collect()
 }
 
-fn op((kind, keyspace, key, value): &Some4) -> LoggedOp<'_> {
+fn op((kind, keyspace, key, value): &EntryParts) -> LoggedOp<'_> {
     LoggedOp { keyspace: *keyspace as u32, kind: *kind, key, value }
 }
 

@@ -153,7 +153,8 @@ impl Builder {
         self
     }
 
-    /// The bytes of write-ahead log, besides one file, that old entries in memory may keep alive.
+    /// Limits the write-ahead log that old entries in memory keep alive, in bytes. One file of the
+    /// log is not counted.
     /// Default: 4 times the memtable sizes of all keyspaces together.
     ///
     /// The limit matters under policies that leave entries in memory for long. Beyond it, memory is

@@ -229,15 +229,15 @@ impl Scheduler {
     fn note_rest(&self, keyspace: &KeyspaceShared, state: &mut KeyspaceState) {
         // A manual merge that is not legal at rest never will be.
         state.requests.withdraw(Request::Merge);
-        let is_news = state.come_to_rest();
+        // Before the observer is called, which may panic.
+        if state.come_to_rest() {
+            self.context.progress.notify();
+        }
         let waits = state.flushes_memory() && !state.sealed.is_empty();
         if state.has_worked && !waits {
             state.has_worked = false;
             let table_bytes = state.table_bytes();
             keyspace.observe(&self.context, &Event::Rest { tree: &state.view.tree, table_bytes });
-        }
-        if is_news {
-            self.context.progress.notify();
         }
     }
 

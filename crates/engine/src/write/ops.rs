@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The most bytes of a batch: 1 GiB. Keys and values count, and 24 bytes for each write.
 pub const BATCH_BYTES_MAX: usize = 1 << 30;
 
-/// The most bytes that an operation takes in the log besides key and value.
+/// The greatest number of bytes of an operation in the log, without its key and its value.
 const OP_OVERHEAD_BYTES: usize = 24;
 
 /// The operations of a batch.

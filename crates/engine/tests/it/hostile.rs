@@ -211,7 +211,7 @@ fn a_policy_is_asked_once_what_it_wants() {
     }
 }
 
-/// Panics at a certain event on a merging thread, as long as it is told to.
+/// An observer that panics at the event `at` on a merging thread, while it is switched on.
 #[derive(Debug)]
 struct Clumsy {
     at: &'static str,
