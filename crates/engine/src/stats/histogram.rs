@@ -6,8 +6,8 @@ use lsmith_storage::sync::atomic::Ordering::Relaxed;
 use lsmith_storage::sync::unscheduled::AtomicU64;
 use std::time::Duration;
 
-/// Each value below 2 to this power has a bucket of its own. Above, each doubling of the value has 2
-/// to this power buckets.
+/// Each value below 2 to this power has a bucket of its own. Above, each doubling of the value has
+/// 2 to this power buckets.
 const GROUPING_POWER: u8 = 5;
 
 /// Values of all 64 bits can be recorded.

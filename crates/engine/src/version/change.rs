@@ -11,8 +11,8 @@ pub(crate) struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Returns a range of keys that covers all slices of `run` that the edit changed. Returns `None`
-    /// if the tree before the edit did not hold this very run, and for a run that the edit
+    /// Returns a range of keys that covers all slices of `run` that the edit changed. Returns
+    /// `None` if the tree before the edit did not hold this very run, and for a run that the edit
     /// does not name.
     pub(crate) fn of(&self, run: &Arc<Run>) -> Option<KeyRange> {
         let (_, before) = self.before.run(run.id())?;
