@@ -38,6 +38,7 @@ mod clock;
 mod compare;
 mod growth;
 mod inputs;
+mod jobs;
 mod meter;
 mod model;
 mod play;

@@ -11,7 +11,6 @@
 
 mod effort;
 mod figure;
-mod jobs;
 mod jungle;
 mod mao;
 mod msls;
@@ -23,6 +22,6 @@ mod unsynced;
 
 pub use effort::Effort;
 pub use figure::{Axis, Claim, Figure, Panel, Point, Test, Verdict};
-pub use jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
+pub use crate::jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
 pub use registry::{FIGURES, FigureInfo, figure_named};
 pub use svg::draw_svg;
