@@ -55,16 +55,7 @@ impl Profile {
         let runs = counts.chunk_by(|left, right| left == right);
         let histogram: Vec<(u64, u64)> =
             runs.map(|run| (run.len() as u64, u64::from(run[0]))).collect();
-        Ok(Profile {
-            popularity: Popularity::from_histogram(&histogram)?,
-            writes,
-            entry_bytes,
-        })
-    }
-
-    /// Returns the number of distinct keys at the end.
-    pub(crate) fn keys(&self) -> f64 {
-        self.popularity.unique(self.writes).max(1.0)
+        Ok(Profile { popularity: Popularity::from_histogram(&histogram)?, writes, entry_bytes })
     }
 
     /// Returns the setting after the given share of all writes.

@@ -7,8 +7,8 @@ use crate::specs;
 use crate::table::{cost, cost_if_known, percent, short, table};
 use lsmith_lab::Row;
 use lsmith_lab::tune::{
-    Choice, Device, DriftChoice, Drifted, Limits, Mix, Tuned, Verified, VerifiedRow, Weights,
-    tune as tune_in_lab,
+    Checked, Choice, Device, DriftChoice, Drifted, Limits, Mix, Tuned, Verified, VerifiedRow,
+    Weights, tune as tune_in_lab,
 };
 use lsmith_spec::format_bytes;
 
@@ -28,6 +28,9 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
     };
     let bars = Bars::new();
     let mut tuned = tune_in_lab(&workload, &limits, &bars)?;
+    if args.check {
+        tuned.check(&workload, &limits, &bars)?;
+    }
     if args.verify {
         tuned.verify(&workload, &limits, &std::env::temp_dir(), &bars)?;
     }
@@ -37,6 +40,7 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
 fn shown(tuned: &Tuned) -> String {
     let mut parts = vec![best(tuned), measure(tuned), frontier(&tuned.frontier)];
     parts.extend(tuned.drift.as_ref().map(drift));
+    parts.extend(tuned.checked.as_ref().map(checked));
     parts.extend(tuned.verified.as_ref().map(verified));
     parts.join("\n\n")
 }
@@ -77,10 +81,16 @@ fn best(tuned: &Tuned) -> String {
 
 fn simulated(choice: &Choice) -> String {
     let writes = short(choice.costs.writes as f64);
-    if choice.costs.share == 1.0 {
-        format!("all {writes}")
+    let factor = choice.costs.memtable_factor;
+    let larger = if factor > 1.0 {
+        format!(", with memtables {} times as large", short(factor))
     } else {
-        format!("{writes}, {} %", short(choice.costs.share * 100.0))
+        String::new()
+    };
+    if choice.costs.share == 1.0 {
+        format!("all {writes}{larger}")
+    } else {
+        format!("{writes}, {} %{larger}", short(choice.costs.share * 100.0))
     }
 }
 
@@ -130,6 +140,20 @@ fn frontier(choices: &[Choice]) -> String {
         ]
     };
     table(&header, 2, choices.iter().map(choice).collect())
+}
+
+/// Says how far the best choice is from the best of all.
+fn checked(checked: &Checked) -> String {
+    let Some(best) = &checked.best else {
+        return format!("None of {} policies is within the limits.", checked.candidates);
+    };
+    let within = if checked.is_within { "within" } else { "outside" };
+    format!(
+        "On all writes, the best of {} policies is {best}. The best choice above costs {:+.1} %, \
+         and is {within} the limits.",
+        checked.candidates,
+        checked.above * 100.0
+    )
 }
 
 /// Returns a table of the nominal and the robust choice.

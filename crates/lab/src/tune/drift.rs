@@ -21,7 +21,7 @@
 use super::drawn::drawn;
 use super::memory::BLOCK_BYTES;
 use super::sample::Sample;
-use super::search::{Candidate, Search};
+use super::search::{Candidate, FLUSHES_MAX, Search};
 use super::trial::{Trial, TrialCosts};
 use crate::jobs::measure_all;
 use crate::model::false_positives;
@@ -213,7 +213,9 @@ fn drawn_costs(
     let sample: Sample = drawn(profile, REQUESTS);
     let (sample, memtable_bytes) = (&sample, search.memtable_bytes);
     let specs = candidates.iter().map(|(candidate, _)| &candidate.spec);
-    let trials: Vec<_> = specs.map(|spec| Trial { spec, sample, memtable_bytes }).collect();
+    let flushes_max = FLUSHES_MAX[0];
+    let trials: Vec<_> =
+        specs.map(|spec| Trial { spec, sample, memtable_bytes, flushes_max }).collect();
     measure_all("other popularities", &trials, search.progress)
 }
 

@@ -6,6 +6,12 @@ use lsmith_spec::Spec;
 /// The bounds on runs that are tried at first.
 const RUNS: [u64; 10] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
 
+/// The bounds on runs of the fine grid.
+const RUNS_FINE: [u64; 15] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 20, 24];
+
+/// The ratios of levels of the fine grid.
+const RATIOS_FINE: [u64; 14] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32];
+
 /// The ratios of levels that are tried at first.
 const RATIOS: [u64; 9] = [2, 3, 4, 5, 6, 8, 10, 16, 32];
 
@@ -14,7 +20,10 @@ const LEVEL0: [u64; 3] = [1, 2, 4];
 
 /// How `leveled` picks what goes down.
 const PICKS: [&str; 6] =
-    ["min_overlap", "round_robin", "narrowest", "best_ratio", "oldest", "whole_level"];
+    ["min_overlap", "round_robin", "whole_level", "narrowest", "best_ratio", "oldest"];
+
+/// The picks that are tried at first. The others are neighbours of these.
+const PICKS_FIRST: usize = 3;
 
 /// Parameters that are whole numbers, with their least and greatest useful values.
 const NUMBERS: [(&str, u64, u64); 3] = [("k", 2, 64), ("ratio", 2, 64), ("l0", 1, 16)];
@@ -28,20 +37,29 @@ const COUNTED: [&str; 2] = ["minlatency", "binomial"];
 /// Policies that merge parts of levels.
 const PARTIAL: [&str; 5] = ["full", "rr", "choose_best", "test_mixed", "mixed"];
 
-/// Returns every policy of the registry, each with a grid of its parameters.
-pub(super) fn grid() -> Vec<Spec> {
+/// Returns every policy of the registry, each with a coarse grid of its parameters.
+pub(super) fn coarse() -> Vec<Spec> {
+    grid(&RUNS, &RATIOS, &PICKS[..PICKS_FIRST])
+}
+
+/// Returns every policy of the registry, each with a fine grid of its parameters.
+pub(super) fn fine() -> Vec<Spec> {
+    grid(&RUNS_FINE, &RATIOS_FINE, &PICKS)
+}
+
+fn grid(runs: &[u64], ratios: &[u64], picks: &[&str]) -> Vec<Spec> {
     let mut all = vec![Spec::bare("none")];
-    for runs in RUNS {
+    for &runs in runs {
         let bounded = |name: &str| Spec::bare(name).with("k", runs);
         all.extend(STACKS.iter().map(|name| bounded(name)));
         all.extend(COUNTED.iter().map(|name| bounded(name).with("count", "size")));
         // `sweep` holds at least three runs.
         all.extend((runs >= 3).then(|| bounded("sweep")));
     }
-    for ratio in RATIOS {
+    for &ratio in ratios {
         all.push(Spec::bare("tiered").with("ratio", ratio));
         all.extend(PARTIAL.iter().map(|name| Spec::bare(*name).with("ratio", ratio)));
-        for pick in PICKS {
+        for pick in picks {
             let leveled = Spec::bare("leveled").with("ratio", ratio);
             all.extend(LEVEL0.map(|l0| leveled.clone().with("l0", l0).with("pick", pick)));
         }
@@ -51,8 +69,8 @@ pub(super) fn grid() -> Vec<Spec> {
     all
 }
 
-/// Returns `spec` with each of its numbers one step lower and one step higher. A step is an eighth
-/// of the number, at least 1.
+/// Returns `spec` with each of its numbers one step lower and one step higher, and with every other
+/// pick. A step is an eighth of the number, at least 1.
 pub(super) fn neighbours(spec: &Spec) -> Vec<Spec> {
     let mut all = Vec::new();
     for (name, least, most) in NUMBERS {
@@ -66,11 +84,15 @@ pub(super) fn neighbours(spec: &Spec) -> Vec<Spec> {
             }
         }
     }
+    if let Some(pick) = spec.param("pick") {
+        let others = PICKS.iter().filter(|other| **other != pick);
+        all.extend(others.map(|other| replaced(spec, "pick", other)));
+    }
     all.retain(|spec| Registry::builtin().build_spec(spec).is_ok());
     all
 }
 
-fn replaced(spec: &Spec, name: &str, value: u64) -> Spec {
+fn replaced(spec: &Spec, name: &str, value: impl ToString) -> Spec {
     let mut spec = spec.clone();
     for (known, old) in &mut spec.params {
         if known == name {
@@ -87,12 +109,10 @@ mod tests {
     /// A policy that is added to the registry must be added to the grid.
     #[test]
     fn every_policy_of_the_registry_is_tried() {
-        let all = grid();
+        let all = coarse();
         for info in Registry::builtin().infos() {
             assert!(all.iter().any(|spec| spec.name == info.name), "{}", info.name);
         }
-        let picks = all.iter().filter_map(|spec| spec.param("pick"));
-        assert!(PICKS.iter().all(|pick| picks.clone().any(|tried| tried == *pick)));
     }
 
     #[test]
@@ -108,6 +128,11 @@ mod tests {
                 "leveled(ratio=3, l0=1, pick=oldest)",
                 "leveled(ratio=5, l0=1, pick=oldest)",
                 "leveled(ratio=4, l0=2, pick=oldest)",
+                "leveled(ratio=4, l0=1, pick=min_overlap)",
+                "leveled(ratio=4, l0=1, pick=round_robin)",
+                "leveled(ratio=4, l0=1, pick=whole_level)",
+                "leveled(ratio=4, l0=1, pick=narrowest)",
+                "leveled(ratio=4, l0=1, pick=best_ratio)",
             ]
         );
         assert!(of("none").is_empty());

@@ -1,8 +1,8 @@
 //! Computes and divides the memory of a choice.
 
 use super::search::Candidate;
-use super::{Choice, Limits};
 use super::survey::Survey;
+use super::{Choice, Limits};
 use crate::model::false_positives;
 use anyhow::{Result, bail};
 use lsmith_spec::format_bytes;

@@ -9,6 +9,7 @@
 //! * [`Drifted`]: the best choice in the worst case over workloads nearby.
 //! * [`Verified`]: the choice and the default on the real store.
 
+pub(crate) mod check;
 mod drawn;
 mod drift;
 mod grid;
@@ -22,6 +23,7 @@ mod trial;
 mod verify;
 mod wins;
 
+pub use check::Checked;
 pub use drift::{DriftChoice, Drifted, Mix};
 pub use memory::MemoryNeed;
 pub use objective::Weights;
@@ -161,6 +163,9 @@ pub struct Tuned {
     /// With drift: the best choice as expected, the best in the worst case, and their costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drifted>,
+    /// The result of a check against every candidate, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked: Option<Checked>,
     /// The results on the store, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
@@ -230,12 +235,31 @@ pub fn tune(workload: &Workload, limits: &Limits, progress: &SharedProgress) -> 
         frontier,
         considered: search.candidates.len(),
         drift,
+        checked: None,
         verified: None,
         seconds: clock.seconds(),
     })
 }
 
 impl Tuned {
+    /// Simulates every policy of a fine grid on all writes of `workload`, and judges the best
+    /// choice by that. Takes minutes for a million writes.
+    ///
+    /// # Errors
+    /// Fails if the workload has a damaged line.
+    pub fn check(
+        &mut self,
+        workload: &Workload,
+        limits: &Limits,
+        progress: &SharedProgress,
+    ) -> Result<()> {
+        let advised = [self.best.policy.parse()?];
+        let memtable_bytes = self.best.memtable_bytes;
+        let all = check::costs_of_all(workload, memtable_bytes, &advised, progress)?;
+        self.checked = Some(check::judge(&self.best, limits, &all));
+        Ok(())
+    }
+
     /// Runs the best choice, the policy to compare to and the default policy on the real store in
     /// lockstep, at a scale that takes seconds. Each store gets a new directory within `dir`. If
     /// another one than `best` wins there, it becomes the best.

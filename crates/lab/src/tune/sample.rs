@@ -81,6 +81,11 @@ impl Sample {
         })
     }
 
+    /// Returns the logical bytes of all writes of the sample.
+    pub(super) fn bytes(&self) -> u64 {
+        self.writes.iter().map(|write| u64::from(write.bytes)).sum()
+    }
+
     /// Returns true if the sample has all writes of the workload.
     pub(super) fn is_all(&self) -> bool {
         self.share == 1.0

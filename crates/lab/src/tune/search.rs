@@ -1,8 +1,8 @@
 //! Finds the best policies: many on a small sample, some on a larger one, few on all writes.
 
-use super::grid::{grid, neighbours};
+use super::grid::{coarse, neighbours};
 use super::memory::Memory;
-use super::objective::Objective;
+use super::objective::{Objective, Weights};
 use super::sample::Sample;
 use super::survey::Survey;
 use super::trial::{Trial, TrialCosts};
@@ -13,16 +13,16 @@ use lsmith_spec::Spec;
 use lsmith_workload::Workload;
 
 /// Writes of the smallest sample, at least and at most.
-const SMALL: (u64, u64) = (80_000, 300_000);
+const SMALL: (u64, u64) = (60_000, 100_000);
 
 /// Writes per memtable of the smallest sample, if there are not too many memtables.
-const SMALL_PER_MEMTABLE: u64 = 64;
+const SMALL_PER_MEMTABLE: u64 = 32;
 
 /// The middle sample has this many times the writes of the smallest.
 const MIDDLE: u64 = 4;
 
 /// With more writes than this, the largest sample has this many.
-const WHOLE_MAX: u64 = 3_000_000;
+const WHOLE_MAX: u64 = 1_500_000;
 
 /// The best candidates whose neighbours are tried, and how often.
 const REFINED: usize = 6;
@@ -35,6 +35,12 @@ const LAST_COUNT: usize = 6;
 /// The error of figures on a sample that has not all writes: of a small sample, of a middle one,
 /// and of the largest. docs/tune.md has the measurements.
 const ERRORS: [f64; 3] = [0.10, 0.05, 0.02];
+
+/// The most memtables that are simulated on each of the samples.
+pub(super) const FLUSHES_MAX: [f64; 3] = [1000.0, 2000.0, 4000.0];
+
+/// Scores that differ by less than this share are alike.
+const ALIKE: f64 = 0.005;
 
 /// Policies that count in blocks write more where a memtable has few blocks: by this share,
 /// divided by the number of blocks.
@@ -74,7 +80,7 @@ impl Search<'_> {
         let small = (flushes * SMALL_PER_MEMTABLE).clamp(SMALL.0, SMALL.1);
         let sample = self.sample(small)?;
         let named: Vec<usize> = more.iter().filter_map(|spec| self.index_of(spec)).collect();
-        let all: Vec<usize> = grid().iter().filter_map(|spec| self.index_of(spec)).collect();
+        let all: Vec<usize> = coarse().iter().filter_map(|spec| self.index_of(spec)).collect();
         self.simulate("policies", 0, &sample, &[all, named.clone()].concat())?;
         for _ in 0..ROUNDS {
             let best = self.best(0, REFINED);
@@ -101,6 +107,7 @@ impl Search<'_> {
             self.simulate("finalists", 2, &last, &left)?;
             let mut found = self.within(last.is_all());
             found.sort_by(|&left, &right| self.score(left).total_cmp(&self.score(right)));
+            self.break_ties(&mut found);
             // A candidate that is a little worse on the middle sample may be better.
             let is_settled = found.first().is_some_and(|&best| {
                 let score = self.score(best);
@@ -140,16 +147,20 @@ impl Search<'_> {
         which.sort_unstable();
         which.dedup();
         let is_known = |candidate: &Candidate| {
-            candidate.costs.is_some_and(|costs| costs.writes == on.writes.len() as u64)
+            candidate.costs.is_some_and(|costs| {
+                costs.writes == on.writes.len() as u64 && costs.memtable_factor == 1.0
+            })
         };
         let (known, new): (Vec<usize>, Vec<usize>) =
             which.into_iter().partition(|&index| is_known(&self.candidates[index]));
         for index in known {
             self.candidates[index].step = step;
         }
-        let memtable_bytes = self.memtable_bytes;
-        let trial =
-            |&index: &usize| Trial { spec: &self.candidates[index].spec, sample: on, memtable_bytes };
+        let (memtable_bytes, flushes_max) = (self.memtable_bytes, FLUSHES_MAX[step]);
+        let trial = |&index: &usize| {
+            let spec = &self.candidates[index].spec;
+            Trial { spec, sample: on, memtable_bytes, flushes_max }
+        };
         let trials: Vec<Trial<'_>> = new.iter().map(trial).collect();
         let found = measure_all(name, &trials, self.progress)?;
         for (index, costs) in new.into_iter().zip(found) {
@@ -161,7 +172,8 @@ impl Search<'_> {
 
     /// Returns up to `count` candidates of a step that may be best, best first.
     fn best(&self, step: usize, count: usize) -> Vec<usize> {
-        let mut found: Vec<usize> = self.of_step(step).filter(|&index| self.may_pass(index)).collect();
+        let mut found: Vec<usize> =
+            self.of_step(step).filter(|&index| self.may_pass(index)).collect();
         found.sort_by(|&left, &right| self.least_score(left).total_cmp(&self.least_score(right)));
         found.truncate(count);
         found
@@ -196,6 +208,19 @@ impl Search<'_> {
             }
         }
         frontier.into_iter().map(|(index, _)| index).collect()
+    }
+
+    /// Puts the candidate first that is best in all costs together, out of those that are about as
+    /// good as the first.
+    fn break_ties(&self, sorted: &mut [usize]) {
+        let Some(&first) = sorted.first() else { return };
+        let alike = |&&index: &&usize| self.score(index) <= self.score(first) * (1.0 + ALIKE);
+        let alike = sorted.iter().take_while(alike).count();
+        let overall = |index: usize| {
+            let costs = self.candidates[index].costs;
+            costs.map_or(f64::INFINITY, |costs| Weights::EVEN.score(&costs))
+        };
+        sorted[..alike].sort_by(|&left, &right| overall(left).total_cmp(&overall(right)));
     }
 
     /// Returns the candidates within the limits whose costs on the largest sample are known.

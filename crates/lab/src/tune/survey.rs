@@ -123,11 +123,6 @@ impl Survey {
         Ok(())
     }
 
-    /// Returns the mean logical bytes of an entry.
-    pub(super) fn entry_bytes(&self) -> f64 {
-        self.bytes as f64 / self.writes as f64
-    }
-
     /// Returns the mean bytes of a key.
     pub(super) fn key_bytes(&self) -> f64 {
         self.key_bytes as f64 / self.writes as f64

@@ -23,6 +23,9 @@ pub struct TrialCosts {
     /// The bytes of these writes over the bytes of all writes of the workload; 1 if all were
     /// simulated.
     pub share: f64,
+    /// The factor by which simulated memtables were larger than those of the workload, 1 if there
+    /// are not too many memtables. The costs are extrapolated to the workload's memtables.
+    pub memtable_factor: f64,
     /// Bytes written, the log included, per byte of requests.
     pub write_cost_user: f64,
     /// Flushes and outputs of merges per byte flushed.
@@ -53,7 +56,12 @@ pub(super) struct Trial<'a> {
     pub(super) sample: &'a Sample,
     /// The memtable of the whole workload.
     pub(super) memtable_bytes: u64,
+    /// The most memtables that are simulated. With more, memtables are made larger.
+    pub(super) flushes_max: f64,
 }
+
+/// The factor between the two memtables from which costs are extrapolated.
+const STEP: f64 = 4.0;
 
 impl Job for Trial<'_> {
     /// `None` if the policy was given up, or nothing was flushed.
@@ -64,16 +72,48 @@ impl Job for Trial<'_> {
     }
 
     fn measure(&self, ticker: &Ticker<'_>) -> Result<Option<TrialCosts>> {
-        let costs = self.costs(&Registry::builtin().build_spec(self.spec)?)?;
+        let costs = self.extrapolated(&Registry::builtin().build_spec(self.spec)?)?;
         ticker.tick(1);
         Ok(costs)
     }
 }
 
 impl Trial<'_> {
-    fn costs(&self, policy: &Arc<dyn MergePolicy>) -> Result<Option<TrialCosts>> {
+    /// Returns the costs with the workload's memtables. If there are too many, larger ones are
+    /// simulated, and ones that are larger still. Writes and reads are taken to be a power of the
+    /// number of flushes. Space depends on it little.
+    fn extrapolated(&self, policy: &Arc<dyn MergePolicy>) -> Result<Option<TrialCosts>> {
+        let memtable_bytes = (self.memtable_bytes as f64 * self.sample.share).max(1.0);
+        let flushes = self.sample.bytes() as f64 / memtable_bytes;
+        let factor = flushes / self.flushes_max;
+        if factor <= 1.0 {
+            return self.costs(policy, memtable_bytes);
+        }
+        let Some(near) = self.costs(policy, memtable_bytes * factor)? else { return Ok(None) };
+        let Some(far) = self.costs(policy, memtable_bytes * factor * STEP)? else {
+            return Ok(None);
+        };
+        let power = factor.ln() / STEP.ln();
+        let grown = |cost: fn(&TrialCosts) -> f64| {
+            let growth = (cost(&near) / cost(&far)).clamp(1.0, STEP);
+            cost(&near) * growth.powf(power)
+        };
+        Ok(Some(TrialCosts {
+            memtable_factor: factor,
+            write_cost_user: 1.0 + grown(|costs| costs.write_cost_user - 1.0),
+            write_cost_system: grown(|costs| costs.write_cost_system),
+            read_cost_mean: grown(|costs| costs.read_cost_mean),
+            ..near
+        }))
+    }
+
+    fn costs(
+        &self,
+        policy: &Arc<dyn MergePolicy>,
+        memtable_bytes: f64,
+    ) -> Result<Option<TrialCosts>> {
         let sample = self.sample;
-        let memtable_bytes = (self.memtable_bytes as f64 * sample.share).round().max(1.0) as u64;
+        let memtable_bytes = memtable_bytes.round() as u64;
         let mut sim = KeyedSim::new(policy, memtable_bytes);
         for write in &sample.writes {
             sim.write(write.kind, write.rank, write.bytes);
@@ -99,6 +139,7 @@ impl Trial<'_> {
         Ok(Some(TrialCosts {
             writes: sample.writes.len() as u64,
             share: sample.share,
+            memtable_factor: 1.0,
             write_cost_user: 1.0 + written as f64 / parts.requested_bytes as f64,
             write_cost_system: figures.write_cost_system,
             read_cost_mean: figures.read_cost_mean,
