@@ -85,11 +85,6 @@ impl Sample {
     pub(super) fn bytes(&self) -> u64 {
         self.writes.iter().map(|write| u64::from(write.bytes)).sum()
     }
-
-    /// Returns true if the sample has all writes of the workload.
-    pub(super) fn is_all(&self) -> bool {
-        self.share == 1.0
-    }
 }
 
 /// Returns the rank of each item among all items in `taken`, by the bytes of their keys.

@@ -22,7 +22,7 @@ const SMALL_PER_MEMTABLE: u64 = 32;
 const MIDDLE: u64 = 4;
 
 /// With more writes than this, the largest sample has this many.
-const WHOLE_MAX: u64 = 1_500_000;
+const WHOLE_MAX: u64 = 1_000_000;
 
 /// The best candidates whose neighbours are tried, and how often.
 const REFINED: usize = 6;
@@ -30,7 +30,7 @@ const ROUNDS: usize = 4;
 
 /// The candidates that go on to the middle sample, and to all writes.
 const MIDDLE_COUNT: usize = 20;
-const LAST_COUNT: usize = 6;
+const LAST_COUNT: usize = 4;
 
 /// The error of figures on a sample that has not all writes: of a small sample, of a middle one,
 /// and of the largest. docs/tune.md has the measurements.
@@ -105,7 +105,7 @@ impl Search<'_> {
         loop {
             let left: Vec<usize> = self.best(1, LAST_COUNT);
             self.simulate("finalists", 2, &last, &left)?;
-            let mut found = self.within(last.is_all());
+            let mut found = self.within();
             found.sort_by(|&left, &right| self.score(left).total_cmp(&self.score(right)));
             self.break_ties(&mut found);
             // A candidate that is a little worse on the middle sample may be better.
@@ -223,12 +223,12 @@ impl Search<'_> {
         sorted[..alike].sort_by(|&left, &right| overall(left).total_cmp(&overall(right)));
     }
 
-    /// Returns the candidates within the limits whose costs on the largest sample are known.
-    fn within(&self, is_all: bool) -> Vec<usize> {
-        let margin = if is_all { 0.0 } else { -ERRORS[2] };
+    /// Returns the candidates within the limits whose costs on the largest sample are known. Costs
+    /// that may be off keep a margin from the limits.
+    fn within(&self) -> Vec<usize> {
         let passes = |index: &usize| {
             let costs = self.candidates[*index].costs;
-            costs.is_some_and(|costs| self.allows(&costs, margin))
+            costs.is_some_and(|costs| self.allows(&costs, -margin(&costs)))
         };
         self.of_step(2).filter(passes).collect()
     }
@@ -243,7 +243,7 @@ impl Search<'_> {
     fn error(&self, index: usize) -> f64 {
         let candidate = &self.candidates[index];
         match candidate.costs {
-            Some(costs) if costs.share == 1.0 => 0.0,
+            Some(costs) if margin(&costs) == 0.0 => 0.0,
             Some(costs) if candidate.counts_blocks => {
                 let memtable = self.memtable_bytes as f64 * costs.share;
                 ERRORS[candidate.step] + FEW_BLOCKS / (memtable / BLOCK_BYTES).max(1.0)
@@ -266,4 +266,11 @@ impl Search<'_> {
     fn least_score(&self, index: usize) -> f64 {
         self.score(index) / (1.0 + self.error(index))
     }
+}
+
+/// Returns the error that costs on the largest sample may have.
+fn margin(costs: &TrialCosts) -> f64 {
+    let sampled = if costs.share == 1.0 { 0.0 } else { ERRORS[2] };
+    let extrapolated = if costs.memtable_factor > 1.0 { ERRORS[1] } else { 0.0 };
+    sampled + extrapolated
 }

@@ -41,7 +41,7 @@ fn a_sample_costs_what_the_whole_workload_costs() {
         let survey = Survey::of(&workload, u64::MAX).unwrap();
         let memtable_bytes = survey.bytes / FLUSHES;
         let whole = Sample::of(&workload, &survey, survey.writes).unwrap();
-        assert!(whole.is_all() && whole.writes.len() as u64 == survey.writes, "{spec}");
+        assert!(whole.share == 1.0 && whole.writes.len() as u64 == survey.writes, "{spec}");
         let sample = Sample::of(&workload, &survey, survey.writes / ONE_IN).unwrap();
         assert!((sample.share * ONE_IN as f64 - 1.0).abs() < 0.05, "{spec}: {}", sample.share);
         let whole = costs(&whole, memtable_bytes, &policies);
