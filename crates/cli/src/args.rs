@@ -145,8 +145,8 @@ pub(crate) struct TuneArgs {
     /// The bytes that may be written to the SSD in its life
     #[arg(long, value_name = "BYTES", default_value = "600000GB", value_parser = bytes)]
     pub(crate) endurance: u64,
-    /// Simulate every policy on all writes, and say how far the best choice is from the best of all;
-    /// takes minutes for a million writes
+    /// Simulate every policy on all writes, and say how far the best choice is from the best of
+    /// all; takes minutes for a million writes
     #[arg(long)]
     pub(crate) check: bool,
     /// Run the best, the default and the named policy on the real store at a smaller scale, and
