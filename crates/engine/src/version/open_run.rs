@@ -73,6 +73,9 @@ impl Chunk {
     fn starts_at_or_below(&self, key: &[u8]) -> usize {
         let prefix = key_prefix(key);
         let below = self.prefixes.partition_point(|start| *start < prefix);
+        if self.prefixes.get(below) != Some(&prefix) {
+            return below;
+        }
         let ties = self.prefixes[below..].partition_point(|start| *start == prefix);
         let tied = &self.parts[below..below + ties];
         below + tied.partition_point(|part| *part.range.start <= *key)
@@ -129,6 +132,7 @@ impl OpenRun {
     }
 
     /// Returns the table whose part covers `key`, if there is one.
+    #[inline]
     pub(super) fn table_of(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
         let (chunk, after) = self.locate(key);
         let part = &self.chunks.get(chunk)?.parts[after.checked_sub(1)?];
@@ -148,6 +152,7 @@ impl OpenRun {
 
     /// Returns the index of the chunk of `key`, and the number of its parts that start at or below
     /// `key`.
+    #[inline]
     fn locate(&self, key: &[u8]) -> (usize, usize) {
         let chunk = match &self.chunks[..] {
             [_] => 0,
