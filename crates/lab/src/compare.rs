@@ -137,12 +137,12 @@ impl Comparison<'_> {
         let predict = |content: &Content<'_>| {
             progress.begin(&format!("{spec}: {} simulation", content.name()), flushes);
             let mut done = 0;
-            let mut on_rest = |_: &_| {
+            let mut on_flush = |_: &_| {
                 done += 1;
                 progress.advance(done);
             };
             let memtable_bytes = self.options.memtable_bytes;
-            simulate(policy, content, memtable_bytes, &mut on_rest)
+            simulate(policy, content, memtable_bytes, &mut on_flush)
         };
         let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
         let unit = if policy.needs().blocks {

@@ -82,7 +82,8 @@ unit sim, keyed sim, fluid sim, by model: write system as predicted by simulatio
 above least: write system above the optimum with as many runs. The optimum assumes that no key is
   written twice; if keys repeat, a policy may be below it.
 read mean: runs that a lookup considers, averaged over flushes, with the keyed simulation's error.
-space peak: bytes of all tables per live byte, at the worst moment.
+space peak: logical bytes of tables, sealed memtables and the output under way per live byte, at the
+  worst moment.
 Store and simulations ran in lockstep: each write waited until the tree was at rest. Only completed
 flushes count; the last active memtable stays in memory and in the log.";
 
@@ -118,7 +119,7 @@ fn shown(rows: &[Row]) -> String {
     format!("{title}\n\n{}\n", table(&HEADER, 1, cells.collect()))
 }
 
-const PARTS_HEADER: [&str; 13] = [
+const PARTS_HEADER: [&str; 14] = [
     "\npolicy",
     "bytes\nuser",
     "\nlog",
@@ -132,6 +133,7 @@ const PARTS_HEADER: [&str; 13] = [
     "blocks\nper hit",
     "blocks\nper miss",
     "space\nmean",
+    "space,\nphysical",
 ];
 
 /// Returns a table of the parts of the costs. Bytes are physical, except moved bytes, which are
@@ -159,6 +161,7 @@ fn parts(rows: &[Row]) -> String {
             cost_if_known(engine.read_cost_measured.hit),
             cost_if_known(engine.read_cost_measured.miss),
             cost_if_known(engine.costs.space_cost_mean),
+            cost_if_known(engine.space_cost_physical_mean),
         ]);
         cells
     });

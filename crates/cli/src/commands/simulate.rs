@@ -54,7 +54,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
     let mut done = 0;
-    let mut on_rest = |tree: &Tree| {
+    let mut on_flush = |tree: &Tree| {
         done += 1;
         if args.trace && printed.is_ok() {
             printed = output.line(format_args!("# flush {done}\n{tree}"));
@@ -63,12 +63,12 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         }
     };
     let simulated =
-        simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_rest).map_err(refusal)?;
+        simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_flush).map_err(refusal)?;
     drop(bars);
     printed?;
-    let sealed = simulated.report.costs.sealed;
-    if sealed < args.flushes {
-        print_line(&format!("the workload ended after {sealed} of {} flushes", args.flushes));
+    let flushes = simulated.report.costs.flushes;
+    if flushes < args.flushes {
+        print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
     }
     if json {
         return print_json(&simulated);

@@ -198,6 +198,14 @@ impl FluidWorkload {
         }
     }
 
+    /// Returns the number of all writes.
+    pub(super) fn writes(&self) -> f64 {
+        match &self.keys {
+            Keys::Formula(_, entries) => entries.writes,
+            Keys::Counted(counted) => counted.writes() as f64,
+        }
+    }
+
     /// Returns the logical bytes of the given number of writes.
     pub(super) fn requested_bytes(&self, writes: f64) -> f64 {
         match &self.keys {

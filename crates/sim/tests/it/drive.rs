@@ -84,7 +84,7 @@ fn content_refuses_what_it_cannot_carry_out() {
 #[test]
 fn observers_see_every_edit_in_order() {
     let mut plans = Vec::new();
-    let mut rests = 0;
+    let (mut rests, mut flushes) = (0_u64, 0_u64);
     let mut observe = |event: Event<'_>| match event {
         Event::Sealed { tree } => assert_eq!(tree.memory().runs().len(), 1),
         Event::Merge { tree, plan, edit } => {
@@ -97,10 +97,14 @@ fn observers_see_every_edit_in_order() {
             assert!(tree.memory().runs().is_empty());
             rests += 1;
         }
+        Event::Flushed { tree } => {
+            flushes += 1;
+            assert_eq!((flushes, tree.flushes()), (rests, rests));
+        }
     };
     let sizes = std::iter::repeat_n(UNIT_BYTES, 4);
     simulate_unit(&policy("tiered(ratio=2)"), sizes, UNIT_BYTES, &mut observe).expect("legal");
-    assert_eq!(rests, 4);
+    assert_eq!((rests, flushes), (4, 4));
     assert_eq!(
         plans,
         [
