@@ -24,8 +24,8 @@ pub struct Row {
     pub engine: EngineReport,
     /// The keyed simulation of the same operations.
     pub keyed: SimulationReport,
-    /// The unit simulation of as many flushes as the store made. `None` for policies that count
-    /// in blocks.
+    /// The unit simulation of as many flushes as the store made. `None` for policies that take
+    /// windows of keys.
     pub unit: Option<SimulationReport>,
     /// The fluid simulation. `None` for workloads without expected sizes, and if it is unknown
     /// which blocks a policy could keep.
@@ -145,7 +145,7 @@ impl Comparison<'_> {
             simulate(policy, content, memtable_bytes, &mut on_flush)
         };
         let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
-        let unit = if policy.needs().blocks {
+        let unit = if policy.needs().windows {
             None
         } else {
             Some(predict(&Content::Unit { flushes })?.report)

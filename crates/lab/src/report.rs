@@ -351,16 +351,18 @@ pub struct SimulationReport {
     pub seconds: f64,
 }
 
-/// The least `write_cost_system` of any policy with as many flushes of the same sizes and at most
-/// as many runs on storage, if no key were written twice. If keys repeat, merges write less than
-/// they read, and a policy may be below the optimum.
+/// The least `write_cost_system` of any policy that merges whole runs, with as many flushes of the
+/// same sizes and at most as many runs on storage, if no key were written twice. A policy may be
+/// below it if keys repeat, so that merges write less than they read, or if it moves tables
+/// instead of merging them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Optimum {
     /// The most runs on storage after a flush.
     pub runs_max: u64,
     /// The least cost.
     pub write_cost_system: f64,
-    /// True if a schedule of merges has this cost; otherwise the cost is a lower bound.
+    /// True if a schedule of merges of whole runs has this cost; otherwise the cost is a lower
+    /// bound.
     pub is_exact: bool,
     /// (the policy's cost - the least) / the least.
     pub above: f64,

@@ -46,6 +46,11 @@ pub enum SimError {
         /// What is missing.
         what: &'static str,
     },
+    /// The policy takes windows of keys, and unit content has no keys.
+    NoKeys {
+        /// The policy.
+        policy: Spec,
+    },
     /// An edit does not fit the tree. This is the fault of the interpreter, not of the policy.
     Edit(EditError),
     /// The operations end early.
@@ -64,6 +69,9 @@ impl fmt::Display for SimError {
             SimError::Unsupported { plan, what } => write!(f, "{what}: {plan}"),
             SimError::NotFluid { workload, what } => {
                 write!(f, "no expected sizes for {workload}: {what}")
+            }
+            SimError::NoKeys { policy } => {
+                write!(f, "{policy} takes windows of keys, which unit content does not have")
             }
             SimError::BadPlan { plan, rule } => write!(f, "{rule}: {plan}"),
             SimError::Edit(error) => error.fmt(f),

@@ -48,13 +48,16 @@ pub(crate) fn counted(
 /// for a thousand flushes of size one. `memtable_bytes` is the capacity that the policy sees.
 ///
 /// # Errors
-/// Fails if the policy proposes an illegal plan or never rests.
+/// Fails if the policy takes windows of keys, proposes an illegal plan, or never rests.
 pub fn simulate_unit(
     policy: &Arc<dyn MergePolicy>,
     flush_bytes: impl IntoIterator<Item = u64>,
     memtable_bytes: u64,
     observe: &mut Observer<'_>,
 ) -> Result<Simulation, SimError> {
+    if policy.needs().windows {
+        return Err(SimError::NoKeys { policy: policy.spec() });
+    }
     let content = UnitContent::of(&**policy);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
     let mut counter = FigureCounter::new();

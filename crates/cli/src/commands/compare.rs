@@ -79,8 +79,9 @@ write eager: bytes of runs that are new after a flush, per byte flushed. system:
   log and metadata, per byte of keys and values.
 unit sim, keyed sim, fluid sim, by model: write system as predicted by simulation or formula, with
   the prediction error. For stacks the formula gets the policy's merges on expected sizes.
-above least: write system above the optimum with as many runs. The optimum assumes that no key is
-  written twice; if keys repeat, a policy may be below it.
+above least: write system above the optimum of whole-run merges with as many runs. The optimum
+  assumes that no key is written twice. A policy may be below it if keys repeat, or if it moves
+  tables instead of merging them.
 read mean: runs that a lookup considers, averaged over flushes, with the keyed simulation's error.
 space peak: logical bytes of tables, sealed memtables and the output under way per live byte, at the
   worst moment.

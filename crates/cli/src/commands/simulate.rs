@@ -24,9 +24,9 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             let message = "unit content has no keys: a workload needs `--content keyed` or `fluid`";
             return Err(bad_argument(message));
         }
-        "unit" if policy.needs().blocks => {
+        "unit" if policy.needs().windows => {
             let message = format!(
-                "{} counts in blocks: it needs `--content keyed` or `fluid`",
+                "{} takes windows of keys: it needs `--content keyed` or `fluid`",
                 policy.spec()
             );
             return Err(bad_argument(message));
@@ -94,6 +94,11 @@ fn workload(args: &SimulateArgs) -> anyhow::Result<Workload> {
     specs::workload_of_flushes(&spec, args.flushes)
 }
 
+/// What the least write cost assumes.
+const LEAST: &str = "\
+The least is that of any policy that merges whole runs, if no key is written twice. A policy may be
+below it if keys repeat, or if it moves tables instead of merging them.";
+
 fn shown(simulated: &Simulated) -> String {
     let mut rows = vec![vec!["policy".to_owned(), simulated.policy.clone()]];
     rows.extend(simulated.workload.iter().map(|spec| vec!["workload".to_owned(), spec.clone()]));
@@ -112,5 +117,6 @@ fn shown(simulated: &Simulated) -> String {
     if let Some(levels) = &simulated.levels {
         rows.push(vec![format!("levels, newest first, {unit}"), size_list(levels)]);
     }
-    table(&["figure", "value"], 2, rows)
+    let shown = table(&["figure", "value"], 2, rows);
+    if simulated.optimum.is_none() { shown } else { format!("{shown}\n{LEAST}") }
 }
