@@ -151,7 +151,7 @@ impl Comparison<'_> {
             Some(predict(&Content::Unit { flushes })?.report)
         };
         let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid))) {
-            None | Some(Err(SimError::NotFluid { .. })) => None,
+            None | Some(Err(SimError::NotFluid { .. } | SimError::FewEntries { .. })) => None,
             Some(simulated) => Some(simulated?.report),
         };
         let write_cost = engine.costs.write_cost_system;

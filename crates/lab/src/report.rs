@@ -347,6 +347,10 @@ pub struct SimulationReport {
     pub costs: Costs,
     /// Bytes by part, logical and physical.
     pub bytes: LogicalBytes,
+    /// The relative error of write costs that is to be expected. `None` unless the content is
+    /// fluid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncertainty: Option<f64>,
     /// Wall-clock seconds.
     pub seconds: f64,
 }

@@ -131,7 +131,13 @@ pub fn simulate(
         } else {
             Some(optimum(&simulation, &flush_bytes))
         },
-        report: report(&simulation, seconds),
+        report: SimulationReport {
+            uncertainty: match content {
+                Content::Fluid(workload) => Some(workload.uncertainty(&**policy, memtable_bytes)),
+                Content::Unit { .. } | Content::Keyed(_) => None,
+            },
+            ..report(&simulation, seconds)
+        },
         sizes_oldest_first: amounts(simulation.run_bytes_oldest_first()).filter(|_| !leveled),
         levels: amounts(simulation.level_bytes()).filter(|_| leveled),
     })
@@ -146,6 +152,7 @@ fn report(simulation: &Simulation, seconds: f64) -> SimulationReport {
     SimulationReport {
         costs: Costs::of_simulation(&simulation.figures),
         bytes: LogicalBytes::of(&simulation.figures.parts),
+        uncertainty: None,
         seconds,
     }
 }

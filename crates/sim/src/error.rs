@@ -51,6 +51,15 @@ pub enum SimError {
         /// The policy.
         policy: Spec,
     },
+    /// A memtable holds too few entries for expected sizes.
+    FewEntries {
+        /// The policy.
+        policy: Spec,
+        /// Mean logical bytes of an entry.
+        entry_bytes: u64,
+        /// The least logical bytes of a memtable that holds enough entries.
+        memtable_bytes_min: u64,
+    },
     /// An edit does not fit the tree. This is the fault of the interpreter, not of the policy.
     Edit(EditError),
     /// The operations end early.
@@ -73,6 +82,11 @@ impl fmt::Display for SimError {
             SimError::NoKeys { policy } => {
                 write!(f, "{policy} takes windows of keys, which unit content does not have")
             }
+            SimError::FewEntries { policy, entry_bytes, memtable_bytes_min } => write!(
+                f,
+                "entries of {entry_bytes} bytes are too large for expected sizes under {policy}: \
+                 expected memtables of at least {memtable_bytes_min} bytes"
+            ),
             SimError::BadPlan { plan, rule } => write!(f, "{rule}: {plan}"),
             SimError::Edit(error) => error.fmt(f),
             SimError::Workload(error) => error.fmt(f),

@@ -5,7 +5,7 @@ use crate::bars::Bars;
 use crate::output::{Output, print_json};
 use crate::specs;
 use crate::table::{cost, cost_if_known, percent, short, table};
-use lsmith_lab::{Comparison, Options, Row};
+use lsmith_lab::{Comparison, Options, Row, keyed_fits};
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
 use lsmith_workload::Workload;
@@ -31,6 +31,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
     for workload in workloads {
+        keyed_fits(&workload, args.memtable.bytes)?;
         let workload = &KeyedWorkload::new(workload);
         let comparison = Comparison { policies: &policies, workload, dir: &dir, options: &options };
         let mut rows = Vec::new();

@@ -7,7 +7,9 @@ use crate::failure::{bad_argument, print_line};
 use crate::output::{Output, print_json};
 use crate::specs;
 use crate::table::{cost, percent, short, table};
-use lsmith_lab::{Content, Progress, Simulated, simulate as simulate_in_lab};
+use lsmith_lab::{
+    Content, Progress, Simulated, fluid_fits, keyed_fits, simulate as simulate_in_lab, unit_fits,
+};
 use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::SpecError;
 use lsmith_tree::Tree;
@@ -31,13 +33,20 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             );
             return Err(bad_argument(message));
         }
-        "unit" => Content::Unit { flushes: args.flushes },
+        "unit" => {
+            unit_fits(args.flushes)?;
+            Content::Unit { flushes: args.flushes }
+        }
         "keyed" => {
-            keyed = KeyedWorkload::new(workload(args)?);
+            let workload = workload(args)?;
+            keyed_fits(&workload, args.memtable.bytes)?;
+            keyed = KeyedWorkload::new(workload);
             Content::Keyed(&keyed)
         }
         "fluid" => {
-            fluid = FluidWorkload::new(&workload(args)?).map_err(refusal)?;
+            let workload = workload(args)?;
+            fluid_fits(&workload)?;
+            fluid = FluidWorkload::new(&workload).map_err(refusal)?;
             Content::Fluid(&fluid)
         }
         other => {
@@ -77,10 +86,10 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-/// Turns a simulation error into an exit code: 2 if the workload has no expected sizes, else 1.
+/// Turns a simulation error into an exit code: 2 if expected sizes do not fit the workload, else 1.
 fn refusal(error: SimError) -> anyhow::Error {
     match error {
-        SimError::NotFluid { .. } => bad_argument(error),
+        SimError::NotFluid { .. } | SimError::FewEntries { .. } => bad_argument(error),
         _ => error.into(),
     }
 }
@@ -108,6 +117,9 @@ fn shown(simulated: &Simulated) -> String {
         let least = format!("{about}{}", cost(optimum.write_cost_system));
         rows.push(vec![format!("least write_cost_system, {} runs", optimum.runs_max), least]);
         rows.push(vec!["above it, %".to_owned(), percent(Some(optimum.above))]);
+    }
+    if let Some(uncertainty) = simulated.report.uncertainty {
+        rows.push(vec!["uncertainty of write costs, %".to_owned(), percent(Some(uncertainty))]);
     }
     rows.push(vec!["seconds".to_owned(), short(simulated.report.seconds)]);
     let unit = if simulated.content == "unit" { "flushes" } else { "bytes" };

@@ -161,6 +161,11 @@ impl Counted {
         Some(full as f64)
     }
 
+    /// Returns true if keys that are written together lie together.
+    pub(in crate::fluid) fn is_clustered(&self) -> bool {
+        !self.cells.is_empty()
+    }
+
     /// Returns the number of all writes.
     pub(in crate::fluid) fn writes(&self) -> usize {
         self.writes
