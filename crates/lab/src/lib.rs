@@ -36,6 +36,7 @@ struct Readme;
 
 mod clock;
 mod compare;
+mod fits;
 mod growth;
 mod inputs;
 mod jobs;
@@ -52,6 +53,7 @@ mod simulate;
 pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
+pub use fits::{fluid_fits, keyed_fits, unit_fits};
 pub use growth::Formula;
 pub use inputs::FileInputs;
 pub use meter::Mode;

@@ -76,7 +76,8 @@ impl Profile {
     pub(crate) fn setting(&self, memtable_bytes: u64) -> Setting<'_> {
         Setting {
             popularity: &self.popularity,
-            memtable: memtable_bytes as f64 / self.entry_bytes,
+            // A memtable holds whole entries. It is sealed by the entry that fills it.
+            memtable: (memtable_bytes as f64 / self.entry_bytes).ceil(),
             item_bytes: self.entry_bytes,
             requests: self.writes,
             false_positives: 1.0,

@@ -11,8 +11,9 @@
 //! Sampling keys by their hash keeps the reuse of each key (Waldspurger et al., "Efficient MRC
 //! construction with SHARDS", FAST 2015, section 2). The groups of hot keys are ours.
 
-use super::survey::{Survey, is_write};
+use super::survey::Survey;
 use anyhow::Result;
+use lsmith_sim::written_kind;
 use lsmith_tree::{EntryKind, logical_bytes};
 use lsmith_workload::{LiveBytes, Op, OpKind, Workload};
 use std::collections::HashMap;
@@ -56,16 +57,17 @@ impl Sample {
         let ops = workload.ops().take(usize::try_from(survey.ops).unwrap_or(usize::MAX));
         for op in ops {
             let op = op?;
-            if !is_write(op.kind) {
+            if written_kind(op.kind).is_none() {
                 continue;
             }
             let Some(op) = sampler.taken(op) else { continue };
+            let Some(kind) = written_kind(op.kind) else { continue };
             let key_bytes = workload.key_bytes(op.item);
             live.observe(&op, key_bytes);
             let entry_bytes = logical_bytes(key_bytes, op.value_bytes as usize);
             bytes += entry_bytes;
             let write = Write {
-                kind: entry_kind(op.kind),
+                kind,
                 rank: 0,
                 bytes: u32::try_from(entry_bytes).expect("values end far below 4 GiB"),
                 live_bytes: live.bytes(),
@@ -156,16 +158,6 @@ impl Sampler {
             kind => kind,
         };
         Some(Op { kind, item: group.item, ..op })
-    }
-}
-
-/// Returns the kind of entry that a writing operation writes.
-fn entry_kind(kind: OpKind) -> EntryKind {
-    match kind {
-        OpKind::Insert => EntryKind::Insert,
-        OpKind::Delete => EntryKind::Delete,
-        OpKind::Remove => EntryKind::Remove,
-        OpKind::Put | OpKind::ReadModifyWrite | OpKind::Read | OpKind::Scan => EntryKind::Put,
     }
 }
 

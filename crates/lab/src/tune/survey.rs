@@ -2,8 +2,9 @@
 
 use anyhow::{Result, bail};
 use lsmith_policy::written_bytes_max;
+use lsmith_sim::written_kind;
 use lsmith_tree::logical_bytes;
-use lsmith_workload::{LiveBytes, Op, OpKind, Workload};
+use lsmith_workload::{LiveBytes, Op, Workload};
 use std::collections::HashMap;
 
 /// The most items that are counted in an array. More are counted in a map, because a workload may
@@ -90,7 +91,7 @@ impl Survey {
         for op in workload.ops() {
             let op = op?;
             survey.ops += 1;
-            if !is_write(op.kind) {
+            if written_kind(op.kind).is_none() {
                 continue;
             }
             let key_bytes = workload.key_bytes(op.item);
@@ -132,9 +133,4 @@ impl Survey {
     pub(super) fn written_over(&self, count: u32) -> Vec<(u64, ItemWrites)> {
         self.by_item.iter().filter(|(_, writes)| writes.count > count).collect()
     }
-}
-
-/// Returns true if the operation writes an entry.
-pub(super) fn is_write(kind: OpKind) -> bool {
-    !matches!(kind, OpKind::Read | OpKind::Scan)
 }

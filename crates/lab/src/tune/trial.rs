@@ -126,7 +126,7 @@ impl Trial<'_> {
             if is_hopeless {
                 return Ok(None);
             }
-            if sample.flushes_max.is_some_and(|most| sim.sealed() >= most) {
+            if sample.flushes_max.is_some_and(|most| sim.flushes() >= most) {
                 break;
             }
         }

@@ -4,6 +4,7 @@ use super::FluidWorkload;
 use super::blocks::FullBlocks;
 use super::segment::{Segment, entries, merge};
 use super::table::{FluidTable, NewTable, ProfilePoints, amount, cut};
+use super::workload::Amount;
 use crate::{Content, SimError};
 use lsmith_tree::{
     BLOCK_BYTES_USUAL, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice, TableId, Tree,
@@ -58,7 +59,13 @@ impl FluidContent {
         let mut sides = vec![self.workload.memory_segments(from, until)];
         sides.extend(runs.iter().map(|run| self.segments(run.slices())));
         let merged = merge(&sides, false, &self.workload);
-        self.hold_all(id, merged)
+        // What is left in memory has as many entries as it had, however windows were picked. The
+        // new writes add what is expected.
+        let mut expected = amount(&merged);
+        for (run, side) in runs.iter().zip(&sides[1..]) {
+            expected += Amount::of_size(run.size()).minus(amount(side));
+        }
+        self.add_table(id, merged, expected.rounded()).0
     }
 
     pub(super) fn segments<'a>(&self, slices: impl IntoIterator<Item = &'a Slice>) -> Vec<Segment> {
@@ -136,7 +143,7 @@ impl FluidContent {
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
         let tables = cut(&merged, cut_bytes);
         let ids = (tree.next_table().0..).map(TableId);
-        let mut sum = super::workload::Amount::default();
+        let mut sum = Amount::default();
         let mut before = Size::default();
         for (id, segments) in ids.zip(tables) {
             sum += amount(&segments);

@@ -149,6 +149,7 @@ impl Twin {
                     }
                     rest(tree, message);
                 }
+                Event::Flushed { .. } => unreachable!("this is no whole simulation"),
             })
             .expect(message);
         }

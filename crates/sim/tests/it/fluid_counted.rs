@@ -44,10 +44,15 @@ fn swept_levels_are_within_two_percent() {
 #[test]
 fn picks_and_partial_merges_are_within_their_limits() {
     for workload in SCATTERED {
-        agree(workload, &["full(ratio=4)", "rr(ratio=4)"], 0.035);
+        agree(workload, &["full(ratio=4, reuse=false)", "rr(ratio=4)"], 0.035);
+        // Blocks of hashed keys meet less than by chance.
+        agree(workload, &["full(ratio=4)"], 0.07);
         agree(workload, &["leveled(ratio=4)", "choose_best(ratio=4)"], 0.10);
     }
-    agree(GATHERED[1], &["full(ratio=4)", "rr(ratio=4)"], 0.03);
+    // With 150 thousand keys the last merge of a whole level hangs on a few blocks.
+    let gathered = "update(keys=200k, value=100B, order=sequential)";
+    agree(gathered, &["full(ratio=4, reuse=false)", "rr(ratio=4)"], 0.03);
+    agree(gathered, &["full(ratio=4)"], 0.09);
 }
 
 /// Blocks have three entries, and many blocks meet no key of the other input. No key comes twice,
@@ -56,8 +61,7 @@ fn picks_and_partial_merges_are_within_their_limits() {
 fn blocks_of_new_keys_are_within_their_limits() {
     let workload = "uniform(keys=50k, ops=0, value=1000B)";
     agree(workload, &["full", "full(ratio=4)", "rr", "rr(ratio=4)"], 0.03);
-    // The best window overlaps as many blocks, but they hold less.
-    agree(workload, &["choose_best", "choose_best(ratio=4)", "test_mixed(ratio=4)"], 0.12);
+    agree(workload, &["choose_best", "choose_best(ratio=4)", "test_mixed(ratio=4)"], 0.06);
 }
 
 /// No two tables overlap.

@@ -161,6 +161,16 @@ impl Counted {
         Some(full as f64)
     }
 
+    /// Returns true if keys that are written together lie together.
+    pub(in crate::fluid) fn is_clustered(&self) -> bool {
+        !self.cells.is_empty()
+    }
+
+    /// Returns the number of all writes.
+    pub(in crate::fluid) fn writes(&self) -> usize {
+        self.writes
+    }
+
     /// Returns the logical bytes of the given number of first writes.
     pub(in crate::fluid) fn requested_bytes(&self, writes: f64) -> f64 {
         let steps = writes / STEP as f64;
