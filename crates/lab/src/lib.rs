@@ -51,7 +51,7 @@ mod simulate;
 pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
-pub use growth::Formula;
+pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
 pub use meter::Mode;
 pub use model::{FormulaInfo, ModelSettings, ModelStage, Modelled, PointRead, formulas, model};
