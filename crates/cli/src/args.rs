@@ -1,6 +1,6 @@
 //! The arguments of the command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use lsmith_lab::tune::Weights;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -110,6 +110,15 @@ pub(crate) struct ModelArgs {
     /// Filter bits per key, 0 to 64; 0 means no filter
     #[arg(long, default_value = "10", value_name = "BITS", value_parser = bits)]
     pub(crate) filter_bits: f64,
+    /// The order of keys: hashed, or sequential, in which each key is written once
+    #[arg(long, default_value = "hashed", value_name = "ORDER")]
+    pub(crate) order: ModelOrder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelOrder {
+    Hashed,
+    Sequential,
 }
 
 #[derive(Debug, Args)]

@@ -54,7 +54,7 @@ pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
 pub use fits::{fluid_fits, keyed_fits, unit_fits};
-pub use growth::Formula;
+pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
 pub use meter::Mode;
 pub use model::{FormulaInfo, ModelSettings, ModelStage, Modelled, PointRead, formulas, model};

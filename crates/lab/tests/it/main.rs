@@ -8,6 +8,7 @@
 
 mod compare;
 mod lockstep;
+mod policy_costs;
 mod reproduce;
 mod reproduce_mao;
 mod reproduce_msls;
