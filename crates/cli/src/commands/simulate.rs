@@ -7,10 +7,9 @@ use crate::failure::{bad_argument, print_line};
 use crate::output::{Output, print_json};
 use crate::specs;
 use crate::table::{cost, percent, short, table};
-use lsmith_lab::{Content, Progress, Simulated, simulate as simulate_in_lab};
-use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
+use lsmith_lab::{Content, Progress, Simulated, simulate_observed};
+use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::SpecError;
-use lsmith_tree::Tree;
 use lsmith_workload::Workload;
 
 /// Bytes of each value of the default workload.
@@ -54,16 +53,24 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
     let mut done = 0;
-    let mut on_rest = |tree: &Tree| {
-        done += 1;
-        if args.trace && printed.is_ok() {
-            printed = output.line(format_args!("# flush {done}\n{tree}"));
-        } else if done % 256 == 0 {
-            bars.advance(done);
+    let mut on_event = |event: Event<'_>| match event {
+        Event::Sealed { .. } => {
+            done += 1;
+            if args.trace && printed.is_ok() {
+                printed = output.line(format_args!("# flush {done}"));
+            } else if done % 256 == 0 {
+                bars.advance(done);
+            }
         }
+        Event::Merge { plan, .. } if args.trace && printed.is_ok() => {
+            printed = output.line(format_args!("# {plan}"));
+        }
+        Event::Rest { tree } if args.trace && printed.is_ok() => printed = output.line(tree),
+        Event::Merge { .. } | Event::Rest { .. } => {}
     };
-    let simulated =
-        simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_rest).map_err(refusal)?;
+    let memtable_bytes = args.memtable.bytes;
+    let simulated = simulate_observed(&policy, &content, memtable_bytes, &mut on_event);
+    let simulated = simulated.map_err(refusal)?;
     drop(bars);
     printed?;
     let sealed = simulated.report.costs.sealed;
