@@ -55,7 +55,7 @@ fn causes(explained: &Explained) -> String {
 }
 
 /// Returns the words for a cause.
-pub(super) fn words(cause: Cause) -> &'static str {
+fn words(cause: Cause) -> &'static str {
     match cause {
         Cause::Flushed => "flushed from memory",
         Cause::CarriedDown => "carried down",
@@ -68,13 +68,16 @@ pub(super) fn words(cause: Cause) -> &'static str {
 }
 
 /// Formats bytes, negative ones with a sign.
-pub(super) fn signed(bytes: f64) -> String {
+fn signed(bytes: f64) -> String {
+    if bytes == 0.0 {
+        return "0".to_owned();
+    }
     let sign = if bytes < 0.0 { "-" } else { "" };
     format!("{sign}{}", short(bytes.abs()))
 }
 
 /// Returns the columns for the bytes of causes, and of their sum.
-pub(super) fn cause_cells(causes: &Causes) -> Vec<String> {
+fn cause_cells(causes: &Causes) -> Vec<String> {
     let bytes = causes.each().map(|(_, bytes)| signed(bytes as f64));
     bytes.chain([signed(causes.written() as f64)]).collect()
 }
@@ -99,7 +102,22 @@ fn merges(side: &Side) -> String {
         let names = [route.from.clone(), route.to.clone()];
         [&names[..], &counts[..], &cause_cells(&route.causes)].concat()
     });
-    table(&header, 2, rows.collect())
+    counts(&header, 2, rows.collect())
+}
+
+/// Returns a table without the columns that are 0 in all rows.
+pub(in crate::commands) fn counts(
+    header: &[&str],
+    left: usize,
+    mut rows: Vec<Vec<String>>,
+) -> String {
+    let is_zero = |at: usize| rows.iter().all(|row| row[at] == "0");
+    let kept: Vec<usize> = (0..header.len()).filter(|at| *at < left || !is_zero(*at)).collect();
+    let header: Vec<&str> = kept.iter().map(|at| header[*at]).collect();
+    for row in &mut rows {
+        *row = kept.iter().map(|at| std::mem::take(&mut row[*at])).collect();
+    }
+    table(&header, left, rows)
 }
 
 fn levels(side: &Side) -> String {
@@ -112,8 +130,8 @@ fn levels(side: &Side) -> String {
         vec![
             reads.level.clone(),
             cost(reads.runs_mean),
-            short(held),
-            short(obsolete),
+            signed(held),
+            signed(obsolete),
             format!("{share:.0}"),
         ]
     });

@@ -66,7 +66,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             printed = output.line(format_args!("# {plan}"));
         }
         Event::Rest { tree } if args.trace && printed.is_ok() => printed = output.line(tree),
-        Event::Merge { .. } | Event::Rest { .. } => {}
+        _ => {}
     };
     let memtable_bytes = args.memtable.bytes;
     let simulated = simulate_observed(&policy, &content, memtable_bytes, &mut on_event);

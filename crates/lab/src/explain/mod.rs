@@ -90,9 +90,9 @@ fn side(
     progress.begin(&format!("{}: keyed simulation", policy.spec()), 0);
     let (mut tally, mut space) = (Tally::new(), SpaceSampler::default());
     let mut observe = |event: Event<'_>| match event {
-        Event::Sealed { .. } => {}
         Event::Merge { tree, plan, edit } => tally.merge(tree, plan, edit),
         Event::Rest { tree } => tally.rest(tree),
+        _ => {}
     };
     let simulation =
         watch_keyed(policy, workload, memtable_bytes, &mut observe, &mut |sim| space.look(sim))?;

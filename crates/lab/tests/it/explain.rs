@@ -119,7 +119,7 @@ fn store_and_simulation_count_alike() {
     }
 }
 
-/// The counters of the last tree, which a store keeps, have the totals of the tally. Where merges go
+/// The counters of the last tree, which a store keeps, have the totals of the tally. If merges go
 /// from one level to the next, the derived split is that of the merges.
 #[test]
 fn kept_counters_have_the_totals_of_single_merges() {

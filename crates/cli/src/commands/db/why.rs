@@ -1,7 +1,8 @@
 //! Why the store wrote what it wrote.
 
+use crate::commands::explain::counts;
 use crate::output::{Output, print_json};
-use crate::table::{cost, short, table};
+use crate::table::{cost, short};
 use lsmith::Keyspace;
 use lsmith_lab::explain::{Kept, KeptLevel};
 
@@ -71,7 +72,7 @@ fn levels(kept: &Kept) -> String {
     ];
     let row = |level: &KeptLevel| {
         let share = level.written_bytes as f64 / kept.bytes_written.max(1) as f64;
-        let bytes = |bytes: u64| short(bytes as f64);
+        let bytes = |bytes| if bytes == 0 { "0".to_owned() } else { short(bytes as f64) };
         vec![
             format!("level {}", level.level),
             level.runs.to_string(),
@@ -90,5 +91,5 @@ fn levels(kept: &Kept) -> String {
             format!("{:.0}", share * 100.0),
         ]
     };
-    table(&header, 1, kept.levels.iter().map(row).collect())
+    counts(&header, 1, kept.levels.iter().map(row).collect())
 }
