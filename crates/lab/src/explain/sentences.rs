@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 
 /// The least share of the difference that gets a sentence.
 const SHARE_MIN: f64 = 0.1;
+/// The difference is small if it is below this share of what the policy writes that writes less.
+/// Shares of a small difference mislead, since they can be many times as large as it.
+const SMALL: f64 = 0.05;
 /// The share of a cause from which on one route stands for all.
 const MAIN_ROUTE: f64 = 0.9;
 
@@ -54,19 +57,22 @@ fn headline(more: &Side, less: &Side) -> String {
 }
 
 /// Returns a sentence for each cause with a large share of the difference, and for each large one
-/// against it.
+/// against it. If the difference is small, there is one for each cause that differs much.
 fn differences(more: &Side, less: &Side) -> Vec<String> {
     let difference = more.bytes_written as f64 - less.bytes_written as f64;
-    if difference == 0.0 {
-        return Vec::new();
-    }
-    let share = |cell: &Cell<'_>| (cell.more.bytes() - cell.less.bytes()) as f64 / difference;
+    let least = less.bytes_written as f64;
     let mut cells = cells(more, less);
+    if difference < SMALL * least {
+        cells.sort_by_key(|cell| std::cmp::Reverse(cell.delta().abs()));
+        let large = cells.iter().take_while(|cell| cell.delta().abs() as f64 >= SMALL * least);
+        return large.filter(|cell| cell.delta() != 0).map(Cell::one_sided).collect();
+    }
+    let share = |cell: &Cell<'_>| cell.delta() as f64 / difference;
     cells.sort_by(|left, right| share(right).total_cmp(&share(left)));
     let large = cells.iter().take_while(|cell| share(cell) >= SHARE_MIN);
     let large = large.map(|cell| cell.makes(share(cell) * 100.0));
     let against = cells.iter().rev().take_while(|cell| share(cell) <= -SHARE_MIN);
-    large.chain(against.map(Cell::stands_against)).collect()
+    large.chain(against.map(|cell| format!("Against that, {}", cell.one_sided()))).collect()
 }
 
 /// Returns all causes of two policies. Bytes carried down, and bytes rewritten in place, are told
@@ -110,23 +116,29 @@ impl Cell<'_> {
         )
     }
 
-    /// Returns the sentence for a cause without which the difference would be larger.
-    fn stands_against(&self) -> String {
-        let Cell { more, less, .. } = self;
-        let delta = bytes_text((more.bytes() - less.bytes()).unsigned_abs() as f64);
-        let [more_bytes, less_bytes] = [more.text(), less.text()];
-        if self.cause.saves() {
-            let (what, name) = (more.what(), &more.side.name);
-            return format!(
-                "Against that, {name} saves {delta} more by {what}: {more_bytes} against \
-                 {less_bytes}."
-            );
-        }
-        let (what, ratio, name) = (less.what(), less.ratio(), &less.side.name);
+    /// Returns the sentence for a cause by which one policy writes more, or saves more.
+    fn one_sided(&self) -> String {
+        let delta = bytes_text(self.delta().unsigned_abs() as f64);
+        let (verb, is_of_more) = match self.cause.saves() {
+            true => ("saves", self.delta() < 0),
+            false => ("writes", self.delta() > 0),
+        };
+        let parts = [&self.more, &self.less];
+        let [by, other] = if is_of_more { parts } else { [parts[1], parts[0]] };
         format!(
-            "Against that, {name} writes {delta} more by {what}: {less_bytes} against \
-             {more_bytes}{ratio}."
+            "{} {verb} {delta} more by {}: {} against {}{}{}.",
+            by.side.name,
+            by.what(),
+            by.text(),
+            other.text(),
+            by.ratio(),
+            by.most()
         )
+    }
+
+    /// Returns by how many bytes this cause makes the policy that writes more write more.
+    fn delta(&self) -> i64 {
+        self.more.bytes() - self.less.bytes()
     }
 }
 
@@ -272,7 +284,73 @@ fn bytes_text(bytes: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::bytes_text;
+    use super::*;
+
+    /// A policy that carried and rewrote these bytes of level 0 and 1, and kept some of them.
+    fn side(name: &str, carried: i64, overlap: i64, reused: i64) -> Side {
+        let mut causes = Causes::default();
+        causes.add_bytes(Cause::CarriedDown, carried);
+        causes.add_bytes(Cause::Overlap, overlap);
+        causes.add_bytes(Cause::Reused, -reused);
+        let bytes_written = causes.written() as u64;
+        let (from, to) = ("level 0".to_owned(), "level 1".to_owned());
+        let reads = |level: &str| LevelRuns { level: level.to_owned(), runs_mean: 1.0 };
+        Side {
+            policy: format!("{name}(full=spec)"),
+            name: name.to_owned(),
+            bytes_written,
+            flush_bytes: 1000,
+            write_cost_system: 0.0,
+            read_cost_mean: 2.0,
+            space_cost_mean: 0.0,
+            causes,
+            entries_written: 0,
+            tombstones_written: 0,
+            merges: vec![RouteReport { from, to, merges: 1, moves: 0, causes, bytes_written }],
+            sizes: Vec::new(),
+            rules: Vec::new(),
+            reads: vec![reads("level 0"), reads("level 1")],
+            space: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn large_differences_have_shares() {
+        let sentences = of(&side("light", 1500, 500, 0), &side("heavy", 1000, 4500, 500));
+        assert_eq!(
+            sentences[..4],
+            [
+                "heavy(full=spec) writes 2.5 times as much as light(full=spec): 5.00 kB against \
+                 2.00 kB, for 1.00 kB flushed.",
+                "133 % of the difference is rewriting level 1 when level 0 is merged into it: \
+                 4.50 kB against 500 B (each byte merged down rewrites 4.5 bytes there).",
+                "Against that, heavy saves 500 B more by keeping blocks as they are: 500 B \
+                 against 0 B.",
+                "Against that, light writes 500 B more by carrying level 0 down to level 1: \
+                 1.50 kB against 1.00 kB (1.5 times all bytes flushed).",
+            ]
+        );
+        let reads = "A lookup considers 2.0 runs under light (1.0 in level 0, 1.0 in level 1) and \
+                     2.0 under heavy (1.0 in level 0, 1.0 in level 1).";
+        assert_eq!(sentences[4..], [reads]);
+    }
+
+    #[test]
+    fn small_differences_have_none() {
+        let sentences = of(&side("heavy", 1000, 4500, 400), &side("light", 1000, 4000, 0));
+        assert_eq!(
+            sentences[..3],
+            [
+                "heavy(full=spec) writes 2 % more than light(full=spec): 5.10 kB against 5.00 kB, \
+                 for 1.00 kB flushed.",
+                "heavy writes 500 B more by rewriting level 1 when level 0 is merged into it: \
+                 4.50 kB against 4.00 kB (each byte merged down rewrites 4.5 bytes there).",
+                "heavy saves 400 B more by keeping blocks as they are: 400 B against 0 B.",
+            ]
+        );
+        let equal = of(&side("one", 10, 10, 0), &side("two", 10, 10, 0));
+        assert_eq!(equal.len(), 2, "{equal:?}");
+    }
 
     #[test]
     fn bytes_have_three_digits() {
