@@ -40,6 +40,7 @@ mod compare;
 pub mod explain;
 mod growth;
 mod inputs;
+mod jobs;
 mod meter;
 mod model;
 mod play;

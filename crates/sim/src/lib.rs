@@ -47,6 +47,6 @@ pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts};
 pub use fluid::{FluidContent, FluidWorkload, simulate_fluid};
-pub use keyed::{KeyedContent, KeyedSim, Record, rank_key};
+pub use keyed::{KeyedContent, KeyedEntry, KeyedSim, rank_key};
 pub use simulate::{KeyedWorkload, Simulation, simulate_keyed, simulate_unit, watch_keyed};
 pub use unit::{UNIT_BYTES, UnitContent};

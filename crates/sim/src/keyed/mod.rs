@@ -11,7 +11,7 @@ mod table;
 mod tables;
 
 pub use content::KeyedContent;
-pub use entry::Record;
+pub use entry::KeyedEntry;
 pub(crate) use entry::{is_tombstone, kind_of};
 pub use run::KeyedSim;
 pub(crate) use table::rank_from;
