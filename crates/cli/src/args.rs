@@ -21,6 +21,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a workload on the real store under each policy and compare it with predictions
     Compare(CompareArgs),
+    /// Say why one policy writes less than another under a workload
+    Explain(ExplainArgs),
     /// Simulate a policy without a disk
     Simulate(SimulateArgs),
     /// Compute the costs of a policy by formula
@@ -60,6 +62,19 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The first policy, such as 'leveled(ratio=10)'
+    pub(crate) a: String,
+    /// The second policy, such as 'tiered(ratio=4)'
+    pub(crate) b: String,
+    /// The workload, such as 'churn(keys=100k, ops=400k, value=100B)'
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) workload: String,
+    #[command(flatten)]
+    pub(crate) memtable: Memtable,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Memtable {
     /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed
     #[arg(long = "memtable", default_value = "4MiB", value_name = "BYTES", value_parser = bytes)]
@@ -83,7 +98,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) workload: Option<String>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
-    /// Print the tree after each flush
+    /// Print each merge with its reason, and the tree after each flush
     #[arg(long, conflicts_with = "json")]
     pub(crate) trace: bool,
 }
@@ -253,6 +268,8 @@ pub(crate) enum DbCommand {
     Keyspaces,
     /// Print the tree as text
     Tree,
+    /// Print why the store wrote what it wrote: what merges took and wrote, by level
+    Why,
     /// Check every file and exit with 1 if one is damaged. Also print the log parts that an opening
     /// leaves out after power loss, and the files that do not belong to the store
     Verify,

@@ -3,6 +3,7 @@
 //! * [`run`]: plays one workload on the store under one policy and counts everything.
 //! * [`simulate`]: simulates one policy with unit, keyed or fluid content.
 //! * [`Comparison`]: does both for many policies and computes prediction errors.
+//! * [`mod@explain`]: says why one policy writes less than another.
 //! * [`model`]: computes the costs of a policy by formula.
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
 //! * [`reproduce`]: measures figures of papers again.
@@ -36,6 +37,7 @@ struct Readme;
 
 mod clock;
 mod compare;
+pub mod explain;
 mod fits;
 mod growth;
 mod inputs;
@@ -64,4 +66,4 @@ pub use report::{
     ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
-pub use simulate::{Amount, Content, Simulated, simulate};
+pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
