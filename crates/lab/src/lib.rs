@@ -7,6 +7,7 @@
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
 //! * [`reproduce`]: measures figures of papers again.
 //! * [`FileInputs`]: reads the files that workloads name.
+//! * [`remove_scratch`]: removes what running experiments have made, when a signal ends them.
 //! * [`Progress`]: receives the progress of an experiment.
 //!
 //! Reports are values that serialize as JSON; the names of their fields are stable. This crate
@@ -47,6 +48,7 @@ mod report;
 pub mod reproduce;
 mod run;
 mod schedule;
+mod scratch;
 mod simulate;
 pub mod tune;
 
@@ -61,4 +63,5 @@ pub use report::{
     ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
+pub use scratch::remove_scratch;
 pub use simulate::{Amount, Content, Simulated, simulate};
