@@ -8,6 +8,7 @@ use std::path::PathBuf;
 /// costs.
 #[derive(Debug, Parser)]
 #[command(name = "lsmith", version, propagate_version = true, arg_required_else_help = false)]
+#[command(max_term_width = 80)]
 pub(crate) struct Cli {
     /// Print exactly one JSON object on standard output
     #[arg(long, global = true)]
@@ -32,8 +33,17 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// List every policy with its parameters, defaults and source
     Policies,
+    /// List every workload with its parameters, units, defaults and an example, and the format of
+    /// traces
+    Workloads,
+    /// Check a policy against the laws of merge policies
+    Laws(LawsArgs),
     /// Read, change, check or repair a store
     Db(DbArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Write manual pages, one per command
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -49,8 +59,8 @@ pub(crate) struct CompareArgs {
     pub(crate) workload: Vec<String>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
-    /// Also print the bytes of each part and the blocks that lookups read
-    #[arg(long, conflicts_with = "json")]
+    /// Also print the bytes of each part and the blocks that lookups read; JSON always has them
+    #[arg(long)]
     pub(crate) parts: bool,
     /// The parent directory of the stores; each store gets a new directory, which is removed
     /// afterwards [default: the directory for temporary files]
@@ -82,8 +92,8 @@ pub(crate) struct SimulateArgs {
     pub(crate) workload: Option<String>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
-    /// Print the tree after each flush
-    #[arg(long, conflicts_with = "json")]
+    /// Print the tree after each flush; with `--json`, as the field `trace`
+    #[arg(long)]
     pub(crate) trace: bool,
 }
 
@@ -171,6 +181,25 @@ pub(crate) struct ReproduceArgs {
     /// Also draw the figure into this directory, as FIGURE.svg, or as FIGURE-a.svg and so on
     #[arg(long, value_name = "DIR")]
     pub(crate) svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LawsArgs {
+    /// The policy, such as 'tiered(ratio=3)'
+    #[arg(value_name = "SPEC")]
+    pub(crate) policy: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The directory that receives the pages; it is created if missing
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, Args)]

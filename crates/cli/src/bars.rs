@@ -7,6 +7,9 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The bar on standard error, so that a signal can end it.
+static SHOWN: Mutex<Option<Arc<Mutex<Shown>>>> = Mutex::new(None);
+
 /// The time after which a command shows a bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -36,6 +39,7 @@ impl Bars {
                 }
             });
         }
+        *lock(&SHOWN) = Some(Arc::clone(&shown));
         Bars { shown, _running: running }
     }
 }
@@ -48,8 +52,15 @@ impl Shown {
     }
 }
 
-fn lock(shown: &Mutex<Shown>) -> std::sync::MutexGuard<'_, Shown> {
-    shown.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the bar from the terminal.
+pub(crate) fn end() {
+    if let Some(shown) = lock(&SHOWN).take() {
+        lock(&shown).bar.finish_and_clear();
+    }
 }
 
 impl Progress for Bars {

@@ -1,5 +1,6 @@
 //! `compare`: runs policies on the real store and compares the results with predictions.
 
+use super::notes::unfilled;
 use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
@@ -26,7 +27,11 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         [] => vec![specs::workload(DEFAULT_WORKLOAD)?],
         specs => specs.iter().map(|spec| specs::workload(spec)).collect::<Result<_, _>>()?,
     };
-    let options = Options { memtable_bytes: args.memtable.bytes, ..Options::default() };
+    let options = Options {
+        registry: specs::registry().clone(),
+        memtable_bytes: args.memtable.bytes,
+        ..Options::default()
+    };
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
@@ -44,6 +49,9 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let mut output = Output::new();
     for rows in &tables {
         output.line(shown(rows))?;
+        if let Some(note) = rows.first().and_then(|row| unfilled(&row.engine)) {
+            output.line(format_args!("{note}\n"))?;
+        }
         if args.parts {
             output.line(parts(rows))?;
         }

@@ -9,7 +9,8 @@ mod work;
 use crate::args::{DbArgs, DbCommand};
 use crate::failure::bad_argument;
 use crate::specs;
-use lsmith::{Keyspace, Store};
+use lsmith::{Builder, Keyspace, Store};
+use std::path::Path;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
     match &args.command {
@@ -48,8 +49,13 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
     }
 }
 
+/// Returns a builder that knows the policies of this command.
+fn builder(dir: &Path) -> Builder {
+    Store::builder(dir).registry(specs::registry().clone())
+}
+
 fn open_to_read(args: &DbArgs) -> lsmith::Result<Store> {
-    Store::builder(&args.dir).read_only(true).open()
+    builder(&args.dir).read_only(true).open()
 }
 
 /// Opens the keyspace read-only.
@@ -59,14 +65,14 @@ fn to_read(args: &DbArgs) -> anyhow::Result<Keyspace> {
 
 /// Opens the existing keyspace for writing.
 fn to_change(args: &DbArgs) -> anyhow::Result<Keyspace> {
-    existing(&Store::builder(&args.dir).create_if_missing(false).open()?, args)
+    existing(&builder(&args.dir).create_if_missing(false).open()?, args)
 }
 
 /// Opens the keyspace for writing. Creates the store and the keyspace if they are missing.
 fn to_fill(args: &DbArgs) -> anyhow::Result<Keyspace> {
     let codecs = args.compression.as_deref().unwrap_or("none");
     check_codecs(codecs)?;
-    Ok(Store::builder(&args.dir).compression(codecs).open()?.keyspace(&args.keyspace)?)
+    Ok(builder(&args.dir).compression(codecs).open()?.keyspace(&args.keyspace)?)
 }
 
 fn check_codecs(codecs: &str) -> anyhow::Result<()> {

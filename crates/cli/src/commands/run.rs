@@ -1,5 +1,6 @@
 //! `run`: runs one workload on the real store.
 
+use super::notes::unfilled;
 use crate::args::RunArgs;
 use crate::bars::Bars;
 use crate::output::{print, print_json};
@@ -12,6 +13,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let policy = specs::policy(&args.policy)?.spec().to_string();
     let workload = specs::workload(&args.workload)?;
     let options = Options {
+        registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
         mode: if args.free { Mode::Free } else { Mode::Lockstep },
         histograms: args.histograms,
@@ -85,7 +87,8 @@ fn shown(report: &EngineReport) -> String {
     }
     let note = "All phases and all completed flushes count. The last active memtable stays in \
                 memory and in the log.";
-    let figures = format!("{}\n{note}", table(&["figure", "value"], 2, rows));
+    let mut figures = format!("{}\n{note}", table(&["figure", "value"], 2, rows));
+    figures.extend(unfilled(report).map(|note| format!("\n{note}")));
     match &report.histograms {
         Some(histograms) => format!("{figures}\n\n{}", shown_histograms(histograms)),
         None => figures,

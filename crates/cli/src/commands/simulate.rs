@@ -12,6 +12,7 @@ use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::SpecError;
 use lsmith_tree::Tree;
 use lsmith_workload::Workload;
+use serde::Serialize;
 
 /// Bytes of each value of the default workload.
 const VALUE_BYTES: u64 = 1000;
@@ -53,10 +54,12 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let mut printed = Ok(());
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
-    let mut done = 0;
+    let (mut done, mut trace) = (0, Vec::new());
     let mut on_rest = |tree: &Tree| {
         done += 1;
-        if args.trace && printed.is_ok() {
+        if args.trace && json {
+            trace.push(Step { flush: done, tree: tree.to_string() });
+        } else if args.trace && printed.is_ok() {
             printed = output.line(format_args!("# flush {done}\n{tree}"));
         } else if done % 256 == 0 {
             bars.advance(done);
@@ -71,10 +74,28 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         print_line(&format!("the workload ended after {sealed} of {} flushes", args.flushes));
     }
     if json {
-        return print_json(&simulated);
+        let trace = args.trace.then_some(trace);
+        return print_json(&Traced { simulated, trace });
     }
     output.line(shown(&simulated))?;
     Ok(output.finish()?)
+}
+
+/// The JSON object of this command.
+#[derive(Serialize)]
+struct Traced {
+    #[serde(flatten)]
+    simulated: Simulated,
+    /// The trees of `--trace`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<Vec<Step>>,
+}
+
+/// The tree at rest after a flush, as text.
+#[derive(Serialize)]
+struct Step {
+    flush: u64,
+    tree: String,
 }
 
 /// Turns a simulation error into an exit code: 2 if the workload has no expected sizes, else 1.

@@ -54,7 +54,6 @@ fn missing_or_conflicting_arguments_are_refused() {
     bad(&["compare", "--memtable"], "--memtable");
     let unit = ["simulate", "--policy", "none", "--flushes", "1", "--workload", "load"];
     bad(&unit, "--content keyed");
-    bad(&["simulate", "--policy", "none", "--flushes", "1", "--trace", "--json"], "--trace");
     bad(&["db", "d", "scan", "--prefix", "a", "--from", "b"], "--prefix");
 }
 

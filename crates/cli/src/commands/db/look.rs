@@ -44,7 +44,19 @@ fn print_entries<B: AsRef<[u8]>>(
     let mut output = Output::new();
     let mut separator = "{\"entries\":[";
     for entry in entries {
-        let (key, value) = entry?;
+        let (key, value) = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                if json {
+                    // What was printed so far becomes an object too.
+                    let start = if separator == "," { "" } else { separator };
+                    let message = json!(error.to_string());
+                    output.line(format_args!("{start}],\"error\":{message}}}"))?;
+                }
+                output.finish()?;
+                return Err(error.into());
+            }
+        };
         let (key, value) = (key.as_ref(), value.as_ref());
         if json {
             let entry = json!({ "key": json_text(key), "value": json_text(value) });
