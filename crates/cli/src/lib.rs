@@ -39,6 +39,7 @@ pub fn main(registry: policy::Registry) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return failure::report_parsing(&error),
     };
+    table::set_layout(cli.command.tables());
     let warnings = log::begin();
     if let Err(error) = signals::begin(&cli.command) {
         return failure::report(&error);
@@ -54,6 +55,7 @@ pub fn main(registry: policy::Registry) -> ExitCode {
         Command::Workloads => commands::workloads(cli.json),
         Command::Laws(args) => commands::laws(args, cli.json),
         Command::Db(args) => commands::db(args, cli.json),
+        Command::Watch(args) => commands::watch(args, cli.json),
         Command::Completions(args) => commands::completions(args, cli.json),
         Command::Man(args) => commands::man(args, cli.json),
     };

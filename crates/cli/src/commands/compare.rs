@@ -5,7 +5,7 @@ use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
 use crate::specs;
-use crate::table::{cost, cost_if_known, percent, short, table};
+use crate::table::{cost, cost_if_known, percent, ranked, short, table};
 use lsmith_lab::{Comparison, Options, Row};
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
@@ -81,6 +81,20 @@ const HEADER: [&str; 18] = [
     "cpu\ns",
 ];
 
+/// The columns that stay on a narrow terminal, most important first.
+const IMPORTANT: [&str; 10] = [
+    "write\nsystem",
+    "read\nmean",
+    "keyed\nsim",
+    "above\nleast %",
+    "space\npeak",
+    "1000\nops/s",
+    "cpu\ns",
+    "write\nuser",
+    "by\nmodel",
+    "fluid\nsim",
+];
+
 const LEGEND: &str = "\
 write eager: bytes of runs that are new after a flush, per byte flushed. system: bytes of every
   flush and every merge output, per byte flushed. user: all bytes written to storage, including
@@ -123,7 +137,7 @@ fn shown(rows: &[Row]) -> String {
         let (workload, flushes) = (&row.workload, row.engine.costs.flushes);
         format!("{workload}: {flushes} flushes of memtables of {memtable}")
     });
-    format!("{title}\n\n{}\n", table(&HEADER, 1, cells.collect()))
+    format!("{title}\n\n{}\n", ranked(&HEADER, 1, &IMPORTANT, cells.collect()))
 }
 
 const PARTS_HEADER: [&str; 13] = [

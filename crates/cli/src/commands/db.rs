@@ -16,9 +16,9 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
     match &args.command {
         DbCommand::Get { key } => look::get(&to_read(args)?, key.as_encoded_bytes(), json),
         DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, json),
-        DbCommand::Stats => look::stats(&to_read(args)?, json),
-        DbCommand::Keyspaces => look::keyspaces(&open_to_read(args)?, json),
-        DbCommand::Tree => look::tree(&to_read(args)?, json),
+        DbCommand::Stats(_) => look::stats(&to_read(args)?, json),
+        DbCommand::Keyspaces(_) => look::keyspaces(&open_to_read(args)?, json),
+        DbCommand::Tree(tree) => look::tree(&to_read(args)?, tree.short, json),
         DbCommand::Verify => verify::verify(&args.dir, json),
         DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
         DbCommand::Repair { to } => repair::repair(&args.dir, to, json),
@@ -86,7 +86,7 @@ fn existing(store: &Store, args: &DbArgs) -> anyhow::Result<Keyspace> {
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
         match lsmith_spec::nearest(&args.keyspace, &known) {
             Some(nearest) => bad_argument(format!("{error}; did you mean `{nearest}`?")),
-            None => error.into(),
+            None => bad_argument(format!("{error}; expected one of: {}", known.join(", "))),
         }
     })
 }

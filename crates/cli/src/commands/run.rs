@@ -13,12 +13,12 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let policy = specs::policy(&args.policy)?.spec().to_string();
     let workload = specs::workload(&args.workload)?;
     let options = Options {
-        registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
         mode: if args.free { Mode::Free } else { Mode::Lockstep },
         histograms: args.histograms,
         ..Options::default()
     };
+    let options = Options { registry: specs::registry().clone(), ..options };
     let bars = Bars::new();
     let report = run_in_lab(&policy, &workload, &args.dir, &options, &bars)?;
     drop(bars);

@@ -9,13 +9,16 @@ use crate::specs;
 use crate::table::{cost, percent, short, table};
 use lsmith_lab::{Content, Progress, Simulated, simulate as simulate_in_lab};
 use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
-use lsmith_spec::SpecError;
+use lsmith_spec::{SpecError, format_bytes};
 use lsmith_tree::Tree;
 use lsmith_workload::Workload;
 use serde::Serialize;
 
 /// Bytes of each value of the default workload.
 const VALUE_BYTES: u64 = 1000;
+
+/// The most bytes of a unit simulation. Write costs of thousands then fit 64 bits.
+const UNIT_BYTES_MAX: u64 = 1 << 50;
 
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let policy = specs::policy(&args.policy)?;
@@ -30,6 +33,12 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
                 "{} counts in blocks: it needs `--content keyed` or `fluid`",
                 policy.spec()
             );
+            return Err(bad_argument(message));
+        }
+        "unit" if args.flushes.saturating_mul(args.memtable.bytes) > UNIT_BYTES_MAX => {
+            let (flushes, bytes) = (args.flushes, format_bytes(args.memtable.bytes));
+            let message =
+                format!("{flushes} flushes of {bytes} are too large: expected at most 2^50 bytes");
             return Err(bad_argument(message));
         }
         "unit" => Content::Unit { flushes: args.flushes },

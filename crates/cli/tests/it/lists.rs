@@ -72,6 +72,7 @@ fn help_fits_80_columns() {
         "workloads",
         "laws",
         "db",
+        "watch",
         "completions",
         "man",
     ];

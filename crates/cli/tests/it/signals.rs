@@ -65,8 +65,8 @@ fn signal_keeps_the_store_of_a_run() {
 fn signal_removes_the_stores_of_a_figure() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_lsmith"));
-    command.args(["reproduce", "mao-fig3"]).env("TMPDIR", dir.path());
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    command.args(["reproduce", "mao-fig9"]).env("TMPDIR", dir.path());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for_store(&mut child, dir.path());
     let (output, message) = end(child, Signal::TERM);
     assert_eq!(output.status.code(), Some(143), "{message}");
