@@ -10,8 +10,8 @@ const KEY_CHARS_MAX: usize = 24;
 
 /// What the columns of [`runs`] mean.
 pub(in crate::commands) const KEY_OF_RUNS: &str = "\
-Newest run first. mem: runs in memory. L0, L1, ...: levels on storage, newest first. run: its number.
-tables: the tables of which it has slices. bytes: keys, values and 8 per entry, deletes included.
+Newest run first. mem: runs in memory. L0, L1, ...: levels on storage, newest first.
+run: its number. tables: the tables of which it has slices. bytes: keys, values and 8 per entry.
 deletes: entries that delete a key. keys: from the first key up to, not including, the last bound.";
 
 /// Returns a table with a row per run, newest first.
