@@ -392,7 +392,7 @@ const TREE_NOTATION: &str = "\
 L0 r4[t7:a..k of a..z 1MiB 900e 20d s5..9] is a run of level 0:
   r4          the number of the run; the newest run of a level comes first
   t7          the number of a table, and of its file
-  a..k        the keys of the slice, from the first up to, not including, the last
+  a..k        the keys of the slice, from a up to, not including, k
   of a..z     the keys of the whole table, if the slice is a part of it
   1MiB        logical bytes: keys, values and 8 per entry
   900e 20d    entries, and those of them that delete a key
