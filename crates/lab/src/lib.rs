@@ -8,6 +8,7 @@
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
 //! * [`reproduce`]: measures figures of papers again.
 //! * [`FileInputs`]: reads the files that workloads name.
+//! * [`remove_scratch`]: removes what running experiments have made, when a signal ends them.
 //! * [`Progress`]: receives the progress of an experiment.
 //!
 //! Reports are values that serialize as JSON; the names of their fields are stable. This crate
@@ -51,6 +52,7 @@ mod report;
 pub mod reproduce;
 mod run;
 mod schedule;
+mod scratch;
 mod simulate;
 pub mod tune;
 
@@ -66,4 +68,5 @@ pub use report::{
     ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
+pub use scratch::remove_scratch;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
