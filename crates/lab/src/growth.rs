@@ -105,8 +105,9 @@ impl Formula {
             true => bound(&spec, &profile.setting(memtable_bytes)).ok().flatten(),
             false => None,
         };
-        let bound = bound.map(Bound::name);
         let ignores = profile.ignored(has_levels);
+        // Of requests that the formula does not know there is no bound either.
+        let bound = bound.map(Bound::name).filter(|_| ignores.is_empty());
         Ok(costs.map(|costs| Prediction { costs, bound, ignores }))
     }
 

@@ -215,3 +215,50 @@ fn space_is_that_of_the_tree_at_rest() {
         }
     }
 }
+
+/// Policies with a formula, one for each that differs.
+const POLICIES: [&str; 12] = [
+    "none",
+    "constant",
+    "tiered",
+    "minlatency",
+    "binomial",
+    "leveled",
+    "leveled(pick=round_robin)",
+    "leveled(ratio=4, l0=1)",
+    "leveled(ratio=4, pick=round_robin)",
+    "leveled(ratio=4, pick=oldest)",
+    "leveled(pick=whole_level)",
+    "leveled(ratio=4, l0=4, pick=whole_level)",
+];
+
+/// Each formula is within a tenth, or its answer says that it is a bound, or that it does not know
+/// the requests. `--nocapture` prints the table of docs/model.md.
+#[test]
+fn what_is_far_off_is_marked() {
+    // All settings take a minute, and half of them show the same.
+    let is_full = std::env::var_os("LSMITH_FULL").is_some();
+    let settings = [(100, 240_000), (1000, 60_000), (100, 60_000), (1000, 240_000)];
+    for &(value, memtable_bytes) in if is_full { &settings[..] } else { &settings[..2] } {
+        let keys = 16_000_000 / (value + 31);
+        for workload in [
+            format!("load(keys={keys}, value={value}B)"),
+            format!("load(keys={keys}, value={value}B, order=zipf)"),
+            format!("load(keys={keys}, value={value}B, order=sequential)"),
+            format!("churn(keys={}, ops={keys}, value={value}B)", keys / 3),
+            format!("update(keys={}, ops={keys}, value={value}B)", keys / 3),
+            format!("ycsb(a, records={}, ops={keys}, value={value}B)", keys / 2),
+        ] {
+            let case = Case::new(&workload, memtable_bytes);
+            for policy in POLICIES {
+                let formula = case.formula(policy).unwrap();
+                let [write, read] = case.errors(policy);
+                println!("{policy} | {workload} | {memtable_bytes} | {write:+.3} | {read:+.3}");
+                let is_near = write.abs() <= 0.1 && read.abs() <= 0.1;
+                let is_below = formula.bound == Some("lower") && write < 0.0;
+                let is_marked = is_below || !formula.ignores.is_empty();
+                assert!(is_near || is_marked, "{policy} {workload}: {write}, {read}");
+            }
+        }
+    }
+}

@@ -63,6 +63,8 @@ const TABLE_ENTRIES_MIN: f64 = 16.0;
 pub fn bound(spec: &Spec, setting: &Setting<'_>) -> Result<Option<Bound>, SpecError> {
     let info = find(spec)?;
     Ok(match (info.name, spec.param("pick")) {
+        // All tables are moved.
+        ("leveled", _) if setting.order == KeyOrder::Ascending => None,
         // Formulas of levels take tables to lie side by side. Tables of few entries leave gaps, and
         // what goes down between them is moved.
         ("leveled", _) if setting.sealed() < TABLE_ENTRIES_MIN => Some(Bound::Upper),
