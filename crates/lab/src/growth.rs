@@ -196,6 +196,20 @@ mod tests {
         }
     }
 
+    /// Each entry fills a memtable: there are as many flushes as entries, not as memtables' bytes.
+    #[test]
+    fn entries_above_the_memtable_are_flushes_of_their_own() {
+        let policy = Registry::builtin().build("none").unwrap();
+        let spec = "load(keys=1k, value=1MB)";
+        let workload = Workload::from_spec(&spec.parse().unwrap(), &NoInputs).unwrap();
+        let profile = Profile::of(&workload).unwrap();
+        for fluid in [None, Some(FluidWorkload::new(&workload).unwrap())] {
+            let found = Formula::of_policy(&policy, fluid.as_ref(), &profile, MEMTABLE_BYTES);
+            let reads = found.unwrap().expect("a policy with a formula").read_cost_mean;
+            assert!((reads - 500.5).abs() < 1.0, "{reads}");
+        }
+    }
+
     #[test]
     fn there_is_none_of_policies_that_keep_blocks() {
         let policy = Registry::builtin().build("choose_best").unwrap();

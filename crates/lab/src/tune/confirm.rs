@@ -7,7 +7,7 @@ use crate::profile::Profile;
 use crate::simulate::{Content, simulate};
 use anyhow::Result;
 use lsmith_policy::Registry;
-use lsmith_sim::FluidWorkload;
+use lsmith_sim::{FluidWorkload, SimError};
 use serde::Serialize;
 
 /// The number of choices that are simulated.
@@ -78,7 +78,11 @@ pub(super) fn confirm(
         let (writes, entry_bytes) = (profile.writes as u64, entry_bytes as u64);
         let workload = FluidWorkload::drawn(profile.popularity.clone(), writes, entry_bytes);
         let content = Content::Fluid(&workload);
-        let simulated = simulate(&policy, &content, simulated_bytes as u64, &mut |_| {})?;
+        let simulated = match simulate(&policy, &content, simulated_bytes as u64, &mut |_| {}) {
+            // Entries too large for expected sizes.
+            Err(SimError::FewEntries { .. }) => continue,
+            simulated => simulated?,
+        };
         let costs = simulated.report.costs;
         choice.confirmed = Some(Confirmed {
             memtable_bytes,
