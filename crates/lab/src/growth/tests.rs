@@ -6,6 +6,7 @@ use lsmith_sim::{Figures, KeyedWorkload, simulate_keyed};
 use lsmith_workload::{NoInputs, Workload};
 
 /// A workload, prepared for formulas and simulations.
+#[derive(Clone)]
 struct Case {
     profile: Profile,
     fluid: Option<FluidWorkload>,
@@ -260,5 +261,15 @@ fn what_is_far_off_is_marked() {
                 assert!(is_near || is_marked, "{policy} {workload}: {write}, {read}");
             }
         }
+    }
+}
+
+/// Each entry fills a memtable: there are as many flushes as entries, not as memtables' bytes.
+#[test]
+fn entries_above_the_memtable_are_flushes_of_their_own() {
+    let case = Case::new("load(keys=1k, value=1MB)", MEMTABLE_BYTES);
+    for case in [Case { fluid: None, ..case.clone() }, case] {
+        let reads = case.formula("none").expect("a policy with a formula").read_cost_mean;
+        assert!((reads - 500.5).abs() < 1.0, "{reads}");
     }
 }
