@@ -56,6 +56,12 @@ pub(crate) struct CompareArgs {
     /// afterwards [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Also write a page to this file, to look at in a browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also draw the frontier of the costs into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -85,6 +91,9 @@ pub(crate) struct SimulateArgs {
     /// Print the tree after each flush
     #[arg(long, conflicts_with = "json")]
     pub(crate) trace: bool,
+    /// Also write a page to this file, to look at in a browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -134,6 +143,12 @@ pub(crate) struct TuneArgs {
     /// prediction errors
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Also write a page to this file, to look at in a browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also draw the frontier of the costs into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
 }
@@ -225,6 +240,12 @@ pub(crate) enum DbCommand {
     Keyspaces,
     /// Print the tree as text
     Tree,
+    /// Write a page about the store: the trees of its keyspaces and what merges wrote
+    Report {
+        /// The file of the page, to look at in a browser
+        #[arg(long, value_name = "FILE")]
+        html: PathBuf,
+    },
     /// Check every file and exit with 1 if one is damaged. Also print the log parts that an opening
     /// leaves out after power loss, and the files that do not belong to the store
     Verify,

@@ -14,6 +14,7 @@ mod commands;
 mod failure;
 mod log;
 mod output;
+mod page;
 mod specs;
 mod table;
 

@@ -40,7 +40,9 @@ mod growth;
 mod inputs;
 mod meter;
 mod model;
+pub mod page;
 mod play;
+pub mod plot;
 mod profile;
 mod progress;
 mod report;
@@ -61,4 +63,4 @@ pub use report::{
     ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
-pub use simulate::{Amount, Content, Simulated, simulate};
+pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};

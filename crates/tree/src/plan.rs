@@ -80,6 +80,12 @@ impl Reason {
     pub fn read(text: &str) -> Reason {
         Reason { text: std::borrow::Cow::Owned(text.to_string()), numbers: [0; 3] }
     }
+
+    /// Returns the sentence, with `{}` for each number, and these numbers in order.
+    pub fn parts(&self) -> (&str, &[u64]) {
+        let count = self.text.matches("{}").count();
+        (&self.text, &self.numbers[..count.min(self.numbers.len())])
+    }
 }
 
 impl fmt::Display for Reason {

@@ -3,8 +3,10 @@
 use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
+use crate::page;
 use crate::specs;
 use crate::table::{cost, cost_if_known, percent, short, table};
+use lsmith_lab::page::Group;
 use lsmith_lab::{Comparison, Options, Row};
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
@@ -26,7 +28,11 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         [] => vec![specs::workload(DEFAULT_WORKLOAD)?],
         specs => specs.iter().map(|spec| specs::workload(spec)).collect::<Result<_, _>>()?,
     };
-    let options = Options { memtable_bytes: args.memtable.bytes, ..Options::default() };
+    let options = Options {
+        memtable_bytes: args.memtable.bytes,
+        record_trees: args.html.is_some(),
+        ..Options::default()
+    };
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
@@ -38,6 +44,9 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         tables.push(rows);
     }
     drop(bars);
+    let groups = tables.iter_mut().map(|rows| Group::of_rows(rows));
+    let groups = groups.collect::<anyhow::Result<_>>()?;
+    page::write("lsmith compare", groups, args.html.as_deref(), args.svg.as_deref())?;
     if json {
         return print_json(&Rows { rows: tables.concat() });
     }

@@ -5,12 +5,13 @@ use crate::args::SimulateArgs;
 use crate::bars::Bars;
 use crate::failure::{bad_argument, print_line};
 use crate::output::{Output, print_json};
+use crate::page;
 use crate::specs;
 use crate::table::{cost, percent, short, table};
-use lsmith_lab::{Content, Progress, Simulated, simulate as simulate_in_lab};
-use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
+use lsmith_lab::page::{Group, Recorder};
+use lsmith_lab::{Content, Progress, Simulated, simulate_observed};
+use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::SpecError;
-use lsmith_tree::Tree;
 use lsmith_workload::Workload;
 
 /// Bytes of each value of the default workload.
@@ -54,7 +55,12 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
     let mut done = 0;
-    let mut on_rest = |tree: &Tree| {
+    let mut recorder = args.html.is_some().then(|| Recorder::new(content.key_scale()));
+    let mut observe = |event: Event<'_>| {
+        if let Some(recorder) = &mut recorder {
+            recorder.observe(event);
+        }
+        let Event::Rest { tree } = event else { return };
         done += 1;
         if args.trace && printed.is_ok() {
             printed = output.line(format_args!("# flush {done}\n{tree}"));
@@ -63,8 +69,12 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         }
     };
     let simulated =
-        simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_rest).map_err(refusal)?;
+        simulate_observed(&policy, &content, args.memtable.bytes, &mut observe).map_err(refusal)?;
     drop(bars);
+    if let Some(recorder) = recorder {
+        let group = Group::of_simulation(&simulated, recorder)?;
+        page::write("lsmith simulate", vec![group], args.html.as_deref(), None)?;
+    }
     printed?;
     let sealed = simulated.report.costs.sealed;
     if sealed < args.flushes {

@@ -12,5 +12,6 @@ mod command;
 mod db;
 mod lab;
 mod model;
+mod pages;
 mod reproduce;
 mod tune;

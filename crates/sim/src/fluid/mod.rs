@@ -44,5 +44,6 @@ mod table;
 mod workload;
 
 pub use content::FluidContent;
+pub use place::PLACES as FLUID_PLACES;
 pub use run::simulate_fluid;
 pub use workload::FluidWorkload;
