@@ -45,7 +45,7 @@ const PAGES: [(&str, &[&str]); 4] = [
 /// pages in `target/pages`.
 pub(crate) fn run(root: &Path, binary: Option<&Path>) -> Result<()> {
     let Some(browser) = browser() else {
-        println!("pages are not opened: there is no chromium");
+        eprintln!("pages are not opened: there is no chromium");
         return Ok(());
     };
     let dir = root.join("target/pages");
@@ -74,7 +74,7 @@ pub(crate) fn run(root: &Path, binary: Option<&Path>) -> Result<()> {
             };
         }
         finished(command.arg("--html").arg(&page))?;
-        println!("{name}: {}", used(&browser, &dir, &page)?);
+        eprintln!("{name}: {}", used(&browser, &dir, &page)?);
     }
     Ok(())
 }

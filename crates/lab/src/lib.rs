@@ -6,6 +6,7 @@
 //! * [`model`]: computes the costs of a policy by formula.
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
 //! * [`reproduce`]: measures figures of papers again.
+//! * [`page`]: shows results as one HTML file. [`plot`]: draws charts as SVG.
 //! * [`FileInputs`]: reads the files that workloads name.
 //! * [`Progress`]: receives the progress of an experiment.
 //!

@@ -19,6 +19,7 @@
   };
   const click = (id) => {
     check("there is #" + id, find(id) !== null);
+    find(id)?.focus();
     find(id)?.click();
   };
   const choose = (id, value) => {
@@ -53,7 +54,8 @@
     click("policy-0");
     await until("the others fade", () => find("policy-0").getAttribute("aria-pressed") === "true"
       && all(".faded").length >= group.costs.length - 1);
-    check("the focus stays", group.costs.length === 0 || text(".chosen").length > 0);
+    check("the focus stays", document.activeElement.id === "policy-0");
+    check("the row is marked", text(".chosen").includes(group.costs[0].name));
     if (group.sources.length > 1) {
       choose("source", 3);
       await until("the fluid simulation is shown", () =>
@@ -69,6 +71,9 @@
     await until("the trees are shown", () => isShown("trees")() && all(".bars").length === 1);
     if (group.trees[0].step_count < 2) {
       check("a tree at one moment has no clock", find("clock") === null);
+      check("its runs are drawn", all("rect.run").length > 0 && all("rect.new").length === 0);
+      const written = group.trees[0].levels.some((level) => level.written > 0);
+      check("it is not empty", written && !text(".step").startsWith("0 runs"));
       return;
     }
     click("first");
@@ -145,7 +150,8 @@
       check("names ascend", sorted.every((name, at) => at === 0
         || sorted[at - 1].localeCompare(name, "en") <= 0));
       click("sort-0");
-      await until("it is sorted backwards", () => rows().join() === sorted.reverse().join());
+      const backwards = sorted.slice().reverse().join();
+      await until("it is sorted backwards", () => rows().join() === backwards);
       check("the focus stays", document.activeElement.id === "sort-0");
     }
     if (find("all")) {

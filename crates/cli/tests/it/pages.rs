@@ -91,7 +91,9 @@ fn tuning_is_a_page_and_a_drawing() {
     let tuned = json(&[&["tune", workload][..], &files].concat());
     let content = content(&page);
     let costs = content["groups"][0]["costs"].as_array().unwrap();
-    assert_eq!(costs.len(), tuned["frontier"].as_array().unwrap().len());
+    for choice in tuned["frontier"].as_array().unwrap() {
+        assert!(costs.iter().any(|costs| costs["name"] == choice["policy"]), "{choice}");
+    }
     let best: Vec<&Value> = costs.iter().filter(|costs| costs["is_best"] == true).collect();
     assert_eq!(best.len(), 1);
     assert_eq!(best[0]["name"], tuned["best"]["policy"]);
@@ -103,7 +105,7 @@ fn a_store_is_a_page() {
     let dir = tempfile::tempdir().unwrap();
     let (store, page) = (dir.path().join("store"), dir.path().join("page.html"));
     let (store, file) = (store.to_str().unwrap(), page.to_str().unwrap());
-    let name = "</script><b>";
+    let name = "two.of-them";
     fine(&["db", store, "--keyspace", name, "put", "key", "value"]);
     fine(&["db", store, "put", "key", "value"]);
     fine(&["db", store, "--keyspace", name, "compact"]);

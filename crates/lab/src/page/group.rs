@@ -251,7 +251,7 @@ impl Group {
             notes: vec![
                 format!("Merge policy {policy}."),
                 "The counts of merges go back to the creation of the keyspace. Places in the key \
-                 space are ranks among the borders of tables."
+                 space are ranks among the first keys of tables."
                     .to_owned(),
             ],
             table: Table::of_objects(std::slice::from_ref(stats), &main),
@@ -269,10 +269,14 @@ impl Group {
         let frontier = tuned["frontier"].as_array().context("the result has no frontier")?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let best = text(&tuned["best"]["policy"]);
-        let has_system = |choice: &Value| choice["write_cost_system"].is_number();
+        // The best within the limits may be off the frontier.
+        let is_best = |choice: &&Value| text(&choice["policy"]) == best;
+        let more = Some(&tuned["best"]).filter(|_| !frontier.iter().any(|choice| is_best(&choice)));
+        let choices: Vec<Value> = frontier.iter().chain(more).cloned().collect();
+        let has_user = |choice: &Value| choice["write_cost_user"].is_number();
         let write_figure =
-            if frontier.iter().all(has_system) { "write_cost_system" } else { "write_cost_user" };
-        let costs = frontier.iter().map(|choice| {
+            if choices.iter().all(has_user) { "write_cost_user" } else { "write_cost_system" };
+        let costs = choices.iter().map(|choice| {
             let policy = text(&choice["policy"]);
             let number = |name: &str| {
                 let message = || format!("the choice {policy} has no {name}");
@@ -292,12 +296,12 @@ impl Group {
         });
         Ok(Group {
             name: text(&tuned["workload"]),
-            notes: vec![format!("Best within the limits: {best}.")],
+            notes: vec![format!("The best choice within the limits is {best}.")],
             sources: sources(&["formula"]),
             write_figure: write_figure.to_owned(),
             costs: costs.collect::<anyhow::Result<_>>()?,
             least: Vec::new(),
-            table: Table::of_objects(frontier, &TUNED),
+            table: Table::of_objects(&choices, &TUNED),
             trees: Vec::new(),
         })
     }

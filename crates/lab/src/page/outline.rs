@@ -1,6 +1,6 @@
 //! Outlines of runs: what a page shows of the key space.
 
-use lsmith_tree::{Key, Run, Slice, Tree};
+use lsmith_tree::{Key, Run, Tree};
 
 /// The number of places in the key space that a page tells apart.
 pub(super) const PLACES: u64 = 4096;
@@ -23,9 +23,11 @@ impl KeyScale {
     /// Returns the scale on which the slices of `tree` are about equally wide.
     #[must_use]
     pub fn of_tree(tree: &Tree) -> KeyScale {
-        let slices = tree.runs().flat_map(|(_, run)| run.slices().iter());
-        let ends = |slice: &Slice| [Some(slice.range().start.clone()), slice.range().end.clone()];
-        let mut borders: Vec<Key> = slices.flat_map(ends).flatten().collect();
+        let runs = || tree.runs().map(|(_, run)| run);
+        let starts = runs().flat_map(|run| run.slices()).map(|slice| slice.range().start.clone());
+        // Where a slice starts, the one before it in the run ends, as far as a reader can see.
+        let ends = runs().filter_map(|run| run.hull().end);
+        let mut borders: Vec<Key> = starts.chain(ends).collect();
         borders.sort();
         borders.dedup();
         let step = borders.len().div_ceil(BORDERS_MAX).max(1);

@@ -249,7 +249,7 @@ fn pages_load_nothing_from_elsewhere() {
 /// A hundred thousand merges of a tree of levels, with their keys.
 #[test]
 fn a_hundred_thousand_merges_take_less_than_20_mb() {
-    let spec = "churn(keys=30k, ops=2M, value=1000B)";
+    let spec = "churn(keys=30k, ops=2300k, value=1000B)";
     let fluid = FluidWorkload::new(&workload(spec)).unwrap();
     let policy = Registry::builtin().build("leveled(ratio=10, l0=1, table=64KiB)").unwrap();
     let content = Content::Fluid(&fluid);
@@ -282,7 +282,13 @@ fn tuning_is_shown_from_its_json() {
     let expected =
         ["policy", "write_cost_user", "read_cost_mean", "space_cost_mean", "memory.filters"];
     assert_eq!(names, expected);
-    let error = Group::of_tuned(&json!({ "frontier": [{ "policy": "a" }] })).unwrap_err();
-    assert!(error.to_string().contains("the choice a has no write_cost_user"), "{error}");
+    // The best of all is shown even if it is not on the frontier.
+    let tuned = json!({ "best": choice("c", 3.0), "frontier": [choice("a", 1.0)] });
+    let group = Group::of_tuned(&tuned).unwrap();
+    let shown: Vec<_> =
+        group.costs.iter().map(|costs| (costs.name.as_str(), costs.is_best)).collect();
+    assert_eq!(shown, [("a", false), ("c", true)]);
+    let error = Group::of_tuned(&json!({ "best": { "policy": "a" }, "frontier": [] })).unwrap_err();
+    assert!(error.to_string().contains("the choice a has no write_cost_system"), "{error}");
     assert!(Group::of_tuned(&json!({})).is_err());
 }

@@ -55,7 +55,7 @@ pub struct Curve {
 /// How the points of a curve are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CurveKind {
-    /// Joined by a line, with a marker each.
+    /// Joined by a line, with markers.
     Line,
     /// Joined by a line, without markers.
     Bare,

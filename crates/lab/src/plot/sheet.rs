@@ -24,6 +24,8 @@ const SAMPLE: i32 = 34;
 const LETTER: f64 = 6.9;
 const LETTERS_MAX: usize = 60;
 const MARKER_RADIUS: f64 = 4.0;
+/// The most markers of a curve. More would hide each other and the line.
+const MARKERS_MAX: usize = 40;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
@@ -184,7 +186,9 @@ fn draw_curve(
             let marker = |place| {
                 EmptyElement::at(place) + Polygon::new(style.marker(radius), colour.filled())
             };
-            plot.draw_series(places.into_iter().map(marker)).map_err(failed)?;
+            let step = places.len().div_ceil(MARKERS_MAX);
+            plot.draw_series(places.into_iter().step_by(step.max(1)).map(marker))
+                .map_err(failed)?;
         }
     }
     Ok(())
@@ -193,4 +197,55 @@ fn draw_curve(
 /// Converts an error of the drawing library, because its errors borrow from the drawing.
 fn failed(error: impl Debug) -> anyhow::Error {
     anyhow!("the sheet cannot be drawn: {error:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Axis;
+    use super::*;
+
+    fn sheet(names: &[&str]) -> Sheet {
+        let curve = |name: &&str| Curve {
+            name: (*name).to_owned(),
+            kind: CurveKind::Line,
+            points: vec![(1.0, 2.0), (3.0, 4.0), (f64::NAN, 1.0), (0.0, -1.0)],
+        };
+        let chart = Chart {
+            title: "a < b & c".to_owned(),
+            x: Axis::log("x", "bytes"),
+            y: Axis::log("y", ""),
+            curves: names.iter().map(curve).collect(),
+        };
+        Sheet { names: Vec::new(), charts: vec![chart.clone(), chart], columns: 2 }
+    }
+
+    /// The legend lies beside the charts, and has room for all names.
+    #[test]
+    fn legend_lies_beside_the_data() {
+        let all: Vec<String> = (0..60).map(|n| format!("policy {n}")).collect();
+        let names: Vec<&str> = all.iter().map(String::as_str).collect();
+        let sheet = sheet(&names);
+        let legend = Legend::of(&sheet);
+        let drawing = sheet.svg().unwrap();
+        let number = |text: &str, name: &str| -> f64 {
+            let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        let (width, height) = (number(&drawing, "width"), number(&drawing, "height"));
+        assert!((width - f64::from(2 * CHART.0 + legend.width())).abs() < 1.0);
+        for name in names {
+            let (before, _) = drawing.split_once(&format!("\n{name}\n")).unwrap();
+            let text = &before[before.rfind("<text").unwrap()..];
+            assert!(number(text, "x") > f64::from(2 * CHART.0), "{text}");
+            assert!(number(text, "y") < height, "{text}");
+        }
+        assert!(drawing.contains("a &lt; b &amp; c"));
+    }
+
+    #[test]
+    fn sheets_without_points_are_drawn() {
+        assert!(sheet(&[]).svg().unwrap().contains("bytes"));
+        let empty = Sheet { names: Vec::new(), charts: Vec::new(), columns: 0 };
+        assert!(empty.svg().unwrap().starts_with("<svg "));
+    }
 }

@@ -28,14 +28,27 @@ pub fn draw_svg(figure: &Figure, dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     figure.panels.iter().map(draw).collect()
 }
 
-/// Returns the sheet of one panel. A policy looks the same in all panels of a figure.
-fn sheet(figure: &Figure, panel: &Panel) -> Sheet {
-    let mut names: Vec<String> = Vec::new();
-    for point in &figure.points {
-        if !names.contains(&point.policy) {
-            names.push(point.policy.clone());
+/// Returns the names of curves in the order in which they take styles. A policy looks the same in
+/// all panels that share one with the first panel. Other panels begin anew.
+fn names(figure: &Figure, panel: &Panel) -> Vec<String> {
+    let of_panel = |panel: &Panel| -> Vec<String> {
+        figure.policies(&panel.name).into_iter().map(str::to_owned).collect()
+    };
+    let mut names = figure.panels.first().map_or_else(Vec::new, of_panel);
+    let own = of_panel(panel);
+    if !own.iter().any(|name| names.contains(name)) {
+        return own;
+    }
+    for name in figure.panels.iter().flat_map(of_panel) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
+    names
+}
+
+/// Returns the sheet of one panel.
+fn sheet(figure: &Figure, panel: &Panel) -> Sheet {
     let title = match panel.title.as_str() {
         "" => format!("{}: {}", figure.name, figure.title),
         title => format!("{} ({}): {title}", figure.name, panel.name),
@@ -53,5 +66,5 @@ fn sheet(figure: &Figure, panel: &Panel) -> Sheet {
         y: panel.y.clone(),
         curves: figure.policies(&panel.name).into_iter().map(curve).collect(),
     };
-    Sheet { names, charts: vec![chart], columns: 1 }
+    Sheet { names: names(figure, panel), charts: vec![chart], columns: 1 }
 }

@@ -3,16 +3,25 @@
 
 class Clock {
   constructor(histories) {
-    this.histories = histories;
-    const flushCount = Math.max(...histories.map((history) => history.flushes.length));
+    // Policies that count in blocks seal memory more often. So the flushes are those of the tree
+    // with the fewest, and other trees are matched by the bytes that came into memory.
+    const fewest = histories.reduce((least, history) =>
+      history.flushes.length < least.flushes.length ? history : least);
+    this.flushLast = fewest.flushes.length - 1;
+    this.matched = new Map(histories.map((history) => [history, matchFlushes(history, fewest)]));
     // The tick at which each flush begins, and the tick after the last.
     this.starts = [0];
-    for (let flush = 0; flush < flushCount; flush++) {
-      const steps = histories.map((history) => stepsOf(history, flush));
-      this.starts.push(this.starts[flush] + Math.max(...steps, flush === 0 ? 1 : 0));
+    for (let flush = 0; flush <= this.flushLast; flush++) {
+      const steps = histories.map((history) => this.stepsOf(history, flush));
+      this.starts.push(this.starts[flush] + Math.max(...steps, 1));
     }
-    this.flushLast = flushCount - 1;
-    this.tickLast = this.starts[flushCount] - 1;
+    this.tickLast = this.starts[this.flushLast + 1] - 1;
+  }
+
+  // Returns the number of steps of a tree in one flush. Flush 0 is what comes before the first.
+  stepsOf(history, flush) {
+    const { begins } = this.matched.get(history);
+    return begins[flush + 1] - begins[flush];
   }
 
   // Returns the flush of a tick, and how many ticks of it have passed.
@@ -32,19 +41,44 @@ class Clock {
     return Math.min(this.starts[known] + Math.max(steps, 0), last);
   }
 
+  // Returns how many steps of the present flush a tick stands for. The tick at which a flush begins
+  // is that of its first step: the memtable is sealed. Before the first flush, only a tree that was
+  // there at the start has a step.
+  stepsDue(history, tick) {
+    const [flush, passed] = this.place(tick);
+    return passed + (flush > 0 || history.hasStart ? 1 : 0);
+  }
+
   // Returns the number of steps that a tree has made at a tick.
   stepsAt(history, tick) {
-    const [flush, passed] = this.place(tick);
-    if (flush >= history.flushes.length) return history.count;
-    // The tick at which a flush begins is that of its first step: the memtable is sealed.
-    const first = flush === 0 ? 0 : 1;
-    return history.flushes[flush] + Math.min(passed + first, stepsOf(history, flush));
+    const [flush] = this.place(tick);
+    const { begins } = this.matched.get(history);
+    return begins[flush] + Math.min(this.stepsDue(history, tick), this.stepsOf(history, flush));
+  }
+
+  // Returns true if a tree waits at a tick: it has made all steps of the flush.
+  isResting(history, tick) {
+    return this.stepsDue(history, tick) > this.stepsOf(history, this.place(tick)[0]);
+  }
+
+  // Returns the figures of a tree at the end of each flush.
+  series(history) {
+    return this.matched.get(history).ends.map((own) => history.series[own]);
   }
 }
 
-// Returns the number of steps of a history in one flush. Flush 0 is what comes before the first.
-function stepsOf(history, flush) {
-  if (flush >= history.flushes.length) return 0;
-  const end = flush + 1 < history.flushes.length ? history.flushes[flush + 1] : history.count;
-  return end - history.flushes[flush];
+// Returns the steps at which the flushes of `fewest` begin in another history, with the number of
+// all steps at the end, and the last of its own flushes in each.
+function matchFlushes(history, fewest) {
+  const begins = [0], ends = [];
+  let own = 0;
+  for (let flush = 0; flush < fewest.flushes.length; flush++) {
+    const isLast = flush === fewest.flushes.length - 1;
+    const { flushed } = fewest.series[flush];
+    const isWithin = (next) => isLast || history.series[next].flushed <= flushed;
+    while (own + 1 < history.flushes.length && isWithin(own + 1)) own += 1;
+    ends.push(own);
+    begins.push(own + 1 < history.flushes.length ? history.flushes[own + 1] : history.count);
+  }
+  return { begins, ends };
 }

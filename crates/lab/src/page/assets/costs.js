@@ -157,7 +157,9 @@ function costTable({ app, group, main, isFrontier, chosen }, source) {
     header.push(name);
     if (has) header.push("predicted", "error");
   }
-  header.push("least write, as many runs", "above it", "on the frontier");
+  const hasLeast = group.costs.some((costs) => costs.optimum);
+  if (hasLeast) header.push("least write, as many runs", "above it");
+  header.push("on the frontier");
   const rows = group.costs.map((costs, index) => {
     const cells = [el("span", { class: chosen === index ? "chosen" : null },
       marker(index), " ", costs.name)];
@@ -173,9 +175,11 @@ function costTable({ app, group, main, isFrontier, chosen }, source) {
     }
     const least = costs.optimum;
     const about = least && !least.is_exact ? "≥ " : "";
-    cells.push(least ? about + short(least.write_cost_system) : "–",
-      least ? percent(least.above) : "–", isFrontier[index] ? "yes" : "no");
-    return cells;
+    if (hasLeast) {
+      cells.push(least ? about + short(least.write_cost_system) : "–",
+        least ? percent(least.above) : "–");
+    }
+    return [...cells, isFrontier[index] ? "yes" : "no"];
   });
   const first = group.sources[0].name;
   const caption = has

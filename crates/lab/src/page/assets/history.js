@@ -116,6 +116,14 @@ function changeRun(reader, tree, step) {
   step.changed.push({ run, new: !old, pieces: inserted });
 }
 
+// Returns the bytes that came into memory. A policy that counts in blocks leaves a part of memory
+// in place; what is sealed then replaces it.
+function sealedBytes(step) {
+  const bytes = (sum, run) => sum + run.bytes;
+  const replaced = step.removed.reduce(bytes, 0);
+  return Math.max(step.changed.map(({ run }) => run).reduce(bytes, 0) - replaced, 0);
+}
+
 // All trees of one policy. `load` reads the steps once; then `at(step)` returns the tree after any
 // step, from the nearest copy kept before it.
 class TreeHistory {
@@ -137,6 +145,7 @@ class TreeHistory {
 
   async readAll() {
     this.data = await inflated(this.stored.steps);
+    this.hasStart = this.data[0] === START;
     const reader = new Reader(this.data);
     const tree = new Tree([]);
     // The byte at which each step begins, and the step with which each flush begins.
@@ -156,7 +165,7 @@ class TreeHistory {
       const step = applyStep(reader, tree, this.reasons);
       // As write_cost_system: a memtable that is merged straight in counts as flushed first.
       written += (step.written || 0) + (step.kind === MERGE ? step.fromMemory : 0);
-      if (step.kind === SEAL) flushed += step.changed.reduce((sum, { run }) => sum + run.bytes, 0);
+      if (step.kind === SEAL) flushed += sealedBytes(step);
       for (const { run } of step.changed) this.runBytesMax = Math.max(this.runBytesMax, run.bytes);
       sinceCopy += 1;
       if (sinceCopy >= 256 + tree.runCount()) {

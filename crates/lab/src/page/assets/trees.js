@@ -1,6 +1,6 @@
 // The view "trees": one or two trees on one clock, as bars by level and age.
 
-const BAR = { label: 110, width: 520, height: 13, gap: 3 };
+const BAR = { label: 128, width: 512, height: 13, gap: 3 };
 // The most runs that are drawn, and that are listed.
 const RUNS_DRAWN = 150;
 const RUNS_LISTED = 1000;
@@ -116,7 +116,7 @@ class TreesView {
     this.histories.forEach((history, index) => {
       const { tree, step } = history.at(this.clock.stepsAt(history, this.tick));
       const panel = this.panels[index];
-      const isResting = steps + (flush === 0 ? 0 : 1) > stepsOf(history, flush);
+      const isResting = this.clock.isResting(history, this.tick);
       panel.step.textContent = stepText(history, tree, step, isResting);
       const drawn = drawTree(tree, step, sizeMax, this.app.state, history.hasKeys);
       panel.drawing.replaceChildren(drawn);
@@ -188,7 +188,7 @@ class TreesView {
     const charts = [["Runs on storage after each flush", (end) => end.runs, "runs"],
       ["Bytes written so far, per byte flushed", cost, "bytes per byte"]];
     return charts.map(([title, value, label]) => {
-      const values = this.histories.map((history) => history.series.map(value));
+      const values = this.histories.map((history) => this.clock.series(history).map(value));
       const x = axis([0, this.clock.flushLast], { label: "flush", low: 0 });
       const y = axis(values.flatMap(thinned), { label, zero: true });
       const plot = chart(title, x, y, { height: 220 });
@@ -223,14 +223,17 @@ function levelName(row) {
   return row === 0 ? "memory" : "L" + (row - 1);
 }
 
+function counted(count, noun) {
+  return count.toLocaleString("en") + " " + noun + (count === 1 ? "" : "s");
+}
+
 // Returns a sentence about a step.
 function stepText(history, tree, step, isResting) {
-  const state = `${tree.runCount()} runs, ${bytes(tree.bytes())} on storage. `;
+  const state = `${counted(tree.runCount(), "run")}, ${bytes(tree.bytes())} on storage. `;
   if (step.kind === null || step.kind === START) return state;
   if (isResting) return state + "At rest.";
   if (step.kind === SEAL) {
-    const sealed = step.changed.reduce((sum, { run }) => sum + run.bytes, 0);
-    return state + `A memtable of ${bytes(sealed)} was sealed.`;
+    return state + `A memtable of ${bytes(sealedBytes(step))} was sealed.`;
   }
   const parts = [["took", step.fromMemory, " from memory"], ["read", step.read, ""],
     ["wrote", step.written, ""], ["reused", step.reused, ""], ["moved", step.moved, ""]];
@@ -247,7 +250,9 @@ function drawTree(tree, step, sizeMax, state, hasKeys) {
   const drawn = Math.min(runCount, RUNS_DRAWN);
   const height = drawn > 60 ? 5 : BAR.height;
   const gap = drawn > 60 ? 1 : BAR.gap;
-  const changed = new Map(step.changed.map((change) => [change.run.name, change]));
+  // What was there at the start is not new.
+  const news = step.kind === START ? [] : step.changed;
+  const changed = new Map(news.map((change) => [change.run.name, change]));
   const byKeys = state.keys === 1 && hasKeys;
   const groups = [];
   let y = 4, left = RUNS_DRAWN;
@@ -265,7 +270,7 @@ function drawTree(tree, step, sizeMax, state, hasKeys) {
     const size = runs.reduce((sum, run) => sum + run.bytes, 0);
     const label = svg("text", { x: BAR.label - 8, y: top + 11, "text-anchor": "end" },
       levelName(row) + " · " + bytes(size));
-    groups.push(svg("g", {}, svg("title", {}, `${levelName(row)}: ${runs.length} runs, `
+    groups.push(svg("g", {}, svg("title", {}, `${levelName(row)}: ${counted(runs.length, "run")}, `
       + bytes(size)), label, bars));
     groups.push(svg("line", { class: "grid", x1: 0, x2: BAR.label + BAR.width, y1: y, y2: y }));
     y += 6;
@@ -281,7 +286,7 @@ function drawTree(tree, step, sizeMax, state, hasKeys) {
   const place = byKeys ? "across the key space" : "by size";
   return svg("svg", {
     class: "bars", viewBox: `0 0 ${BAR.label + BAR.width + 4} ${y}`, role: "img",
-    "aria-label": `${runCount} runs ${place}; the table below lists them`,
+    "aria-label": `${counted(runCount, "run")} ${place}; the table below lists them`,
   }, groups);
 }
 
@@ -289,7 +294,7 @@ function drawTree(tree, step, sizeMax, state, hasKeys) {
 function bar(run, y, height, { byKeys, sizeMax, log, change }) {
   const share = log ? Math.log2(1 + run.bytes / 1024) / Math.log2(1 + sizeMax / 1024)
     : run.bytes / sizeMax;
-  const title = svg("title", {}, `r${run.name}: ${bytes(run.bytes)}, ${run.slices} slices`);
+  const title = svg("title", {}, `r${run.name}: ${bytes(run.bytes)}, ${counted(run.slices, "slice")}`);
   if (!byKeys) {
     const width = Math.max(share * BAR.width, 1.5);
     const rect = svg("rect", { class: change ? "run new" : "run", x: BAR.label, y, width, height });
