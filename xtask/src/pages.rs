@@ -12,6 +12,9 @@ const DRIVER: &str = include_str!("pages/driver.js");
 /// The browsers that are looked for.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
+/// The name of a trace, which a page must show as it is.
+const TRACE: &str = "<b>&amp;.csv";
+
 /// Seconds after which a browser counts as hanging.
 const SECONDS_MAX: u64 = 300;
 
@@ -24,7 +27,8 @@ const PAGES: [(&str, &[&str]); 4] = [
             "--memtable=64KiB",
             "--policies=tiered(ratio=3); leveled(ratio=4); minlatency(k=3); choose_best(ratio=4)",
             "--workload=load(keys=10k, value=100B)",
-            "--workload=churn(keys=1k, ops=5k, value=100B)",
+            "--workload",
+            "TRACE",
         ],
     ),
     (
@@ -64,12 +68,16 @@ pub(crate) fn run(root: &Path, binary: Option<&Path>) -> Result<()> {
     };
     let load = ["run", "--policy=leveled(ratio=4)", "--workload=load(keys=20k, value=100B)"];
     finished(lsmith().args(load).args(["--memtable=64KiB", "--dir"]).arg(&store))?;
+    let operations: String = (0..2000).map(|n| format!("{n},put,key{n:04},100\n")).collect();
+    let trace = format!("timestamp,op,key,value_size\n{operations}");
+    std::fs::write(dir.join(TRACE), trace).context("no place for a trace")?;
     for (name, arguments) in PAGES {
         let page = dir.join(format!("{name}.html"));
         let mut command = lsmith();
         for argument in arguments {
             match *argument {
                 "STORE" => command.arg(&store),
+                "TRACE" => command.arg(format!("trace({})", dir.join(TRACE).display())),
                 argument => command.arg(argument),
             };
         }

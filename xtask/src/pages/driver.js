@@ -175,6 +175,12 @@
     if (content.groups.length > 1) {
       choose("group", 1);
       await until("another workload is chosen", () => location.hash.includes("group=1"));
+      check("its name is shown", text("#group option").includes(content.groups[1].name));
+      for (const view of ["costs", "trees", "bytes", "figures"]) {
+        click("tab-" + view);
+        await until("the other workload has " + view, isShown(view));
+        useNames();
+      }
     }
   };
 
@@ -185,6 +191,7 @@
       drawing.getAttribute("aria-label")));
     check("names are unique", new Set(all("[id]").map((element) => element.id)).size
       === all("[id]").length);
+    check("names are texts", all("b, img").length === 0);
     check("nothing is undefined", !/undefined|NaN|\[object/.test(find("view").textContent));
   };
 

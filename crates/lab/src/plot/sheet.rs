@@ -99,8 +99,7 @@ impl Legend {
             }
             if *kind != CurveKind::Bare {
                 let centre = EmptyElement::at((8 + SAMPLE / 2, y));
-                let marker = Polygon::new(style.marker(MARKER_RADIUS), style.colour.filled());
-                area.draw(&(centre + marker)).map_err(failed)?;
+                area.draw(&(centre + filled(&style))).map_err(failed)?;
             }
             let name: String = if name.chars().count() > LETTERS_MAX {
                 name.chars().take(LETTERS_MAX - 1).chain(['…']).collect()
@@ -155,6 +154,11 @@ fn plot(area: &Area<'_>, chart: &Chart, legend: &Legend) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the marker of a curve, around its point.
+fn filled(style: &Style) -> Polygon<(i32, i32)> {
+    Polygon::new(style.marker(MARKER_RADIUS), style.colour.filled())
+}
+
 fn draw_curve(
     plot: &mut Plot<'_, '_>,
     curve: &Curve,
@@ -181,14 +185,21 @@ fn draw_curve(
             let dots = places.into_iter().map(|place| Circle::new(place, 1, colour.filled()));
             plot.draw_series(dots).map_err(failed)?;
         }
-        CurveKind::Line | CurveKind::Markers => {
-            let radius = if curve.kind == CurveKind::Line { MARKER_RADIUS } else { 6.0 };
+        CurveKind::Line => {
+            let marker = |place| EmptyElement::at(place) + filled(style);
+            let step = places.len().div_ceil(MARKERS_MAX).max(1);
+            plot.draw_series(places.into_iter().step_by(step).map(marker)).map_err(failed)?;
+        }
+        // Points of several curves can have one place: all must be seen.
+        CurveKind::Markers => {
             let marker = |place| {
-                EmptyElement::at(place) + Polygon::new(style.marker(radius), colour.filled())
+                let corners = style.marker(6.0);
+                let outline = corners.iter().chain(corners.first()).copied().collect::<Vec<_>>();
+                EmptyElement::at(place)
+                    + Polygon::new(corners, colour.mix(0.3).filled())
+                    + PathElement::new(outline, colour.stroke_width(2))
             };
-            let step = places.len().div_ceil(MARKERS_MAX);
-            plot.draw_series(places.into_iter().step_by(step.max(1)).map(marker))
-                .map_err(failed)?;
+            plot.draw_series(places.into_iter().map(marker)).map_err(failed)?;
         }
     }
     Ok(())

@@ -37,7 +37,9 @@ function costControls(app, group, source) {
 
 function drawPoints(drawing, plot, x, y) {
   const { app, group, main, predicted, isFrontier, chosen } = drawing;
-  group.costs.forEach((costs, index) => {
+  // Policies can have one place: the chosen one is drawn above the others.
+  const order = [...group.costs.keys()].sort((a, b) => (a === chosen) - (b === chosen));
+  order.forEach((index) => {
     const point = main[index];
     if (!point || x(point) === null || y(point) === null) return;
     const faded = chosen >= 0 && chosen !== index;
