@@ -25,8 +25,8 @@ pub struct Row {
     pub engine: EngineReport,
     /// The keyed simulation of the same operations.
     pub keyed: SimulationReport,
-    /// The unit simulation of as many flushes as the store made. `None` for policies that count
-    /// in blocks.
+    /// The unit simulation of as many flushes as the store made. `None` for policies that take
+    /// windows of keys.
     pub unit: Option<SimulationReport>,
     /// The fluid simulation. `None` for workloads without expected sizes, and if it is unknown
     /// which blocks a policy could keep.
@@ -142,7 +142,7 @@ impl Comparison<'_> {
             progress.begin(&format!("{spec}: {} simulation", content.name()), flushes);
             let mut done = 0;
             let mut observe = |event: Event<'_>| {
-                if matches!(event, Event::Rest { .. }) {
+                if matches!(event, Event::Flushed { .. }) {
                     done += 1;
                     progress.advance(done);
                 }
@@ -156,13 +156,13 @@ impl Comparison<'_> {
         let mut recorder = self.options.record_trees.then(|| Recorder::new(content.key_scale()));
         let Simulated { report: keyed, optimum, .. } = predict(&content, recorder.as_mut())?;
         let history = recorder.map(|recorder| recorder.finish(&spec, "keyed simulation"));
-        let unit = if policy.needs().blocks {
+        let unit = if policy.needs().windows {
             None
         } else {
             Some(predict(&Content::Unit { flushes }, None)?.report)
         };
         let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid), None)) {
-            None | Some(Err(SimError::NotFluid { .. })) => None,
+            None | Some(Err(SimError::NotFluid { .. } | SimError::FewEntries { .. })) => None,
             Some(simulated) => Some(simulated?.report),
         };
         let write_cost = engine.costs.write_cost_system;

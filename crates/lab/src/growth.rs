@@ -130,7 +130,7 @@ fn stack(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecError>>
 mod tests {
     use super::*;
     use lsmith_policy::Registry;
-    use lsmith_sim::{KeyedWorkload, simulate_keyed};
+    use lsmith_sim::{Figures, KeyedWorkload, simulate_keyed};
     use lsmith_workload::{NoInputs, Workload};
 
     const MEMTABLE_BYTES: u64 = 200_000;
@@ -143,16 +143,24 @@ mod tests {
 
     /// Returns the errors of the formula's write cost against a keyed simulation.
     fn errors(policy: &str) -> [f64; 3] {
+        errors_of(policy, |formula| formula.write_cost_system, |keyed| keyed.write_cost_system)
+    }
+
+    fn errors_of(
+        policy: &str,
+        predicted: fn(&Formula) -> f64,
+        counted: fn(&Figures) -> f64,
+    ) -> [f64; 3] {
         let policy = Registry::builtin().build(policy).unwrap();
         WORKLOADS.map(|spec| {
             let workload = Workload::from_spec(&spec.parse().unwrap(), &NoInputs).unwrap();
             let fluid = FluidWorkload::new(&workload).unwrap();
             let profile = Profile::of(&workload).unwrap();
             let formula = Formula::of_policy(&policy, Some(&fluid), &profile, MEMTABLE_BYTES);
-            let formula = formula.unwrap().expect("a policy with a formula").write_cost_system;
+            let formula = formula.unwrap().expect("a policy with a formula");
             let keyed = KeyedWorkload::new(workload);
             let keyed = simulate_keyed(&policy, &keyed, MEMTABLE_BYTES, &mut |_| {}).unwrap();
-            formula / keyed.figures.write_cost_system - 1.0
+            predicted(&formula) / counted(&keyed.figures) - 1.0
         })
     }
 
@@ -161,6 +169,22 @@ mod tests {
         for policy in ["none", "constant", "tiered", "minlatency", "binomial", "minlatency(k=3)"] {
             let errors = errors(policy);
             assert!(errors.iter().all(|error| error.abs() <= 0.01), "{policy}: {errors:?}");
+        }
+    }
+
+    /// Formulas and simulations count the same bytes at the same moments.
+    #[test]
+    fn space_is_that_of_the_tree_at_rest() {
+        for (policy, allowed) in [
+            ("none", 0.02),
+            ("constant(k=2)", 0.02),
+            ("tiered", 0.02),
+            ("minlatency", 0.02),
+            ("binomial", 0.02),
+            ("leveled", 0.06),
+        ] {
+            let errors = errors_of(policy, |found| found.space_cost_mean, |k| k.space_cost_mean);
+            assert!(errors.iter().all(|error| error.abs() <= allowed), "{policy}: {errors:?}");
         }
     }
 

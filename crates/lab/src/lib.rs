@@ -37,8 +37,10 @@ struct Readme;
 
 mod clock;
 mod compare;
+mod fits;
 mod growth;
 mod inputs;
+mod jobs;
 mod meter;
 mod model;
 pub mod page;
@@ -54,6 +56,7 @@ mod simulate;
 pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
+pub use fits::{fluid_fits, keyed_fits, unit_fits};
 pub use growth::Formula;
 pub use inputs::FileInputs;
 pub use meter::Mode;

@@ -5,9 +5,6 @@ use lsmith_model::{Popularity, Setting};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{OpKind, Workload};
 
-/// The operations that are counted if the popularity has no formula.
-const OPS_MAX: usize = 2_000_000;
-
 /// The operations that are read to learn the size of entries.
 const SAMPLED: usize = 10_000;
 
@@ -23,8 +20,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Profiles loads and `churn` by formula, other workloads by counting up to two million
-    /// operations.
+    /// Profiles loads and `churn` by formula, other workloads by counting all operations.
     pub(crate) fn of(workload: &Workload) -> Result<Profile> {
         let spec = workload.spec();
         let entry_bytes = entry_bytes(workload)?;
@@ -39,10 +35,9 @@ impl Profile {
             return Ok(Profile { popularity, writes: all as f64, entry_bytes });
         }
         let mut counts: Vec<u32> = Vec::new();
-        let (mut ops, mut writes) = (0.0, 0.0);
-        for op in workload.ops().take(OPS_MAX) {
+        let mut writes = 0.0;
+        for op in workload.ops() {
             let op = op?;
-            ops += 1.0;
             if !is_write(op.kind) {
                 continue;
             }
@@ -60,18 +55,7 @@ impl Profile {
         let runs = counts.chunk_by(|left, right| left == right);
         let histogram: Vec<(u64, u64)> =
             runs.map(|run| (run.len() as u64, u64::from(run[0]))).collect();
-        // The rest of the operations is assumed to be like the counted ones.
-        let scale = (all as f64 / ops).max(1.0);
-        Ok(Profile {
-            popularity: Popularity::from_histogram(&histogram)?,
-            writes: writes * scale,
-            entry_bytes,
-        })
-    }
-
-    /// Returns the number of distinct keys at the end.
-    pub(crate) fn keys(&self) -> f64 {
-        self.popularity.unique(self.writes).max(1.0)
+        Ok(Profile { popularity: Popularity::from_histogram(&histogram)?, writes, entry_bytes })
     }
 
     /// Returns the setting after the given share of all writes.
@@ -92,7 +76,8 @@ impl Profile {
     pub(crate) fn setting(&self, memtable_bytes: u64) -> Setting<'_> {
         Setting {
             popularity: &self.popularity,
-            memtable: memtable_bytes as f64 / self.entry_bytes,
+            // A memtable holds whole entries. It is sealed by the entry that fills it.
+            memtable: (memtable_bytes as f64 / self.entry_bytes).ceil(),
             item_bytes: self.entry_bytes,
             requests: self.writes,
             false_positives: 1.0,

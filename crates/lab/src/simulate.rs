@@ -89,7 +89,7 @@ pub struct Simulated {
     pub levels: Option<Vec<Amount>>,
 }
 
-/// Simulates `policy` with memtables of `memtable_bytes`. Calls `on_rest` with the tree at rest
+/// Simulates `policy` with memtables of `memtable_bytes`. Calls `on_flush` with the tree at rest
 /// after each flush.
 ///
 /// # Errors
@@ -98,11 +98,11 @@ pub fn simulate(
     policy: &Arc<dyn MergePolicy>,
     content: &Content<'_>,
     memtable_bytes: u64,
-    on_rest: &mut dyn FnMut(&Tree),
+    on_flush: &mut dyn FnMut(&Tree),
 ) -> Result<Simulated, SimError> {
     let mut observe = |event: Event<'_>| {
-        if let Event::Rest { tree } = event {
-            on_rest(tree);
+        if let Event::Flushed { tree } = event {
+            on_flush(tree);
         }
     };
     simulate_observed(policy, content, memtable_bytes, &mut observe)
@@ -159,7 +159,13 @@ pub fn simulate_observed(
         } else {
             Some(optimum(&simulation, &flush_bytes))
         },
-        report: report(&simulation, seconds),
+        report: SimulationReport {
+            uncertainty: match content {
+                Content::Fluid(workload) => Some(workload.uncertainty(&**policy, memtable_bytes)),
+                Content::Unit { .. } | Content::Keyed(_) => None,
+            },
+            ..report(&simulation, seconds)
+        },
         sizes_oldest_first: amounts(simulation.run_bytes_oldest_first()).filter(|_| !leveled),
         levels: amounts(simulation.level_bytes()).filter(|_| leveled),
     })
@@ -174,6 +180,7 @@ fn report(simulation: &Simulation, seconds: f64) -> SimulationReport {
     SimulationReport {
         costs: Costs::of_simulation(&simulation.figures),
         bytes: LogicalBytes::of(&simulation.figures.parts),
+        uncertainty: None,
         seconds,
     }
 }

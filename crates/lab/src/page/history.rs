@@ -166,7 +166,7 @@ impl Recorder {
                 self.pending.extend(edit.remove.iter().map(|input| input.run));
                 self.pending.extend(edit.add.iter().map(|addition| addition.run));
             }
-            Event::Rest { tree } => self.settle(tree),
+            Event::Rest { tree } | Event::Flushed { tree } => self.settle(tree),
         }
     }
 

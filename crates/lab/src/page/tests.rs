@@ -44,14 +44,17 @@ fn recorded(policy: &str, content: &Content<'_>, memtable_bytes: u64) -> (Histor
     let mut is_pending = false;
     let mut observe = |event: Event<'_>| {
         recorder.observe(event);
-        let (Event::Sealed { tree } | Event::Merge { tree, .. } | Event::Rest { tree }) = event;
+        let (Event::Sealed { tree }
+        | Event::Merge { tree, .. }
+        | Event::Rest { tree }
+        | Event::Flushed { tree }) = event;
         if std::mem::take(&mut is_pending) {
             trees.push(runs_of(tree, scale.as_ref()));
         }
         match event {
             Event::Sealed { tree } => trees.push(runs_of(tree, scale.as_ref())),
             Event::Merge { .. } => is_pending = true,
-            Event::Rest { .. } => {}
+            Event::Rest { .. } | Event::Flushed { .. } => {}
         }
     };
     simulate_observed(&policy, content, memtable_bytes, &mut observe).unwrap();

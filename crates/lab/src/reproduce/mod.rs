@@ -9,10 +9,10 @@
 //!   [`measure_in_turn`] on one.
 //! * [`draw_svg`] draws a figure.
 
+mod advice;
 mod drawing;
 mod effort;
 mod figure;
-mod jobs;
 mod jungle;
 mod mao;
 mod msls;
@@ -21,9 +21,9 @@ mod registry;
 mod thonangi;
 mod unsynced;
 
+pub use crate::jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
 pub use crate::plot::Axis;
 pub use drawing::draw_svg;
 pub use effort::Effort;
 pub use figure::{Claim, Figure, Panel, Point, Test, Verdict};
-pub use jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
 pub use registry::{FIGURES, FigureInfo, figure_named};
