@@ -72,6 +72,12 @@ pub(crate) struct CompareArgs {
     /// afterwards [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Also write a page to this file, to look at in a browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also draw the frontier of the costs into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tables: TableArgs,
 }
@@ -174,6 +180,9 @@ pub(crate) struct SimulateArgs {
     /// field `trace`
     #[arg(long)]
     pub(crate) trace: bool,
+    /// Also write a page to this file, to look at in a browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tables: TableArgs,
 }
@@ -254,6 +263,12 @@ pub(crate) struct TuneArgs {
     /// print the prediction errors
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Also write a page to this file, to look at in a browser
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also draw the frontier of the costs into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
     #[command(flatten)]
@@ -373,6 +388,12 @@ pub(crate) enum DbCommand {
     Tree(TreeArgs),
     /// Print why the store wrote what it wrote: what merges took and wrote, by level
     Why,
+    /// Write a page about the store: the trees of its keyspaces and what merges wrote
+    Report {
+        /// The file of the page, to look at in a browser
+        #[arg(long, value_name = "FILE")]
+        html: PathBuf,
+    },
     /// Check every file and exit with 1 if one is damaged. Also print the log parts that an opening
     /// leaves out after power loss, and the files that do not belong to the store
     Verify,

@@ -18,6 +18,7 @@ mod commands;
 mod failure;
 mod log;
 mod output;
+mod page;
 mod signals;
 mod specs;
 mod table;

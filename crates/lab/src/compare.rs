@@ -1,15 +1,16 @@
 //! Compares policies on the real store with the predictions of simulations and formulas.
 
 use crate::growth::{Formula, Prediction};
+use crate::page::{History, Recorder};
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::{Costs, EngineReport, Optimum, SimulationReport};
 use crate::run::{Options, run};
 use crate::scratch::Scratch;
-use crate::simulate::{Content, Simulated, simulate};
+use crate::simulate::{Content, Simulated, simulate_observed};
 use anyhow::Context;
 use lsmith_policy::MergePolicy;
-use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
+use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +39,9 @@ pub struct Row {
     pub optimum: Option<Optimum>,
     /// The errors of the predictions.
     pub errors: Errors,
+    /// The trees of the keyed simulation, if requested.
+    #[serde(skip)]
+    pub history: Option<History>,
 }
 
 /// The prediction errors of one row.
@@ -136,23 +140,30 @@ impl Comparison<'_> {
             run(&spec, workload, dir.path(), self.options, progress)?
         };
         let flushes = engine.costs.flushes;
-        let predict = |content: &Content<'_>| {
+        let predict = |content: &Content<'_>, mut recorder: Option<&mut Recorder>| {
             progress.begin(&format!("{spec}: {} simulation", content.name()), flushes);
             let mut done = 0;
-            let mut on_flush = |_: &_| {
-                done += 1;
-                progress.advance(done);
+            let mut observe = |event: Event<'_>| {
+                if matches!(event, Event::Flushed { .. }) {
+                    done += 1;
+                    progress.advance(done);
+                }
+                if let Some(recorder) = &mut recorder {
+                    recorder.observe(event);
+                }
             };
-            let memtable_bytes = self.options.memtable_bytes;
-            simulate(policy, content, memtable_bytes, &mut on_flush)
+            simulate_observed(policy, content, self.options.memtable_bytes, &mut observe)
         };
-        let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
+        let content = Content::Keyed(self.workload);
+        let mut recorder = self.options.record_trees.then(|| Recorder::new(content.key_scale()));
+        let Simulated { report: keyed, optimum, .. } = predict(&content, recorder.as_mut())?;
+        let history = recorder.map(|recorder| recorder.finish(&spec, "keyed simulation"));
         let unit = if policy.needs().windows {
             None
         } else {
-            Some(predict(&Content::Unit { flushes })?.report)
+            Some(predict(&Content::Unit { flushes }, None)?.report)
         };
-        let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid))) {
+        let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid), None)) {
             None | Some(Err(SimError::NotFluid { .. } | SimError::FewEntries { .. })) => None,
             Some(simulated) => Some(simulated?.report),
         };
@@ -169,6 +180,7 @@ impl Comparison<'_> {
                 fluid: expected.map(|fluid| PredictionErrors::of(&fluid.costs, &engine.costs)),
                 model: model.and_then(|model| relative(model.write_cost_system, write_cost)),
             },
+            history,
             policy: spec,
             engine,
             keyed,

@@ -7,6 +7,7 @@
 //! * [`model`]: computes the costs of a policy by formula.
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
 //! * [`reproduce`]: measures figures of papers again.
+//! * [`page`]: shows results as one HTML file. [`plot`]: draws charts as SVG.
 //! * [`FileInputs`]: reads the files that workloads name.
 //! * [`remove_scratch`]: removes what running experiments have made, when a signal ends them.
 //! * [`Progress`]: receives the progress of an experiment.
@@ -45,7 +46,9 @@ mod inputs;
 mod jobs;
 mod meter;
 mod model;
+pub mod page;
 mod play;
+pub mod plot;
 mod profile;
 mod progress;
 mod report;

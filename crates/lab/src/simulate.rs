@@ -1,11 +1,12 @@
 //! Simulates a policy, with or without a workload.
 
 use crate::clock::Clock;
+use crate::page::KeyScale;
 use crate::report::{Costs, LogicalBytes, Optimum, SimulationReport};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{
-    Event, FluidWorkload, KeyedWorkload, Observer, SimError, Simulation, simulate_fluid,
-    simulate_keyed, simulate_unit,
+    Event, FLUID_PLACES, FluidWorkload, KeyedWorkload, Observer, SimError, Simulation,
+    simulate_fluid, simulate_keyed, simulate_unit,
 };
 use lsmith_tree::Tree;
 use serde::{Serialize, Serializer};
@@ -26,6 +27,16 @@ pub enum Content<'a> {
 }
 
 impl Content<'_> {
+    /// Returns the scale of the keys in simulated trees; `None` if tables have only sizes.
+    #[must_use]
+    pub fn key_scale(&self) -> Option<KeyScale> {
+        match self {
+            Content::Unit { .. } => None,
+            Content::Keyed(workload) => Some(KeyScale::Numbers(workload.workload().items())),
+            Content::Fluid(_) => Some(KeyScale::Numbers(FLUID_PLACES)),
+        }
+    }
+
     /// Returns the name of the content in reports.
     #[must_use]
     pub fn name(&self) -> &'static str {

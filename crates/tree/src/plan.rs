@@ -86,6 +86,12 @@ impl Reason {
     pub fn rule(&self) -> &str {
         &self.text
     }
+
+    /// Returns the sentence, with `{}` for each number, and these numbers in order.
+    pub fn parts(&self) -> (&str, &[u64]) {
+        let count = self.text.matches("{}").count();
+        (&self.text, &self.numbers[..count.min(self.numbers.len())])
+    }
 }
 
 impl fmt::Display for Reason {

@@ -4,8 +4,10 @@ use super::notes::unfilled;
 use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
+use crate::page;
 use crate::specs;
 use crate::table::{cost, cost_if_known, percent, ranked, short, table};
+use lsmith_lab::page::Group;
 use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
@@ -30,6 +32,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let options = Options {
         registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
+        record_trees: args.html.is_some(),
         ..Options::default()
     };
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -44,6 +47,9 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         tables.push(rows);
     }
     drop(bars);
+    let groups = tables.iter_mut().map(|rows| Group::of_rows(rows));
+    let groups = groups.collect::<anyhow::Result<_>>()?;
+    page::write("lsmith compare", groups, args.html.as_deref(), args.svg.as_deref())?;
     if json {
         return print_json(&Rows { rows: tables.concat() });
     }

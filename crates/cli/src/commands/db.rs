@@ -3,6 +3,7 @@
 mod dump;
 mod look;
 mod repair;
+mod report;
 mod verify;
 mod why;
 mod work;
@@ -21,6 +22,7 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Keyspaces(_) => look::keyspaces(&open_to_read(args)?, json),
         DbCommand::Tree(tree) => look::tree(&to_read(args)?, tree.short, json),
         DbCommand::Why => why::why(&to_read(args)?, json),
+        DbCommand::Report { html } => report::report(&open_to_read(args)?, &args.dir, html, json),
         DbCommand::Verify => verify::verify(&args.dir, json),
         DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
         DbCommand::Repair { to } => repair::repair(&args.dir, to, json),

@@ -5,8 +5,10 @@ use crate::args::SimulateArgs;
 use crate::bars::Bars;
 use crate::failure::{bad_argument, print_line};
 use crate::output::{Output, print_json};
+use crate::page;
 use crate::specs;
 use crate::table::{cost, percent, short, table};
+use lsmith_lab::page::{Group, Recorder};
 use lsmith_lab::{
     Content, Progress, Simulated, fluid_fits, keyed_fits, simulate_observed, unit_fits,
 };
@@ -72,31 +74,41 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
     let (mut done, mut trace, mut merges) = (0, Vec::new(), Vec::new());
-    let mut on_event = |event: Event<'_>| match event {
-        Event::Flushed { .. } => {
-            done += 1;
-            if done % 256 == 0 {
-                bars.advance(done);
+    let mut recorder = args.html.is_some().then(|| Recorder::new(content.key_scale()));
+    let mut on_event = |event: Event<'_>| {
+        if let Some(recorder) = &mut recorder {
+            recorder.observe(event);
+        }
+        match event {
+            Event::Flushed { .. } => {
+                done += 1;
+                if done % 256 == 0 {
+                    bars.advance(done);
+                }
             }
+            Event::Merge { plan, .. } if args.trace && json => merges.push(plan.to_string()),
+            Event::Rest { tree } if args.trace && json => {
+                let merges = std::mem::take(&mut merges);
+                trace.push(Step { flush: done + 1, merges, tree: tree.to_string() });
+            }
+            Event::Sealed { .. } if args.trace && printed.is_ok() => {
+                printed = output.line(format_args!("# flush {}", done + 1));
+            }
+            Event::Merge { plan, .. } if args.trace && printed.is_ok() => {
+                printed = output.line(format_args!("# {plan}"));
+            }
+            Event::Rest { tree } if args.trace && printed.is_ok() => printed = output.line(tree),
+            _ => {}
         }
-        Event::Merge { plan, .. } if args.trace && json => merges.push(plan.to_string()),
-        Event::Rest { tree } if args.trace && json => {
-            let merges = std::mem::take(&mut merges);
-            trace.push(Step { flush: done + 1, merges, tree: tree.to_string() });
-        }
-        Event::Sealed { .. } if args.trace && printed.is_ok() => {
-            printed = output.line(format_args!("# flush {}", done + 1));
-        }
-        Event::Merge { plan, .. } if args.trace && printed.is_ok() => {
-            printed = output.line(format_args!("# {plan}"));
-        }
-        Event::Rest { tree } if args.trace && printed.is_ok() => printed = output.line(tree),
-        _ => {}
     };
     let memtable_bytes = args.memtable.bytes;
     let simulated = simulate_observed(&policy, &content, memtable_bytes, &mut on_event);
     let simulated = simulated.map_err(refusal)?;
     drop(bars);
+    if let Some(recorder) = recorder {
+        let group = Group::of_simulation(&simulated, recorder)?;
+        page::write("lsmith simulate", vec![group], args.html.as_deref(), None)?;
+    }
     printed?;
     let flushes = simulated.report.costs.flushes;
     if flushes < args.flushes {

@@ -15,6 +15,7 @@ mod lab;
 mod lists;
 mod model;
 mod own_policy;
+mod pages;
 mod readme;
 mod reproduce;
 mod signals;

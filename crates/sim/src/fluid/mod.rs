@@ -45,5 +45,6 @@ mod uncertainty;
 mod workload;
 
 pub use content::FluidContent;
+pub use place::PLACES as FLUID_PLACES;
 pub use run::simulate_fluid;
 pub use workload::FluidWorkload;

@@ -74,7 +74,8 @@ fn print_entries<B: AsRef<[u8]>>(
     Ok(output.finish()?)
 }
 
-pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
+/// Returns the statistics of a keyspace by name.
+pub(super) fn stat_fields(keyspace: &Keyspace) -> Map<String, Value> {
     let stats = keyspace.stats();
     let mut fields = Map::new();
     for (name, value) in [
@@ -101,6 +102,11 @@ pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     ] {
         fields.insert(name.to_owned(), value);
     }
+    fields
+}
+
+pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
+    let fields = stat_fields(keyspace);
     if json {
         return print_json(&fields);
     }
