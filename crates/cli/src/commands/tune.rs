@@ -9,8 +9,8 @@ use crate::table::{cost, cost_if_known, percent, short, table};
 use lsmith_lab::Row;
 use lsmith_lab::page::Group;
 use lsmith_lab::tune::{
-    Checked, Choice, Device, DriftChoice, Drifted, Limits, Mix, Tuned, Verified, VerifiedRow,
-    Weights, tune as tune_in_lab,
+    Checked, Choice, Device, DriftChoice, Drifted, Limits, Mix, Tuned, Tuning, Verified,
+    VerifiedRow, Weights,
 };
 use lsmith_spec::format_bytes;
 
@@ -29,12 +29,14 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
         device: args.rate.map(|bytes_per_second| Device { bytes_per_second, endurance_bytes }),
     };
     let bars = Bars::new();
-    let mut tuned = tune_in_lab(&workload, &limits, &bars)?;
+    let registry = specs::registry();
+    let tuning = Tuning { registry, workload: &workload, limits: &limits, progress: &bars };
+    let mut tuned = tuning.run()?;
     if args.check {
-        tuned.check(&workload, &limits, &bars)?;
+        tuning.check(&mut tuned)?;
     }
     if args.verify {
-        tuned.verify(&workload, &limits, &std::env::temp_dir(), &bars)?;
+        tuning.verify(&mut tuned, &std::env::temp_dir())?;
     }
     if args.html.is_some() || args.svg.is_some() {
         let group = Group::of_tuned(&serde_json::to_value(&tuned)?)?;

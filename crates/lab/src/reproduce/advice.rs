@@ -4,8 +4,9 @@ use super::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 use crate::inputs::FileInputs;
 use crate::progress::NoProgress;
 use crate::tune::check::{costs_of_all, judge};
-use crate::tune::{Limits, tune};
-use lsmith_spec::{format_bytes, parse_bytes};
+use crate::tune::{Limits, TrialCosts, Tuning};
+use lsmith_policy::Registry;
+use lsmith_spec::{Spec, format_bytes, parse_bytes};
 use lsmith_workload::Workload;
 
 /// All kinds of workloads but traces, each of about 200,000 writes.
@@ -58,22 +59,27 @@ pub(super) fn measure(
         Axis::linear("score of the advised policy above the best within the limits", "%"),
     );
     let mut figure = Figure::empty(info.name, info.title, vec![panel]);
+    let registry = Registry::builtin();
     let mut setting = 0;
     for spec in workloads {
         let workload = Workload::from_spec(&spec.parse()?, &FileInputs)?;
         for memtable in memtables {
             let memtable_bytes = parse_bytes(memtable)?;
+            let no_limits = Limits { memtable_bytes, ..Limits::default() };
+            let (registry, workload) = (&registry, &workload);
+            let all = Tuning { registry, workload, limits: &no_limits, progress };
             let mut advised = Vec::new();
             for (read_cost_max, space_cost_max) in LIMITS {
                 let limits =
                     Limits { read_cost_max, space_cost_max, memtable_bytes, ..Limits::default() };
-                let found = tune(&workload, &limits, &NoProgress);
+                let tuning = Tuning { progress: &NoProgress, limits: &limits, ..all };
+                let found = tuning.run();
                 advised.push((limits, found));
             }
             let policies = advised.iter().filter_map(|(_, found)| found.as_ref().ok());
             let policies: Result<Vec<_>, _> =
                 policies.map(|found| found.best.policy.parse()).collect();
-            let all = costs_of_all(&workload, memtable_bytes, &policies?, progress)?;
+            let all = costs_of_all(&all, memtable_bytes, &policies?)?;
             for (limits, found) in &advised {
                 setting += 1;
                 let named = format!(
@@ -105,7 +111,7 @@ pub(super) fn measure(
     Ok(figure)
 }
 
-fn is_possible(limits: &Limits, all: &[(lsmith_spec::Spec, crate::tune::TrialCosts)]) -> bool {
+fn is_possible(limits: &Limits, all: &[(Spec, TrialCosts)]) -> bool {
     all.iter().any(|(_, costs)| {
         limits.read_cost_max.is_none_or(|max| costs.read_cost_mean <= max)
             && limits.space_cost_max.is_none_or(|max| costs.space_cost_mean <= max)

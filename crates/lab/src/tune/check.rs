@@ -4,11 +4,10 @@ use super::objective::Objective;
 use super::sample::Sample;
 use super::survey::Survey;
 use super::trial::{Trial, TrialCosts};
-use super::{Choice, Limits, grid};
-use crate::jobs::{SharedProgress, measure_all};
+use super::{Choice, Limits, Tuning, grid};
+use crate::jobs::measure_all;
 use anyhow::Result;
 use lsmith_spec::Spec;
-use lsmith_workload::Workload;
 use serde::Serialize;
 
 /// The result of a check.
@@ -29,24 +28,24 @@ pub struct Checked {
     pub above: f64,
 }
 
-/// Returns the costs of all policies of a fine grid on all writes of `workload`. Leaves out those
+/// Returns the costs of `more` and of all policies of a fine grid on all writes of the workload. Leaves out those
 /// that write or read far too much.
 ///
 /// # Errors
 /// Fails if the workload writes nothing, or has a damaged line.
 pub(crate) fn costs_of_all(
-    workload: &Workload,
+    tuning: &Tuning<'_>,
     memtable_bytes: u64,
     more: &[Spec],
-    progress: &SharedProgress,
 ) -> Result<Vec<(Spec, TrialCosts)>> {
-    let survey = Survey::of(workload, memtable_bytes)?;
-    let sample = &Sample::of(workload, &survey, survey.writes)?;
-    let flushes_max = f64::INFINITY;
-    let specs = [grid::fine(), more.to_vec()].concat();
-    let trials: Vec<Trial<'_>> =
-        specs.iter().map(|spec| Trial { spec, sample, memtable_bytes, flushes_max }).collect();
-    let found = measure_all("every policy on all writes", &trials, progress)?;
+    let survey = Survey::of(tuning.workload, memtable_bytes)?;
+    let sample = &Sample::of(tuning.workload, &survey, survey.writes)?;
+    let specs = [grid::fine(tuning.registry), more.to_vec()].concat();
+    let built = specs.iter().map(|spec| tuning.registry.build_spec(spec));
+    let policies = built.collect::<Result<Vec<_>, _>>()?;
+    let trial = |policy| Trial { policy, sample, memtable_bytes, flushes_max: f64::INFINITY };
+    let trials: Vec<Trial<'_>> = policies.iter().map(trial).collect();
+    let found = measure_all("every policy on all writes", &trials, tuning.progress)?;
     let known = specs.iter().cloned().zip(found);
     Ok(known.filter_map(|(spec, costs)| Some((spec, costs?))).collect())
 }

@@ -212,10 +212,10 @@ fn drawn_costs(
 ) -> Result<Vec<Option<TrialCosts>>> {
     let sample: Sample = drawn(profile, REQUESTS);
     let (sample, memtable_bytes) = (&sample, search.memtable_bytes);
-    let specs = candidates.iter().map(|(candidate, _)| &candidate.spec);
+    let policies = candidates.iter().map(|(candidate, _)| &candidate.policy);
     let flushes_max = FLUSHES_MAX[0];
     let trials: Vec<_> =
-        specs.map(|spec| Trial { spec, sample, memtable_bytes, flushes_max }).collect();
+        policies.map(|policy| Trial { policy, sample, memtable_bytes, flushes_max }).collect();
     measure_all("other popularities", &trials, search.progress)
 }
 

@@ -38,16 +38,16 @@ const COUNTED: [&str; 2] = ["minlatency", "binomial"];
 const PARTIAL: [&str; 5] = ["full", "rr", "choose_best", "test_mixed", "mixed"];
 
 /// Returns every policy of the registry, each with a coarse grid of its parameters.
-pub(super) fn coarse() -> Vec<Spec> {
-    grid(&RUNS, &RATIOS, &PICKS[..PICKS_FIRST])
+pub(super) fn coarse(registry: &Registry) -> Vec<Spec> {
+    grid(registry, &RUNS, &RATIOS, &PICKS[..PICKS_FIRST])
 }
 
 /// Returns every policy of the registry, each with a fine grid of its parameters.
-pub(super) fn fine() -> Vec<Spec> {
-    grid(&RUNS_FINE, &RATIOS_FINE, &PICKS)
+pub(super) fn fine(registry: &Registry) -> Vec<Spec> {
+    grid(registry, &RUNS_FINE, &RATIOS_FINE, &PICKS)
 }
 
-fn grid(runs: &[u64], ratios: &[u64], picks: &[&str]) -> Vec<Spec> {
+fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Vec<Spec> {
     let mut all = vec![Spec::bare("none")];
     for &runs in runs {
         let bounded = |name: &str| Spec::bare(name).with("k", runs);
@@ -64,14 +64,19 @@ fn grid(runs: &[u64], ratios: &[u64], picks: &[&str]) -> Vec<Spec> {
             all.extend(LEVEL0.map(|l0| leveled.clone().with("l0", l0).with("pick", pick)));
         }
     }
-    let is_known = |spec: &Spec| Registry::builtin().build_spec(spec).is_ok();
-    all.retain(is_known);
+    all.retain(|spec| registry.build_spec(spec).is_ok());
+    // A policy of the user's own, with its defaults.
+    for info in registry.infos() {
+        if all.iter().all(|spec| spec.name != info.name) {
+            all.push(Spec::bare(info.name));
+        }
+    }
     all
 }
 
 /// Returns `spec` with each of its numbers one step lower and one step higher, and with every other
 /// pick. A step is an eighth of the number, at least 1.
-pub(super) fn neighbours(spec: &Spec) -> Vec<Spec> {
+pub(super) fn neighbours(registry: &Registry, spec: &Spec) -> Vec<Spec> {
     let mut all = Vec::new();
     for (name, least, most) in NUMBERS {
         let Some(value) = spec.param(name).and_then(|value| value.parse::<u64>().ok()) else {
@@ -88,7 +93,7 @@ pub(super) fn neighbours(spec: &Spec) -> Vec<Spec> {
         let others = PICKS.iter().filter(|other| **other != pick);
         all.extend(others.map(|other| replaced(spec, "pick", other)));
     }
-    all.retain(|spec| Registry::builtin().build_spec(spec).is_ok());
+    all.retain(|spec| registry.build_spec(spec).is_ok());
     all
 }
 
@@ -106,19 +111,24 @@ fn replaced(spec: &Spec, name: &str, value: impl ToString) -> Spec {
 mod tests {
     use super::*;
 
-    /// A policy that is added to the registry must be added to the grid.
+    /// A parameter grid is better than the defaults alone.
     #[test]
-    fn every_policy_of_the_registry_is_tried() {
-        let all = coarse();
-        for info in Registry::builtin().infos() {
-            assert!(all.iter().any(|spec| spec.name == info.name), "{}", info.name);
+    fn every_policy_of_the_registry_is_tried_with_many_parameters() {
+        let registry = Registry::builtin();
+        let all = coarse(&registry);
+        for info in registry.infos().iter().filter(|info| !info.params.is_empty()) {
+            let count = all.iter().filter(|spec| spec.name == info.name).count();
+            assert!(count > 5, "{}: {count}", info.name);
         }
     }
 
     #[test]
     fn neighbours_are_one_step_away() {
         let of = |spec: &str| -> Vec<String> {
-            neighbours(&spec.parse().unwrap()).iter().map(ToString::to_string).collect()
+            neighbours(&Registry::builtin(), &spec.parse().unwrap())
+                .iter()
+                .map(ToString::to_string)
+                .collect()
         };
         assert_eq!(of("tiered(ratio=2)"), ["tiered(ratio=3)"]);
         assert_eq!(of("minlatency(k=16)"), ["minlatency(k=14)", "minlatency(k=18)"]);

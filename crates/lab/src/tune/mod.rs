@@ -4,7 +4,7 @@
 //! larger samples, the best ones on all writes ([`search`]). Formulas take no part: no formula
 //! knows the order of keys, phases, deletes or kept blocks.
 //!
-//! * [`tune`]: returns the best choice and the frontier.
+//! * [`Tuning`]: finds the best choice and the frontier, and checks them.
 //! * [`Limits`]: the limits on a choice; [`Choice`]: its costs and its memory.
 //! * [`Drifted`]: the best choice in the worst case over workloads nearby.
 //! * [`Verified`]: the choice and the default on the real store.
@@ -32,7 +32,6 @@ pub use verify::{Verified, VerifiedRow};
 
 use crate::clock::Clock;
 use crate::jobs::SharedProgress;
-use crate::progress::Progress;
 use anyhow::{Context, Result, bail};
 use lsmith::DEFAULT_POLICY;
 use lsmith_policy::Registry;
@@ -173,12 +172,64 @@ pub struct Tuned {
     pub seconds: f64,
 }
 
-/// Returns the best policy and parameters for `workload`.
-///
-/// # Errors
-/// Fails if no choice is within the limits, the workload writes nothing or flushes nothing, or it
-/// has a damaged line.
-pub fn tune(workload: &Workload, limits: &Limits, progress: &SharedProgress) -> Result<Tuned> {
+/// A search for the best policy and parameters.
+#[derive(Clone, Copy)]
+pub struct Tuning<'a> {
+    /// The policies that are tried.
+    pub registry: &'a Registry,
+    /// The workload.
+    pub workload: &'a Workload,
+    /// The limits on a choice.
+    pub limits: &'a Limits,
+    /// Receives the progress.
+    pub progress: &'a SharedProgress,
+}
+
+impl Tuning<'_> {
+    /// Returns the best policy and parameters.
+    ///
+    /// # Errors
+    /// Fails if no choice is within the limits, the workload writes nothing or flushes nothing, or
+    /// it has a damaged line.
+    pub fn run(&self) -> Result<Tuned> {
+        tune(self)
+    }
+
+    /// Simulates every policy of a fine grid on all writes, and judges the best choice by that.
+    /// Takes minutes for a million writes.
+    ///
+    /// # Errors
+    /// Fails if the workload has a damaged line.
+    pub fn check(&self, tuned: &mut Tuned) -> Result<()> {
+        let advised = [tuned.best.policy.parse()?];
+        let all = check::costs_of_all(self, tuned.best.memtable_bytes, &advised)?;
+        tuned.checked = Some(check::judge(&tuned.best, self.limits, &all));
+        Ok(())
+    }
+
+    /// Runs the best choice, the policy to compare to and the default policy on the real store in
+    /// lockstep, at a scale that takes seconds. Each store gets a new directory within `dir`. If
+    /// another one than `best` wins there, it becomes the best.
+    ///
+    /// # Errors
+    /// Fails if the store or a simulation fails.
+    pub fn verify(&self, tuned: &mut Tuned, dir: &Path) -> Result<()> {
+        let mut labelled = vec![("best", &tuned.best)];
+        labelled.extend(tuned.yours.as_ref().map(|yours| ("yours", yours)));
+        labelled.push(("default", &tuned.default));
+        let verified = verify::verify(self, &labelled, dir)?;
+        let winner = labelled.iter().find(|(label, _)| *label == verified.best);
+        let winner = winner.map(|(_, choice)| Choice::clone(choice));
+        tuned.verified = Some(verified);
+        if let Some(winner) = winner {
+            tuned.best = winner;
+        }
+        Ok(())
+    }
+}
+
+fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
+    let Tuning { registry, workload, limits, progress } = *tuning;
     let clock = Clock::start();
     let shrink = shrink_of(workload);
     let simulated = shrunk(workload, shrink)?;
@@ -189,6 +240,7 @@ pub fn tune(workload: &Workload, limits: &Limits, progress: &SharedProgress) -> 
     let memtable_bytes = ((memory.memtable_bytes as f64 / shrink) as u64).max(1);
     let objective = limits.objective();
     let mut search = Search {
+        registry,
         workload: &simulated,
         survey: &survey,
         memory: &memory,
@@ -241,53 +293,6 @@ pub fn tune(workload: &Workload, limits: &Limits, progress: &SharedProgress) -> 
     })
 }
 
-impl Tuned {
-    /// Simulates every policy of a fine grid on all writes of `workload`, and judges the best
-    /// choice by that. Takes minutes for a million writes.
-    ///
-    /// # Errors
-    /// Fails if the workload has a damaged line.
-    pub fn check(
-        &mut self,
-        workload: &Workload,
-        limits: &Limits,
-        progress: &SharedProgress,
-    ) -> Result<()> {
-        let advised = [self.best.policy.parse()?];
-        let memtable_bytes = self.best.memtable_bytes;
-        let all = check::costs_of_all(workload, memtable_bytes, &advised, progress)?;
-        self.checked = Some(check::judge(&self.best, limits, &all));
-        Ok(())
-    }
-
-    /// Runs the best choice, the policy to compare to and the default policy on the real store in
-    /// lockstep, at a scale that takes seconds. Each store gets a new directory within `dir`. If
-    /// another one than `best` wins there, it becomes the best.
-    ///
-    /// # Errors
-    /// Fails if the store or a simulation fails.
-    pub fn verify(
-        &mut self,
-        workload: &Workload,
-        limits: &Limits,
-        dir: &Path,
-        progress: &dyn Progress,
-    ) -> Result<()> {
-        let mut labelled = vec![("best", &self.best)];
-        labelled.extend(self.yours.as_ref().map(|yours| ("yours", yours)));
-        labelled.push(("default", &self.default));
-        let objective = limits.objective();
-        let verified = verify::verify(&labelled, &objective, workload, dir, progress)?;
-        let winner = labelled.iter().find(|(label, _)| *label == verified.best);
-        let winner = winner.map(|(_, choice)| Choice::clone(choice));
-        self.verified = Some(verified);
-        if let Some(winner) = winner {
-            self.best = winner;
-        }
-        Ok(())
-    }
-}
-
 /// Returns the factor by which `workload` is made smaller. A trace is read whole, because its
 /// beginning does not stand for the rest.
 fn shrink_of(workload: &Workload) -> f64 {
@@ -303,12 +308,8 @@ fn named(
     spec: &Spec,
     choice: impl Fn(&Candidate) -> Option<Choice>,
 ) -> Result<Choice> {
-    let full = Registry::builtin().build_spec(spec)?.spec();
-    let is_same = |candidate: &&Candidate| {
-        let built = Registry::builtin().build_spec(&candidate.spec);
-        built.is_ok_and(|built| built.spec() == full)
-    };
-    let candidate = search.candidates.iter().find(is_same);
+    let full = search.registry.build_spec(spec)?.spec();
+    let candidate = search.candidates.iter().find(|candidate| candidate.policy.spec() == full);
     candidate
         .and_then(choice)
         .with_context(|| format!("`{spec}` writes or reads too much to be simulated"))

@@ -8,9 +8,10 @@ use super::survey::Survey;
 use super::trial::{Trial, TrialCosts};
 use crate::jobs::{SharedProgress, measure_all};
 use anyhow::Result;
-use lsmith_policy::Registry;
+use lsmith_policy::{MergePolicy, Registry};
 use lsmith_spec::Spec;
 use lsmith_workload::Workload;
+use std::sync::Arc;
 
 /// Writes of the smallest sample, at least and at most.
 const SMALL: (u64, u64) = (60_000, 100_000);
@@ -53,7 +54,7 @@ const BLOCK_BYTES: f64 = 4096.0;
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) spec: Spec,
-    counts_blocks: bool,
+    pub(super) policy: Arc<dyn MergePolicy>,
     /// The step after which the costs are known; 0 for the smallest sample.
     step: usize,
     /// `None` if the policy was given up.
@@ -62,6 +63,7 @@ pub(super) struct Candidate {
 
 /// The candidates for a workload.
 pub(super) struct Search<'a> {
+    pub(super) registry: &'a Registry,
     pub(super) workload: &'a Workload,
     pub(super) survey: &'a Survey,
     pub(super) memory: &'a Memory,
@@ -80,12 +82,15 @@ impl Search<'_> {
         let small = (flushes * SMALL_PER_MEMTABLE).clamp(SMALL.0, SMALL.1);
         let sample = self.sample(small)?;
         let named: Vec<usize> = more.iter().filter_map(|spec| self.index_of(spec)).collect();
-        let all: Vec<usize> = coarse().iter().filter_map(|spec| self.index_of(spec)).collect();
+        let all: Vec<usize> =
+            coarse(self.registry).iter().filter_map(|spec| self.index_of(spec)).collect();
         self.simulate("policies", 0, &sample, &[all, named.clone()].concat())?;
         for _ in 0..ROUNDS {
             let best = self.best(0, REFINED);
-            let near = best.iter().flat_map(|&index| neighbours(&self.candidates[index].spec));
-            let near: Vec<Spec> = near.collect();
+            let mut near: Vec<Spec> = Vec::new();
+            for index in best {
+                near.extend(neighbours(self.registry, &self.candidates[index].spec));
+            }
             let known = self.candidates.len();
             let near: Vec<usize> = near.iter().filter_map(|spec| self.index_of(spec)).collect();
             if self.candidates.len() == known {
@@ -126,17 +131,13 @@ impl Search<'_> {
     /// Returns the index of `spec`, which becomes a candidate if it is none yet. `None` if there is
     /// no such policy.
     fn index_of(&mut self, spec: &Spec) -> Option<usize> {
-        let policy = Registry::builtin().build_spec(spec).ok()?;
+        let policy = self.registry.build_spec(spec).ok()?;
         let full = policy.spec();
-        let known = self.candidates.iter().position(|candidate| {
-            let built = Registry::builtin().build_spec(&candidate.spec);
-            built.is_ok_and(|built| built.spec() == full)
-        });
+        let known = self.candidates.iter().position(|known| known.policy.spec() == full);
         if known.is_some() {
             return known;
         }
-        let counts_blocks = policy.needs().blocks;
-        let new = Candidate { spec: spec.clone(), counts_blocks, step: 0, costs: None };
+        let new = Candidate { spec: spec.clone(), policy, step: 0, costs: None };
         self.candidates.push(new);
         Some(self.candidates.len() - 1)
     }
@@ -158,8 +159,8 @@ impl Search<'_> {
         }
         let (memtable_bytes, flushes_max) = (self.memtable_bytes, FLUSHES_MAX[step]);
         let trial = |&index: &usize| {
-            let spec = &self.candidates[index].spec;
-            Trial { spec, sample: on, memtable_bytes, flushes_max }
+            let policy = &self.candidates[index].policy;
+            Trial { policy, sample: on, memtable_bytes, flushes_max }
         };
         let trials: Vec<Trial<'_>> = new.iter().map(trial).collect();
         let found = measure_all(name, &trials, self.progress)?;
@@ -244,7 +245,7 @@ impl Search<'_> {
         let candidate = &self.candidates[index];
         match candidate.costs {
             Some(costs) if margin(&costs) == 0.0 => 0.0,
-            Some(costs) if candidate.counts_blocks => {
+            Some(costs) if candidate.policy.needs().blocks => {
                 let memtable = self.memtable_bytes as f64 * costs.share;
                 ERRORS[candidate.step] + FEW_BLOCKS / (memtable / BLOCK_BYTES).max(1.0)
             }

@@ -3,9 +3,8 @@
 use super::sample::Sample;
 use crate::jobs::{Job, Ticker};
 use anyhow::Result;
-use lsmith_policy::{MergePolicy, Registry};
+use lsmith_policy::MergePolicy;
 use lsmith_sim::KeyedSim;
-use lsmith_spec::Spec;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -52,7 +51,7 @@ impl TrialCosts {
 
 /// A policy to be simulated on a sample.
 pub(super) struct Trial<'a> {
-    pub(super) spec: &'a Spec,
+    pub(super) policy: &'a Arc<dyn MergePolicy>,
     pub(super) sample: &'a Sample,
     /// The memtable of the whole workload.
     pub(super) memtable_bytes: u64,
@@ -72,7 +71,7 @@ impl Job for Trial<'_> {
     }
 
     fn measure(&self, ticker: &Ticker<'_>) -> Result<Option<TrialCosts>> {
-        let costs = self.extrapolated(&Registry::builtin().build_spec(self.spec)?)?;
+        let costs = self.extrapolated()?;
         ticker.tick(1);
         Ok(costs)
     }
@@ -82,15 +81,15 @@ impl Trial<'_> {
     /// Returns the costs with the workload's memtables. If there are too many, larger ones are
     /// simulated, and ones that are larger still. Writes and reads are taken to be a power of the
     /// number of flushes. Space depends on it little.
-    fn extrapolated(&self, policy: &Arc<dyn MergePolicy>) -> Result<Option<TrialCosts>> {
+    fn extrapolated(&self) -> Result<Option<TrialCosts>> {
         let memtable_bytes = (self.memtable_bytes as f64 * self.sample.share).max(1.0);
         let flushes = self.sample.bytes() as f64 / memtable_bytes;
         let factor = flushes / self.flushes_max;
         if factor <= 1.0 {
-            return self.costs(policy, memtable_bytes);
+            return self.costs(memtable_bytes);
         }
-        let Some(near) = self.costs(policy, memtable_bytes * factor)? else { return Ok(None) };
-        let Some(far) = self.costs(policy, memtable_bytes * factor * STEP)? else {
+        let Some(near) = self.costs(memtable_bytes * factor)? else { return Ok(None) };
+        let Some(far) = self.costs(memtable_bytes * factor * STEP)? else {
             return Ok(None);
         };
         let power = factor.ln() / STEP.ln();
@@ -107,14 +106,10 @@ impl Trial<'_> {
         }))
     }
 
-    fn costs(
-        &self,
-        policy: &Arc<dyn MergePolicy>,
-        memtable_bytes: f64,
-    ) -> Result<Option<TrialCosts>> {
+    fn costs(&self, memtable_bytes: f64) -> Result<Option<TrialCosts>> {
         let sample = self.sample;
         let memtable_bytes = memtable_bytes.round() as u64;
-        let mut sim = KeyedSim::new(policy, memtable_bytes);
+        let mut sim = KeyedSim::new(self.policy, memtable_bytes);
         for write in &sample.writes {
             sim.write(write.kind, write.rank, write.bytes);
             if !sim.is_full() {

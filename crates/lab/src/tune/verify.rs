@@ -1,16 +1,13 @@
 //! Runs choices on the real store and compares them with the predictions.
 
-use super::Choice;
-use super::objective::Objective;
 use super::scale::shrunk;
+use super::{Choice, Tuning};
 use crate::compare::{Comparison, Row};
 use crate::profile::Profile;
-use crate::progress::Progress;
 use crate::run::Options;
 use anyhow::Result;
-use lsmith_policy::{MergePolicy, Registry};
+use lsmith_policy::MergePolicy;
 use lsmith_sim::KeyedWorkload;
-use lsmith_workload::Workload;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,22 +51,22 @@ pub struct Verified {
 /// # Errors
 /// Fails like [`Comparison::run`].
 pub(super) fn verify(
+    tuning: &Tuning<'_>,
     choices: &[(&'static str, &Choice)],
-    objective: &Objective,
-    workload: &Workload,
     dir: &Path,
-    progress: &dyn Progress,
 ) -> Result<Verified> {
+    let (workload, objective) = (tuning.workload, tuning.limits.objective());
     let profile = Profile::of(workload)?;
     let shrink = (profile.writes * profile.entry_bytes / BYTES_MAX).max(1.0);
     let memtable_bytes = choices.first().map_or(0, |(_, choice)| choice.memtable_bytes);
     let memtable_bytes =
         ((memtable_bytes as f64 / shrink) as u64).max(MEMTABLE_BYTES_MIN.min(memtable_bytes));
-    let options = Options { memtable_bytes, ..Options::default() };
+    let registry = tuning.registry.clone();
+    let options = Options { registry, memtable_bytes, ..Options::default() };
     let mut labels: Vec<&'static str> = Vec::new();
     let mut built: Vec<Arc<dyn MergePolicy>> = Vec::new();
     for (label, choice) in choices {
-        let policy = Registry::builtin().build(&choice.policy)?;
+        let policy = tuning.registry.build(&choice.policy)?;
         if built.iter().all(|known| known.spec() != policy.spec()) {
             labels.push(label);
             built.push(policy);
@@ -78,7 +75,7 @@ pub(super) fn verify(
     let workload = &KeyedWorkload::new(shrunk(workload, shrink)?);
     let comparison = Comparison { policies: &built, workload, dir, options: &options };
     let mut rows = Vec::new();
-    comparison.run(progress, &mut |row| {
+    comparison.run(tuning.progress, &mut |row| {
         let costs = row.engine.costs;
         let is_within = objective.allows_figures(costs.read_cost_mean, costs.space_cost_mean);
         rows.push(VerifiedRow { label: labels[rows.len()], is_within, row });

@@ -2,8 +2,9 @@ use super::super::trial::{Trial, TrialCosts};
 use super::*;
 use crate::jobs::{SharedProgress, measure_all};
 use crate::progress::NoProgress;
-use lsmith_spec::Spec;
+use lsmith_policy::{MergePolicy, Registry};
 use lsmith_workload::NoInputs;
+use std::sync::Arc;
 
 /// The memtables of a workload, so that many merges average out.
 const FLUSHES: u64 = 100;
@@ -15,9 +16,13 @@ fn workload(spec: &str) -> Workload {
     Workload::from_spec(&spec.parse().unwrap(), &NoInputs).unwrap()
 }
 
-fn costs(sample: &Sample, memtable_bytes: u64, policies: &[Spec]) -> Vec<TrialCosts> {
+fn costs(
+    sample: &Sample,
+    memtable_bytes: u64,
+    policies: &[Arc<dyn MergePolicy>],
+) -> Vec<TrialCosts> {
     let flushes_max = f64::INFINITY;
-    let trial = |spec| Trial { spec, sample, memtable_bytes, flushes_max };
+    let trial = |policy| Trial { policy, sample, memtable_bytes, flushes_max };
     let trials: Vec<Trial<'_>> = policies.iter().map(trial).collect();
     let progress: &SharedProgress = &NoProgress;
     let found = measure_all("", &trials, progress).unwrap();
@@ -28,7 +33,7 @@ fn costs(sample: &Sample, memtable_bytes: u64, policies: &[Spec]) -> Vec<TrialCo
 #[test]
 fn a_sample_costs_what_the_whole_workload_costs() {
     let policies = ["minlatency(k=5)", "leveled(ratio=4, l0=1)", "tiered(ratio=4)"];
-    let policies = policies.map(|spec| spec.parse().unwrap());
+    let policies = policies.map(|spec| Registry::builtin().build(spec).unwrap());
     for spec in [
         "ycsb(a, records=100k, ops=200k, value=100B)",
         "ycsb(d, records=60k, ops=2M, value=100B)",
@@ -53,7 +58,7 @@ fn a_sample_costs_what_the_whole_workload_costs() {
                 off(|costs| costs.read_cost_mean),
                 off(|costs| costs.space_cost_mean),
             ];
-            assert!(offs.iter().all(|off| *off < 0.05), "{spec} {policy}: {offs:?}");
+            assert!(offs.iter().all(|off| *off < 0.05), "{spec} {}: {offs:?}", policy.spec());
         }
     }
 }
