@@ -24,8 +24,8 @@ pub struct Row {
     pub engine: EngineReport,
     /// The keyed simulation of the same operations.
     pub keyed: SimulationReport,
-    /// The unit simulation of as many flushes as the store made. `None` for policies that count
-    /// in blocks.
+    /// The unit simulation of as many flushes as the store made. `None` for policies that take
+    /// windows of keys.
     pub unit: Option<SimulationReport>,
     /// The fluid simulation. `None` for workloads without expected sizes, and if it is unknown
     /// which blocks a policy could keep.
@@ -137,21 +137,21 @@ impl Comparison<'_> {
         let predict = |content: &Content<'_>| {
             progress.begin(&format!("{spec}: {} simulation", content.name()), flushes);
             let mut done = 0;
-            let mut on_rest = |_: &_| {
+            let mut on_flush = |_: &_| {
                 done += 1;
                 progress.advance(done);
             };
             let memtable_bytes = self.options.memtable_bytes;
-            simulate(policy, content, memtable_bytes, &mut on_rest)
+            simulate(policy, content, memtable_bytes, &mut on_flush)
         };
         let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
-        let unit = if policy.needs().blocks {
+        let unit = if policy.needs().windows {
             None
         } else {
             Some(predict(&Content::Unit { flushes })?.report)
         };
         let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid))) {
-            None | Some(Err(SimError::NotFluid { .. })) => None,
+            None | Some(Err(SimError::NotFluid { .. } | SimError::FewEntries { .. })) => None,
             Some(simulated) => Some(simulated?.report),
         };
         let write_cost = engine.costs.write_cost_system;

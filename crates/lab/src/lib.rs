@@ -36,8 +36,10 @@ struct Readme;
 
 mod clock;
 mod compare;
+mod fits;
 mod growth;
 mod inputs;
+mod jobs;
 mod meter;
 mod model;
 mod play;
@@ -51,6 +53,7 @@ mod simulate;
 pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
+pub use fits::{fluid_fits, keyed_fits, unit_fits};
 pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
 pub use meter::Mode;

@@ -2,6 +2,7 @@
 
 use lsmith::{Event, Observer};
 use lsmith_sim::{FigureCounter, Figures};
+use lsmith_tree::Tree;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,8 +29,9 @@ impl Mode {
 
 /// Counts the events of one store.
 ///
-/// In lockstep the meter samples the tree whenever it is at rest, as in a simulation. In free mode
-/// the tree rarely rests, so the meter samples it whenever a memtable has left memory.
+/// In lockstep the meter samples the tree at rest once for each sealed memtable, as a simulation
+/// does. In free mode the tree rarely rests, so the meter samples it whenever a memtable has left
+/// memory.
 #[derive(Debug)]
 pub(crate) struct Meter {
     mode: Mode,
@@ -46,16 +48,21 @@ pub(crate) struct Meter {
 struct MeterState {
     figures: FigureCounter,
     space: SpaceMeter,
+    /// In lockstep the tree after the last seal, until it is sampled at rest. The store reports no
+    /// rest if the policy had no plan; this tree was then at rest.
+    unsampled: Option<Tree>,
+    /// Bytes of all tables after the last event that says.
+    table_bytes: u64,
 }
 
-/// Bytes of tables on the device per live byte.
+/// Physical bytes of tables, and bytes in memory, per live byte.
 #[derive(Clone, Copy, Debug, Default)]
 struct SpaceMeter {
-    /// The maximum since the last sample.
-    cost: f64,
+    /// Logical bytes of all live entries up to the last sealed memtable.
+    live_bytes: u64,
     peak: f64,
     sum: f64,
-    looks: u64,
+    samples: u64,
 }
 
 /// The results of a [`Meter`].
@@ -63,10 +70,11 @@ struct SpaceMeter {
 pub(crate) struct Measured {
     /// The figures, in logical bytes.
     pub(crate) figures: Figures,
-    /// Physical bytes of tables over logical bytes of live entries, at the worst moment.
-    pub(crate) space_cost_peak: f64,
-    /// The same at the worst moment of each flush, averaged over flushes.
-    pub(crate) space_cost_mean: f64,
+    /// The physical bytes of tables and the bytes in sealed memtables over the logical bytes of
+    /// live entries, at the worst moment.
+    pub(crate) space_cost_physical_peak: f64,
+    /// The same at rest after a flush, averaged over flushes.
+    pub(crate) space_cost_physical_mean: f64,
 }
 
 impl Meter {
@@ -91,56 +99,83 @@ impl Meter {
         self.sealed.load(Ordering::Relaxed)
     }
 
+    /// Reports the flushes under a policy that counts in blocks.
+    pub(crate) fn set_filled(&self, memtables: u64) {
+        self.state.lock().expect("no observer panics").figures.filled(memtables);
+    }
+
     pub(crate) fn measured(&self) -> Measured {
-        let state = self.state.lock().expect("no observer panics");
-        let SpaceMeter { peak, sum, looks, .. } = state.space;
+        let mut state = self.state.lock().expect("no observer panics");
+        state.sample_unsampled();
+        let SpaceMeter { peak, sum, samples, .. } = state.space;
         Measured {
             figures: state.figures.figures(),
-            space_cost_peak: peak,
-            space_cost_mean: if looks == 0 { 0.0 } else { sum / looks as f64 },
+            space_cost_physical_peak: peak,
+            space_cost_physical_mean: if samples == 0 { 0.0 } else { sum / samples as f64 },
         }
     }
 }
 
 impl Observer for Meter {
     fn on_event(&self, _: &str, event: &Event<'_>) {
-        let live_bytes = self.live_bytes.load(Ordering::Relaxed);
         let mut state = self.state.lock().expect("no observer panics");
         match event {
-            Event::Sealed { .. } => {
+            Event::Sealed { tree } => {
+                if self.mode == Mode::Lockstep {
+                    state.sample_unsampled();
+                    state.unsampled = Some((*tree).clone());
+                }
                 self.sealed.fetch_add(1, Ordering::Relaxed);
                 state.figures.requested(self.requested_bytes.load(Ordering::Relaxed));
+                let live_bytes = self.live_bytes.load(Ordering::Relaxed);
                 state.figures.sealed(live_bytes);
+                state.space.live_bytes = live_bytes;
             }
             Event::Committed { before, edit, tree, bytes_at_peak, table_bytes, .. } => {
                 state.figures.merge(before, edit);
-                state.space.note(*bytes_at_peak, live_bytes);
+                let memory_bytes = before.memory().bytes().saturating_sub(edit.flushed.bytes);
+                state.space.cost(*bytes_at_peak + memory_bytes);
+                state.table_bytes = *table_bytes;
                 if self.mode == Mode::Free && edit.flushes > 0 {
-                    state.figures.rest(tree);
-                    state.space.look(*table_bytes, live_bytes);
+                    state.sample(tree);
                 }
             }
-            Event::Rest { tree, table_bytes } if self.mode == Mode::Lockstep => {
-                state.figures.rest(tree);
-                state.space.look(*table_bytes, live_bytes);
+            Event::Rest { tree, table_bytes } => {
+                state.table_bytes = *table_bytes;
+                if state.unsampled.take().is_some() {
+                    state.sample(tree);
+                }
             }
             _ => {}
         }
     }
 }
 
-impl SpaceMeter {
-    fn note(&mut self, bytes: u64, live_bytes: u64) {
-        if live_bytes > 0 {
-            self.cost = self.cost.max(bytes as f64 / live_bytes as f64);
-        }
+impl MeterState {
+    fn sample(&mut self, tree: &Tree) {
+        self.figures.rest(tree);
+        self.space.sample(self.table_bytes + tree.memory().bytes());
     }
 
-    fn look(&mut self, bytes: u64, live_bytes: u64) {
-        self.note(bytes, live_bytes);
-        self.peak = self.peak.max(self.cost);
-        self.sum += self.cost;
-        self.looks += 1;
-        self.cost = 0.0;
+    fn sample_unsampled(&mut self) {
+        if let Some(tree) = self.unsampled.take() {
+            self.sample(&tree);
+        }
+    }
+}
+
+impl SpaceMeter {
+    /// Returns the space cost of `bytes`, which may be a new peak. `None` if nothing is live.
+    fn cost(&mut self, bytes: u64) -> Option<f64> {
+        let cost = (self.live_bytes > 0).then(|| bytes as f64 / self.live_bytes as f64)?;
+        self.peak = self.peak.max(cost);
+        Some(cost)
+    }
+
+    fn sample(&mut self, bytes: u64) {
+        if let Some(cost) = self.cost(bytes) {
+            self.sum += cost;
+            self.samples += 1;
+        }
     }
 }

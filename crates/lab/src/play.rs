@@ -3,6 +3,7 @@
 use crate::meter::Meter;
 use anyhow::Context;
 use lsmith::Keyspace;
+use lsmith_sim::{FullMemtables, written_kind};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{LiveBytes, Op, OpKind, Workload, fill_value, value_seed};
 
@@ -16,6 +17,8 @@ pub(crate) struct Player<'a> {
     value: Vec<u8>,
     /// Operations done.
     ops: u64,
+    /// The flushes under a policy that counts in blocks.
+    filled: Option<FullMemtables>,
 }
 
 impl<'a> Player<'a> {
@@ -32,7 +35,18 @@ impl<'a> Player<'a> {
             key: Vec::new(),
             value: Vec::new(),
             ops: 0,
+            filled: None,
         }
+    }
+
+    /// Returns the same player, which also counts full memtables of `bytes` logical bytes.
+    pub(crate) fn counting_memtables_of(self, bytes: u64) -> Player<'a> {
+        Player { filled: Some(FullMemtables::new(bytes)), ..self }
+    }
+
+    /// Returns the number of full memtables, if they are counted.
+    pub(crate) fn filled(&self) -> Option<u64> {
+        self.filled.as_ref().map(FullMemtables::count)
     }
 
     /// Operations done.
@@ -48,7 +62,12 @@ impl<'a> Player<'a> {
             // Before the write, which may seal the memtable that it fills.
             self.live.observe(op, self.key.len());
             self.meter.set_live_bytes(self.live.bytes());
-            self.meter.request(logical_bytes(self.key.len(), op.value_bytes as usize));
+            let bytes = logical_bytes(self.key.len(), op.value_bytes as usize);
+            self.meter.request(bytes);
+            if let (Some(filled), Some(kind)) = (&mut self.filled, written_kind(op.kind)) {
+                let key = u32::try_from(op.item).expect("workloads have 2^32 keys at most");
+                filled.write(kind, key, u32::try_from(bytes).expect("a value is far below 4 GiB"));
+            }
         }
         if op.writes_value() {
             self.make_value(op);

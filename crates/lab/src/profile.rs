@@ -5,9 +5,6 @@ use lsmith_model::{KeyOrder, Popularity, Setting};
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{Op, OpKind, Workload};
 
-/// The operations that are counted if the popularity has no formula.
-const OPS_MAX: usize = 2_000_000;
-
 /// The operations that are read to learn the size of entries.
 const SAMPLED: usize = 10_000;
 
@@ -42,8 +39,7 @@ pub(crate) enum Unknown {
 }
 
 impl Profile {
-    /// Profiles loads and `churn` by formula, other workloads by counting up to two million
-    /// operations.
+    /// Profiles loads and `churn` by formula, other workloads by counting all operations.
     pub(crate) fn of(workload: &Workload) -> Result<Profile> {
         let spec = workload.spec();
         let entry_bytes = entry_bytes(workload)?;
@@ -73,7 +69,7 @@ impl Profile {
         let mut counts = Counts::default();
         let mut later = Counts::default();
         let load_ops = usize::try_from(workload.load_ops())?;
-        for (index, op) in workload.ops().take(OPS_MAX).enumerate() {
+        for (index, op) in workload.ops().enumerate() {
             let op = op?;
             counts.add(&op)?;
             if index >= load_ops {
@@ -82,15 +78,9 @@ impl Profile {
         }
         // A run phase that writes new keys has no popularity.
         let is_load = counts.items.len() == load_ops && later.writes > 0.0;
-        // The rest of the operations is assumed to be like the counted ones.
-        let writes = if is_load {
-            load_ops as f64 + (all as f64 - load_ops as f64) * later.writes / later.ops
-        } else {
-            counts.writes * (all as f64 / counts.ops).max(1.0)
-        };
         Ok(Profile {
+            writes: counts.writes,
             popularity: counts.popularity()?,
-            writes,
             phases: if is_load { Some((load_ops as f64, later.popularity()?)) } else { None },
             entry_bytes,
             loaded: 0.0,
@@ -126,11 +116,6 @@ impl Profile {
         }
     }
 
-    /// Returns the number of distinct keys at the end.
-    pub(crate) fn keys(&self) -> f64 {
-        self.popularity.unique(self.writes).max(1.0)
-    }
-
     /// Returns the setting after the given share of all writes.
     pub(crate) fn at(&self, share: f64) -> Profile {
         let writes = (self.writes * share.min(1.0)).max(1.0);
@@ -157,7 +142,8 @@ impl Profile {
     pub(crate) fn setting(&self, memtable_bytes: u64) -> Setting<'_> {
         Setting {
             popularity: &self.popularity,
-            memtable: memtable_bytes as f64 / self.entry_bytes,
+            // A memtable holds whole entries. It is sealed by the entry that fills it.
+            memtable: (memtable_bytes as f64 / self.entry_bytes).ceil(),
             item_bytes: self.entry_bytes,
             requests: self.writes,
             false_positives: 1.0,

@@ -23,11 +23,11 @@ pub struct Costs {
     pub read_cost_mean_l0_one: f64,
     /// The most runs on storage after any flush.
     pub runs_max: u64,
-    /// Bytes of tables and unfinished outputs per live byte, at the worst moment. Tables of a
-    /// store count in physical bytes, tables of a simulation in logical bytes; live bytes are
-    /// logical. `None` if the store was not empty at the start.
+    /// Logical bytes of tables, sealed memtables and the output under way per live byte, at the
+    /// worst moment. `None` if the store was not empty at the start.
     pub space_cost_peak: Option<f64>,
-    /// The same at the worst moment of each flush, averaged over flushes.
+    /// The same at rest after a flush, when no output is under way, averaged over flushes; at
+    /// least 1.
     pub space_cost_mean: Option<f64>,
     /// Data blocks written below memory per 10^6 logical bytes of write requests.
     pub write_cost_blocks: f64,
@@ -37,7 +37,8 @@ pub struct Costs {
     pub blocks_reused: u64,
     /// Memtables sealed.
     pub sealed: u64,
-    /// Memtables that left memory completely.
+    /// Memtables that left memory completely. Under a policy that counts in blocks: memtables that
+    /// the writes would fill if each were sealed when full.
     pub flushes: u64,
     /// Merges, without flushes to a run of their own.
     pub merges: u64,
@@ -69,8 +70,8 @@ impl Costs {
     /// bytes are known.
     pub(crate) fn of_store(measured: &Measured, live_known: bool) -> Costs {
         Costs {
-            space_cost_peak: live_known.then_some(measured.space_cost_peak),
-            space_cost_mean: live_known.then_some(measured.space_cost_mean),
+            space_cost_peak: live_known.then_some(measured.figures.space_cost_peak),
+            space_cost_mean: live_known.then_some(measured.figures.space_cost_mean),
             ..Costs::of_simulation(&measured.figures)
         }
     }
@@ -79,7 +80,7 @@ impl Costs {
 /// The parts of the write costs, in logical bytes (key + value + 8 per entry).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LogicalBytes {
-    /// Memtables that left memory. Write costs are divided by this.
+    /// Left memory. Write costs are divided by this.
     pub flush: u64,
     /// Written by flushes to runs of their own.
     pub flush_written: u64,
@@ -300,6 +301,12 @@ pub struct EngineReport {
     /// The figures that simulations can predict.
     #[serde(flatten)]
     pub costs: Costs,
+    /// As `space_cost_peak`, with the physical bytes of tables: what their files take on the
+    /// device, parts that no slice shows included until they are freed. Can be below 1, because
+    /// files hold common prefixes of keys once.
+    pub space_cost_physical_peak: Option<f64>,
+    /// As `space_cost_mean`, with the physical bytes of tables.
+    pub space_cost_physical_mean: Option<f64>,
     /// All bytes written to files per byte of keys and values.
     pub write_cost_user: Option<f64>,
     /// Blocks read from files per lookup.
@@ -340,20 +347,26 @@ pub struct SimulationReport {
     pub costs: Costs,
     /// Bytes by part, logical and physical.
     pub bytes: LogicalBytes,
+    /// The relative error of write costs that is to be expected. `None` unless the content is
+    /// fluid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncertainty: Option<f64>,
     /// Wall-clock seconds.
     pub seconds: f64,
 }
 
-/// The least `write_cost_system` of any policy with as many flushes of the same sizes and at most
-/// as many runs on storage, if no key were written twice. If keys repeat, merges write less than
-/// they read, and a policy may be below the optimum.
+/// The least `write_cost_system` of any policy that merges whole runs, with as many flushes of the
+/// same sizes and at most as many runs on storage, if no key were written twice. A policy may be
+/// below it if keys repeat, so that merges write less than they read, or if it moves tables
+/// instead of merging them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Optimum {
     /// The most runs on storage after a flush.
     pub runs_max: u64,
     /// The least cost.
     pub write_cost_system: f64,
-    /// True if a schedule of merges has this cost; otherwise the cost is a lower bound.
+    /// True if a schedule of merges of whole runs has this cost; otherwise the cost is a lower
+    /// bound.
     pub is_exact: bool,
     /// (the policy's cost - the least) / the least.
     pub above: f64,

@@ -10,7 +10,7 @@ use crate::report::{
 };
 use anyhow::{Context, bail};
 use lsmith::{DEFAULT_KEYSPACE, Histograms, Keyspace, Observer, PersistMode, Store};
-use lsmith_policy::Registry;
+use lsmith_policy::{MergePolicy, Registry};
 use lsmith_workload::{Ops, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -54,10 +54,14 @@ struct Bench {
     meter: Arc<Meter>,
     /// True if the store was empty, so that live bytes are known.
     fresh: bool,
+    /// True if the policy counts in blocks.
+    by_block: bool,
 }
 
 impl Bench {
-    fn open(dir: &Path, policy: &str, options: &Options) -> lsmith::Result<Bench> {
+    fn open(dir: &Path, policy: &dyn MergePolicy, options: &Options) -> lsmith::Result<Bench> {
+        let by_block = policy.needs().blocks;
+        let policy = &*policy.spec().to_string();
         let meter = Arc::new(Meter::new(options.mode));
         let observer: Arc<dyn Observer> = Arc::<Meter>::clone(&meter);
         let store = Store::builder(dir)
@@ -76,7 +80,7 @@ impl Bench {
         if keyspace.merge_policy() != policy {
             keyspace.set_merge_policy(policy)?;
         }
-        Ok(Bench { store, keyspace, meter, fresh })
+        Ok(Bench { store, keyspace, meter, fresh, by_block })
     }
 
     /// Fails if merges were refused or given up: the figures would be those of another policy.
@@ -108,8 +112,9 @@ pub fn run(
     options: &Options,
     progress: &dyn Progress,
 ) -> anyhow::Result<EngineReport> {
-    let policy = options.registry.build(policy)?.spec().to_string();
-    let bench = Bench::open(dir, &policy, options)?;
+    let policy = options.registry.build(policy)?;
+    let bench = Bench::open(dir, &*policy, options)?;
+    let policy = policy.spec().to_string();
     let steps = format!("{policy}: {}", workload.spec());
     progress.begin(&steps, workload.ops_max());
 
@@ -126,6 +131,8 @@ pub fn run(
     Ok(EngineReport {
         mode: options.mode.name(),
         costs: Costs::of_store(&measured, bench.fresh),
+        space_cost_physical_peak: bench.fresh.then_some(measured.space_cost_physical_peak),
+        space_cost_physical_mean: bench.fresh.then_some(measured.space_cost_physical_mean),
         write_cost_user: (physical.user > 0)
             .then(|| physical.written() as f64 / physical.user as f64),
         read_cost_measured: lookups.cost(),
@@ -158,17 +165,20 @@ fn percentiles(histograms: &Histograms) -> BTreeMap<&'static str, Percentiles> {
 /// Plays all phases.
 fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::Result<Vec<Phase>> {
     let mut player = Player::new(&bench.keyspace, workload, &bench.meter);
+    if bench.by_block {
+        player = player.counting_memtables_of(bench.keyspace.stats().memtable_bytes);
+    }
     let mut ops = workload.ops();
     let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
     let mut phases = Vec::new();
     for (name, ops_max) in [("load", workload.load_ops()), ("run", u64::MAX)] {
         let clock = Clock::start();
         let before = player.ops();
-        play_until(&mut player, &mut ops, ops_max, |done| {
-            if done % OPS_PER_UPDATE == 0 {
-                progress.advance(done);
+        play_until(&mut player, &mut ops, ops_max, |player| {
+            if player.ops() % OPS_PER_UPDATE == 0 {
+                progress.advance(player.ops());
             }
-            bench.meter.sealed() >= flushes_max
+            player.filled().unwrap_or_else(|| bench.meter.sealed()) >= flushes_max
         })?;
         let ops = player.ops() - before;
         let seconds = clock.seconds();
@@ -176,17 +186,20 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
             phases.push(Phase { name, ops, seconds, ops_per_second: per_second(ops, seconds) });
         }
     }
+    if let Some(filled) = player.filled() {
+        bench.meter.set_filled(filled);
+    }
     Ok(phases)
 }
 
-/// Plays operations until none are left, the player has done `ops_max`, or `enough(done)` is true.
+/// Plays operations until none are left, the player has done `ops_max`, or `enough` is true.
 fn play_until(
     player: &mut Player<'_>,
     ops: &mut Ops<'_>,
     ops_max: u64,
-    enough: impl Fn(u64) -> bool,
+    enough: impl Fn(&Player<'_>) -> bool,
 ) -> anyhow::Result<()> {
-    while player.ops() < ops_max && !enough(player.ops()) {
+    while player.ops() < ops_max && !enough(player) {
         match ops.next() {
             Some(op) => player.play(&op?)?,
             None => break,

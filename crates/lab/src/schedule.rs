@@ -24,7 +24,7 @@ pub(crate) fn schedule(
             (Some(_), _) => {}
             (None, _) => is_whole = false,
         },
-        Event::Rest { .. } => {}
+        Event::Rest { .. } | Event::Flushed { .. } => {}
     };
     simulate_fluid(policy, workload, memtable_bytes, &mut observe)?;
     Ok(is_whole.then_some(flushes))

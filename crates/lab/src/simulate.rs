@@ -78,7 +78,7 @@ pub struct Simulated {
     pub levels: Option<Vec<Amount>>,
 }
 
-/// Simulates `policy` with memtables of `memtable_bytes`. Calls `on_rest` with the tree at rest
+/// Simulates `policy` with memtables of `memtable_bytes`. Calls `on_flush` with the tree at rest
 /// after each flush.
 ///
 /// # Errors
@@ -87,7 +87,7 @@ pub fn simulate(
     policy: &Arc<dyn MergePolicy>,
     content: &Content<'_>,
     memtable_bytes: u64,
-    on_rest: &mut dyn FnMut(&Tree),
+    on_flush: &mut dyn FnMut(&Tree),
 ) -> Result<Simulated, SimError> {
     let clock = Clock::start();
     let mut flush_bytes = Vec::new();
@@ -95,8 +95,8 @@ pub fn simulate(
         Event::Sealed { tree } => {
             flush_bytes.extend(tree.memory().runs().first().map(|run| run.bytes()));
         }
-        Event::Rest { tree } => on_rest(tree),
-        Event::Merge { .. } => {}
+        Event::Flushed { tree } => on_flush(tree),
+        Event::Merge { .. } | Event::Rest { .. } => {}
     };
     let simulation = match content {
         Content::Unit { flushes } => {
@@ -131,7 +131,13 @@ pub fn simulate(
         } else {
             Some(optimum(&simulation, &flush_bytes))
         },
-        report: report(&simulation, seconds),
+        report: SimulationReport {
+            uncertainty: match content {
+                Content::Fluid(workload) => Some(workload.uncertainty(&**policy, memtable_bytes)),
+                Content::Unit { .. } | Content::Keyed(_) => None,
+            },
+            ..report(&simulation, seconds)
+        },
         sizes_oldest_first: amounts(simulation.run_bytes_oldest_first()).filter(|_| !leveled),
         levels: amounts(simulation.level_bytes()).filter(|_| leveled),
     })
@@ -146,6 +152,7 @@ fn report(simulation: &Simulation, seconds: f64) -> SimulationReport {
     SimulationReport {
         costs: Costs::of_simulation(&simulation.figures),
         bytes: LogicalBytes::of(&simulation.figures.parts),
+        uncertainty: None,
         seconds,
     }
 }

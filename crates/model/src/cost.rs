@@ -290,11 +290,11 @@ impl ReadCosts {
     /// key.
     ///
     /// # Derivation
-    /// The newest runs of a tree stand together for the last `r` requests. A request is for a key
-    /// that none of those asked for with probability `unique(r + 1) - unique(r)`: that is what the
-    /// next request adds. So it is also the probability that a lookup, keys being looked up as
-    /// often as written, must go on to the next run. A run that it comes to and that doesn't hold
-    /// the key costs the share that the filter lets through; the one that holds it costs 1.
+    /// Let the newest runs of a tree hold the last `r` requests. The next request adds
+    /// `unique(r + 1) - unique(r)` keys. So that is the probability that it asks for a key that
+    /// none of the last `r` asked for. Keys are looked up as often as they are written, so it is
+    /// also the probability that a lookup must go on to the next run. A run without the key costs
+    /// the fraction of lookups that its filter lets through. The run with the key costs 1.
     fn of_tree(setting: &Setting<'_>, levels: &[Level]) -> ReadCosts {
         let runs: f64 = levels.iter().map(|level| level.runs).sum();
         let popularity = setting.popularity;

@@ -78,6 +78,9 @@ pub struct Needs {
     /// The policy counts in data blocks. Every table has a profile point at every block border
     /// ([`TreeView::block_bytes`]), and memory is one run of which plans take key ranges.
     pub blocks: bool,
+    /// The policy takes windows of keys out of runs. Sizes alone do not say what such a merge
+    /// costs, so that unit simulations refuse the policy.
+    pub windows: bool,
     /// The policy reads sequence numbers, such as
     /// [`Table::seq_max`](lsmith_tree::Table::seq_max). Merges keep them all. If no policy needs
     /// them, merges drop those that no snapshot needs, and tables become smaller.
@@ -86,7 +89,7 @@ pub struct Needs {
 
 impl Needs {
     /// Data blocks and nothing else.
-    pub const BLOCKS: Needs = Needs { blocks: true, sequence_numbers: false };
+    pub const BLOCKS: Needs = Needs { blocks: true, windows: true, sequence_numbers: false };
 }
 
 /// A memtable is sealed when all writes that it took come to this many times the bytes at which it

@@ -57,6 +57,13 @@ pub enum Event<'a> {
         /// The tree.
         tree: &'a Tree,
     },
+    /// A memtable was flushed, and the tree is at rest. Under a policy that counts in blocks, the
+    /// writes have filled another memtable, as [`FullMemtables`](crate::FullMemtables) counts them.
+    /// Only whole simulations report it.
+    Flushed {
+        /// The tree.
+        tree: &'a Tree,
+    },
 }
 
 /// Called with each [`Event`].

@@ -46,6 +46,20 @@ pub enum SimError {
         /// What is missing.
         what: &'static str,
     },
+    /// The policy takes windows of keys, and unit content has no keys.
+    NoKeys {
+        /// The policy.
+        policy: Spec,
+    },
+    /// A memtable holds too few entries for expected sizes.
+    FewEntries {
+        /// The policy.
+        policy: Spec,
+        /// Mean logical bytes of an entry.
+        entry_bytes: u64,
+        /// The least logical bytes of a memtable that holds enough entries.
+        memtable_bytes_min: u64,
+    },
     /// An edit does not fit the tree. This is the fault of the interpreter, not of the policy.
     Edit(EditError),
     /// The operations end early.
@@ -65,6 +79,14 @@ impl fmt::Display for SimError {
             SimError::NotFluid { workload, what } => {
                 write!(f, "no expected sizes for {workload}: {what}")
             }
+            SimError::NoKeys { policy } => {
+                write!(f, "{policy} takes windows of keys, which unit content does not have")
+            }
+            SimError::FewEntries { policy, entry_bytes, memtable_bytes_min } => write!(
+                f,
+                "entries of {entry_bytes} bytes are too large for expected sizes under {policy}: \
+                 expected memtables of at least {memtable_bytes_min} bytes"
+            ),
             SimError::BadPlan { plan, rule } => write!(f, "{rule}: {plan}"),
             SimError::Edit(error) => error.fmt(f),
             SimError::Workload(error) => error.fmt(f),

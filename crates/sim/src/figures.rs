@@ -27,13 +27,17 @@ pub struct Figures {
     pub read_cost_mean_l0_one: f64,
     /// The most runs on storage at rest.
     pub runs_max: u64,
-    /// The maximum of the bytes of all tables and of an output under way, over live bytes at that
-    /// moment. Live bytes are the newest versions that are not deleted. A full merge of live data
-    /// makes it 2.
+    /// The maximum of the bytes held over live bytes, at rest and during merges.
+    ///
+    /// The bytes held are those that slices show on storage, those in sealed memtables, and those
+    /// of the output under way. What the output takes out of memory counts once. Live bytes are
+    /// the newest versions that are not deleted, up to the last sealed memtable. A full merge of
+    /// live data makes it 2.
     ///
     /// Source: Mao et al., section 4 ("transient space amplification").
     pub space_cost_peak: f64,
-    /// The maximum of the same within each flush, from sealing to rest; mean over flushes.
+    /// The bytes held over live bytes, at rest after a flush, when no output is under way; mean
+    /// over flushes. At least 1, because every live entry is held.
     pub space_cost_mean: f64,
     /// Data blocks written below memory per megabyte (10^6 bytes) of requests. A request counts the
     /// logical bytes of the entry that it writes. Blocks that merges keep cost nothing.
@@ -49,9 +53,10 @@ pub struct Figures {
 pub struct Parts {
     /// Memtables sealed.
     pub sealed: u64,
-    /// Memtables that left memory completely.
+    /// Memtables that left memory completely. Under a policy that counts in blocks memory is never
+    /// left empty; there, the memtables that the writes would fill if each were sealed when full.
     pub flushes: u64,
-    /// Bytes of those memtables.
+    /// Bytes that left memory.
     pub flush_bytes: u64,
     /// Bytes written for memtables that became runs of their own. Tombstones with nothing below
     /// them are not written.
@@ -83,6 +88,8 @@ pub struct Parts {
 #[derive(Clone, Debug, Default)]
 pub struct FigureCounter {
     parts: Parts,
+    /// The flushes under a policy that counts in blocks.
+    filled: Option<u64>,
     eager_bytes: u64,
     /// New runs since the last rest, with the bytes written to them.
     new_runs: Vec<(RunId, u64)>,
@@ -91,10 +98,10 @@ pub struct FigureCounter {
     runs_l0_one: u64,
     runs_max: u64,
     live_bytes: u64,
-    /// The greatest space cost since the last rest.
-    space_cost: f64,
     space_cost_peak: f64,
     space_cost_sum: f64,
+    /// The number of rests with live bytes.
+    space_costs: u64,
 }
 
 impl FigureCounter {
@@ -115,6 +122,12 @@ impl FigureCounter {
         self.parts.requested_bytes = bytes;
     }
 
+    /// Reports the flushes under a policy that counts in blocks, as
+    /// [`FullMemtables`](crate::FullMemtables) counts them.
+    pub fn filled(&mut self, memtables: u64) {
+        self.filled = Some(memtables);
+    }
+
     /// Reports that `edit` is about to be applied to `tree`.
     pub fn merge(&mut self, tree: &Tree, edit: &TreeEdit) {
         self.parts.flushes += edit.flushes;
@@ -131,7 +144,8 @@ impl FigureCounter {
             }
             _ => self.eager_bytes += written,
         }
-        self.use_space(tree.disk_bytes() + written);
+        let taken = edit.flushed.bytes;
+        self.space_cost(held_bytes(tree).saturating_sub(taken) + written);
     }
 
     fn count(&mut self, counters: &Counters) {
@@ -151,8 +165,11 @@ impl FigureCounter {
         }
     }
 
-    fn use_space(&mut self, bytes: u64) {
-        self.space_cost = self.space_cost.max(ratio(bytes as f64, self.live_bytes));
+    /// Returns the space cost of `bytes`, which may be a new peak. `None` if nothing is live.
+    fn space_cost(&mut self, bytes: u64) -> Option<f64> {
+        let cost = (self.live_bytes > 0).then(|| bytes as f64 / self.live_bytes as f64)?;
+        self.space_cost_peak = self.space_cost_peak.max(cost);
+        Some(cost)
     }
 
     /// Reports that `tree` is at rest.
@@ -169,14 +186,16 @@ impl FigureCounter {
         self.runs_l0_one += runs - level0 + level0.min(1);
         self.runs_max = self.runs_max.max(runs);
 
-        self.space_cost_peak = self.space_cost_peak.max(self.space_cost);
-        self.space_cost_sum += self.space_cost;
-        self.space_cost = 0.0;
+        if let Some(cost) = self.space_cost(held_bytes(tree)) {
+            self.space_cost_sum += cost;
+            self.space_costs += 1;
+        }
     }
 
     /// Returns the figures so far. Call it at rest.
     pub fn figures(&self) -> Figures {
-        let parts = self.parts;
+        let flushes = self.filled.unwrap_or(self.parts.flushes);
+        let parts = Parts { flushes, ..self.parts };
         let flush_writes = parts.flush_written_bytes + parts.merge_memory_bytes;
         let system_bytes = flush_writes + parts.merge_written_bytes;
         Figures {
@@ -186,11 +205,16 @@ impl FigureCounter {
             read_cost_mean_l0_one: ratio(self.runs_l0_one as f64, self.rests),
             runs_max: self.runs_max,
             space_cost_peak: self.space_cost_peak,
-            space_cost_mean: ratio(self.space_cost_sum, self.rests),
+            space_cost_mean: ratio(self.space_cost_sum, self.space_costs),
             write_cost_blocks: ratio(parts.blocks_written as f64 * 1e6, parts.requested_bytes),
             parts,
         }
     }
+}
+
+/// Returns the logical bytes that the tree shows on storage and in memory.
+fn held_bytes(tree: &Tree) -> u64 {
+    tree.disk_bytes() + tree.memory().bytes()
 }
 
 /// Returns `part / whole`, or 0 if `whole` is 0.

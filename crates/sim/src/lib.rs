@@ -47,6 +47,6 @@ pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts};
 pub use fluid::{FluidContent, FluidWorkload, simulate_fluid};
-pub use keyed::{KeyedContent, KeyedSim, Record, rank_key};
-pub use simulate::{KeyedWorkload, Simulation, simulate_keyed, simulate_unit};
+pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, rank_key};
+pub use simulate::{KeyedWorkload, Simulation, simulate_keyed, simulate_unit, written_kind};
 pub use unit::{UNIT_BYTES, UnitContent};

@@ -39,6 +39,7 @@ pub(crate) fn counted(
         Event::Sealed { .. } => counter.sealed(live_bytes),
         Event::Merge { tree, edit, .. } => counter.merge(tree, edit),
         Event::Rest { tree } => counter.rest(tree),
+        Event::Flushed { .. } => {}
     }
     observe(event);
 }
@@ -47,13 +48,16 @@ pub(crate) fn counted(
 /// for a thousand flushes of size one. `memtable_bytes` is the capacity that the policy sees.
 ///
 /// # Errors
-/// Fails if the policy proposes an illegal plan or never rests.
+/// Fails if the policy takes windows of keys, proposes an illegal plan, or never rests.
 pub fn simulate_unit(
     policy: &Arc<dyn MergePolicy>,
     flush_bytes: impl IntoIterator<Item = u64>,
     memtable_bytes: u64,
     observe: &mut Observer<'_>,
 ) -> Result<Simulation, SimError> {
+    if policy.needs().windows {
+        return Err(SimError::NoKeys { policy: policy.spec() });
+    }
     let content = UnitContent::of(&**policy);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
     let mut counter = FigureCounter::new();
@@ -62,6 +66,7 @@ pub fn simulate_unit(
         live_bytes += bytes;
         let memtable = UnitContent::memtable(drive.tree(), bytes);
         drive.flush(memtable, &mut |event| counted(event, live_bytes, &mut counter, observe))?;
+        observe(Event::Flushed { tree: drive.tree() });
     }
     Ok(Simulation { figures: counter.figures(), tree: drive.into_tree() })
 }
@@ -116,10 +121,14 @@ pub fn simulate_keyed(
         let rank =
             u32::try_from(input.ranks.rank(op.item)).expect("workloads have 2^32 keys at most");
         let bytes = logical_bytes(key_bytes, op.value_bytes as usize);
+        let flushes = sim.flushes();
         sim.write(kind, rank, u32::try_from(bytes).expect("values end far below 4 GiB"));
         if sim.is_full() {
             sim.flush(live.bytes(), observe)?;
-            if sim.sealed() >= flushes_max {
+        }
+        if sim.flushes() > flushes {
+            observe(Event::Flushed { tree: sim.tree() });
+            if sim.flushes() >= flushes_max {
                 break;
             }
         }
@@ -128,7 +137,7 @@ pub fn simulate_keyed(
 }
 
 /// Returns the kind of entry that an operation writes, if it writes one.
-fn written_kind(op: OpKind) -> Option<EntryKind> {
+pub fn written_kind(op: OpKind) -> Option<EntryKind> {
     match op {
         OpKind::Read | OpKind::Scan => None,
         OpKind::Put | OpKind::ReadModifyWrite => Some(EntryKind::Put),

@@ -17,8 +17,9 @@ const FIRST_CUT: &[u8] = &1u64.to_be_bytes();
 ///
 /// A merged run is as large as its inputs together. A piece that is merged into a run that stays
 /// (in a leveled tree) overlaps `ratio` times its own size there, or the whole run if that is less.
-/// Moving a piece costs as much as writing it. Key ranges are ignored: every table covers all keys,
-/// and each run is one table.
+/// A piece smaller than a table overlaps as much as a table. Moving a piece costs as much as
+/// writing it. Key ranges are ignored: every table covers all keys, and each run is one table. So
+/// policies that take windows of keys cannot be simulated.
 ///
 /// A table that was written with a cut rule has one profile point, where the first piece of that
 /// size ends, so that a policy can cut one piece off. The rest is then a new table that covers all
@@ -46,10 +47,10 @@ impl UnitContent {
     }
 
     /// Returns how many of the `bytes` of the target are rewritten when a piece of `piece_bytes` is
-    /// merged into it.
-    fn overlap(&self, piece_bytes: u64, bytes: u64) -> u64 {
+    /// merged into it, in tables of `table_bytes`.
+    fn overlap(&self, piece_bytes: u64, table_bytes: u64, bytes: u64) -> u64 {
         // The cast saturates, so that an infinite ratio takes the whole target.
-        bytes.min((self.ratio * piece_bytes as f64) as u64)
+        bytes.min((self.ratio * piece_bytes.max(table_bytes) as f64) as u64)
     }
 
     /// Returns the profile of a table of `bytes` that a plan cuts at `piece_bytes`. Tables share
@@ -115,7 +116,7 @@ impl Content for UnitContent {
         }
         let pieces = outcome.from_memory.bytes + outcome.read.bytes;
         let old = target.and_then(|target| tree.run(target)).map_or(0, |(_, run)| run.bytes());
-        let overlap = self.overlap(pieces, old);
+        let overlap = self.overlap(pieces, plan.cut_bytes.unwrap_or(0), old);
         outcome.read += Size::of_bytes(overlap);
         outcome.written = Size::of_bytes(pieces + overlap);
         outcome.slices = vec![new(self, pieces + old)];

@@ -5,7 +5,7 @@ use crate::bars::Bars;
 use crate::output::{Output, print_json};
 use crate::specs;
 use crate::table::{cost, cost_if_known, percent, short, table};
-use lsmith_lab::{Comparison, Options, Prediction, Row};
+use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
 use lsmith_workload::Workload;
@@ -31,6 +31,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
     for workload in workloads {
+        keyed_fits(&workload, args.memtable.bytes)?;
         let workload = &KeyedWorkload::new(workload);
         let comparison = Comparison { policies: &policies, workload, dir: &dir, options: &options };
         let mut rows = Vec::new();
@@ -80,10 +81,12 @@ write eager: bytes of runs that are new after a flush, per byte flushed. system:
 unit sim, keyed sim, fluid sim, by model: write system as predicted by simulation or formula, with
   the prediction error. For stacks the formula gets the policy's merges on expected sizes.
   < and >: the formula is a bound. ~: it takes requests to be independent puts of random keys.
-above least: write system above the optimum with as many runs. The optimum assumes that no key is
-  written twice; if keys repeat, a policy may be below it.
+above least: write system above the optimum of whole-run merges with as many runs. The optimum
+  assumes that no key is written twice. A policy may be below it if keys repeat, or if it moves
+  tables instead of merging them.
 read mean: runs that a lookup considers, averaged over flushes, with the keyed simulation's error.
-space peak: bytes of all tables per live byte, at the worst moment.
+space peak: logical bytes of tables, sealed memtables and the output under way per live byte, at the
+  worst moment.
 Store and simulations ran in lockstep: each write waited until the tree was at rest. Only completed
 flushes count; the last active memtable stays in memory and in the log.";
 
@@ -131,7 +134,7 @@ fn modelled(model: Prediction) -> String {
     format!("{bound}{doubt}{}", cost(model.write_cost_system))
 }
 
-const PARTS_HEADER: [&str; 13] = [
+const PARTS_HEADER: [&str; 14] = [
     "\npolicy",
     "bytes\nuser",
     "\nlog",
@@ -145,6 +148,7 @@ const PARTS_HEADER: [&str; 13] = [
     "blocks\nper hit",
     "blocks\nper miss",
     "space\nmean",
+    "space,\nphysical",
 ];
 
 /// Returns a table of the parts of the costs. Bytes are physical, except moved bytes, which are
@@ -172,6 +176,7 @@ fn parts(rows: &[Row]) -> String {
             cost_if_known(engine.read_cost_measured.hit),
             cost_if_known(engine.read_cost_measured.miss),
             cost_if_known(engine.costs.space_cost_mean),
+            cost_if_known(engine.space_cost_physical_mean),
         ]);
         cells
     });

@@ -62,6 +62,8 @@ fn shown(report: &EngineReport) -> String {
     row("memtable bytes", report.settings.memtable_bytes.to_string());
     rows.extend(cost_rows(&report.costs));
     let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
+    row("space_cost_physical_peak", cost_if_known(report.space_cost_physical_peak));
+    row("space_cost_physical_mean", cost_if_known(report.space_cost_physical_mean));
     row("write_cost_user", cost_if_known(report.write_cost_user));
     row("read_cost_measured, hit", cost_if_known(report.read_cost_measured.hit));
     row("read_cost_measured, miss", cost_if_known(report.read_cost_measured.miss));

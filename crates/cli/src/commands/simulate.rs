@@ -7,7 +7,9 @@ use crate::failure::{bad_argument, print_line};
 use crate::output::{Output, print_json};
 use crate::specs;
 use crate::table::{cost, percent, short, table};
-use lsmith_lab::{Content, Progress, Simulated, simulate as simulate_in_lab};
+use lsmith_lab::{
+    Content, Progress, Simulated, fluid_fits, keyed_fits, simulate as simulate_in_lab, unit_fits,
+};
 use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::SpecError;
 use lsmith_tree::Tree;
@@ -24,20 +26,27 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             let message = "unit content has no keys: a workload needs `--content keyed` or `fluid`";
             return Err(bad_argument(message));
         }
-        "unit" if policy.needs().blocks => {
+        "unit" if policy.needs().windows => {
             let message = format!(
-                "{} counts in blocks: it needs `--content keyed` or `fluid`",
+                "{} takes windows of keys: it needs `--content keyed` or `fluid`",
                 policy.spec()
             );
             return Err(bad_argument(message));
         }
-        "unit" => Content::Unit { flushes: args.flushes },
+        "unit" => {
+            unit_fits(args.flushes)?;
+            Content::Unit { flushes: args.flushes }
+        }
         "keyed" => {
-            keyed = KeyedWorkload::new(workload(args)?);
+            let workload = workload(args)?;
+            keyed_fits(&workload, args.memtable.bytes)?;
+            keyed = KeyedWorkload::new(workload);
             Content::Keyed(&keyed)
         }
         "fluid" => {
-            fluid = FluidWorkload::new(&workload(args)?).map_err(refusal)?;
+            let workload = workload(args)?;
+            fluid_fits(&workload)?;
+            fluid = FluidWorkload::new(&workload).map_err(refusal)?;
             Content::Fluid(&fluid)
         }
         other => {
@@ -54,7 +63,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
     let mut done = 0;
-    let mut on_rest = |tree: &Tree| {
+    let mut on_flush = |tree: &Tree| {
         done += 1;
         if args.trace && printed.is_ok() {
             printed = output.line(format_args!("# flush {done}\n{tree}"));
@@ -63,12 +72,12 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         }
     };
     let simulated =
-        simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_rest).map_err(refusal)?;
+        simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_flush).map_err(refusal)?;
     drop(bars);
     printed?;
-    let sealed = simulated.report.costs.sealed;
-    if sealed < args.flushes {
-        print_line(&format!("the workload ended after {sealed} of {} flushes", args.flushes));
+    let flushes = simulated.report.costs.flushes;
+    if flushes < args.flushes {
+        print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
     }
     if json {
         return print_json(&simulated);
@@ -77,10 +86,10 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-/// Turns a simulation error into an exit code: 2 if the workload has no expected sizes, else 1.
+/// Turns a simulation error into an exit code: 2 if expected sizes do not fit the workload, else 1.
 fn refusal(error: SimError) -> anyhow::Error {
     match error {
-        SimError::NotFluid { .. } => bad_argument(error),
+        SimError::NotFluid { .. } | SimError::FewEntries { .. } => bad_argument(error),
         _ => error.into(),
     }
 }
@@ -94,6 +103,11 @@ fn workload(args: &SimulateArgs) -> anyhow::Result<Workload> {
     specs::workload_of_flushes(&spec, args.flushes)
 }
 
+/// What the least write cost assumes.
+const LEAST: &str = "\
+The least is that of any policy that merges whole runs, if no key is written twice. A policy may be
+below it if keys repeat, or if it moves tables instead of merging them.";
+
 fn shown(simulated: &Simulated) -> String {
     let mut rows = vec![vec!["policy".to_owned(), simulated.policy.clone()]];
     rows.extend(simulated.workload.iter().map(|spec| vec!["workload".to_owned(), spec.clone()]));
@@ -104,6 +118,9 @@ fn shown(simulated: &Simulated) -> String {
         rows.push(vec![format!("least write_cost_system, {} runs", optimum.runs_max), least]);
         rows.push(vec!["above it, %".to_owned(), percent(Some(optimum.above))]);
     }
+    if let Some(uncertainty) = simulated.report.uncertainty {
+        rows.push(vec!["uncertainty of write costs, %".to_owned(), percent(Some(uncertainty))]);
+    }
     rows.push(vec!["seconds".to_owned(), short(simulated.report.seconds)]);
     let unit = if simulated.content == "unit" { "flushes" } else { "bytes" };
     if let Some(sizes) = &simulated.sizes_oldest_first {
@@ -112,5 +129,6 @@ fn shown(simulated: &Simulated) -> String {
     if let Some(levels) = &simulated.levels {
         rows.push(vec![format!("levels, newest first, {unit}"), size_list(levels)]);
     }
-    table(&["figure", "value"], 2, rows)
+    let shown = table(&["figure", "value"], 2, rows);
+    if simulated.optimum.is_none() { shown } else { format!("{shown}\n{LEAST}") }
 }

@@ -248,3 +248,17 @@ fn what_is_far_off_is_marked() {
         }
     }
 }
+
+/// Formulas and simulations count the same bytes at the same moments.
+#[test]
+fn space_is_that_of_the_tree_at_rest() {
+    let policies = [("none", 0.02), ("constant(k=2)", 0.02), ("tiered", 0.02), ("leveled", 0.06)];
+    for workload in WORKLOADS {
+        let case = Case::new(workload, MEMTABLE_BYTES);
+        for (policy, allowed) in policies {
+            let formula = case.formula(policy).expect("a policy with a formula").space_cost_mean;
+            let error = formula / case.keyed(policy).space_cost_mean - 1.0;
+            assert!(error.abs() <= allowed, "{policy} {workload}: {error}");
+        }
+    }
+}

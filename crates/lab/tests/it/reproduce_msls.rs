@@ -100,7 +100,7 @@ fn costs_of_jungle() {
     let figure = measure("jungle-costs", TINY);
     hold(&figure, &["as expected"]);
     hold(&figure, &["C = T"]);
-    hold(&figure, &["in fluid simulation", "mean space"]);
+    hold(&figure, &["in fluid simulation", "mean space of tiering"]);
     // Every differing claim has a reason.
     let differs = figure.claims.iter().filter(|claim| claim.verdict == Verdict::Differs);
     assert!(differs.into_iter().all(|claim| claim.why.is_some()));

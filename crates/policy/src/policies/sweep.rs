@@ -2,7 +2,7 @@
 
 use crate::stack::pressure_of_runs;
 use crate::tables::stack_depth;
-use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack};
+use crate::{Eager, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack};
 use lsmith_spec::Spec;
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Reason, Run, RunId, TreeView};
@@ -206,6 +206,10 @@ impl MergePolicy for Sweep {
         let excess = bytes.saturating_sub(allowed) as f64 / view.memtable_bytes.max(1) as f64;
         let debt = ((excess - 1.0) / 2.0).clamp(0.0, DEBT_PRESSURE_MAX);
         pressure_of_runs(view.tree.disk_run_count(), self.k, load).max(debt)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { windows: true, ..Needs::default() }
     }
 
     fn shape(&self) -> Shape {

@@ -7,7 +7,7 @@ use super::meeting::{Meeting, Prospect, meetings};
 use super::merger::{Block, Made, Merger, Visit};
 use super::place::{PLACES, behind, place, width};
 use super::segment::{Segment, merge};
-use super::table::{Points, amount};
+use super::table::{ProfilePoints, amount};
 use super::workload::FluidWorkload;
 use crate::SimError;
 use lsmith_tree::blocks::{BlockRules, room};
@@ -84,17 +84,20 @@ impl FluidContent {
                 self.add_blocks(side, is_newer, is_bottom, &meetings, &mut blocks);
             }
         }
-        blocks.sort_by_key(|block| block.start);
-        blocks
+        blocks.sort_by_key(|(block, _)| block.start);
+        self.visit(&mut blocks);
+        blocks.into_iter().map(|(block, _)| block).collect()
     }
 
+    /// Adds the blocks of one input, each with its expected overlap. A guest that overlaps nothing
+    /// gets its visit here.
     fn add_blocks(
         &mut self,
         side: &PlanInput,
         is_newer: bool,
         is_bottom: bool,
         mut meetings: &[Meeting],
-        blocks: &mut Vec<Block>,
+        blocks: &mut Vec<(Block, Overlap)>,
     ) {
         for (cell, last) in cells(&side.slices) {
             let start = place(&cell.start);
@@ -109,14 +112,54 @@ impl FluidContent {
                 None => draw::part_before_last(&mut self.draws, entries),
             };
             let drops = is_bottom && cell.size.tombstones > 0;
-            let keeps = side.level != LevelId::Memory && !drops;
-            let visit = (prospect.hosts > 0.0).then(|| {
-                let visit = draw_visit(prospect, before_last, entries, &mut self.draws);
-                Visit { is_alone: visit.is_alone && keeps, ..visit }
-            });
+            let can_stay = side.level != LevelId::Memory && !drops;
             let end = behind(start, width(start, end) * before_last, end);
             let is_target = side.is_target;
-            blocks.push(Block { start, end, is_newer, is_target, size: cell.size, visit });
+            let visit = (can_stay && prospect.hosts == 0.0 && {
+                let between = if entries < 2 { 0.0 } else { prospect.hosts_around * before_last };
+                let misses = (1.0 - prospect.guest_hit).powf(entries as f64);
+                self.draws.unit() < misses * (-between).exp()
+            })
+            .then_some(Visit {
+                own: entries,
+                inside: 0,
+                behind: 0,
+                is_alone: true,
+                goes_on: 1.0,
+            });
+            let block = Block { start, end, is_newer, is_target, size: cell.size, visit };
+            blocks.push((block, Overlap { prospect, before_last, can_stay }));
+        }
+    }
+
+    /// Draws the overlap of all hosts. The hosts of a side share the guests that overlap
+    /// something, so that no entry is lost or made.
+    fn visit(&mut self, blocks: &mut [(Block, Overlap)]) {
+        let mut left = [Guests::default(); 2];
+        for (block, Overlap { prospect, .. }) in &*blocks {
+            let of_hosts = &mut left[usize::from(block.is_newer)];
+            of_hosts.expected += prospect.guests;
+            of_hosts.new_weight += prospect.new;
+            let of_others = &mut left[usize::from(!block.is_newer)];
+            let guests = block.size.entries as f64 * (1.0 - prospect.hosts);
+            of_others.entries += guests;
+            of_others.alone += if block.visit.is_some() { guests } else { 0.0 };
+        }
+        left.iter_mut().for_each(Guests::count_new);
+        let mut guest_start = u64::MAX;
+        for index in (0..blocks.len()).rev() {
+            let (block, Overlap { prospect, before_last, can_stay }) = &mut blocks[index];
+            if prospect.hosts == 0.0 {
+                if block.visit.is_some() {
+                    guest_start = block.start;
+                }
+                continue;
+            }
+            let new = left[usize::from(block.is_newer)].take(prospect.new, &mut self.draws);
+            let visit = draw_visit(block, *prospect, (new, *before_last), &mut self.draws);
+            let is_split = (block.start..block.end).contains(&guest_start);
+            let is_alone = visit.is_alone && *can_stay && !is_split;
+            block.visit = Some(Visit { is_alone, ..visit });
         }
     }
 
@@ -147,7 +190,7 @@ impl FluidContent {
             return;
         }
         size.tombstones = amount(&merged).rounded().tombstones;
-        let points = Points::Blocks(made);
+        let points = ProfilePoints::Blocks(made);
         outcome.slices = vec![self.hold_with(tree.next_table(), merged, size, &points)];
     }
 }
@@ -167,11 +210,63 @@ fn cells(slices: &[Slice]) -> impl Iterator<Item = (Cell, Option<u64>)> {
     })
 }
 
-/// Draws the entries of the other side that are merged with a block of `entries` entries.
-fn draw_visit(prospect: Prospect, before_last: f64, entries: u64, draws: &mut Rng) -> Visit {
-    let Prospect { hosts, new, hit, goes_on } = prospect;
-    let inside = draw::count(draws, new * before_last);
-    let behind = draw::count(draws, new * (1.0 - before_last));
+/// The expected overlap of a block.
+#[derive(Clone, Copy, Debug)]
+struct Overlap {
+    prospect: Prospect,
+    /// The part of the block's range that lies before its last key.
+    before_last: f64,
+    /// True if the rules allow to keep the block if it overlaps nothing.
+    can_stay: bool,
+}
+
+/// The guests of all hosts of one side.
+#[derive(Clone, Copy, Debug, Default)]
+struct Guests {
+    /// The entries of the guests, and their expected number where there are hosts.
+    entries: f64,
+    expected: f64,
+    /// The entries of guests that overlap nothing.
+    alone: f64,
+    /// The expected new entries of the hosts that have not drawn theirs.
+    new_weight: f64,
+    /// The new entries for these hosts.
+    new: u64,
+}
+
+impl Guests {
+    /// Computes the new entries: the expected part of the entries that there are, without those
+    /// that overlap nothing.
+    fn count_new(&mut self) {
+        let share = if self.expected > 0.0 { self.new_weight / self.expected } else { 0.0 };
+        self.new = (share * self.entries - self.alone).round().max(0.0) as u64;
+    }
+
+    /// Draws the new entries of a host with the given expectation.
+    fn take(&mut self, weight: f64, draws: &mut Rng) -> u64 {
+        let before = self.new_weight;
+        self.new_weight -= weight;
+        let is_last = self.new_weight <= 1e-9 * before;
+        let new =
+            if is_last { self.new } else { draw::count(draws, self.new as f64 * weight / before) };
+        let new = new.min(self.new);
+        self.new -= new;
+        new
+    }
+}
+
+/// Draws the entries of the other side that are merged with a block, of which `new` have keys that
+/// the block's side does not have.
+fn draw_visit(
+    block: &Block,
+    prospect: Prospect,
+    (new, before_last): (u64, f64),
+    draws: &mut Rng,
+) -> Visit {
+    let Prospect { hosts, hit, goes_on, .. } = prospect;
+    let entries = block.size.entries;
+    let inside = draw::part_of(draws, new, before_last);
+    let behind = new - inside;
     let is_hit = hit > 0.0 && draws.unit() >= (1.0 - hit).powf(entries as f64);
     if hosts < 1.0 {
         // The other entries are guests, so the block overlaps the host.

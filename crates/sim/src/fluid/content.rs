@@ -3,7 +3,8 @@
 use super::FluidWorkload;
 use super::blocks::FullBlocks;
 use super::segment::{Segment, entries, merge};
-use super::table::{FluidTable, NewTable, Points, amount, cut};
+use super::table::{FluidTable, NewTable, ProfilePoints, amount, cut};
+use super::workload::Amount;
 use crate::{Content, SimError};
 use lsmith_tree::{
     BLOCK_BYTES_USUAL, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice, TableId, Tree,
@@ -58,7 +59,13 @@ impl FluidContent {
         let mut sides = vec![self.workload.memory_segments(from, until)];
         sides.extend(runs.iter().map(|run| self.segments(run.slices())));
         let merged = merge(&sides, false, &self.workload);
-        self.hold_all(id, merged)
+        // What is left in memory has as many entries as it had, however windows were picked. The
+        // new writes add what is expected.
+        let mut expected = amount(&merged);
+        for (run, side) in runs.iter().zip(&sides[1..]) {
+            expected += Amount::of_size(run.size()).minus(amount(side));
+        }
+        self.add_table(id, merged, expected.rounded()).0
     }
 
     pub(super) fn segments<'a>(&self, slices: impl IntoIterator<Item = &'a Slice>) -> Vec<Segment> {
@@ -73,7 +80,8 @@ impl FluidContent {
     /// Adds a table of `segments` with full blocks. Returns its slice and the number of its blocks.
     fn add_table(&mut self, id: TableId, segments: Vec<Segment>, size: Size) -> (Slice, u64) {
         let blocks = FullBlocks::of(size, self.block_bytes);
-        let points = if self.by_block { Points::Blocks(blocks.made()) } else { Points::Steps };
+        let points =
+            if self.by_block { ProfilePoints::Blocks(blocks.made()) } else { ProfilePoints::Steps };
         (self.hold_with(id, segments, size, &points), blocks.count())
     }
 
@@ -82,7 +90,7 @@ impl FluidContent {
         id: TableId,
         segments: Vec<Segment>,
         size: Size,
-        points: &Points,
+        points: &ProfilePoints,
     ) -> Slice {
         let new = NewTable { id, segments, size, points };
         let held = new.build(&self.workload, &mut self.draws);
@@ -135,7 +143,7 @@ impl FluidContent {
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
         let tables = cut(&merged, cut_bytes);
         let ids = (tree.next_table().0..).map(TableId);
-        let mut sum = super::workload::Amount::default();
+        let mut sum = Amount::default();
         let mut before = Size::default();
         for (id, segments) in ids.zip(tables) {
             sum += amount(&segments);

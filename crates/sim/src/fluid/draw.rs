@@ -21,6 +21,16 @@ pub(super) fn count(draws: &mut Rng, mean: f64) -> u64 {
     count
 }
 
+/// Draws how many of `count` events happen, each with the given probability.
+pub(super) fn part_of(draws: &mut Rng, count: u64, probability: f64) -> u64 {
+    if count as f64 > LARGE {
+        let mean = count as f64 * probability;
+        let spread = (mean * (1.0 - probability)).sqrt();
+        return ((mean + spread * normal(draws)).round().max(0.0) as u64).min(count);
+    }
+    (0..count).filter(|_| draws.unit() < probability).count() as u64
+}
+
 /// Draws the sum of `count` gaps between random places, each 1 on average. The approximation is the
 /// cube of a normal draw (Wilson & Hilferty, 1931).
 pub(super) fn gaps(draws: &mut Rng, count: u64) -> f64 {

@@ -97,10 +97,17 @@ pub(super) struct Prospect {
     /// The part of the block's entries for which its side is the host. Blocks of the other side
     /// count the overlap of the rest.
     pub(super) hosts: f64,
-    /// New keys of the other side, where the block's side is the host.
+    /// Entries of the other side, where the block's side is the host.
+    pub(super) guests: f64,
+    /// Entries of the other side for keys that the block's side does not have.
     pub(super) new: f64,
-    /// The probability that the other side also has an entry for a key of the block.
+    /// Keys of the other side, where the other side is the host.
+    pub(super) hosts_around: f64,
+    /// The probability that the other side also has an entry for a key of the block, where the
+    /// block's side is the host.
     pub(super) hit: f64,
+    /// The same where the other side is the host.
+    pub(super) guest_hit: f64,
     /// The part of the merged entries that is written. Tombstones may be dropped, now or earlier.
     pub(super) goes_on: f64,
 }
@@ -114,6 +121,9 @@ impl Prospect {
         let mut hits = 0.0;
         let mut merged = 0.0;
         let mut new = 0.0;
+        let mut guests = 0.0;
+        let mut hosts_around = 0.0;
+        let mut guest_hits = 0.0;
         let mut is_guest = false;
         for meeting in meetings.iter().take_while(|meeting| meeting.start < end) {
             let met = width(meeting.start.max(start), meeting.end.min(end));
@@ -126,9 +136,14 @@ impl Prospect {
             all += entries;
             if meeting.newer_is_host() != is_newer {
                 is_guest |= entries > 0.0;
+                hosts_around += other.entries() * met;
+                if own.keys > 0.0 {
+                    guest_hits += (meeting.both / own.keys * other.kept).min(1.0) * entries;
+                }
                 continue;
             }
             hosted += entries;
+            guests += other.entries() * met;
             new += (other.keys - meeting.both).max(0.0) * other.kept * met;
             merged += meeting.merged * met;
             if own.keys > 0.0 {
@@ -137,8 +152,11 @@ impl Prospect {
         }
         Prospect {
             hosts: if is_guest { hosted / all } else { 1.0 },
+            guests,
             new,
+            hosts_around,
             hit: if hosted > 0.0 { hits / hosted } else { 0.0 },
+            guest_hit: if all > hosted { guest_hits / (all - hosted) } else { 0.0 },
             goes_on: if hosted + new > 0.0 { merged / (hosted + new) } else { 1.0 },
         }
     }

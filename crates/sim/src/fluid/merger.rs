@@ -96,6 +96,11 @@ impl Merger {
                 was_kept = false;
             }
         }
+        // Of the last part of an entry nothing is lost on average.
+        if self.part >= 0.5 {
+            self.part = 1.0;
+            self.write_entries(0, 1.0);
+        }
         if let Some(write) = self.rules.clone().end(None) {
             self.write(write);
         }

@@ -41,6 +41,7 @@ mod place;
 mod run;
 mod segment;
 mod table;
+mod uncertainty;
 mod workload;
 
 pub use content::FluidContent;

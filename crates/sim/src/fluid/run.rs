@@ -18,6 +18,7 @@ pub(super) const SEED: u64 = 1;
 /// # Errors
 /// Fails if the policy proposes an illegal plan or one that fluid content cannot carry out, or if
 /// it never rests. Fails for policies that keep blocks if the blocks of the workload are not known.
+/// Fails if tables or windows hold too few entries for expected sizes.
 pub fn simulate_fluid(
     policy: &Arc<dyn MergePolicy>,
     workload: &FluidWorkload,
@@ -27,32 +28,85 @@ pub fn simulate_fluid(
     if policy.needs().blocks {
         workload.check_blocks()?;
     }
-    let content = FluidContent::new(workload.clone(), policy.needs().blocks);
+    workload.check_entries(&**policy, memtable_bytes)?;
+    let by_block = policy.needs().blocks;
+    let content = FluidContent::new(workload.clone(), by_block);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
     let mut counter = FigureCounter::new();
     let mut draws = Rng::new(SEED, 1);
     let mut writes = 0.0;
-    let mut sealed = 0;
-    while sealed < workload.flushes_max() {
+    let mut count = FullMemtableShare::default();
+    let mut flushes = 0;
+    while flushes < workload.flushes_max() {
         let seal_bytes = policy.seal_bytes(drive.view());
         let from = writes;
-        let Some(until) = workload.memtable_end(from, seal_bytes, draw::normal(&mut draws)) else {
+        let draw = draw::normal(&mut draws);
+        let until = workload.memtable_end(from, seal_bytes, draw);
+        if by_block {
+            let full = workload.memtable_end(from, memtable_bytes, draw).map(|end| end - from);
+            count.add(until.unwrap_or(workload.writes()) - from, full);
+        } else if until.is_some() {
+            count.filled += 1.0;
+        }
+        // The limit on flushes may end in the middle of a small memtable.
+        let is_beyond = count.filled > workload.flushes_max() as f64 + SHARE_ERROR;
+        let until = until.filter(|_| !is_beyond);
+        if let Some(until) = until {
+            writes = until;
+            counter.requested(workload.requested_bytes(writes) as u64);
+            let live_bytes = workload.live_bytes(writes) as u64;
+            let id = drive.tree().next_table();
+            let observe = &mut |event: Event<'_>| counted(event, live_bytes, &mut counter, observe);
+            if by_block {
+                let memory = drive.tree().memory().runs().to_vec();
+                let folded = drive.content_mut().fold(id, from, until, &memory);
+                drive.replace_memory(Some(folded), observe)?;
+            } else {
+                let memtable = drive.content_mut().memtable(id, from, until);
+                drive.flush(memtable, observe)?;
+            }
+        }
+        while flushes < count.whole().min(workload.flushes_max()) {
+            flushes += 1;
+            observe(Event::Flushed { tree: drive.tree() });
+        }
+        if until.is_none() {
             break;
-        };
-        writes = until;
-        sealed += 1;
-        counter.requested(workload.requested_bytes(writes) as u64);
-        let live_bytes = workload.live_bytes(writes) as u64;
-        let id = drive.tree().next_table();
-        let observe = &mut |event: Event<'_>| counted(event, live_bytes, &mut counter, observe);
-        if policy.needs().blocks {
-            let memory = drive.tree().memory().runs().to_vec();
-            let folded = drive.content_mut().fold(id, from, until, &memory);
-            drive.replace_memory(Some(folded), observe)?;
-        } else {
-            let memtable = drive.content_mut().memtable(id, from, until);
-            drive.flush(memtable, observe)?;
         }
     }
+    if by_block {
+        counter.filled(flushes);
+    }
     Ok(Simulation { figures: counter.figures(), tree: drive.into_tree() })
+}
+
+/// The rounding error of a sum of shares of memtables.
+const SHARE_ERROR: f64 = 1e-6;
+
+/// The memtables that the writes so far would fill if each were sealed when full.
+#[derive(Clone, Copy, Debug)]
+struct FullMemtableShare {
+    filled: f64,
+    /// The writes that filled the last one.
+    full_writes: f64,
+}
+
+impl Default for FullMemtableShare {
+    fn default() -> FullMemtableShare {
+        FullMemtableShare { filled: 0.0, full_writes: f64::INFINITY }
+    }
+}
+
+impl FullMemtableShare {
+    /// Adds `writes`. `full_writes` would fill a memtable; `None` if that is unknown, because the
+    /// workload ends before.
+    fn add(&mut self, writes: f64, full_writes: Option<f64>) {
+        self.full_writes = full_writes.unwrap_or(self.full_writes);
+        self.filled += writes / self.full_writes;
+    }
+
+    /// Returns the number of full memtables.
+    fn whole(&self) -> u64 {
+        (self.filled + SHARE_ERROR) as u64
+    }
 }

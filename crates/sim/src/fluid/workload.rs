@@ -11,6 +11,9 @@ use lsmith_tree::{Size, logical_bytes};
 use lsmith_workload::{OpKind, Workload};
 use std::sync::Arc;
 
+/// Memtables of fewer entries are full after equally many.
+const FEW_ENTRIES: f64 = 64.0;
+
 /// The number of keys that are read for their mean length.
 const KEYS_SAMPLED: u64 = 10_000;
 
@@ -198,6 +201,31 @@ impl FluidWorkload {
         }
     }
 
+    /// Returns the mean logical bytes of a write.
+    pub(super) fn entry_bytes(&self) -> f64 {
+        self.requested_bytes(self.writes()) / self.writes().max(1.0)
+    }
+
+    /// Returns true if keys are hashes of consecutive numbers.
+    pub(super) fn is_hashed(&self) -> bool {
+        let Some(spec) = &self.spec else { return false };
+        let is_named = ["load", "ycsb", "update"].contains(&spec.name.as_str());
+        is_named && spec.param("order") != Some("sequential")
+    }
+
+    /// Returns true if keys that are written together lie together.
+    pub(super) fn is_clustered(&self) -> bool {
+        matches!(&self.keys, Keys::Counted(counted) if counted.is_clustered())
+    }
+
+    /// Returns the number of all writes.
+    pub(super) fn writes(&self) -> f64 {
+        match &self.keys {
+            Keys::Formula(_, entries) => entries.writes,
+            Keys::Counted(counted) => counted.writes() as f64,
+        }
+    }
+
     /// Returns the logical bytes of the given number of writes.
     pub(super) fn requested_bytes(&self, writes: f64) -> f64 {
         match &self.keys {
@@ -216,7 +244,9 @@ impl FluidWorkload {
         };
         let entry_bytes = all.entry_bytes();
         let mean_entries = seal_bytes as f64 / entry_bytes;
-        let more = draw * all.spread * mean_entries.sqrt();
+        // Few entries make no difference: a memtable of few is full after whole entries.
+        let more =
+            if mean_entries < FEW_ENTRIES { 0.0 } else { draw * all.spread * mean_entries.sqrt() };
         // Smaller entries: `mean_entries + more` of them have the bytes of `entries` mean ones.
         let entries = (mean_entries + more).ceil().max(1.0) - more;
         let unique = match formula {
@@ -320,6 +350,22 @@ impl Amount {
             entries: self.entries * factor,
             bytes: self.bytes * factor,
             tombstones: self.tombstones * factor,
+        }
+    }
+
+    pub(super) fn of_size(size: Size) -> Amount {
+        Amount {
+            entries: size.entries as f64,
+            bytes: size.bytes as f64,
+            tombstones: size.tombstones as f64,
+        }
+    }
+
+    pub(super) fn minus(self, other: Amount) -> Amount {
+        Amount {
+            entries: self.entries - other.entries,
+            bytes: self.bytes - other.bytes,
+            tombstones: self.tombstones - other.tombstones,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The active memtable.
 
-use super::entry::{Entry, Record};
+use super::entry::{Entry, KeyedEntry};
 use lsmith_policy::is_memtable_full;
 
 /// Slots of a new index, a power of two.
@@ -97,14 +97,20 @@ impl Memtable {
         is_memtable_full(seal_bytes, self.bytes, self.written_bytes)
     }
 
+    /// Removes all entries.
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.index.clear();
+        self.bytes = 0;
+        self.written_bytes = 0;
+    }
+
     /// Removes and returns all entries, in key order.
     pub(super) fn take(&mut self) -> Vec<Entry> {
         // The next memtable is about as large.
         let room = Vec::with_capacity(self.entries.len());
         let mut entries = std::mem::replace(&mut self.entries, room);
-        self.index.clear();
-        self.bytes = 0;
-        self.written_bytes = 0;
+        self.clear();
         entries.retain(|entry| entry.bytes() > 0);
         entries.sort_unstable_by_key(|entry| entry.rank());
         entries

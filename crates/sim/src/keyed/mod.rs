@@ -3,6 +3,7 @@
 mod blocks;
 mod content;
 mod entry;
+mod filled;
 mod memtable;
 mod merge;
 mod preserve;
@@ -11,8 +12,9 @@ mod table;
 mod tables;
 
 pub use content::KeyedContent;
-pub use entry::Record;
+pub use entry::KeyedEntry;
 pub(crate) use entry::{is_tombstone, kind_of};
+pub use filled::FullMemtables;
 pub use run::KeyedSim;
 pub(crate) use table::rank_from;
 pub use table::rank_key;

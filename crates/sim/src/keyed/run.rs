@@ -1,8 +1,8 @@
 //! A keyed simulation, write by write.
 
-use super::KeyedContent;
 use super::entry::Entry;
 use super::memtable::Memtable;
+use super::{FullMemtables, KeyedContent};
 use crate::drive::Observer;
 use crate::simulate::counted;
 use crate::{Drive, Event, FigureCounter, Figures, SimError, Simulation};
@@ -23,6 +23,8 @@ pub struct KeyedSim {
     requested_bytes: u64,
     /// The number of sealed memtables.
     sealed: u64,
+    /// The flushes under a policy that counts in blocks.
+    filled: Option<FullMemtables>,
 }
 
 impl KeyedSim {
@@ -39,6 +41,7 @@ impl KeyedSim {
             last_seq: SeqNo::default(),
             requested_bytes: 0,
             sealed: 0,
+            filled: policy.needs().blocks.then(|| FullMemtables::new(memtable_bytes)),
         }
     }
 
@@ -48,6 +51,9 @@ impl KeyedSim {
         self.last_seq.0 += 1;
         self.requested_bytes += u64::from(bytes);
         self.memtable.write(Entry::new(rank, bytes, self.last_seq, kind));
+        if let Some(filled) = &mut self.filled {
+            filled.write(kind, rank, bytes);
+        }
     }
 
     /// Returns true if the memtable must be sealed before the next write.
@@ -86,15 +92,21 @@ impl KeyedSim {
         Ok(())
     }
 
-    /// Returns the number of sealed memtables.
-    pub fn sealed(&self) -> u64 {
-        self.sealed
+    /// Returns the number of flushes: sealed memtables or, under a policy that counts in blocks,
+    /// full ones.
+    pub fn flushes(&self) -> u64 {
+        self.filled.as_ref().map_or(self.sealed, FullMemtables::count)
     }
 
     /// Replaces the policy. The new one is first asked at the next flush.
     pub fn set_policy(&mut self, policy: &Arc<dyn MergePolicy>) {
         self.seal_bytes = policy.seal_bytes(self.drive.view());
-        self.drive.content_mut().set_by_block(policy.needs().blocks);
+        let by_block = policy.needs().blocks;
+        self.drive.content_mut().set_by_block(by_block);
+        if by_block && self.filled.is_none() {
+            let memtable_bytes = self.drive.view().memtable_bytes;
+            self.filled = Some(FullMemtables::new(memtable_bytes).after(self.sealed));
+        }
         self.drive.set_policy(Arc::clone(policy));
     }
 
@@ -111,11 +123,15 @@ impl KeyedSim {
 
     /// Returns the figures so far. The active memtable has cost nothing yet.
     pub fn figures(&self) -> Figures {
-        self.counter.figures()
+        let mut counter = self.counter.clone();
+        if let Some(filled) = &self.filled {
+            counter.filled(filled.count());
+        }
+        counter.figures()
     }
 
     /// Returns the finished simulation.
     pub fn finish(self) -> Simulation {
-        Simulation { figures: self.counter.figures(), tree: self.drive.into_tree() }
+        Simulation { figures: self.figures(), tree: self.drive.into_tree() }
     }
 }

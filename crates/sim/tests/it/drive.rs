@@ -84,7 +84,7 @@ fn content_refuses_what_it_cannot_carry_out() {
 #[test]
 fn observers_see_every_edit_in_order() {
     let mut plans = Vec::new();
-    let mut rests = 0;
+    let (mut rests, mut flushes) = (0_u64, 0_u64);
     let mut observe = |event: Event<'_>| match event {
         Event::Sealed { tree } => assert_eq!(tree.memory().runs().len(), 1),
         Event::Merge { tree, plan, edit } => {
@@ -97,10 +97,14 @@ fn observers_see_every_edit_in_order() {
             assert!(tree.memory().runs().is_empty());
             rests += 1;
         }
+        Event::Flushed { tree } => {
+            flushes += 1;
+            assert_eq!((flushes, tree.flushes()), (rests, rests));
+        }
     };
     let sizes = std::iter::repeat_n(UNIT_BYTES, 4);
     simulate_unit(&policy("tiered(ratio=2)"), sizes, UNIT_BYTES, &mut observe).expect("legal");
-    assert_eq!(rests, 4);
+    assert_eq!((rests, flushes), (4, 4));
     assert_eq!(
         plans,
         [
@@ -150,4 +154,14 @@ fn a_tree_can_be_handed_to_another_policy() {
     drive.settle(&mut |_| {}).expect("legal");
     assert!(drive.tree().disk_run_count() <= 3);
     assert_eq!(drive.tree().disk_bytes(), 20 * UNIT_BYTES);
+}
+
+/// Windows of keys mean nothing in tables that all cover all keys.
+#[test]
+fn unit_content_refuses_policies_that_take_windows_of_keys() {
+    for spec in ["sweep", "full", "rr", "choose_best", "test_mixed", "mixed"] {
+        let sizes = std::iter::repeat_n(UNIT_BYTES, 2);
+        let error = simulate_unit(&policy(spec), sizes, UNIT_BYTES, &mut |_| {}).unwrap_err();
+        assert!(error.to_string().contains("takes windows of keys"), "{spec}: {error}");
+    }
 }

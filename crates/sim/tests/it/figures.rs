@@ -30,11 +30,8 @@ fn a_cascade_pays_for_each_step_but_eagerly_only_for_the_last() {
     assert_eq!((figures.read_cost_mean, figures.runs_max), (5.0 / 4.0, 2));
     // Of those, none or one in level 0.
     assert_eq!(figures.read_cost_mean_l0_one, 5.0 / 4.0);
-    // At most: 1 of 1; 1 + 2 of 2; 2 + 1 of 3; 2 + 2 + 4 of 4.
-    assert_eq!(
-        (figures.space_cost_peak, figures.space_cost_mean),
-        (2.0, (1.0 + 1.5 + 1.0 + 2.0) / 4.0)
-    );
+    // At most: 1 of 1; 1 + 2 of 2; 2 + 1 of 3; 2 + 2 + 4 of 4. At rest all of it is live.
+    assert_eq!((figures.space_cost_peak, figures.space_cost_mean), (2.0, 1.0));
 }
 
 /// Costs are counted the same, however a memtable got into a merge.
@@ -74,6 +71,50 @@ fn no_policy_stores_less_than_what_is_live_nor_writes_less_than_it_flushes() {
         assert!(figures.space_cost_mean >= 1.0, "{spec}: {figures:?}");
         assert!(figures.space_cost_peak >= figures.space_cost_mean, "{spec}: {figures:?}");
     }
+}
+
+/// A flush and half of the next one are obsolete: 3 memtables' worth of bytes for 2 live ones.
+#[test]
+fn space_is_sampled_at_rest_and_counts_memory_once() {
+    let table = |id, bytes| {
+        let size = Size { bytes, entries: bytes, tombstones: 0 };
+        let range = KeyRange::new("a", "c");
+        Slice::whole(Table { id: TableId(id), range, size, ..Table::default() })
+    };
+    let mut tree = Tree::new();
+    let mut counter = FigureCounter::new();
+    for (id, live_bytes) in [(0, 100), (1, 100), (2, 150)] {
+        let seal = TreeEdit::seal(tree.next_run(), table(2 * id, 100));
+        apply(&mut tree, &seal).expect("it fits");
+        counter.sealed(live_bytes);
+        if id == 2 {
+            break;
+        }
+        let size = Size { bytes: 100, entries: 100, tombstones: 0 };
+        let slices = vec![table(2 * id + 1, 100)];
+        let outcome = Outcome { slices, from_memory: size, written: size, ..Outcome::default() };
+        let flush = lsmith_tree::MergePlan::flush(&tree).expect("there is a memtable");
+        let edit = TreeEdit::of_plan(&tree, &flush, outcome).expect("nothing is missing");
+        counter.merge(&tree, &edit);
+        apply(&mut tree, &edit).expect("it fits");
+        counter.rest(&tree);
+    }
+    // The last memtable stays in memory.
+    counter.rest(&tree);
+    let figures = counter.figures();
+    assert_eq!(figures.space_cost_peak, 2.0);
+    assert_eq!(figures.space_cost_mean, (1.0 + 2.0 + 2.0) / 3.0);
+}
+
+#[test]
+fn rests_without_live_entries_are_no_samples_of_space() {
+    let tree: Tree = "tree\nL0 r0[t0:g..m 300B 3e]".parse().expect("a tree");
+    let mut counter = FigureCounter::new();
+    counter.sealed(0);
+    counter.rest(&tree);
+    counter.sealed(200);
+    counter.rest(&tree);
+    assert_eq!(counter.figures().space_cost_mean, 1.5);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use lsmith_tree::check_tree;
 use lsmith_workload::{NoInputs, Workload};
 use std::sync::Arc;
 
-/// Any of some keys, each drawn with the same chance. All end with a flush, lest one more or less
-/// decides on a merge of everything.
+/// Draws all keys with equal chance. All workloads here end with a flush. Otherwise one flush more
+/// or less could decide whether everything is merged.
 const UNIFORM: &str = "churn(keys=50k, ops=600k, value=100B, flushes=40)";
 
 /// The same with tombstones among them.
@@ -41,7 +41,8 @@ fn keyed(policy: &Arc<dyn MergePolicy>, workload: &KeyedWorkload) -> Figures {
     found.expect("a policy of this project").figures
 }
 
-/// Every write cost of every policy within `tolerance` of the keyed one.
+/// Checks that every write cost of every policy is within `tolerance` of that of the keyed
+/// simulation.
 pub(crate) fn agree(workload_spec: &str, policies: &[&str], tolerance: f64) {
     let input = KeyedWorkload::new(workload(workload_spec));
     for spec in policies {
@@ -59,7 +60,8 @@ pub(crate) fn agree(workload_spec: &str, policies: &[&str], tolerance: f64) {
     }
 }
 
-/// Whether a memtable is merged straight in can hang on a byte in few flushes; so none is.
+/// Policies of runs. None merges a memtable eagerly, because a single byte could decide that, and
+/// there are few flushes.
 pub(crate) const STACKS: [&str; 6] = [
     "none",
     "constant(k=6, eager=never)",
@@ -76,7 +78,8 @@ fn stacks_are_within_one_percent() {
     }
     // Blocks of entries of two sizes are not quite as full as those of their mean.
     agree(DELETES, &STACKS, 0.015);
-    // Of flushes that all have one size, chance says which is larger.
+    // All flushes have about the same size. Which one is larger, which `exploring` looks at, is
+    // chance.
     let blind: Vec<&str> =
         STACKS.into_iter().filter(|spec| !spec.starts_with("exploring")).collect();
     agree(NEW, &blind, 0.01);
@@ -101,12 +104,80 @@ fn picks_by_least_overlap_are_within_ten_percent() {
     let leveled = picks.map(|pick| format!("leveled(ratio=4, pick={pick})"));
     let mut policies: Vec<&str> = leveled.iter().map(String::as_str).collect();
     policies.extend(["choose_best(ratio=4)", "test_mixed(ratio=4)", "mixed(ratio=4)"]);
-    for workload in [UNIFORM, ZIPF, NEW] {
+    for workload in [UNIFORM, ZIPF] {
         agree(workload, &policies, 0.10);
+    }
+    // Hashes of numbers in a row lie more evenly than by chance, and whole levels merge or not by
+    // a few blocks.
+    policies.retain(|policy| !policy.starts_with("test_mixed"));
+    agree(NEW, &policies, 0.10);
+}
+
+/// A merge neither loses nor makes entries, whatever windows were picked and which blocks were
+/// kept. No key is written twice, so that all of them are live.
+#[test]
+fn merges_of_blocks_keep_all_entries() {
+    for value in [100, 1000, 3000] {
+        let input = FluidWorkload::new(&workload(&format!("load(keys=15k, value={value}B)")));
+        let input = input.expect("a fluid workload");
+        for spec in ["full(ratio=3)", "rr(ratio=3)", "choose_best(ratio=3)", "test_mixed(ratio=3)"]
+        {
+            let found = simulate_fluid(&policy(spec), &input, 300_000, &mut |_| {});
+            let space = found.expect("a policy of this project").figures.space_cost_mean;
+            assert!((space - 1.0).abs() < 0.005, "{spec}, {value} B: {space}");
+        }
     }
 }
 
-/// Blocks of four entries, of which many meet nothing.
+/// What a fluid simulation says of its own error holds.
+#[test]
+fn errors_are_within_the_uncertainty_of_the_answer() {
+    const PARTIAL: [&str; 5] = [
+        "full(ratio=4)",
+        "rr(ratio=4)",
+        "choose_best(ratio=4)",
+        "test_mixed(ratio=4)",
+        "choose_best",
+    ];
+    for (spec, policies) in [
+        ("uniform(keys=30k, ops=0, value=1000B)", &PARTIAL[..]),
+        ("uniform(keys=15k, ops=0, value=1500B)", &PARTIAL),
+        ("uniform(keys=10k, ops=0, value=3000B)", &PARTIAL),
+        ("load(keys=300k, value=100B, flushes=37)", &["test_mixed(ratio=4)"]),
+        ("load(keys=25k, value=1000B)", &PARTIAL),
+        (
+            "normal(keys=50k, ops=100k, value=100B)",
+            &["rr(ratio=4)", "choose_best(ratio=4)", "sweep"],
+        ),
+        ("uniform(keys=1k, ops=0, value=40kB)", &["leveled(ratio=4)"]),
+    ] {
+        let input = KeyedWorkload::new(workload(spec));
+        let expected = FluidWorkload::new(input.workload()).expect("a fluid workload");
+        for name in policies {
+            let policy = policy(name);
+            let uncertainty = expected.uncertainty(&*policy, MEMTABLE_BYTES);
+            assert!(uncertainty < 0.5, "{name} under {spec}: {uncertainty}");
+            agree(spec, &[name], uncertainty);
+        }
+    }
+}
+
+/// Tables and windows of a few entries do as expected sizes do only by chance.
+#[test]
+fn entries_too_large_for_expected_sizes_are_refused() {
+    let input = FluidWorkload::new(&workload("load(keys=1k, value=10MB)")).unwrap();
+    for spec in ["leveled", "rr", "choose_best"] {
+        let found = simulate_fluid(&policy(spec), &input, 4 << 20, &mut |_| {});
+        let message = found.unwrap_err().to_string();
+        assert!(message.contains("too large for expected sizes under"), "{message}");
+        assert!(message.contains("expected memtables of at least"), "{message}");
+    }
+    // Whole runs do not mind. Each entry fills a memtable.
+    let figures = fluid(&policy("none"), "load(keys=1k, value=10MB)");
+    assert_eq!((figures.parts.flushes, figures.read_cost_mean), (1000, 500.5));
+}
+
+/// Blocks have four entries. Many blocks meet no key of the other input.
 #[test]
 fn blocks_that_are_kept_are_within_three_percent() {
     let workload = "churn(keys=30k, ops=120k, value=1000B, flushes=118)";

@@ -27,7 +27,7 @@ const GATHERED: [&str; 4] = [
 #[test]
 fn stacks_are_as_if_every_key_were_there() {
     for workload in SCATTERED.into_iter().chain(GATHERED) {
-        // What a block holds of entries and tombstones, which differ in size, is a mean.
+        // Entries and tombstones differ in size. Blocks are taken to hold the mean of both.
         let has_tombstones = ["uniform", "normal", "tpc"].iter().any(|it| workload.starts_with(it));
         agree(workload, &STACKS, if has_tombstones { 0.015 } else { 0.001 });
     }
@@ -44,23 +44,27 @@ fn swept_levels_are_within_two_percent() {
 #[test]
 fn picks_and_partial_merges_are_within_their_limits() {
     for workload in SCATTERED {
-        agree(workload, &["full(ratio=4)", "rr(ratio=4)"], 0.035);
+        agree(workload, &["full(ratio=4, reuse=false)", "rr(ratio=4)"], 0.035);
+        // Blocks of hashed keys meet less than by chance.
+        agree(workload, &["full(ratio=4)"], 0.07);
         agree(workload, &["leveled(ratio=4)", "choose_best(ratio=4)"], 0.10);
     }
-    agree(GATHERED[1], &["full(ratio=4)", "rr(ratio=4)"], 0.03);
+    // With 150 thousand keys the last merge of a whole level hangs on a few blocks.
+    let gathered = "update(keys=200k, value=100B, order=sequential)";
+    agree(gathered, &["full(ratio=4, reuse=false)", "rr(ratio=4)"], 0.03);
+    agree(gathered, &["full(ratio=4)"], 0.09);
 }
 
-/// Blocks of three entries, of which many meet nothing; no key twice, and in no order. (Keys that
-/// are hashes of numbers in a row, as those of `load`, lie more evenly than by chance.)
+/// Blocks have three entries, and many blocks meet no key of the other input. No key comes twice,
+/// and keys come in random order. The hashed keys of `load` would lie more evenly than random ones.
 #[test]
 fn blocks_of_new_keys_are_within_their_limits() {
     let workload = "uniform(keys=50k, ops=0, value=1000B)";
     agree(workload, &["full", "full(ratio=4)", "rr", "rr(ratio=4)"], 0.03);
-    // Windows with least below: as many blocks, but less in them.
-    agree(workload, &["choose_best", "choose_best(ratio=4)", "test_mixed(ratio=4)"], 0.12);
+    agree(workload, &["choose_best", "choose_best(ratio=4)", "test_mixed(ratio=4)"], 0.06);
 }
 
-/// Nothing ever meets.
+/// No two tables overlap.
 #[test]
 fn keys_in_order_are_only_moved() {
     let input = FluidWorkload::new(&workload(GATHERED[0])).unwrap();

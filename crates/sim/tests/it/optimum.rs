@@ -5,7 +5,7 @@ use lsmith_policy::Registry;
 use lsmith_sim::{UNIT_BYTES, simulate_unit};
 use lsmith_workload::Rng;
 
-const SPECS: [&str; 14] = [
+const SPECS: [&str; 18] = [
     "none",
     "bigtable(k=3)",
     "bigtable(k=7)",
@@ -20,6 +20,11 @@ const SPECS: [&str; 14] = [
     "tiered(ratio=6)",
     "leveled(ratio=4)",
     "leveled(ratio=10, l0=4)",
+    // A flush covers all keys of level 1, however much smaller than a table it is.
+    "leveled(ratio=2, table=32MiB)",
+    "leveled(ratio=2, l0=1, table=128MiB)",
+    "leveled(ratio=1.5, l0=1, table=64MiB)",
+    "leveled(ratio=4, table=8MiB, pick=whole_level)",
 ];
 
 #[test]

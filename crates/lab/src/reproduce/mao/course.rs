@@ -82,7 +82,7 @@ impl Job for Plan<'_> {
         let policy = Registry::builtin().build(&self.spec)?;
         let (mut counter, mut looks, mut flushes) = (FigureCounter::new(), Vec::new(), 0);
         let mut observe = |event: Event<'_>| match event {
-            Event::Sealed { .. } => {}
+            Event::Sealed { .. } | Event::Flushed { .. } => {}
             Event::Merge { tree, edit, .. } => counter.merge(tree, edit),
             Event::Rest { tree } => {
                 counter.rest(tree);

@@ -56,6 +56,7 @@ impl Job for Spaces {
                 counter.sealed(flushes * UNIT_BYTES);
             }
             Event::Merge { tree, edit, .. } => counter.merge(tree, edit),
+            Event::Flushed { .. } => {}
             Event::Rest { tree } => {
                 counter.rest(tree);
                 if flushes % every == 0 {
