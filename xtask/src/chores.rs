@@ -1,6 +1,6 @@
 //! Chores that run other commands.
 
-use crate::tidy;
+use crate::{pages, tidy};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -67,5 +67,6 @@ pub(crate) fn ci(root: &Path) -> Result<()> {
     run(cargo(root).args(["test", "--release", "--workspace"]))?;
     // Overflow checks and debug assertions for crates with hostile bytes and threads.
     run(cargo(root).args(["test", "-p", "lsmith", "-p", "lsmith-storage", "-p", "lsmith-tree"]))?;
-    schedules(root)
+    schedules(root)?;
+    pages::run(root, None)
 }

@@ -1,5 +1,6 @@
 //! Chores of the workspace: `cargo xtask tidy`, `cargo xtask modules`, `cargo xtask bless`,
-//! `cargo xtask ci`, `cargo xtask instructions`, `cargo xtask planted`, `cargo xtask schedules`.
+//! `cargo xtask ci`, `cargo xtask instructions`, `cargo xtask pages`, `cargo xtask planted`,
+//! `cargo xtask schedules`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -8,6 +9,7 @@
 
 mod chores;
 mod instructions;
+mod pages;
 mod planted;
 mod tidy;
 
@@ -20,6 +22,8 @@ cargo xtask bless    write down anew what the golden scripts print
 cargo xtask ci       everything that CI runs, in the same order
 cargo xtask instructions [--bless]
                      what the store's hot paths take, against the record (needs valgrind)
+cargo xtask pages [LSMITH]
+                     opens pages of LSMITH, a binary, or of a release build, in chromium
 cargo xtask planted [WORD]
                      plants bugs whose names contain WORD, and sees the tests catch each
 cargo xtask schedules
@@ -35,6 +39,8 @@ fn main() -> ExitCode {
         ["ci"] => chores::ci(&root),
         ["instructions"] => instructions::instructions(&root, false),
         ["schedules"] => chores::schedules(&root),
+        ["pages"] => pages::run(&root, None),
+        ["pages", lsmith] => pages::run(&root, Some(lsmith.as_ref())),
         ["planted"] => planted::run(&root, ""),
         ["planted", word] => planted::run(&root, word),
         ["instructions", "--bless"] => instructions::instructions(&root, true),

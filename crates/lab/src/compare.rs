@@ -1,14 +1,16 @@
 //! Compares policies on the real store with the predictions of simulations and formulas.
 
 use crate::growth::{Formula, Prediction};
+use crate::page::{History, Recorder};
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::{Costs, EngineReport, Optimum, SimulationReport};
 use crate::run::{Options, run};
-use crate::simulate::{Content, Simulated, simulate};
+use crate::scratch::Scratch;
+use crate::simulate::{Content, Simulated, simulate_observed};
 use anyhow::Context;
 use lsmith_policy::MergePolicy;
-use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
+use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,6 +39,9 @@ pub struct Row {
     pub optimum: Option<Optimum>,
     /// The errors of the predictions.
     pub errors: Errors,
+    /// The trees of the keyed simulation, if requested.
+    #[serde(skip)]
+    pub history: Option<History>,
 }
 
 /// The prediction errors of one row.
@@ -48,7 +53,7 @@ pub struct Errors {
     pub unit: Option<PredictionErrors>,
     /// The errors of the fluid simulation.
     pub fluid: Option<PredictionErrors>,
-    /// The error of the formula's `write_cost_system`.
+    /// The error of the formula's `write_cost_system`; `None` also if the store made no flush.
     pub model: Option<f64>,
 }
 
@@ -72,10 +77,8 @@ pub struct PredictionErrors {
 
 impl PredictionErrors {
     fn of(predicted: &Costs, measured: &Costs) -> PredictionErrors {
-        let error = |figure: fn(&Costs) -> Option<f64>| {
-            let measured = figure(measured).filter(|measured| *measured > 0.0)?;
-            Some((figure(predicted)? - measured) / measured)
-        };
+        let error =
+            |figure: fn(&Costs) -> Option<f64>| relative(figure(predicted)?, figure(measured)?);
         PredictionErrors {
             write_cost_eager: error(|costs| Some(costs.write_cost_eager)),
             write_cost_system: error(|costs| Some(costs.write_cost_system)),
@@ -85,6 +88,11 @@ impl PredictionErrors {
             space_cost_mean: error(|costs| costs.space_cost_mean),
         }
     }
+}
+
+/// Returns (predicted - measured) / measured. `None` if nothing was measured.
+fn relative(predicted: f64, measured: f64) -> Option<f64> {
+    (measured > 0.0).then(|| (predicted - measured) / measured)
 }
 
 /// A workload and the policies to compare under it.
@@ -128,29 +136,34 @@ impl Comparison<'_> {
     ) -> anyhow::Result<Row> {
         let (spec, workload) = (policy.spec().to_string(), self.workload.workload());
         let engine = {
-            let dir = tempfile::Builder::new().prefix("lsmith-compare-").tempdir_in(self.dir);
-            let message = || format!("cannot make a directory in {}", self.dir.display());
-            let dir = dir.with_context(message)?;
+            let dir = Scratch::new_in(self.dir, "lsmith-compare-")?;
             run(&spec, workload, dir.path(), self.options, progress)?
         };
         let flushes = engine.costs.flushes;
-        let predict = |content: &Content<'_>| {
+        let predict = |content: &Content<'_>, mut recorder: Option<&mut Recorder>| {
             progress.begin(&format!("{spec}: {} simulation", content.name()), flushes);
             let mut done = 0;
-            let mut on_flush = |_: &_| {
-                done += 1;
-                progress.advance(done);
+            let mut observe = |event: Event<'_>| {
+                if matches!(event, Event::Flushed { .. }) {
+                    done += 1;
+                    progress.advance(done);
+                }
+                if let Some(recorder) = &mut recorder {
+                    recorder.observe(event);
+                }
             };
-            let memtable_bytes = self.options.memtable_bytes;
-            simulate(policy, content, memtable_bytes, &mut on_flush)
+            simulate_observed(policy, content, self.options.memtable_bytes, &mut observe)
         };
-        let Simulated { report: keyed, optimum, .. } = predict(&Content::Keyed(self.workload))?;
+        let content = Content::Keyed(self.workload);
+        let mut recorder = self.options.record_trees.then(|| Recorder::new(content.key_scale()));
+        let Simulated { report: keyed, optimum, .. } = predict(&content, recorder.as_mut())?;
+        let history = recorder.map(|recorder| recorder.finish(&spec, "keyed simulation"));
         let unit = if policy.needs().windows {
             None
         } else {
-            Some(predict(&Content::Unit { flushes })?.report)
+            Some(predict(&Content::Unit { flushes }, None)?.report)
         };
-        let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid))) {
+        let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid), None)) {
             None | Some(Err(SimError::NotFluid { .. } | SimError::FewEntries { .. })) => None,
             Some(simulated) => Some(simulated?.report),
         };
@@ -165,8 +178,9 @@ impl Comparison<'_> {
                 keyed: PredictionErrors::of(&keyed.costs, &engine.costs),
                 unit: unit.map(|unit| PredictionErrors::of(&unit.costs, &engine.costs)),
                 fluid: expected.map(|fluid| PredictionErrors::of(&fluid.costs, &engine.costs)),
-                model: model.map(|model| model.write_cost_system / write_cost - 1.0),
+                model: model.and_then(|model| relative(model.write_cost_system, write_cost)),
             },
+            history,
             policy: spec,
             engine,
             keyed,

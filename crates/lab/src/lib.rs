@@ -3,10 +3,13 @@
 //! * [`run`]: plays one workload on the store under one policy and counts everything.
 //! * [`simulate`]: simulates one policy with unit, keyed or fluid content.
 //! * [`Comparison`]: does both for many policies and computes prediction errors.
+//! * [`mod@explain`]: says why one policy writes less than another.
 //! * [`model`]: computes the costs of a policy by formula.
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
 //! * [`reproduce`]: measures figures of papers again.
+//! * [`page`]: shows results as one HTML file. [`plot`]: draws charts as SVG.
 //! * [`FileInputs`]: reads the files that workloads name.
+//! * [`remove_scratch`]: removes what running experiments have made, when a signal ends them.
 //! * [`Progress`]: receives the progress of an experiment.
 //!
 //! Reports are values that serialize as JSON; the names of their fields are stable. This crate
@@ -36,19 +39,23 @@ struct Readme;
 
 mod clock;
 mod compare;
+pub mod explain;
 mod fits;
 mod growth;
 mod inputs;
 mod jobs;
 mod meter;
 mod model;
+pub mod page;
 mod play;
+pub mod plot;
 mod profile;
 mod progress;
 mod report;
 pub mod reproduce;
 mod run;
 mod schedule;
+mod scratch;
 mod simulate;
 pub mod tune;
 
@@ -64,4 +71,5 @@ pub use report::{
     ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
-pub use simulate::{Amount, Content, Simulated, simulate};
+pub use scratch::remove_scratch;
+pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};

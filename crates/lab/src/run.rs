@@ -33,16 +33,19 @@ pub struct Options {
     pub mode: Mode,
     /// True if the report contains histograms.
     pub histograms: bool,
+    /// True if a comparison records the trees of its keyed simulations.
+    pub record_trees: bool,
 }
 
 impl Default for Options {
-    /// Returns built-in policies, memtables of 4 MiB, lockstep, no histograms.
+    /// Returns built-in policies, memtables of 4 MiB, lockstep, no histograms, no trees.
     fn default() -> Options {
         Options {
             registry: Registry::builtin(),
             memtable_bytes: 4 << 20,
             mode: Mode::Lockstep,
             histograms: false,
+            record_trees: false,
         }
     }
 }

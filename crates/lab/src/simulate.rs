@@ -1,11 +1,12 @@
 //! Simulates a policy, with or without a workload.
 
 use crate::clock::Clock;
+use crate::page::KeyScale;
 use crate::report::{Costs, LogicalBytes, Optimum, SimulationReport};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{
-    Event, FluidWorkload, KeyedWorkload, SimError, Simulation, simulate_fluid, simulate_keyed,
-    simulate_unit,
+    Event, FLUID_PLACES, FluidWorkload, KeyedWorkload, Observer, SimError, Simulation,
+    simulate_fluid, simulate_keyed, simulate_unit,
 };
 use lsmith_tree::Tree;
 use serde::{Serialize, Serializer};
@@ -26,6 +27,16 @@ pub enum Content<'a> {
 }
 
 impl Content<'_> {
+    /// Returns the scale of the keys in simulated trees; `None` if tables have only sizes.
+    #[must_use]
+    pub fn key_scale(&self) -> Option<KeyScale> {
+        match self {
+            Content::Unit { .. } => None,
+            Content::Keyed(workload) => Some(KeyScale::Numbers(workload.workload().items())),
+            Content::Fluid(_) => Some(KeyScale::Numbers(FLUID_PLACES)),
+        }
+    }
+
     /// Returns the name of the content in reports.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -89,14 +100,30 @@ pub fn simulate(
     memtable_bytes: u64,
     on_flush: &mut dyn FnMut(&Tree),
 ) -> Result<Simulated, SimError> {
+    simulate_observed(policy, content, memtable_bytes, &mut |event| {
+        if let Event::Flushed { tree } = event {
+            on_flush(tree);
+        }
+    })
+}
+
+/// Does what [`simulate`] does, and passes every event on.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_observed(
+    policy: &Arc<dyn MergePolicy>,
+    content: &Content<'_>,
+    memtable_bytes: u64,
+    on_event: &mut Observer<'_>,
+) -> Result<Simulated, SimError> {
     let clock = Clock::start();
     let mut flush_bytes = Vec::new();
-    let mut observe = |event: Event<'_>| match event {
-        Event::Sealed { tree } => {
+    let mut observe = |event: Event<'_>| {
+        if let Event::Sealed { tree } = event {
             flush_bytes.extend(tree.memory().runs().first().map(|run| run.bytes()));
         }
-        Event::Flushed { tree } => on_flush(tree),
-        Event::Merge { .. } | Event::Rest { .. } => {}
+        on_event(event);
     };
     let simulation = match content {
         Content::Unit { flushes } => {

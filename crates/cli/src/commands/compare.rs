@@ -1,10 +1,13 @@
 //! `compare`: runs policies on the real store and compares the results with predictions.
 
+use super::notes::unfilled;
 use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
+use crate::page;
 use crate::specs;
-use crate::table::{cost, cost_if_known, percent, short, table};
+use crate::table::{cost, cost_if_known, percent, ranked, short, table};
+use lsmith_lab::page::Group;
 use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
@@ -26,7 +29,12 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         [] => vec![specs::workload(DEFAULT_WORKLOAD)?],
         specs => specs.iter().map(|spec| specs::workload(spec)).collect::<Result<_, _>>()?,
     };
-    let options = Options { memtable_bytes: args.memtable.bytes, ..Options::default() };
+    let options = Options {
+        registry: specs::registry().clone(),
+        memtable_bytes: args.memtable.bytes,
+        record_trees: args.html.is_some(),
+        ..Options::default()
+    };
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
@@ -39,12 +47,18 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         tables.push(rows);
     }
     drop(bars);
+    let groups = tables.iter_mut().map(|rows| Group::of_rows(rows));
+    let groups = groups.collect::<anyhow::Result<_>>()?;
+    page::write("lsmith compare", groups, args.html.as_deref(), args.svg.as_deref())?;
     if json {
         return print_json(&Rows { rows: tables.concat() });
     }
     let mut output = Output::new();
     for rows in &tables {
         output.line(shown(rows))?;
+        if let Some(note) = rows.first().and_then(|row| unfilled(&row.engine)) {
+            output.line(format_args!("{note}\n"))?;
+        }
         if args.parts {
             output.line(parts(rows))?;
         }
@@ -72,6 +86,20 @@ const HEADER: [&str; 18] = [
     "space\npeak",
     "1000\nops/s",
     "cpu\ns",
+];
+
+/// The columns that stay on a narrow terminal, most important first.
+const IMPORTANT: [&str; 10] = [
+    "write\nsystem",
+    "read\nmean",
+    "keyed\nsim",
+    "above\nleast %",
+    "space\npeak",
+    "1000\nops/s",
+    "cpu\ns",
+    "write\nuser",
+    "by\nmodel",
+    "fluid\nsim",
 ];
 
 const LEGEND: &str = "\
@@ -119,7 +147,7 @@ fn shown(rows: &[Row]) -> String {
         let (workload, flushes) = (&row.workload, row.engine.costs.flushes);
         format!("{workload}: {flushes} flushes of memtables of {memtable}")
     });
-    format!("{title}\n\n{}\n", table(&HEADER, 1, cells.collect()))
+    format!("{title}\n\n{}\n", ranked(&HEADER, 1, &IMPORTANT, cells.collect()))
 }
 
 /// Returns the formula's write cost, marked if it is a bound, or if the formula does not know the

@@ -3,9 +3,11 @@
 use crate::args::TuneArgs;
 use crate::bars::Bars;
 use crate::output::{print, print_json};
+use crate::page;
 use crate::specs;
 use crate::table::{cost, cost_if_known, percent, short, table};
 use lsmith_lab::Row;
+use lsmith_lab::page::Group;
 use lsmith_lab::tune::{
     Checked, Choice, Device, DriftChoice, Drifted, Limits, Mix, Tuned, Verified, VerifiedRow,
     Weights, tune as tune_in_lab,
@@ -33,6 +35,10 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
     }
     if args.verify {
         tuned.verify(&workload, &limits, &std::env::temp_dir(), &bars)?;
+    }
+    if args.html.is_some() || args.svg.is_some() {
+        let group = Group::of_tuned(&serde_json::to_value(&tuned)?)?;
+        page::write("lsmith tune", vec![group], args.html.as_deref(), args.svg.as_deref())?;
     }
     if json { print_json(&tuned) } else { Ok(print(shown(&tuned))?) }
 }

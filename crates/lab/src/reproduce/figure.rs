@@ -1,5 +1,6 @@
 //! Figures: panels, points, claims and notes.
 
+use crate::plot::Axis;
 use serde::Serialize;
 
 /// A figure of a paper, measured again.
@@ -35,19 +36,6 @@ pub struct Panel {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-}
-
-/// One axis.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Axis {
-    /// The quantity.
-    pub label: String,
-    /// The unit: bytes, blocks per MB, seconds. Empty for a pure number.
-    pub unit: String,
-    /// True for a logarithmic axis. All its values must then be positive.
-    pub is_log: bool,
-    /// True if the axis starts at the smallest value. Otherwise a linear axis starts at 0.
-    pub is_close: bool,
 }
 
 /// One measurement.
@@ -104,35 +92,6 @@ pub enum Verdict {
     Holds,
     /// The measured number differs from the claim.
     Differs,
-}
-
-impl Axis {
-    /// Returns a linear axis.
-    #[must_use]
-    pub fn linear(label: &str, unit: &str) -> Axis {
-        Axis { label: label.to_owned(), unit: unit.to_owned(), is_log: false, is_close: false }
-    }
-
-    /// Returns a logarithmic axis.
-    #[must_use]
-    pub fn log(label: &str, unit: &str) -> Axis {
-        Axis { is_log: true, ..Axis::linear(label, unit) }
-    }
-
-    /// Returns the same axis, starting at the smallest value instead of 0.
-    #[must_use]
-    pub fn close(self) -> Axis {
-        Axis { is_close: true, ..self }
-    }
-
-    /// Returns label and unit in one line.
-    #[must_use]
-    pub fn label_with_unit(&self) -> String {
-        match self.unit.as_str() {
-            "" => self.label.clone(),
-            unit => format!("{} ({unit})", self.label),
-        }
-    }
 }
 
 impl Panel {

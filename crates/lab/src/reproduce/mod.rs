@@ -10,6 +10,7 @@
 //! * [`draw_svg`] draws a figure.
 
 mod advice;
+mod drawing;
 mod effort;
 mod figure;
 mod jungle;
@@ -17,12 +18,12 @@ mod mao;
 mod msls;
 mod optimum;
 mod registry;
-mod svg;
 mod thonangi;
 mod unsynced;
 
 pub use crate::jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
+pub use crate::plot::Axis;
+pub use drawing::draw_svg;
 pub use effort::Effort;
-pub use figure::{Axis, Claim, Figure, Panel, Point, Test, Verdict};
+pub use figure::{Claim, Figure, Panel, Point, Test, Verdict};
 pub use registry::{FIGURES, FigureInfo, figure_named};
-pub use svg::draw_svg;

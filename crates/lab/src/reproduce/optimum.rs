@@ -55,9 +55,9 @@ pub(super) fn measure(
         },
         Panel {
             name: "b".to_owned(),
-            title: "above the least at as many runs".to_owned(),
+            title: "over the least at as many runs".to_owned(),
             x: runs_axis(),
-            y: Axis::linear("write cost above the least", "%"),
+            y: Axis::log("write cost over the least", ""),
         },
     ];
     let mut figure = Figure::empty(info.name, info.title, panels);
@@ -91,7 +91,7 @@ fn draw(figure: &mut Figure, jobs: &[Run], found: &[Figures], excesses: &[f64]) 
             let (runs, cost) = (found[index].read_cost_mean, found[index].write_cost_system);
             if cost <= COST_SHOWN && runs <= RUNS_SHOWN {
                 figure.point("a", curve, runs, cost);
-                figure.point("b", curve, runs, excesses[index]);
+                figure.point("b", curve, runs, 1.0 + excesses[index] / 100.0);
             }
         }
     }

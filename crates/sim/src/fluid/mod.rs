@@ -18,7 +18,7 @@
 //! drawn at random.
 //!
 //! # Errors of the model
-//! `docs/model.md` has figures.
+//! `docs/model.md` has figures. `FluidWorkload::uncertainty` says how far an answer may be off.
 //! * *The larger of two runs* can depend on chance, and can decide on a merge (`bigtable`,
 //!   `exploring`).
 //! * *Picks by least overlap* profit from random variation of sizes, which expectations lack.
@@ -45,5 +45,6 @@ mod uncertainty;
 mod workload;
 
 pub use content::FluidContent;
+pub use place::PLACES as FLUID_PLACES;
 pub use run::simulate_fluid;
 pub use workload::FluidWorkload;

@@ -6,7 +6,7 @@ use crate::keyed::rank_from;
 use crate::rank_key;
 
 /// The number of places. A fraction of the key space is not measured more finely.
-pub(super) const PLACES: u64 = 1 << 62;
+pub const PLACES: u64 = 1 << 62;
 
 /// Returns the fraction of the key space from `start` up to `end`.
 pub(super) fn width(start: u64, end: u64) -> f64 {

@@ -1,0 +1,319 @@
+//! Groups: what a page shows of one workload.
+
+use super::{History, Recorder, Table};
+use crate::compare::Row;
+use crate::report::{Costs, Optimum};
+use crate::simulate::Simulated;
+use anyhow::Context;
+use lsmith_model::optimum::Hull;
+use lsmith_spec::format_bytes;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The number of points of the curve of least costs, and the most runs that it shows.
+const LEAST_POINTS: usize = 80;
+const LEAST_RUNS_MAX: f64 = 100.0;
+
+/// Figures with their definitions.
+pub(super) const FIGURES: [(&str, &str); 13] = [
+    ("write_cost_eager", "bytes of runs that are new after a flush, per byte flushed"),
+    ("write_cost_system", "bytes of every flush and every merge output, per byte flushed"),
+    ("write_cost_user", "all bytes written to storage, per byte of keys and values"),
+    ("write_cost_blocks", "data blocks written below memory per MB of write requests"),
+    ("read_cost_mean", "runs on storage that a lookup considers, averaged over flushes"),
+    ("read_cost_mean_l0_one", "the same with all runs of level 0 counted as one"),
+    ("runs_max", "the most runs on storage after any flush"),
+    ("space_cost_peak", "bytes of all tables and unfinished outputs per live byte, at most"),
+    ("space_cost_mean", "the same at the worst moment of each flush, averaged over flushes"),
+    ("above", "(the policy's write_cost_system - the least) / the least"),
+    ("flushes", "memtables that left memory"),
+    ("merges", "merges, without flushes to a run of their own"),
+    ("moves", "plans that relabel slices and write nothing"),
+];
+
+/// The columns that a comparison shows at first.
+const COMPARED: [&str; 13] = [
+    "policy",
+    "engine.write_cost_eager",
+    "engine.write_cost_system",
+    "engine.write_cost_user",
+    "engine.read_cost_mean",
+    "engine.space_cost_mean",
+    "engine.space_cost_peak",
+    "engine.runs_max",
+    "engine.merges",
+    "engine.moves",
+    "engine.ops_per_second",
+    "engine.cpu_seconds",
+    "optimum.above",
+];
+
+/// The columns that a simulation shows at first.
+const SIMULATED: [&str; 10] = [
+    "policy",
+    "write_cost_eager",
+    "write_cost_system",
+    "read_cost_mean",
+    "space_cost_mean",
+    "space_cost_peak",
+    "runs_max",
+    "merges",
+    "moves",
+    "optimum.above",
+];
+
+/// The columns that tuning shows at first.
+const TUNED: [&str; 8] = [
+    "policy",
+    "runs_on_store",
+    "write_cost_user",
+    "write_cost_system",
+    "read_cost_mean",
+    "space_cost_mean",
+    "memory_bytes",
+    "filter_bits",
+];
+
+/// One workload with its policies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Group {
+    /// The workload, or the keyspace.
+    pub name: String,
+    /// What a reader needs to know, a sentence each.
+    pub notes: Vec<String>,
+    /// The sources of costs, the one to rely on first.
+    pub sources: Vec<CostSource>,
+    /// The name of the write cost that is shown.
+    pub write_figure: String,
+    /// The costs of each policy.
+    pub costs: Vec<PolicyCosts>,
+    /// The least write cost of any schedule of merges against mean runs, from few runs to many.
+    pub least: Vec<LeastPoint>,
+    /// All figures.
+    pub table: Table,
+    /// The trees of the policies. Those in `costs` come in the same order.
+    pub trees: Vec<History>,
+}
+
+/// A source of costs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CostSource {
+    /// The name, such as `store` or `keyed simulation`.
+    pub name: String,
+}
+
+/// The costs of one policy, by source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PolicyCosts {
+    /// The spec of the policy.
+    pub name: String,
+    /// True for the policy that was chosen among all.
+    pub is_best: bool,
+    /// The costs, in the order of the sources; `None` if a source has none.
+    pub by_source: Vec<Option<CostPoint>>,
+    /// The optimum with as many runs.
+    pub optimum: Option<Optimum>,
+}
+
+/// The three costs of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CostPoint {
+    /// The write cost, as the group's `write_figure` defines it.
+    pub write: f64,
+    /// `read_cost_mean`.
+    pub read: f64,
+    /// `space_cost_mean`, if it is known.
+    pub space: Option<f64>,
+}
+
+/// A point of the curve of least costs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LeastPoint {
+    /// Runs after a flush, mean over flushes.
+    pub read: f64,
+    /// The least write cost with as many.
+    pub write: f64,
+}
+
+impl CostPoint {
+    fn of(costs: &Costs) -> CostPoint {
+        CostPoint {
+            write: costs.write_cost_system,
+            read: costs.read_cost_mean,
+            space: costs.space_cost_mean,
+        }
+    }
+}
+
+const LEAST_NOTE: &str = "The least is over all schedules of merges of whole runs that know the \
+     number of flushes, for flushes of equal size that share no key. If keys repeat, merges write \
+     less than they read, and a policy may be below it.";
+
+impl Group {
+    /// Returns the group of the rows of one comparison. Their histories are moved to the group.
+    ///
+    /// # Errors
+    /// Fails if a row cannot be serialized.
+    pub fn of_rows(rows: &mut [Row]) -> anyhow::Result<Group> {
+        let objects = rows.iter().map(serde_json::to_value).collect::<Result<Vec<Value>, _>>();
+        let objects = objects.context("a row has no JSON form")?;
+        let trees = rows.iter_mut().filter_map(|row| row.history.take()).collect();
+        let first = rows.first();
+        let flushes = first.map_or(0, |row| row.engine.costs.flushes);
+        let memtable = first.map_or(0, |row| row.engine.settings.memtable_bytes);
+        let mode = first.map_or("lockstep", |row| row.engine.mode);
+        let costs = rows.iter().map(|row| {
+            let formula = row.model.map(|model| CostPoint {
+                write: model.write_cost_system,
+                read: model.read_cost_mean,
+                space: Some(model.space_cost_mean),
+            });
+            PolicyCosts {
+                name: row.policy.clone(),
+                is_best: false,
+                by_source: vec![
+                    Some(CostPoint::of(&row.engine.costs)),
+                    Some(CostPoint::of(&row.keyed.costs)),
+                    row.unit.map(|unit| CostPoint::of(&unit.costs)),
+                    row.fluid.map(|fluid| CostPoint::of(&fluid.costs)),
+                    formula,
+                ],
+                optimum: row.optimum,
+            }
+        });
+        Ok(Group {
+            name: first.map_or_else(String::new, |row| row.workload.clone()),
+            notes: vec![
+                format!(
+                    "{flushes} flushes of memtables of {}, in {mode} mode.",
+                    format_bytes(memtable)
+                ),
+                LEAST_NOTE.to_owned(),
+                "The trees are those of the keyed simulation, which in lockstep makes the merges \
+                 of the store."
+                    .to_owned(),
+            ],
+            sources: sources(&[
+                "store",
+                "keyed simulation",
+                "unit simulation",
+                "fluid simulation",
+                "formula",
+            ]),
+            write_figure: "write_cost_system".to_owned(),
+            costs: costs.collect(),
+            least: least(flushes),
+            table: Table::of_objects(&objects, &COMPARED),
+            trees,
+        })
+    }
+
+    /// Returns the group of one simulation, whose trees are in `recorder`.
+    ///
+    /// # Errors
+    /// Fails if the result cannot be serialized.
+    pub fn of_simulation(simulated: &Simulated, recorder: Recorder) -> anyhow::Result<Group> {
+        let object = serde_json::to_value(simulated).context("a simulation has no JSON form")?;
+        let costs = &simulated.report.costs;
+        let source = format!("{} simulation", simulated.content);
+        let history = recorder.finish(&simulated.policy, &source);
+        Ok(Group {
+            name: simulated.workload.clone().unwrap_or_else(|| "flushes of one size".to_owned()),
+            notes: vec![
+                format!(
+                    "{} flushes of memtables of {}, in lockstep.",
+                    costs.flushes,
+                    format_bytes(simulated.memtable_bytes)
+                ),
+                LEAST_NOTE.to_owned(),
+            ],
+            sources: sources(&[source.as_str()]),
+            write_figure: "write_cost_system".to_owned(),
+            costs: vec![PolicyCosts {
+                name: simulated.policy.clone(),
+                is_best: false,
+                by_source: vec![Some(CostPoint::of(costs))],
+                optimum: simulated.optimum,
+            }],
+            least: least(costs.flushes),
+            table: Table::of_objects(&[object], &SIMULATED),
+            trees: vec![history],
+        })
+    }
+
+    /// Returns the group of a keyspace of a store. `stats` is the object of its statistics.
+    #[must_use]
+    pub fn of_keyspace(name: &str, policy: &str, stats: &Value, history: History) -> Group {
+        let fields = stats.as_object().into_iter().flatten();
+        let main: Vec<&str> = fields.map(|(name, _)| name.as_str()).collect();
+        Group {
+            name: name.to_owned(),
+            notes: vec![
+                format!("Merge policy {policy}."),
+                "The counts of merges go back to the creation of the keyspace. Places in the key \
+                 space are ranks among the first keys of tables."
+                    .to_owned(),
+            ],
+            table: Table::of_objects(std::slice::from_ref(stats), &main),
+            trees: vec![history],
+            ..Group::default()
+        }
+    }
+
+    /// Returns the group of tuning, from its JSON: `{"best", "frontier"}`, with the costs of each
+    /// policy.
+    ///
+    /// # Errors
+    /// Fails if the JSON has no frontier, or a choice in it has no costs.
+    pub fn of_tuned(tuned: &Value) -> anyhow::Result<Group> {
+        let frontier = tuned["frontier"].as_array().context("the result has no frontier")?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let best = text(&tuned["best"]["policy"]);
+        // The best within the limits may be off the frontier.
+        let is_best = |choice: &&Value| text(&choice["policy"]) == best;
+        let more = Some(&tuned["best"]).filter(|_| !frontier.iter().any(|choice| is_best(&choice)));
+        let choices: Vec<Value> = frontier.iter().chain(more).cloned().collect();
+        let has_user = |choice: &Value| choice["write_cost_user"].is_number();
+        let write_figure =
+            if choices.iter().all(has_user) { "write_cost_user" } else { "write_cost_system" };
+        let costs = choices.iter().map(|choice| {
+            let policy = text(&choice["policy"]);
+            let number = |name: &str| {
+                let message = || format!("the choice {policy} has no {name}");
+                choice[name].as_f64().with_context(message)
+            };
+            let point = CostPoint {
+                write: number(write_figure)?,
+                read: number("read_cost_mean")?,
+                space: choice["space_cost_mean"].as_f64(),
+            };
+            anyhow::Ok(PolicyCosts {
+                is_best: policy == best,
+                by_source: vec![Some(point)],
+                optimum: None,
+                name: policy,
+            })
+        });
+        Ok(Group {
+            name: text(&tuned["workload"]),
+            notes: vec![format!("The best choice within the limits is {best}.")],
+            sources: sources(&["formula"]),
+            write_figure: write_figure.to_owned(),
+            costs: costs.collect::<anyhow::Result<_>>()?,
+            least: Vec::new(),
+            table: Table::of_objects(&choices, &TUNED),
+            trees: Vec::new(),
+        })
+    }
+}
+
+fn sources(names: &[&str]) -> Vec<CostSource> {
+    names.iter().map(|name| CostSource { name: (*name).to_owned() }).collect()
+}
+
+/// Returns the curve of least costs for as many flushes.
+fn least(flushes: u64) -> Vec<LeastPoint> {
+    let points = Hull::new(flushes).points(LEAST_POINTS);
+    let shown = points.into_iter().filter(|point| point.runs_mean <= LEAST_RUNS_MAX);
+    shown.map(|point| LeastPoint { read: point.runs_mean, write: point.write_cost }).collect()
+}

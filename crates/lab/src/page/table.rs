@@ -1,0 +1,86 @@
+//! Tables: rows of figures, with the columns that they have.
+
+use super::group::FIGURES;
+use serde::Serialize;
+use serde_json::Value;
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Column {
+    /// The name: the path of the field in the JSON of the row, such as `engine.runs_max`.
+    pub name: String,
+    /// The definition of the figure; empty if it is not known here.
+    pub about: String,
+    /// True if the column is shown at first.
+    pub is_main: bool,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Table {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows. A cell is a number, a text, a truth value or null.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Table {
+    /// Returns the table of objects: one row per object, one column per field. Fields of inner
+    /// objects are columns of their own; lists are left out. Columns named in `main` come first.
+    #[must_use]
+    pub fn of_objects(objects: &[Value], main: &[&str]) -> Table {
+        let flat: Vec<Vec<(String, Value)>> = objects.iter().map(flatten).collect();
+        let mut names: Vec<&str> = main.to_vec();
+        for (name, _) in flat.iter().flatten() {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        let is_known = |name: &&str| flat.iter().flatten().any(|(known, _)| known == name);
+        names.retain(is_known);
+        let cell = |row: &[(String, Value)], name: &str| {
+            let found = row.iter().find(|(known, _)| known == name);
+            found.map_or(Value::Null, |(_, value)| value.clone())
+        };
+        Table {
+            rows: flat
+                .iter()
+                .map(|row| names.iter().map(|name| cell(row, name)).collect())
+                .collect(),
+            columns: names
+                .into_iter()
+                .map(|name| Column {
+                    name: name.to_owned(),
+                    about: definition(name).to_owned(),
+                    is_main: main.contains(&name),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// Returns the definition of the figure at the end of a path.
+fn definition(path: &str) -> &'static str {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    FIGURES.iter().find(|(figure, _)| *figure == name).map_or("", |(_, about)| about)
+}
+
+/// Returns the fields of an object with their paths.
+fn flatten(object: &Value) -> Vec<(String, Value)> {
+    let mut fields = Vec::new();
+    add_fields("", object, &mut fields);
+    fields
+}
+
+fn add_fields(path: &str, value: &Value, fields: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(inner) => {
+            for (name, value) in inner {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                add_fields(&path, value, fields);
+            }
+        }
+        Value::Array(_) => {}
+        value => fields.push((path.to_owned(), value.clone())),
+    }
+}

@@ -1,0 +1,297 @@
+//! Tests of pages. `decode.rs` reads histories as the script of the page does.
+
+mod decode;
+
+use super::outline::{Outline, Piece};
+use super::{CostPoint, Group, History, KeyScale, Page, PolicyCosts, Recorder, Table};
+use crate::inputs::FileInputs;
+use crate::simulate::{Content, simulate_observed};
+use decode::{Decoder, Runs};
+use lsmith_policy::Registry;
+use lsmith_sim::{Event, FluidWorkload, KeyedWorkload};
+use lsmith_tree::Tree;
+use lsmith_workload::Workload;
+use scraper::{Html, Selector};
+use serde_json::{Value, json};
+
+/// Returns what a page shows of a tree, from the tree itself.
+fn runs_of(tree: &Tree, scale: Option<&KeyScale>) -> Runs {
+    let whole = KeyScale::Numbers(1);
+    let levels = std::iter::once(tree.memory()).chain(tree.levels());
+    let runs = levels.map(|level| {
+        let outline = |run: &lsmith_tree::Run| {
+            let outline = Outline::of(run, scale.unwrap_or(&whole));
+            let bytes: u64 = outline.pieces.iter().map(|piece| piece.bytes).sum();
+            assert_eq!(bytes, run.bytes(), "pieces have all bytes of {}", run.id());
+            (run.id().0, outline)
+        };
+        level.runs().iter().map(|run| outline(run)).collect::<Vec<_>>()
+    });
+    let mut runs: Runs = runs.collect();
+    // The decoder does not know levels that never had a run.
+    while runs.last().is_some_and(Vec::is_empty) {
+        runs.pop();
+    }
+    runs
+}
+
+/// Records a simulation, and returns the history with the tree after each step.
+fn recorded(policy: &str, content: &Content<'_>, memtable_bytes: u64) -> (History, Vec<Runs>) {
+    let policy = Registry::builtin().build(policy).unwrap();
+    let scale = content.key_scale();
+    let mut recorder = Recorder::new(scale.clone());
+    let mut trees = Vec::new();
+    let mut is_pending = false;
+    let mut observe = |event: Event<'_>| {
+        recorder.observe(event);
+        let (Event::Sealed { tree }
+        | Event::Merge { tree, .. }
+        | Event::Rest { tree }
+        | Event::Flushed { tree }) = event;
+        if std::mem::take(&mut is_pending) {
+            trees.push(runs_of(tree, scale.as_ref()));
+        }
+        match event {
+            Event::Sealed { tree } => trees.push(runs_of(tree, scale.as_ref())),
+            Event::Merge { .. } => is_pending = true,
+            Event::Rest { .. } | Event::Flushed { .. } => {}
+        }
+    };
+    simulate_observed(&policy, content, memtable_bytes, &mut observe).unwrap();
+    (recorder.finish(&policy.spec().to_string(), content.name()), trees)
+}
+
+fn workload(spec: &str) -> Workload {
+    Workload::from_spec(&spec.parse().unwrap(), &FileInputs).unwrap()
+}
+
+fn assert_decodes(history: &History, trees: &[Runs]) {
+    assert_eq!(history.step_count, trees.len() as u64);
+    let mut decoder = Decoder::new(history);
+    let mut written = 0;
+    for (step, tree) in trees.iter().enumerate() {
+        written += decoder.step();
+        assert_eq!(&decoder.runs(), tree, "{} after step {step}", history.name);
+    }
+    assert!(decoder.is_at_end());
+    assert_eq!(written, history.levels.iter().map(|level| level.written).sum::<u64>());
+}
+
+#[test]
+fn histories_decode_to_the_trees_of_keyed_simulations() {
+    let loaded = KeyedWorkload::new(workload("load(keys=3k, value=100B)"));
+    let churned = KeyedWorkload::new(workload("churn(keys=500, ops=5k, value=50B)"));
+    let policies = [
+        "none",
+        "binomial(k=3)",
+        "tiered(ratio=3)",
+        "leveled(ratio=3, table=8KiB)",
+        "leveled(ratio=2, l0=1, pick=whole_level)",
+        "sweep",
+        "choose_best(ratio=4)",
+        "mixed(ratio=4)",
+        "full(ratio=4)",
+    ];
+    for policy in policies {
+        for workload in [&loaded, &churned] {
+            let (history, trees) = recorded(policy, &Content::Keyed(workload), 8 << 10);
+            assert!(trees.len() > 20, "{policy}");
+            assert_decodes(&history, &trees);
+        }
+    }
+}
+
+#[test]
+fn histories_decode_to_the_trees_of_other_simulations() {
+    let fluid = FluidWorkload::new(&workload("churn(keys=2k, ops=20k, value=100B)")).unwrap();
+    for policy in ["leveled(ratio=3)", "minlatency(k=3)", "choose_best(ratio=4)"] {
+        let (history, trees) = recorded(policy, &Content::Fluid(&fluid), 16 << 10);
+        assert_decodes(&history, &trees);
+    }
+    for policy in ["leveled(ratio=3)", "minlatency(k=3)"] {
+        let (history, trees) = recorded(policy, &Content::Unit { flushes: 200 }, 1 << 20);
+        assert!(!history.has_keys);
+        assert_decodes(&history, &trees);
+    }
+}
+
+#[test]
+fn a_tree_at_one_moment_is_a_history_of_one_step() {
+    let tree = "tree\nL0 r4[t4:b..x 1M] r3[t3:a..z 1M]\nL2 r2[t1:a..g 2M, t2:g..z 3M]";
+    let tree: Tree = tree.parse().unwrap();
+    let history = History::of_tree("main", "a store", &tree);
+    let mut decoder = Decoder::new(&history);
+    decoder.step();
+    assert!(decoder.is_at_end());
+    assert_eq!(decoder.runs(), runs_of(&tree, Some(&KeyScale::of_tree(&tree))));
+    let [start, end] = [0, 4096];
+    let whole = &decoder.runs()[1][1].1.pieces;
+    assert_eq!((whole[0].start, whole[0].end), (start, end), "a..z covers all keys");
+}
+
+#[test]
+fn places_ascend_with_keys() {
+    let scales = [
+        KeyScale::Numbers(1000),
+        KeyScale::Numbers(0),
+        KeyScale::Borders(Vec::new()),
+        KeyScale::Borders((0..1000).map(lsmith_tree::Key::of_number).collect()),
+    ];
+    for scale in scales {
+        let run = |number: u64| {
+            let range = lsmith_tree::KeyRange {
+                start: lsmith_tree::Key::of_number(number),
+                end: Some(lsmith_tree::Key::after_number(number + 3)),
+            };
+            let table = lsmith_tree::Table { range, ..lsmith_tree::Table::default() };
+            lsmith_tree::Slice::whole(table)
+        };
+        let slices = (0..300).map(|n| run(n * 5)).collect();
+        let outline = Outline::of(&lsmith_tree::Run::new(lsmith_tree::RunId(1), slices), &scale);
+        let mut last = 0;
+        for Piece { start, end, .. } in outline.pieces {
+            assert!(
+                last <= start && start <= end && end <= 4096,
+                "{scale:?}: {last} {start} {end}"
+            );
+            last = end;
+        }
+    }
+}
+
+/// A page whose every text is `name`.
+fn page_named(name: &str) -> Page {
+    let history = recorded("tiered(ratio=3)", &Content::Unit { flushes: 5 }, 1000).0;
+    let group = Group {
+        name: name.to_owned(),
+        notes: vec![name.to_owned()],
+        sources: vec![super::CostSource { name: name.to_owned() }],
+        costs: vec![PolicyCosts {
+            name: name.to_owned(),
+            is_best: true,
+            by_source: vec![Some(CostPoint { write: 1.0, read: 2.0, space: None })],
+            optimum: None,
+        }],
+        table: Table::of_objects(&[json!({ name: name })], &[]),
+        trees: vec![History { name: name.to_owned(), ..history }],
+        ..Group::default()
+    };
+    let facts = vec![(name.to_owned(), name.to_owned())];
+    Page { title: name.to_owned(), facts, groups: vec![group] }
+}
+
+const HOSTILE: [&str; 6] = [
+    "</script><script>alert(1)</script>",
+    "<!-- <script>",
+    "</title></style><img src=x onerror=alert(1)>",
+    "\"'&amp;&lt;`${1}\\",
+    "]]>\u{2028}\u{2029}\u{0}\u{7}",
+    "load(keys=1k, value=100B)",
+];
+
+#[test]
+fn pages_are_well_formed_whatever_names_they_show() {
+    for name in HOSTILE {
+        let html = Html::parse_document(&page_named(name).html().unwrap());
+        assert!(html.errors.is_empty(), "{name}: {:?}", html.errors);
+        let texts = |selector: &str| -> Vec<String> {
+            let found = Selector::parse(selector).unwrap();
+            html.select(&found).map(|element| element.text().collect()).collect()
+        };
+        // HTML has no control characters.
+        let shown: String =
+            name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        for selector in ["title", "h1"] {
+            assert_eq!(texts(selector).concat(), shown, "{selector}");
+        }
+        assert_eq!(texts("script").len(), 2, "{name}");
+        assert_eq!(texts("img").len(), 0, "{name}");
+        let content: Value = serde_json::from_str(&texts("#content")[0]).unwrap();
+        let group = &content["groups"][0];
+        for value in [&content["title"], &content["facts"][0][1], &group["name"]] {
+            assert_eq!(value, name);
+        }
+        assert_eq!(group["trees"][0]["name"], name);
+        assert_eq!(group["costs"][0]["name"], name);
+        assert_eq!(group["table"]["rows"][0][0], name);
+    }
+}
+
+#[test]
+fn pages_load_nothing_from_elsewhere() {
+    let text = page_named("tiered").html().unwrap();
+    let html = Html::parse_document(&text);
+    for attribute in ["src", "href", "srcset", "action", "data", "poster"] {
+        let found = Selector::parse(&format!("[{attribute}]")).unwrap();
+        assert_eq!(html.select(&found).count(), 0, "{attribute}");
+    }
+    // The name of the SVG elements is an address that nothing reads.
+    let text = text.replace("http://www.w3.org/2000/svg", "");
+    for word in [
+        "http:",
+        "https:",
+        "//cdn",
+        "@import",
+        "url(",
+        "fetch(",
+        "XMLHttpRequest",
+        "WebSocket",
+        "import(",
+        "sendBeacon",
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+    ] {
+        assert!(!text.contains(word), "{word}");
+    }
+    assert!(text.contains("default-src 'none'"));
+}
+
+/// A hundred thousand merges of a tree of levels, with their keys.
+#[test]
+fn a_hundred_thousand_merges_take_less_than_20_mb() {
+    let spec = "churn(keys=30k, ops=2300k, value=1000B)";
+    let fluid = FluidWorkload::new(&workload(spec)).unwrap();
+    let policy = Registry::builtin().build("leveled(ratio=10, l0=1, table=64KiB)").unwrap();
+    let content = Content::Fluid(&fluid);
+    let mut recorder = Recorder::new(content.key_scale());
+    let simulated =
+        simulate_observed(&policy, &content, 64 << 10, &mut |event| recorder.observe(event));
+    let simulated = simulated.unwrap();
+    let merges = simulated.report.costs.merges;
+    assert!(merges > 100_000, "{merges}");
+    let group = Group::of_simulation(&simulated, recorder).unwrap();
+    let page = Page { title: String::new(), facts: Vec::new(), groups: vec![group] };
+    let bytes = page.html().unwrap().len();
+    assert!(bytes < 20_000_000, "{bytes}");
+}
+
+#[test]
+fn tuning_is_shown_from_its_json() {
+    let choice = |policy: &str, write: f64| {
+        json!({ "policy": policy, "write_cost_user": write, "read_cost_mean": 3.0,
+            "space_cost_mean": 1.5, "memory": { "filters": 7 } })
+    };
+    let tuned =
+        json!({ "best": choice("b", 2.0), "frontier": [choice("a", 1.0), choice("b", 2.0)] });
+    let group = Group::of_tuned(&tuned).unwrap();
+    assert_eq!(group.write_figure, "write_cost_user");
+    let best: Vec<_> =
+        group.costs.iter().map(|costs| (costs.name.as_str(), costs.is_best)).collect();
+    assert_eq!(best, [("a", false), ("b", true)]);
+    let names: Vec<&str> = group.table.columns.iter().map(|column| column.name.as_str()).collect();
+    let expected =
+        ["policy", "write_cost_user", "read_cost_mean", "space_cost_mean", "memory.filters"];
+    assert_eq!(names, expected);
+    // The best of all is shown even if it is not on the frontier.
+    let tuned = json!({ "best": choice("c", 3.0), "frontier": [choice("a", 1.0)] });
+    let group = Group::of_tuned(&tuned).unwrap();
+    let shown: Vec<_> =
+        group.costs.iter().map(|costs| (costs.name.as_str(), costs.is_best)).collect();
+    assert_eq!(shown, [("a", false), ("c", true)]);
+    let error = Group::of_tuned(&json!({ "best": { "policy": "a" }, "frontier": [] })).unwrap_err();
+    assert!(error.to_string().contains("the choice a has no write_cost_system"), "{error}");
+    assert!(Group::of_tuned(&json!({})).is_err());
+}

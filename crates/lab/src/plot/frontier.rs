@@ -1,0 +1,63 @@
+//! The sheet of what policies cost.
+
+use super::{Axis, Chart, Curve, CurveKind, Sheet};
+use crate::page::{CostPoint, Group};
+
+const LEAST: &str = "least write cost (exact optimum)";
+
+/// Returns a row of two charts per group: write cost against read cost, with the least possible,
+/// and space cost against write cost. The costs are those of the first source of each group.
+#[must_use]
+pub fn frontier(groups: &[Group]) -> Sheet {
+    let mut names: Vec<String> = Vec::new();
+    for policy in groups.iter().flat_map(|group| &group.costs) {
+        if !names.contains(&policy.name) {
+            names.push(policy.name.clone());
+        }
+    }
+    let charts = groups.iter().flat_map(|group| [writes(group), space(group)]);
+    Sheet { charts: charts.collect(), names, columns: 2 }
+}
+
+fn writes(group: &Group) -> Chart {
+    let mut curves = curves(group, |point| Some((point.read, point.write)));
+    // The curve of the least goes on far beyond the policies.
+    let of_points = curves.iter().flat_map(|curve| &curve.points);
+    let reads = of_points
+        .fold((f64::INFINITY, 0f64), |(low, high), (read, _)| (low.min(*read), high.max(*read)));
+    let shown = |point: &(f64, f64)| (reads.0 / 1.1..=reads.1 * 1.1).contains(&point.0);
+    let least = group.least.iter().map(|point| (point.read, point.write)).filter(shown);
+    let least = Curve { name: LEAST.to_owned(), kind: CurveKind::Bare, points: least.collect() };
+    if !least.points.is_empty() {
+        curves.push(least);
+    }
+    Chart {
+        title: format!("write against read: {}", group.name),
+        x: Axis::log("read_cost_mean", "runs per lookup"),
+        y: Axis::log(&group.write_figure, "bytes per byte"),
+        curves,
+    }
+}
+
+fn space(group: &Group) -> Chart {
+    Chart {
+        title: format!("space against write: {}", group.name),
+        x: Axis::log(&group.write_figure, "bytes per byte"),
+        y: Axis::linear("space_cost_mean", "bytes per live byte").close(),
+        curves: curves(group, |point| Some((point.write, point.space?))),
+    }
+}
+
+fn curves(group: &Group, place: impl Fn(&CostPoint) -> Option<(f64, f64)>) -> Vec<Curve> {
+    let curve = |costs: &crate::page::PolicyCosts| Curve {
+        name: costs.name.clone(),
+        kind: CurveKind::Markers,
+        points: costs
+            .by_source
+            .first()
+            .and_then(|point| place(point.as_ref()?))
+            .into_iter()
+            .collect(),
+    };
+    group.costs.iter().map(curve).collect()
+}

@@ -1,0 +1,262 @@
+//! Draws sheets of charts as SVG.
+
+use super::axis::{Scale, number};
+use super::style::Style;
+use super::{Chart, Curve, CurveKind, Sheet};
+use anyhow::anyhow;
+use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::coord::Shift;
+use plotters::drawing::DrawingArea;
+use plotters::element::{Circle, EmptyElement, PathElement, Polygon, Text};
+use plotters::prelude::{
+    Cartesian2d, Color, DashedLineSeries, IntoDrawingArea, IntoFont, LineSeries, RGBColor,
+    SVGBackend, WHITE,
+};
+use std::fmt::Debug;
+
+/// The width and height of a chart, in pixels.
+const CHART: (u32, u32) = (680, 500);
+/// The height of a line of the legend, and of its margins.
+const LEGEND_LINE: u32 = 20;
+const LEGEND_MARGIN: u32 = 40;
+/// The width of the sample of a line in the legend, and of a letter.
+const SAMPLE: i32 = 34;
+const LETTER: f64 = 6.9;
+const LETTERS_MAX: usize = 60;
+const MARKER_RADIUS: f64 = 4.0;
+/// The most markers of a curve. More would hide each other and the line.
+const MARKERS_MAX: usize = 40;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
+
+/// Returns the sheet as the text of an SVG file.
+pub(super) fn draw(sheet: &Sheet) -> anyhow::Result<String> {
+    let columns = sheet.columns.clamp(1, sheet.charts.len().max(1));
+    let rows = sheet.charts.len().div_ceil(columns).max(1);
+    let legend = Legend::of(sheet);
+    let width = CHART.0 * columns as u32;
+    let height = (CHART.1 * rows as u32).max(legend.height());
+    let mut drawing = String::new();
+    {
+        let size = (width + legend.width(), height);
+        let root = SVGBackend::with_string(&mut drawing, size).into_drawing_area();
+        root.fill(&WHITE).map_err(failed)?;
+        let (left, right) = root.split_horizontally(width as i32);
+        let (top, _) = left.split_vertically((CHART.1 * rows as u32) as i32);
+        for (area, chart) in top.split_evenly((rows, columns)).iter().zip(&sheet.charts) {
+            plot(area, chart, &legend)?;
+        }
+        legend.draw(&right)?;
+        root.present().map_err(failed)?;
+    }
+    Ok(drawing)
+}
+
+/// The names of all curves with their styles.
+struct Legend {
+    /// Name, index of the style, and how the curve is drawn.
+    entries: Vec<(String, usize, CurveKind)>,
+}
+
+impl Legend {
+    fn of(sheet: &Sheet) -> Legend {
+        let mut names: Vec<&str> = sheet.names.iter().map(String::as_str).collect();
+        let curves = || sheet.charts.iter().flat_map(|chart| &chart.curves);
+        for curve in curves() {
+            if !names.contains(&curve.name.as_str()) {
+                names.push(&curve.name);
+            }
+        }
+        let entry = |(index, name): (usize, &str)| {
+            let curve = curves().find(|curve| curve.name == name)?;
+            Some((name.to_owned(), index, curve.kind))
+        };
+        Legend { entries: names.into_iter().enumerate().filter_map(entry).collect() }
+    }
+
+    fn style(&self, name: &str) -> Style {
+        let found = self.entries.iter().find(|(known, ..)| known == name);
+        Style::of(found.map_or(0, |(_, index, _)| *index))
+    }
+
+    fn width(&self) -> u32 {
+        let letters = self.entries.iter().map(|(name, ..)| name.chars().count()).max();
+        let letters = letters.unwrap_or(0).min(LETTERS_MAX);
+        SAMPLE as u32 + 30 + (letters as f64 * LETTER) as u32
+    }
+
+    fn height(&self) -> u32 {
+        LEGEND_LINE * self.entries.len() as u32 + 2 * LEGEND_MARGIN
+    }
+
+    fn draw(&self, area: &Area<'_>) -> anyhow::Result<()> {
+        for (line, (name, index, kind)) in self.entries.iter().enumerate() {
+            let style = Style::of(*index);
+            let y = LEGEND_MARGIN as i32 + 8 + LEGEND_LINE as i32 * line as i32;
+            if matches!(kind, CurveKind::Line | CurveKind::Bare) {
+                sample(area, &style, y)?;
+            }
+            if *kind != CurveKind::Bare {
+                let centre = EmptyElement::at((8 + SAMPLE / 2, y));
+                area.draw(&(centre + filled(&style))).map_err(failed)?;
+            }
+            let name: String = if name.chars().count() > LETTERS_MAX {
+                name.chars().take(LETTERS_MAX - 1).chain(['…']).collect()
+            } else {
+                name.clone()
+            };
+            let font = ("sans-serif", 13).into_font();
+            area.draw(&Text::new(name, (SAMPLE + 16, y - 7), font)).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+/// Draws the sample of a line in the legend.
+fn sample(area: &Area<'_>, style: &Style, y: i32) -> anyhow::Result<()> {
+    let (drawn, left_out) = style.dash.map_or((SAMPLE, 1), |(on, off)| (on as i32, off as i32));
+    let mut x = 8;
+    while x < 8 + SAMPLE {
+        let end = (x + drawn).min(8 + SAMPLE);
+        let part = PathElement::new(vec![(x, y), (end, y)], style.colour.stroke_width(2));
+        area.draw(&part).map_err(failed)?;
+        x = end + left_out;
+    }
+    Ok(())
+}
+
+fn plot(area: &Area<'_>, chart: &Chart, legend: &Legend) -> anyhow::Result<()> {
+    let points = || chart.curves.iter().flat_map(|curve| &curve.points);
+    let x = Scale::of(&chart.x, points().map(|point| point.0));
+    let y = Scale::of(&chart.y, points().map(|point| point.1));
+    let mut plot = ChartBuilder::on(area)
+        .caption(&chart.title, ("sans-serif", 18))
+        .margin(12)
+        .x_label_area_size(48)
+        .y_label_area_size(72)
+        .build_cartesian_2d(x.clone(), y.clone())
+        .map_err(failed)?;
+    plot.configure_mesh()
+        .x_desc(chart.x.label_with_unit())
+        .y_desc(chart.y.label_with_unit())
+        .bold_line_style(RGBColor(224, 224, 224))
+        .light_line_style(WHITE)
+        .label_style(("sans-serif", 13))
+        .axis_desc_style(("sans-serif", 14))
+        .x_label_formatter(&|tick| number(*tick))
+        .y_label_formatter(&|tick| number(*tick))
+        .draw()
+        .map_err(failed)?;
+    for curve in &chart.curves {
+        draw_curve(&mut plot, curve, &legend.style(&curve.name), (&x, &y))?;
+    }
+    Ok(())
+}
+
+/// Returns the marker of a curve, around its point.
+fn filled(style: &Style) -> Polygon<(i32, i32)> {
+    Polygon::new(style.marker(MARKER_RADIUS), style.colour.filled())
+}
+
+fn draw_curve(
+    plot: &mut Plot<'_, '_>,
+    curve: &Curve,
+    style: &Style,
+    (x, y): (&Scale, &Scale),
+) -> anyhow::Result<()> {
+    let is_shown = |point: &(f64, f64)| x.shows(point.0) && y.shows(point.1);
+    let places: Vec<(f64, f64)> = curve.points.iter().copied().filter(is_shown).collect();
+    let colour = style.colour;
+    if matches!(curve.kind, CurveKind::Line | CurveKind::Bare) {
+        let stroke = colour.stroke_width(2);
+        let line = places.iter().copied();
+        match style.dash {
+            None => plot.draw_series(LineSeries::new(line, stroke)).map_err(failed)?,
+            Some((on, off)) => {
+                let line = DashedLineSeries::new(line, on, off, stroke);
+                plot.draw_series(line).map_err(failed)?
+            }
+        };
+    }
+    match curve.kind {
+        CurveKind::Bare => {}
+        CurveKind::Cloud => {
+            let dots = places.into_iter().map(|place| Circle::new(place, 1, colour.filled()));
+            plot.draw_series(dots).map_err(failed)?;
+        }
+        CurveKind::Line => {
+            let marker = |place| EmptyElement::at(place) + filled(style);
+            let step = places.len().div_ceil(MARKERS_MAX).max(1);
+            plot.draw_series(places.into_iter().step_by(step).map(marker)).map_err(failed)?;
+        }
+        // Points of several curves can have one place: all must be seen.
+        CurveKind::Markers => {
+            let marker = |place| {
+                let corners = style.marker(6.0);
+                let outline = corners.iter().chain(corners.first()).copied().collect::<Vec<_>>();
+                EmptyElement::at(place)
+                    + Polygon::new(corners, colour.mix(0.3).filled())
+                    + PathElement::new(outline, colour.stroke_width(2))
+            };
+            plot.draw_series(places.into_iter().map(marker)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Converts an error of the drawing library, because its errors borrow from the drawing.
+fn failed(error: impl Debug) -> anyhow::Error {
+    anyhow!("the sheet cannot be drawn: {error:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Axis;
+    use super::*;
+
+    fn sheet(names: &[&str]) -> Sheet {
+        let curve = |name: &&str| Curve {
+            name: (*name).to_owned(),
+            kind: CurveKind::Line,
+            points: vec![(1.0, 2.0), (3.0, 4.0), (f64::NAN, 1.0), (0.0, -1.0)],
+        };
+        let chart = Chart {
+            title: "a < b & c".to_owned(),
+            x: Axis::log("x", "bytes"),
+            y: Axis::log("y", ""),
+            curves: names.iter().map(curve).collect(),
+        };
+        Sheet { names: Vec::new(), charts: vec![chart.clone(), chart], columns: 2 }
+    }
+
+    /// The legend lies beside the charts, and has room for all names.
+    #[test]
+    fn legend_lies_beside_the_data() {
+        let all: Vec<String> = (0..60).map(|n| format!("policy {n}")).collect();
+        let names: Vec<&str> = all.iter().map(String::as_str).collect();
+        let sheet = sheet(&names);
+        let legend = Legend::of(&sheet);
+        let drawing = sheet.svg().unwrap();
+        let number = |text: &str, name: &str| -> f64 {
+            let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        let (width, height) = (number(&drawing, "width"), number(&drawing, "height"));
+        assert!((width - f64::from(2 * CHART.0 + legend.width())).abs() < 1.0);
+        for name in names {
+            let (before, _) = drawing.split_once(&format!("\n{name}\n")).unwrap();
+            let text = &before[before.rfind("<text").unwrap()..];
+            assert!(number(text, "x") > f64::from(2 * CHART.0), "{text}");
+            assert!(number(text, "y") < height, "{text}");
+        }
+        assert!(drawing.contains("a &lt; b &amp; c"));
+    }
+
+    #[test]
+    fn sheets_without_points_are_drawn() {
+        assert!(sheet(&[]).svg().unwrap().contains("bytes"));
+        let empty = Sheet { names: Vec::new(), charts: Vec::new(), columns: 0 };
+        assert!(empty.svg().unwrap().starts_with("<svg "));
+    }
+}
