@@ -95,9 +95,16 @@ impl Formula {
             Some(workload) if !takes_parts && !is_moved => {
                 let all = profile.at(1.0);
                 let setting = all.setting(memtable_bytes);
-                let schedule = schedule(policy, workload, memtable_bytes)?;
-                let model = schedule.map(|schedule| carried_out(&setting, schedule.into_iter()));
-                model.map(|model| Formula::at(&model, &setting))
+                match schedule(policy, workload, memtable_bytes) {
+                    Ok(schedule) => schedule.map(|schedule| {
+                        Formula::at(&carried_out(&setting, schedule.into_iter()), &setting)
+                    }),
+                    // Tables are too small for expected sizes.
+                    Err(SimError::FewEntries { .. }) => {
+                        Formula::of(&spec, &profile, memtable_bytes)
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             _ => Formula::of(&spec, &profile, memtable_bytes),
         };
