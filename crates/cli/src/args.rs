@@ -1,6 +1,7 @@
 //! The arguments of the command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use lsmith_lab::tune::Weights;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -20,6 +21,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a workload on the real store under each policy and compare it with predictions
     Compare(CompareArgs),
+    /// Say why one policy writes less than another under a workload
+    Explain(ExplainArgs),
     /// Simulate a policy without a disk
     Simulate(SimulateArgs),
     /// Compute the costs of a policy by formula
@@ -59,6 +62,19 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The first policy, such as 'leveled(ratio=10)'
+    pub(crate) a: String,
+    /// The second policy, such as 'tiered(ratio=4)'
+    pub(crate) b: String,
+    /// The workload, such as 'churn(keys=100k, ops=400k, value=100B)'
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) workload: String,
+    #[command(flatten)]
+    pub(crate) memtable: Memtable,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Memtable {
     /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed
     #[arg(long = "memtable", default_value = "4MiB", value_name = "BYTES", value_parser = bytes)]
@@ -82,7 +98,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) workload: Option<String>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
-    /// Print the tree after each flush
+    /// Print each merge with its reason, and the tree after each flush
     #[arg(long, conflicts_with = "json")]
     pub(crate) trace: bool,
 }
@@ -109,6 +125,15 @@ pub(crate) struct ModelArgs {
     /// Filter bits per key, 0 to 64; 0 means no filter
     #[arg(long, default_value = "10", value_name = "BITS", value_parser = bits)]
     pub(crate) filter_bits: f64,
+    /// The order of keys: hashed, or sequential, in which each key is written once
+    #[arg(long, default_value = "hashed", value_name = "ORDER")]
+    pub(crate) order: ModelOrder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelOrder {
+    Hashed,
+    Sequential,
 }
 
 #[derive(Debug, Args)]
@@ -130,8 +155,26 @@ pub(crate) struct TuneArgs {
     /// nats, 0 to 100. The distance covers both the mix of operations and the popularity of keys
     #[arg(long, value_name = "NATS", value_parser = distance)]
     pub(crate) drift: Option<f64>,
-    /// Run the best and the default policy on the real store at a smaller scale, and print the
-    /// prediction errors
+    /// What one percent less is worth: of bytes written, of runs per lookup, of bytes held. Such as
+    /// 'write=2,read=1,space=0.5' [default: with a limit only writes count, without one all three
+    /// alike]
+    #[arg(long, value_name = "WEIGHTS", value_parser = weights)]
+    pub(crate) weights: Option<Weights>,
+    /// A policy to hold against the best one, such as 'leveled(ratio=10)'
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) compare_to: Option<String>,
+    /// The user's bytes per second, for bytes a day and the years of an SSD
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub(crate) rate: Option<u64>,
+    /// The bytes that may be written to the SSD in its life
+    #[arg(long, value_name = "BYTES", default_value = "600000GB", value_parser = bytes)]
+    pub(crate) endurance: u64,
+    /// Simulate every policy on all writes, and say how far the best choice is from the best of
+    /// all; takes minutes for a million writes
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Run the best, the default and the named policy on the real store at a smaller scale, and
+    /// print the prediction errors
     #[arg(long)]
     pub(crate) verify: bool,
     #[command(flatten)]
@@ -225,6 +268,8 @@ pub(crate) enum DbCommand {
     Keyspaces,
     /// Print the tree as text
     Tree,
+    /// Print why the store wrote what it wrote: what merges took and wrote, by level
+    Why,
     /// Check every file and exit with 1 if one is damaged. Also print the log parts that an opening
     /// leaves out after power loss, and the files that do not belong to the store
     Verify,
@@ -298,6 +343,30 @@ fn bytes(text: &str) -> Result<u64, String> {
 fn bits(text: &str) -> Result<f64, String> {
     let bits = text.parse().ok().filter(|bits| (0.0..=64.0).contains(bits));
     bits.ok_or_else(|| "expected a number from 0 to 64".to_owned())
+}
+
+/// Parses weights, such as `write=1,read=0.5`. What is not named has no weight.
+fn weights(text: &str) -> Result<Weights, String> {
+    let mut weights = Weights { write: 0.0, read: 0.0, space: 0.0 };
+    for part in text.split(',') {
+        let Some((name, value)) = part.split_once('=') else {
+            return Err(format!("expected `name=number`, found `{part}`"));
+        };
+        let value = value.trim().parse().ok().filter(|value: &f64| (0.0..=1000.0).contains(value));
+        let Some(value) = value else {
+            return Err(format!("expected a number from 0 to 1000 in `{part}`"));
+        };
+        match name.trim() {
+            "write" => weights.write = value,
+            "read" => weights.read = value,
+            "space" => weights.space = value,
+            other => return Err(format!("expected `write`, `read` or `space`, found `{other}`")),
+        }
+    }
+    if weights.write + weights.read + weights.space == 0.0 {
+        return Err("expected a weight above 0".to_owned());
+    }
+    Ok(weights)
 }
 
 /// Parses a limit on a cost, greater than 0.

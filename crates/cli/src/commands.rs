@@ -2,6 +2,7 @@
 
 mod compare;
 mod db;
+mod explain;
 mod model;
 mod policies;
 mod reproduce;
@@ -11,6 +12,7 @@ mod tune;
 
 pub(crate) use compare::compare;
 pub(crate) use db::db;
+pub(crate) use explain::explain;
 pub(crate) use model::model;
 pub(crate) use policies::policies;
 pub(crate) use reproduce::reproduce;

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     let warnings = log::begin();
     let done = match &cli.command {
         Command::Compare(args) => commands::compare(args, cli.json),
+        Command::Explain(args) => commands::explain(args, cli.json),
         Command::Simulate(args) => commands::simulate(args, cli.json),
         Command::Model(args) => commands::model(args, cli.json),
         Command::Tune(args) => commands::tune(args, cli.json),

@@ -28,7 +28,7 @@ use crate::manifest::{Manifest, Record};
 use crate::memory::remove_spill;
 use crate::merge::{PlanOutput, PlanPart, ReservedPlan, named};
 use crate::stats::add;
-use crate::version::{Change, Version};
+use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::MutexGuard;
 use lsmith_tree::{Key, KeyRange, MergePlan, SeqNo, Tree, TreeEdit, apply};
@@ -221,10 +221,9 @@ impl Committer {
         state.forget_taken(&plan, flushed_seq);
         let old = reserved.keyspace.version.load_full();
         state.failed_in_row = 0;
-        let change = Change { before: &before, edit: &edit };
-        reserved.keyspace.publish_change(state, change);
+        reserved.keyspace.publish(state);
         step.over();
-        state.let_go(&old, change, &reserved.keyspace.version.load());
+        state.let_go(&old, &edit, &reserved.keyspace.version.load());
         if state.spill.is_none() {
             remove_spill(&self.context, spill);
         }

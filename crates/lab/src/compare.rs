@@ -1,6 +1,6 @@
 //! Compares policies on the real store with the predictions of simulations and formulas.
 
-use crate::growth::Formula;
+use crate::growth::{Formula, Prediction};
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::{Costs, EngineReport, Optimum, SimulationReport};
@@ -31,7 +31,7 @@ pub struct Row {
     /// which blocks a policy could keep.
     pub fluid: Option<SimulationReport>,
     /// The formula. `None` for policies with only a bound, or without a formula.
-    pub model: Option<Formula>,
+    pub model: Option<Prediction>,
     /// The optimum with as many runs as this policy, for the same flushes. `None` for policies
     /// that leave a part of memory in place.
     pub optimum: Option<Optimum>,

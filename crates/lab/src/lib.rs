@@ -3,6 +3,7 @@
 //! * [`run`]: plays one workload on the store under one policy and counts everything.
 //! * [`simulate`]: simulates one policy with unit, keyed or fluid content.
 //! * [`Comparison`]: does both for many policies and computes prediction errors.
+//! * [`mod@explain`]: says why one policy writes less than another.
 //! * [`model`]: computes the costs of a policy by formula.
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
 //! * [`reproduce`]: measures figures of papers again.
@@ -36,9 +37,11 @@ struct Readme;
 
 mod clock;
 mod compare;
+pub mod explain;
 mod fits;
 mod growth;
 mod inputs;
+mod jobs;
 mod meter;
 mod model;
 mod play;
@@ -53,7 +56,7 @@ pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
 pub use fits::{fluid_fits, keyed_fits, unit_fits};
-pub use growth::Formula;
+pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
 pub use meter::Mode;
 pub use model::{FormulaInfo, ModelSettings, ModelStage, Modelled, PointRead, formulas, model};
@@ -63,4 +66,4 @@ pub use report::{
     ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
-pub use simulate::{Amount, Content, Simulated, simulate};
+pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};

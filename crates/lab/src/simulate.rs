@@ -4,8 +4,8 @@ use crate::clock::Clock;
 use crate::report::{Costs, LogicalBytes, Optimum, SimulationReport};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{
-    Event, FluidWorkload, KeyedWorkload, SimError, Simulation, simulate_fluid, simulate_keyed,
-    simulate_unit,
+    Event, FluidWorkload, KeyedWorkload, Observer, SimError, Simulation, simulate_fluid,
+    simulate_keyed, simulate_unit,
 };
 use lsmith_tree::Tree;
 use serde::{Serialize, Serializer};
@@ -89,14 +89,30 @@ pub fn simulate(
     memtable_bytes: u64,
     on_flush: &mut dyn FnMut(&Tree),
 ) -> Result<Simulated, SimError> {
+    simulate_observed(policy, content, memtable_bytes, &mut |event| {
+        if let Event::Flushed { tree } = event {
+            on_flush(tree);
+        }
+    })
+}
+
+/// Does what [`simulate`] does, and passes every event on.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn simulate_observed(
+    policy: &Arc<dyn MergePolicy>,
+    content: &Content<'_>,
+    memtable_bytes: u64,
+    on_event: &mut Observer<'_>,
+) -> Result<Simulated, SimError> {
     let clock = Clock::start();
     let mut flush_bytes = Vec::new();
-    let mut observe = |event: Event<'_>| match event {
-        Event::Sealed { tree } => {
+    let mut observe = |event: Event<'_>| {
+        if let Event::Sealed { tree } = event {
             flush_bytes.extend(tree.memory().runs().first().map(|run| run.bytes()));
         }
-        Event::Flushed { tree } => on_flush(tree),
-        Event::Merge { .. } | Event::Rest { .. } => {}
+        on_event(event);
     };
     let simulation = match content {
         Content::Unit { flushes } => {
@@ -105,7 +121,10 @@ pub fn simulate(
             simulate_unit(policy, flushes, memtable_bytes, &mut observe)?
         }
         Content::Keyed(workload) => simulate_keyed(policy, workload, memtable_bytes, &mut observe)?,
-        Content::Fluid(workload) => simulate_fluid(policy, workload, memtable_bytes, &mut observe)?,
+        Content::Fluid(workload) => {
+            workload.check_entries(&**policy, memtable_bytes)?;
+            simulate_fluid(policy, workload, memtable_bytes, &mut observe)?
+        }
     };
     let seconds = clock.seconds();
     let unit_bytes = match content {

@@ -9,14 +9,14 @@
 //! f_k(n) = min over t of f_k(t - 1) + (t if t > 1) + f_{k-1}(n - t)
 //! ```
 //!
-//! Read as a search tree with `t` at its root, the flushes before it on its left and those after
-//! it on its right, a flush is written once by its own merge and once more for every step to the
-//! left on its path, and runs after it are one more than steps to the right. So the best tree is
-//! the one whose flushes have the fewest steps to the left while none has more than
-//! `k - 1` to the right: there are `C(a + k, k - 1)` places with `a` steps to the left, and
-//! counting them gives `f_k(n)` without a recursion. A flush without anything on its left is not
-//! merged at all, so the last places, which are not all taken, go where they follow each other to
-//! the right.
+//! Read this as a search tree: `t` is the root, the flushes before `t` are on its left, and those
+//! after `t` on its right. A flush is written once by its own merge, and once more for every step
+//! to the left on its path. The number of runs after it is one more than its steps to the right. So
+//! the best tree has the fewest steps to the left while no flush has more than `k - 1` steps to the
+//! right. There are `C(a + k, k - 1)` places with `a` steps to the left. Counting them gives
+//! `f_k(n)` without a recursion. A flush with nothing on its left is not merged at all. So the last
+//! group of places, which is not filled completely, is filled where places follow each other to the
+//! right.
 //!
 //! [`least`] and [`schedule`] take flushes of equal size, [`least_of_sizes`] any sizes, and
 //! [`Hull`] bounds the mean number of runs instead of the greatest.

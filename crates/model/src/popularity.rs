@@ -188,18 +188,20 @@ impl Popularity {
     ///
     /// # Derivation
     /// Let a request for a key of class `i` be a delete with probability `d_i`, independently of
-    /// all others, and let an entry with a value take `b_i` bytes in the mean and a tombstone
-    /// `t_i`. After `p` requests a run holds an entry for a key with probability `1 - (1 - p_i)^p`.
-    /// That entry is the *newest* request for the key, and of what kind and size the newest one is
-    /// doesn't depend on how many there were. So its expected bytes are `(1 - d_i) b_i + d_i t_i`,
-    /// whatever `p`, and those of the run are the sum over classes with `c_i` replaced by `c_i`
-    /// times that. Of a distribution of sizes within a class only the mean matters. In units of the
-    /// mean bytes of a request, which is the same mean weighted by `c_i p_i`, one request has size
-    /// 1, `unique` has slope 1 at its beginning, and every formula of this crate holds as it is.
+    /// all others. Let an entry with a value take `b_i` bytes on average, and a tombstone `t_i`.
+    /// After `p` requests a run holds an entry for a key with probability `1 - (1 - p_i)^p`. That
+    /// entry is the *newest* request for the key. Its kind and size do not depend on the number of
+    /// earlier requests, so its expected bytes are `m_i = (1 - d_i) b_i + d_i t_i` for every `p`.
+    /// The bytes of the run are the sum over classes with `c_i m_i` in place of `c_i`. Only the
+    /// mean size of a class matters, not the distribution.
     ///
-    /// At the bottom tombstones are dropped, so the last level tends to the sum of `c_i (1 - d_i)
-    /// b_i`: [`live`](Popularity::live). Above the bottom tombstones take space like any other
-    /// entry.
+    /// The unit of size is the mean bytes of a request: the mean of `m_i` weighted by `c_i p_i`. So
+    /// one request has size 1, `unique` begins with slope 1, and every formula of this crate holds
+    /// as it is.
+    ///
+    /// Tombstones are dropped at the bottom. So the last level tends to the sum of
+    /// `c_i (1 - d_i) b_i`, which is [`live`](Popularity::live). Above the bottom, tombstones take
+    /// space like any other entry.
     ///
     /// # Errors
     /// [`ModelError::ShapesDiffer`] if there are not as many shapes as classes;

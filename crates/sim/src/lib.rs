@@ -47,6 +47,8 @@ pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts};
 pub use fluid::{FluidContent, FluidWorkload, simulate_fluid};
-pub use keyed::{FullMemtables, KeyedContent, KeyedSim, Record, rank_key};
-pub use simulate::{KeyedWorkload, Simulation, simulate_keyed, simulate_unit, written_kind};
+pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, rank_key};
+pub use simulate::{
+    KeyedWorkload, Simulation, simulate_keyed, simulate_unit, watch_keyed, written_kind,
+};
 pub use unit::{UNIT_BYTES, UnitContent};

@@ -80,6 +80,12 @@ impl Reason {
     pub fn read(text: &str) -> Reason {
         Reason { text: std::borrow::Cow::Owned(text.to_string()), numbers: [0; 3] }
     }
+
+    /// Returns the sentence with `{}` in the place of each number: the same for all plans that the
+    /// same rule proposed.
+    pub fn rule(&self) -> &str {
+        &self.text
+    }
 }
 
 impl fmt::Display for Reason {

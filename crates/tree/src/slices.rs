@@ -16,6 +16,7 @@ pub use cell_index::{CellIndex, CellPlace};
 use crate::slice::Slice;
 use chunk::Chunk;
 use chunks::Chunks;
+use std::iter::once;
 use std::ops::{Index, Range};
 use std::sync::Arc;
 
@@ -221,6 +222,18 @@ impl<'a> Slices<'a> {
             }
             View::Chunked { chunks, from, end } => chunks.iter(from..end),
         }
+    }
+
+    /// Returns the slices as they lie in memory, in key order: at least one per chunk. A run of few
+    /// slices is one chunk.
+    ///
+    /// A run before and after an edit shares the chunks that the edit did not touch. These are then
+    /// the same memory.
+    pub fn chunks(self) -> impl Iterator<Item = &'a [Slice]> {
+        let SlicesIter { front, inner, back } = self.iter();
+        let inner = inner.map(|chunk| &chunk.slices[..]);
+        let chunks = once(front.as_slice()).chain(inner).chain(once(back.as_slice()));
+        chunks.filter(|chunk| !chunk.is_empty())
     }
 
     /// Returns copies of all slices.

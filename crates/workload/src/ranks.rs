@@ -31,9 +31,9 @@ pub(crate) type KeyOrder = (u64, u32);
 /// Most decimal digits of a number below 2^63.
 pub(crate) const DIGITS_MAX: u32 = 19;
 
-/// Places whose fronts are equal but for so many bits are sorted together. That makes some 4400
-/// parts, few enough to fill all of them in one pass, and each of them small enough for a cache:
-/// hashes leave the last tenth of the parts almost empty and fill the others evenly.
+/// Places are sorted in parts. The fronts of the places in a part differ only in this number of low
+/// bits. There are about 4400 parts: few enough to fill all of them in one pass, and enough that
+/// each fits into a cache. Hashes fill the parts evenly, but leave the last tenth almost empty.
 const PART_BITS: u32 = 51;
 
 /// Returns the ranks of items 0..`items` (at most 2^32) by the order of their keys.

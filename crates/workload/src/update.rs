@@ -71,7 +71,7 @@ impl Update {
 
     /// Returns how many keys the stream inserts, found by drawing its choices ahead.
     fn count_inserts(&self, seed: u64) -> u64 {
-        let mut choices = Choices::new(seed);
+        let mut choices = InsertDraws::new(seed);
         let inserts = (0..self.ops).filter(|_| choices.inserts(self.share));
         inserts.count() as u64
     }
@@ -89,21 +89,21 @@ impl Update {
             update: self.clone(),
             made: 0,
             keys: 0,
-            choices: Choices::new(seed),
+            choices: InsertDraws::new(seed),
             items: Rng::new(seed, 1),
             zipf: Zipf::new(1, skew),
         }
     }
 }
 
-/// The sequence of choices between insert and update.
+/// Draws whether the next operation inserts or updates.
 #[derive(Clone, Debug)]
-struct Choices {
+struct InsertDraws {
     rng: Rng,
     started: bool,
 }
 
-impl Choices {
+impl InsertDraws {
     fn new(seed: u64) -> Self {
         Self { rng: Rng::new(seed, 0), started: false }
     }
@@ -123,7 +123,7 @@ pub(crate) struct UpdateOps {
     made: u64,
     /// Keys inserted so far.
     keys: u64,
-    choices: Choices,
+    choices: InsertDraws,
     items: Rng,
     zipf: Zipf,
 }

@@ -5,7 +5,7 @@ use crate::bars::Bars;
 use crate::output::{Output, print_json};
 use crate::specs;
 use crate::table::{cost, cost_if_known, percent, short, table};
-use lsmith_lab::{Comparison, Options, Row, keyed_fits};
+use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
 use lsmith_workload::Workload;
@@ -80,6 +80,7 @@ write eager: bytes of runs that are new after a flush, per byte flushed. system:
   log and metadata, per byte of keys and values.
 unit sim, keyed sim, fluid sim, by model: write system as predicted by simulation or formula, with
   the prediction error. For stacks the formula gets the policy's merges on expected sizes.
+  < and >: the formula is a bound. ~: it takes requests to be independent puts of random keys.
 above least: write system above the optimum of whole-run merges with as many runs. The optimum
   assumes that no key is written twice. A policy may be below it if keys repeat, or if it moves
   tables instead of merging them.
@@ -102,7 +103,7 @@ fn shown(rows: &[Row]) -> String {
             percent(errors.keyed.write_cost_system),
             cost_if_known(row.fluid.map(|fluid| fluid.costs.write_cost_system)),
             percent(errors.fluid.and_then(|fluid| fluid.write_cost_system)),
-            cost_if_known(row.model.map(|model| model.write_cost_system)),
+            row.model.map_or("-".to_owned(), modelled),
             percent(errors.model),
             percent(row.optimum.map(|optimum| optimum.above)),
             cost_if_known(engine.write_cost_user),
@@ -119,6 +120,18 @@ fn shown(rows: &[Row]) -> String {
         format!("{workload}: {flushes} flushes of memtables of {memtable}")
     });
     format!("{title}\n\n{}\n", table(&HEADER, 1, cells.collect()))
+}
+
+/// Returns the formula's write cost, marked if it is a bound, or if the formula does not know the
+/// requests well.
+fn modelled(model: Prediction) -> String {
+    let bound = match model.bound {
+        Some("upper") => "<",
+        Some(_) => ">",
+        None => "",
+    };
+    let doubt = if model.ignores.is_empty() { "" } else { "~" };
+    format!("{bound}{doubt}{}", cost(model.write_cost_system))
 }
 
 const PARTS_HEADER: [&str; 14] = [

@@ -4,6 +4,7 @@ mod dump;
 mod look;
 mod repair;
 mod verify;
+mod why;
 mod work;
 
 use crate::args::{DbArgs, DbCommand};
@@ -18,6 +19,7 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Stats => look::stats(&to_read(args)?, json),
         DbCommand::Keyspaces => look::keyspaces(&open_to_read(args)?, json),
         DbCommand::Tree => look::tree(&to_read(args)?, json),
+        DbCommand::Why => why::why(&to_read(args)?, json),
         DbCommand::Verify => verify::verify(&args.dir, json),
         DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
         DbCommand::Repair { to } => repair::repair(&args.dir, to, json),

@@ -8,11 +8,10 @@ use crate::output::{Output, print_json};
 use crate::specs;
 use crate::table::{cost, percent, short, table};
 use lsmith_lab::{
-    Content, Progress, Simulated, fluid_fits, keyed_fits, simulate as simulate_in_lab, unit_fits,
+    Content, Progress, Simulated, fluid_fits, keyed_fits, simulate_observed, unit_fits,
 };
-use lsmith_sim::{FluidWorkload, KeyedWorkload, SimError};
+use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::SpecError;
-use lsmith_tree::Tree;
 use lsmith_workload::Workload;
 
 /// Bytes of each value of the default workload.
@@ -63,16 +62,25 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
     let mut done = 0;
-    let mut on_flush = |tree: &Tree| {
-        done += 1;
-        if args.trace && printed.is_ok() {
-            printed = output.line(format_args!("# flush {done}\n{tree}"));
-        } else if done % 256 == 0 {
-            bars.advance(done);
+    let mut on_event = |event: Event<'_>| match event {
+        Event::Sealed { .. } if args.trace && printed.is_ok() => {
+            printed = output.line(format_args!("# flush {}", done + 1));
         }
+        Event::Flushed { .. } => {
+            done += 1;
+            if done % 256 == 0 {
+                bars.advance(done);
+            }
+        }
+        Event::Merge { plan, .. } if args.trace && printed.is_ok() => {
+            printed = output.line(format_args!("# {plan}"));
+        }
+        Event::Rest { tree } if args.trace && printed.is_ok() => printed = output.line(tree),
+        _ => {}
     };
-    let simulated =
-        simulate_in_lab(&policy, &content, args.memtable.bytes, &mut on_flush).map_err(refusal)?;
+    let memtable_bytes = args.memtable.bytes;
+    let simulated = simulate_observed(&policy, &content, memtable_bytes, &mut on_event);
+    let simulated = simulated.map_err(refusal)?;
     drop(bars);
     printed?;
     let flushes = simulated.report.costs.flushes;

@@ -7,78 +7,153 @@ use crate::specs;
 use crate::table::{cost, cost_if_known, percent, short, table};
 use lsmith_lab::Row;
 use lsmith_lab::tune::{
-    Choice, DriftChoice, Drifted, Limits, Mix, Tuned, Verified, tune as tune_in_lab,
+    Checked, Choice, Device, DriftChoice, Drifted, Limits, Mix, Tuned, Verified, VerifiedRow,
+    Weights, tune as tune_in_lab,
 };
 use lsmith_spec::format_bytes;
 
 pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
     let workload = specs::workload(&args.workload)?;
+    let compare_to = args.compare_to.as_deref().map(specs::policy).transpose()?;
+    let endurance_bytes = args.endurance;
     let limits = Limits {
         read_cost_max: args.read_cost_max,
         space_cost_max: args.space_cost_max,
         memory_bytes: args.memory,
         memtable_bytes: args.memtable.bytes,
+        weights: args.weights,
         drift: args.drift,
+        compare_to: compare_to.map(|policy| policy.spec()),
+        device: args.rate.map(|bytes_per_second| Device { bytes_per_second, endurance_bytes }),
     };
-    let mut tuned = tune_in_lab(&workload, &limits)?;
+    let bars = Bars::new();
+    let mut tuned = tune_in_lab(&workload, &limits, &bars)?;
+    if args.check {
+        tuned.check(&workload, &limits, &bars)?;
+    }
     if args.verify {
-        let bars = Bars::new();
-        tuned.verify(&workload, &std::env::temp_dir(), &bars)?;
+        tuned.verify(&workload, &limits, &std::env::temp_dir(), &bars)?;
     }
     if json { print_json(&tuned) } else { Ok(print(shown(&tuned))?) }
 }
 
 fn shown(tuned: &Tuned) -> String {
-    let mut parts = vec![best(tuned), frontier(&tuned.frontier)];
+    let mut parts = vec![best(tuned), measure(tuned), frontier(&tuned.frontier)];
     parts.extend(tuned.drift.as_ref().map(drift));
+    parts.extend(tuned.checked.as_ref().map(checked));
     parts.extend(tuned.verified.as_ref().map(verified));
     parts.join("\n\n")
 }
 
+/// Returns a table of the best choice beside the others.
 fn best(tuned: &Tuned) -> String {
-    let best = &tuned.best;
-    let mut rows = vec![vec!["best".to_owned(), best.policy.clone()]];
-    let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
-    row("memtable bytes", best.memtable_bytes.to_string());
-    row("filter bits per entry", cost(best.filter_bits));
-    row("memory bytes", short(best.memory_bytes as f64));
-    row("of these memtables", short(best.memory.memtables as f64));
-    row("of these filters", short(best.memory.filters as f64));
-    row("of these fence pointers", short(best.memory.fences as f64));
-    row("write_cost_user", cost(best.write_cost_user));
-    row("read_cost_mean", cost(best.read_cost_mean));
-    row("space_cost_mean", cost(best.space_cost_mean));
-    if let Some(confirmed) = &best.confirmed {
-        row("simulated with memtable bytes", confirmed.memtable_bytes.to_string());
-        row("write_cost_system, formula", cost(confirmed.model_write_cost_system));
-        row("write_cost_system, fluid", cost(confirmed.fluid_write_cost_system));
+    let mut choices = vec![("best", &tuned.best)];
+    choices.extend(tuned.yours.as_ref().map(|yours| ("yours", yours)));
+    choices.push(("default", &tuned.default));
+    let mut header = vec!["figure"];
+    header.extend(choices.iter().map(|(label, _)| *label));
+    let mut rows = Vec::new();
+    let mut row = |name: &str, value: &dyn Fn(&Choice) -> String| {
+        let values = choices.iter().map(|(_, choice)| value(choice));
+        rows.push(std::iter::once(name.to_owned()).chain(values).collect());
+    };
+    row("policy", &|choice| choice.policy.clone());
+    row("write_cost_system", &|choice| cost(choice.costs.write_cost_system));
+    row("write_cost_user", &|choice| cost(choice.costs.write_cost_user));
+    row("read_cost_mean", &|choice| cost(choice.costs.read_cost_mean));
+    row("space_cost_mean", &|choice| cost(choice.costs.space_cost_mean));
+    row("writes simulated", &|choice| simulated(choice));
+    row("memtable bytes", &|choice| choice.memtable_bytes.to_string());
+    row("filter bits per entry", &|choice| cost(choice.filter_bits));
+    row("memory bytes", &|choice| short(choice.memory_bytes as f64));
+    row("of these memtables", &|choice| short(choice.memory.memtables as f64));
+    row("of these filters", &|choice| short(choice.memory.filters as f64));
+    row("of these fence pointers", &|choice| short(choice.memory.fences as f64));
+    if tuned.best.wear.is_some() {
+        let wear = |choice: &Choice, value: fn(&lsmith_lab::tune::Wear) -> f64| {
+            choice.wear.as_ref().map_or_else(|| "-".to_owned(), |wear| short(value(wear)))
+        };
+        row("SSD bytes a day", &|choice| wear(choice, |wear| wear.bytes_a_day));
+        row("SSD years", &|choice| wear(choice, |wear| wear.years));
     }
-    row("choices considered", tuned.considered.to_string());
-    row("seconds", short(tuned.seconds));
-    table(&["figure", "value"], 2, rows)
+    table(&header, 1, rows)
+}
+
+fn simulated(choice: &Choice) -> String {
+    let writes = short(choice.costs.writes as f64);
+    let factor = choice.costs.memtable_factor;
+    let larger = if factor > 1.0 {
+        format!(", with memtables {} times as large", short(factor))
+    } else {
+        String::new()
+    };
+    if choice.costs.share == 1.0 {
+        format!("all {writes}{larger}")
+    } else {
+        format!("{writes}, {} %{larger}", short(choice.costs.share * 100.0))
+    }
+}
+
+/// Says by what the best choice was found.
+fn measure(tuned: &Tuned) -> String {
+    let Weights { write, read, space } = tuned.weights;
+    let aim = if tuned.weights == Weights::WRITES {
+        "The best choice writes least within the limits.".to_owned()
+    } else {
+        format!(
+            "One percent is worth {write} of bytes written, {read} of runs per lookup, {space} of \
+             bytes held. Limits or --weights change that."
+        )
+    };
+    let scale = if tuned.shrink > 1.0 {
+        format!(
+            "\nThe workload has too many operations to be read whole. Instead {} was read, with \
+             memtables smaller by the same factor.",
+            tuned.simulated
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "{aim} {} choices were simulated key by key in {:.1} s.{scale}",
+        tuned.considered, tuned.seconds
+    )
 }
 
 fn frontier(choices: &[Choice]) -> String {
     let header = [
         "policy",
-        "on the store",
-        "write_cost_user",
+        "would be best with",
+        "write_cost_system",
         "read_cost_mean",
         "space_cost_mean",
         "memory bytes",
     ];
     let choice = |choice: &Choice| {
-        let on_store = if choice.runs_on_store { "yes" } else { "formula only" };
         vec![
             choice.policy.clone(),
-            on_store.to_owned(),
-            cost(choice.write_cost_user),
-            cost(choice.read_cost_mean),
-            cost(choice.space_cost_mean),
+            choice.wins_with.clone().unwrap_or_default(),
+            cost(choice.costs.write_cost_system),
+            cost(choice.costs.read_cost_mean),
+            format!("{:.3}", choice.costs.space_cost_mean),
             short(choice.memory_bytes as f64),
         ]
     };
     table(&header, 2, choices.iter().map(choice).collect())
+}
+
+/// Says how far the best choice is from the best of all.
+fn checked(checked: &Checked) -> String {
+    let Some(best) = &checked.best else {
+        return format!("None of {} policies is within the limits.", checked.candidates);
+    };
+    let within = if checked.is_within { "within" } else { "outside" };
+    format!(
+        "On all writes, the best of {} policies is {best}. The best choice above costs {:+.1} %, \
+         and is {within} the limits.",
+        checked.candidates,
+        checked.above * 100.0
+    )
 }
 
 /// Returns a table of the nominal and the robust choice.
@@ -111,15 +186,41 @@ fn mix(mix: &Mix) -> String {
 
 /// Returns a table of measured and predicted figures.
 fn verified(verified: &Verified) -> String {
-    let header =
-        ["policy", "figure", "store", "model", "error %", "fluid", "error %", "keyed", "error %"];
-    let rows = verified.rows.iter().flat_map(|row| [writes(row), reads(row), space(row)]);
+    let header = [
+        "choice", "policy", "figure", "store", "model", "error %", "fluid", "error %", "keyed",
+        "error %",
+    ];
+    let cells = |row: &VerifiedRow| {
+        [writes(&row.row), reads(&row.row), space(&row.row)].map(|mut cells| {
+            cells.insert(0, row.label.to_owned());
+            cells
+        })
+    };
+    let rows = verified.rows.iter().flat_map(cells).collect();
     format!(
-        "On the store, {}, memtables of {}:\n{}",
+        "On the store, {}, memtables of {}:\n{}\n{}",
         verified.workload,
         format_bytes(verified.memtable_bytes),
-        table(&header, 2, rows.collect())
+        table(&header, 3, rows),
+        verdict(verified)
     )
+}
+
+/// Says whether the best choice is the best on the store.
+fn verdict(verified: &Verified) -> String {
+    let best = verified.rows.iter().find(|row| row.label == verified.best);
+    match best {
+        Some(row) if row.label != "best" => {
+            format!(
+                "At this scale the store does better with {}, which is the best choice now.",
+                row.row.policy
+            )
+        }
+        Some(row) if !row.is_within => {
+            "At this scale the store is outside the limits with every choice.".to_owned()
+        }
+        _ => "The best choice is the best of these on the store.".to_owned(),
+    }
 }
 
 /// Returns the cells of one figure: the measured value, then value and error of each prediction

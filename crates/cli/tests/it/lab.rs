@@ -93,9 +93,14 @@ fn a_workload_that_ends_early_is_noted() {
 fn a_trace_shows_the_tree_after_each_flush() {
     let text = fine(&["simulate", "--policy", "tiered(ratio=2)", "--flushes", "4", "--trace"]);
     for flush in 1..=4 {
-        assert!(text.contains(&format!("# flush {flush}\ntree ")), "{text}");
+        assert!(text.contains(&format!("# flush {flush}\n# merge r")), "{text}");
     }
     assert!(text.contains("L2 r"), "{text}");
+    // Each merge has its reason. Without comments there are four trees.
+    let merges = text.lines().filter(|line| line.starts_with("# merge "));
+    assert!(merges.clone().count() >= 4 && merges.clone().all(|merge| merge.contains(" # ")));
+    assert!(merges.clone().any(|merge| merge.ends_with(" # level 0 has 2 runs of 2")), "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("tree ")).count(), 4);
 }
 
 #[test]

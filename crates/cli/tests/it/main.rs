@@ -10,6 +10,7 @@
 mod bad_input;
 mod command;
 mod db;
+mod explain;
 mod lab;
 mod model;
 mod reproduce;

@@ -4,7 +4,7 @@ use super::{Active, Gate, KeyspaceState};
 use crate::context::Context;
 use crate::event::Event;
 use crate::threads;
-use crate::version::{Change, Version};
+use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::panics;
 use lsmith_storage::sync::atomic::AtomicBool;
@@ -48,7 +48,7 @@ impl KeyspaceShared {
             id,
             name: name.to_string(),
             memtable_bytes,
-            version: ArcSwap::from_pointee(state.version(None, None)),
+            version: ArcSwap::from_pointee(state.version(None)),
             active: ArcSwap::new(Arc::clone(&state.active)),
             gate: Gate::default(),
             seal_due: AtomicBool::new(false),
@@ -97,17 +97,10 @@ impl KeyspaceShared {
         failures.chain(of_policy).chain(of_observer).collect()
     }
 
-    /// Publishes a version of `state`, the state of this keyspace, to readers. No run on storage
-    /// may have changed since the last version.
+    /// Publishes a version of `state`, the state of this keyspace, to readers.
     pub(crate) fn publish(&self, state: &KeyspaceState) {
         let before = self.version.load();
-        self.version.store(Arc::new(state.version(Some(&before), None)));
-    }
-
-    /// Publishes a version of `state` after `change`, which may concern runs on storage.
-    pub(crate) fn publish_change(&self, state: &KeyspaceState, change: Change<'_>) {
-        let before = self.version.load();
-        self.version.store(Arc::new(state.version(Some(&before), Some(change))));
+        self.version.store(Arc::new(state.version(Some(&before))));
     }
 
     /// Checks that the keyspace has the policy (in its shortest spelling) and the memtable size

@@ -10,7 +10,7 @@ pub(crate) use sealed::{Replacement, SEALED_MAX, SealedRun, WriteSpan};
 use super::{Active, Policy, Request, Requests};
 use crate::compression::Compression;
 use crate::manifest::Spill;
-use crate::version::{Change, MemoryRun, OpenRun, Reclaim, TableHandle, Version};
+use crate::version::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use lsmith_tree::{
     MergePlan, Reservation, ReservationState, Run, Slice, TableId, Tree, TreeView, check_plan,
 };
@@ -106,20 +106,14 @@ impl KeyspaceState {
         !std::mem::replace(&mut self.at_rest, true)
     }
 
-    /// Returns a version of this state. Reuses the open runs of `before`, the latest version.
-    /// `change` is the change of runs on storage since then, if it is known.
-    pub(crate) fn version(&self, before: Option<&Version>, change: Option<Change<'_>>) -> Version {
+    /// Returns a version of this state. Reuses what is open in `before`, the latest version.
+    pub(crate) fn version(&self, before: Option<&Version>) -> Version {
         let find = |slice: &Slice| Arc::clone(&self.tables[&slice.table().id]);
         let open = |run: &Arc<Run>| {
             let mut runs = before.into_iter().flat_map(|version| &version.runs);
-            let known = runs.find(|known| known.run().id() == run.id());
-            match (known, change) {
-                (Some(known), _) if Arc::ptr_eq(known.run(), run) => Arc::clone(known),
-                (Some(known), Some(change)) => Arc::new(match change.of(known.run()) {
-                    Some(range) => OpenRun::changed(known, run, &range, find),
-                    None => OpenRun::new(run, find),
-                }),
-                _ => Arc::new(OpenRun::new(run, find)),
+            match runs.find(|known| known.run().id() == run.id()) {
+                Some(known) if Arc::ptr_eq(known.run(), run) => Arc::clone(known),
+                known => Arc::new(OpenRun::new(run, known.map(|known| &**known), find)),
             }
         };
         let memory = |run: &Arc<Run>| {

@@ -4,7 +4,6 @@
 //! version that was current when it began. The file of a table is removed when the table is
 //! obsolete and no version holds it.
 
-mod change;
 mod memory;
 mod moment;
 mod open_run;
@@ -13,7 +12,6 @@ mod shown;
 mod table_handle;
 mod view;
 
-pub(crate) use change::Change;
 pub(crate) use memory::MemoryRun;
 pub(crate) use moment::Moment;
 pub(crate) use open_run::{OpenRun, OpenSlice};

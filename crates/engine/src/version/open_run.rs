@@ -1,20 +1,18 @@
 //! A run whose tables are open.
 //!
 //! If merges keep blocks, a run has tens of thousands of slices, and a plan changes only those in a
-//! short key range. So slices are held in chunks, and the versions before and after a plan share
-//! all chunks that it did not touch.
+//! short key range. The trees before and after the plan share the other slices, in
+//! [chunks](lsmith_tree::Slices::chunks). An open run has one open chunk for each chunk of its run,
+//! so versions share as much as trees do.
 //!
 //! A *part* is here a slice whose table may have keys in its range, as far as the profile knows.
 
 use super::TableHandle;
 use lsmith_storage::format::key_prefix;
-use lsmith_tree::{Key, KeyRange, Run, Slice, Slices, TableId};
+use lsmith_tree::{Key, KeyRange, Run, Slice, TableId};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The greatest number of slices in a chunk. A chunk with less than half of that is joined with a
-/// neighbour when the neighbour changes.
-const CHUNK_MAX: usize = 128;
 
 /// A run whose tables are open.
 #[derive(Debug)]
@@ -27,11 +25,9 @@ pub(crate) struct OpenRun {
     len: usize,
 }
 
-/// Neighbouring slices of a run.
+/// The slices of a chunk of the run.
 #[derive(Debug)]
 struct Chunk {
-    /// The number of slices.
-    slices: usize,
     /// From the start of the first slice to the end of the last.
     hull: KeyRange,
     /// The parts, in key order.
@@ -56,7 +52,7 @@ pub(crate) struct OpenSlice {
 
 impl Chunk {
     /// Returns a chunk of `slices`, at least one. `find` returns the table of a slice.
-    fn new(slices: Slices<'_>, find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Chunk {
+    fn new(slices: &[Slice], find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Chunk {
         let open = |slice: &Slice| OpenSlice {
             range: slice.filled(),
             cut: !slice.is_whole(),
@@ -66,7 +62,6 @@ impl Chunk {
         let (first, last) = (slices[0].range(), slices[slices.len() - 1].range());
         let parts: Vec<_> = slices.iter().map(open).filter(|part| !part.range.is_empty()).collect();
         Chunk {
-            slices: slices.len(),
             hull: KeyRange { start: first.start.clone(), end: last.end.clone() },
             ids: parts.iter().map(|part| part.id).collect(),
             prefixes: parts.iter().map(|part| part.range.start.prefix()).collect(),
@@ -74,23 +69,13 @@ impl Chunk {
         }
     }
 
-    fn all(slices: Slices<'_>, find: &impl Fn(&Slice) -> Arc<TableHandle>) -> Vec<Arc<Chunk>> {
-        // Chunks of equal size, so that none is small.
-        let count = slices.len().div_ceil(CHUNK_MAX).max(1);
-        let size = slices.len().div_ceil(count).max(1);
-        let starts = (0..slices.len()).step_by(size);
-        let chunk = |from| slices.range(from..slices.len().min(from + size));
-        starts.map(|from| Arc::new(Chunk::new(chunk(from), find))).collect()
-    }
-
-    fn is_small(&self) -> bool {
-        self.slices < CHUNK_MAX / 2
-    }
-
     /// Returns the number of parts that start at or below `key`.
     fn starts_at_or_below(&self, key: &[u8]) -> usize {
         let prefix = key_prefix(key);
         let below = self.prefixes.partition_point(|start| *start < prefix);
+        if self.prefixes.get(below) != Some(&prefix) {
+            return below;
+        }
         let ties = self.prefixes[below..].partition_point(|start| *start == prefix);
         let tied = &self.parts[below..below + ties];
         below + tied.partition_point(|part| *part.range.start <= *key)
@@ -98,38 +83,25 @@ impl Chunk {
 }
 
 impl OpenRun {
-    /// Opens `run`. `find` returns the table of a slice.
-    pub(crate) fn new(run: &Arc<Run>, find: impl Fn(&Slice) -> Arc<TableHandle>) -> OpenRun {
-        OpenRun::of(run, Chunk::all(run.slices(), &find))
-    }
-
-    /// Opens `run`, which differs from the run of `before` only within the range `changed`.
-    pub(crate) fn changed(
-        before: &OpenRun,
+    /// Opens `run`. `find` returns the table of a slice. Shares the chunks that `before`, an older
+    /// version of the run, has in common with it.
+    pub(crate) fn new(
         run: &Arc<Run>,
-        changed: &KeyRange,
+        before: Option<&OpenRun>,
         find: impl Fn(&Slice) -> Arc<TableHandle>,
     ) -> OpenRun {
-        let old = &before.chunks;
-        // A slice that is cut at the border of `changed` lies in a chunk that is replaced.
-        let mut from = old.partition_point(|chunk| chunk.hull.lies_below(&changed.start));
-        let touched = |chunk: &Arc<Chunk>| is_below(&chunk.hull.start, changed.end.as_ref());
-        let mut end = old.partition_point(touched).max(from);
-        while from > 0 && old[from - 1].is_small() {
-            from -= 1;
+        // Slices in the same memory are the same slices, because `before` holds its run.
+        let mut known = FxHashMap::<*const Slice, &Arc<Chunk>>::default();
+        if let Some(before) = before {
+            let slices = before.run.slices().chunks().map(<[Slice]>::as_ptr);
+            known.reserve(before.chunks.len());
+            known.extend(slices.zip(&before.chunks));
         }
-        while end < old.len() && old[end].is_small() {
-            end += 1;
-        }
-        let count = |chunks: &[Arc<Chunk>]| chunks.iter().map(|chunk| chunk.slices).sum::<usize>();
-        let (below, above) = (count(&old[..from]), count(&old[end..]));
-        let slices = run.slices();
-        let middle = Chunk::all(slices.range(below..slices.len() - above), &find);
-        let sides = (old[..from].iter(), old[end..].iter());
-        OpenRun::of(run, sides.0.cloned().chain(middle).chain(sides.1.cloned()).collect())
-    }
-
-    fn of(run: &Arc<Run>, chunks: Vec<Arc<Chunk>>) -> OpenRun {
+        let open = |slices: &[Slice]| match known.get(&slices.as_ptr()) {
+            Some(chunk) => Arc::clone(chunk),
+            None => Arc::new(Chunk::new(slices, &find)),
+        };
+        let chunks: Vec<_> = run.slices().chunks().map(open).collect();
         let mut len = 0;
         let starts = chunks.iter().map(|chunk| {
             let start = len;
@@ -138,7 +110,7 @@ impl OpenRun {
         });
         let starts = starts.collect();
         let open = OpenRun { run: Arc::clone(run), chunks, starts, len };
-        debug_assert!(open.matches_run(), "the run differs only within the changed range");
+        debug_assert!(open.matches_run(), "shared chunks have the slices of the run");
         open
     }
 
@@ -160,6 +132,7 @@ impl OpenRun {
     }
 
     /// Returns the table whose part covers `key`, if there is one.
+    #[inline]
     pub(super) fn table_of(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
         let (chunk, after) = self.locate(key);
         let part = &self.chunks.get(chunk)?.parts[after.checked_sub(1)?];
@@ -179,6 +152,7 @@ impl OpenRun {
 
     /// Returns the index of the chunk of `key`, and the number of its parts that start at or below
     /// `key`.
+    #[inline]
     fn locate(&self, key: &[u8]) -> (usize, usize) {
         let chunk = match &self.chunks[..] {
             [_] => 0,
@@ -277,5 +251,52 @@ impl OpenSlice {
     /// Returns the table.
     pub(crate) fn table(&self) -> &Arc<TableHandle> {
         &self.table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Store;
+    use lsmith_storage::env::MemEnv;
+    use lsmith_tree::{RunId, Tree, TreeEdit, apply};
+
+    /// Returns a table. What it holds does not matter here.
+    fn table() -> Arc<TableHandle> {
+        let store = Store::builder("/store").env(Arc::new(MemEnv::new())).open().unwrap();
+        let keyspace = store.keyspace("default").unwrap();
+        keyspace.put("key", "value").unwrap();
+        keyspace.flush().unwrap();
+        let version = store.engine().keyspaces.get("default").unwrap().version.load_full();
+        Arc::clone(version.runs[0].part(0).table())
+    }
+
+    fn tree(slices: usize) -> Tree {
+        let slice = |number| format!("t{number}:k{number:05}..k{number:05}x 9B");
+        let slices: Vec<String> = (10_000..10_000 + slices).map(slice).collect();
+        format!("tree\nL0 r1[{}]", slices.join(", ")).parse().unwrap()
+    }
+
+    #[test]
+    fn an_edit_opens_only_the_slices_near_it() {
+        let table = table();
+        let mut tree = tree(2000);
+        let mut before = OpenRun::new(&tree.levels()[0].runs()[0], None, |_| Arc::clone(&table));
+        for (edit, opened_max) in [
+            ("edit\ntake r1 k11000..k11003\nadd r1 [t7:k11000..k11002 9B]", 300),
+            ("edit\nadd r1 [t8:k10500y..k10500z 9B]\nadd r1 [t9:k11800y..k11800z 9B]", 500),
+            ("edit\ntake r1 k10000..k11500", 300),
+        ] {
+            apply(&mut tree, &edit.parse::<TreeEdit>().unwrap()).unwrap();
+            let run = tree.run(RunId(1)).unwrap().1;
+            let opened = std::cell::Cell::new(0);
+            let after = OpenRun::new(run, Some(&before), |_| {
+                opened.set(opened.get() + 1);
+                Arc::clone(&table)
+            });
+            assert!(opened.get() > 0 && opened.get() <= opened_max, "{edit}: {}", opened.get());
+            assert!(after.matches_run());
+            before = after;
+        }
     }
 }

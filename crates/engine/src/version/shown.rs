@@ -1,7 +1,7 @@
 //! The parts of tables that the slices of a version show.
 
-use super::{Change, TableHandle, Version};
-use lsmith_tree::{KeyRange, TableId};
+use super::{TableHandle, Version};
+use lsmith_tree::{KeyRange, TableId, TreeEdit};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -25,11 +25,11 @@ impl Version {
         shown
     }
 
-    /// Returns the tables of the slices that `change`, which follows this version, removes or cuts.
-    pub(crate) fn touched(&self, change: Change<'_>) -> FxHashSet<TableId> {
+    /// Returns the tables of the slices that `edit`, which follows this version, removes or cuts.
+    pub(crate) fn touched(&self, edit: &TreeEdit) -> FxHashSet<TableId> {
         let mut tables = FxHashSet::default();
         for run in &self.runs {
-            let removed = change.edit.remove.iter().filter(|input| input.run == run.run().id());
+            let removed = edit.remove.iter().filter(|input| input.run == run.run().id());
             for range in removed.map(|input| &input.range) {
                 tables.extend(run.run().overlapping(range).iter().map(|slice| slice.table().id));
             }

@@ -9,9 +9,9 @@
 //!   [`measure_in_turn`] on one.
 //! * [`draw_svg`] draws a figure.
 
+mod advice;
 mod effort;
 mod figure;
-mod jobs;
 mod jungle;
 mod mao;
 mod msls;
@@ -21,8 +21,8 @@ mod svg;
 mod thonangi;
 mod unsynced;
 
+pub use crate::jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
 pub use effort::Effort;
 pub use figure::{Axis, Claim, Figure, Panel, Point, Test, Verdict};
-pub use jobs::{Job, SharedProgress, Ticker, measure_all, measure_in_turn};
 pub use registry::{FIGURES, FigureInfo, figure_named};
 pub use svg::draw_svg;

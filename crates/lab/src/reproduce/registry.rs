@@ -1,7 +1,7 @@
 //! The registry of all figures.
 
 use super::{Effort, Figure, SharedProgress};
-use super::{jungle, mao, msls, optimum, thonangi};
+use super::{advice, jungle, mao, msls, optimum, thonangi};
 use lsmith_spec::SpecError;
 
 /// A figure that can be measured.
@@ -17,6 +17,11 @@ pub struct FigureInfo {
 
 /// All figures, by paper and number.
 pub const FIGURES: &[FigureInfo] = &[
+    FigureInfo {
+        name: "advice",
+        title: "what tune advises, against every policy simulated on all writes",
+        measure: advice::measure,
+    },
     FigureInfo {
         name: "jungle-costs",
         title: "writes, space and lookups of leveling, tiering and Jungle by their table of costs",

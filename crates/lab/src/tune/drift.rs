@@ -13,19 +13,29 @@
 //! `c_i` is the cost of the operation, and `l` is such that the distance is met exactly. Worst
 //! popularities are searched along one line, on which probabilities are raised to a power: below 1
 //! keys become more alike, above 1 less alike.
+//!
+//! # Costs under another popularity
+//! Requests are drawn from both popularities, and both are simulated. The costs of a choice are
+//! multiplied by the ratio of the two.
 
-use super::Choice;
+use super::drawn::drawn;
 use super::memory::BLOCK_BYTES;
-use super::scale::shrunk;
+use super::sample::Sample;
+use super::search::{Candidate, FLUSHES_MAX, Search};
+use super::trial::{Trial, TrialCosts};
+use crate::jobs::measure_all;
 use crate::model::false_positives;
 use crate::profile::Profile;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lsmith_model::Popularity;
 use lsmith_workload::{OpKind, Workload};
 use serde::Serialize;
 
-/// The operations that are read to learn their mix.
-const OPS_SAMPLED: usize = 100_000;
+/// The candidates that are simulated under other popularities.
+const CANDIDATES: usize = 24;
+
+/// The requests that are drawn from a popularity.
+const REQUESTS: u64 = 100_000;
 
 /// The least expected share of each kind of operation, as in Endure. With an expected share of 0,
 /// any other share would be infinitely far.
@@ -140,15 +150,77 @@ impl Mix {
 }
 
 /// A popularity near the expected one.
-pub(super) struct Variant {
-    pub(super) profile: Profile,
+struct Variant {
+    profile: Profile,
     power: f64,
     /// The rest of the distance, for the mix.
     left: f64,
 }
 
+/// Returns the candidate that is best in the worst case. The limits hold for every considered
+/// popularity.
+///
+/// # Errors
+/// Fails if no candidate is within the limits, or a simulation fails.
+pub(super) fn robust<'a>(
+    search: &'a Search<'_>,
+    distance: f64,
+) -> Result<(&'a Candidate, Drifted)> {
+    let profile = Profile::of(search.workload)?;
+    let prices = Prices::of(search.workload, &profile)?;
+    let variants = variants(&profile, distance);
+    let mut candidates: Vec<(&Candidate, TrialCosts)> = Vec::new();
+    for candidate in &search.candidates {
+        if let Some(costs) = candidate.costs.filter(|costs| search.allows(costs, 0.0)) {
+            candidates.push((candidate, costs));
+        }
+    }
+    let expected = |costs: &TrialCosts| prices.mix.cost(&prices.costs(costs, search));
+    candidates.sort_by(|left, right| expected(&left.1).total_cmp(&expected(&right.1)));
+    candidates.truncate(CANDIDATES);
+    let mut of_variants: Vec<Vec<Option<TrialCosts>>> = Vec::new();
+    for variant in &variants {
+        of_variants.push(drawn_costs(search, &candidates, &variant.profile)?);
+    }
+    let mut outcomes: Vec<(DriftChoice, &Candidate)> = Vec::new();
+    for (index, (candidate, costs)) in candidates.into_iter().enumerate() {
+        let under = |drawn: &Vec<Option<TrialCosts>>| {
+            Some(costs.scaled(&drawn[index]?, &of_variants[0][index]?))
+        };
+        let Some(all) = of_variants.iter().map(under).collect::<Option<Vec<_>>>() else { continue };
+        if all.iter().all(|costs| search.allows(costs, 0.0)) {
+            outcomes.push((prices.drift_choice(candidate, &variants, &all, search), candidate));
+        }
+    }
+    let least = |cost: fn(&DriftChoice) -> f64| {
+        outcomes.iter().min_by(|left, right| cost(&left.0).total_cmp(&cost(&right.0)))
+    };
+    let (Some((nominal, _)), Some((robust, candidate))) =
+        (least(|choice| choice.cost_expected), least(|choice| choice.cost_worst))
+    else {
+        bail!("no choice is within the limits under every workload within {distance} nats");
+    };
+    let (nominal, robust) = (nominal.clone(), robust.clone());
+    Ok((candidate, Drifted { distance, mix: prices.mix, nominal, robust }))
+}
+
+/// Returns the costs of candidates on requests that are drawn from the popularity of `profile`.
+fn drawn_costs(
+    search: &Search<'_>,
+    candidates: &[(&Candidate, TrialCosts)],
+    profile: &Profile,
+) -> Result<Vec<Option<TrialCosts>>> {
+    let sample: Sample = drawn(profile, REQUESTS);
+    let (sample, memtable_bytes) = (&sample, search.memtable_bytes);
+    let specs = candidates.iter().map(|(candidate, _)| &candidate.spec);
+    let flushes_max = FLUSHES_MAX[0];
+    let trials: Vec<_> =
+        specs.map(|spec| Trial { spec, sample, memtable_bytes, flushes_max }).collect();
+    measure_all("other popularities", &trials, search.progress)
+}
+
 /// Returns the expected popularity, then those that use a part of the distance.
-pub(super) fn variants(profile: &Profile, distance: f64) -> Vec<Variant> {
+fn variants(profile: &Profile, distance: f64) -> Vec<Variant> {
     let mut variants = vec![Variant { profile: profile.clone(), power: 1.0, left: distance }];
     for part in PARTS {
         for direction in [-1.0, 1.0] {
@@ -210,8 +282,8 @@ fn raised(popularity: &Popularity, power: f64) -> Option<Popularity> {
 
 /// Computes the costs of the operations of a workload.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Prices {
-    pub(super) mix: Mix,
+struct Prices {
+    mix: Mix,
     scan_items: f64,
     entry_bytes: f64,
 }
@@ -219,11 +291,9 @@ pub(super) struct Prices {
 impl Prices {
     /// Learns the mix of `workload` after its load phase, if it has one. Keys of lookups count as
     /// present.
-    pub(super) fn of(workload: &Workload, profile: &Profile) -> Result<Prices> {
-        let many = workload.ops_max() as f64 / OPS_SAMPLED as f64 / 2.0;
-        let sample = shrunk(workload, many)?;
+    fn of(workload: &Workload, profile: &Profile) -> Result<Prices> {
         let (mut counts, mut scanned) = ([0.0; 4], 0.0);
-        for op in sample.ops().skip(sample.load_ops() as usize).take(OPS_SAMPLED) {
+        for op in workload.ops().skip(workload.load_ops() as usize) {
             let op = op?;
             match op.kind {
                 OpKind::Read => counts[1] += 1.0,
@@ -245,40 +315,48 @@ impl Prices {
     /// Returns the blocks per write, hit, miss and scan. A write costs its share of all bytes
     /// written. A lookup costs the block of its key and the blocks of false positives. A scan costs
     /// a block of each run and the blocks that it reads over.
-    fn costs(&self, choice: &Choice) -> [f64; 4] {
-        let passes = false_positives(choice.filter_bits);
-        let runs = choice.read_cost_mean;
+    fn costs(&self, costs: &TrialCosts, search: &Search<'_>) -> [f64; 4] {
+        let (_, filter_bits) = search.memory.need(costs.space_cost_mean);
+        let passes = false_positives(filter_bits);
+        let runs = costs.read_cost_mean;
         let per_entry = self.entry_bytes / BLOCK_BYTES;
         [
-            choice.write_cost_user * per_entry,
+            costs.write_cost_user * per_entry,
             1.0 + passes * (runs - 1.0).max(0.0),
             passes * runs,
-            runs + self.scan_items * per_entry * choice.space_cost_mean,
+            runs + self.scan_items * per_entry * costs.space_cost_mean,
         ]
     }
 
-    /// Returns the costs of one policy. `choices` has the policy's choice for each variant, in
-    /// the same order.
-    pub(super) fn drift_choice(
+    /// Returns the costs of one policy. `all` has its costs under each variant, in the same order,
+    /// the expected one first.
+    fn drift_choice(
         &self,
+        candidate: &Candidate,
         variants: &[Variant],
-        choices: &[&Choice],
-    ) -> Option<DriftChoice> {
-        let first = choices.first()?;
-        let worst = variants.iter().zip(choices).map(|(variant, choice)| {
-            let costs = self.costs(choice);
+        all: &[TrialCosts],
+        search: &Search<'_>,
+    ) -> DriftChoice {
+        let mut choice = DriftChoice {
+            policy: candidate.spec.to_string(),
+            cost_expected: 0.0,
+            cost_worst: 0.0,
+            worst_mix: self.mix,
+            worst_power: 1.0,
+        };
+        for (variant, costs) in variants.iter().zip(all) {
+            let costs = self.costs(costs, search);
+            if variant.power == 1.0 {
+                choice.cost_expected = self.mix.cost(&costs);
+            }
             let mix = self.mix.worst(&costs, variant.left);
-            (mix.cost(&costs), mix, variant.power)
-        });
-        let (cost_worst, worst_mix, worst_power) =
-            worst.max_by(|left, right| left.0.total_cmp(&right.0))?;
-        Some(DriftChoice {
-            policy: first.policy.clone(),
-            cost_expected: self.mix.cost(&self.costs(first)),
-            cost_worst,
-            worst_mix,
-            worst_power,
-        })
+            let worst = mix.cost(&costs);
+            if worst > choice.cost_worst {
+                (choice.cost_worst, choice.worst_mix) = (worst, mix);
+                choice.worst_power = variant.power;
+            }
+        }
+        choice
     }
 }
 

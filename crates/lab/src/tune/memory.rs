@@ -1,9 +1,11 @@
 //! Computes and divides the memory of a choice.
 
+use super::search::Candidate;
+use super::survey::Survey;
 use super::{Choice, Limits};
-use crate::profile::Profile;
+use crate::model::false_positives;
 use anyhow::{Result, bail};
-use lsmith_workload::Workload;
+use lsmith_spec::format_bytes;
 use serde::Serialize;
 
 /// Filter bits per entry, if memory suffices.
@@ -21,8 +23,8 @@ pub(super) const BLOCK_BYTES: f64 = 4096.0;
 /// Bytes of a fence pointer without its key.
 const FENCE_BYTES: f64 = 8.0;
 
-/// The keys that are read for their mean length.
-const KEYS_SAMPLED: u64 = 1000;
+/// The bytes held per live byte for which filters and fence pointers get memory.
+const SPACE_COST: f64 = 1.3;
 
 /// Bytes of memory that a choice needs on the store, without the block cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -36,7 +38,8 @@ pub struct MemoryNeed {
 }
 
 impl MemoryNeed {
-    fn total(&self) -> u64 {
+    /// Returns the sum of all parts.
+    pub(super) fn total(&self) -> u64 {
         self.memtables + self.filters + self.fences
     }
 }
@@ -45,65 +48,87 @@ impl MemoryNeed {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory {
     pub(super) memtable_bytes: u64,
-    /// Bytes for filters and fence pointers. `None` means as many as they need.
-    rest: Option<f64>,
-    keys: f64,
-    entry_bytes: f64,
+    /// All memory. `None` means as much as filters and fence pointers need.
+    limit: Option<u64>,
+    /// The greatest number of live entries, and their bytes.
+    live_entries: f64,
+    live_bytes: f64,
     fence_bytes: f64,
 }
 
 impl Memory {
-    /// Divides memory. Filters and fence pointers for one entry per key get what they need, but at
-    /// most half of a given memory. Memtables get the rest.
-    pub(super) fn of(limits: &Limits, profile: &Profile, workload: &Workload) -> Result<Memory> {
-        let keys = profile.keys();
-        let key_bytes = key_bytes(workload);
+    /// Divides memory for a workload whose live data are `shrink` times those of `survey`. Filters
+    /// and fence pointers get what they need for [`SPACE_COST`] entries per live entry, but filters
+    /// get at most what fence pointers leave of one half. Memtables get the rest.
+    ///
+    /// # Errors
+    /// Fails if fence pointers and the smallest memtables do not fit.
+    pub(super) fn of(limits: &Limits, survey: &Survey, shrink: f64) -> Result<Memory> {
         let mut shared = Memory {
             memtable_bytes: limits.memtable_bytes,
-            rest: None,
-            keys,
-            entry_bytes: profile.entry_bytes,
-            fence_bytes: key_bytes + FENCE_BYTES,
+            limit: limits.memory_bytes,
+            live_entries: survey.live_entries_max as f64 * shrink,
+            live_bytes: survey.live_bytes_max as f64 * shrink,
+            fence_bytes: survey.key_bytes() + FENCE_BYTES,
         };
         let Some(memory) = limits.memory_bytes else { return Ok(shared) };
-        let wanted = keys * FILTER_BITS / 8.0 + shared.fences(1.0);
-        let rest = wanted.min(memory as f64 / 2.0);
-        let memtable = (memory as f64 - rest) / MEMTABLES;
+        let memory = memory as f64;
+        let fences = shared.fences(SPACE_COST);
+        let filters = shared.live_entries * SPACE_COST * FILTER_BITS / 8.0;
+        let rest = fences.max((fences + filters).min(memory / 2.0));
+        let memtable = (memory - rest) / MEMTABLES;
         if memtable < MEMTABLE_BYTES_MIN {
-            bail!("memory of {memory} bytes is too little: memtables take at least 64 KiB, twice");
+            let least = fences + MEMTABLES * MEMTABLE_BYTES_MIN;
+            bail!(
+                "memory of {} is too little: two memtables of 64 KiB and the fence pointers of \
+                 these data take {}",
+                format_bytes(memory as u64),
+                format_bytes(least.ceil() as u64),
+            );
         }
-        (shared.memtable_bytes, shared.rest) = (memtable as u64, Some(rest));
+        shared.memtable_bytes = memtable as u64;
         Ok(shared)
     }
 
     fn fences(&self, space_cost: f64) -> f64 {
-        self.keys * self.entry_bytes * space_cost / BLOCK_BYTES * self.fence_bytes
+        self.live_bytes * space_cost / BLOCK_BYTES * self.fence_bytes
     }
 
-    /// Fills in the memory that `choice` needs, and the cost of lookups of absent keys with the
-    /// filters that fit.
-    pub(super) fn share_out(&self, choice: &mut Choice) {
-        let entries = self.keys * choice.space_cost_mean;
-        let fences = self.fences(choice.space_cost_mean);
-        let for_filters = self.rest.map_or(f64::INFINITY, |rest| (rest - fences).max(0.0));
-        let filters = (entries * FILTER_BITS / 8.0).min(for_filters);
-        choice.memtable_bytes = self.memtable_bytes;
-        choice.filter_bits = filters * 8.0 / entries;
-        choice.memory = MemoryNeed {
-            memtables: (self.memtable_bytes as f64 * MEMTABLES) as u64,
+    /// Returns the memory that a policy needs, and its filter bits per entry. Filters have what
+    /// memtables and fence pointers leave.
+    pub(super) fn need(&self, space_cost: f64) -> (MemoryNeed, f64) {
+        let entries = self.live_entries * space_cost;
+        let fences = self.fences(space_cost);
+        let memtables = self.memtable_bytes as f64 * MEMTABLES;
+        let left = self.limit.map_or(f64::INFINITY, |limit| limit as f64 - memtables - fences);
+        let filters = (entries * FILTER_BITS / 8.0).min(left.max(0.0));
+        let need = MemoryNeed {
+            memtables: memtables as u64,
             filters: filters as u64,
             fences: fences as u64,
         };
-        choice.memory_bytes = choice.memory.total();
-        let passes = crate::model::false_positives(choice.filter_bits);
-        choice.point_read_miss = passes * choice.read_cost_mean;
+        (need, filters * 8.0 / entries.max(1.0))
     }
-}
 
-/// Returns the mean length of keys.
-fn key_bytes(workload: &Workload) -> f64 {
-    let items = workload.items().max(1);
-    let count = items.min(KEYS_SAMPLED);
-    let bytes = (0..count).map(|index| workload.key_bytes(index * (items / count)) as f64);
-    bytes.sum::<f64>() / count as f64
+    /// Returns the choice of a candidate whose costs are known.
+    pub(super) fn choice(&self, candidate: &Candidate) -> Option<Choice> {
+        let costs = candidate.costs?;
+        let (memory, filter_bits) = self.need(costs.space_cost_mean);
+        Some(Choice {
+            policy: candidate.spec.to_string(),
+            memtable_bytes: self.memtable_bytes,
+            filter_bits,
+            memory_bytes: memory.total(),
+            memory,
+            costs,
+            point_read_miss: false_positives(filter_bits) * costs.read_cost_mean,
+            wear: None,
+            wins_with: None,
+        })
+    }
+
+    /// Returns true if a policy that needs `need` stays within the memory that is given.
+    pub(super) fn allows(&self, need: &MemoryNeed) -> bool {
+        self.limit.is_none_or(|limit| need.total() <= limit)
+    }
 }

@@ -1,39 +1,56 @@
-//! Finds the best policy and parameters for a workload, under limits: first by formulas, then by
-//! fluid simulations of the finalists, then on the real store.
+//! Finds the best policy and parameters for a workload, under limits.
+//!
+//! Every candidate is simulated key by key on a sample of the workload's writes, the better ones on
+//! larger samples, the best ones on all writes ([`search`]). Formulas take no part: no formula
+//! knows the order of keys, phases, deletes or kept blocks.
 //!
 //! * [`tune`]: returns the best choice and the frontier.
 //! * [`Limits`]: the limits on a choice; [`Choice`]: its costs and its memory.
 //! * [`Drifted`]: the best choice in the worst case over workloads nearby.
 //! * [`Verified`]: the choice and the default on the real store.
 
-mod candidates;
-mod confirm;
+pub(crate) mod check;
+mod drawn;
 mod drift;
+mod grid;
 mod memory;
+mod objective;
+mod sample;
 mod scale;
-mod stacks;
+mod search;
+mod survey;
+mod trial;
 mod verify;
+mod wins;
 
-pub use confirm::Confirmed;
+pub use check::Checked;
 pub use drift::{DriftChoice, Drifted, Mix};
 pub use memory::MemoryNeed;
-pub use verify::Verified;
+pub use objective::Weights;
+pub use trial::TrialCosts;
+pub use verify::{Verified, VerifiedRow};
 
 use crate::clock::Clock;
-use crate::profile::Profile;
+use crate::jobs::SharedProgress;
 use crate::progress::Progress;
-use anyhow::{Result, bail};
-use candidates::candidates;
-use drift::{Prices, Variant, variants};
+use anyhow::{Context, Result, bail};
 use lsmith::DEFAULT_POLICY;
+use lsmith_policy::Registry;
+use lsmith_spec::Spec;
 use lsmith_workload::Workload;
 use memory::Memory;
+use objective::Objective;
+use scale::shrunk;
+use search::{Candidate, Search};
 use serde::Serialize;
-use stacks::{Stack, stacks};
 use std::path::Path;
+use survey::Survey;
+
+/// The most operations that are read. A workload with more is made smaller, except a trace.
+const OPS_MAX: f64 = 20e6;
 
 /// The limits on a choice.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
     /// The most runs that a lookup must consider, averaged over time.
     pub read_cost_max: Option<f64>,
@@ -44,18 +61,60 @@ pub struct Limits {
     pub memory_bytes: Option<u64>,
     /// Logical bytes at which a memtable is sealed, if `memory_bytes` is `None`.
     pub memtable_bytes: u64,
+    /// What a saving is worth. If `None`: with a limit only bytes written count; without a limit
+    /// writes, reads and space count alike.
+    pub weights: Option<Weights>,
     /// The distance that the workload may drift, in nats. If given, the choice is the best in the
     /// worst case.
     pub drift: Option<f64>,
+    /// A policy to hold against the best one.
+    pub compare_to: Option<Spec>,
+    /// The load and the SSD for which wear is told.
+    pub device: Option<Device>,
 }
 
-/// A policy with its costs by formula.
+impl Limits {
+    fn objective(&self) -> Objective {
+        let is_limited = self.read_cost_max.is_some() || self.space_cost_max.is_some();
+        let weights = if is_limited { Weights::WRITES } else { Weights::EVEN };
+        Objective {
+            read_cost_max: self.read_cost_max,
+            space_cost_max: self.space_cost_max,
+            weights: self.weights.unwrap_or(weights),
+        }
+    }
+}
+
+/// A load and the SSD that takes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Device {
+    /// The user's bytes per second.
+    pub bytes_per_second: u64,
+    /// The bytes that may be written to the SSD in its life.
+    pub endurance_bytes: u64,
+}
+
+/// What an SSD takes under a choice.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Wear {
+    /// Bytes written to it a day.
+    pub bytes_a_day: f64,
+    /// The years until all bytes that may be written are written.
+    pub years: f64,
+}
+
+impl Device {
+    fn wear(&self, write_cost_user: f64) -> Wear {
+        let bytes_a_day = self.bytes_per_second as f64 * 86_400.0 * write_cost_user;
+        Wear { bytes_a_day, years: self.endurance_bytes as f64 / bytes_a_day / 365.25 }
+    }
+}
+
+/// A policy with its costs in a keyed simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Choice {
-    /// The spec of the policy, or of a formula if `runs_on_store` is false.
+    /// The spec of the policy.
     pub policy: String,
-    /// True if the store has the policy. Free level sizes exist only as a formula.
-    pub runs_on_store: bool,
     /// Logical bytes at which a memtable is sealed.
     pub memtable_bytes: u64,
     /// Filter bits per entry.
@@ -64,19 +123,17 @@ pub struct Choice {
     pub memory_bytes: u64,
     /// The parts of this memory.
     pub memory: MemoryNeed,
-    /// Bytes written, the log included, per byte of requests.
-    pub write_cost_user: f64,
-    /// Flushes and outputs of merges per byte flushed.
-    pub write_cost_system: f64,
-    /// The runs that a lookup must consider, averaged over time.
-    pub read_cost_mean: f64,
+    /// The costs, and on how many writes they were simulated.
+    #[serde(flatten)]
+    pub costs: TrialCosts,
     /// The runs that a lookup of an absent key reads, with filters.
     pub point_read_miss: f64,
-    /// Bytes held per live byte, averaged over time.
-    pub space_cost_mean: f64,
-    /// The fluid simulation; only for finalists.
+    /// What the SSD takes, if the load was given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub confirmed: Option<Confirmed>,
+    pub wear: Option<Wear>,
+    /// The limits under which this choice would be the best of the frontier.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wins_with: Option<String>,
 }
 
 /// The result of tuning.
@@ -84,9 +141,20 @@ pub struct Choice {
 pub struct Tuned {
     /// The full spec of the workload.
     pub workload: String,
-    /// The policy of the store with the least write cost within the limits; with drift, with the
-    /// least cost per operation in the worst case.
+    /// The workload that was simulated: the same, or one with fewer keys and operations.
+    pub simulated: String,
+    /// The factor between the two. Memtables were divided by it too.
+    pub shrink: f64,
+    /// What a saving was worth.
+    pub weights: Weights,
+    /// The policy with the least weighted costs within the limits; with drift, with the least cost
+    /// per operation in the worst case.
     pub best: Choice,
+    /// The default policy of the store.
+    pub default: Choice,
+    /// The policy to compare to, if one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub yours: Option<Choice>,
     /// All choices that no other choice beats in write, read and space cost at once, least write
     /// cost first. The limits do not apply.
     pub frontier: Vec<Choice>,
@@ -95,6 +163,9 @@ pub struct Tuned {
     /// With drift: the best choice as expected, the best in the worst case, and their costs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drifted>,
+    /// The result of a check against every candidate, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked: Option<Checked>,
     /// The results on the store, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
@@ -105,174 +176,160 @@ pub struct Tuned {
 /// Returns the best policy and parameters for `workload`.
 ///
 /// # Errors
-/// Fails if no choice is within the limits, the workload writes nothing, or it has a damaged line.
-pub fn tune(workload: &Workload, limits: &Limits) -> Result<Tuned> {
+/// Fails if no choice is within the limits, the workload writes nothing or flushes nothing, or it
+/// has a damaged line.
+pub fn tune(workload: &Workload, limits: &Limits, progress: &SharedProgress) -> Result<Tuned> {
     let clock = Clock::start();
-    let profile = Profile::of(workload)?;
-    let memory = Memory::of(limits, &profile, workload)?;
-    let stacks = stacks(&profile, memory.memtable_bytes);
-    let variants = variants(&profile, limits.drift.unwrap_or(0.0));
-    let all: Vec<Vec<Choice>> =
-        variants.iter().map(|variant| choices(&variant.profile, &memory, &stacks)).collect();
-    let limited =
-        LimitedChoices { limits, profile: &profile, stacks: &stacks, variants: &variants, all };
-    let (finalists, drift) = match limits.drift {
-        None => (limited.least_writes()?, None),
+    let shrink = shrink_of(workload);
+    let simulated = shrunk(workload, shrink)?;
+    let most = limits.memory_bytes.unwrap_or(limits.memtable_bytes) as f64 / shrink;
+    progress.begin("reading the workload", 0);
+    let survey = Survey::of(&simulated, most as u64)?;
+    let memory = Memory::of(limits, &survey, shrink)?;
+    let memtable_bytes = ((memory.memtable_bytes as f64 / shrink) as u64).max(1);
+    let objective = limits.objective();
+    let mut search = Search {
+        workload: &simulated,
+        survey: &survey,
+        memory: &memory,
+        memtable_bytes,
+        objective,
+        progress,
+        candidates: Vec::new(),
+    };
+    let default: Spec = DEFAULT_POLICY.parse()?;
+    let mut specs = vec![default.clone()];
+    specs.extend(limits.compare_to.clone());
+    let found = search.run(&specs)?;
+    let choice = |candidate: &Candidate| {
+        let choice = memory.choice(candidate)?;
+        let wear = limits.device.map(|device| device.wear(choice.costs.write_cost_user));
+        Some(Choice { wear, ..choice })
+    };
+    let (best, drift) = match limits.drift {
+        None => (found.first().map(|&index| &search.candidates[index]), None),
         Some(distance) => {
-            let (best, drifted) = limited.robust(distance, &Prices::of(workload, &profile)?)?;
-            (vec![best], Some(drifted))
+            let (best, drifted) = drift::robust(&search, distance)?;
+            (Some(best), Some(drifted))
         }
     };
-    let Some(best) = finalists.first().cloned() else {
-        bail!("no choice is within the limits");
+    let Some(best) = best.and_then(choice) else {
+        bail!("{}", nothing_within(&search, memory.memtable_bytes));
     };
-    let choices = limited.expected();
-    let mut frontier = frontier(choices);
-    for choice in &mut frontier {
-        let confirmed = finalists.iter().find(|finalist| finalist.policy == choice.policy);
-        choice.confirmed = confirmed.and_then(|finalist| finalist.confirmed);
-    }
+    let frontier = search.frontier(1).into_iter();
+    let mut frontier: Vec<Choice> =
+        frontier.filter_map(|index| choice(&search.candidates[index])).collect();
+    wins::explain(&mut frontier);
+    let yours = match &limits.compare_to {
+        None => None,
+        Some(spec) => Some(named(&search, spec, choice)?),
+    };
     Ok(Tuned {
         workload: workload.spec().to_string(),
+        simulated: simulated.spec().to_string(),
+        shrink,
+        weights: objective.weights,
         best,
+        default: named(&search, &default, choice)?,
+        yours,
         frontier,
-        considered: choices.len(),
+        considered: search.candidates.len(),
         drift,
+        checked: None,
         verified: None,
         seconds: clock.seconds(),
     })
 }
 
 impl Tuned {
-    /// Runs the best choice and the default policy on the real store in lockstep, at a scale that
-    /// takes seconds. Each store gets a new directory within `dir`.
+    /// Simulates every policy of a fine grid on all writes of `workload`, and judges the best
+    /// choice by that. Takes minutes for a million writes.
+    ///
+    /// # Errors
+    /// Fails if the workload has a damaged line.
+    pub fn check(
+        &mut self,
+        workload: &Workload,
+        limits: &Limits,
+        progress: &SharedProgress,
+    ) -> Result<()> {
+        let advised = [self.best.policy.parse()?];
+        let memtable_bytes = self.best.memtable_bytes;
+        let all = check::costs_of_all(workload, memtable_bytes, &advised, progress)?;
+        self.checked = Some(check::judge(&self.best, limits, &all));
+        Ok(())
+    }
+
+    /// Runs the best choice, the policy to compare to and the default policy on the real store in
+    /// lockstep, at a scale that takes seconds. Each store gets a new directory within `dir`. If
+    /// another one than `best` wins there, it becomes the best.
     ///
     /// # Errors
     /// Fails if the store or a simulation fails.
     pub fn verify(
         &mut self,
         workload: &Workload,
+        limits: &Limits,
         dir: &Path,
         progress: &dyn Progress,
     ) -> Result<()> {
-        let policies = [self.best.policy.as_str(), DEFAULT_POLICY];
-        let memtable_bytes = self.best.memtable_bytes;
-        self.verified = Some(verify::verify(&policies, workload, memtable_bytes, dir, progress)?);
+        let mut labelled = vec![("best", &self.best)];
+        labelled.extend(self.yours.as_ref().map(|yours| ("yours", yours)));
+        labelled.push(("default", &self.default));
+        let objective = limits.objective();
+        let verified = verify::verify(&labelled, &objective, workload, dir, progress)?;
+        let winner = labelled.iter().find(|(label, _)| *label == verified.best);
+        let winner = winner.map(|(_, choice)| Choice::clone(choice));
+        self.verified = Some(verified);
+        if let Some(winner) = winner {
+            self.best = winner;
+        }
         Ok(())
     }
 }
 
-impl Choice {
-    /// Returns the write cost, corrected by the simulation.
-    fn write_cost_corrected(&self) -> f64 {
-        let correction = self.confirmed.map_or(1.0, |confirmed| confirmed.correction());
-        self.write_cost_user * correction
+/// Returns the factor by which `workload` is made smaller. A trace is read whole, because its
+/// beginning does not stand for the rest.
+fn shrink_of(workload: &Workload) -> f64 {
+    if workload.spec().name == "trace" {
+        return 1.0;
     }
+    (workload.ops_max() as f64 / OPS_MAX).max(1.0)
 }
 
-/// Returns all choices for a popularity, least write cost first.
-fn choices(profile: &Profile, memory: &Memory, stacks: &[Stack]) -> Vec<Choice> {
-    let found = candidates(profile, memory.memtable_bytes, stacks);
-    let mut choices: Vec<Choice> =
-        found.into_iter().map(|candidate| candidate.into_choice(memory)).collect();
-    choices.sort_by(|left, right| left.write_cost_user.total_cmp(&right.write_cost_user));
-    choices
+/// Returns the choice that `spec` names.
+fn named(
+    search: &Search<'_>,
+    spec: &Spec,
+    choice: impl Fn(&Candidate) -> Option<Choice>,
+) -> Result<Choice> {
+    let full = Registry::builtin().build_spec(spec)?.spec();
+    let is_same = |candidate: &&Candidate| {
+        let built = Registry::builtin().build_spec(&candidate.spec);
+        built.is_ok_and(|built| built.spec() == full)
+    };
+    let candidate = search.candidates.iter().find(is_same);
+    candidate
+        .and_then(choice)
+        .with_context(|| format!("`{spec}` writes or reads too much to be simulated"))
 }
 
-struct LimitedChoices<'a> {
-    limits: &'a Limits,
-    profile: &'a Profile,
-    stacks: &'a [Stack],
-    /// The expected popularity first.
-    variants: &'a [Variant],
-    /// The choices of each variant.
-    all: Vec<Vec<Choice>>,
-}
-
-impl LimitedChoices<'_> {
-    /// Returns the choices for the expected popularity.
-    fn expected(&self) -> &[Choice] {
-        &self.all[0]
+fn nothing_within(search: &Search<'_>, memtable_bytes: u64) -> String {
+    let known = search.candidates.iter().filter_map(|candidate| candidate.costs);
+    if known.clone().next().is_none() {
+        return format!(
+            "the workload flushes nothing: it writes {} in all, a memtable holds {}; give a \
+             smaller --memtable, or a longer workload",
+            lsmith_spec::format_bytes(search.survey.bytes),
+            lsmith_spec::format_bytes(memtable_bytes),
+        );
     }
-
-    fn is_within(&self, choice: &Choice) -> bool {
-        let (read_max, space_max) = (self.limits.read_cost_max, self.limits.space_cost_max);
-        choice.runs_on_store
-            && read_max.is_none_or(|max| choice.read_cost_mean <= max)
-            && space_max.is_none_or(|max| choice.space_cost_mean <= max)
-    }
-
-    fn confirm(&self, finalists: Vec<Choice>) -> Result<Vec<Choice>> {
-        if finalists.is_empty() {
-            bail!("{}", nothing_within(self.expected()));
-        }
-        confirm::confirm(finalists, self.profile, self.stacks)
-    }
-
-    /// Returns the finalists of least write cost, confirmed by simulation, best first.
-    fn least_writes(&self) -> Result<Vec<Choice>> {
-        let within = self.expected().iter().filter(|choice| self.is_within(choice));
-        let mut finalists = self.confirm(within.take(confirm::FINALISTS).cloned().collect())?;
-        let cost = Choice::write_cost_corrected;
-        finalists.sort_by(|left, right| cost(left).total_cmp(&cost(right)));
-        Ok(finalists)
-    }
-
-    /// Returns the best choice in the worst case and the best choice for the expected workload. The
-    /// limits hold for every considered popularity.
-    fn robust(&self, distance: f64, prices: &Prices) -> Result<(Choice, Drifted)> {
-        let mut outcomes: Vec<(DriftChoice, Vec<&Choice>)> = Vec::new();
-        for choice in self.expected() {
-            let same = self
-                .all
-                .iter()
-                .filter_map(|choices| choices.iter().find(|other| other.policy == choice.policy));
-            let same: Vec<&Choice> = same.collect();
-            let is_within = same.len() == self.all.len() && same.iter().all(|c| self.is_within(c));
-            if let (true, Some(outcome)) = (is_within, prices.drift_choice(self.variants, &same)) {
-                outcomes.push((outcome, same));
-            }
-        }
-        let least = |cost: fn(&DriftChoice) -> f64| {
-            let order = |left: &&(DriftChoice, _), right: &&(DriftChoice, _)| {
-                cost(&left.0).total_cmp(&cost(&right.0))
-            };
-            outcomes.iter().min_by(order).map(|(outcome, same)| (outcome.clone(), same[0].clone()))
-        };
-        let (nominal, robust) =
-            (least(|outcome| outcome.cost_expected), least(|outcome| outcome.cost_worst));
-        let (Some((nominal, _)), Some((robust, choice))) = (nominal, robust) else {
-            bail!("{}", nothing_within(self.expected()));
-        };
-        let choice = self.confirm(vec![choice])?.remove(0);
-        Ok((choice, Drifted { distance, mix: prices.mix, nominal, robust }))
-    }
-}
-
-/// Returns the choices that no other choice dominates: as good in all three costs and better in
-/// one. `choices` are sorted by write cost.
-fn frontier(choices: &[Choice]) -> Vec<Choice> {
-    let mut frontier: Vec<Choice> = Vec::new();
-    for choice in choices {
-        let is_beaten = frontier.iter().any(|better| {
-            better.read_cost_mean <= choice.read_cost_mean
-                && better.space_cost_mean <= choice.space_cost_mean
-        });
-        if !is_beaten {
-            frontier.push(choice.clone());
-        }
-    }
-    frontier
-}
-
-fn nothing_within(choices: &[Choice]) -> String {
-    let least = |figure: fn(&Choice) -> f64| {
-        let store = choices.iter().filter(|choice| choice.runs_on_store);
-        store.map(figure).fold(f64::INFINITY, f64::min)
+    let least = |figure: fn(&TrialCosts) -> f64| {
+        known.clone().map(|costs| figure(&costs)).fold(f64::INFINITY, f64::min)
     };
     format!(
         "no choice is within the limits: reads cost at least {:.2}, space at least {:.2}, not both",
-        least(|choice| choice.read_cost_mean),
-        least(|choice| choice.space_cost_mean)
+        least(|costs| costs.read_cost_mean),
+        least(|costs| costs.space_cost_mean)
     )
 }

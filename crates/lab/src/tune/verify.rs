@@ -1,5 +1,7 @@
-//! Runs a choice on the real store and compares it with the predictions.
+//! Runs choices on the real store and compares them with the predictions.
 
+use super::Choice;
+use super::objective::Objective;
 use super::scale::shrunk;
 use crate::compare::{Comparison, Row};
 use crate::profile::Profile;
@@ -19,7 +21,19 @@ const BYTES_MAX: f64 = 32e6;
 /// The smallest memtable. In smaller ones whole blocks and files weigh more than at full scale.
 const MEMTABLE_BYTES_MIN: u64 = 32 << 10;
 
-/// The results of a choice and of the default policy on the real store in lockstep.
+/// A policy on the real store.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VerifiedRow {
+    /// `best`, `yours` or `default`, as tuning had it.
+    pub label: &'static str,
+    /// True if the store's figures are within the limits.
+    pub is_within: bool,
+    /// Predictions at this scale, results of the store, and prediction errors.
+    #[serde(flatten)]
+    pub row: Row,
+}
+
+/// The results of choices on the real store in lockstep.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verified {
     /// The factor by which keys, operations and memtables are reduced.
@@ -28,38 +42,55 @@ pub struct Verified {
     pub workload: String,
     /// Logical bytes at which a memtable was sealed.
     pub memtable_bytes: u64,
-    /// The choice, and the default policy if it differs: predictions at this scale, results of
-    /// the store, and prediction errors.
-    pub rows: Vec<Row>,
+    /// The label of the row that is best by the store's figures: within the limits, with the least
+    /// weighted costs. `best` if no row is within the limits.
+    pub best: &'static str,
+    /// The policies that were run.
+    pub rows: Vec<VerifiedRow>,
 }
 
-/// Runs `policies`, without duplicates, at a scale that takes seconds.
+/// Runs labelled choices, without duplicates, at a scale that takes seconds.
 ///
 /// # Errors
 /// Fails like [`Comparison::run`].
 pub(super) fn verify(
-    policies: &[&str],
+    choices: &[(&'static str, &Choice)],
+    objective: &Objective,
     workload: &Workload,
-    memtable_bytes: u64,
     dir: &Path,
     progress: &dyn Progress,
 ) -> Result<Verified> {
     let profile = Profile::of(workload)?;
     let shrink = (profile.writes * profile.entry_bytes / BYTES_MAX).max(1.0);
+    let memtable_bytes = choices.first().map_or(0, |(_, choice)| choice.memtable_bytes);
     let memtable_bytes =
         ((memtable_bytes as f64 / shrink) as u64).max(MEMTABLE_BYTES_MIN.min(memtable_bytes));
     let options = Options { memtable_bytes, ..Options::default() };
+    let mut labels: Vec<&'static str> = Vec::new();
     let mut built: Vec<Arc<dyn MergePolicy>> = Vec::new();
-    for spec in policies {
-        let policy = Registry::builtin().build(spec)?;
+    for (label, choice) in choices {
+        let policy = Registry::builtin().build(&choice.policy)?;
         if built.iter().all(|known| known.spec() != policy.spec()) {
+            labels.push(label);
             built.push(policy);
         }
     }
     let workload = &KeyedWorkload::new(shrunk(workload, shrink)?);
     let comparison = Comparison { policies: &built, workload, dir, options: &options };
     let mut rows = Vec::new();
-    comparison.run(progress, &mut |row| rows.push(row))?;
+    comparison.run(progress, &mut |row| {
+        let costs = row.engine.costs;
+        let is_within = objective.allows_figures(costs.read_cost_mean, costs.space_cost_mean);
+        rows.push(VerifiedRow { label: labels[rows.len()], is_within, row });
+    })?;
+    let score = |row: &VerifiedRow| {
+        let costs = row.row.engine.costs;
+        let space = costs.space_cost_mean.unwrap_or(1.0);
+        objective.weights.product(costs.write_cost_system, costs.read_cost_mean, space)
+    };
+    let within = rows.iter().filter(|row| row.is_within);
+    let best = within.min_by(|left, right| score(left).total_cmp(&score(right)));
+    let best = best.map_or("best", |row| row.label);
     let workload = workload.workload().spec().to_string();
-    Ok(Verified { shrink, workload, memtable_bytes, rows })
+    Ok(Verified { shrink, workload, memtable_bytes, best, rows })
 }

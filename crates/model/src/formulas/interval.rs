@@ -5,17 +5,17 @@ use crate::cost::{Flushes, Level, Model, Setting, Stage};
 /// Levels given by the number of requests between two merges into each.
 ///
 /// # Derivation
-/// Merges into level `l` come every `I_l` requests; every `I_{l+1}` it is emptied into the
-/// next. So its age when written runs through `I_l, 2 I_l, .., I_{l+1}`, and in the mean over time
-/// it is written with the mean of `unique` between those, which is the difference of two
-/// [`mean_unique`](crate::Popularity::mean_unique). Where intervals need not divide each other,
-/// that is the mean over merges.
+/// A merge into level `l` comes every `I_l` requests. Every `I_{l+1}` requests the level is emptied
+/// into the next. So its age when it is written runs through `I_l, 2 I_l, .., I_{l+1}`. Its mean
+/// size when it is written is the mean of `unique` between the first and the last of these ages: a
+/// difference of two [`mean_unique`](crate::Popularity::mean_unique). The same mean is taken if the
+/// intervals do not divide each other.
 ///
-/// * *Two levels at a time*: each merge into level `l` writes that, so the stage costs it over
-///   `I_l`. Size and interval say the same: level `l` grows to `unique(I_{l+1})`.
-/// * *Many levels at once*: where the next level is due as well, a merge goes straight on into it
-///   and what would have been written into this one is not. Merges that end in level `l` come at
-///   the rate `1 / I_l - 1 / I_{l+1}`.
+/// * *Two levels at a time*: each merge into level `l` writes that size, so the stage costs the
+///   size over `I_l`. A bound on the size says the same as an interval: level `l` grows to
+///   `unique(I_{l+1})`.
+/// * *Many levels at once*: if the next level is due too, a merge continues into it and writes
+///   nothing into this one. Merges that end in level `l` come at the rate `1 / I_l - 1 / I_{l+1}`.
 ///
 /// Source: Lim et al., FAST 2016, have both kinds of variables for their optimizer; the mean over
 /// ages is derived here.

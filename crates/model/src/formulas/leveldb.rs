@@ -4,7 +4,7 @@
 //! Log-Structured Designs", FAST 2016: the model of LevelDB, and the one of RocksDB, which differs
 //! in its interval.
 
-use crate::cost::{Flushes, Level, Model, Setting, Stage};
+use crate::cost::{Flushes, KeyOrder, Level, Model, Setting, Stage};
 
 /// How a full level picks the piece to merge down. The pick decides how long an entry stays in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,68 +46,84 @@ impl LeveledModel {
     /// Returns the costs per request.
     ///
     /// Level 0 is merged into level 1 after each `level0_merged` memtables. A piece of level `l`
-    /// holds all requests to its keys since the last merge of the same place: as many as the piece
-    /// of level `l - 1` that brought its newest entries, plus those of one sweep of level `l`. It
-    /// is merged with its overlap in level `l + 1`, and for each table that is merged down one more
-    /// table is rewritten.
+    /// holds all requests to its keys since the same place was last merged down. Their number is
+    /// that of the piece of level `l - 1` that brought the newest entries, plus one sweep of level
+    /// `l`. The piece is merged with its overlap in level `l + 1`. For each table that is merged
+    /// down, [`false_overlap`](LeveledModel::false_overlap) more tables are rewritten.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let all = |index: usize, _: &Above| {
-            let last = Last { size: setting.popularity.live(), requests: f64::INFINITY };
+            let live = setting.popularity.live();
+            let last = Last { size: live, requests: f64::INFINITY, live };
             (index == self.sizes.len()).then_some(last)
         };
-        self.with_last(setting, all, |_| 0.0)
+        let steady = Setting { loaded: 0.0, ..*setting };
+        self.with_last(&steady, all, |_| 0.0)
     }
 
     /// Returns the model of the policy `leveled`, whose tree has grown from nothing in all requests
     /// of `setting`.
     ///
     /// # Derivation
-    /// *The last level* is the first that holds less than its size. It holds what was requested and
-    /// has come down to it: all requests but the newest, which are in the levels above. How many
-    /// those are differs from place to place, and is in the mean those of the memtables that stay
-    /// in level 0 and, for each level, half of a sweep, or all that it stands for where no place is
-    /// older than another.
+    /// *The last level* is the first that holds less than its size. It holds all requests except
+    /// the newest, which are still in the levels above. The number of these newest requests differs
+    /// from place to place. Its mean is a sum over the levels above. Level 0 adds the memtables
+    /// that stay in it. A level that is swept in order adds half a sweep. A level whose pieces are
+    /// picked at random adds all requests that it stands for, because all its places are equally
+    /// old.
     ///
-    /// *Moves.* While a full level is swept for the first time, there is nothing below what it
-    /// gives, which is moved down. A place that the sweep comes to after `r` requests stands for
-    /// the `f` that filled the level and these, so the share `1 / (p (f + r))` of the key space is
-    /// passed per request, with `p` as below: all of it in `f (exp(p) - 1)` requests.
+    /// *Moves.* During the first sweep of a full level, the next level is empty below each piece.
+    /// So the pieces are moved, not merged. Let `f` be the requests that filled the level. When the
+    /// sweep has gone on for `r` requests, the place that it reaches holds `f + r` requests. So the
+    /// sweep passes the share `1 / (p (f + r))` of the key space per request, with `p` as below. It
+    /// passes the whole key space in `f (exp(p) - 1)` requests.
     ///
-    /// *Skipped tables.* A round-robin sweep goes on with the first table that begins behind the
-    /// last one that went down. As often as the level was written there since, the borders of
-    /// tables have moved, and what is left of the table across is skipped: half a table's worth in
-    /// the mean (`skipped`, 0.5). Level 1 is written all over by each flush; a piece that comes
-    /// down to a deeper level stands for one memtable of the `i` requests between two pieces at a
-    /// place, so it is that share of the key space wide. With `s`, `skipped` times that share,
-    /// skipped for each table, a sweep takes the share `p = 1 / (1 + s)` of what it passes. Then a
-    /// place goes down after `k` sweeps of `P` requests with probability `p (1-p)^(k-1)`; the mean
-    /// `T` of that is `P / p`, the mean square `P^2 (2 - p) / p^2`, so, no key shared, what the
-    /// level stands for, half the mean square over the mean, is `T (2 - p) / 2`. So `T` is a
-    /// sweep's [`interval`](crate::Popularity::interval) over `2 - p`: between a strict sweep, `p =
-    /// 1`, and a random choice.
+    /// *Skipped tables.* A round-robin sweep continues with the first table that begins behind the
+    /// last one that went down. Since that one went down, writes into the level have moved the
+    /// borders of its tables. The sweep skips the rest of the table that now lies across the old
+    /// border: half a table on average (`skipped` is 0.5). Each flush rewrites all of level 1. In a
+    /// deeper level, a piece from above rewrites one place. The piece is as wide as the share of
+    /// the key space that one memtable has of the `i` requests between two pieces at a place. Let
+    /// `s` be `skipped` times that share. The sweep skips `s` for each table that it takes, so it
+    /// takes the share `p = 1 / (1 + s)` of what it passes.
     ///
-    /// That takes sweeps to be independent. In level 1 they are not: how much is skipped follows
-    /// from where the sweep is, and sweeps settle in patterns that hang on how many tables the
-    /// level has. Its interval is then anywhere between that of a random choice and that of a
-    /// strict sweep, and the cost up to a fifteenth off.
+    /// A sweep takes `P` requests. A place goes down after `k` sweeps with probability
+    /// `p (1-p)^(k-1)`. So the interval between two pieces of a place has the mean `T = P / p` and
+    /// the mean square `P^2 (2 - p) / p^2`. If requests share no key, the level stands for half the
+    /// mean square over the mean: `T (2 - p) / 2`. So `T` is a sweep's
+    /// [`interval`](crate::Popularity::interval) over `2 - p`. It lies between that of a strict
+    /// sweep (`p = 1`) and that of a random pick.
     ///
-    /// A choice by least overlap skips nothing (`skipped` 0): tables have equally many bytes, so
-    /// the one with least below is the narrowest, which is where the level is densest, which is
-    /// where it was longest not taken from. So it is a strict sweep in another order.
+    /// This assumes that sweeps are independent. In level 1 they are not. How much a sweep skips
+    /// follows from where it is, and sweeps settle in patterns that depend on the number of tables
+    /// in the level. The interval of level 1 can lie anywhere between a random pick and a strict
+    /// sweep, so the cost is off by up to a fifteenth.
+    ///
+    /// A pick by least overlap skips nothing (`skipped` is 0). All tables have the same bytes, so
+    /// the table with the least overlap is the narrowest one. It lies where the level is densest,
+    /// which is the place that has waited longest. So this pick is a strict sweep in another order.
+    ///
+    /// *Keys in ascending order.* No tables overlap, so every table is moved.
     pub fn evaluate_grown(&self, setting: &Setting<'_>, skipped: f64) -> Model {
-        let popularity = setting.popularity;
+        let live = setting.live();
         let last = |index: usize, above: &Above| {
             let requests = (setting.requests - above.requests).max(0.0);
-            let size = popularity.unique(requests).min(popularity.live());
+            let size = setting.size_between(0.0, requests).min(live);
             let is_last = self.sizes.get(index).is_none_or(|full| size <= *full);
-            is_last.then_some(Last { size, requests })
+            is_last.then_some(Last { size, requests, live })
         };
-        self.with_last(setting, last, |interval| skipped * self.memtable / interval)
+        let skipped = |interval| skipped * self.memtable / interval;
+        let mut model = self.with_last(setting, last, skipped);
+        if setting.order == KeyOrder::Ascending {
+            model.move_all();
+        }
+        let size: f64 = model.levels.iter().map(|level| level.size).sum();
+        // The levels hold all there is, but their sizes are means over time and places.
+        Model { space_cost: (size / live).max(1.0), ..model }
     }
 
-    /// `last` says of a level, by its number from 0, whether it is the last one; `skipped` how much
-    /// of a table is skipped for each that goes down, by the requests between two pieces from
-    /// above.
+    /// Returns the costs per request. `last` returns the properties of a level, by its number from
+    /// 0, if it is the last one. `skipped` returns the part of a table that is skipped for each
+    /// table that goes down, given the requests between two pieces from above.
     fn with_last(
         &self,
         setting: &Setting<'_>,
@@ -136,8 +152,10 @@ impl LeveledModel {
                     (taken, self.false_overlap * taken)
                 }
             };
-            let unique = popularity.unique(interval + stands_for);
-            let merged = if last.is_some() { unique.min(popularity.live()) } else { unique };
+            let merged = match &last {
+                Some(last) => setting.size_between(0.0, interval + last.requests).min(last.live),
+                None => popularity.unique(interval + stands_for),
+            };
             let name = match index {
                 0 => "level 0 -> 1".to_owned(),
                 _ => format!("level {index} -> {}", index + 1),
@@ -184,4 +202,6 @@ struct Last {
     size: f64,
     /// The requests whose entries the level holds.
     requests: f64,
+    /// The size that the level cannot exceed.
+    live: f64,
 }

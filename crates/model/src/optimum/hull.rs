@@ -6,13 +6,15 @@ use super::binomial;
 /// number of runs.
 ///
 /// # Derivation
-/// Every run after every flush gets a price. Then a flush costs 1 for each step to the left on its
-/// path in the tree of the schedule, `price` for each step to the right, and 1 more if the last
-/// step goes to the left, because it makes the flush above it merge. Such a flush together with the
-/// flushes that follow it to the right has the least cost per flush if there are `c` of them, with
-/// the `c` of least `1 / c + price * (c - 1) / 2`. So places are taken `c` at a time, the cheapest
-/// first. The total is the least possible if the flushes fill such groups exactly. Otherwise it is
-/// a lower bound, off by less than the cost of `c` flushes.
+/// Give every run after every flush a price. In the tree of the schedule, a flush then costs 1 for
+/// each step to the left on its path, and `price` for each step to the right. It costs 1 more if
+/// the last step goes to the left, because it makes the flush above it merge.
+///
+/// Form a group of such a flush and the flushes that follow it to the right. Beside the path to its
+/// first flush, a group of `c` flushes costs `1 / c + price * (c - 1) / 2` per flush. Take the `c`
+/// for which this is least, and fill the tree with groups of `c` places, the cheapest first. The
+/// total is the least possible if the flushes fill their groups exactly. Otherwise it is a lower
+/// bound, off by less than the cost of `c` flushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hull {
     flushes: u64,

@@ -46,7 +46,7 @@ struct RangeCosts {
 }
 
 impl RangeCosts {
-    /// Without any run there can be no flush.
+    /// Returns the costs without any run, which allow no flush.
     fn new(sizes: &[u64]) -> RangeCosts {
         let width = sizes.len() + 1;
         let mut below = vec![0];
@@ -59,9 +59,9 @@ impl RangeCosts {
         RangeCosts { width, below, costs }
     }
 
-    /// Allows one run more: the recursion, where each flush in turn may be the last to be merged
-    /// into what is the oldest run ever after. For sizes that differ the best one is not monotone
-    /// in the ends of the stretch, so all are tried.
+    /// Allows one more run. This is one step of the recursion over the last flush that is merged
+    /// into the oldest run. If sizes differ, the best such flush does not grow with the ends of the
+    /// range, so every flush is tried.
     fn allow_one_more(&mut self) {
         let width = self.width;
         let mut costs = vec![0; width * width];

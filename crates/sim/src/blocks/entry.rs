@@ -1,6 +1,6 @@
 //! The entries of simulations in blocks.
 
-use crate::keyed::{Record, is_tombstone, kind_of};
+use crate::keyed::{KeyedEntry, is_tombstone, kind_of};
 use lsmith_tree::{EntryKind, SeqNo};
 
 /// An entry without a sequence number: key, kind and size. It takes 8 bytes, because there can be a
@@ -20,7 +20,7 @@ impl BlockEntry {
     }
 }
 
-impl Record for BlockEntry {
+impl KeyedEntry for BlockEntry {
     #[inline]
     fn rank(self) -> u32 {
         self.key

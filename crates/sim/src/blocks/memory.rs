@@ -1,7 +1,7 @@
 //! Memory: one sorted run that takes writes.
 
 use super::BlockEntry;
-use crate::keyed::Record;
+use crate::keyed::KeyedEntry;
 
 /// The most entries of a chunk; a larger chunk is split.
 const CHUNK_MAX: usize = 256;

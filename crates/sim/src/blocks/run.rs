@@ -2,7 +2,7 @@
 
 use super::BlockEntry;
 use super::memory::Memory;
-use crate::keyed::{KeyedContent, Record, rank_from};
+use crate::keyed::{KeyedContent, KeyedEntry, rank_from};
 use crate::{Drive, Event, SimError};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{EntryKind, Input, KeyRange, LevelId, Tree};

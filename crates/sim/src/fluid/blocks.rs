@@ -7,7 +7,7 @@ use super::meeting::{Meeting, Prospect, meetings};
 use super::merger::{Block, Made, Merger, Visit};
 use super::place::{PLACES, behind, place, width};
 use super::segment::{Segment, merge};
-use super::table::{Points, amount};
+use super::table::{ProfilePoints, amount};
 use super::workload::FluidWorkload;
 use crate::SimError;
 use lsmith_tree::blocks::{BlockRules, room};
@@ -190,7 +190,7 @@ impl FluidContent {
             return;
         }
         size.tombstones = amount(&merged).rounded().tombstones;
-        let points = Points::Blocks(made);
+        let points = ProfilePoints::Blocks(made);
         outcome.slices = vec![self.hold_with(tree.next_table(), merged, size, &points)];
     }
 }

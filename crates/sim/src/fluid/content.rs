@@ -3,7 +3,7 @@
 use super::FluidWorkload;
 use super::blocks::FullBlocks;
 use super::segment::{Segment, entries, merge};
-use super::table::{FluidTable, NewTable, Points, amount, cut};
+use super::table::{FluidTable, NewTable, ProfilePoints, amount, cut};
 use super::workload::Amount;
 use crate::{Content, SimError};
 use lsmith_tree::{
@@ -80,7 +80,8 @@ impl FluidContent {
     /// Adds a table of `segments` with full blocks. Returns its slice and the number of its blocks.
     fn add_table(&mut self, id: TableId, segments: Vec<Segment>, size: Size) -> (Slice, u64) {
         let blocks = FullBlocks::of(size, self.block_bytes);
-        let points = if self.by_block { Points::Blocks(blocks.made()) } else { Points::Steps };
+        let points =
+            if self.by_block { ProfilePoints::Blocks(blocks.made()) } else { ProfilePoints::Steps };
         (self.hold_with(id, segments, size, &points), blocks.count())
     }
 
@@ -89,7 +90,7 @@ impl FluidContent {
         id: TableId,
         segments: Vec<Segment>,
         size: Size,
-        points: &Points,
+        points: &ProfilePoints,
     ) -> Slice {
         let new = NewTable { id, segments, size, points };
         let held = new.build(&self.workload, &mut self.draws);

@@ -36,7 +36,7 @@ impl FluidTable {
 
 /// The profile points of a table.
 #[derive(Clone, Debug)]
-pub(super) enum Points {
+pub(super) enum ProfilePoints {
     /// One point per step of bytes.
     Steps,
     /// One point behind each of these blocks, except the last.
@@ -152,7 +152,7 @@ pub(super) struct NewTable<'a> {
     pub(super) segments: Vec<Segment>,
     /// The size of the table.
     pub(super) size: Size,
-    pub(super) points: &'a Points,
+    pub(super) points: &'a ProfilePoints,
 }
 
 impl NewTable<'_> {
@@ -176,8 +176,10 @@ impl NewTable<'_> {
             ..Table::default()
         };
         table.profile = match self.points {
-            Points::Steps => steps(&self.segments, &table).into(),
-            Points::Blocks(blocks) => block_borders(&self.segments, &table, blocks, draws).into(),
+            ProfilePoints::Steps => steps(&self.segments, &table).into(),
+            ProfilePoints::Blocks(blocks) => {
+                block_borders(&self.segments, &table, blocks, draws).into()
+            }
         };
         FluidTable { table: Arc::new(table), segments: self.segments }
     }

@@ -1,7 +1,7 @@
 //! Plans that keep blocks, carried out on entries.
 
 use super::content::{KeyedContent, count_input, inputs};
-use super::entry::Record;
+use super::entry::KeyedEntry;
 use super::merge::{Dropped, Pieces, merge};
 use super::preserve::{self, MergeSide};
 use super::table::{Builder, KeyedTable, Layout, Part};
@@ -17,12 +17,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The result of a plan before it is added to the content.
-struct Made<R> {
+struct Made<E> {
     outcome: Outcome,
-    tables: Vec<KeyedTable<R>>,
+    tables: Vec<KeyedTable<E>>,
 }
 
-impl<R: Record> KeyedContent<R> {
+impl<E: KeyedEntry> KeyedContent<E> {
     /// Carries out a merge that keeps blocks, joins neighbours that fit into one, and closes the
     /// gap that a window leaves.
     pub(super) fn merge_blocks(
@@ -49,8 +49,8 @@ impl<R: Record> KeyedContent<R> {
         tree: &Tree,
         plan: &MergePlan,
         (reuse, bottom): (Reuse, bool),
-        builder: &mut Builder<R>,
-    ) -> Made<R> {
+        builder: &mut Builder<E>,
+    ) -> Made<E> {
         let mut outcome = Outcome::default();
         let target = match plan.place {
             Place::Into(target) => tree.run(target).map(|(_, run)| run),
@@ -101,7 +101,7 @@ impl<R: Record> KeyedContent<R> {
     }
 
     /// Merges several newer inputs into one.
-    fn folded(&self, sides: Vec<Pieces<'_, R>>) -> (Option<KeyedTable<R>>, Dropped) {
+    fn folded(&self, sides: Vec<Pieces<'_, E>>) -> (Option<KeyedTable<E>>, Dropped) {
         let mut builder = Builder::new(self.layout);
         let dropped = merge(sides, false, |entry| builder.put(entry));
         builder.cut_all();
@@ -109,7 +109,7 @@ impl<R: Record> KeyedContent<R> {
     }
 
     /// Returns the blocks of `run` on both sides of `range`.
-    fn neighbours(&self, run: &Run, range: &KeyRange) -> Neighbours<Part<'_, R>> {
+    fn neighbours(&self, run: &Run, range: &KeyRange) -> Neighbours<Part<'_, E>> {
         let part = |slice: &Slice, beyond: &KeyRange| {
             let part = self.tables.of(slice).part(&slice.range().intersection(beyond));
             (!part.is_empty()).then_some(part)
@@ -130,9 +130,9 @@ impl<R: Record> KeyedContent<R> {
         &self,
         tree: &Tree,
         plan: &MergePlan,
-        output: Preserved<Part<'_, R>, &mut Builder<R>>,
+        output: Preserved<Part<'_, E>, &mut Builder<E>>,
         mut outcome: Outcome,
-    ) -> Made<R> {
+    ) -> Made<E> {
         output.add_to(&mut outcome, plan);
         let Preserved { sink: new, parts, kept, kept_blocks, joined, .. } = output;
         for part in joined.before.into_iter().chain(joined.after) {
@@ -165,7 +165,7 @@ impl<R: Record> KeyedContent<R> {
         plan: &MergePlan,
         outcome: &mut Outcome,
         id: TableId,
-    ) -> Option<KeyedTable<R>> {
+    ) -> Option<KeyedTable<E>> {
         let input = input_with_gap(plan)?;
         let (level, run) = tree.run(input.run)?;
         if level == LevelId::Memory {
@@ -189,9 +189,9 @@ impl<R: Record> KeyedContent<R> {
 }
 
 /// Returns the slice for a part of the output. Written parts are blocks of the table `new`.
-fn slice_of<R: Record>(
-    part: &OutputPart<Part<'_, R>, Range<usize>>,
-    new: Option<&KeyedTable<R>>,
+fn slice_of<E: KeyedEntry>(
+    part: &OutputPart<Part<'_, E>, Range<usize>>,
+    new: Option<&KeyedTable<E>>,
 ) -> Option<Slice> {
     match part {
         OutputPart::Written(blocks) => {

@@ -1,6 +1,6 @@
 //! Keyed content: the entries of every table.
 
-use super::entry::{Entry, Record};
+use super::entry::{Entry, KeyedEntry};
 use super::merge::{Pieces, merge};
 use super::table::{Builder, KeyedTable, Layout, Part};
 use super::tables::Tables;
@@ -19,27 +19,27 @@ use std::sync::Arc;
 ///
 /// Keys in trees and plans are [ranks](super::rank_key).
 #[derive(Clone, Debug)]
-pub struct KeyedContent<R = Entry> {
-    pub(super) tables: Tables<R>,
+pub struct KeyedContent<E = Entry> {
+    pub(super) tables: Tables<E>,
     pub(super) layout: Layout,
     /// A reused buffer to build tables in.
-    pub(super) builder: Builder<R>,
+    pub(super) builder: Builder<E>,
     /// The same for folded memory, which has about the same size every time.
-    memory: Builder<R>,
+    memory: Builder<E>,
     /// The number of tables at which unused tables are removed.
     sweep_at: usize,
 }
 
-impl<R: Record> Default for KeyedContent<R> {
-    fn default() -> KeyedContent<R> {
+impl<E: KeyedEntry> Default for KeyedContent<E> {
+    fn default() -> KeyedContent<E> {
         KeyedContent::new(BLOCK_BYTES_USUAL, false)
     }
 }
 
-impl<R: Record> KeyedContent<R> {
+impl<E: KeyedEntry> KeyedContent<E> {
     /// Returns content without tables. If `by_block` is true, profiles have a point at every block
     /// border.
-    pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<R> {
+    pub(crate) fn new(block_bytes: u64, by_block: bool) -> KeyedContent<E> {
         let layout = Layout { block_bytes, by_block };
         KeyedContent {
             tables: Tables::default(),
@@ -60,7 +60,7 @@ impl<R: Record> KeyedContent<R> {
         &mut self,
         id: TableId,
         count: usize,
-        entries: impl Iterator<Item = R>,
+        entries: impl Iterator<Item = E>,
     ) -> Slice {
         let mut builder = self.builder(count);
         entries.for_each(|entry| builder.push(entry));
@@ -70,19 +70,19 @@ impl<R: Record> KeyedContent<R> {
     }
 
     /// Returns a builder for a table of at most `entries_max` entries. The caller must put it back.
-    fn builder(&mut self, entries_max: usize) -> Builder<R> {
+    fn builder(&mut self, entries_max: usize) -> Builder<E> {
         self.builder_of(self.layout, entries_max)
     }
 
     /// Returns a builder with another layout.
-    pub(super) fn builder_of(&mut self, layout: Layout, entries_max: usize) -> Builder<R> {
+    pub(super) fn builder_of(&mut self, layout: Layout, entries_max: usize) -> Builder<E> {
         let room = std::mem::replace(&mut self.builder, Builder::new(layout));
         room.start(layout, entries_max)
     }
 
     /// Returns a new table of the net effect of `newest`, in key order, over all of `runs`, newest
     /// first; `None` if nothing is left.
-    pub(crate) fn fold(&mut self, id: TableId, newest: &[R], runs: &[Arc<Run>]) -> Option<Slice> {
+    pub(crate) fn fold(&mut self, id: TableId, newest: &[E], runs: &[Arc<Run>]) -> Option<Slice> {
         let older_entries: u64 = runs.iter().map(|run| run.size().entries).sum();
         let room = std::mem::replace(&mut self.memory, Builder::new(self.layout));
         let mut builder = room.start(self.layout, newest.len() + older_entries as usize);
@@ -95,14 +95,14 @@ impl<R: Record> KeyedContent<R> {
         held.map(|held| self.add_table(held))
     }
 
-    pub(super) fn add_table(&mut self, held: KeyedTable<R>) -> Slice {
+    pub(super) fn add_table(&mut self, held: KeyedTable<E>) -> Slice {
         let table = Arc::clone(&held.table);
         self.tables.insert(held);
         Slice::whole(table)
     }
 
     /// Returns the visible entries of `run` within `range`.
-    pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, R>> {
+    pub(super) fn parts(&self, run: &Run, range: &KeyRange) -> Vec<Part<'_, E>> {
         let slices = run.overlapping(range);
         let mut found = Vec::with_capacity(slices.len());
         for (at, slice) in slices.iter().enumerate() {
@@ -117,12 +117,12 @@ impl<R: Record> KeyedContent<R> {
         found
     }
 
-    fn pieces(&self, run: &Run, range: &KeyRange) -> Pieces<'_, R> {
+    fn pieces(&self, run: &Run, range: &KeyRange) -> Pieces<'_, E> {
         Pieces::of(&self.parts(run, range))
     }
 
     /// Returns the entries of `run`, in key order.
-    pub(crate) fn entries(&self, run: &Run) -> impl Iterator<Item = R> {
+    pub(crate) fn entries(&self, run: &Run) -> impl Iterator<Item = E> {
         let parts = self.parts(run, &KeyRange::ALL).into_iter();
         parts.flat_map(|part| part.entries()).copied()
     }
@@ -132,8 +132,33 @@ impl<R: Record> KeyedContent<R> {
     pub fn live(&self, tree: &Tree) -> Vec<(u64, u64)> {
         let sides = tree.runs().map(|(_, run)| self.pieces(run, &KeyRange::ALL)).collect();
         let mut live = Vec::new();
-        merge(sides, true, |entry: R| live.push((u64::from(entry.rank()), entry.bytes())));
+        merge(sides, true, |entry: E| live.push((u64::from(entry.rank()), entry.bytes())));
         live
+    }
+
+    /// Returns the logical bytes of obsolete entries in each level, newest level first: tombstones,
+    /// and entries that a newer run hides. A full scan returns none of them.
+    pub(crate) fn obsolete_bytes(&self, tree: &Tree) -> Vec<(LevelId, u64)> {
+        let mut levels: Vec<(LevelId, u64)> = Vec::new();
+        // One bit per rank: set if a newer run has the key.
+        let mut seen: Vec<u64> = Vec::new();
+        for (level, run) in tree.runs() {
+            let mut obsolete = 0;
+            for entry in self.entries(run) {
+                let (word, bit) = (entry.rank() as usize / 64, 1 << (entry.rank() % 64));
+                if seen.len() <= word {
+                    seen.resize(word + 1, 0);
+                }
+                let hidden = seen[word] & bit != 0;
+                seen[word] |= bit;
+                obsolete += if hidden || entry.is_tombstone() { entry.bytes() } else { 0 };
+            }
+            match levels.last_mut() {
+                Some((last, bytes)) if *last == level => *bytes += obsolete,
+                _ => levels.push((level, obsolete)),
+            }
+        }
+        levels
     }
 
     /// Carries out a merge that rewrites everything.
@@ -155,7 +180,7 @@ impl<R: Record> KeyedContent<R> {
         builder = builder.start(self.layout, table_entries(&outcome, cut_bytes, entries_max));
         let mut ids = (tree.next_table().0..).map(TableId);
         let mut done = Vec::new();
-        let mut finish = |builder: &mut Builder<R>| {
+        let mut finish = |builder: &mut Builder<E>| {
             outcome.blocks.written += builder.blocks();
             done.extend(ids.next().map(|id| builder.finish(id)));
         };
@@ -210,7 +235,7 @@ pub(super) fn inputs<'a>(
     })
 }
 
-impl<R: Record> Content for KeyedContent<R> {
+impl<E: KeyedEntry> Content for KeyedContent<E> {
     const MOVES_ARE_MERGES: bool = false;
 
     fn carry_out(

@@ -4,7 +4,7 @@ use lsmith_tree::{EntryKind, SeqNo, Size};
 use std::fmt::Debug;
 
 /// One version of a key in a simulation: its rank, kind and size. Values are not stored.
-pub trait Record: Copy + Debug + 'static {
+pub trait KeyedEntry: Copy + Debug + 'static {
     /// Returns the rank of the key in byte order.
     fn rank(self) -> u32;
 
@@ -57,7 +57,7 @@ impl Entry {
     }
 }
 
-impl Record for Entry {
+impl KeyedEntry for Entry {
     #[inline]
     fn rank(self) -> u32 {
         self.rank

@@ -1,6 +1,6 @@
 //! The active memtable.
 
-use super::entry::{Entry, Record};
+use super::entry::{Entry, KeyedEntry};
 use lsmith_policy::is_memtable_full;
 
 /// Slots of a new index, a power of two.

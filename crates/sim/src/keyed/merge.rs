@@ -1,6 +1,6 @@
 //! Merging sorted entries, with the net effect of versions of one key.
 
-use super::entry::Record;
+use super::entry::KeyedEntry;
 use super::table::Part;
 use lsmith_tree::SeqNo;
 
@@ -19,7 +19,7 @@ pub(super) struct Dropped {
 impl Dropped {
     /// Returns `entry`, or drops it if it is a tombstone and nothing lies below the merge.
     #[inline]
-    pub(super) fn survivor<R: Record>(&mut self, entry: R, nothing_beneath: bool) -> Option<R> {
+    pub(super) fn survivor<E: KeyedEntry>(&mut self, entry: E, nothing_beneath: bool) -> Option<E> {
         if nothing_beneath && entry.is_tombstone() {
             self.entries += 1;
             self.below = self.below.max(entry.seq());
@@ -30,7 +30,7 @@ impl Dropped {
 
     /// Folds two entries of one key into one or none.
     #[inline]
-    pub(super) fn fold<R: Record>(&mut self, newer: R, older: R) -> Option<R> {
+    pub(super) fn fold<E: KeyedEntry>(&mut self, newer: E, older: E) -> Option<E> {
         let net = newer.over(older);
         self.entries += 1 + u64::from(net.is_none());
         if net.is_none() {
@@ -42,15 +42,15 @@ impl Dropped {
 
 /// An input of a merge: sorted entries in several pieces that follow each other in key order.
 #[derive(Debug)]
-pub(super) struct Pieces<'a, R> {
+pub(super) struct Pieces<'a, E> {
     /// The pieces behind the first, in reverse order.
-    rest: Vec<&'a [R]>,
-    first: &'a [R],
+    rest: Vec<&'a [E]>,
+    first: &'a [E],
     len: usize,
 }
 
-impl<'a, R: Record> Pieces<'a, R> {
-    pub(super) fn new(mut pieces: Vec<&'a [R]>) -> Pieces<'a, R> {
+impl<'a, E: KeyedEntry> Pieces<'a, E> {
+    pub(super) fn new(mut pieces: Vec<&'a [E]>) -> Pieces<'a, E> {
         pieces.retain(|piece| !piece.is_empty());
         pieces.reverse();
         let len = pieces.iter().map(|piece| piece.len()).sum();
@@ -59,7 +59,7 @@ impl<'a, R: Record> Pieces<'a, R> {
     }
 
     /// Returns the entries of parts of tables.
-    pub(super) fn of(parts: &[Part<'a, R>]) -> Pieces<'a, R> {
+    pub(super) fn of(parts: &[Part<'a, E>]) -> Pieces<'a, E> {
         Pieces::new(parts.iter().map(Part::entries).collect())
     }
 
@@ -75,9 +75,9 @@ impl<'a, R: Record> Pieces<'a, R> {
 
     /// Removes all entries below the rank `bound`, and calls `f` with each.
     #[inline]
-    fn take_below(&mut self, bound: u64, mut f: impl FnMut(R)) {
+    fn take_below(&mut self, bound: u64, mut f: impl FnMut(E)) {
         loop {
-            let below = |entry: &&R| u64::from(entry.rank()) < bound;
+            let below = |entry: &&E| u64::from(entry.rank()) < bound;
             let mut taken = 0;
             for entry in self.first.iter().take_while(below) {
                 f(*entry);
@@ -93,7 +93,7 @@ impl<'a, R: Record> Pieces<'a, R> {
 
     /// Removes and returns the first entry, which must exist.
     #[inline]
-    fn take(&mut self) -> R {
+    fn take(&mut self) -> E {
         let entry = self.first[0];
         self.first = &self.first[1..];
         if self.first.is_empty() {
@@ -122,10 +122,10 @@ impl NextEntry {
 /// Merges `sides`, newest first. Each must be sorted and hold one entry per key. Calls `emit` with
 /// the net effect of the versions of each key, in key order, without tombstones if nothing lies
 /// below the merge. Versions are folded from the oldest to the newest, as they were written.
-pub(super) fn merge<R: Record>(
-    mut sides: Vec<Pieces<'_, R>>,
+pub(super) fn merge<E: KeyedEntry>(
+    mut sides: Vec<Pieces<'_, E>>,
     nothing_beneath: bool,
-    mut emit: impl FnMut(R),
+    mut emit: impl FnMut(E),
 ) -> Dropped {
     let mut dropped = Dropped::default();
     let heads = sides.iter().enumerate();

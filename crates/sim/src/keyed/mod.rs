@@ -12,7 +12,7 @@ mod table;
 mod tables;
 
 pub use content::KeyedContent;
-pub use entry::Record;
+pub use entry::KeyedEntry;
 pub(crate) use entry::{is_tombstone, kind_of};
 pub use filled::FullMemtables;
 pub use run::KeyedSim;

@@ -2,7 +2,7 @@
 //!
 //! [`PreservingMerge`] says which blocks are kept and joined, as it does in the store.
 
-use super::entry::Record;
+use super::entry::KeyedEntry;
 use super::merge::Dropped;
 use super::table::{Builder, Part};
 use lsmith_tree::blocks::{
@@ -19,23 +19,23 @@ const END: u64 = u64::MAX;
 
 /// An input of a merge: entries in key order.
 #[derive(Debug)]
-pub(super) struct MergeSide<'a, R> {
+pub(super) struct MergeSide<'a, E> {
     /// The pieces behind the current one, in reverse order.
-    rest: Vec<Part<'a, R>>,
+    rest: Vec<Part<'a, E>>,
     /// The rest of the current piece, from the current block on.
-    part: Option<Part<'a, R>>,
+    part: Option<Part<'a, E>>,
     /// True if the next entry starts a block.
     begins: bool,
     /// The rest of the current block, if the next entry does not start it.
-    open: &'a [R],
+    open: &'a [E],
     /// The rank of the next entry.
     rank: u64,
     /// True if blocks of this input can be kept. Those in memory cannot.
     keeps: bool,
 }
 
-impl<'a, R: Record> MergeSide<'a, R> {
-    pub(super) fn new(mut rest: Vec<Part<'a, R>>, keeps: bool) -> MergeSide<'a, R> {
+impl<'a, E: KeyedEntry> MergeSide<'a, E> {
+    pub(super) fn new(mut rest: Vec<Part<'a, E>>, keeps: bool) -> MergeSide<'a, E> {
         rest.retain(|piece| !piece.is_empty());
         rest.reverse();
         let mut side = MergeSide { rest, part: None, begins: false, open: &[], rank: END, keeps };
@@ -44,13 +44,13 @@ impl<'a, R: Record> MergeSide<'a, R> {
     }
 
     /// Returns an input without entries.
-    pub(super) fn empty() -> MergeSide<'a, R> {
+    pub(super) fn empty() -> MergeSide<'a, E> {
         MergeSide::new(Vec::new(), false)
     }
 
     /// Removes and returns the next entry, which must exist.
     #[inline]
-    fn take(&mut self) -> Option<R> {
+    fn take(&mut self) -> Option<E> {
         let open = self.open_block();
         self.advance(open, 1);
         open.first().copied()
@@ -58,7 +58,7 @@ impl<'a, R: Record> MergeSide<'a, R> {
 
     /// Returns the rest of the current block.
     #[inline]
-    fn open_block(&self) -> &'a [R] {
+    fn open_block(&self) -> &'a [E] {
         match self.part {
             Some(part) if self.begins => part.first_block().entries(),
             _ => self.open,
@@ -67,7 +67,7 @@ impl<'a, R: Record> MergeSide<'a, R> {
 
     /// Skips `count` entries of the [open block](MergeSide::open_block).
     #[inline]
-    fn advance(&mut self, open: &'a [R], count: usize) {
+    fn advance(&mut self, open: &'a [E], count: usize) {
         match open.get(count) {
             Some(next) => {
                 self.rank = u64::from(next.rank());
@@ -88,8 +88,8 @@ impl<'a, R: Record> MergeSide<'a, R> {
     }
 }
 
-impl<'a, R: Record> BlockInput for MergeSide<'a, R> {
-    type Block = Part<'a, R>;
+impl<'a, E: KeyedEntry> BlockInput for MergeSide<'a, E> {
+    type Block = Part<'a, E>;
 
     #[inline]
     fn compare(&self, other: &Self) -> Option<Ordering> {
@@ -103,7 +103,7 @@ impl<'a, R: Record> BlockInput for MergeSide<'a, R> {
     }
 
     #[inline]
-    fn block(&self) -> Option<Part<'a, R>> {
+    fn block(&self) -> Option<Part<'a, E>> {
         self.part.filter(|_| self.begins && self.keeps).map(Part::first_block)
     }
 
@@ -123,7 +123,7 @@ impl<'a, R: Record> BlockInput for MergeSide<'a, R> {
     }
 }
 
-impl<R: Record> KeptBlock for Part<'_, R> {
+impl<E: KeyedEntry> KeptBlock for Part<'_, E> {
     #[inline]
     fn size(&self) -> Size {
         self.size()
@@ -153,14 +153,14 @@ impl<R: Record> KeptBlock for Part<'_, R> {
 }
 
 /// Written blocks go to the table under construction. They are known by their indexes in it.
-impl<R: Record> BlockSink<Part<'_, R>> for &mut Builder<R> {
+impl<E: KeyedEntry> BlockSink<Part<'_, E>> for &mut Builder<E> {
     type Written = Range<usize>;
     type Error = Infallible;
 
     fn write(
         &mut self,
-        front: Option<&Part<'_, R>>,
-        behind: Option<&Part<'_, R>>,
+        front: Option<&Part<'_, E>>,
+        behind: Option<&Part<'_, E>>,
         last: Option<&mut Range<usize>>,
     ) -> Result<Option<Range<usize>>, Infallible> {
         let start = self.blocks() as usize;
@@ -177,20 +177,20 @@ impl<R: Record> BlockSink<Part<'_, R>> for &mut Builder<R> {
 }
 
 /// A merge on its way.
-struct Merger<'a, 'b, R: Record> {
-    blocks: PreservingMerge<Part<'a, R>, &'b mut Builder<R>>,
+struct Merger<'a, 'b, E: KeyedEntry> {
+    blocks: PreservingMerge<Part<'a, E>, &'b mut Builder<E>>,
     bottom: bool,
     dropped: Dropped,
 }
 
 /// Merges two inputs, as `plan` and `rules` say. New blocks go to the table `new`, which must be
 /// empty. Returns the output, and the entries that were dropped.
-pub(super) fn merge<'a, 'b, R: Record>(
-    mut pair: InputPair<MergeSide<'a, R>>,
+pub(super) fn merge<'a, 'b, E: KeyedEntry>(
+    mut pair: InputPair<MergeSide<'a, E>>,
     plan: &MergePlan,
-    rules: PreserveRules<Part<'a, R>>,
-    new: &'b mut Builder<R>,
-) -> (Preserved<Part<'a, R>, &'b mut Builder<R>>, Dropped) {
+    rules: PreserveRules<Part<'a, E>>,
+    new: &'b mut Builder<E>,
+) -> (Preserved<Part<'a, E>, &'b mut Builder<E>>, Dropped) {
     let bottom = rules.bottom;
     let blocks = PreservingMerge::new(plan, rules, new);
     let mut merger = Merger { blocks, bottom, dropped: Dropped::default() };
@@ -225,10 +225,10 @@ pub(super) fn merge<'a, 'b, R: Record>(
     (output, merger.dropped)
 }
 
-impl<'a, R: Record> Merger<'a, '_, R> {
+impl<'a, E: KeyedEntry> Merger<'a, '_, E> {
     /// Writes the entries of the current block of `side` that lie below the next entry of the other
     /// input, whose rank is `other`.
-    fn write_block(&mut self, side: &mut MergeSide<'a, R>, other: u64) {
+    fn write_block(&mut self, side: &mut MergeSide<'a, E>, other: u64) {
         let entries = side.open_block();
         let below = entries.iter().take_while(|entry| u64::from(entry.rank()) < other);
         let count = below.map(|entry| self.add(*entry)).count();
@@ -236,7 +236,7 @@ impl<'a, R: Record> Merger<'a, '_, R> {
     }
 
     #[inline(always)]
-    fn add(&mut self, entry: R) {
+    fn add(&mut self, entry: E) {
         let Some(entry) = self.dropped.survivor(entry, self.bottom) else { return };
         let Ok(new) = self.blocks.add(entry.bytes());
         new.put(entry);

@@ -1,6 +1,6 @@
 //! Tables of entries, their builder, and ranks as keys.
 
-use super::entry::Record;
+use super::entry::KeyedEntry;
 use lsmith_tree::{
     Key, KeyRange, NumberPoint, PROFILE_STEP_BYTES, Profile, SeqNo, Size, Slice, Table, TableId,
     blocks,
@@ -23,7 +23,7 @@ pub(crate) fn rank_from(key: &[u8]) -> u64 {
 }
 
 /// Returns the indexes of the `entries`, in key order, whose keys are in `range`.
-fn within<R: Record>(entries: &[R], range: &KeyRange) -> Range<usize> {
+fn within<E: KeyedEntry>(entries: &[E], range: &KeyRange) -> Range<usize> {
     let place = |key: &[u8]| {
         let rank = rank_from(key);
         entries.partition_point(|entry| u64::from(entry.rank()) < rank)
@@ -33,27 +33,27 @@ fn within<R: Record>(entries: &[R], range: &KeyRange) -> Range<usize> {
 }
 
 /// Returns the key range from `first` to `last`, both inclusive.
-pub(super) fn range_of<R: Record>(first: R, last: R) -> KeyRange {
-    let rank = |entry: R| u64::from(entry.rank());
+pub(super) fn range_of<E: KeyedEntry>(first: E, last: E) -> KeyRange {
+    let rank = |entry: E| u64::from(entry.rank());
     KeyRange { start: rank_key(rank(first)), end: Some(Key::after_number(rank(last))) }
 }
 
 /// A table: its metadata, and its entries in key order.
 #[derive(Clone, Debug)]
-pub(super) struct KeyedTable<R> {
+pub(super) struct KeyedTable<E> {
     pub(super) table: Arc<Table>,
-    pub(super) entries: Vec<R>,
+    pub(super) entries: Vec<E>,
     /// The ends of the cells of the table's profile. Merges read little else.
     cells: Arc<[NumberPoint]>,
     /// The rank of the first entry.
     first_rank: u32,
 }
 
-impl<R: Record> KeyedTable<R> {
+impl<E: KeyedEntry> KeyedTable<E> {
     /// Returns the entries that are visible through `slice`. Reads only the borders of cells if the
     /// slice starts and ends at such borders.
     #[inline]
-    pub(super) fn shown(&self, slice: &Slice) -> Part<'_, R> {
+    pub(super) fn shown(&self, slice: &Slice) -> Part<'_, E> {
         if !slice.is_of_cells() {
             return self.part(slice.range());
         }
@@ -65,7 +65,7 @@ impl<R: Record> KeyedTable<R> {
     }
 
     /// Returns the entries that are visible through `range`.
-    pub(super) fn part(&self, range: &KeyRange) -> Part<'_, R> {
+    pub(super) fn part(&self, range: &KeyRange) -> Part<'_, E> {
         let all = range.covers(&self.table.range);
         let found = if all { 0..self.entries.len() } else { within(&self.entries, range) };
         let from = found.start as u32;
@@ -91,8 +91,8 @@ impl<R: Record> KeyedTable<R> {
 
 /// Neighbouring entries of a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part<'a, R> {
-    held: &'a KeyedTable<R>,
+pub(super) struct Part<'a, E> {
+    held: &'a KeyedTable<E>,
     /// The indexes of the entries.
     pub(super) from: u32,
     pub(super) end: u32,
@@ -102,9 +102,9 @@ pub(super) struct Part<'a, R> {
     last: u32,
 }
 
-impl<'a, R: Record> Part<'a, R> {
+impl<'a, E: KeyedEntry> Part<'a, E> {
     #[inline]
-    pub(super) fn entries(&self) -> &'a [R] {
+    pub(super) fn entries(&self) -> &'a [E] {
         &self.held.entries[self.from as usize..self.end as usize]
     }
 
@@ -159,19 +159,19 @@ impl<'a, R: Record> Part<'a, R> {
 
     /// Returns the part behind the first block, if it is not empty.
     #[inline]
-    pub(super) fn behind_block(self) -> Option<Part<'a, R>> {
+    pub(super) fn behind_block(self) -> Option<Part<'a, E>> {
         let from = self.block_end();
         (from < self.end).then(|| Part { from, cell: self.cell + 1, ..self })
     }
 
     /// Returns the first block.
     #[inline]
-    pub(super) fn first_block(self) -> Part<'a, R> {
+    pub(super) fn first_block(self) -> Part<'a, E> {
         Part { end: self.block_end(), last: self.cell, ..self }
     }
 
     /// Returns the last block.
-    pub(super) fn last_block(self) -> Part<'a, R> {
+    pub(super) fn last_block(self) -> Part<'a, E> {
         if self.last == self.cell {
             return self;
         }
@@ -180,18 +180,18 @@ impl<'a, R: Record> Part<'a, R> {
 
     /// Returns true if `next` follows this part directly in the same table.
     #[inline]
-    pub(super) fn is_followed_by(&self, next: &Part<'a, R>) -> bool {
+    pub(super) fn is_followed_by(&self, next: &Part<'a, E>) -> bool {
         std::ptr::eq(self.held, next.held) && self.end == next.from
     }
 
     /// Returns this part and `next` as one part. `next` must follow directly in the same table.
     #[inline]
-    pub(super) fn with(self, next: Part<'a, R>) -> Part<'a, R> {
+    pub(super) fn with(self, next: Part<'a, E>) -> Part<'a, E> {
         Part { end: next.end, last: next.last, ..self }
     }
 
     /// Returns the part without its last block.
-    pub(super) fn without_last_block(self) -> Part<'a, R> {
+    pub(super) fn without_last_block(self) -> Part<'a, E> {
         Part { end: self.last_block().from, last: self.last.max(1) - 1, ..self }
     }
 
@@ -218,7 +218,7 @@ impl<'a, R: Record> Part<'a, R> {
     }
 
     /// Returns the blocks, each a part.
-    pub(super) fn blocks(self) -> impl Iterator<Item = Part<'a, R>> {
+    pub(super) fn blocks(self) -> impl Iterator<Item = Part<'a, E>> {
         let whole = (!self.is_empty()).then_some(self);
         std::iter::successors(whole, |rest| rest.behind_block()).map(Part::first_block)
     }
@@ -252,9 +252,9 @@ pub(super) struct Layout {
 
 /// Builds a table from entries in key order. After `finish`, the next table reuses the buffers.
 #[derive(Clone, Debug)]
-pub(super) struct Builder<R> {
+pub(super) struct Builder<E> {
     layout: Layout,
-    entries: Vec<R>,
+    entries: Vec<E>,
     /// The size of the entries, without those in a block that is not closed.
     sum: Sum,
     /// The starts of blocks or steps, without the first.
@@ -285,15 +285,15 @@ impl Default for Sum {
 
 impl Sum {
     #[inline]
-    fn add<R: Record>(&mut self, entry: R) {
+    fn add<E: KeyedEntry>(&mut self, entry: E) {
         self.size += entry.size();
         self.seq_min = self.seq_min.min(entry.seq());
         self.seq_max = self.seq_max.max(entry.seq());
     }
 }
 
-impl<R: Record> Builder<R> {
-    pub(super) fn new(layout: Layout) -> Builder<R> {
+impl<E: KeyedEntry> Builder<E> {
+    pub(super) fn new(layout: Layout) -> Builder<E> {
         Builder {
             layout,
             entries: Vec::new(),
@@ -308,7 +308,7 @@ impl<R: Record> Builder<R> {
 
     /// Returns a builder with the same buffers and another layout, for a table of at most
     /// `entries_max` entries. The builder must be empty.
-    pub(super) fn start(self, layout: Layout, entries_max: usize) -> Builder<R> {
+    pub(super) fn start(self, layout: Layout, entries_max: usize) -> Builder<E> {
         let Builder { mut entries, points, .. } = self;
         entries.reserve(entries_max);
         Builder { entries, points, ..Builder::new(layout) }
@@ -321,7 +321,7 @@ impl<R: Record> Builder<R> {
 
     /// Adds an entry, by the cut rule.
     #[inline]
-    pub(super) fn push(&mut self, entry: R) {
+    pub(super) fn push(&mut self, entry: E) {
         if self.sum.size.bytes + entry.bytes() > self.quiet_bytes {
             self.cut(entry);
         }
@@ -331,7 +331,7 @@ impl<R: Record> Builder<R> {
 
     /// Starts a block or a step if the cut rule says so before `entry`.
     #[inline(never)]
-    fn cut(&mut self, entry: R) {
+    fn cut(&mut self, entry: E) {
         let bytes = self.sum.size.bytes;
         if bytes >= self.mark_bytes {
             let number = u64::from(entry.rank());
@@ -347,7 +347,7 @@ impl<R: Record> Builder<R> {
 
     /// Starts a block with the entry `first`. The size is that of all entries before it.
     #[inline]
-    fn begin_block(&mut self, first: R) {
+    fn begin_block(&mut self, first: E) {
         self.blocks += 1;
         self.block_start = self.sum.size.bytes;
         if self.layout.by_block && self.sum.size.entries > 0 {
@@ -375,12 +375,12 @@ impl<R: Record> Builder<R> {
     /// Adds an entry to the open block. [`close`](Builder::close) or
     /// [`cut_all`](Builder::cut_all) ends the block.
     #[inline]
-    pub(super) fn put(&mut self, entry: R) {
+    pub(super) fn put(&mut self, entry: E) {
         self.entries.push(entry);
     }
 
     /// Makes one block of `front`, the entries since the last block, and `behind`.
-    pub(super) fn close(&mut self, front: &[R], behind: &[R]) {
+    pub(super) fn close(&mut self, front: &[E], behind: &[E]) {
         let from = self.sum.size.entries as usize;
         if !front.is_empty() {
             self.entries.splice(from..from, front.iter().copied());
@@ -409,7 +409,7 @@ impl<R: Record> Builder<R> {
     }
 
     /// Returns the table, which must have an entry, and empties the builder.
-    pub(super) fn finish(&mut self, id: TableId) -> KeyedTable<R> {
+    pub(super) fn finish(&mut self, id: TableId) -> KeyedTable<E> {
         let [first, last] = [0, self.entries.len() - 1].map(|at| self.entries[at]);
         let end = u64::from(last.rank());
         self.points.push(NumberPoint::new(end + 1, end, self.sum.size));

@@ -6,26 +6,26 @@ use lsmith_tree::Slice;
 /// Tables by name. Names are consecutive numbers, so a lookup takes constant time; merges look up a
 /// table for each piece of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Tables<R> {
+pub(super) struct Tables<E> {
     /// The tables, indexed by name.
-    slots: Vec<Option<KeyedTable<R>>>,
+    slots: Vec<Option<KeyedTable<E>>>,
     /// The indexes of the existing tables.
     taken: Vec<usize>,
 }
 
-impl<R> Default for Tables<R> {
-    fn default() -> Tables<R> {
+impl<E> Default for Tables<E> {
+    fn default() -> Tables<E> {
         Tables { slots: Vec::new(), taken: Vec::new() }
     }
 }
 
-impl<R> Tables<R> {
+impl<E> Tables<E> {
     /// Returns the number of tables.
     pub(super) fn len(&self) -> usize {
         self.taken.len()
     }
 
-    pub(super) fn insert(&mut self, held: KeyedTable<R>) {
+    pub(super) fn insert(&mut self, held: KeyedTable<E>) {
         let at = held.table.id.0 as usize;
         if at >= self.slots.len() {
             self.slots.resize_with(at + 1, || None);
@@ -37,13 +37,13 @@ impl<R> Tables<R> {
 
     /// Returns the table of `slice`, which must exist.
     #[inline]
-    pub(super) fn of(&self, slice: &Slice) -> &KeyedTable<R> {
+    pub(super) fn of(&self, slice: &Slice) -> &KeyedTable<E> {
         let held = self.slots.get(slice.table().id.0 as usize).and_then(Option::as_ref);
         held.expect("a tree holds tables of its own content only")
     }
 
     /// Removes the tables for which `stays` is false.
-    pub(super) fn retain(&mut self, stays: impl Fn(&KeyedTable<R>) -> bool) {
+    pub(super) fn retain(&mut self, stays: impl Fn(&KeyedTable<E>) -> bool) {
         let slots = &mut self.slots;
         self.taken.retain(|&at| {
             let slot = &mut slots[at];

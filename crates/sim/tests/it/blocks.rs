@@ -84,11 +84,11 @@ fn nothing_is_lost_and_waste_is_bounded_under_every_policy() {
 }
 
 /// Theorem 2: no merge of `choose_best` writes more than rate * (1/ratio + 1) * K_i blocks into
-/// level i, plus what is mended at its edges.
+/// level i, plus the blocks that are joined at its edges.
 #[test]
 fn every_merge_of_the_best_window_is_bounded() {
     let sizes = BlockSizes { memory_blocks: 40, per_block: 8, entry_bytes: 100 };
-    // Keys that bring every window near the whole of the level below, and ordinary ones.
+    // Keys that make every window overlap most of the level below, and ordinary keys.
     for workload in [
         "uniform(domain=20k, keys=8k, ops=20k, deletes=0.5, weigh=records)",
         "normal(domain=1M, sigma=0.0005, omega=100, keys=6k, ops=20k, weigh=records)",
@@ -146,8 +146,8 @@ fn the_costs_of_figure_2a_at_20_megabytes() {
     }
 }
 
-/// With one level of inner levels between memory and the bottom, the decision for the bottom is
-/// learned, and it is remembered in the tree.
+/// With one level between memory and the bottom, the policy learns the decision for the bottom and
+/// notes it in the tree.
 #[test]
 fn mixed_learns_to_empty_the_level_above_a_small_bottom() {
     let (_, requests) =

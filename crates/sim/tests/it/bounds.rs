@@ -37,13 +37,13 @@ enum Keys {
     Random,
     /// Ascending: nothing overlaps.
     Ascending,
-    /// As far from all earlier ones as can be: every window overlaps as much as any other.
+    /// As far from all earlier keys as possible: all windows overlap the same amount.
     Spread,
-    /// From 64 ascending sequences in turn: every window covers the whole of a stretch.
+    /// From 64 ascending sequences in turn: every window covers one sequence.
     Comb,
     /// Into narrow stretches, one after the other.
     Clusters,
-    /// First dense ones, then single ones between what are blocks of those.
+    /// First dense keys, then single keys between the blocks of the dense ones.
     Gaps,
 }
 
@@ -66,7 +66,7 @@ impl Keys {
     }
 }
 
-/// Which requests.
+/// The kinds, keys and sizes of requests.
 #[derive(Clone, Copy, Debug)]
 struct Mix {
     keys: Keys,
@@ -78,7 +78,7 @@ struct Mix {
 
 /// Records that fill blocks, and memory, to the last byte.
 const EXACT: [u32; 2] = [RECORD_BYTES; 2];
-/// As many of them in a block, but a little more of them in memory than in `MEMORY` full blocks.
+/// Records of which as many fit into a block, but memory holds a few more than `MEMORY` blocks do.
 const SMALLER: [u32; 2] = [RECORD_BYTES - 12; 2];
 const ANY: [u32; 2] = [20, 920];
 
@@ -110,7 +110,7 @@ impl Twin {
         Twin { sim, memory: Map::new(), runs: BTreeMap::new(), message }
     }
 
-    /// Makes requests; `look` is shown each merge, and each tree that came of one.
+    /// Makes requests. Calls `merged` for each merge, and `rest` for each tree at rest.
     fn run(
         &mut self,
         mix: Mix,
@@ -195,8 +195,9 @@ fn take(map: &mut Map, range: &KeyRange) -> Map {
     taken
 }
 
-/// Carries out `plan` on maps. What was kept and what was written is what went in, less what the
-/// rules of merging drop; and what was kept lies in tables that were there before.
+/// Carries out `plan` on maps, and checks the counters of `edit`. The entries written and reused
+/// must be those read, less those that the rules of merging drop. Reused entries must lie in tables
+/// that existed before.
 fn conserves(
     memory: &mut Map,
     runs: &mut BTreeMap<RunId, Map>,
@@ -231,7 +232,7 @@ fn conserves(
         assert_eq!((entries_in, entries_written, entries_reused), (0, 0, 0), "{message}");
         return;
     }
-    // Blocks beside the window that were joined are in both.
+    // Blocks beside the window that were joined count as read and as written.
     assert!(entries_in >= taken, "{message}: {entries_in} of {taken} read");
     let dropped = taken - left;
     assert_eq!(entries_written + entries_reused, entries_in - dropped, "{message}");
@@ -255,8 +256,8 @@ fn check_pairs(tree: &Tree, message: &str) {
     }
 }
 
-/// The empty part of the level that wastes most. Where so many records need so many blocks anyway,
-/// nothing is wasted.
+/// Returns the empty part of the level that wastes most. A level wastes nothing if its records
+/// could not do with fewer blocks.
 fn waste(tree: &Tree) -> f64 {
     let is_packed = |run: &Run| run.cell_count() == run.size().entries.div_ceil(PER_BLOCK);
     let runs = tree.disk_runs().filter(|run| !is_packed(run));
@@ -329,7 +330,7 @@ fn full_merges_cost_half_the_ratio_while_a_level_fills() {
             let mut cycles = 0;
             let mut sums: BTreeMap<usize, [u64; 3]> = BTreeMap::new();
             let merged = |merged: &Merged<'_>, message: &str| {
-                // What comes from the level above is what the level below it loses.
+                // A merge out of a level ends the time in which that level filled.
                 let from = match merged.tree.run(merged.plan.inputs[0].run) {
                     Some((LevelId::Disk(level), _)) => level,
                     _ => 0,

@@ -6,8 +6,8 @@ use lsmith_tree::check_tree;
 use lsmith_workload::{NoInputs, Workload};
 use std::sync::Arc;
 
-/// Any of some keys, each drawn with the same chance. All end with a flush, lest one more or less
-/// decides on a merge of everything.
+/// Draws all keys with equal chance. All workloads here end with a flush. Otherwise one flush more
+/// or less could decide whether everything is merged.
 const UNIFORM: &str = "churn(keys=50k, ops=600k, value=100B, flushes=40)";
 
 /// The same with tombstones among them.
@@ -41,7 +41,8 @@ fn keyed(policy: &Arc<dyn MergePolicy>, workload: &KeyedWorkload) -> Figures {
     found.expect("a policy of this project").figures
 }
 
-/// Every write cost of every policy within `tolerance` of the keyed one.
+/// Checks that every write cost of every policy is within `tolerance` of that of the keyed
+/// simulation.
 pub(crate) fn agree(workload_spec: &str, policies: &[&str], tolerance: f64) {
     let input = KeyedWorkload::new(workload(workload_spec));
     for spec in policies {
@@ -59,7 +60,8 @@ pub(crate) fn agree(workload_spec: &str, policies: &[&str], tolerance: f64) {
     }
 }
 
-/// Whether a memtable is merged straight in can hang on a byte in few flushes; so none is.
+/// Policies of runs. None merges a memtable eagerly, because a single byte could decide that, and
+/// there are few flushes.
 pub(crate) const STACKS: [&str; 6] = [
     "none",
     "constant(k=6, eager=never)",
@@ -76,7 +78,8 @@ fn stacks_are_within_one_percent() {
     }
     // Blocks of entries of two sizes are not quite as full as those of their mean.
     agree(DELETES, &STACKS, 0.015);
-    // Of flushes that all have one size, chance says which is larger.
+    // All flushes have about the same size. Which one is larger, which `exploring` looks at, is
+    // chance.
     let blind: Vec<&str> =
         STACKS.into_iter().filter(|spec| !spec.starts_with("exploring")).collect();
     agree(NEW, &blind, 0.01);
@@ -164,8 +167,7 @@ fn errors_are_within_the_uncertainty_of_the_answer() {
 fn entries_too_large_for_expected_sizes_are_refused() {
     let input = FluidWorkload::new(&workload("load(keys=1k, value=10MB)")).unwrap();
     for spec in ["leveled", "rr", "choose_best"] {
-        let found = simulate_fluid(&policy(spec), &input, 4 << 20, &mut |_| {});
-        let message = found.unwrap_err().to_string();
+        let message = input.check_entries(&*policy(spec), 4 << 20).unwrap_err().to_string();
         assert!(message.contains("too large for expected sizes under"), "{message}");
         assert!(message.contains("expected memtables of at least"), "{message}");
     }
@@ -174,7 +176,7 @@ fn entries_too_large_for_expected_sizes_are_refused() {
     assert_eq!((figures.parts.flushes, figures.read_cost_mean), (1000, 500.5));
 }
 
-/// Blocks of four entries, of which many meet nothing.
+/// Blocks have four entries. Many blocks meet no key of the other input.
 #[test]
 fn blocks_that_are_kept_are_within_three_percent() {
     let workload = "churn(keys=30k, ops=120k, value=1000B, flushes=118)";

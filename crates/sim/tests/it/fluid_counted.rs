@@ -27,7 +27,7 @@ const GATHERED: [&str; 4] = [
 #[test]
 fn stacks_are_as_if_every_key_were_there() {
     for workload in SCATTERED.into_iter().chain(GATHERED) {
-        // What a block holds of entries and tombstones, which differ in size, is a mean.
+        // Entries and tombstones differ in size. Blocks are taken to hold the mean of both.
         let has_tombstones = ["uniform", "normal", "tpc"].iter().any(|it| workload.starts_with(it));
         agree(workload, &STACKS, if has_tombstones { 0.015 } else { 0.001 });
     }
@@ -55,8 +55,8 @@ fn picks_and_partial_merges_are_within_their_limits() {
     agree(gathered, &["full(ratio=4)"], 0.09);
 }
 
-/// Blocks of three entries, of which many meet nothing; no key twice, and in no order. (Keys that
-/// are hashes of numbers in a row, as those of `load`, lie more evenly than by chance.)
+/// Blocks have three entries, and many blocks meet no key of the other input. No key comes twice,
+/// and keys come in random order. The hashed keys of `load` would lie more evenly than random ones.
 #[test]
 fn blocks_of_new_keys_are_within_their_limits() {
     let workload = "uniform(keys=50k, ops=0, value=1000B)";
@@ -64,7 +64,7 @@ fn blocks_of_new_keys_are_within_their_limits() {
     agree(workload, &["choose_best", "choose_best(ratio=4)", "test_mixed(ratio=4)"], 0.06);
 }
 
-/// Nothing ever meets.
+/// No two tables overlap.
 #[test]
 fn keys_in_order_are_only_moved() {
     let input = FluidWorkload::new(&workload(GATHERED[0])).unwrap();

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 /// Live keys by rank, with the logical bytes of their newest version.
 type Model = BTreeMap<u64, u64>;
 
-/// Writes that keep the promises of their kinds: what each rank was last given is in the model.
+/// Makes writes that keep the promises of their kinds. The model has the newest version of each
+/// rank.
 struct Writer {
     rng: Rng,
     ranks: u64,
@@ -51,6 +52,9 @@ impl Writer {
 
 fn assert_same(sim: &KeyedSim, model: &Model, spec: &str) {
     assert!(sim.live() == model.clone().into_iter().collect::<Vec<_>>(), "{spec} lost something");
+    let held: u64 = sim.tree().runs().map(|(_, run)| run.bytes()).sum();
+    let obsolete: u64 = sim.obsolete_bytes().iter().map(|(_, bytes)| bytes).sum();
+    assert_eq!(held - obsolete, model.values().sum(), "{spec}: live bytes");
 }
 
 #[test]
@@ -90,7 +94,7 @@ fn what_is_live_stays_live_when_policies_change() {
     }
 }
 
-/// Where keys are distinct and flushes of one size, size is all that matters to stack policies.
+/// If keys are distinct and flushes have one size, stack policies depend on sizes alone.
 #[test]
 fn distinct_keys_cost_what_unit_flushes_cost() {
     for spec in ALL.iter().filter(|spec| !spec.starts_with("leveled")) {
@@ -107,7 +111,7 @@ fn distinct_keys_cost_what_unit_flushes_cost() {
             }
         }
         let (mut keyed, unit) = (sim.finish(), unit(spec, flushes as usize));
-        // Sizes have no blocks, and nobody requests them.
+        // Unit simulations have no blocks and no requests.
         let parts = &mut keyed.figures.parts;
         assert_eq!(parts.requested_bytes, flushes * UNIT_BYTES, "{spec}");
         (parts.requested_bytes, parts.blocks_written, keyed.figures.write_cost_blocks) =
@@ -156,7 +160,8 @@ fn overwrites_in_memory_cost_nothing() {
     assert_eq!((sim.tree().disk_bytes(), sim.figures().parts.flush_bytes), (1000, 1000));
 }
 
-/// But it is sealed before the writes that it took come to more than four times its capacity.
+/// A memtable is sealed before its writes, overwritten ones included, exceed four times its
+/// capacity.
 #[test]
 fn overwrites_fill_a_memtable_in_the_end() {
     let mut sim = KeyedSim::new(&policy("none"), 1000);
@@ -192,7 +197,7 @@ fn tombstones_go_at_the_bottom() {
     assert!(sim.tree().dropped_below().0 >= 30);
 }
 
-/// A deletion of what was never there reaches storage only where it might hide something.
+/// The tombstone of an absent key is written only if a run below may hold the key.
 #[test]
 fn a_flush_into_an_empty_tree_drops_tombstones() {
     let mut sim = KeyedSim::new(&policy("none"), 1000);

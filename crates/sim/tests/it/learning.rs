@@ -38,7 +38,7 @@ impl Run {
         Run { sim, policy, present, dice, noted: Vec::new(), parsed: None }
     }
 
-    /// A simulation that has learned with so many records under uniform keys.
+    /// Returns a simulation that holds `records` records and has learned under uniform keys.
     fn learned(spec: &str, records: u32) -> Run {
         let mut run = Run::new(spec);
         run.grow(records);
@@ -47,7 +47,7 @@ impl Run {
         run
     }
 
-    /// So many more records.
+    /// Inserts `records` more records.
     fn grow(&mut self, records: u32) {
         for _ in 0..records {
             let key = self.dice.below(DOMAIN);
@@ -55,7 +55,7 @@ impl Run {
         }
     }
 
-    /// Keys from anywhere, half of the requests removes.
+    /// Makes requests for keys from anywhere. Half of them are removes.
     fn uniform(&mut self, requests: u32) {
         for _ in 0..requests / 2 {
             let key = self.dice.below(DOMAIN);
@@ -64,8 +64,8 @@ impl Run {
         }
     }
 
-    /// Inserts within 40,000 keys around a place that moves after every 200 of them; removes from
-    /// anywhere.
+    /// Makes inserts within 40,000 keys around a place, which moves after every 200 inserts, and as
+    /// many removes from anywhere.
     fn normal(&mut self, requests: u32) {
         let mut middle = 0;
         for index in 0..requests / 2 {
@@ -99,7 +99,7 @@ impl Run {
         }
     }
 
-    /// The view of a step says the same when it has been printed and read back.
+    /// Checks that the policy answers the same to the view of `step` once it is printed and parsed.
     fn parse(&mut self, step: &Step) {
         let view: TreeView = step.view.to_string().parse().expect("what was printed");
         assert_eq!(self.policy.next_merge(&view), step.plan);
@@ -156,8 +156,9 @@ fn cost(run: &mut Run, requests: u32) -> f64 {
     (written(run) - before) as f64 * 1e6 / f64::from(requests)
 }
 
-/// Where the bottom level is two thirds full, the best windows cost a tenth less than full merges
-/// do, but not when they first go over a level that a full merge has emptied.
+/// If the bottom level is two thirds full, the best windows cost a tenth less than full merges.
+/// They cost more during their first pass over a level that a full merge has emptied, so the policy
+/// must not judge by that pass.
 #[test]
 fn windows_are_measured_as_they_are_in_the_long_run() {
     let sizes = BlockSizes { memory_blocks: 40, per_block: 39, entry_bytes: 104 };
@@ -200,7 +201,7 @@ fn a_cheaper_workload_is_noticed_and_learned() {
         assert!(message.contains("learned again because two cycles cost"), "{message}");
         assert_eq!(run.memo("learn"), Some("done"), "{message}");
         assert_ne!(run.memo("learned_at").map(str::to_string), before, "{message}");
-        // It took the change of costs only: once it has learned this workload, it is content.
+        // Only the change of costs made it learn. It does not learn the same workload again.
         run.notes("learn");
         run.normal(40_000);
         assert_eq!(run.notes("relearn"), [""; 0], "{}", run.message());
@@ -211,7 +212,7 @@ fn a_cheaper_workload_is_noticed_and_learned() {
 fn twice_the_data_is_noticed_and_learned() {
     for spec in SEARCHES {
         let mut run = Run::learned(spec, FEW);
-        // Half as much again is too little, and all still goes into level 3.
+        // Half as much data again is too little to learn anew, and level 3 still holds all of it.
         run.grow(FEW / 2);
         run.uniform(10_000);
         assert_eq!(run.notes("relearn"), [""; 0], "{}", run.message());
@@ -256,8 +257,8 @@ fn where_beta_is_given_the_first_cycle_says_what_to_expect() {
     assert!(run.message().contains("learned again because two cycles cost"), "{}", run.message());
 }
 
-/// A tree that was printed and read back in the middle of learning goes on as if nothing had
-/// happened, because plans depend on what is printed alone.
+/// A tree that is printed and parsed in the middle of learning continues as before, because plans
+/// depend only on what is printed.
 #[test]
 fn learning_survives_print_and_parse() {
     for spec in SEARCHES {

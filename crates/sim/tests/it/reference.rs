@@ -73,7 +73,7 @@ fn binomial() {
     rows.into_iter().for_each(|(spec, cells)| assert_row(spec, cells));
 }
 
-/// Of tiered, only the system's way of counting was published.
+/// For tiered, only the system's way of counting was published.
 #[test]
 fn tiered() {
     assert_row("tiered(ratio=4)", [[NONE, 4.72, 7.40], [NONE, 6.61, 8.85], [NONE, 7.61, 10.35]]);
@@ -82,7 +82,7 @@ fn tiered() {
     assert_cell("tiered(ratio=32)", 20_000, [NONE, 2.97, 40.07]);
 }
 
-/// Of leveled, both ways of counting come to the same.
+/// For leveled, both ways of counting give the same costs.
 #[test]
 fn leveled() {
     let cells = [[23.66, 23.66, 6.54], [29.16, 29.16, 7.63], [34.17, 34.17, 8.64]];

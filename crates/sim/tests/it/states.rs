@@ -47,8 +47,8 @@ fn leveled_merges_from_the_third_flush_on_and_cascades_at_the_seventh() {
     assert_eq!(levels("leveled(ratio=4)", 7), [2, 4, 1]);
 }
 
-/// The text has binomial and minlatency differ from the ninth flush on, which is true of a lazy
-/// binomial only.
+/// The paper's text says that binomial and minlatency differ from the ninth flush on. That is true
+/// only for a lazy binomial.
 #[test]
 fn binomial_differs_from_minlatency_at_the_second_flush() {
     assert_eq!(runs("binomial(k=4)", 1), runs("minlatency(k=4)", 1));

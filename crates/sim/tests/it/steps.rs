@@ -79,7 +79,7 @@ impl Dice {
     }
 }
 
-/// The keys that are present; it makes requests that are true of them.
+/// The keys that are present. Makes requests that keep the promises of their kinds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Present(pub(crate) BTreeSet<u32>);
 
@@ -92,8 +92,8 @@ impl Present {
         (EntryKind::Insert, key)
     }
 
-    /// Removes the first key from `key` on that is present, or else the least; inserts `key` where
-    /// there is none.
+    /// Removes the first present key from `key` on, or the least present key if there is none from
+    /// there on. Inserts `key` if no key is present.
     pub(crate) fn remove(&mut self, key: u32) -> (EntryKind, u32) {
         let Some(&found) = self.0.range(key..).next().or_else(|| self.0.first()) else {
             return self.insert(key);

@@ -138,7 +138,7 @@ const NAMES: [&str; 40] = [
     "4294967295",
 ];
 
-/// Plays the start of it; what it spells must be the same again, with the same file.
+/// Plays the start of `workload`. Its spelling, with the same file, must give an equal workload.
 fn play(workload: &Workload, file: &[u8]) {
     let items = workload.items();
     for op in workload.ops().take(100).map_while(Result::ok) {
@@ -171,7 +171,7 @@ fn fuzz_workload_specs() {
     fuzz!(10_000, |choices| {
         let text = change_text(choices.pick(&SPECS), &PARTS, choices);
         let Ok(spec) = text.parse::<Spec>() else { return };
-        // Operations are counted ahead, so billions take seconds: as asked.
+        // The operations are counted ahead, so billions of them would take seconds.
         let ops = spec.param("ops").and_then(|ops| parse_count(ops).ok()).unwrap_or(0);
         if spec.name == "ycsb" && ops > 10_000 {
             return;

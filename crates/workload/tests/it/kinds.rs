@@ -137,7 +137,8 @@ fn a_zipf_load_repeats_the_hot_keys() {
     assert!((20_000..60_000).contains(&distinct.len()), "{}", distinct.len());
 }
 
-/// Ages of the updated keys in the order of the stream, 0 the newest, with the keys there were.
+/// Returns the updates in the order of the stream, and the number of keys at the end. An update is
+/// the age of its key, 0 for the newest, and the number of keys at that time.
 fn updates(text: &str) -> (Vec<(u64, u64)>, u64) {
     let workload = build(text);
     let (mut keys, mut updates) = (0, Vec::new());

@@ -6,7 +6,7 @@ use lsmith_workload::{LiveBytes, Op, OpKind, Ranks, Workload};
 
 use crate::{build, ops, refused, share};
 
-/// Each of them, with its records in a small part of the key space, in most of it and in all.
+/// Each workload, with its records in a small part of the key space, in most of it, and in all.
 const ALL: [&str; 9] = [
     "uniform(keys=2k, ops=6k)",
     "uniform(keys=900, ops=6k, domain=1k)",
@@ -165,7 +165,7 @@ fn uniform_stays_even_in_a_crowded_domain() {
 
 #[test]
 fn removes_don_t_look_at_age() {
-    // Of 1000 records in order of insertion, the place of the one that goes.
+    // Counts the places of removed records among 1000 records in order of insertion.
     let (mut order, mut counts) = (Vec::new(), [0; 20]);
     for op in ops(&build("normal(keys=1k, ops=60k, domain=1M)")) {
         if op.deletes() {

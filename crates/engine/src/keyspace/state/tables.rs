@@ -1,8 +1,8 @@
 //! The open tables of a keyspace: removes obsolete ones, and frees unused parts of others.
 
 use super::KeyspaceState;
-use crate::version::{Change, ShownRanges, TableHandle, Version};
-use lsmith_tree::{KeyRange, MergePlan, Place, Reason, TableId, check_plan};
+use crate::version::{ShownRanges, TableHandle, Version};
+use lsmith_tree::{KeyRange, MergePlan, Place, Reason, TableId, TreeEdit, check_plan};
 use std::sync::Arc;
 
 impl KeyspaceState {
@@ -30,10 +30,10 @@ impl KeyspaceState {
         self.reclaim.collect();
     }
 
-    /// Removes tables that `change` has left without a slice, and frees the parts of other tables
-    /// that it has made superfluous. `change` led from version `before` to `now`.
-    pub(crate) fn let_go(&mut self, before: &Version, change: Change<'_>, now: &Version) {
-        let touched = before.touched(change);
+    /// Removes tables that `edit` has left without a slice, and frees the parts of other tables
+    /// that it has made superfluous. `edit` led from version `before` to `now`.
+    pub(crate) fn let_go(&mut self, before: &Version, edit: &TreeEdit, now: &Version) {
+        let touched = before.touched(edit);
         // The closure runs for every slice of the version. For most slices the low bits of the
         // table's number rule it out without a lookup.
         let mut low_bits = [false; 4096];

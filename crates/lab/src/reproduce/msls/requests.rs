@@ -7,12 +7,12 @@ use lsmith_workload::{Rng, Zipf};
 pub(super) struct Requests {
     keys: u32,
     /// The distribution of ranks; `None` if all keys are equally likely.
-    popularity: Option<Popularity>,
+    popularity: Option<PlacedRanks>,
     draws: Rng,
 }
 
 #[derive(Clone, Debug)]
-struct Popularity {
+struct PlacedRanks {
     ranks: Zipf,
     /// The position in key order of each rank of popularity.
     places: Vec<u32>,
@@ -25,7 +25,7 @@ impl Requests {
     /// Returns requests for `keys` keys by a Zipf distribution. Popular keys are anywhere in key
     /// order.
     pub(super) fn new(keys: u32, skew: f64) -> Requests {
-        let popularity = (skew > 0.0).then(|| Popularity {
+        let popularity = (skew > 0.0).then(|| PlacedRanks {
             ranks: Zipf::new(u64::from(keys), skew),
             places: shuffled(keys),
         });

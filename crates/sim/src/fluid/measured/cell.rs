@@ -4,7 +4,7 @@ use super::points::Points;
 
 /// One write, with the fields that counts need.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Write {
+pub(super) struct CellWrite {
     /// The moment: the number of writes to the cell before this one.
     pub(super) at: u32,
     /// The moment and the action of the previous write to the key.
@@ -81,8 +81,8 @@ pub(in crate::fluid) struct DistinctKeys {
 
 impl Cell {
     /// Counts `writes`, in time order, with their numbers.
-    pub(super) fn new(numbers: Option<Vec<u32>>, writes: &[Write]) -> Cell {
-        let mut by_class: Vec<(u32, Vec<&Write>)> = Vec::new();
+    pub(super) fn new(numbers: Option<Vec<u32>>, writes: &[CellWrite]) -> Cell {
+        let mut by_class: Vec<(u32, Vec<&CellWrite>)> = Vec::new();
         for write in writes {
             let key = class_of(write);
             match by_class.iter_mut().find(|(other, _)| *other == key) {
@@ -90,7 +90,7 @@ impl Cell {
                 None => by_class.push((key, vec![write])),
             }
         }
-        let class = |members: Vec<&Write>| {
+        let class = |members: Vec<&CellWrite>| {
             let bytes: f64 = members.iter().map(|write| f64::from(write.bytes)).sum();
             let at = members.iter().map(|write| write.at).collect();
             // `NEVER` becomes the moment after the last one, so that it needs no more bits.
@@ -150,7 +150,7 @@ impl Cell {
 }
 
 /// Returns the class of a write: tombstone or not, and sizes within a quarter of each other.
-fn class_of(write: &Write) -> u32 {
+fn class_of(write: &CellWrite) -> u32 {
     let log = 31 - write.bytes.max(1).leading_zeros();
     let quarter = if log < 2 { 0 } else { write.bytes >> (log - 2) & 3 };
     (log << 2 | quarter) << 1 | u32::from(write.kind.is_tombstone())

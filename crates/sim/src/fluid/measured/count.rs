@@ -1,6 +1,6 @@
 //! One pass over the operations of a workload.
 
-use super::cell::{Cell, DistinctKeys, Kind, NEVER, Write};
+use super::cell::{Cell, CellWrite, DistinctKeys, Kind, NEVER};
 use crate::SimError;
 use crate::fluid::place::PLACES;
 use lsmith_policy::is_memtable_full;
@@ -43,9 +43,9 @@ pub(in crate::fluid) struct Counted {
     bytes: Vec<u64>,
 }
 
-/// A write of the workload.
+/// A write that the workload requests.
 #[derive(Clone, Copy)]
-struct Read {
+struct Request {
     rank: u32,
     bytes: u32,
     kind: Kind,
@@ -53,7 +53,7 @@ struct Read {
 
 /// All writes, by number.
 struct Writes {
-    read: Vec<Read>,
+    requests: Vec<Request>,
     /// The numbers of writes, sorted by key, then by time.
     by_key: Vec<u32>,
     /// The start of each key in `by_key`, and the end of the last.
@@ -70,33 +70,33 @@ impl Counted {
     /// [`SimError::Workload`] if a line is damaged.
     pub(in crate::fluid) fn of(workload: &Workload) -> Result<Counted, SimError> {
         let ranks = workload.ranks();
-        let mut read = Vec::new();
+        let mut requests = Vec::new();
         for op in workload.ops() {
             let op = op?;
             let Some(kind) = kind(&op) else { continue };
-            if read.len() == WRITES_MAX {
+            if requests.len() == WRITES_MAX {
                 let what = "more writes than the 100 M that are counted one by one";
                 return Err(SimError::NotFluid { workload: workload.spec().clone(), what });
             }
             let bytes = logical_bytes(workload.key_bytes(op.item), op.value_bytes as usize);
-            read.push(Read { rank: ranks.rank(op.item) as u32, bytes: bytes as u32, kind });
+            requests.push(Request { rank: ranks.rank(op.item) as u32, bytes: bytes as u32, kind });
         }
-        if read.is_empty() {
+        if requests.is_empty() {
             let what = "it writes nothing";
             return Err(SimError::NotFluid { workload: workload.spec().clone(), what });
         }
-        Ok(Counted::new(Writes::new(read)))
+        Ok(Counted::new(Writes::new(requests)))
     }
 
     fn new(writes: Writes) -> Counted {
         let mut sum = 0;
-        let add = |step: &[Read]| {
-            sum += step.iter().map(|read| u64::from(read.bytes)).sum::<u64>();
+        let add = |step: &[Request]| {
+            sum += step.iter().map(|request| u64::from(request.bytes)).sum::<u64>();
             sum
         };
-        let bytes = std::iter::once(0).chain(writes.read.chunks(STEP).map(add)).collect();
-        let identity: Vec<u32> = (0..writes.read.len() as u32).collect();
-        let all: Vec<Write> = identity.iter().map(|&at| writes.write(at, &identity)).collect();
+        let bytes = std::iter::once(0).chain(writes.requests.chunks(STEP).map(add)).collect();
+        let identity: Vec<u32> = (0..writes.requests.len() as u32).collect();
+        let all: Vec<CellWrite> = identity.iter().map(|&at| writes.write(at, &identity)).collect();
         let whole = Cell::new(None, &all);
         let (cells, is_even) = writes.cells();
         Counted { whole, cells, is_even, writes: all.len(), bytes }
@@ -184,12 +184,13 @@ impl Counted {
 }
 
 impl Writes {
-    fn new(read: Vec<Read>) -> Writes {
-        let number = |(number, read): (usize, &Read)| u64::from(read.rank) << 32 | number as u64;
-        let mut sorted: Vec<u64> = read.iter().enumerate().map(number).collect();
+    fn new(requests: Vec<Request>) -> Writes {
+        let number =
+            |(number, request): (usize, &Request)| u64::from(request.rank) << 32 | number as u64;
+        let mut sorted: Vec<u64> = requests.iter().enumerate().map(number).collect();
         sorted.sort_unstable();
-        let mut next = vec![NEVER; read.len()];
-        let mut before = vec![NEVER; read.len()];
+        let mut next = vec![NEVER; requests.len()];
+        let mut before = vec![NEVER; requests.len()];
         let mut keys = vec![0];
         for (index, pair) in sorted.windows(2).enumerate() {
             let left = pair[0] as u32;
@@ -201,20 +202,20 @@ impl Writes {
                 keys.push(index + 1);
             }
         }
-        keys.push(read.len());
+        keys.push(requests.len());
         let by_key = sorted.into_iter().map(|write| write as u32).collect();
-        Writes { read, by_key, keys, next, before }
+        Writes { requests, by_key, keys, next, before }
     }
 
     /// Returns the write with a number; `moments` are the moments of all writes in their cells.
-    fn write(&self, number: u32, moments: &[u32]) -> Write {
+    fn write(&self, number: u32, moments: &[u32]) -> CellWrite {
         let at = |number: u32| moments[number as usize];
         let number_before = Some(self.before[number as usize]).filter(|before| *before != NEVER);
         let next = self.next[number as usize];
-        let Read { bytes, kind, .. } = self.read[number as usize];
-        Write {
+        let Request { bytes, kind, .. } = self.requests[number as usize];
+        CellWrite {
             at: at(number),
-            before: number_before.map(|before| (at(before), self.read[before as usize].kind)),
+            before: number_before.map(|before| (at(before), self.requests[before as usize].kind)),
             next: if next == NEVER { NEVER } else { at(next) },
             kind,
             bytes,
@@ -234,7 +235,7 @@ impl Writes {
             return (Vec::new(), is_even);
         }
         let is_even = self.unevenness(borders.iter().map(near)) <= UNEVEN;
-        let mut moments = vec![0; self.read.len()];
+        let mut moments = vec![0; self.requests.len()];
         let cell = |keys: Range<usize>| {
             let mut numbers = self.numbers(&keys).to_vec();
             numbers.sort_unstable();
@@ -242,7 +243,7 @@ impl Writes {
                 moments[*number as usize] = at as u32;
             }
             let write = |number: &u32| self.write(*number, &moments);
-            let writes: Vec<Write> = numbers.iter().map(write).collect();
+            let writes: Vec<CellWrite> = numbers.iter().map(write).collect();
             Cell::new(Some(numbers), &writes)
         };
         (borders.into_iter().map(cell).collect(), is_even)
@@ -273,7 +274,7 @@ impl Writes {
 
     /// Returns the number of the keys that are written in each part of time.
     fn counts(&self, keys: &Range<usize>) -> [f64; EPOCHS] {
-        let epoch = self.read.len().div_ceil(EPOCHS);
+        let epoch = self.requests.len().div_ceil(EPOCHS);
         let mut counts = [0.0; EPOCHS];
         for &number in self.numbers(keys) {
             let at = number as usize / epoch;

@@ -1,0 +1,120 @@
+//! Holds advice against every policy, simulated on all writes.
+
+use super::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
+use crate::inputs::FileInputs;
+use crate::progress::NoProgress;
+use crate::tune::check::{costs_of_all, judge};
+use crate::tune::{Limits, tune};
+use lsmith_spec::{format_bytes, parse_bytes};
+use lsmith_workload::Workload;
+
+/// All kinds of workloads but traces, each of about 200,000 writes.
+const WORKLOADS: [&str; 13] = [
+    "ycsb(a, records=100k, ops=200k, value=100B)",
+    "ycsb(b, records=150k, ops=500k, value=200B)",
+    "ycsb(c, records=200k, ops=100k, value=100B)",
+    "ycsb(d, records=100k, ops=1M, value=100B)",
+    "ycsb(e, records=100k, ops=1M, value=200B)",
+    "ycsb(f, records=50k, ops=300k, value=100B)",
+    "update(keys=60k, ops=200k, value=200B)",
+    "churn(keys=40k, ops=200k, value=100B)",
+    "load(keys=200k, value=100B)",
+    "load(keys=200k, value=100B, order=sequential)",
+    "uniform(keys=50k, ops=150k, value=100B)",
+    "normal(keys=50k, ops=150k, value=100B)",
+    "tpc(keys=50k, ops=150k, value=100B)",
+];
+const WORKLOADS_QUICK: [&str; 3] = [
+    "ycsb(a, records=20k, ops=40k, value=100B)",
+    "churn(keys=10k, ops=60k, value=100B)",
+    "load(keys=60k, value=100B, order=sequential)",
+];
+
+const MEMTABLES: [&str; 3] = ["64KiB", "256KiB", "1MiB"];
+const MEMTABLES_QUICK: [&str; 1] = ["64KiB"];
+
+/// Limits on reads and on space.
+const LIMITS: [(Option<f64>, Option<f64>); 3] =
+    [(Some(4.0), None), (Some(8.0), Some(1.3)), (None, None)];
+
+/// The most that an advised policy may be above the best, in percent.
+const ABOVE_MAX: f64 = 5.0;
+
+const ABOVE: &str = "above the best";
+
+/// Measures the figure.
+pub(super) fn measure(
+    info: &FigureInfo,
+    effort: Effort,
+    progress: &SharedProgress,
+) -> anyhow::Result<Figure> {
+    let (workloads, memtables) = if effort.is_quick {
+        (&WORKLOADS_QUICK[..], &MEMTABLES_QUICK[..])
+    } else {
+        (&WORKLOADS[..], &MEMTABLES[..])
+    };
+    let panel = Panel::only(
+        Axis::linear("setting", "number"),
+        Axis::linear("score of the advised policy above the best within the limits", "%"),
+    );
+    let mut figure = Figure::empty(info.name, info.title, vec![panel]);
+    let mut setting = 0;
+    for spec in workloads {
+        let workload = Workload::from_spec(&spec.parse()?, &FileInputs)?;
+        for memtable in memtables {
+            let memtable_bytes = parse_bytes(memtable)?;
+            let mut advised = Vec::new();
+            for (read_cost_max, space_cost_max) in LIMITS {
+                let limits =
+                    Limits { read_cost_max, space_cost_max, memtable_bytes, ..Limits::default() };
+                let found = tune(&workload, &limits, &NoProgress);
+                advised.push((limits, found));
+            }
+            let policies = advised.iter().filter_map(|(_, found)| found.as_ref().ok());
+            let policies: Result<Vec<_>, _> =
+                policies.map(|found| found.best.policy.parse()).collect();
+            let all = costs_of_all(&workload, memtable_bytes, &policies?, progress)?;
+            for (limits, found) in &advised {
+                setting += 1;
+                let named = format!(
+                    "{spec}, memtable {}, {}",
+                    format_bytes(memtable_bytes),
+                    wording(limits)
+                );
+                let (above, is_within) = match found {
+                    Ok(found) => {
+                        let checked = judge(&found.best, limits, &all);
+                        (checked.above * 100.0, checked.is_within)
+                    }
+                    // It is right to refuse if there is nothing.
+                    Err(_) => (0.0, !is_possible(limits, &all)),
+                };
+                figure.point("", ABOVE, f64::from(setting), above);
+                let claim = format!("{named}: advised policy above the best, %");
+                figure.claim(Claim::at_most(claim, above, ABOVE_MAX));
+                let outside = f64::from(u8::from(!is_within));
+                figure.claim(Claim::at_most(format!("{named}: outside the limits"), outside, 0.0));
+            }
+        }
+    }
+    figure.note(
+        "Each policy of a fine grid is simulated key by key on all writes. The score is \
+         write_cost_system where there is a limit, else the product of write_cost_system, \
+         read_cost_mean and space_cost_mean.",
+    );
+    Ok(figure)
+}
+
+fn is_possible(limits: &Limits, all: &[(lsmith_spec::Spec, crate::tune::TrialCosts)]) -> bool {
+    all.iter().any(|(_, costs)| {
+        limits.read_cost_max.is_none_or(|max| costs.read_cost_mean <= max)
+            && limits.space_cost_max.is_none_or(|max| costs.space_cost_mean <= max)
+    })
+}
+
+fn wording(limits: &Limits) -> String {
+    let read = limits.read_cost_max.map(|max| format!("reads at most {max}"));
+    let space = limits.space_cost_max.map(|max| format!("space at most {max}"));
+    let parts: Vec<String> = read.into_iter().chain(space).collect();
+    if parts.is_empty() { "no limits".to_owned() } else { parts.join(", ") }
+}

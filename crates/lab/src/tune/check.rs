@@ -1,0 +1,72 @@
+//! Holds advice against every candidate, simulated on all writes.
+
+use super::objective::Objective;
+use super::sample::Sample;
+use super::survey::Survey;
+use super::trial::{Trial, TrialCosts};
+use super::{Choice, Limits, grid};
+use crate::jobs::{SharedProgress, measure_all};
+use anyhow::Result;
+use lsmith_spec::Spec;
+use lsmith_workload::Workload;
+use serde::Serialize;
+
+/// The result of a check.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Checked {
+    /// The number of candidates that were simulated on all writes.
+    pub candidates: usize,
+    /// The best of them within the limits. `None` if there is none.
+    pub best: Option<String>,
+    /// Its costs.
+    pub best_costs: Option<TrialCosts>,
+    /// The costs of the advised policy on all writes.
+    pub advised_costs: Option<TrialCosts>,
+    /// True if these are within the limits.
+    pub is_within: bool,
+    /// The score of the advised policy over that of the best, minus 1. With a limit the score is
+    /// `write_cost_system`.
+    pub above: f64,
+}
+
+/// Returns the costs of all policies of a fine grid on all writes of `workload`. Leaves out those
+/// that write or read far too much.
+///
+/// # Errors
+/// Fails if the workload writes nothing, or has a damaged line.
+pub(crate) fn costs_of_all(
+    workload: &Workload,
+    memtable_bytes: u64,
+    more: &[Spec],
+    progress: &SharedProgress,
+) -> Result<Vec<(Spec, TrialCosts)>> {
+    let survey = Survey::of(workload, memtable_bytes)?;
+    let sample = &Sample::of(workload, &survey, survey.writes)?;
+    let flushes_max = f64::INFINITY;
+    let specs = [grid::fine(), more.to_vec()].concat();
+    let trials: Vec<Trial<'_>> =
+        specs.iter().map(|spec| Trial { spec, sample, memtable_bytes, flushes_max }).collect();
+    let found = measure_all("every policy on all writes", &trials, progress)?;
+    let known = specs.iter().cloned().zip(found);
+    Ok(known.filter_map(|(spec, costs)| Some((spec, costs?))).collect())
+}
+
+/// Judges `advised` against the costs of all policies. These must include its own.
+pub(crate) fn judge(advised: &Choice, limits: &Limits, all: &[(Spec, TrialCosts)]) -> Checked {
+    let objective: Objective = limits.objective();
+    let within = all.iter().filter(|(_, costs)| objective.allows(costs, 0.0));
+    let best =
+        within.min_by(|left, right| objective.score(&left.1).total_cmp(&objective.score(&right.1)));
+    let own = all.iter().find(|(spec, _)| spec.to_string() == advised.policy);
+    let own = own.map(|(_, costs)| *costs);
+    let score = |costs: Option<TrialCosts>| costs.map_or(f64::NAN, |costs| objective.score(&costs));
+    let above = score(own) / score(best.map(|(_, costs)| *costs)) - 1.0;
+    Checked {
+        candidates: all.len(),
+        best: best.map(|(spec, _)| spec.to_string()),
+        best_costs: best.map(|(_, costs)| *costs),
+        advised_costs: own,
+        is_within: own.is_some_and(|costs| objective.allows(&costs, 0.0)),
+        above: if above.is_finite() { above } else { 0.0 },
+    }
+}

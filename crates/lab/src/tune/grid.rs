@@ -1,0 +1,140 @@
+//! The policies and parameters that are tried.
+
+use lsmith_policy::Registry;
+use lsmith_spec::Spec;
+
+/// The bounds on runs that are tried at first.
+const RUNS: [u64; 10] = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24];
+
+/// The bounds on runs of the fine grid.
+const RUNS_FINE: [u64; 15] = [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 20, 24];
+
+/// The ratios of levels of the fine grid.
+const RATIOS_FINE: [u64; 14] = [2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32];
+
+/// The ratios of levels that are tried at first.
+const RATIOS: [u64; 9] = [2, 3, 4, 5, 6, 8, 10, 16, 32];
+
+/// The runs in level 0 that are tried at first.
+const LEVEL0: [u64; 3] = [1, 2, 4];
+
+/// How `leveled` picks what goes down.
+const PICKS: [&str; 6] =
+    ["min_overlap", "round_robin", "whole_level", "narrowest", "best_ratio", "oldest"];
+
+/// The picks that are tried at first. The others are neighbours of these.
+const PICKS_FIRST: usize = 3;
+
+/// Parameters that are whole numbers, with their least and greatest useful values.
+const NUMBERS: [(&str, u64, u64); 3] = [("k", 2, 64), ("ratio", 2, 64), ("l0", 1, 16)];
+
+/// Policies with one bound on runs.
+const STACKS: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
+
+/// Policies that count the size of the tree in flushes if they are told to.
+const COUNTED: [&str; 2] = ["minlatency", "binomial"];
+
+/// Policies that merge parts of levels.
+const PARTIAL: [&str; 5] = ["full", "rr", "choose_best", "test_mixed", "mixed"];
+
+/// Returns every policy of the registry, each with a coarse grid of its parameters.
+pub(super) fn coarse() -> Vec<Spec> {
+    grid(&RUNS, &RATIOS, &PICKS[..PICKS_FIRST])
+}
+
+/// Returns every policy of the registry, each with a fine grid of its parameters.
+pub(super) fn fine() -> Vec<Spec> {
+    grid(&RUNS_FINE, &RATIOS_FINE, &PICKS)
+}
+
+fn grid(runs: &[u64], ratios: &[u64], picks: &[&str]) -> Vec<Spec> {
+    let mut all = vec![Spec::bare("none")];
+    for &runs in runs {
+        let bounded = |name: &str| Spec::bare(name).with("k", runs);
+        all.extend(STACKS.iter().map(|name| bounded(name)));
+        all.extend(COUNTED.iter().map(|name| bounded(name).with("count", "size")));
+        // `sweep` holds at least three runs.
+        all.extend((runs >= 3).then(|| bounded("sweep")));
+    }
+    for &ratio in ratios {
+        all.push(Spec::bare("tiered").with("ratio", ratio));
+        all.extend(PARTIAL.iter().map(|name| Spec::bare(*name).with("ratio", ratio)));
+        for pick in picks {
+            let leveled = Spec::bare("leveled").with("ratio", ratio);
+            all.extend(LEVEL0.map(|l0| leveled.clone().with("l0", l0).with("pick", pick)));
+        }
+    }
+    let is_known = |spec: &Spec| Registry::builtin().build_spec(spec).is_ok();
+    all.retain(is_known);
+    all
+}
+
+/// Returns `spec` with each of its numbers one step lower and one step higher, and with every other
+/// pick. A step is an eighth of the number, at least 1.
+pub(super) fn neighbours(spec: &Spec) -> Vec<Spec> {
+    let mut all = Vec::new();
+    for (name, least, most) in NUMBERS {
+        let Some(value) = spec.param(name).and_then(|value| value.parse::<u64>().ok()) else {
+            continue;
+        };
+        let step = (value / 8).max(1);
+        for other in [value.saturating_sub(step), value + step] {
+            if other != value && (least..=most).contains(&other) {
+                all.push(replaced(spec, name, other));
+            }
+        }
+    }
+    if let Some(pick) = spec.param("pick") {
+        let others = PICKS.iter().filter(|other| **other != pick);
+        all.extend(others.map(|other| replaced(spec, "pick", other)));
+    }
+    all.retain(|spec| Registry::builtin().build_spec(spec).is_ok());
+    all
+}
+
+fn replaced(spec: &Spec, name: &str, value: impl ToString) -> Spec {
+    let mut spec = spec.clone();
+    for (known, old) in &mut spec.params {
+        if known == name {
+            *old = value.to_string();
+        }
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy that is added to the registry must be added to the grid.
+    #[test]
+    fn every_policy_of_the_registry_is_tried() {
+        let all = coarse();
+        for info in Registry::builtin().infos() {
+            assert!(all.iter().any(|spec| spec.name == info.name), "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn neighbours_are_one_step_away() {
+        let of = |spec: &str| -> Vec<String> {
+            neighbours(&spec.parse().unwrap()).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(of("tiered(ratio=2)"), ["tiered(ratio=3)"]);
+        assert_eq!(of("minlatency(k=16)"), ["minlatency(k=14)", "minlatency(k=18)"]);
+        assert_eq!(
+            of("leveled(ratio=4, l0=1, pick=oldest)"),
+            [
+                "leveled(ratio=3, l0=1, pick=oldest)",
+                "leveled(ratio=5, l0=1, pick=oldest)",
+                "leveled(ratio=4, l0=2, pick=oldest)",
+                "leveled(ratio=4, l0=1, pick=min_overlap)",
+                "leveled(ratio=4, l0=1, pick=round_robin)",
+                "leveled(ratio=4, l0=1, pick=whole_level)",
+                "leveled(ratio=4, l0=1, pick=narrowest)",
+                "leveled(ratio=4, l0=1, pick=best_ratio)",
+            ]
+        );
+        assert!(of("none").is_empty());
+    }
+}

@@ -1,0 +1,276 @@
+//! Finds the best policies: many on a small sample, some on a larger one, few on all writes.
+
+use super::grid::{coarse, neighbours};
+use super::memory::Memory;
+use super::objective::{Objective, Weights};
+use super::sample::Sample;
+use super::survey::Survey;
+use super::trial::{Trial, TrialCosts};
+use crate::jobs::{SharedProgress, measure_all};
+use anyhow::Result;
+use lsmith_policy::Registry;
+use lsmith_spec::Spec;
+use lsmith_workload::Workload;
+
+/// Writes of the smallest sample, at least and at most.
+const SMALL: (u64, u64) = (60_000, 100_000);
+
+/// Writes per memtable of the smallest sample, if there are not too many memtables.
+const SMALL_PER_MEMTABLE: u64 = 32;
+
+/// The middle sample has this many times the writes of the smallest.
+const MIDDLE: u64 = 4;
+
+/// With more writes than this, the largest sample has this many.
+const WHOLE_MAX: u64 = 1_000_000;
+
+/// The best candidates whose neighbours are tried, and how often.
+const REFINED: usize = 6;
+const ROUNDS: usize = 4;
+
+/// The candidates that go on to the middle sample, and to all writes.
+const MIDDLE_COUNT: usize = 20;
+const LAST_COUNT: usize = 4;
+
+/// The error of figures on a sample that has not all writes: of a small sample, of a middle one,
+/// and of the largest. docs/tune.md has the measurements.
+const ERRORS: [f64; 3] = [0.10, 0.05, 0.02];
+
+/// The most memtables that are simulated on each of the samples.
+pub(super) const FLUSHES_MAX: [f64; 3] = [1000.0, 2000.0, 4000.0];
+
+/// Scores that differ by less than this share are alike.
+const ALIKE: f64 = 0.005;
+
+/// Policies that count in blocks write more where a memtable has few blocks: by this share,
+/// divided by the number of blocks.
+const FEW_BLOCKS: f64 = 6.0;
+
+/// Bytes of a block in keyed simulations.
+const BLOCK_BYTES: f64 = 4096.0;
+
+/// A policy, and its costs on the largest sample so far.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) spec: Spec,
+    counts_blocks: bool,
+    /// The step after which the costs are known; 0 for the smallest sample.
+    step: usize,
+    /// `None` if the policy was given up.
+    pub(super) costs: Option<TrialCosts>,
+}
+
+/// The candidates for a workload.
+pub(super) struct Search<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) survey: &'a Survey,
+    pub(super) memory: &'a Memory,
+    /// The memtable in the simulated workload.
+    pub(super) memtable_bytes: u64,
+    pub(super) objective: Objective,
+    pub(super) progress: &'a SharedProgress,
+    pub(super) candidates: Vec<Candidate>,
+}
+
+impl Search<'_> {
+    /// Simulates all candidates, and `more` up to the largest sample. Returns the indexes of those
+    /// that were simulated up to the largest sample and are within the limits, best first.
+    pub(super) fn run(&mut self, more: &[Spec]) -> Result<Vec<usize>> {
+        let flushes = self.survey.bytes / self.memtable_bytes.max(1);
+        let small = (flushes * SMALL_PER_MEMTABLE).clamp(SMALL.0, SMALL.1);
+        let sample = self.sample(small)?;
+        let named: Vec<usize> = more.iter().filter_map(|spec| self.index_of(spec)).collect();
+        let all: Vec<usize> = coarse().iter().filter_map(|spec| self.index_of(spec)).collect();
+        self.simulate("policies", 0, &sample, &[all, named.clone()].concat())?;
+        for _ in 0..ROUNDS {
+            let best = self.best(0, REFINED);
+            let near = best.iter().flat_map(|&index| neighbours(&self.candidates[index].spec));
+            let near: Vec<Spec> = near.collect();
+            let known = self.candidates.len();
+            let near: Vec<usize> = near.iter().filter_map(|spec| self.index_of(spec)).collect();
+            if self.candidates.len() == known {
+                break;
+            }
+            self.simulate("parameters", 0, &sample, &near)?;
+        }
+        let middle = self.sample(small * MIDDLE)?;
+        let chosen = [self.best(0, MIDDLE_COUNT), self.frontier(0), named.clone()].concat();
+        self.simulate("larger sample", 1, &middle, &chosen)?;
+        let last = if self.survey.writes <= WHOLE_MAX {
+            self.sample(self.survey.writes)?
+        } else {
+            self.sample(WHOLE_MAX)?
+        };
+        self.simulate("finalists", 2, &last, &named)?;
+        loop {
+            let left: Vec<usize> = self.best(1, LAST_COUNT);
+            self.simulate("finalists", 2, &last, &left)?;
+            let mut found = self.within();
+            found.sort_by(|&left, &right| self.score(left).total_cmp(&self.score(right)));
+            self.break_ties(&mut found);
+            // A candidate that is a little worse on the middle sample may be better.
+            let is_settled = found.first().is_some_and(|&best| {
+                let score = self.score(best);
+                self.best(1, 1).iter().all(|&next| self.least_score(next) >= score)
+            });
+            if is_settled || left.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+
+    fn sample(&self, writes: u64) -> Result<Sample> {
+        Sample::of(self.workload, self.survey, writes)
+    }
+
+    /// Returns the index of `spec`, which becomes a candidate if it is none yet. `None` if there is
+    /// no such policy.
+    fn index_of(&mut self, spec: &Spec) -> Option<usize> {
+        let policy = Registry::builtin().build_spec(spec).ok()?;
+        let full = policy.spec();
+        let known = self.candidates.iter().position(|candidate| {
+            let built = Registry::builtin().build_spec(&candidate.spec);
+            built.is_ok_and(|built| built.spec() == full)
+        });
+        if known.is_some() {
+            return known;
+        }
+        let counts_blocks = policy.needs().blocks;
+        let new = Candidate { spec: spec.clone(), counts_blocks, step: 0, costs: None };
+        self.candidates.push(new);
+        Some(self.candidates.len() - 1)
+    }
+
+    /// Simulates candidates on a sample, unless their costs on as many writes are known.
+    fn simulate(&mut self, name: &str, step: usize, on: &Sample, which: &[usize]) -> Result<()> {
+        let mut which = which.to_vec();
+        which.sort_unstable();
+        which.dedup();
+        let is_known = |candidate: &Candidate| {
+            candidate.costs.is_some_and(|costs| {
+                costs.writes == on.writes.len() as u64 && costs.memtable_factor == 1.0
+            })
+        };
+        let (known, new): (Vec<usize>, Vec<usize>) =
+            which.into_iter().partition(|&index| is_known(&self.candidates[index]));
+        for index in known {
+            self.candidates[index].step = step;
+        }
+        let (memtable_bytes, flushes_max) = (self.memtable_bytes, FLUSHES_MAX[step]);
+        let trial = |&index: &usize| {
+            let spec = &self.candidates[index].spec;
+            Trial { spec, sample: on, memtable_bytes, flushes_max }
+        };
+        let trials: Vec<Trial<'_>> = new.iter().map(trial).collect();
+        let found = measure_all(name, &trials, self.progress)?;
+        for (index, costs) in new.into_iter().zip(found) {
+            self.candidates[index].step = step;
+            self.candidates[index].costs = costs;
+        }
+        Ok(())
+    }
+
+    /// Returns up to `count` candidates of a step that may be best, best first.
+    fn best(&self, step: usize, count: usize) -> Vec<usize> {
+        let mut found: Vec<usize> =
+            self.of_step(step).filter(|&index| self.may_pass(index)).collect();
+        found.sort_by(|&left, &right| self.least_score(left).total_cmp(&self.least_score(right)));
+        found.truncate(count);
+        found
+    }
+
+    fn of_step(&self, step: usize) -> impl Iterator<Item = usize> {
+        let indexes = 0..self.candidates.len();
+        indexes.filter(move |&index| self.candidates[index].step == step)
+    }
+
+    /// Returns the candidates that no other one beats in all costs.
+    pub(super) fn frontier(&self, step: usize) -> Vec<usize> {
+        let known = |index: &usize| self.candidates[*index].costs.map(|costs| (*index, costs));
+        let mut all: Vec<(usize, TrialCosts)> = (0..self.candidates.len())
+            .filter(|&index| self.candidates[index].step >= step)
+            .filter_map(|index| known(&index))
+            .collect();
+        let order = |costs: &TrialCosts| {
+            [costs.write_cost_system, costs.read_cost_mean, costs.space_cost_mean]
+        };
+        all.sort_by(|left, right| {
+            order(&left.1).partial_cmp(&order(&right.1)).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let mut frontier: Vec<(usize, TrialCosts)> = Vec::new();
+        for (index, costs) in all {
+            let is_beaten = frontier.iter().any(|(_, better)| {
+                better.read_cost_mean <= costs.read_cost_mean
+                    && better.space_cost_mean <= costs.space_cost_mean
+            });
+            if !is_beaten {
+                frontier.push((index, costs));
+            }
+        }
+        frontier.into_iter().map(|(index, _)| index).collect()
+    }
+
+    /// Puts the candidate first that is best in all costs together, out of those that are about as
+    /// good as the first.
+    fn break_ties(&self, sorted: &mut [usize]) {
+        let Some(&first) = sorted.first() else { return };
+        let alike = |&&index: &&usize| self.score(index) <= self.score(first) * (1.0 + ALIKE);
+        let alike = sorted.iter().take_while(alike).count();
+        let overall = |index: usize| {
+            let costs = self.candidates[index].costs;
+            costs.map_or(f64::INFINITY, |costs| Weights::EVEN.score(&costs))
+        };
+        sorted[..alike].sort_by(|&left, &right| overall(left).total_cmp(&overall(right)));
+    }
+
+    /// Returns the candidates within the limits whose costs on the largest sample are known. Costs
+    /// that may be off keep a margin from the limits.
+    fn within(&self) -> Vec<usize> {
+        let passes = |index: &usize| {
+            let costs = self.candidates[*index].costs;
+            costs.is_some_and(|costs| self.allows(&costs, -margin(&costs)))
+        };
+        self.of_step(2).filter(passes).collect()
+    }
+
+    /// Returns true if costs that may be `tolerance` too high can be within all limits.
+    pub(super) fn allows(&self, costs: &TrialCosts, tolerance: f64) -> bool {
+        let (need, _) = self.memory.need(costs.space_cost_mean);
+        self.objective.allows(costs, tolerance) && self.memory.allows(&need)
+    }
+
+    /// Returns the error that the costs of a candidate may have.
+    fn error(&self, index: usize) -> f64 {
+        let candidate = &self.candidates[index];
+        match candidate.costs {
+            Some(costs) if margin(&costs) == 0.0 => 0.0,
+            Some(costs) if candidate.counts_blocks => {
+                let memtable = self.memtable_bytes as f64 * costs.share;
+                ERRORS[candidate.step] + FEW_BLOCKS / (memtable / BLOCK_BYTES).max(1.0)
+            }
+            _ => ERRORS[candidate.step],
+        }
+    }
+
+    fn may_pass(&self, index: usize) -> bool {
+        let costs = self.candidates[index].costs;
+        costs.is_some_and(|costs| self.allows(&costs, self.error(index)))
+    }
+
+    pub(super) fn score(&self, index: usize) -> f64 {
+        let costs = self.candidates[index].costs;
+        costs.map_or(f64::INFINITY, |costs| self.objective.score(&costs))
+    }
+
+    /// Returns the score that a candidate may have on all writes, at best.
+    fn least_score(&self, index: usize) -> f64 {
+        self.score(index) / (1.0 + self.error(index))
+    }
+}
+
+/// Returns the error that costs on the largest sample may have.
+fn margin(costs: &TrialCosts) -> f64 {
+    let sampled = if costs.share == 1.0 { 0.0 } else { ERRORS[2] };
+    let extrapolated = if costs.memtable_factor > 1.0 { ERRORS[1] } else { 0.0 };
+    sampled + extrapolated
+}

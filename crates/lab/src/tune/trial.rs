@@ -1,0 +1,149 @@
+//! Simulates one policy key by key on a sample.
+
+use super::sample::Sample;
+use crate::jobs::{Job, Ticker};
+use anyhow::Result;
+use lsmith_policy::{MergePolicy, Registry};
+use lsmith_sim::KeyedSim;
+use lsmith_spec::Spec;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A policy that has written more bytes per byte of requests than this is given up.
+pub(super) const WRITE_COST_MAX: f64 = 100.0;
+
+/// A policy with more runs than this is given up.
+pub(super) const RUNS_MAX: usize = 5000;
+
+/// The figures of a policy in a keyed simulation. The crate's reports have the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TrialCosts {
+    /// The writes that were simulated.
+    pub writes: u64,
+    /// The bytes of these writes over the bytes of all writes of the workload; 1 if all were
+    /// simulated.
+    pub share: f64,
+    /// The factor by which simulated memtables were larger than those of the workload, 1 if there
+    /// are not too many memtables. The costs are extrapolated to the workload's memtables.
+    pub memtable_factor: f64,
+    /// Bytes written, the log included, per byte of requests.
+    pub write_cost_user: f64,
+    /// Flushes and outputs of merges per byte flushed.
+    pub write_cost_system: f64,
+    /// Runs that a lookup must consider, averaged over flushes.
+    pub read_cost_mean: f64,
+    /// Bytes held per live byte, averaged over flushes.
+    pub space_cost_mean: f64,
+}
+
+impl TrialCosts {
+    /// Returns the costs, multiplied by the ratios of those of `changed` to those of `known`.
+    pub(super) fn scaled(&self, changed: &TrialCosts, known: &TrialCosts) -> TrialCosts {
+        let scaled = |cost: fn(&TrialCosts) -> f64| cost(self) * cost(changed) / cost(known);
+        TrialCosts {
+            write_cost_user: scaled(|costs| costs.write_cost_user),
+            write_cost_system: scaled(|costs| costs.write_cost_system),
+            read_cost_mean: scaled(|costs| costs.read_cost_mean),
+            space_cost_mean: scaled(|costs| costs.space_cost_mean),
+            ..*self
+        }
+    }
+}
+
+/// A policy to be simulated on a sample.
+pub(super) struct Trial<'a> {
+    pub(super) spec: &'a Spec,
+    pub(super) sample: &'a Sample,
+    /// The memtable of the whole workload.
+    pub(super) memtable_bytes: u64,
+    /// The most memtables that are simulated. With more, memtables are made larger.
+    pub(super) flushes_max: f64,
+}
+
+/// The factor between the two memtables from which costs are extrapolated.
+const STEP: f64 = 4.0;
+
+impl Job for Trial<'_> {
+    /// `None` if the policy was given up, or nothing was flushed.
+    type Output = Option<TrialCosts>;
+
+    fn work(&self) -> u64 {
+        1
+    }
+
+    fn measure(&self, ticker: &Ticker<'_>) -> Result<Option<TrialCosts>> {
+        let costs = self.extrapolated(&Registry::builtin().build_spec(self.spec)?)?;
+        ticker.tick(1);
+        Ok(costs)
+    }
+}
+
+impl Trial<'_> {
+    /// Returns the costs with the workload's memtables. If there are too many, larger ones are
+    /// simulated, and ones that are larger still. Writes and reads are taken to be a power of the
+    /// number of flushes. Space depends on it little.
+    fn extrapolated(&self, policy: &Arc<dyn MergePolicy>) -> Result<Option<TrialCosts>> {
+        let memtable_bytes = (self.memtable_bytes as f64 * self.sample.share).max(1.0);
+        let flushes = self.sample.bytes() as f64 / memtable_bytes;
+        let factor = flushes / self.flushes_max;
+        if factor <= 1.0 {
+            return self.costs(policy, memtable_bytes);
+        }
+        let Some(near) = self.costs(policy, memtable_bytes * factor)? else { return Ok(None) };
+        let Some(far) = self.costs(policy, memtable_bytes * factor * STEP)? else {
+            return Ok(None);
+        };
+        let power = factor.ln() / STEP.ln();
+        let grown = |cost: fn(&TrialCosts) -> f64| {
+            let growth = (cost(&near) / cost(&far)).clamp(1.0, STEP);
+            cost(&near) * growth.powf(power)
+        };
+        Ok(Some(TrialCosts {
+            memtable_factor: factor,
+            write_cost_user: 1.0 + grown(|costs| costs.write_cost_user - 1.0),
+            write_cost_system: grown(|costs| costs.write_cost_system),
+            read_cost_mean: grown(|costs| costs.read_cost_mean),
+            ..near
+        }))
+    }
+
+    fn costs(
+        &self,
+        policy: &Arc<dyn MergePolicy>,
+        memtable_bytes: f64,
+    ) -> Result<Option<TrialCosts>> {
+        let sample = self.sample;
+        let memtable_bytes = memtable_bytes.round() as u64;
+        let mut sim = KeyedSim::new(policy, memtable_bytes);
+        for write in &sample.writes {
+            sim.write(write.kind, write.rank, write.bytes);
+            if !sim.is_full() {
+                continue;
+            }
+            sim.flush(write.live_bytes, &mut |_| {})?;
+            let is_hopeless = sim.figures().write_cost_system > WRITE_COST_MAX
+                || sim.tree().disk_run_count() > RUNS_MAX;
+            if is_hopeless {
+                return Ok(None);
+            }
+            if sample.flushes_max.is_some_and(|most| sim.flushes() >= most) {
+                break;
+            }
+        }
+        let figures = sim.figures();
+        if figures.parts.flush_bytes == 0 {
+            return Ok(None);
+        }
+        let parts = figures.parts;
+        let written = parts.flush_written_bytes + parts.merge_written_bytes;
+        Ok(Some(TrialCosts {
+            writes: sample.writes.len() as u64,
+            share: sample.share,
+            memtable_factor: 1.0,
+            write_cost_user: 1.0 + written as f64 / parts.requested_bytes as f64,
+            write_cost_system: figures.write_cost_system,
+            read_cost_mean: figures.read_cost_mean,
+            space_cost_mean: figures.space_cost_mean,
+        }))
+    }
+}
