@@ -26,26 +26,19 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             return Err(bad_argument(message));
         }
         "unit" if policy.needs().windows => {
-            let message = format!(
-                "{} takes windows of keys: it needs `--content keyed` or `fluid`",
-                policy.spec()
-            );
-            return Err(bad_argument(message));
+            let needs = "takes windows of keys: it needs `--content keyed` or `fluid`";
+            return Err(bad_argument(format!("{} {needs}", policy.spec())));
         }
         "unit" => {
             unit_fits(args.flushes)?;
             Content::Unit { flushes: args.flushes }
         }
         "keyed" => {
-            let workload = workload(args)?;
-            keyed_fits(&workload, args.memtable.bytes)?;
-            keyed = KeyedWorkload::new(workload);
+            keyed = keyed_workload(args)?;
             Content::Keyed(&keyed)
         }
         "fluid" => {
-            let workload = workload(args)?;
-            fluid_fits(&workload)?;
-            fluid = FluidWorkload::new(&workload).map_err(refusal)?;
+            fluid = fluid_workload(args)?;
             Content::Fluid(&fluid)
         }
         other => {
@@ -92,6 +85,18 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     }
     output.line(shown(&simulated))?;
     Ok(output.finish()?)
+}
+
+fn keyed_workload(args: &SimulateArgs) -> anyhow::Result<KeyedWorkload> {
+    let workload = workload(args)?;
+    keyed_fits(&workload, args.memtable.bytes)?;
+    Ok(KeyedWorkload::new(workload))
+}
+
+fn fluid_workload(args: &SimulateArgs) -> anyhow::Result<FluidWorkload> {
+    let workload = workload(args)?;
+    fluid_fits(&workload)?;
+    FluidWorkload::new(&workload).map_err(refusal)
 }
 
 /// Turns a simulation error into an exit code: 2 if expected sizes do not fit the workload, else 1.
