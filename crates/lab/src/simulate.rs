@@ -132,7 +132,10 @@ pub fn simulate_observed(
             simulate_unit(policy, flushes, memtable_bytes, &mut observe)?
         }
         Content::Keyed(workload) => simulate_keyed(policy, workload, memtable_bytes, &mut observe)?,
-        Content::Fluid(workload) => simulate_fluid(policy, workload, memtable_bytes, &mut observe)?,
+        Content::Fluid(workload) => {
+            workload.check_entries(&**policy, memtable_bytes)?;
+            simulate_fluid(policy, workload, memtable_bytes, &mut observe)?
+        }
     };
     let seconds = clock.seconds();
     let unit_bytes = match content {

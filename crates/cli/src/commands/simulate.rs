@@ -27,78 +27,42 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let policy = specs::policy(&args.policy)?;
     let (keyed, fluid);
     let content = match args.content.as_str() {
-        "unit" if args.workload.is_some() => {
-            let message = "unit content has no keys: a workload needs `--content keyed` or `fluid`";
-            return Err(bad_argument(message));
-        }
-        "unit" if policy.needs().windows => {
-            let message = format!(
-                "{} takes windows of keys: it needs `--content keyed` or `fluid`",
-                policy.spec()
-            );
-            return Err(bad_argument(message));
-        }
-        "unit" if args.flushes.saturating_mul(args.memtable.bytes) > UNIT_BYTES_MAX => {
-            let (flushes, bytes) = (args.flushes, format_bytes(args.memtable.bytes));
-            let message =
-                format!("{flushes} flushes of {bytes} are too large: expected at most 2^50 bytes");
-            return Err(bad_argument(message));
-        }
         "unit" => {
-            unit_fits(args.flushes)?;
+            check_unit(args, policy.needs().windows)?;
             Content::Unit { flushes: args.flushes }
         }
         "keyed" => {
-            let workload = workload(args)?;
-            keyed_fits(&workload, args.memtable.bytes)?;
-            keyed = KeyedWorkload::new(workload);
+            keyed = keyed_workload(args)?;
             Content::Keyed(&keyed)
         }
         "fluid" => {
-            let workload = workload(args)?;
-            fluid_fits(&workload)?;
-            fluid = FluidWorkload::new(&workload).map_err(refusal)?;
+            fluid = fluid_workload(args)?;
             Content::Fluid(&fluid)
         }
         other => {
-            return Err(bad_argument(SpecError::unknown(
-                "content",
-                other,
-                &["unit", "keyed", "fluid"],
-            )));
+            let known = ["unit", "keyed", "fluid"];
+            return Err(bad_argument(SpecError::unknown("content", other, &known)));
         }
     };
 
     let mut output = Output::new();
-    let mut printed = Ok(());
+    let mut trace = args.trace.then(|| Trace::new((!json).then_some(&mut output)));
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
-    let (mut done, mut trace, mut merges) = (0, Vec::new(), Vec::new());
+    let mut done = 0;
     let mut recorder = args.html.is_some().then(|| Recorder::new(content.key_scale()));
     let mut on_event = |event: Event<'_>| {
         if let Some(recorder) = &mut recorder {
             recorder.observe(event);
         }
-        match event {
-            Event::Flushed { .. } => {
-                done += 1;
-                if done % 256 == 0 {
-                    bars.advance(done);
-                }
+        if let Some(trace) = &mut trace {
+            trace.observe(event, done + 1);
+        }
+        if let Event::Flushed { .. } = event {
+            done += 1;
+            if done % 256 == 0 {
+                bars.advance(done);
             }
-            Event::Merge { plan, .. } if args.trace && json => merges.push(plan.to_string()),
-            Event::Rest { tree } if args.trace && json => {
-                let merges = std::mem::take(&mut merges);
-                trace.push(Step { flush: done + 1, merges, tree: tree.to_string() });
-            }
-            Event::Sealed { .. } if args.trace && printed.is_ok() => {
-                printed = output.line(format_args!("# flush {}", done + 1));
-            }
-            Event::Merge { plan, .. } if args.trace && printed.is_ok() => {
-                printed = output.line(format_args!("# {plan}"));
-            }
-            Event::Rest { tree } if args.trace && printed.is_ok() => printed = output.line(tree),
-            _ => {}
         }
     };
     let memtable_bytes = args.memtable.bytes;
@@ -109,17 +73,77 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         let group = Group::of_simulation(&simulated, recorder)?;
         page::write("lsmith simulate", vec![group], args.html.as_deref(), None)?;
     }
-    printed?;
+    let trace = trace.map(Trace::finish).transpose()?;
     let flushes = simulated.report.costs.flushes;
     if flushes < args.flushes {
         print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
     }
     if json {
-        let trace = args.trace.then_some(trace);
         return print_json(&Traced { simulated, trace });
     }
     output.line(shown(&simulated))?;
     Ok(output.finish()?)
+}
+
+/// Fails if unit content cannot do what the arguments ask for.
+fn check_unit(args: &SimulateArgs, takes_windows: bool) -> anyhow::Result<()> {
+    if args.workload.is_some() {
+        let message = "unit content has no keys: a workload needs `--content keyed` or `fluid`";
+        return Err(bad_argument(message));
+    }
+    if takes_windows {
+        let needs = "takes windows of keys: it needs `--content keyed` or `fluid`";
+        return Err(bad_argument(format!("{} {needs}", args.policy)));
+    }
+    if args.flushes.saturating_mul(args.memtable.bytes) > UNIT_BYTES_MAX {
+        let (flushes, bytes) = (args.flushes, format_bytes(args.memtable.bytes));
+        let message =
+            format!("{flushes} flushes of {bytes} are too large: expected at most 2^50 bytes");
+        return Err(bad_argument(message));
+    }
+    Ok(unit_fits(args.flushes)?)
+}
+
+/// Prints merges and trees, or collects them for JSON.
+struct Trace<'a> {
+    /// `None` to collect.
+    output: Option<&'a mut Output>,
+    printed: std::io::Result<()>,
+    steps: Vec<Step>,
+    merges: Vec<String>,
+}
+
+impl<'a> Trace<'a> {
+    fn new(output: Option<&'a mut Output>) -> Trace<'a> {
+        Trace { output, printed: Ok(()), steps: Vec::new(), merges: Vec::new() }
+    }
+
+    fn observe(&mut self, event: Event<'_>, flush: u64) {
+        let Some(output) = &mut self.output else {
+            match event {
+                Event::Merge { plan, .. } => self.merges.push(plan.to_string()),
+                Event::Rest { tree } => {
+                    let merges = std::mem::take(&mut self.merges);
+                    self.steps.push(Step { flush, merges, tree: tree.to_string() });
+                }
+                Event::Sealed { .. } | Event::Flushed { .. } => {}
+            }
+            return;
+        };
+        if self.printed.is_err() {
+            return;
+        }
+        self.printed = match event {
+            Event::Sealed { .. } => output.line(format_args!("# flush {flush}")),
+            Event::Merge { plan, .. } => output.line(format_args!("# {plan}")),
+            Event::Rest { tree } => output.line(tree),
+            Event::Flushed { .. } => Ok(()),
+        };
+    }
+
+    fn finish(self) -> std::io::Result<Vec<Step>> {
+        self.printed.map(|()| self.steps)
+    }
 }
 
 /// The JSON object of this command.
@@ -138,6 +162,18 @@ struct Step {
     flush: u64,
     merges: Vec<String>,
     tree: String,
+}
+
+fn keyed_workload(args: &SimulateArgs) -> anyhow::Result<KeyedWorkload> {
+    let workload = workload(args)?;
+    keyed_fits(&workload, args.memtable.bytes)?;
+    Ok(KeyedWorkload::new(workload))
+}
+
+fn fluid_workload(args: &SimulateArgs) -> anyhow::Result<FluidWorkload> {
+    let workload = workload(args)?;
+    fluid_fits(&workload)?;
+    FluidWorkload::new(&workload).map_err(refusal)
 }
 
 /// Turns a simulation error into an exit code: 2 if expected sizes do not fit the workload, else 1.

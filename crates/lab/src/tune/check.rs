@@ -28,8 +28,8 @@ pub struct Checked {
     pub above: f64,
 }
 
-/// Returns the costs of `more` and of all policies of a fine grid on all writes of the workload. Leaves out those
-/// that write or read far too much.
+/// Returns the costs of `more` and of all policies of a fine grid on all writes of the workload.
+/// Leaves out those that write or read far too much.
 ///
 /// # Errors
 /// Fails if the workload writes nothing, or has a damaged line.

@@ -18,7 +18,6 @@ pub(super) const SEED: u64 = 1;
 /// # Errors
 /// Fails if the policy proposes an illegal plan or one that fluid content cannot carry out, or if
 /// it never rests. Fails for policies that keep blocks if the blocks of the workload are not known.
-/// Fails if tables or windows hold too few entries for expected sizes.
 pub fn simulate_fluid(
     policy: &Arc<dyn MergePolicy>,
     workload: &FluidWorkload,
@@ -28,7 +27,6 @@ pub fn simulate_fluid(
     if policy.needs().blocks {
         workload.check_blocks()?;
     }
-    workload.check_entries(&**policy, memtable_bytes)?;
     let by_block = policy.needs().blocks;
     let content = FluidContent::new(workload.clone(), by_block);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);

@@ -52,11 +52,11 @@ impl FluidWorkload {
     }
 
     /// Checks that tables and windows hold enough entries for their expected sizes to mean
-    /// anything.
+    /// anything. [`simulate_fluid`](crate::simulate_fluid) does not check that.
     ///
     /// # Errors
     /// Fails with [`SimError::FewEntries`] if they do not.
-    pub(super) fn check_entries(
+    pub fn check_entries(
         &self,
         policy: &dyn MergePolicy,
         memtable_bytes: u64,

@@ -167,8 +167,7 @@ fn errors_are_within_the_uncertainty_of_the_answer() {
 fn entries_too_large_for_expected_sizes_are_refused() {
     let input = FluidWorkload::new(&workload("load(keys=1k, value=10MB)")).unwrap();
     for spec in ["leveled", "rr", "choose_best"] {
-        let found = simulate_fluid(&policy(spec), &input, 4 << 20, &mut |_| {});
-        let message = found.unwrap_err().to_string();
+        let message = input.check_entries(&*policy(spec), 4 << 20).unwrap_err().to_string();
         assert!(message.contains("too large for expected sizes under"), "{message}");
         assert!(message.contains("expected memtables of at least"), "{message}");
     }
