@@ -12,9 +12,11 @@ use lsmith_lab::page::{Group, Recorder};
 use lsmith_lab::{
     Content, Progress, Simulated, fluid_fits, keyed_fits, simulate_observed, unit_fits,
 };
+use lsmith_policy::MergePolicy;
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::SpecError;
 use lsmith_workload::Workload;
+use std::sync::Arc;
 
 /// Bytes of each value of the default workload.
 const VALUE_BYTES: u64 = 1000;
@@ -60,6 +62,25 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     };
 
     let mut output = Output::new();
+    let simulated = simulate_shown(args, &policy, &content, &mut output)?;
+    let flushes = simulated.report.costs.flushes;
+    if flushes < args.flushes {
+        print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
+    }
+    if json {
+        return print_json(&simulated);
+    }
+    output.line(shown(&simulated))?;
+    Ok(output.finish()?)
+}
+
+/// Simulates, prints the trace to `output`, and writes the page, as far as they are requested.
+fn simulate_shown(
+    args: &SimulateArgs,
+    policy: &Arc<dyn MergePolicy>,
+    content: &Content<'_>,
+    output: &mut Output,
+) -> anyhow::Result<Simulated> {
     let mut printed = Ok(());
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
@@ -78,22 +99,14 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         }
     };
     let simulated =
-        simulate_observed(&policy, &content, args.memtable.bytes, &mut observe).map_err(refusal)?;
+        simulate_observed(policy, content, args.memtable.bytes, &mut observe).map_err(refusal)?;
     drop(bars);
     if let Some(recorder) = recorder {
         let group = Group::of_simulation(&simulated, recorder)?;
         page::write("lsmith simulate", vec![group], args.html.as_deref(), None)?;
     }
     printed?;
-    let flushes = simulated.report.costs.flushes;
-    if flushes < args.flushes {
-        print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
-    }
-    if json {
-        return print_json(&simulated);
-    }
-    output.line(shown(&simulated))?;
-    Ok(output.finish()?)
+    Ok(simulated)
 }
 
 /// Turns a simulation error into an exit code: 2 if expected sizes do not fit the workload, else 1.
