@@ -1,14 +1,16 @@
 //! The arguments of the command line.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use lsmith_lab::tune::Weights;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// An LSM key-value store with a choice of merge policies, and a lab that predicts what each policy
 /// costs.
 #[derive(Debug, Parser)]
 #[command(name = "lsmith", version, propagate_version = true, arg_required_else_help = false)]
+#[command(max_term_width = 80)]
 pub(crate) struct Cli {
     /// Print exactly one JSON object on standard output
     #[arg(long, global = true)]
@@ -21,6 +23,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a workload on the real store under each policy and compare it with predictions
     Compare(CompareArgs),
+    /// Say why one policy writes less than another under a workload
+    Explain(ExplainArgs),
     /// Simulate a policy without a disk
     Simulate(SimulateArgs),
     /// Compute the costs of a policy by formula
@@ -33,8 +37,19 @@ pub(crate) enum Command {
     Reproduce(ReproduceArgs),
     /// List every policy with its parameters, defaults and source
     Policies,
+    /// List every workload with its parameters, units, defaults and an example, and the format of
+    /// traces
+    Workloads,
+    /// Check a policy against the laws of merge policies
+    Laws(LawsArgs),
     /// Read, change, check or repair a store
     Db(DbArgs),
+    /// Show the trees of a live store, with rates, again and again; takes no lock
+    Watch(WatchArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
+    /// Write manual pages, one per command
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -50,8 +65,8 @@ pub(crate) struct CompareArgs {
     pub(crate) workload: Vec<String>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
-    /// Also print the bytes of each part and the blocks that lookups read
-    #[arg(long, conflicts_with = "json")]
+    /// Also print the bytes of each part and the blocks that lookups read; JSON always has them
+    #[arg(long)]
     pub(crate) parts: bool,
     /// The parent directory of the stores; each store gets a new directory, which is removed
     /// afterwards [default: the directory for temporary files]
@@ -63,12 +78,84 @@ pub(crate) struct CompareArgs {
     /// Also draw the frontier of the costs into this file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+}
+
+impl Command {
+    /// Returns how the command prints its tables.
+    pub(crate) fn tables(&self) -> TableArgs {
+        match self {
+            Command::Compare(args) => args.tables,
+            Command::Simulate(args) => args.tables,
+            Command::Model(args) => args.tables,
+            Command::Tune(args) => args.tables,
+            Command::Run(args) => args.tables,
+            Command::Reproduce(args) => args.tables,
+            Command::Watch(args) => args.tables,
+            Command::Db(args) => match &args.command {
+                DbCommand::Stats(tables) | DbCommand::Keyspaces(tables) => *tables,
+                DbCommand::Tree(args) => args.tables,
+                _ => TableArgs::default(),
+            },
+            _ => TableArgs::default(),
+        }
+    }
+}
+
+/// How tables are printed. By default they have as many columns as fit the terminal, or as many as
+/// the variable `COLUMNS` says; all columns if there is neither.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct TableArgs {
+    /// Print all columns of tables, however narrow the terminal is
+    #[arg(long)]
+    pub(crate) wide: bool,
+    /// Print the tables alone, as comma-separated values with all columns and digits
+    #[arg(long, conflicts_with_all = ["json", "wide"])]
+    pub(crate) csv: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// The directory of the store
+    pub(crate) dir: PathBuf,
+    /// Print one picture and end; `--json` does that too
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Seconds between two pictures, 0.1 to 3600
+    #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) interval: Duration,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TreeArgs {
+    /// Print a row per run, with a key of the notation
+    #[arg(long)]
+    pub(crate) short: bool,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The first policy, such as 'leveled(ratio=10)'
+    pub(crate) a: String,
+    /// The second policy, such as 'tiered(ratio=4)'
+    pub(crate) b: String,
+    /// The workload, such as 'churn(keys=100k, ops=400k, value=100B)'
+    #[arg(long, value_name = "SPEC")]
+    pub(crate) workload: String,
+    #[command(flatten)]
+    pub(crate) memtable: Memtable,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Memtable {
     /// Logical bytes (key + value + 8 per entry) at which a memtable is sealed
-    #[arg(long = "memtable", default_value = "4MiB", value_name = "BYTES", value_parser = bytes)]
+    #[arg(long = "memtable", default_value = "4MiB", value_name = "BYTES")]
+    #[arg(value_parser = memtable_bytes)]
     pub(crate) bytes: u64,
 }
 
@@ -89,12 +176,15 @@ pub(crate) struct SimulateArgs {
     pub(crate) workload: Option<String>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
-    /// Print the tree after each flush
-    #[arg(long, conflicts_with = "json")]
+    /// Print each merge with its reason, and the tree after each flush; with `--json`, as the
+    /// field `trace`
+    #[arg(long)]
     pub(crate) trace: bool,
     /// Also write a page to this file, to look at in a browser
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -119,6 +209,17 @@ pub(crate) struct ModelArgs {
     /// Filter bits per key, 0 to 64; 0 means no filter
     #[arg(long, default_value = "10", value_name = "BITS", value_parser = bits)]
     pub(crate) filter_bits: f64,
+    /// The order of keys: hashed, or sequential, in which each key is written once
+    #[arg(long, default_value = "hashed", value_name = "ORDER")]
+    pub(crate) order: ModelOrder,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModelOrder {
+    Hashed,
+    Sequential,
 }
 
 #[derive(Debug, Args)]
@@ -170,6 +271,8 @@ pub(crate) struct TuneArgs {
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -193,6 +296,8 @@ pub(crate) struct RunArgs {
     /// Also print percentiles of the durations and sizes of operations and merges
     #[arg(long)]
     pub(crate) histograms: bool,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
 }
 
 #[derive(Debug, Args)]
@@ -205,6 +310,27 @@ pub(crate) struct ReproduceArgs {
     /// Also draw the figure into this directory, as FIGURE.svg, or as FIGURE-a.svg and so on
     #[arg(long, value_name = "DIR")]
     pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tables: TableArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LawsArgs {
+    /// The policy, such as 'tiered(ratio=3)'
+    #[arg(value_name = "SPEC")]
+    pub(crate) policy: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The directory that receives the pages; it is created if missing
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -254,11 +380,14 @@ pub(crate) enum DbCommand {
     /// Merge the whole keyspace into one run
     Compact,
     /// Print the statistics of the keyspace
-    Stats,
+    Stats(TableArgs),
     /// Print the statistics of all keyspaces, one keyspace per line
-    Keyspaces,
-    /// Print the tree as text
-    Tree,
+    Keyspaces(TableArgs),
+    /// Print the tree as text, or as a table of its runs
+    #[command(after_help = TREE_NOTATION)]
+    Tree(TreeArgs),
+    /// Print why the store wrote what it wrote: what merges took and wrote, by level
+    Why,
     /// Write a page about the store: the trees of its keyspaces and what merges wrote
     Report {
         /// The file of the page, to look at in a browser
@@ -325,12 +454,39 @@ pub(crate) struct ScanArgs {
     pub(crate) limit: Option<u64>,
 }
 
+/// The notation of trees.
+const TREE_NOTATION: &str = "\
+L0 r4[t7:a..k of a..z 1MiB 900e 20d s5..9] is a run of level 0:
+  r4          the number of the run; the newest run of a level comes first
+  t7          the number of a table, and of its file
+  a..k        the keys of the slice, from a up to, not including, k
+  of a..z     the keys of the whole table, if the slice is a part of it
+  1MiB        logical bytes: keys, values and 8 per entry
+  900e 20d    entries, and those of them that delete a key
+  s5..9       sequence numbers
+#5 is the key whose eight bytes are the number 5.";
+
+/// Parses the seconds between two pictures.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    let seconds = seconds.ok_or_else(|| "expected a number from 0.1 to 3600".to_owned())?;
+    Ok(Duration::from_secs_f64(seconds))
+}
+
 /// Parses a size greater than 0.
 fn bytes(text: &str) -> Result<u64, String> {
     match lsmith_spec::parse_bytes(text) {
         Ok(0) => Err("expected at least 1B".to_owned()),
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Parses the bytes of a memtable, which are bounded as in a store.
+fn memtable_bytes(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        bytes if bytes > 1 << 40 => Err(format!("`{text}` is too large: expected at most 1024GiB")),
+        bytes => Ok(bytes),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Failures of commands: one line on standard error, and an exit code.
 
+use crate::output::has_colours;
 use anyhow::Error;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fmt;
@@ -48,7 +49,12 @@ fn message(error: &Error) -> String {
 /// Prints `message` as one line on standard error. Ignores write errors.
 pub(crate) fn print_line(message: &str) {
     let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
-    let _gone = writeln!(io::stderr(), "lsmith: {}", lines.collect::<Vec<_>>().join(" "));
+    let name = if has_colours(&console::Term::stderr()) {
+        console::style("lsmith:").force_styling(true).red().bold().to_string()
+    } else {
+        "lsmith:".to_owned()
+    };
+    let _gone = writeln!(io::stderr(), "{name} {}", lines.collect::<Vec<_>>().join(" "));
 }
 
 /// Prints the requested help, or one line with the parse error, and returns the exit code.

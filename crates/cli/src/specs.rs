@@ -7,17 +7,30 @@ use lsmith_policy::{MergePolicy, Registry};
 use lsmith_spec::{Spec, SpecError, format_count};
 use lsmith_workload::{Workload, WorkloadError};
 use std::fmt::Display;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// The policies that specs can name.
+static REGISTRY: OnceLock<Registry> = OnceLock::new();
+
+/// Sets the policies that specs can name. Only the first call has an effect.
+pub(crate) fn set_registry(registry: Registry) {
+    REGISTRY.get_or_init(|| registry);
+}
+
+/// Returns the policies that specs can name.
+pub(crate) fn registry() -> &'static Registry {
+    REGISTRY.get_or_init(Registry::builtin)
+}
 
 /// Builds the policy that `spec` names. Fails if the spec is invalid.
 pub(crate) fn policy(spec: &str) -> anyhow::Result<Arc<dyn MergePolicy>> {
-    Registry::builtin().build(spec).map_err(|error| bad_spec("policy", spec, &error))
+    registry().build(spec).map_err(|error| bad_spec("policy", spec, &error))
 }
 
 /// Builds the policies that `specs` names, separated by `;`. `all` means every policy with its
 /// defaults; `classic` means those of them that do not count in blocks.
 pub(crate) fn policies(specs: &str) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>> {
-    let registry = Registry::builtin();
+    let registry = registry();
     let specs = match specs.trim() {
         word @ ("all" | "classic") => {
             let names = registry.infos().iter().map(|info| Spec::bare(info.name));

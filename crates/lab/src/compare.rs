@@ -1,11 +1,12 @@
 //! Compares policies on the real store with the predictions of simulations and formulas.
 
-use crate::growth::Formula;
+use crate::growth::{Formula, Prediction};
 use crate::page::{History, Recorder};
 use crate::profile::Profile;
 use crate::progress::Progress;
 use crate::report::{Costs, EngineReport, Optimum, SimulationReport};
 use crate::run::{Options, run};
+use crate::scratch::Scratch;
 use crate::simulate::{Content, Simulated, simulate_observed};
 use anyhow::Context;
 use lsmith_policy::MergePolicy;
@@ -32,7 +33,7 @@ pub struct Row {
     /// which blocks a policy could keep.
     pub fluid: Option<SimulationReport>,
     /// The formula. `None` for policies with only a bound, or without a formula.
-    pub model: Option<Formula>,
+    pub model: Option<Prediction>,
     /// The optimum with as many runs as this policy, for the same flushes. `None` for policies
     /// that leave a part of memory in place.
     pub optimum: Option<Optimum>,
@@ -52,7 +53,7 @@ pub struct Errors {
     pub unit: Option<PredictionErrors>,
     /// The errors of the fluid simulation.
     pub fluid: Option<PredictionErrors>,
-    /// The error of the formula's `write_cost_system`.
+    /// The error of the formula's `write_cost_system`; `None` also if the store made no flush.
     pub model: Option<f64>,
 }
 
@@ -76,10 +77,8 @@ pub struct PredictionErrors {
 
 impl PredictionErrors {
     fn of(predicted: &Costs, measured: &Costs) -> PredictionErrors {
-        let error = |figure: fn(&Costs) -> Option<f64>| {
-            let measured = figure(measured).filter(|measured| *measured > 0.0)?;
-            Some((figure(predicted)? - measured) / measured)
-        };
+        let error =
+            |figure: fn(&Costs) -> Option<f64>| relative(figure(predicted)?, figure(measured)?);
         PredictionErrors {
             write_cost_eager: error(|costs| Some(costs.write_cost_eager)),
             write_cost_system: error(|costs| Some(costs.write_cost_system)),
@@ -89,6 +88,11 @@ impl PredictionErrors {
             space_cost_mean: error(|costs| costs.space_cost_mean),
         }
     }
+}
+
+/// Returns (predicted - measured) / measured. `None` if nothing was measured.
+fn relative(predicted: f64, measured: f64) -> Option<f64> {
+    (measured > 0.0).then(|| (predicted - measured) / measured)
 }
 
 /// A workload and the policies to compare under it.
@@ -132,9 +136,7 @@ impl Comparison<'_> {
     ) -> anyhow::Result<Row> {
         let (spec, workload) = (policy.spec().to_string(), self.workload.workload());
         let engine = {
-            let dir = tempfile::Builder::new().prefix("lsmith-compare-").tempdir_in(self.dir);
-            let message = || format!("cannot make a directory in {}", self.dir.display());
-            let dir = dir.with_context(message)?;
+            let dir = Scratch::new_in(self.dir, "lsmith-compare-")?;
             run(&spec, workload, dir.path(), self.options, progress)?
         };
         let flushes = engine.costs.flushes;
@@ -176,7 +178,7 @@ impl Comparison<'_> {
                 keyed: PredictionErrors::of(&keyed.costs, &engine.costs),
                 unit: unit.map(|unit| PredictionErrors::of(&unit.costs, &engine.costs)),
                 fluid: expected.map(|fluid| PredictionErrors::of(&fluid.costs, &engine.costs)),
-                model: model.map(|model| model.write_cost_system / write_cost - 1.0),
+                model: model.and_then(|model| relative(model.write_cost_system, write_cost)),
             },
             history,
             policy: spec,

@@ -2,17 +2,39 @@
 
 use crate::profile::Profile;
 use crate::schedule::schedule;
-use lsmith_model::formulas::{carried_out, constant, evaluate, scheduled, tiered, unmerged};
-use lsmith_model::{Model, Setting, optimum};
+use lsmith_model::formulas::{bound, carried_out, constant, evaluate, scheduled, tiered, unmerged};
+use lsmith_model::{Bound, KeyOrder, Model, Setting, optimum};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{FluidWorkload, SimError};
 use lsmith_spec::{Params, Spec, SpecError};
 use serde::Serialize;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The number of moments at which formulas of levels are evaluated while the data grow. Each moment
 /// represents the same number of writes.
 const MOMENTS: u32 = 24;
+
+/// The costs of a policy by formula, with what is to be known about them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The costs.
+    #[serde(flatten)]
+    pub costs: Formula,
+    /// `upper` or `lower`, if `write_cost_system` is a bound.
+    pub bound: Option<&'static str>,
+    /// What the formula does not know of the requests: `popularity`, `key order`, `time` or
+    /// `deletes`.
+    pub ignores: &'static [&'static str],
+}
+
+impl Deref for Prediction {
+    type Target = Formula;
+
+    fn deref(&self) -> &Formula {
+        &self.costs
+    }
+}
 
 /// The costs of a policy by formula, averaged over all writes of a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -51,7 +73,7 @@ impl Formula {
     /// Returns the costs of `policy`, and may run it. A policy that merges whole runs decides which
     /// runs merge when, on the expected sizes of `workload`; the formula computes the sizes of the
     /// outputs. `None` for policies that merge parts of runs, except `leveled`, and for policies
-    /// that keep blocks: formulas give only bounds for these.
+    /// that keep blocks.
     ///
     /// # Errors
     /// Fails if the policy breaks a rule.
@@ -60,21 +82,33 @@ impl Formula {
         workload: Option<&FluidWorkload>,
         profile: &Profile,
         memtable_bytes: u64,
-    ) -> Result<Option<Formula>, SimError> {
+    ) -> Result<Option<Prediction>, SimError> {
         if policy.needs().blocks {
             return Ok(None);
         }
-        let workload = match (policy.shape(), workload) {
-            (Shape::Leveled { .. }, _) | (_, None) => {
-                return Ok(Formula::of(&policy.spec(), profile, memtable_bytes));
+        let profile = profile.in_phases();
+        let spec = policy.spec();
+        let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
+        let takes_parts = has_levels && spec.param("pick") != Some("whole_level");
+        let is_moved = has_levels && profile.order == KeyOrder::Ascending;
+        let costs = match workload {
+            Some(workload) if !takes_parts && !is_moved => {
+                let all = profile.at(1.0);
+                let setting = all.setting(memtable_bytes);
+                let schedule = schedule(policy, workload, memtable_bytes)?;
+                let model = schedule.map(|schedule| carried_out(&setting, schedule.into_iter()));
+                model.map(|model| Formula::at(&model, &setting))
             }
-            (_, Some(workload)) => workload,
+            _ => Formula::of(&spec, &profile, memtable_bytes),
         };
-        let all = profile.at(1.0);
-        let setting = all.setting(memtable_bytes);
-        let schedule = schedule(policy, workload, memtable_bytes)?;
-        let model = schedule.map(|schedule| carried_out(&setting, schedule.into_iter()));
-        Ok(model.map(|model| Formula::at(&model, &setting)))
+        let bound = match has_levels {
+            true => bound(&spec, &profile.setting(memtable_bytes)).ok().flatten(),
+            false => None,
+        };
+        let ignores = profile.ignored(has_levels);
+        // Of requests that the formula does not know there is no bound either.
+        let bound = bound.map(Bound::name).filter(|_| ignores.is_empty());
+        Ok(costs.map(|costs| Prediction { costs, bound, ignores }))
     }
 
     /// Returns the mean of the costs that `model` computes at each moment.
@@ -118,8 +152,7 @@ fn stack(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecError>>
         "constant" => count("k", 5).map(|runs| constant(setting, runs)),
         "tiered" => count("ratio", 4).map(|ratio| tiered(setting, ratio)),
         "minlatency" => count("k", 5).map(|runs| {
-            let flushes = (setting.requests / setting.memtable_requests()).floor().max(1.0);
-            scheduled(setting, optimum::schedule(flushes as u64, runs))
+            scheduled(setting, optimum::schedule(setting.full_memtables() as u64, runs))
         }),
         _ => return None,
     };
@@ -127,80 +160,4 @@ fn stack(spec: &Spec, setting: &Setting<'_>) -> Option<Result<Model, SpecError>>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use lsmith_policy::Registry;
-    use lsmith_sim::{Figures, KeyedWorkload, simulate_keyed};
-    use lsmith_workload::{NoInputs, Workload};
-
-    const MEMTABLE_BYTES: u64 = 200_000;
-
-    const WORKLOADS: [&str; 3] = [
-        "churn(keys=150k, ops=300k, value=100B)",
-        "load(keys=300k, value=100B, order=zipf)",
-        "load(keys=150k, value=100B)",
-    ];
-
-    /// Returns the errors of the formula's write cost against a keyed simulation.
-    fn errors(policy: &str) -> [f64; 3] {
-        errors_of(policy, |formula| formula.write_cost_system, |keyed| keyed.write_cost_system)
-    }
-
-    fn errors_of(
-        policy: &str,
-        predicted: fn(&Formula) -> f64,
-        counted: fn(&Figures) -> f64,
-    ) -> [f64; 3] {
-        let policy = Registry::builtin().build(policy).unwrap();
-        WORKLOADS.map(|spec| {
-            let workload = Workload::from_spec(&spec.parse().unwrap(), &NoInputs).unwrap();
-            let fluid = FluidWorkload::new(&workload).unwrap();
-            let profile = Profile::of(&workload).unwrap();
-            let formula = Formula::of_policy(&policy, Some(&fluid), &profile, MEMTABLE_BYTES);
-            let formula = formula.unwrap().expect("a policy with a formula");
-            let keyed = KeyedWorkload::new(workload);
-            let keyed = simulate_keyed(&policy, &keyed, MEMTABLE_BYTES, &mut |_| {}).unwrap();
-            predicted(&formula) / counted(&keyed.figures) - 1.0
-        })
-    }
-
-    #[test]
-    fn stacks_are_within_one_percent_of_every_key() {
-        for policy in ["none", "constant", "tiered", "minlatency", "binomial", "minlatency(k=3)"] {
-            let errors = errors(policy);
-            assert!(errors.iter().all(|error| error.abs() <= 0.01), "{policy}: {errors:?}");
-        }
-    }
-
-    /// Formulas and simulations count the same bytes at the same moments.
-    #[test]
-    fn space_is_that_of_the_tree_at_rest() {
-        for (policy, allowed) in [
-            ("none", 0.02),
-            ("constant(k=2)", 0.02),
-            ("tiered", 0.02),
-            ("minlatency", 0.02),
-            ("binomial", 0.02),
-            ("leveled", 0.06),
-        ] {
-            let errors = errors_of(policy, |found| found.space_cost_mean, |k| k.space_cost_mean);
-            assert!(errors.iter().all(|error| error.abs() <= allowed), "{policy}: {errors:?}");
-        }
-    }
-
-    #[test]
-    fn leveled_is_within_five_percent_of_every_key() {
-        for policy in ["leveled", "leveled(ratio=4)", "leveled(pick=round_robin)"] {
-            let errors = errors(policy);
-            assert!(errors.iter().all(|error| error.abs() <= 0.055), "{policy}: {errors:?}");
-        }
-    }
-
-    #[test]
-    fn there_is_none_of_policies_that_keep_blocks() {
-        let policy = Registry::builtin().build("choose_best").unwrap();
-        let workload = Workload::from_spec(&WORKLOADS[2].parse().unwrap(), &NoInputs).unwrap();
-        let profile = Profile::of(&workload).unwrap();
-        assert_eq!(Formula::of_policy(&policy, None, &profile, MEMTABLE_BYTES), Ok(None));
-    }
-}
+mod tests;

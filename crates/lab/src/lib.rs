@@ -3,11 +3,13 @@
 //! * [`run`]: plays one workload on the store under one policy and counts everything.
 //! * [`simulate`]: simulates one policy with unit, keyed or fluid content.
 //! * [`Comparison`]: does both for many policies and computes prediction errors.
+//! * [`mod@explain`]: says why one policy writes less than another.
 //! * [`model`]: computes the costs of a policy by formula.
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
 //! * [`reproduce`]: measures figures of papers again.
 //! * [`page`]: shows results as one HTML file. [`plot`]: draws charts as SVG.
 //! * [`FileInputs`]: reads the files that workloads name.
+//! * [`remove_scratch`]: removes what running experiments have made, when a signal ends them.
 //! * [`Progress`]: receives the progress of an experiment.
 //!
 //! Reports are values that serialize as JSON; the names of their fields are stable. This crate
@@ -37,6 +39,7 @@ struct Readme;
 
 mod clock;
 mod compare;
+pub mod explain;
 mod fits;
 mod growth;
 mod inputs;
@@ -52,12 +55,13 @@ mod report;
 pub mod reproduce;
 mod run;
 mod schedule;
+mod scratch;
 mod simulate;
 pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
 pub use fits::{fluid_fits, keyed_fits, unit_fits};
-pub use growth::Formula;
+pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
 pub use meter::Mode;
 pub use model::{FormulaInfo, ModelSettings, ModelStage, Modelled, PointRead, formulas, model};
@@ -67,4 +71,5 @@ pub use report::{
     ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
+pub use scratch::remove_scratch;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};

@@ -1,8 +1,8 @@
 //! Evaluates formulas, with the units and names of reports.
 
 use crate::clock::Clock;
-use lsmith_model::formulas::evaluate;
-use lsmith_model::{Level, Model, Popularity, Setting};
+use lsmith_model::formulas::{bound, evaluate, ignored};
+use lsmith_model::{Bound, Ignored, KeyOrder, Level, Model, Popularity, Setting};
 use lsmith_spec::{Spec, SpecError};
 use serde::Serialize;
 
@@ -23,6 +23,8 @@ pub struct ModelSettings {
     pub requests: u64,
     /// Filter bits per key; 0 means no filter.
     pub filter_bits: f64,
+    /// True if each key is written once, in ascending order; `zipf` must be 0.
+    pub is_sequential: bool,
 }
 
 /// A part of the write cost.
@@ -58,6 +60,10 @@ pub struct Modelled {
     pub item_bytes: u64,
     /// Logical bytes at which a memtable is sealed.
     pub memtable_bytes: u64,
+    /// `upper` or `lower`, if the write costs are a bound.
+    pub bound: Option<&'static str>,
+    /// What the formula does not know of the requests: `popularity` or `key order`.
+    pub ignores: Vec<&'static str>,
     /// Bytes written, the log included, per byte of requests.
     pub write_cost_user: f64,
     /// Flushes and outputs of merges per byte flushed.
@@ -70,7 +76,8 @@ pub struct Modelled {
     pub point_read: PointRead,
     /// The runs that a range read reads.
     pub range_read: f64,
-    /// Bytes of all runs per byte of live entries, averaged over time.
+    /// Bytes of all runs per byte of live entries, averaged over time, at rest: without outputs of
+    /// merges under way.
     pub space_cost_mean: f64,
     /// Bytes of the levels, newest first, without memory.
     pub level_sizes: Vec<f64>,
@@ -87,18 +94,35 @@ pub struct Modelled {
 pub fn model(policy: &str, settings: &ModelSettings) -> Result<Modelled, SpecError> {
     let clock = Clock::start();
     let spec: Spec = policy.parse()?;
-    let popularity = Popularity::zipf(settings.keys, settings.zipf)
-        .map_err(|error| SpecError::conflict(error.to_string()))?;
+    let popularity = match (settings.is_sequential, settings.zipf == 0.0) {
+        (true, true) => Popularity::unshared(settings.keys),
+        (true, false) => {
+            let message = "zipf: keys in sequential order are written once; expected skew 0";
+            return Err(SpecError::conflict(message));
+        }
+        (false, _) => Popularity::zipf(settings.keys, settings.zipf),
+    };
+    let popularity = popularity.map_err(|error| SpecError::conflict(error.to_string()))?;
     let item_bytes = settings.item_bytes as f64;
     let setting = Setting {
         popularity: &popularity,
         memtable: settings.memtable_bytes as f64 / item_bytes,
         item_bytes,
-        requests: settings.requests as f64,
+        requests: match settings.is_sequential {
+            true => settings.requests.min(settings.keys) as f64,
+            false => settings.requests as f64,
+        },
         false_positives: false_positives(settings.filter_bits),
+        loaded: 0.0,
+        order: if settings.is_sequential { KeyOrder::Ascending } else { KeyOrder::Random },
     };
     let model = evaluate(&spec, &setting)?;
-    Ok(modelled(&spec, settings, &setting, &model, &clock))
+    let answer = Modelled {
+        bound: bound(&spec, &setting)?.map(Bound::name),
+        ignores: ignored(&spec, &setting)?.into_iter().map(Ignored::name).collect(),
+        ..modelled(&spec, settings, &setting, &model, &clock)
+    };
+    Ok(answer)
 }
 
 fn modelled(
@@ -116,6 +140,8 @@ fn modelled(
         zipf: settings.zipf,
         item_bytes: settings.item_bytes,
         memtable_bytes: settings.memtable_bytes,
+        bound: None,
+        ignores: Vec::new(),
         write_cost_user: model.write_cost_user(),
         write_cost_system: model.write_cost_system(),
         stages: model

@@ -1,9 +1,9 @@
 //! The properties of a workload that formulas need.
 
 use anyhow::{Result, bail};
-use lsmith_model::{Popularity, Setting};
+use lsmith_model::{KeyOrder, Popularity, Setting};
 use lsmith_tree::logical_bytes;
-use lsmith_workload::{OpKind, Workload};
+use lsmith_workload::{Op, OpKind, Workload};
 
 /// The operations that are read to learn the size of entries.
 const SAMPLED: usize = 10_000;
@@ -17,6 +17,25 @@ pub(crate) struct Profile {
     pub(crate) popularity: Popularity,
     pub(crate) writes: f64,
     pub(crate) entry_bytes: f64,
+    /// The load phase, and the popularity after it, if there is one. `popularity` is that of both.
+    pub(crate) phases: Option<(f64, Popularity)>,
+    /// The first writes that are a load phase; only in [`Profile::in_phases`].
+    pub(crate) loaded: f64,
+    pub(crate) order: KeyOrder,
+    /// What is not known of the requests.
+    pub(crate) unknown: Unknown,
+}
+
+/// What formulas do not know of requests that a report should name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    Nothing,
+    /// Some writes delete.
+    Deletes,
+    /// Keys become popular and unpopular.
+    Time,
+    /// As before, and the keys of a time lie together.
+    TimeAndOrder,
 }
 
 impl Profile {
@@ -31,44 +50,91 @@ impl Profile {
             ("churn", _) => Some(Popularity::uniform(items)?),
             _ => None,
         };
+        let order = match spec.param("order") {
+            Some("sequential") if spec.name == "load" => KeyOrder::Ascending,
+            _ => KeyOrder::Random,
+        };
+        let deletes = spec.param("deletes").is_some_and(|share| share != "0");
         if let Some(popularity) = known {
-            return Ok(Profile { popularity, writes: all as f64, entry_bytes });
+            return Ok(Profile {
+                popularity,
+                writes: all as f64,
+                entry_bytes,
+                phases: None,
+                loaded: 0.0,
+                order,
+                unknown: if deletes { Unknown::Deletes } else { Unknown::Nothing },
+            });
         }
-        let mut counts: Vec<u32> = Vec::new();
-        let mut writes = 0.0;
-        for op in workload.ops() {
+        let mut counts = Counts::default();
+        let mut later = Counts::default();
+        let load_ops = usize::try_from(workload.load_ops())?;
+        for (index, op) in workload.ops().enumerate() {
             let op = op?;
-            if !is_write(op.kind) {
-                continue;
+            counts.add(&op)?;
+            if index >= load_ops {
+                later.add(&op)?;
             }
-            writes += 1.0;
-            let item = usize::try_from(op.item)?;
-            if item >= counts.len() {
-                counts.resize(item + 1, 0);
+        }
+        // A run phase that writes new keys has no popularity.
+        let is_load = counts.items.len() == load_ops && later.writes > 0.0;
+        Ok(Profile {
+            writes: counts.writes,
+            popularity: counts.popularity()?,
+            phases: if is_load { Some((load_ops as f64, later.popularity()?)) } else { None },
+            entry_bytes,
+            loaded: 0.0,
+            order,
+            unknown: match spec.name.as_str() {
+                "ycsb" if is_load => Unknown::Nothing,
+                "ycsb" | "uniform" => Unknown::Time,
+                _ => Unknown::TimeAndOrder,
+            },
+        })
+    }
+
+    /// Returns the profile with the load phase apart, if there is one.
+    pub(crate) fn in_phases(&self) -> Profile {
+        match &self.phases {
+            Some((loaded, later)) => {
+                Profile { popularity: later.clone(), loaded: *loaded, ..self.clone() }
             }
-            counts[item] += 1;
+            None => self.clone(),
         }
-        if writes == 0.0 {
-            bail!("the workload writes nothing");
+    }
+
+    /// Returns what the formula of a policy does not know of the requests. The order of keys means
+    /// something to policies of levels only.
+    pub(crate) fn ignored(&self, has_levels: bool) -> &'static [&'static str] {
+        match self.unknown {
+            // After a load phase, formulas of levels do not follow how loaded keys go down.
+            Unknown::Nothing if has_levels && self.phases.is_some() => &["time"],
+            Unknown::Nothing => &[],
+            Unknown::Deletes => &["deletes"],
+            Unknown::TimeAndOrder if has_levels => &["time", "key order"],
+            Unknown::Time | Unknown::TimeAndOrder => &["time"],
         }
-        counts.sort_unstable();
-        let runs = counts.chunk_by(|left, right| left == right);
-        let histogram: Vec<(u64, u64)> =
-            runs.map(|run| (run.len() as u64, u64::from(run[0]))).collect();
-        Ok(Profile { popularity: Popularity::from_histogram(&histogram)?, writes, entry_bytes })
     }
 
     /// Returns the setting after the given share of all writes.
     pub(crate) fn at(&self, share: f64) -> Profile {
         let writes = (self.writes * share.min(1.0)).max(1.0);
-        let live = self.popularity.unique(writes);
-        Profile { popularity: self.popularity.clone().with_live(live), writes, ..*self }
+        let (popularity, loaded) = match Popularity::unshared(self.loaded as u64) {
+            Ok(unshared) if writes <= self.loaded => (unshared.with_live(writes), 0.0),
+            // Keys that are only loaded are live too.
+            Ok(_) => (self.popularity.clone(), self.loaded),
+            Err(_) => {
+                let live = self.popularity.unique(writes);
+                (self.popularity.clone().with_live(live), 0.0)
+            }
+        };
+        Profile { popularity, writes, loaded, ..self.clone() }
     }
 
     /// Returns the setting after `flushes` memtables, or at the end of the writes if sooner.
     pub(crate) fn up_to_flushes(self, flushes: Option<u64>, memtable_bytes: u64) -> Profile {
         let Some(flushes) = flushes else { return self };
-        let requests = flushes as f64 * self.setting(memtable_bytes).memtable_requests();
+        let requests = self.in_phases().setting(memtable_bytes).requests_of_flushes(flushes as f64);
         // The added part of a request keeps rounding from dropping the last flush.
         self.at((requests + 0.5) / self.writes)
     }
@@ -81,7 +147,46 @@ impl Profile {
             item_bytes: self.entry_bytes,
             requests: self.writes,
             false_positives: 1.0,
+            loaded: self.loaded,
+            order: self.order,
         }
+    }
+}
+
+/// Counted operations.
+#[derive(Default)]
+struct Counts {
+    ops: f64,
+    writes: f64,
+    /// The writes of each item.
+    items: Vec<u32>,
+}
+
+impl Counts {
+    fn add(&mut self, op: &Op) -> Result<()> {
+        self.ops += 1.0;
+        if is_write(op.kind) {
+            self.writes += 1.0;
+            let item = usize::try_from(op.item)?;
+            if item >= self.items.len() {
+                self.items.resize(item + 1, 0);
+            }
+            self.items[item] += 1;
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// Fails if nothing was written.
+    fn popularity(mut self) -> Result<Popularity> {
+        if self.writes == 0.0 {
+            bail!("the workload writes nothing");
+        }
+        self.items.sort_unstable();
+        let runs = self.items.chunk_by(|left, right| left == right);
+        let histogram: Vec<(u64, u64)> =
+            runs.map(|run| (run.len() as u64, u64::from(run[0]))).collect();
+        Ok(Popularity::from_histogram(&histogram)?)
     }
 }
 

@@ -368,7 +368,7 @@ pub struct Optimum {
     /// True if a schedule of merges of whole runs has this cost; otherwise the cost is a lower
     /// bound.
     pub is_exact: bool,
-    /// (the policy's cost - the least) / the least.
+    /// (the policy's cost - the least) / the least; 0 if nothing was flushed.
     pub above: f64,
 }
 
@@ -386,6 +386,7 @@ impl Optimum {
 
     /// Returns the same optimum, compared with another cost.
     pub(crate) fn against(self, write_cost_system: f64) -> Optimum {
-        Optimum { above: write_cost_system / self.write_cost_system - 1.0, ..self }
+        let least = self.write_cost_system;
+        Optimum { above: if least == 0.0 { 0.0 } else { write_cost_system / least - 1.0 }, ..self }
     }
 }

@@ -33,12 +33,13 @@ pub(crate) fn schedule(
 /// Returns the inputs of a plan if they are whole runs that are adjacent in age.
 fn neighbours(tree: &Tree, plan: &MergePlan) -> Option<RunMerge> {
     let stack = || tree.memory().runs().iter().chain(tree.disk_runs());
-    let is_whole = plan.inputs.iter().all(|input| input.range.is_all());
-    let place = |input: &lsmith_tree::Input| stack().position(|run| run.id() == input.run);
+    let place = |input: &lsmith_tree::Input| {
+        stack().position(|run| run.id() == input.run && run.lies_within(&input.range))
+    };
     let mut places: Vec<usize> = plan.inputs.iter().filter_map(place).collect();
     places.sort_unstable();
     let (first, last) = (*places.first()?, *places.last()?);
     let runs = places.len();
     let follow = last - first + 1 == runs && runs == plan.inputs.len();
-    (is_whole && follow).then_some(RunMerge { newer: first, runs })
+    follow.then_some(RunMerge { newer: first, runs })
 }

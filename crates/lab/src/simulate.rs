@@ -100,23 +100,22 @@ pub fn simulate(
     memtable_bytes: u64,
     on_flush: &mut dyn FnMut(&Tree),
 ) -> Result<Simulated, SimError> {
-    let mut observe = |event: Event<'_>| {
+    simulate_observed(policy, content, memtable_bytes, &mut |event| {
         if let Event::Flushed { tree } = event {
             on_flush(tree);
         }
-    };
-    simulate_observed(policy, content, memtable_bytes, &mut observe)
+    })
 }
 
-/// Simulates as [`simulate`] does. Calls `observer` with every event.
+/// Does what [`simulate`] does, and passes every event on.
 ///
 /// # Errors
-/// Fails as [`simulate`] does.
+/// As [`simulate`].
 pub fn simulate_observed(
     policy: &Arc<dyn MergePolicy>,
     content: &Content<'_>,
     memtable_bytes: u64,
-    observer: &mut Observer<'_>,
+    on_event: &mut Observer<'_>,
 ) -> Result<Simulated, SimError> {
     let clock = Clock::start();
     let mut flush_bytes = Vec::new();
@@ -124,7 +123,7 @@ pub fn simulate_observed(
         if let Event::Sealed { tree } = event {
             flush_bytes.extend(tree.memory().runs().first().map(|run| run.bytes()));
         }
-        observer(event);
+        on_event(event);
     };
     let simulation = match content {
         Content::Unit { flushes } => {

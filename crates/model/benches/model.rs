@@ -3,7 +3,7 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use lsmith_model::formulas::{LeveledModel, Sweep};
-use lsmith_model::{Popularity, Setting, optimal_sizes};
+use lsmith_model::{KeyOrder, Popularity, Setting, optimal_sizes};
 use std::hint::black_box;
 
 const CASES: [(u64, f64); 5] = [
@@ -36,6 +36,8 @@ fn benchmarks(criterion: &mut Criterion) {
             item_bytes: 1000.0,
             requests: keys as f64,
             false_positives: 1.0,
+            loaded: 0.0,
+            order: KeyOrder::Random,
         };
         let model = leveldb(keys);
         let of = format!("{keys} keys, skew {skew}");

@@ -15,13 +15,110 @@ pub struct Setting<'a> {
     pub requests: f64,
     /// The fraction of lookups for an absent key that a filter lets through; 1 without filters.
     pub false_positives: f64,
+    /// The number of first requests that each write another key, before the popularity holds: a
+    /// load phase. All keys of the popularity are among them.
+    pub loaded: f64,
+    /// The order in which keys are first requested.
+    pub order: KeyOrder,
+}
+
+/// The order in which keys are first requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyOrder {
+    /// No order: each run spreads over the whole key space.
+    #[default]
+    Random,
+    /// Each new key is the greatest so far, and no key is requested twice: runs do not overlap.
+    Ascending,
+}
+
+/// What a formula's write cost is, if it is not the expected one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The policy writes at most as much.
+    Upper,
+    /// The policy writes at least as much.
+    Lower,
+}
+
+/// A property of requests that a formula does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// How often each key is requested: the formula takes all requests to be for different keys.
+    Popularity,
+    /// The order of keys: the formula takes each run to spread over the whole key space.
+    KeyOrder,
+}
+
+impl Bound {
+    /// Returns the name in reports: `upper` or `lower`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Upper => "upper",
+            Self::Lower => "lower",
+        }
+    }
+}
+
+impl Ignored {
+    /// Returns the name in reports: `popularity` or `key order`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Popularity => "popularity",
+            Self::KeyOrder => "key order",
+        }
+    }
 }
 
 impl Setting<'_> {
+    /// Returns the number of entries of a sealed memtable. The entry that fills it belongs to it,
+    /// so it holds at least one, whatever the size of entries.
+    pub fn sealed(&self) -> f64 {
+        // A quotient such as 4194304 / 131072.00000000001 must not count as more.
+        (self.memtable - 1e-6).ceil().max(1.0)
+    }
+
     /// Returns the number of requests that fill a memtable: with newest versions, or with four
     /// times as many overwritten ones.
     pub fn memtable_requests(&self) -> f64 {
-        self.popularity.inverse(self.memtable).min(4.0 * self.memtable)
+        self.popularity.inverse(self.sealed()).min(4.0 * self.sealed())
+    }
+
+    /// Returns the number of requests after which `flushes` memtables are full.
+    pub fn requests_of_flushes(&self, flushes: f64) -> f64 {
+        let of_load = self.loaded / self.sealed();
+        let later = (flushes - of_load).max(0.0);
+        let first = flushes.min(of_load) * self.sealed();
+        // In a load without updates a memtable may take infinitely many requests.
+        if later > 0.0 { first + later * self.memtable_requests() } else { first }
+    }
+
+    /// Returns the number of full memtables of all requests, at least one.
+    pub fn full_memtables(&self) -> f64 {
+        let of_load = self.loaded.min(self.requests) / self.sealed();
+        let later = (self.requests - self.loaded).max(0.0) / self.memtable_requests();
+        (of_load + later + 1e-9).floor().max(1.0)
+    }
+
+    /// Returns the expected size of a run with the newest entry of each key among the requests from
+    /// `first` to `last`.
+    ///
+    /// # Derivation
+    /// Let `l` of the requests belong to the load phase of `L` requests, and `u` follow it. The
+    /// load writes `l` different keys, the others `unique(u)`. Keys are loaded in an order that has
+    /// nothing to do with their popularity, so the share `l / L` of the latter is among the former.
+    pub fn size_between(&self, first: f64, last: f64) -> f64 {
+        let of_load = last.min(self.loaded) - first.min(self.loaded);
+        let later = (last - self.loaded).max(0.0) - (first - self.loaded).max(0.0);
+        if of_load <= 0.0 {
+            return self.popularity.unique(later);
+        }
+        of_load + self.popularity.unique(later) * (1.0 - of_load / self.loaded)
+    }
+
+    /// Returns the live size after all requests.
+    pub fn live(&self) -> f64 {
+        self.size_between(0.0, self.requests).min(self.popularity.live().max(self.loaded)).max(1.0)
     }
 
     /// Returns the number of flushes of all requests, at least one.
@@ -120,6 +217,13 @@ impl Model {
         Model { stages, flushes, levels, worst_reads: None, space_cost }
     }
 
+    /// Takes away what merges of levels write: all tables are moved.
+    pub(crate) fn move_all(&mut self) {
+        for stage in self.stages.iter_mut().filter(|stage| stage.name.starts_with("level ")) {
+            (stage.writes, stage.reads) = (0.0, 0.0);
+        }
+    }
+
     /// Returns the read costs in the setting that the model was evaluated in.
     pub fn reads(&self, setting: &Setting<'_>) -> ReadCosts {
         self.worst_reads.unwrap_or_else(|| ReadCosts::of_tree(setting, &self.levels))
@@ -164,6 +268,10 @@ impl Flushes {
     }
 }
 
+/// The number of runs of a level that are taken one by one by [`ReadCosts::of_tree`]. After each
+/// further row of so many times `n` runs, one more is taken together.
+const RUNS_APART: f64 = 256.0;
+
 impl ReadCosts {
     /// Returns the worst read costs of `runs` runs. A present key is found in the oldest.
     pub(crate) fn worst(setting: &Setting<'_>, runs: f64) -> ReadCosts {
@@ -196,13 +304,16 @@ impl ReadCosts {
         let mut requests = 0.0;
         for level in levels.iter().filter(|level| level.runs > 0.0) {
             let per_run = popularity.inverse(level.size / level.runs);
-            // A mean number of runs is taken as whole runs and a part of another.
-            let mut left = level.runs;
+            // A mean number of runs is taken as whole runs and a part of another. Of many runs,
+            // some are taken together: as many as change the probability by little.
+            let (mut left, mut passed) = (level.runs, 0.0);
             while left > 0.0 {
-                let part = left.min(1.0);
-                considered += part * fresh(requests);
+                let part = left.min(f64::max(1.0, (passed / RUNS_APART).floor()));
+                let middle = (part - part.min(1.0)) / 2.0 * per_run;
+                considered += part * fresh(requests + middle);
                 requests += part * per_run;
-                left -= 1.0;
+                left -= part;
+                passed += part;
                 if requests.is_infinite() {
                     break;
                 }

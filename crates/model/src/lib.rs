@@ -24,7 +24,7 @@ mod sizes;
 mod unique;
 mod zipf;
 
-pub use cost::{Flushes, Level, Model, ReadCosts, Setting, Stage};
+pub use cost::{Bound, Flushes, Ignored, KeyOrder, Level, Model, ReadCosts, Setting, Stage};
 pub use error::ModelError;
 pub use popularity::{Class, EntryShape, Popularity};
 pub use sizes::optimal as optimal_sizes;

@@ -42,7 +42,7 @@ pub enum Law {
     Progress,
     /// A plan that was reserved is still legal when it commits.
     Reservations,
-    /// Spec, explanation, pressure and sealing are consistent.
+    /// Spec, explanation, pressure and sealing are consistent, and every plan has a reason.
     Words,
 }
 

@@ -150,6 +150,12 @@ impl Stack {
         self.flushes
     }
 
+    /// Returns the logical bytes of all flushes since the tree was created. A memtable on the stack
+    /// counts as flushed.
+    pub(crate) fn flushed_bytes(&self) -> u64 {
+        self.flushed_bytes
+    }
+
     /// Returns the size of the stack as a number of flushes of mean size. If updates and deletes
     /// have removed data, that is less than [`flushes`](Stack::flushes).
     pub fn flushes_by_size(&self) -> u64 {

@@ -48,5 +48,7 @@ pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts};
 pub use fluid::{FLUID_PLACES, FluidContent, FluidWorkload, simulate_fluid};
 pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, rank_key};
-pub use simulate::{KeyedWorkload, Simulation, simulate_keyed, simulate_unit, written_kind};
+pub use simulate::{
+    KeyedWorkload, Simulation, simulate_keyed, simulate_unit, watch_keyed, written_kind,
+};
 pub use unit::{UNIT_BYTES, UnitContent};

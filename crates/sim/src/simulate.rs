@@ -109,6 +109,21 @@ pub fn simulate_keyed(
     memtable_bytes: u64,
     observe: &mut Observer<'_>,
 ) -> Result<Simulation, SimError> {
+    watch_keyed(policy, input, memtable_bytes, observe, &mut |_| {})
+}
+
+/// Does what [`simulate_keyed`] does, and calls `at_rest` with the simulation after each flush. The
+/// caller can so look at entries, which no event has.
+///
+/// # Errors
+/// As [`simulate_keyed`].
+pub fn watch_keyed(
+    policy: &Arc<dyn MergePolicy>,
+    input: &KeyedWorkload,
+    memtable_bytes: u64,
+    observe: &mut Observer<'_>,
+    at_rest: &mut dyn FnMut(&KeyedSim),
+) -> Result<Simulation, SimError> {
     let workload = &input.workload;
     let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
     let mut sim = KeyedSim::new(policy, memtable_bytes);
@@ -125,6 +140,7 @@ pub fn simulate_keyed(
         sim.write(kind, rank, u32::try_from(bytes).expect("values end far below 4 GiB"));
         if sim.is_full() {
             sim.flush(live.bytes(), observe)?;
+            at_rest(&sim);
         }
         if sim.flushes() > flushes {
             observe(Event::Flushed { tree: sim.tree() });

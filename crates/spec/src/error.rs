@@ -48,6 +48,15 @@ pub enum SpecError {
         /// What the parameter takes.
         expected: String,
     },
+    /// A number that does not fit 64 bits.
+    TooLarge {
+        /// Name of the parameter; empty where a bare quantity was parsed.
+        param: String,
+        /// The value as written.
+        found: String,
+        /// The greatest number, with its unit.
+        most: String,
+    },
     /// A number outside the range of its parameter.
     OutOfRange {
         /// Name of the parameter.
@@ -112,7 +121,7 @@ impl SpecError {
     /// Returns the same error with the name of its parameter, which the parser of the value did not
     /// know.
     pub(crate) fn of_param(mut self, name: &str) -> Self {
-        if let Self::Value { param, .. } = &mut self {
+        if let Self::Value { param, .. } | Self::TooLarge { param, .. } = &mut self {
             name.clone_into(param);
         }
         self
@@ -142,6 +151,12 @@ impl fmt::Display for SpecError {
             }
             Self::Value { param, found, expected } => {
                 write!(f, "{param} = {found} is not {expected}")
+            }
+            Self::TooLarge { param, found, most } if param.is_empty() => {
+                write!(f, "`{found}` is too large: expected at most {most}")
+            }
+            Self::TooLarge { param, found, most } => {
+                write!(f, "{param} = {found} is too large: expected at most {most}")
             }
             Self::OutOfRange { param, found, expected } => {
                 write!(f, "{param} = {found} is out of range: expected {expected}")

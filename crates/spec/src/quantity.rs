@@ -27,7 +27,7 @@ const COUNT_UNITS: [Unit; 4] = [("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1
 /// number of bytes, or does not fit 64 bits.
 pub fn parse_bytes(text: &str) -> Result<u64, SpecError> {
     parse(text, BYTE_UNITS.iter().chain(&COUNT_UNITS))
-        .ok_or_else(|| refuse(text, "a size such as 100B, 64KiB, 4MiB or 1GB"))
+        .map_err(|fault| fault.refuse(text, "a size such as 100B, 64KiB, 4MiB or 1GB", "B"))
 }
 
 /// Prints a size in bytes in its shortest exact spelling: `4MiB`, `1MB`, `1234567B`.
@@ -44,7 +44,7 @@ pub fn format_bytes(bytes: u64) -> String {
 /// does not fit 64 bits.
 pub fn parse_count(text: &str) -> Result<u64, SpecError> {
     parse(text, COUNT_UNITS.iter())
-        .ok_or_else(|| refuse(text, "a whole number such as 5, 100k or 2M"))
+        .map_err(|fault| fault.refuse(text, "a whole number such as 5, 100k or 2M", ""))
 }
 
 /// Prints a count in its shortest exact spelling: `7`, `100k`, `2M`, `1500k`.
@@ -53,16 +53,53 @@ pub fn format_count(count: u64) -> String {
     shortest(count, &COUNT_UNITS)
 }
 
-fn refuse(text: &str, expected: &str) -> SpecError {
-    SpecError::Value { param: String::new(), found: text.to_owned(), expected: expected.to_owned() }
+/// Why a text is refused.
+enum Fault {
+    /// It is no quantity, or a fraction.
+    Malformed,
+    /// It does not fit 64 bits.
+    TooLarge,
 }
 
-fn parse<'a>(text: &str, mut units: impl Iterator<Item = &'a Unit>) -> Option<u64> {
+impl Fault {
+    fn refuse(self, text: &str, expected: &str, unit: &str) -> SpecError {
+        let (param, found) = (String::new(), text.to_owned());
+        match self {
+            Fault::Malformed => SpecError::Value { param, found, expected: expected.to_owned() },
+            Fault::TooLarge => {
+                SpecError::TooLarge { param, found, most: format!("{}{unit}", u64::MAX) }
+            }
+        }
+    }
+}
+
+fn parse<'a>(text: &str, units: impl Iterator<Item = &'a Unit>) -> Result<u64, Fault> {
     let text = text.trim();
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(number_end);
-    let suffix = suffix.trim_start();
-    let factor = units.find(|unit| unit.0 == suffix)?.1;
+    let mut units = units.filter(|unit| unit.0 == suffix.trim_start());
+    if let Some(value) = units.next().and_then(|unit| exact(number, unit.1)) {
+        return Ok(value);
+    }
+    Err(if is_too_large(text) { Fault::TooLarge } else { Fault::Malformed })
+}
+
+/// Returns true if `text` is a number of at least 2^64 with or without a unit, also in a form that
+/// is not accepted, such as `1e30`.
+fn is_too_large(text: &str) -> bool {
+    let unit = |unit: &&Unit| !unit.0.is_empty() && text.ends_with(unit.0);
+    // The longest unit: `1MiB` ends with `B` too.
+    let units = BYTE_UNITS.iter().chain(&COUNT_UNITS).filter(unit);
+    let (suffix, factor) = units.max_by_key(|unit| unit.0.len()).copied().unwrap_or(("", 1));
+    let number = text.strip_suffix(suffix).unwrap_or(text).trim_end();
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit());
+    // 2^64 is exact as a float, and so is every factor.
+    is_number && number.parse::<f64>().is_ok_and(|value| value * factor as f64 >= 2f64.powi(64))
+}
+
+/// Returns `number`, which is digits with or without a fraction, times `factor`, if that is whole
+/// and fits 64 bits.
+fn exact(number: &str, factor: u64) -> Option<u64> {
     let (whole, fraction) = match number.split_once('.') {
         None => (number, ""),
         Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction.trim_end_matches('0')),
@@ -130,26 +167,25 @@ mod tests {
     #[test]
     fn what_is_no_size() {
         for text in [
-            "",
-            "B",
-            "MiB",
-            "-1B",
-            "1.B",
-            ".5kB",
-            "1.5B",
-            "0.0001kB",
-            "1 2B",
-            "1Mib",
-            "1KB",
-            "1..5kB",
-            "1TiB",
-            "18446744073709551616",
-            "99999999999GiB",
-            "½MB",
-            "1e6",
+            "", "B", "MiB", "-1B", "1.B", ".5kB", "1.5B", "0.0001kB", "1 2B", "1Mib", "1KB",
+            "1..5kB", "1TiB", "½MB", "1e6",
         ] {
-            assert!(parse_bytes(text).is_err(), "{text}");
+            let error = parse_bytes(text).unwrap_err();
+            assert!(matches!(error, SpecError::Value { .. }), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_too_large() {
+        for text in ["18446744073709551616", "99999999999GiB", "1e30", "1e30B", "20000000000.5 GB"]
+        {
+            let message = parse_bytes(text).unwrap_err().to_string();
+            let expected = format!("`{text}` is too large: expected at most {}B", u64::MAX);
+            assert_eq!(message, expected);
+        }
+        let message = parse_count("1e30").unwrap_err().to_string();
+        assert_eq!(message, "`1e30` is too large: expected at most 18446744073709551615");
+        assert_eq!(parse_count("18446744073709551615"), Ok(u64::MAX));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! * [`TreeView`]: the tree and all else that a merge policy may see.
 //! * [`MergePlan`]: what a policy says; [`check_plan`] judges it.
 //! * [`TreeEdit`]: one change of a tree; [`apply`] makes it.
+//! * [`PlanCauses`]: why a plan writes what it writes.
 //! * [`blocks`]: how merges write and keep data blocks.
 //!
 //! ```text
@@ -25,6 +26,7 @@
 struct Readme;
 
 pub mod blocks;
+mod causes;
 mod check;
 mod edit;
 mod entry;
@@ -43,6 +45,7 @@ pub mod text;
 mod tree;
 mod view;
 
+pub use causes::{Cause, Causes, PlanCauses};
 pub use check::{PlanError, SLICES_MAX, TreeError, check_plan, check_tree};
 pub use edit::{AddPlace, Addition, BlockCounts, EditError, Outcome, TreeEdit, apply};
 pub use entry::{EntryKind, SeqNo, logical_bytes};

@@ -81,6 +81,12 @@ impl Reason {
         Reason { text: std::borrow::Cow::Owned(text.to_string()), numbers: [0; 3] }
     }
 
+    /// Returns the sentence with `{}` in the place of each number: the same for all plans that the
+    /// same rule proposed.
+    pub fn rule(&self) -> &str {
+        &self.text
+    }
+
     /// Returns the sentence, with `{}` for each number, and these numbers in order.
     pub fn parts(&self) -> (&str, &[u64]) {
         let count = self.text.matches("{}").count();

@@ -2,6 +2,7 @@
 
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
+use crate::info::{ParamUnit, VALUE, WorkloadInfo, param};
 use crate::keys::{DecimalKeys, KeySpace};
 use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
 use crate::{Op, Rng};
@@ -18,7 +19,20 @@ pub(crate) struct Churn {
 }
 
 impl Churn {
-    pub(crate) const PARAMS: &[&str] = &["keys", "ops", "deletes", "value"];
+    pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+        name: "churn",
+        summary: "puts and deletes random keys of a fixed set",
+        source: "",
+        argument: None,
+        params: &[
+            param("keys", ParamUnit::Count, "the number of keys, 1 to 2^32 - 1").or("1M"),
+            param("ops", ParamUnit::Count, "the number of operations; as many as keys if left out"),
+            param("deletes", ParamUnit::Number, "the share of operations that delete, 0 to 1")
+                .or("0"),
+            VALUE,
+        ],
+        example: "churn(keys=5k, ops=20k, deletes=0.1, value=100B)",
+    };
 
     pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
         let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;

@@ -51,6 +51,7 @@ struct Readme;
 
 mod churn;
 mod error;
+mod info;
 mod keys;
 mod live;
 mod load;
@@ -69,6 +70,7 @@ mod ycsb;
 mod zipf;
 
 pub use error::WorkloadError;
+pub use info::{ParamUnit, WorkloadInfo, WorkloadParam};
 pub use live::LiveBytes;
 pub use op::{Op, OpKind};
 pub use random::{Rng, fill_value, value_seed};

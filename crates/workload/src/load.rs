@@ -2,6 +2,7 @@
 
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
+use crate::info::{ParamUnit, VALUE, WorkloadInfo, param};
 use crate::keys::{DecimalKeys, KeySpace};
 use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
 use crate::{Op, Rng, Zipf};
@@ -22,7 +23,25 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) const PARAMS: &[&str] = &["keys", "value", "order", "ops"];
+    pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+        name: "load",
+        summary: "puts every key once, into an empty store",
+        source: "",
+        argument: None,
+        params: &[
+            param("keys", ParamUnit::Count, "the number of keys, 1 to 2^32 - 1").or("1M"),
+            VALUE,
+            param(
+                "order",
+                ParamUnit::Word,
+                "`hashed`: in random key order; `sequential`: in key order; `zipf`: as many draws \
+                 as keys, of which some repeat, with skew 0.99",
+            )
+            .or("hashed"),
+            param("ops", ParamUnit::Count, "stops after that many puts"),
+        ],
+        example: "load(keys=20k, value=100B, order=sequential)",
+    };
 
     pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
         let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;

@@ -3,8 +3,10 @@
 use lsmith_spec::{Params, Spec, SpecError, format_count};
 
 use crate::Rng;
+use crate::info::{ParamUnit, WorkloadInfo, param};
 use crate::keys::KeySpace;
 use crate::present::PresentKeys;
+use crate::steady::{DELETES, DOMAIN, KEYS, OPS, SOURCE, STEADY_VALUE, WEIGH};
 use crate::steady::{InsertKeys, Purpose, Steady, SteadyOps, domain};
 use crate::workload::{Generator, Parts};
 
@@ -28,8 +30,25 @@ pub(crate) struct Normal {
 }
 
 impl Normal {
-    pub(crate) const PARAMS: &[&str] =
-        &["sigma", "omega", "domain", "keys", "ops", "deletes", "value", "weigh"];
+    pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+        name: "normal",
+        summary: "inserts around a mean that moves, and removes any present key",
+        source: SOURCE,
+        argument: None,
+        params: &[
+            param("sigma", ParamUnit::Number, "the standard deviation as a share of the domain")
+                .or("0.005"),
+            param("omega", ParamUnit::Count, "the number of inserts after which the mean moves")
+                .or("10k"),
+            DOMAIN,
+            KEYS,
+            OPS,
+            DELETES,
+            STEADY_VALUE,
+            WEIGH,
+        ],
+        example: "normal(sigma=0.01, omega=1k, keys=5k, ops=20k)",
+    };
 
     pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
         let sigma = params.real("sigma", 0.005, 0.0..=1.0)?;

@@ -3,9 +3,33 @@
 
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
+use crate::info::{ParamUnit, WorkloadParam, param};
 use crate::present::PresentKeys;
 use crate::workload::{KEYS_MAX, value_bytes};
 use crate::{Op, Rng};
+
+/// Where the workloads come from.
+pub(crate) const SOURCE: &str = "Thonangi & Yang, VLDB 2017, section V";
+
+/// The parameters of [`Steady`], and `domain`.
+pub(crate) const KEYS: WorkloadParam =
+    param("keys", ParamUnit::Count, "the records of the load phase, 0 to 2^32 - 1").or("1M");
+pub(crate) const OPS: WorkloadParam =
+    param("ops", ParamUnit::Count, "the operations of the run phase; as many as keys if left out");
+pub(crate) const DELETES: WorkloadParam =
+    param("deletes", ParamUnit::Number, "the share of the run phase that removes, 0 to 1")
+        .or("0.5");
+pub(crate) const STEADY_VALUE: WorkloadParam =
+    param("value", ParamUnit::Bytes, "the length of each value, 0B to 1GiB").or("100B");
+pub(crate) const WEIGH: WorkloadParam = param(
+    "weigh",
+    ParamUnit::Word,
+    "what a remove counts for in simulations: its key (`entries`), or as much as a record \
+     (`records`, as in the paper)",
+)
+.or("entries");
+pub(crate) const DOMAIN: WorkloadParam =
+    param("domain", ParamUnit::Count, "keys are numbers below it, 1 to 2^32 - 1").or("1G");
 
 /// Purposes of the random numbers, each with a stream of its own.
 #[derive(Clone, Copy)]

@@ -2,8 +2,9 @@
 
 use lsmith_spec::{Params, Spec, SpecError, format_count};
 
+use crate::info::{ParamUnit, WorkloadInfo, param};
 use crate::keys::KeySpace;
-use crate::steady::{Purpose, Steady};
+use crate::steady::{DELETES, KEYS, OPS, Purpose, SOURCE, STEADY_VALUE, Steady, WEIGH};
 use crate::workload::{Generator, KEYS_MAX, Parts};
 use crate::{Op, Rng};
 
@@ -35,8 +36,23 @@ pub(crate) struct Tpc {
 }
 
 impl Tpc {
-    pub(crate) const PARAMS: &[&str] =
-        &["warehouses", "districts", "keys", "ops", "deletes", "value", "weigh"];
+    pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+        name: "tpc",
+        summary: "inserts orders in random districts, and removes the ten oldest of a district",
+        source: SOURCE,
+        argument: None,
+        params: &[
+            param("warehouses", ParamUnit::Count, "the number of warehouses, 1 to 10k").or("100"),
+            param("districts", ParamUnit::Count, "the districts of each warehouse, 1 to 100")
+                .or("10"),
+            KEYS,
+            OPS,
+            DELETES,
+            STEADY_VALUE,
+            WEIGH,
+        ],
+        example: "tpc(warehouses=10, keys=5k, ops=20k)",
+    };
 
     pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
         let warehouses = params.count("warehouses", 100, 1..=10_000)?;
@@ -163,7 +179,7 @@ mod tests {
     #[test]
     fn a_full_district_passes_orders_on() {
         let spec: Spec = "tpc(keys=10, ops=2, deletes=0)".parse().unwrap();
-        let params = Params::new(&spec, Tpc::PARAMS, 0).unwrap();
+        let params = Tpc::INFO.params(&spec).unwrap();
         let steady = Steady::from_params(&params).unwrap();
         for seed in 0..50 {
             let mut ops = Tpc { districts: 3, orders: 4, steady: steady.clone() }.ops(seed);

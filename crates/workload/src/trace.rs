@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use lsmith_spec::{Params, Spec, format_count};
 
+use crate::info::{ParamUnit, WorkloadInfo, param};
 use crate::keys::{KeySpace, NamedKeys};
 use crate::workload::{Generator, Inputs, KEYS_MAX, Parts, VALUE_BYTES_MAX};
 use crate::{Op, WorkloadError};
@@ -38,7 +39,26 @@ enum TraceOpKind {
 }
 
 impl Trace {
-    pub(crate) const PARAMS: &[&str] = &["ops"];
+    pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+        name: "trace",
+        summary: "plays a recorded history from a CSV file, which may be compressed (`.gz`)",
+        source: "",
+        argument: Some("the CSV file"),
+        params: &[param("ops", ParamUnit::Count, "stops after that many lines")],
+        example: "trace(crates/workload/data/small-trace.csv)",
+    };
+
+    /// The format of the file.
+    pub(crate) const FORMAT: &str = "\
+timestamp,op,key,value_size
+1700000000,put,src/main.rs,1204
+1700000060,get,src/main.rs,0
+1700000120,delete,src/main.rs,0
+
+The first line is the header. Each other line is one operation, in the order in which they are
+played: `put`, `get` or `delete`. The timestamp is a whole number and plays no part. A key has no
+comma, and nothing is quoted. Only puts use value_size, the length of the value in bytes.
+";
 
     pub(crate) fn build(params: &Params, inputs: &dyn Inputs) -> Result<Parts, WorkloadError> {
         let file = params.positional(0, "a file name, as in trace(FILE)")?;

@@ -3,8 +3,10 @@
 use lsmith_spec::{Params, Spec, SpecError, format_count};
 
 use crate::Rng;
+use crate::info::WorkloadInfo;
 use crate::keys::KeySpace;
 use crate::present::PresentKeys;
+use crate::steady::{DELETES, DOMAIN, KEYS, OPS, SOURCE, STEADY_VALUE, WEIGH};
 use crate::steady::{InsertKeys, Purpose, Steady, SteadyOps, domain};
 use crate::workload::{Generator, Parts};
 
@@ -17,7 +19,14 @@ pub(crate) struct Uniform {
 }
 
 impl Uniform {
-    pub(crate) const PARAMS: &[&str] = &["domain", "keys", "ops", "deletes", "value", "weigh"];
+    pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+        name: "uniform",
+        summary: "inserts any absent key and removes any present key, with equal chance",
+        source: SOURCE,
+        argument: None,
+        params: &[DOMAIN, KEYS, OPS, DELETES, STEADY_VALUE, WEIGH],
+        example: "uniform(keys=5k, ops=20k)",
+    };
 
     pub(crate) fn build(params: &Params) -> Result<Parts, SpecError> {
         let steady = Steady::from_params(params)?;

@@ -2,6 +2,7 @@
 
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
+use crate::info::{ParamUnit, VALUE, WorkloadInfo, param};
 use crate::keys::{DecimalKeys, KeySpace};
 use crate::workload::{Generator, KEYS_MAX, Parts, value_bytes};
 use crate::{Op, Rng, Zipf};
@@ -34,7 +35,36 @@ enum Target {
 }
 
 impl Update {
-    pub(crate) const PARAMS: &[&str] = &["keys", "ops", "share", "dist", "skew", "value", "order"];
+    pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+        name: "update",
+        summary: "puts new keys, and updates existing keys with a given chance",
+        source: "Mao et al., VLDB Journal 2021, section \"Updates and deletions\"",
+        argument: None,
+        params: &[
+            param("keys", ParamUnit::Count, "the puts of a load without updates, 1 to 2^32 - 1")
+                .or("1M"),
+            param("ops", ParamUnit::Count, "the number of operations; 1.5 per key if left out"),
+            param("share", ParamUnit::Number, "the share of operations that update, 0 to 1")
+                .or("0.7"),
+            param(
+                "dist",
+                ParamUnit::Word,
+                "which keys are updated: mostly the `latest`, mostly the oldest (`zipf`), or any \
+                 (`uniform`)",
+            )
+            .or("latest"),
+            param("skew", ParamUnit::Number, "the Zipf skew of `latest` and `zipf`, 0 to 10")
+                .or("0.99"),
+            VALUE,
+            param(
+                "order",
+                ParamUnit::Word,
+                "`hashed`: new keys come in random key order; `sequential`: in key order",
+            )
+            .or("hashed"),
+        ],
+        example: "update(keys=10k, share=0.9, dist=zipf, value=100B)",
+    };
 
     pub(crate) fn build(params: &Params, seed: u64) -> Result<Parts, SpecError> {
         let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;

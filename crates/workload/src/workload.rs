@@ -3,6 +3,7 @@
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
 use crate::churn::{Churn, ChurnOps};
+use crate::info::WorkloadInfo;
 use crate::keys::KeySpace;
 use crate::load::{Load, LoadOps};
 use crate::normal::{Normal, NormalOps};
@@ -75,9 +76,20 @@ pub(crate) struct Parts {
 }
 
 impl Workload {
-    /// Names of all workloads.
-    pub const NAMES: [&str; 8] =
-        ["load", "ycsb", "update", "churn", "uniform", "normal", "tpc", "trace"];
+    /// All kinds of workloads.
+    pub const INFOS: &[WorkloadInfo] = &[
+        Load::INFO,
+        Ycsb::INFO,
+        Update::INFO,
+        Churn::INFO,
+        Uniform::INFO,
+        Normal::INFO,
+        Tpc::INFO,
+        Trace::INFO,
+    ];
+
+    /// The format of the file of a `trace`: a sample, an empty line, and the rules.
+    pub const TRACE_FORMAT: &str = Trace::FORMAT;
 
     /// Builds the workload that `spec` names. Reads its files through `inputs`.
     ///
@@ -88,10 +100,12 @@ impl Workload {
     /// Fails if the name or a parameter is unknown or out of range, a file cannot be read, or a
     /// file has the wrong format.
     pub fn from_spec(spec: &Spec, inputs: &dyn Inputs) -> Result<Self, WorkloadError> {
-        let (known, positional_max) = arguments(&spec.name)
-            .ok_or_else(|| SpecError::unknown("workload", &spec.name, &Self::NAMES))?;
-        let known = [known, &["bytes", "flushes", "seed"]].concat();
-        let params = Params::new(spec, &known, positional_max)?;
+        let unknown = || {
+            let names: Vec<&str> = Self::INFOS.iter().map(|info| info.name).collect();
+            SpecError::unknown("workload", &spec.name, &names)
+        };
+        let info = Self::INFOS.iter().find(|info| info.name == spec.name).ok_or_else(unknown)?;
+        let params = info.params(spec)?;
         let limit_bytes = params.bytes_if_given("bytes", 1..)?;
         let limit_flushes = params.count_if_given("flushes", 1..)?;
         let seed = params.count("seed", 1, ..)?;
@@ -260,22 +274,6 @@ impl Iterator for Ops<'_> {
         }
         Some(Ok(op))
     }
-}
-
-/// Returns the parameters of the kind called `name` beside those that all kinds share, and the most
-/// arguments without a name.
-fn arguments(name: &str) -> Option<(&'static [&'static str], usize)> {
-    Some(match name {
-        "load" => (Load::PARAMS, 0),
-        "ycsb" => (Ycsb::PARAMS, 1),
-        "update" => (Update::PARAMS, 0),
-        "churn" => (Churn::PARAMS, 0),
-        "uniform" => (Uniform::PARAMS, 0),
-        "normal" => (Normal::PARAMS, 0),
-        "tpc" => (Tpc::PARAMS, 0),
-        "trace" => (Trace::PARAMS, 1),
-        _ => return None,
-    })
 }
 
 /// Returns the `value` parameter: length of the values in bytes.

@@ -20,6 +20,7 @@ use self::mix::Choice;
 use self::properties::Properties;
 use crate::Rng;
 use crate::WorkloadError;
+use crate::info::{ParamUnit, WorkloadInfo, param};
 use crate::keys::{DecimalKeys, KeySpace};
 use crate::workload::{Generator, Inputs, KEYS_MAX, Parts, value_bytes};
 
@@ -47,7 +48,22 @@ pub(crate) struct Ycsb {
 }
 
 impl Ycsb {
-    pub(crate) const PARAMS: &[&str] = &["records", "ops", "value"];
+    pub(crate) const INFO: WorkloadInfo = WorkloadInfo {
+        name: "ycsb",
+        summary: "a YCSB core workload: loads records, then reads, scans and writes them",
+        source: "Cooper et al., SoCC 2010; YCSB's CoreWorkload",
+        argument: Some("a to f for a built-in workload, or a YCSB property file"),
+        params: &[
+            param("records", ParamUnit::Count, "the records of the load phase; as the file says"),
+            param("ops", ParamUnit::Count, "the operations of the run phase; as the file says"),
+            param(
+                "value",
+                ParamUnit::Bytes,
+                "the length of each record; 1kB unless the file says otherwise",
+            ),
+        ],
+        example: "ycsb(a, records=5k, ops=10k, value=100B)",
+    };
 
     pub(crate) fn build(
         params: &Params,

@@ -1,13 +1,14 @@
 //! `compare`: runs policies on the real store and compares the results with predictions.
 
+use super::notes::unfilled;
 use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
 use crate::page;
 use crate::specs;
-use crate::table::{cost, cost_if_known, percent, short, table};
+use crate::table::{cost, cost_if_known, percent, ranked, short, table};
 use lsmith_lab::page::Group;
-use lsmith_lab::{Comparison, Options, Row, keyed_fits};
+use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
 use lsmith_workload::Workload;
@@ -29,6 +30,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         specs => specs.iter().map(|spec| specs::workload(spec)).collect::<Result<_, _>>()?,
     };
     let options = Options {
+        registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
         record_trees: args.html.is_some(),
         ..Options::default()
@@ -54,6 +56,9 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let mut output = Output::new();
     for rows in &tables {
         output.line(shown(rows))?;
+        if let Some(note) = rows.first().and_then(|row| unfilled(&row.engine)) {
+            output.line(format_args!("{note}\n"))?;
+        }
         if args.parts {
             output.line(parts(rows))?;
         }
@@ -83,12 +88,27 @@ const HEADER: [&str; 18] = [
     "cpu\ns",
 ];
 
+/// The columns that stay on a narrow terminal, most important first.
+const IMPORTANT: [&str; 10] = [
+    "write\nsystem",
+    "read\nmean",
+    "keyed\nsim",
+    "above\nleast %",
+    "space\npeak",
+    "1000\nops/s",
+    "cpu\ns",
+    "write\nuser",
+    "by\nmodel",
+    "fluid\nsim",
+];
+
 const LEGEND: &str = "\
 write eager: bytes of runs that are new after a flush, per byte flushed. system: bytes of every
   flush and every merge output, per byte flushed. user: all bytes written to storage, including
   log and metadata, per byte of keys and values.
 unit sim, keyed sim, fluid sim, by model: write system as predicted by simulation or formula, with
   the prediction error. For stacks the formula gets the policy's merges on expected sizes.
+  < and >: the formula is a bound. ~: it takes requests to be independent puts of random keys.
 above least: write system above the optimum of whole-run merges with as many runs. The optimum
   assumes that no key is written twice. A policy may be below it if keys repeat, or if it moves
   tables instead of merging them.
@@ -111,7 +131,7 @@ fn shown(rows: &[Row]) -> String {
             percent(errors.keyed.write_cost_system),
             cost_if_known(row.fluid.map(|fluid| fluid.costs.write_cost_system)),
             percent(errors.fluid.and_then(|fluid| fluid.write_cost_system)),
-            cost_if_known(row.model.map(|model| model.write_cost_system)),
+            row.model.map_or("-".to_owned(), modelled),
             percent(errors.model),
             percent(row.optimum.map(|optimum| optimum.above)),
             cost_if_known(engine.write_cost_user),
@@ -127,7 +147,19 @@ fn shown(rows: &[Row]) -> String {
         let (workload, flushes) = (&row.workload, row.engine.costs.flushes);
         format!("{workload}: {flushes} flushes of memtables of {memtable}")
     });
-    format!("{title}\n\n{}\n", table(&HEADER, 1, cells.collect()))
+    format!("{title}\n\n{}\n", ranked(&HEADER, 1, &IMPORTANT, cells.collect()))
+}
+
+/// Returns the formula's write cost, marked if it is a bound, or if the formula does not know the
+/// requests well.
+fn modelled(model: Prediction) -> String {
+    let bound = match model.bound {
+        Some("upper") => "<",
+        Some(_) => ">",
+        None => "",
+    };
+    let doubt = if model.ignores.is_empty() { "" } else { "~" };
+    format!("{bound}{doubt}{}", cost(model.write_cost_system))
 }
 
 const PARTS_HEADER: [&str; 14] = [

@@ -5,20 +5,23 @@ mod look;
 mod repair;
 mod report;
 mod verify;
+mod why;
 mod work;
 
 use crate::args::{DbArgs, DbCommand};
 use crate::failure::bad_argument;
 use crate::specs;
-use lsmith::{Keyspace, Store};
+use lsmith::{Builder, Keyspace, Store};
+use std::path::Path;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
     match &args.command {
         DbCommand::Get { key } => look::get(&to_read(args)?, key.as_encoded_bytes(), json),
         DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, json),
-        DbCommand::Stats => look::stats(&to_read(args)?, json),
-        DbCommand::Keyspaces => look::keyspaces(&open_to_read(args)?, json),
-        DbCommand::Tree => look::tree(&to_read(args)?, json),
+        DbCommand::Stats(_) => look::stats(&to_read(args)?, json),
+        DbCommand::Keyspaces(_) => look::keyspaces(&open_to_read(args)?, json),
+        DbCommand::Tree(tree) => look::tree(&to_read(args)?, tree.short, json),
+        DbCommand::Why => why::why(&to_read(args)?, json),
         DbCommand::Report { html } => report::report(&open_to_read(args)?, &args.dir, html, json),
         DbCommand::Verify => verify::verify(&args.dir, json),
         DbCommand::Dump(dump) => dump::dump(&args.dir, dump, json),
@@ -50,8 +53,13 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
     }
 }
 
+/// Returns a builder that knows the policies of this command.
+fn builder(dir: &Path) -> Builder {
+    Store::builder(dir).registry(specs::registry().clone())
+}
+
 fn open_to_read(args: &DbArgs) -> lsmith::Result<Store> {
-    Store::builder(&args.dir).read_only(true).open()
+    builder(&args.dir).read_only(true).open()
 }
 
 /// Opens the keyspace read-only.
@@ -61,14 +69,14 @@ fn to_read(args: &DbArgs) -> anyhow::Result<Keyspace> {
 
 /// Opens the existing keyspace for writing.
 fn to_change(args: &DbArgs) -> anyhow::Result<Keyspace> {
-    existing(&Store::builder(&args.dir).create_if_missing(false).open()?, args)
+    existing(&builder(&args.dir).create_if_missing(false).open()?, args)
 }
 
 /// Opens the keyspace for writing. Creates the store and the keyspace if they are missing.
 fn to_fill(args: &DbArgs) -> anyhow::Result<Keyspace> {
     let codecs = args.compression.as_deref().unwrap_or("none");
     check_codecs(codecs)?;
-    Ok(Store::builder(&args.dir).compression(codecs).open()?.keyspace(&args.keyspace)?)
+    Ok(builder(&args.dir).compression(codecs).open()?.keyspace(&args.keyspace)?)
 }
 
 fn check_codecs(codecs: &str) -> anyhow::Result<()> {
@@ -82,7 +90,7 @@ fn existing(store: &Store, args: &DbArgs) -> anyhow::Result<Keyspace> {
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
         match lsmith_spec::nearest(&args.keyspace, &known) {
             Some(nearest) => bad_argument(format!("{error}; did you mean `{nearest}`?")),
-            None => error.into(),
+            None => bad_argument(format!("{error}; expected one of: {}", known.join(", "))),
         }
     })
 }

@@ -1,6 +1,6 @@
 //! `model`: the costs of a policy by formula.
 
-use crate::args::ModelArgs;
+use crate::args::{ModelArgs, ModelOrder};
 use crate::failure::bad_argument;
 use crate::output::{print, print_json};
 use crate::table::{cost, prose, short, table};
@@ -16,6 +16,7 @@ pub(crate) fn model(args: &ModelArgs, is_json: bool) -> anyhow::Result<()> {
         memtable_bytes: args.memtable.bytes,
         requests: args.requests.unwrap_or(args.keys),
         filter_bits: args.filter_bits,
+        is_sequential: args.order == ModelOrder::Sequential,
     };
     let modelled = model_in_lab(policy, &settings).map_err(bad_argument)?;
     if is_json { print_json(&modelled) } else { Ok(print(shown(&modelled))?) }
@@ -42,6 +43,7 @@ fn list(is_json: bool) -> anyhow::Result<()> {
                     "summary": info.summary,
                     "source": info.source,
                     "params": params,
+                    "bound": info.bound.map(|bound| bound.name()),
                 })
             })
             .collect();
@@ -59,13 +61,21 @@ fn list(is_json: bool) -> anyhow::Result<()> {
 fn shown(modelled: &Modelled) -> String {
     let mut rows = vec![vec!["formula".to_owned(), modelled.policy.clone()]];
     let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
-    row("write_cost_user", cost(modelled.write_cost_user));
-    row("write_cost_system", cost(modelled.write_cost_system));
+    let at = match modelled.bound {
+        Some("upper") => "at most ",
+        Some(_) => "at least ",
+        None => "",
+    };
+    row("write_cost_user", format!("{at}{}", cost(modelled.write_cost_user)));
+    row("write_cost_system", format!("{at}{}", cost(modelled.write_cost_system)));
     row("runs", cost(modelled.read_cost_mean));
     row("runs read by a lookup, key present", cost(modelled.point_read.hit));
     row("runs read by a lookup, key absent", cost(modelled.point_read.miss));
     row("runs read by a range", cost(modelled.range_read));
     row("space_cost_mean", cost(modelled.space_cost_mean));
+    if !modelled.ignores.is_empty() {
+        row("not known to the formula", modelled.ignores.join(", "));
+    }
     row("seconds", short(modelled.seconds));
     let figures = table(&["figure", "value"], 2, rows);
     let stage = |stage: &lsmith_lab::ModelStage| {

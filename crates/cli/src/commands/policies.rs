@@ -1,12 +1,13 @@
 //! `policies`: the list of all policies.
 
 use crate::output::{print, print_json};
+use crate::specs;
 use crate::table::prose;
-use lsmith_policy::{PolicyInfo, Registry};
+use lsmith_policy::PolicyInfo;
 use serde_json::{Value, json};
 
 pub(crate) fn policies(json: bool) -> anyhow::Result<()> {
-    let registry = Registry::builtin();
+    let registry = specs::registry();
     let spelled = |info: &PolicyInfo| anyhow::Ok(registry.build(info.name)?.spec().to_string());
     if json {
         let policies = registry.infos().iter().map(|info| {

@@ -3,8 +3,8 @@
 use crate::args::ReproduceArgs;
 use crate::bars::Bars;
 use crate::failure::bad_argument;
-use crate::output::{print, print_json};
-use crate::table::{prose, table};
+use crate::output::{print, print_json, wrapped};
+use crate::table::{prose, prose_width, table};
 use lsmith_lab::reproduce::{
     Claim, Effort, FIGURES, Figure, Panel, Test, Verdict, draw_svg, figure_named,
 };
@@ -48,7 +48,7 @@ fn shown(figure: &Figure) -> String {
         parts.push(claims(&figure.claims));
         parts.extend(reasons(&figure.claims));
     }
-    parts.extend(figure.notes.iter().map(|note| wrapped(note)));
+    parts.extend(figure.notes.iter().map(|note| wrapped(note, prose_width())));
     parts.join("\n\n")
 }
 
@@ -104,7 +104,7 @@ fn reasons(claims: &[Claim]) -> Vec<String> {
     let paragraph = |(why, claims): (&str, Vec<&str>)| {
         let claims: Vec<String> = claims.iter().map(|claim| format!("\"{claim}\"")).collect();
         let verb = if claims.len() == 1 { "differs" } else { "differ" };
-        wrapped(&format!("Why {} {verb}: {why}", claims.join(" and ")))
+        wrapped(&format!("Why {} {verb}: {why}", claims.join(" and ")), prose_width())
     };
     reasons.into_iter().map(paragraph).collect()
 }
@@ -121,21 +121,6 @@ fn number(value: f64) -> String {
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     // A number that rounds to 0 has no sign.
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
-}
-
-/// Wraps `text` to lines of at most 100 characters.
-fn wrapped(text: &str) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= 100 => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -172,13 +157,5 @@ mod tests {
             paragraphs,
             ["Why \"rr costs one\" and \"rr costs three\" differ: it always costs two."]
         );
-    }
-
-    #[test]
-    fn long_notes_are_wrapped() {
-        let text = "word ".repeat(60);
-        let lines = wrapped(&text);
-        assert!(lines.lines().all(|line| line.len() <= 100), "{lines}");
-        assert_eq!(lines.split_whitespace().count(), 60);
     }
 }

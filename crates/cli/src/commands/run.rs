@@ -1,5 +1,6 @@
 //! `run`: runs one workload on the real store.
 
+use super::notes::unfilled;
 use crate::args::RunArgs;
 use crate::bars::Bars;
 use crate::output::{print, print_json};
@@ -17,6 +18,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
         histograms: args.histograms,
         ..Options::default()
     };
+    let options = Options { registry: specs::registry().clone(), ..options };
     let bars = Bars::new();
     let report = run_in_lab(&policy, &workload, &args.dir, &options, &bars)?;
     drop(bars);
@@ -87,7 +89,8 @@ fn shown(report: &EngineReport) -> String {
     }
     let note = "All phases and all completed flushes count. The last active memtable stays in \
                 memory and in the log.";
-    let figures = format!("{}\n{note}", table(&["figure", "value"], 2, rows));
+    let mut figures = format!("{}\n{note}", table(&["figure", "value"], 2, rows));
+    figures.extend(unfilled(report).map(|note| format!("\n{note}")));
     match &report.histograms {
         Some(histograms) => format!("{figures}\n\n{}", shown_histograms(histograms)),
         None => figures,

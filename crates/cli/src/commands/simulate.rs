@@ -12,14 +12,16 @@ use lsmith_lab::page::{Group, Recorder};
 use lsmith_lab::{
     Content, Progress, Simulated, fluid_fits, keyed_fits, simulate_observed, unit_fits,
 };
-use lsmith_policy::MergePolicy;
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
-use lsmith_spec::SpecError;
+use lsmith_spec::{SpecError, format_bytes};
 use lsmith_workload::Workload;
-use std::sync::Arc;
+use serde::Serialize;
 
 /// Bytes of each value of the default workload.
 const VALUE_BYTES: u64 = 1000;
+
+/// The most bytes of a unit simulation. Write costs of thousands then fit 64 bits.
+const UNIT_BYTES_MAX: u64 = 1 << 50;
 
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let policy = specs::policy(&args.policy)?;
@@ -34,6 +36,12 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
                 "{} takes windows of keys: it needs `--content keyed` or `fluid`",
                 policy.spec()
             );
+            return Err(bad_argument(message));
+        }
+        "unit" if args.flushes.saturating_mul(args.memtable.bytes) > UNIT_BYTES_MAX => {
+            let (flushes, bytes) = (args.flushes, format_bytes(args.memtable.bytes));
+            let message =
+                format!("{flushes} flushes of {bytes} are too large: expected at most 2^50 bytes");
             return Err(bad_argument(message));
         }
         "unit" => {
@@ -62,51 +70,74 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     };
 
     let mut output = Output::new();
-    let simulated = simulate_shown(args, &policy, &content, &mut output)?;
-    let flushes = simulated.report.costs.flushes;
-    if flushes < args.flushes {
-        print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
-    }
-    if json {
-        return print_json(&simulated);
-    }
-    output.line(shown(&simulated))?;
-    Ok(output.finish()?)
-}
-
-/// Simulates, prints the trace to `output`, and writes the page, as far as they are requested.
-fn simulate_shown(
-    args: &SimulateArgs,
-    policy: &Arc<dyn MergePolicy>,
-    content: &Content<'_>,
-    output: &mut Output,
-) -> anyhow::Result<Simulated> {
     let mut printed = Ok(());
     let bars = Bars::new();
     bars.begin(&format!("{}: {} simulation", policy.spec(), content.name()), args.flushes);
-    let mut done = 0;
+    let (mut done, mut trace, mut merges) = (0, Vec::new(), Vec::new());
     let mut recorder = args.html.is_some().then(|| Recorder::new(content.key_scale()));
-    let mut observe = |event: Event<'_>| {
+    let mut on_event = |event: Event<'_>| {
         if let Some(recorder) = &mut recorder {
             recorder.observe(event);
         }
-        let Event::Flushed { tree } = event else { return };
-        done += 1;
-        if args.trace && printed.is_ok() {
-            printed = output.line(format_args!("# flush {done}\n{tree}"));
-        } else if done % 256 == 0 {
-            bars.advance(done);
+        match event {
+            Event::Flushed { .. } => {
+                done += 1;
+                if done % 256 == 0 {
+                    bars.advance(done);
+                }
+            }
+            Event::Merge { plan, .. } if args.trace && json => merges.push(plan.to_string()),
+            Event::Rest { tree } if args.trace && json => {
+                let merges = std::mem::take(&mut merges);
+                trace.push(Step { flush: done + 1, merges, tree: tree.to_string() });
+            }
+            Event::Sealed { .. } if args.trace && printed.is_ok() => {
+                printed = output.line(format_args!("# flush {}", done + 1));
+            }
+            Event::Merge { plan, .. } if args.trace && printed.is_ok() => {
+                printed = output.line(format_args!("# {plan}"));
+            }
+            Event::Rest { tree } if args.trace && printed.is_ok() => printed = output.line(tree),
+            _ => {}
         }
     };
-    let simulated =
-        simulate_observed(policy, content, args.memtable.bytes, &mut observe).map_err(refusal)?;
+    let memtable_bytes = args.memtable.bytes;
+    let simulated = simulate_observed(&policy, &content, memtable_bytes, &mut on_event);
+    let simulated = simulated.map_err(refusal)?;
     drop(bars);
     if let Some(recorder) = recorder {
         let group = Group::of_simulation(&simulated, recorder)?;
         page::write("lsmith simulate", vec![group], args.html.as_deref(), None)?;
     }
     printed?;
-    Ok(simulated)
+    let flushes = simulated.report.costs.flushes;
+    if flushes < args.flushes {
+        print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
+    }
+    if json {
+        let trace = args.trace.then_some(trace);
+        return print_json(&Traced { simulated, trace });
+    }
+    output.line(shown(&simulated))?;
+    Ok(output.finish()?)
+}
+
+/// The JSON object of this command.
+#[derive(Serialize)]
+struct Traced {
+    #[serde(flatten)]
+    simulated: Simulated,
+    /// The merges and trees of `--trace`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<Vec<Step>>,
+}
+
+/// The merges of a flush, each with its reason, and the tree at rest after it, as text.
+#[derive(Serialize)]
+struct Step {
+    flush: u64,
+    merges: Vec<String>,
+    tree: String,
 }
 
 /// Turns a simulation error into an exit code: 2 if expected sizes do not fit the workload, else 1.

@@ -1,6 +1,6 @@
 //! An error is one line with the nearest valid spelling and the right exit code.
 
-use crate::command::{fine, lsmith, refused};
+use crate::command::{fine, lsmith, refused, root};
 use std::fs;
 
 /// Checks that the command fails with exit code 2 and a line that contains `message`.
@@ -41,6 +41,17 @@ fn values_out_of_range_are_refused() {
     bad(&["compare", "--workload", "load(keys=0)"], "keys = 0 is out of range");
     bad(&["compare", "--memtable", "0"], "at least 1B");
     bad(&["compare", "--memtable", "4MIB"], "a size such as");
+    bad(&["compare", "--memtable", "99999999999GiB"], "`99999999999GiB` is too large");
+    bad(&["compare", "--memtable", "1025GiB"], "`1025GiB` is too large: expected at most 1024GiB");
+    let most = u64::MAX.to_string();
+    bad(
+        &["simulate", "--policy", "none", "--flushes", &most],
+        "are too large: expected at most 2^50",
+    );
+    bad(&["compare", "--workload", "load(ops=1e30)"], "ops = 1e30 is too large: expected at most");
+    bad(&["model", "--policy", "leveldb", "--keys", "99999999999G"], "too large");
+    bad(&["watch", "somewhere", "--interval", "0"], "expected a number from 0.1 to 3600");
+    bad(&["compare", "--csv", "--json"], "--csv");
     bad(&["simulate", "--policy", "none", "--flushes", "0"], "at least 1");
     bad(&["simulate", "--policy", "none", "--flushes", "x"], "`x` is not a whole number");
     bad(&["db", "somewhere", "scan", "--limit", "-1"], "-1");
@@ -54,8 +65,43 @@ fn missing_or_conflicting_arguments_are_refused() {
     bad(&["compare", "--memtable"], "--memtable");
     let unit = ["simulate", "--policy", "none", "--flushes", "1", "--workload", "load"];
     bad(&unit, "--content keyed");
-    bad(&["simulate", "--policy", "none", "--flushes", "1", "--trace", "--json"], "--trace");
     bad(&["db", "d", "scan", "--prefix", "a", "--from", "b"], "--prefix");
+}
+
+/// The codes that `docs/command-line.md` lists. Signals are in `signals.rs`.
+#[test]
+fn every_kind_of_fault_has_its_exit_code() {
+    let page = fs::read_to_string(root().join("docs/command-line.md")).unwrap();
+    for code in ["| 0 |", "| 1 |", "| 2 |", "| 128 + N |"] {
+        assert!(page.contains(code), "{code}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let path = path.to_str().unwrap();
+    fine(&["db", path, "put", "k", "v"]);
+    for args in [
+        &["db", "no-such-store", "get", "k"][..],
+        &["watch", "no-such-store", "--once"],
+        &["db", path, "get", "absent"],
+        &["tune", "--workload", "load(keys=10k)", "--read-cost-max", "0.5"],
+        &["compare", "--policies", "none", "--workload", "load(keys=9, ops=0)"],
+    ] {
+        refused(1, args);
+    }
+    for args in [
+        &["db", path, "--keyspace", "quite-different", "get", "k"][..],
+        &["db", path, "--keyspace", "defalt", "get", "k"],
+        &["db", path, "policy", "teired"],
+        &["db", path, "compression", "zst"],
+        &["db", path, "ingest", "no-such-file"],
+        &["db", path, "dump", "no-such-file"],
+        &["laws", "teired"],
+        &["reproduce", "no-such-figure"],
+        &["compare", "--workload", "trace(no-such-file)"],
+        &["completions", "no-such-shell"],
+    ] {
+        refused(2, args);
+    }
 }
 
 #[test]

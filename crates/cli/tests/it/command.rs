@@ -1,6 +1,7 @@
 //! Runs the binary.
 
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The result of a command.
@@ -11,10 +12,21 @@ pub(crate) struct Done {
     pub(crate) err: String,
 }
 
+/// Returns the root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 /// Runs `lsmith` with `args`.
 pub(crate) fn lsmith(args: &[&str]) -> Done {
+    lsmith_in(Path::new("."), args)
+}
+
+/// Runs `lsmith` with `args` in the directory `dir`.
+pub(crate) fn lsmith_in(dir: &Path, args: &[&str]) -> Done {
     let output = Command::new(env!("CARGO_BIN_EXE_lsmith"))
         .args(args)
+        .current_dir(dir)
         .stdin(Stdio::null())
         .output()
         .expect("the binary was built");
@@ -27,7 +39,12 @@ pub(crate) fn lsmith(args: &[&str]) -> Done {
 
 /// Runs a command that must succeed without warnings, and returns its standard output.
 pub(crate) fn fine(args: &[&str]) -> String {
-    let done = lsmith(args);
+    fine_in(Path::new("."), args)
+}
+
+/// Runs a command in the directory `dir`, as [`fine`] does.
+pub(crate) fn fine_in(dir: &Path, args: &[&str]) -> String {
+    let done = lsmith_in(dir, args);
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{args:?}: {done:?}");
     done.out
 }

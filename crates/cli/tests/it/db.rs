@@ -97,11 +97,20 @@ fn a_store_can_be_looked_into() {
     assert_eq!(stats["keyspaces"], json!(["default"]));
     assert_eq!((&stats["dead_bytes"], &stats["punched_bytes"]), (&json!(0), &json!(0)));
     assert_eq!(stats["live_bytes"], stats["table_bytes"]);
-    assert!(fine(&["db", db, "stats"]).contains("logical_bytes"));
+    let text = fine(&["db", db, "stats"]);
+    assert!(text.contains("logical_bytes") && text.contains("bytes (4.19 MB)"), "{text}");
     let tree = json(&["db", db, "tree"])["tree"].as_str().unwrap().to_owned();
     assert_eq!(tree.trim_end(), fine(&["db", db, "tree"]).trim_end());
     let parsed: lsmith_tree::Tree = tree.parse().unwrap();
     assert_eq!(parsed.disk_run_count(), 4);
+    let runs = json(&["db", db, "tree"])["runs"].clone();
+    let on_storage = runs.as_array().unwrap().iter().filter(|run| run["level"] == "L0");
+    assert_eq!(on_storage.count(), 4, "{runs}");
+    let short = fine(&["db", db, "tree", "--short"]);
+    let rows = short.lines().filter(|line| line.starts_with("L0 ") && line.contains("MB"));
+    assert_eq!(rows.count(), 4, "{short}");
+    assert!(short.contains("Newest run first."), "{short}");
+    assert!(fine(&["db", db, "tree", "--help"]).contains("r4          the number of the run"));
     assert_eq!(json(&["db", db, "policy"])["plan"], Value::Null);
     assert!(fine(&["db", db, "policy"]).starts_with("policy none\n"));
 
@@ -150,8 +159,8 @@ fn keyspaces_are_apart() {
     assert_eq!(fine(&["db", db, "--keyspace", "other", "get", "k"]), "two\n");
     let line = refused(2, &["db", db, "--keyspace", "othr", "get", "k"]);
     assert!(line.contains("did you mean `other`?"), "{line}");
-    let line = refused(1, &["db", db, "--keyspace", "quite-different", "get", "k"]);
-    assert!(line.contains("no keyspace"), "{line}");
+    let line = refused(2, &["db", db, "--keyspace", "quite-different", "get", "k"]);
+    assert!(line.contains("no keyspace") && line.contains("one of: default, other"), "{line}");
 }
 
 #[test]

@@ -93,9 +93,47 @@ fn a_workload_that_ends_early_is_noted() {
 fn a_trace_shows_the_tree_after_each_flush() {
     let text = fine(&["simulate", "--policy", "tiered(ratio=2)", "--flushes", "4", "--trace"]);
     for flush in 1..=4 {
-        assert!(text.contains(&format!("# flush {flush}\ntree ")), "{text}");
+        assert!(text.contains(&format!("# flush {flush}\n# merge r")), "{text}");
     }
     assert!(text.contains("L2 r"), "{text}");
+    // Each merge has its reason. Without comments there are four trees.
+    let merges = text.lines().filter(|line| line.starts_with("# merge "));
+    assert!(merges.clone().count() >= 4 && merges.clone().all(|merge| merge.contains(" # ")));
+    assert!(merges.clone().any(|merge| merge.ends_with(" # level 0 has 2 runs of 2")), "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("tree ")).count(), 4);
+}
+
+#[test]
+fn a_trace_in_json_is_a_field() {
+    let args = ["simulate", "--policy", "tiered(ratio=2)", "--flushes", "4", "--trace"];
+    let traced = json(&args);
+    let steps = traced["trace"].as_array().unwrap();
+    assert_eq!((steps.len(), &steps[3]["flush"]), (4, &4.into()));
+    let text = fine(&args);
+    for step in steps {
+        assert!(text.contains(step["tree"].as_str().unwrap()), "{step}");
+    }
+    assert_eq!(traced["flushes"], 4);
+    assert!(json(&args[..5]).get("trace").is_none());
+}
+
+/// Costs over 0 flushed bytes were once printed as `+inf` and `NaN`.
+#[test]
+fn a_comparison_without_a_flush_says_what_to_change() {
+    let compare = |workload: &str| {
+        let args = ["compare", "--policies", "none;leveled;rr", "--workload", workload];
+        let text = fine(&args);
+        assert!(!text.contains("inf ") && !text.contains("NaN"), "{text}");
+        assert_eq!(json(&args)["rows"][0]["optimum"]["above"], 0.0);
+        text
+    };
+    let text = compare("load(keys=2k, value=100B)");
+    assert!(text.contains("such as `--memtable 4KiB`"), "{text}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let run = ["run", "--policy", "none", "--workload", "load(keys=2k, value=100B)", "--dir", path];
+    let text = fine(&run);
+    assert!(text.contains("such as `--memtable 4KiB`"), "{text}");
 }
 
 #[test]

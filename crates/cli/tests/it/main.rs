@@ -10,8 +10,15 @@
 mod bad_input;
 mod command;
 mod db;
+mod explain;
 mod lab;
+mod lists;
 mod model;
+mod own_policy;
 mod pages;
+mod readme;
 mod reproduce;
+mod signals;
+mod tables;
 mod tune;
+mod watch;

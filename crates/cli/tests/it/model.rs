@@ -72,6 +72,43 @@ fn every_listed_formula_can_be_asked() {
 }
 
 #[test]
+fn an_answer_says_what_it_is() {
+    let found = json(&["model", "--policy", "leveled", "--keys", "1M"]);
+    assert!(found["bound"].is_null() && found["ignores"].as_array().unwrap().is_empty(), "{found}");
+    let found = json(&["model", "--policy", "choose_best", "--keys", "1M", "--zipf", "0.99"]);
+    assert_eq!(found["bound"], "upper");
+    assert_eq!(found["ignores"][0], "popularity");
+    let text = fine(&["model", "--policy", "minlatency", "--keys", "1M"]);
+    assert!(text.contains("at most") && text.contains("not known to the formula"), "{text}");
+    let text = fine(&["model", "--policy", "leveled(pick=oldest)", "--keys", "1M"]);
+    assert!(text.contains("at least"), "{text}");
+    let list = json(&["model"]);
+    let formulas = list["formulas"].as_array().unwrap();
+    let bound = |name: &str| &formulas.iter().find(|f| f["name"] == name).unwrap()["bound"];
+    assert_eq!((bound("rr"), bound("optimum")), (&"upper".into(), &"lower".into()));
+}
+
+#[test]
+fn sequential_keys_are_moved() {
+    let moved = ["--policy", "leveled", "--keys", "1M", "--order", "sequential"];
+    assert_eq!(cost(&moved), 2.0, "the log and the flush");
+    let found = json(&["model", "--policy", "leveldb", "--keys", "1M", "--order", "sequential"]);
+    assert_eq!(found["ignores"][0], "key order");
+}
+
+/// A memtable was taken to hold a part of such an item, and each flush was carried out: forever.
+#[test]
+fn items_larger_than_a_memtable() {
+    let large = |policy: &str, keys: &str| {
+        json(&["model", "--policy", policy, "--item", "1GB", "--keys", keys])
+    };
+    assert_eq!(large("none", "999")["read_cost_mean"], 500.0);
+    assert!(large("universal", "10k")["write_cost_user"].as_f64().unwrap() > 2.0);
+    let line = refused(2, &["model", "--policy", "universal", "--item", "1GB"]);
+    assert!(line.contains("expected at most 4000000"), "{line}");
+}
+
+#[test]
 fn text_is_aligned() {
     let text = fine(&["model", "--policy", "cola(ratio=3)", "--keys", "10M"]);
     assert!(text.contains("write_cost_user") && text.contains("8.75"), "{text}");
@@ -98,6 +135,7 @@ fn error_suggests_the_nearest_valid_name() {
     bad(&["--policy", "leveldb", "--zipf", "2"], "skew = 2 is out of range: expected 0 to 1.6");
     bad(&["--policy", "leveldb", "--zipf", "x"], "--zipf");
     bad(&["--policy", "leveldb", "--keys", "0"], "at least 1");
+    bad(&["--policy", "leveldb", "--order", "sequential", "--zipf", "0.5"], "expected skew 0");
     bad(&["--policy", "leveldb", "--filter-bits", "-1"], "-1");
     bad(&["--polciy", "leveldb"], "did you mean `--policy`?");
 }

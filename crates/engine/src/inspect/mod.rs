@@ -4,6 +4,7 @@
 //! * [`TableFile`] reads a table block by block.
 //! * [`LogFile`] reads the records of a write-ahead log, a manifest, or a copy of memory.
 //! * [`current`] returns the number of the manifest that `CURRENT` names.
+//! * [`trees`] returns the trees of all keyspaces, also beside the process that has the store open.
 //! * [`damage`] returns the damage in all files of a directory.
 //!
 //! Damage does not end the reading: it is reported with the block or record that has it, and what
@@ -33,10 +34,12 @@
 
 mod log;
 mod table;
+mod trees;
 
 pub use log::{Content, LogFile, LogRecord, Write};
 pub use lsmith_tree::EntryKind;
 pub use table::{Filter, Footer, Properties, TableBlock, TableFile};
+pub use trees::{KeyspaceTree, trees};
 
 use crate::manifest;
 use bytes::Bytes;

@@ -6,9 +6,9 @@
 
 use crate::dice::{Dice, with_seeds};
 use crate::format::copies;
-use lsmith::ErrorKind;
 use lsmith::env::RealEnv;
 use lsmith::inspect::{self, Content, Entry, EntryKind, FileType, LogFile, TableFile};
+use lsmith::{ErrorKind, Store};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -242,4 +242,39 @@ fn a_changed_byte_of_a_log_costs_one_record() {
             fs::write(path, bytes).unwrap();
         }
     });
+}
+
+/// A reader without the lock sees the manifest grow, and files vanish.
+#[test]
+fn trees_are_read_beside_the_writer() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::builder(dir.path()).memtable_bytes(4 << 10).policy("tiered(ratio=2)");
+    let store = store.open().unwrap();
+    let keyspace = store.keyspace("default").unwrap();
+    let env = RealEnv::new();
+    let mut flushes = 0;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for number in 0..20_000_u64 {
+                keyspace.put(number.to_be_bytes(), [7; 100]).unwrap();
+            }
+            // So that manifests are replaced too.
+            store.settle().unwrap();
+        });
+        while !writer.is_finished() {
+            let found = inspect::trees(&env, dir.path()).unwrap();
+            assert_eq!((found[0].name.as_str(), found.len()), ("default", 1));
+            assert!(lsmith_tree::check_tree(&found[0].tree).is_ok());
+            let now = found[0].tree.flushes();
+            assert!(now >= flushes, "{now} flushes after {flushes}");
+            flushes = now;
+        }
+    });
+    let found = inspect::trees(&env, dir.path()).unwrap().remove(0);
+    let ids = |tree: &lsmith_tree::Tree| tree.disk_runs().map(|run| run.id()).collect::<Vec<_>>();
+    assert_eq!(ids(&found.tree), ids(&keyspace.tree()));
+    assert!(found.tree.flushes() > 400, "{}", found.tree.flushes());
+    assert_eq!((found.policy.as_str(), found.memtable_bytes), ("tiered(ratio=2)", 4 << 10));
+    let missing = inspect::trees(&env, &dir.path().join("other")).unwrap_err();
+    assert!(missing.to_string().contains("there is no store"), "{missing}");
 }

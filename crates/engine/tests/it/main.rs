@@ -44,6 +44,7 @@ mod numbered;
 mod panics;
 mod pool;
 mod power;
+mod reasons;
 mod refused;
 mod reopen;
 mod repair;

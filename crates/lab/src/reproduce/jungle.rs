@@ -4,7 +4,7 @@
 
 use super::{Axis, Claim, Effort, Figure, FigureInfo, Panel, SharedProgress};
 use lsmith_model::formulas::{JungleModel, Textbook};
-use lsmith_model::{Model, Popularity, Setting};
+use lsmith_model::{KeyOrder, Model, Popularity, Setting};
 use lsmith_policy::Registry;
 use lsmith_sim::{Figures, FluidWorkload, simulate_fluid};
 
@@ -64,6 +64,8 @@ pub(super) fn measure(
         item_bytes: record_bytes,
         requests: (KEYS * (ROUNDS + 1)) as f64,
         false_positives: false_positives(),
+        loaded: 0.0,
+        order: KeyOrder::Random,
     };
     for row in rows(&setting) {
         for (panel, y) in ["a", "b", "c"].iter().zip(row.costs) {

@@ -77,7 +77,9 @@ fn space_of_policies_that_keep_blocks_is_that_of_their_entries() {
 fn flushes_are_memtables_of_logical_bytes_under_every_policy() {
     let dir = tempfile::tempdir().unwrap();
     let policies = ["none", "leveled(ratio=3)", "full(ratio=3)", "rr(ratio=3)", "mixed(ratio=3)"];
-    for spec in ["load(keys=3k, flushes=12)", "churn(keys=50, value=500B, ops=9k, flushes=5)"] {
+    for spec in
+        ["load(keys=3k, value=500B, flushes=12)", "churn(keys=50, value=500B, ops=9k, flushes=5)"]
+    {
         let rows = compare(&policies, spec, dir.path()).unwrap();
         for row in &rows {
             let flushes = rows[0].engine.costs.flushes;

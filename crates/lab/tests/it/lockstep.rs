@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 type Steps = Vec<(String, String)>;
 
 /// Every policy that merges whole tables, in its variants.
-const POLICIES: &[&str] = &[
+pub(crate) const POLICIES: &[&str] = &[
     "none",
     "bigtable(k=3)",
     "constant(k=3)",
@@ -47,7 +47,7 @@ const POLICIES: &[&str] = &[
 ];
 
 /// Every policy that counts in blocks, in its variants.
-const BLOCK_POLICIES: &[&str] = &[
+pub(crate) const BLOCK_POLICIES: &[&str] = &[
     "full(ratio=3)",
     "rr(ratio=3, rate=0.2)",
     "choose_best(ratio=3, rate=0.2)",
@@ -161,12 +161,8 @@ fn simulated(
     steps
 }
 
-fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64)) {
-    let blocks = BLOCK_POLICIES.contains(&policy);
-    let recorder = Arc::new(Recorder { blocks, ..Recorder::default() });
-    let observer: Arc<dyn Observer> = Arc::<Recorder>::clone(&recorder);
-    let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(policy);
-    let store = store.memtable_bytes(memtable).lockstep(true).observer(observer).open().unwrap();
+/// Plays the writes of `workload` on `store`.
+pub(crate) fn play(store: &Store, workload: &Workload) {
     let keyspace = store.keyspace("default").unwrap();
     let (mut key, mut value) = (Vec::new(), Vec::new());
     for op in workload.ops() {
@@ -182,9 +178,18 @@ fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64
             OpKind::Read | OpKind::Scan => {}
         }
     }
+}
+
+fn stored(policy: &str, workload: &Workload, memtable: u64) -> (Steps, (u64, u64)) {
+    let blocks = BLOCK_POLICIES.contains(&policy);
+    let recorder = Arc::new(Recorder { blocks, ..Recorder::default() });
+    let observer: Arc<dyn Observer> = Arc::<Recorder>::clone(&recorder);
+    let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(policy);
+    let store = store.memtable_bytes(memtable).lockstep(true).observer(observer).open().unwrap();
+    play(&store, workload);
     let stats = store.stats();
     assert_eq!((stats.plans_failed, stats.plans_refused), (0, 0), "{policy}");
-    drop((store, keyspace));
+    drop(store);
     let recorder = Arc::into_inner(recorder).expect("the store is closed");
     (recorder.steps.into_inner().unwrap(), recorder.bytes.into_inner().unwrap())
 }

@@ -7,7 +7,9 @@
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 mod compare;
+mod explain;
 mod lockstep;
+mod policy_costs;
 mod reproduce;
 mod reproduce_mao;
 mod reproduce_msls;

@@ -4,7 +4,7 @@
 //! Log-Structured Designs", FAST 2016: the model of LevelDB, and the one of RocksDB, which differs
 //! in its interval.
 
-use crate::cost::{Flushes, Level, Model, Setting, Stage};
+use crate::cost::{Flushes, KeyOrder, Level, Model, Setting, Stage};
 
 /// How a full level picks the piece to merge down. The pick decides how long an entry stays in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +52,12 @@ impl LeveledModel {
     /// down, [`false_overlap`](LeveledModel::false_overlap) more tables are rewritten.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let all = |index: usize, _: &Above| {
-            let last = Last { size: setting.popularity.live(), requests: f64::INFINITY };
+            let live = setting.popularity.live();
+            let last = Last { size: live, requests: f64::INFINITY, live };
             (index == self.sizes.len()).then_some(last)
         };
-        self.with_last(setting, all, |_| 0.0)
+        let steady = Setting { loaded: 0.0, ..*setting };
+        self.with_last(&steady, all, |_| 0.0)
     }
 
     /// Returns the model of the policy `leveled`, whose tree has grown from nothing in all requests
@@ -99,15 +101,24 @@ impl LeveledModel {
     /// A pick by least overlap skips nothing (`skipped` is 0). All tables have the same bytes, so
     /// the table with the least overlap is the narrowest one. It lies where the level is densest,
     /// which is the place that has waited longest. So this pick is a strict sweep in another order.
+    ///
+    /// *Keys in ascending order.* No tables overlap, so every table is moved.
     pub fn evaluate_grown(&self, setting: &Setting<'_>, skipped: f64) -> Model {
-        let popularity = setting.popularity;
+        let live = setting.live();
         let last = |index: usize, above: &Above| {
             let requests = (setting.requests - above.requests).max(0.0);
-            let size = popularity.unique(requests).min(popularity.live());
+            let size = setting.size_between(0.0, requests).min(live);
             let is_last = self.sizes.get(index).is_none_or(|full| size <= *full);
-            is_last.then_some(Last { size, requests })
+            is_last.then_some(Last { size, requests, live })
         };
-        self.with_last(setting, last, |interval| skipped * self.memtable / interval)
+        let skipped = |interval| skipped * self.memtable / interval;
+        let mut model = self.with_last(setting, last, skipped);
+        if setting.order == KeyOrder::Ascending {
+            model.move_all();
+        }
+        let size: f64 = model.levels.iter().map(|level| level.size).sum();
+        // The levels hold all there is, but their sizes are means over time and places.
+        Model { space_cost: (size / live).max(1.0), ..model }
     }
 
     /// Returns the costs per request. `last` returns the properties of a level, by its number from
@@ -141,8 +152,10 @@ impl LeveledModel {
                     (taken, self.false_overlap * taken)
                 }
             };
-            let unique = popularity.unique(interval + stands_for);
-            let merged = if last.is_some() { unique.min(popularity.live()) } else { unique };
+            let merged = match &last {
+                Some(last) => setting.size_between(0.0, interval + last.requests).min(last.live),
+                None => popularity.unique(interval + stands_for),
+            };
             let name = match index {
                 0 => "level 0 -> 1".to_owned(),
                 _ => format!("level {index} -> {}", index + 1),
@@ -189,4 +202,6 @@ struct Last {
     size: f64,
     /// The requests whose entries the level holds.
     requests: f64,
+    /// The size that the level cannot exceed.
+    live: f64,
 }

@@ -47,7 +47,8 @@ pub fn partial(setting: &Setting<'_>, take: Take, ratio: f64, rate: f64) -> Mode
         levels.push(Level { runs: 1.0, size });
     }
     let size: f64 = levels.iter().map(|level| level.size).sum();
-    let space_cost = size / setting.popularity.live();
+    // No more is held than was written.
+    let space_cost = (size / setting.popularity.live()).min(setting.requests / setting.live());
     let flushes = Flushes::unshared().merged();
     Model {
         stages,

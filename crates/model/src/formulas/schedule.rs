@@ -1,6 +1,5 @@
 //! Simulates a schedule of whole-run merges on expected sizes.
 
-use crate::Popularity;
 use crate::cost::{Flushes, Level, Model, Setting, Stage};
 
 /// The number of moments at which the space is computed.
@@ -33,56 +32,56 @@ pub fn scheduled(setting: &Setting<'_>, schedule: impl Iterator<Item = u64>) -> 
 /// The number of flushes is that of full memtables of all requests, or that of `schedule` if less.
 ///
 /// # Derivation
-/// Runs cover adjacent intervals of requests. A run of `m` memtables of `r` requests each has the
-/// expected size `unique(m r)`, whatever merges made it. So the merges decide all costs.
+/// Runs cover adjacent intervals of requests. Outside a load phase, a run of `m` memtables of `r`
+/// requests each has the expected size `unique(m r)`, whatever merges made it
+/// ([`Setting::size_between`]). So the merges decide all costs.
 pub fn carried_out<M: IntoIterator<Item = RunMerge>>(
     setting: &Setting<'_>,
     schedule: impl Iterator<Item = M>,
 ) -> Model {
-    let popularity = setting.popularity;
-    let requests = setting.memtable_requests();
-    let flushed = popularity.unique(requests);
-    let flushes_max = (setting.requests / requests).floor().max(1.0) as u64;
+    let flushes_max = setting.full_memtables() as u64;
     let sample_each = (flushes_max / SAMPLES).max(1);
-    let mut stack = Stack { requests, ..Stack::default() };
+    let mut stack = Stack::default();
+    let mut flushed = 0.0;
     let mut run_sum = 0.0;
     let mut size_sum = 0.0;
     let mut space_sum = 0.0;
     let mut samples = 0.0;
     let mut flushes = 0;
     for (flush, merges) in (1..=flushes_max).zip(schedule) {
+        flushed += stack.push(flush, setting);
         flushes = flush;
-        stack.push(1, flushed);
         for merge in merges {
-            stack.merge(merge, popularity);
+            stack.merge(merge, setting);
         }
         run_sum += stack.runs.len() as f64;
         size_sum += stack.size;
         if flush % sample_each == 0 {
-            let live = popularity.unique(flush as f64 * requests).min(popularity.live());
-            space_sum += stack.size / live;
+            let requests = setting.requests_of_flushes(flush as f64);
+            space_sum += stack.size / Setting { requests, ..*setting }.live();
             samples += 1.0;
         }
     }
+    let total = setting.requests_of_flushes(flushes.max(1) as f64);
     let flushes = (flushes as f64).max(1.0);
-    let total = flushes * requests;
     let stages = vec![
         Stage::log(),
-        Stage::new("flush", flushed / requests, 0.0),
+        Stage::new("flush", flushed / total, 0.0),
         Stage::new("merges", stack.written / total, stack.read / total),
     ];
     let levels = vec![Level { runs: run_sum / flushes, size: size_sum / flushes }];
-    let flushes = Flushes::of_memtables(setting, requests);
+    let flushes = Flushes { size: flushed / total, are_merged: false };
     let space_cost = space_sum / f64::max(samples, 1.0);
     Model { space_cost, ..Model::new(setting, flushes, stages, levels) }
 }
 
-/// Runs made of memtables with equally many requests.
+/// Runs made of whole memtables.
 #[derive(Debug, Default)]
 struct Stack {
-    requests: f64,
-    /// The number of memtables and the size of each run, oldest first.
+    /// The flush before the first of each run, and the size of the run, oldest first. A run ends
+    /// where the next one begins.
     runs: Vec<(u64, f64)>,
+    flushes: u64,
     /// The total size of all runs.
     size: f64,
     written: f64,
@@ -90,23 +89,34 @@ struct Stack {
 }
 
 impl Stack {
-    fn push(&mut self, memtables: u64, size: f64) {
-        self.runs.push((memtables, size));
+    /// Adds a run of one memtable, and returns its size.
+    fn push(&mut self, flush: u64, setting: &Setting<'_>) -> f64 {
+        let size = size_of_flushes(setting, self.flushes, flush);
+        self.runs.push((self.flushes, size));
+        self.flushes = flush;
         self.size += size;
+        size
     }
 
-    fn merge(&mut self, merge: RunMerge, popularity: &Popularity) {
+    fn merge(&mut self, merge: RunMerge, setting: &Setting<'_>) {
         let end = self.runs.len().saturating_sub(merge.newer);
         let start = end.saturating_sub(merge.runs);
         if end - start < 2 {
             return;
         }
-        let inputs = self.runs[start..end].iter();
-        let (memtables, sizes) = inputs.fold((0, 0.0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
-        let size = popularity.unique(memtables as f64 * self.requests);
-        self.runs.splice(start..end, [(memtables, size)]);
+        let sizes: f64 = self.runs[start..end].iter().map(|run| run.1).sum();
+        let first = self.runs[start].0;
+        let last = self.runs.get(end).map_or(self.flushes, |run| run.0);
+        let size = size_of_flushes(setting, first, last);
+        self.runs.splice(start..end, [(first, size)]);
         self.size += size - sizes;
         self.written += size;
         self.read += sizes;
     }
+}
+
+/// Returns the size of a run of the memtables behind flush `first` up to `last`.
+fn size_of_flushes(setting: &Setting<'_>, first: u64, last: u64) -> f64 {
+    let requests = |flushes: u64| setting.requests_of_flushes(flushes as f64);
+    setting.size_between(requests(first), requests(last))
 }

@@ -104,7 +104,7 @@ fn grown(
 
 /// Returns the number of flushes.
 fn flushes(setting: &Setting<'_>) -> f64 {
-    (setting.requests / setting.memtable_requests()).floor().max(1.0)
+    (setting.requests / setting.memtable_requests() + 1e-9).floor().max(1.0)
 }
 
 /// Returns the mean over `1..=end` of a digit in base `ratio`, the one that counts multiples of

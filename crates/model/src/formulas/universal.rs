@@ -53,6 +53,9 @@ impl Sizes<'_> {
 }
 
 impl UniversalModel {
+    /// The greatest number of flushes that a formula should ask for: some seconds.
+    pub const FLUSHES_MAX: f64 = 4e6;
+
     /// Returns the costs per request.
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let popularity = setting.popularity;

@@ -1,6 +1,6 @@
 //! Levels that are merged down as a whole.
 
-use crate::cost::{Flushes, Level, Model, Setting, Stage};
+use crate::cost::{Flushes, KeyOrder, Level, Model, Setting, Stage};
 
 /// Levels of one run that collect the merges from above until they exceed their size. Then all of
 /// the level is merged into the next, and it starts again empty.
@@ -56,6 +56,70 @@ impl WholeLevelModel {
         stages.push(Stage::new(name, last / interval, (taken + last) / interval));
         levels.push(Level { runs: 1.0, size: last });
         Model::new(setting, Flushes::of_memtables(setting, self.memtable), stages, levels)
+    }
+}
+
+impl WholeLevelModel {
+    /// Returns the model of the policy `leveled(pick=whole_level)`, whose tree has grown from
+    /// nothing in all requests of `setting`. `level0_kept` runs stay in level 0.
+    ///
+    /// # Derivation
+    /// As for [`evaluate`](WholeLevelModel::evaluate), with three differences.
+    ///
+    /// *Moves.* The first of the `j` times that an empty level receives anything, nothing lies
+    /// there, so it is moved and not written.
+    ///
+    /// *The last level* is the first that has never been merged down. It holds what has come down
+    /// to it. That is written once per `x_{L-1}` requests. At a given moment the cost is the mean
+    /// of the last such merge and the next.
+    ///
+    /// *Keys in ascending order.* Nothing overlaps, so every level is moved.
+    pub fn evaluate_grown(&self, setting: &Setting<'_>, level0_kept: f64) -> Model {
+        let popularity = setting.popularity;
+        let live = setting.live();
+        let flushed = popularity.unique(self.memtable);
+        let mut stages =
+            vec![Stage::log(), Stage::new("memory -> 0", flushed / self.memtable, 0.0)];
+        let flushes = setting.requests / self.memtable;
+        let kept = level0_kept.min(flushes);
+        let mut levels = vec![Level { runs: kept, size: kept * flushed }];
+        let mut above = self.memtable * kept;
+        let mut interval = self.memtable * self.level0_merged;
+        for index in 0..=self.sizes.len() {
+            let name = format!("level {index} -> {}", index + 1);
+            let reaching = (setting.requests - above).max(0.0);
+            let size = self.sizes.get(index).copied().unwrap_or(f64::INFINITY);
+            let steps = (popularity.inverse(size) / interval).floor() + 1.0;
+            let held = |times: f64| setting.size_between(0.0, times * interval).min(live);
+            if steps * interval > reaching {
+                let times = (reaching / interval).floor();
+                let written = |times: f64| if times > 1.0 { held(times) } else { 0.0 };
+                let written_now = (written(times) + written(times + 1.0)) / 2.0;
+                let taken = popularity.unique(interval);
+                let reads = if written_now > 0.0 { taken + held(times) } else { 0.0 };
+                stages.push(Stage::new(name, written_now / interval, reads / interval));
+                levels.push(Level { runs: times.min(1.0), size: held(times) });
+                break;
+            }
+            let full = popularity.unique(steps * interval);
+            let first = popularity.unique(interval);
+            let all = mean_of_steps(steps, |step| popularity.unique(step * interval));
+            let written = all - first / steps;
+            let found = all - full / steps;
+            let taken = first * (steps - 1.0) / steps;
+            stages.push(Stage::new(name, written / interval, (taken + found) / interval));
+            levels.push(Level { runs: (steps - 1.0) / steps, size: found });
+            above += interval * (steps - 1.0) / 2.0;
+            interval *= steps;
+        }
+        let size: f64 = levels.iter().map(|level| level.size).sum();
+        let flushes = Flushes::of_memtables(setting, self.memtable);
+        let mut model = Model::new(setting, flushes, stages, levels);
+        model.space_cost = (size / live).max(1.0);
+        if setting.order == KeyOrder::Ascending {
+            model.move_all();
+        }
+        model
     }
 }
 

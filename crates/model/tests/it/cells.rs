@@ -1,7 +1,7 @@
 //! Published and independently computed numbers, cell by cell.
 
 use lsmith_model::formulas::{LeveledModel, Sweep, evaluate};
-use lsmith_model::{Model, Popularity, Setting, optimal_sizes};
+use lsmith_model::{KeyOrder, Model, Popularity, Setting, optimal_sizes};
 
 /// 4 MiB of memtable, items of 1000 bytes.
 pub(crate) fn setting(popularity: &Popularity) -> Setting<'_> {
@@ -12,6 +12,8 @@ pub(crate) fn setting(popularity: &Popularity) -> Setting<'_> {
         item_bytes,
         requests: popularity.keys(),
         false_positives: 1.0,
+        loaded: 0.0,
+        order: KeyOrder::Random,
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::cells::setting;
 use lsmith_model::formulas::{
-    IntervalModel, JungleModel, LeveledModel, MemoryBufferModel, Sweep, evaluate, formulas,
-    scheduled, triangular, write_cost_bound,
+    IntervalModel, JungleModel, LeveledModel, MemoryBufferModel, Sweep, bound, evaluate, formulas,
+    ignored, scheduled, triangular, write_cost_bound,
 };
-use lsmith_model::{Model, Popularity, Setting, optimum};
+use lsmith_model::{Bound, Ignored, KeyOrder, Model, Popularity, Setting, optimum};
 
 fn near(found: f64, expected: f64, tolerance: f64) {
     let off = (found - expected).abs();
@@ -24,6 +24,8 @@ fn unshared(popularity: &Popularity, flushes: f64) -> Setting<'_> {
         item_bytes: 1000.0,
         requests: flushes * 1000.0,
         false_positives: 0.01,
+        loaded: 0.0,
+        order: KeyOrder::Random,
     }
 }
 
@@ -290,4 +292,104 @@ fn space_of_runs_that_share_keys() {
     // Merged into one run of 40,000 keys each six flushes of a thousand.
     let found = of("constant(k=6)", &shared).space_cost;
     assert!(found < 1.0 + 5.0 / 40.0, "{found}");
+}
+
+/// `none` walked over all runs, `universal` carried out all flushes: hours.
+#[test]
+fn no_size_takes_long_or_overflows() {
+    let huge = Popularity::uniform(u64::MAX).unwrap();
+    for (memtable, requests) in [(1e-19, 1e3), (1e-3, u64::MAX as f64), (1e19, u64::MAX as f64)] {
+        let setting = Setting { memtable, requests, ..unshared(&huge, 1.0) };
+        for info in formulas() {
+            match evaluate(&info.name.parse().unwrap(), &setting) {
+                Ok(model) => {
+                    let reads = model.reads(&setting);
+                    let figures = [model.write_cost_user(), reads.runs, reads.point_hit];
+                    let is_sound = figures.iter().all(|figure| *figure >= 0.99);
+                    assert!(is_sound && model.space_cost.is_finite(), "{}: {figures:?}", info.name);
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(error.contains("at most 4000000"), "{}: {error}", info.name);
+                    assert_eq!(info.name, "universal");
+                }
+            }
+        }
+    }
+}
+
+/// The share of runs that a lookup considers, run by run and taken together.
+#[test]
+fn many_runs_are_taken_together() {
+    let popularity = Popularity::zipf(1_000_000, 0.99).unwrap();
+    let setting = Setting { memtable: 100.0, ..unshared(&popularity, 20_000.0) };
+    let setting = Setting { requests: 2e6, ..setting };
+    let model = of("none", &setting);
+    let reads = model.reads(&setting);
+    let runs = reads.runs.floor() as u64;
+    let requests = popularity.inverse(model.levels[0].size / model.levels[0].runs);
+    let one_by_one: f64 = (0..runs).map(|run| popularity.fresh(run as f64 * requests)).sum();
+    near(reads.point_hit, 1.0 + 0.01 * (one_by_one - 1.0), 1e-3);
+}
+
+/// Not all keys are requested in as many requests as there are keys: what is live is less, and the
+/// space was divided by all keys.
+#[test]
+fn a_grown_tree_holds_at_least_what_is_live() {
+    for keys in [1000, 10_000, 100_000, 1_000_000, 30_000_000] {
+        for skew in [0.0, 0.99] {
+            let popularity = Popularity::zipf(keys, skew).unwrap();
+            for memtable in [0.5, 300.0, 4194.304] {
+                let setting = Setting { memtable, ..setting(&popularity) };
+                for spec in [
+                    "leveled",
+                    "leveled(ratio=4, l0=1, pick=round_robin)",
+                    "leveled(pick=whole_level)",
+                    "none",
+                    "constant",
+                    "tiered",
+                ] {
+                    let space = of(spec, &setting).space_cost;
+                    let place = format!("{spec} {keys} {skew} {memtable}");
+                    assert!(space > 0.999 && space.is_finite(), "{place}: {space}");
+                }
+            }
+        }
+    }
+}
+
+/// Levels above the last were added to all data, also where no key is written twice.
+#[test]
+fn no_bound_holds_more_than_was_written() {
+    let popularity = Popularity::unshared(1_000_000).unwrap();
+    let setting = unshared(&popularity, 1000.0);
+    for spec in ["full", "rr", "choose_best(ratio=6)"] {
+        near(of(spec, &setting).space_cost, 1.0, 1e-12);
+    }
+}
+
+#[test]
+fn bounds_are_marked() {
+    let popularity = Popularity::unshared(1_000_000).unwrap();
+    let random = unshared(&popularity, 100.0);
+    let large = Setting { memtable: 0.4, ..random };
+    let bound = |spec: &str| bound(&spec.parse().unwrap(), &random).unwrap();
+    for spec in ["minlatency", "binomial(k=3)", "leveling", "jungle", "full", "rr", "choose_best"] {
+        assert_eq!(bound(spec), Some(Bound::Upper), "{spec}");
+    }
+    for spec in ["optimum", "leveled(pick=oldest)"] {
+        assert_eq!(bound(spec), Some(Bound::Lower), "{spec}");
+    }
+    for spec in ["leveldb", "leveled", "tiered", "cola"] {
+        assert_eq!(bound(spec), None, "{spec}");
+    }
+    let leveled = "leveled".parse().unwrap();
+    assert_eq!(lsmith_model::formulas::bound(&leveled, &large), Ok(Some(Bound::Upper)));
+    let ascending = Setting { order: KeyOrder::Ascending, ..random };
+    let ignored = |spec: &str, setting: &Setting<'_>| ignored(&spec.parse().unwrap(), setting);
+    assert_eq!(ignored("leveldb", &random), Ok(vec![]));
+    assert_eq!(ignored("leveldb", &ascending), Ok(vec![Ignored::KeyOrder]));
+    assert_eq!(ignored("leveled", &ascending), Ok(vec![]));
+    assert_eq!(ignored("minlatency", &random), Ok(vec![Ignored::Popularity]));
+    near(of("leveled", &ascending).write_cost_system(), 1.0, 1e-12);
 }

@@ -66,6 +66,10 @@ impl<'a> Store<'a> {
             self.ask_elsewhere(&plan)?;
         }
         self.asked += 1;
+        let unexplained = |plan: &MergePlan| plan.reason.to_string().trim().is_empty();
+        if plan.as_ref().is_some_and(unexplained) {
+            return Err(self.broken(Law::Words, format!("{} has no reason", words(&plan))));
+        }
         match plan.as_ref().map(|plan| check_plan(&self.view, plan)) {
             Some(Err(error)) => Err(self.broken(Law::Legal, format!("{}: {error}", words(&plan)))),
             _ => Ok(plan),

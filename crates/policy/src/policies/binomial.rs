@@ -1,7 +1,7 @@
 //! Binomial: as MinLatency, with fewer runs while the tree is small.
 
 use super::K;
-use super::minlatency::Static;
+use super::minlatency::{Schedule, Static};
 use crate::tables::{CENTRAL_SUMS, least_above, pascal, stack_depth};
 use crate::{Eager, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
@@ -42,6 +42,16 @@ impl Binomial {
         let m = least_above(k, t + base - 1);
         1 + stack_depth(k - 1, t + base - pascal(m - 1, k) - 1)
     }
+
+    /// Returns the flush after which one run is left, for the `phase`-th time, counted from 0:
+    /// `T(phase) + 1`.
+    fn phase_start(k: u64, phase: u64) -> u64 {
+        let sums = &CENTRAL_SUMS[..k as usize];
+        match sums.get(phase as usize) {
+            Some(sum) => sum.saturating_add(1),
+            None => (pascal(phase, k) - pascal(k - 1, k)).saturating_add(sums[k as usize - 1] + 1),
+        }
+    }
 }
 
 impl MergePolicy for Binomial {
@@ -50,7 +60,9 @@ impl MergePolicy for Binomial {
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
-        self.rule.choose_merge(view, Binomial::runs_after)
+        let schedule =
+            Schedule { runs_after: Binomial::runs_after, phase_start: Binomial::phase_start };
+        self.rule.choose_merge(view, schedule)
     }
 
     fn shape(&self) -> Shape {

@@ -173,7 +173,7 @@ impl Leveled {
         Choice {
             source: descent.source,
             target: descent.target,
-            oldest: view.tree.disk_runs().next_back(),
+            tree: &view.tree,
             cursor,
             piece_bytes: self.table(view),
         }

@@ -91,6 +91,15 @@ fn a_memory_beside_the_memo_is_found() {
 }
 
 #[test]
+fn a_plan_without_a_reason_is_found() {
+    let law = broken_law("constant(k=3)", STACK, |it, view| {
+        let plan = it.sound.next_merge(view)?;
+        Some(MergePlan { reason: Reason::new("", [0; 3]), ..plan })
+    });
+    assert_eq!(law, Some(Law::Words));
+}
+
+#[test]
 fn a_panic_is_found() {
     let law = broken_law("constant(k=3)", STACK, |it, view| {
         assert!(view.tree.disk_run_count() < 50, "too many runs");

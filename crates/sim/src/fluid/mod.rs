@@ -18,7 +18,7 @@
 //! drawn at random.
 //!
 //! # Errors of the model
-//! `docs/model.md` has figures.
+//! `docs/model.md` has figures. `FluidWorkload::uncertainty` says how far an answer may be off.
 //! * *The larger of two runs* can depend on chance, and can decide on a merge (`bigtable`,
 //!   `exploring`).
 //! * *Picks by least overlap* profit from random variation of sizes, which expectations lack.

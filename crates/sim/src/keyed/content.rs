@@ -136,6 +136,31 @@ impl<E: KeyedEntry> KeyedContent<E> {
         live
     }
 
+    /// Returns the logical bytes of obsolete entries in each level, newest level first: tombstones,
+    /// and entries that a newer run hides. A full scan returns none of them.
+    pub(crate) fn obsolete_bytes(&self, tree: &Tree) -> Vec<(LevelId, u64)> {
+        let mut levels: Vec<(LevelId, u64)> = Vec::new();
+        // One bit per rank: set if a newer run has the key.
+        let mut seen: Vec<u64> = Vec::new();
+        for (level, run) in tree.runs() {
+            let mut obsolete = 0;
+            for entry in self.entries(run) {
+                let (word, bit) = (entry.rank() as usize / 64, 1 << (entry.rank() % 64));
+                if seen.len() <= word {
+                    seen.resize(word + 1, 0);
+                }
+                let hidden = seen[word] & bit != 0;
+                seen[word] |= bit;
+                obsolete += if hidden || entry.is_tombstone() { entry.bytes() } else { 0 };
+            }
+            match levels.last_mut() {
+                Some((last, bytes)) if *last == level => *bytes += obsolete,
+                _ => levels.push((level, obsolete)),
+            }
+        }
+        levels
+    }
+
     /// Carries out a merge that rewrites everything.
     fn merge(&mut self, tree: &Tree, plan: &MergePlan) -> Result<Outcome, SimError> {
         let illegal = |rule| SimError::BadPlan { plan: Box::new(plan.clone()), rule };

@@ -7,7 +7,7 @@ use crate::drive::Observer;
 use crate::simulate::counted;
 use crate::{Drive, Event, FigureCounter, Figures, SimError, Simulation};
 use lsmith_policy::MergePolicy;
-use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, SeqNo, Tree};
+use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, LevelId, SeqNo, Tree};
 use std::sync::Arc;
 
 /// A keyed simulation. It takes writes, seals a memtable when it is full, and carries out plans
@@ -119,6 +119,12 @@ impl KeyedSim {
     /// active memtable.
     pub fn live(&self) -> Vec<(u64, u64)> {
         self.drive.content().live(self.drive.tree())
+    }
+
+    /// Returns the logical bytes of obsolete entries in each level that has runs, newest level
+    /// first: tombstones, and entries that a newer run hides. Does not see the active memtable.
+    pub fn obsolete_bytes(&self) -> Vec<(LevelId, u64)> {
+        self.drive.content().obsolete_bytes(self.drive.tree())
     }
 
     /// Returns the figures so far. The active memtable has cost nothing yet.

@@ -52,6 +52,9 @@ impl Writer {
 
 fn assert_same(sim: &KeyedSim, model: &Model, spec: &str) {
     assert!(sim.live() == model.clone().into_iter().collect::<Vec<_>>(), "{spec} lost something");
+    let held: u64 = sim.tree().runs().map(|(_, run)| run.bytes()).sum();
+    let obsolete: u64 = sim.obsolete_bytes().iter().map(|(_, bytes)| bytes).sum();
+    assert_eq!(held - obsolete, model.values().sum(), "{spec}: live bytes");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod bounds;
+mod causes;
 mod common;
 mod drive;
 mod figures;

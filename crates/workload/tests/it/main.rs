@@ -2,6 +2,7 @@
 
 mod fuzz;
 mod garbage;
+mod infos;
 mod kinds;
 mod limits;
 mod steady;

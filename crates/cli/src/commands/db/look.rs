@@ -1,8 +1,9 @@
 //! Commands that only read a store.
 
 use crate::args::ScanArgs;
+use crate::commands::picture::{KEY_OF_RUNS, runs, runs_fields};
 use crate::output::{Output, json_text, print, print_json, readable};
-use crate::table::table;
+use crate::table::{is_csv, ranked, short_bytes, table};
 use anyhow::bail;
 use lsmith::{Keyspace, Store};
 use serde_json::{Map, Value, json};
@@ -44,7 +45,19 @@ fn print_entries<B: AsRef<[u8]>>(
     let mut output = Output::new();
     let mut separator = "{\"entries\":[";
     for entry in entries {
-        let (key, value) = entry?;
+        let (key, value) = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                if json {
+                    // What was printed so far becomes an object too.
+                    let start = if separator == "," { "" } else { separator };
+                    let message = json!(error.to_string());
+                    output.line(format_args!("{start}],\"error\":{message}}}"))?;
+                }
+                output.finish()?;
+                return Err(error.into());
+            }
+        };
         let (key, value) = (key.as_ref(), value.as_ref());
         if json {
             let entry = json!({ "key": json_text(key), "value": json_text(value) });
@@ -97,13 +110,29 @@ pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&fields);
     }
-    let text = |value: &Value| match value {
+    let rows = fields.iter().map(|(name, value)| {
+        let (text, unit) = with_unit(name, value);
+        vec![name.clone(), text, unit]
+    });
+    Ok(print(table(&["of the keyspace", "value", "unit"], 3, rows.collect()))?)
+}
+
+/// Returns the value of a field in full, and its unit. Large sizes are also given in short.
+fn with_unit(name: &str, value: &Value) -> (String, String) {
+    let text = match value {
         Value::String(text) => text.clone(),
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
         value => value.to_string(),
     };
-    let rows = fields.iter().map(|(name, value)| vec![name.clone(), text(value)]);
-    Ok(print(table(&["of the keyspace", ""], 2, rows.collect()))?)
+    let unit = match value.as_u64() {
+        Some(bytes) if name.ends_with("_bytes") && bytes >= 1000 && !is_csv() => {
+            format!("bytes ({})", short_bytes(bytes))
+        }
+        Some(_) if name.ends_with("_bytes") => "bytes".to_owned(),
+        None if name == "pressure" => "0 (none) to 1 (writes stop)".to_owned(),
+        _ => String::new(),
+    };
+    (text, unit)
 }
 
 pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
@@ -145,14 +174,27 @@ pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
         "table bytes",
         "entries",
     ];
-    let text = |(_, value): (_, Value)| value.as_str().map_or(value.to_string(), str::to_owned);
+    let text = |(name, value): (&str, Value)| match value {
+        Value::String(text) => text,
+        Value::Number(bytes) if name.ends_with("_bytes") => {
+            short_bytes(bytes.as_u64().unwrap_or_default())
+        }
+        value => value.to_string(),
+    };
     let rows = spaces.iter().map(|space| fields(space).map(text).to_vec());
-    Ok(print(table(&header, 4, rows.collect()))?)
+    let important = ["id", "name", "policy", "table bytes", "runs", "entries", "in memory"];
+    Ok(print(ranked(&header, 4, &important, rows.collect()))?)
 }
 
-pub(super) fn tree(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
-    let tree = keyspace.tree().to_string();
-    if json { print_json(&json!({ "tree": tree })) } else { Ok(print(tree.trim_end())?) }
+pub(super) fn tree(keyspace: &Keyspace, short: bool, json: bool) -> anyhow::Result<()> {
+    let tree = keyspace.tree();
+    if json {
+        return print_json(&json!({ "tree": tree.to_string(), "runs": runs_fields(&tree) }));
+    }
+    if short {
+        return Ok(print(format_args!("{}\n\n{KEY_OF_RUNS}", runs(&tree)))?);
+    }
+    Ok(print(tree.to_string().trim_end())?)
 }
 
 pub(super) fn policy(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{Output, print_json};
+use crate::specs;
 use lsmith::{ErrorKind, Finding, FindingKind, RepairOptions, RepairReport};
 use lsmith_lab::Progress;
 use serde_json::{Value, json};
@@ -10,8 +11,9 @@ use std::path::Path;
 
 pub(super) fn repair(from: &Path, to: &Path, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
+    let options = RepairOptions { registry: specs::registry().clone(), ..RepairOptions::default() };
     bars.begin(&format!("saving readable entries into {}", to.display()), 0);
-    let report = lsmith::repair(&RepairOptions::default(), from, to);
+    let report = lsmith::repair(&options, from, to);
     let report = report.map_err(|error| match error.kind() {
         ErrorKind::InvalidArgument => bad_argument(error),
         _ => error.into(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub(super) fn verify(dir: &Path, json: bool) -> anyhow::Result<()> {
-    let (damage, left_out) = match Store::builder(dir).read_only(true).open() {
+    let (damage, left_out) = match super::builder(dir).read_only(true).open() {
         Ok(store) => (store.verify()?, left_out(&store)?),
         Err(error) => (damage_of_files(dir, error)?, Vec::new()),
     };

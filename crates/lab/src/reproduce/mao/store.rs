@@ -2,6 +2,7 @@
 
 use crate::clock::thread_cpu_seconds;
 use crate::reproduce::unsynced::Unsynced;
+use crate::scratch::Scratch;
 use anyhow::{Context, bail};
 use lsmith::{DEFAULT_KEYSPACE, Event, Observer, Store};
 use lsmith_workload::{NoInputs, Workload, fill_value, value_seed};
@@ -86,8 +87,7 @@ impl Scale {
         workload: &Workload,
         on_flush: &mut dyn FnMut(),
     ) -> anyhow::Result<StoreRun> {
-        let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
-        let dir = dir.context("cannot make a directory for the store")?;
+        let dir = Scratch::new("lsmith-reproduce-")?;
         let stopwatch = Arc::new(Stopwatch::default());
         let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);
         let store = Store::builder(dir.path())

@@ -2,7 +2,7 @@
 
 use super::policy::{Pick, registry, spec};
 use lsmith_model::formulas::{LeveledModel, Sweep};
-use lsmith_model::{Model, Popularity, Setting, optimal_sizes};
+use lsmith_model::{KeyOrder, Model, Popularity, Setting, optimal_sizes};
 use lsmith_policy::MergePolicy;
 use std::sync::Arc;
 
@@ -86,6 +86,8 @@ impl Design {
             item_bytes: ITEM_BYTES,
             requests: self.keys as f64,
             false_positives: 1.0,
+            loaded: 0.0,
+            order: KeyOrder::Random,
         };
         Ok(self.leveled().evaluate(&setting))
     }

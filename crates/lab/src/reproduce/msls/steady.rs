@@ -5,6 +5,7 @@ use super::policy::registry;
 use super::requests::Requests;
 use crate::reproduce::unsynced::Unsynced;
 use crate::reproduce::{Job, Ticker};
+use crate::scratch::Scratch;
 use anyhow::{Context, bail};
 use lsmith::{DEFAULT_KEYSPACE, Store};
 use lsmith_sim::{Event, KeyedSim};
@@ -109,8 +110,7 @@ impl Steady {
     /// and those of the log.
     pub(super) fn run(&self, ticker: &Ticker<'_>) -> anyhow::Result<(StageCosts, f64)> {
         let item_bytes = self.item_bytes;
-        let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
-        let dir = dir.context("cannot make a directory for the store")?;
+        let dir = Scratch::new("lsmith-reproduce-")?;
         let store = Store::builder(dir.path())
             .env(Arc::new(Unsynced::default()))
             .registry(registry())

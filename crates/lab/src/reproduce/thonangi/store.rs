@@ -4,13 +4,13 @@ use super::index::{Cpu, Index};
 use super::steady::Bench;
 use crate::clock::thread_cpu_seconds;
 use crate::reproduce::unsynced::Unsynced;
-use anyhow::{Context, bail};
+use crate::scratch::Scratch;
+use anyhow::bail;
 use lsmith::{DEFAULT_KEYSPACE, Event, Keyspace, Observer, PersistMode, Store};
 use lsmith_sim::BlockSizes;
 use lsmith_tree::{Tree, logical_bytes};
 use lsmith_workload::{Op, OpKind, Workload, fill_value, value_seed};
 use std::sync::{Arc, Mutex};
-use tempfile::TempDir;
 
 /// Bytes of a data block.
 const BLOCK_BYTES: u64 = 4096;
@@ -29,7 +29,7 @@ pub(super) struct StoreIndex<'a> {
     requests: u64,
     stopwatch: Arc<Stopwatch>,
     /// The directory of the store, removed on drop.
-    _dir: TempDir,
+    _dir: Scratch,
 }
 
 /// Measures the CPU time of merges from plan to commit. In lockstep one thread runs them.
@@ -68,8 +68,7 @@ impl Observer for Stopwatch {
 impl<'a> StoreIndex<'a> {
     /// Makes an empty store in a new directory for `bench`, whose workload is `workload`.
     pub(super) fn open(bench: &Bench, workload: &'a Workload) -> anyhow::Result<StoreIndex<'a>> {
-        let dir = tempfile::Builder::new().prefix("lsmith-reproduce-").tempdir();
-        let dir = dir.context("cannot make a directory for the store")?;
+        let dir = Scratch::new("lsmith-reproduce-")?;
         let BlockSizes { memory_blocks, per_block, entry_bytes } = bench.sizes();
         let stopwatch = Arc::new(Stopwatch::default());
         let observer: Arc<dyn Observer> = Arc::<Stopwatch>::clone(&stopwatch);

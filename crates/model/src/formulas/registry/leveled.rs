@@ -1,7 +1,7 @@
 //! Formulas of levels: MSLS models and their variants.
 
 use super::{FormulaInfo, FormulaParam, entries, ratio};
-use crate::cost::{Model, Setting};
+use crate::cost::{Ignored, Model, Setting};
 use crate::formulas::{IntervalModel, LeveledModel, MemoryBufferModel, Sweep, WholeLevelModel};
 use crate::sizes;
 use lsmith_spec::{Params, SpecError, parse_bytes};
@@ -32,6 +32,9 @@ const PICK: FormulaParam = FormulaParam {
     meaning: "what goes down of a full level: round_robin or random",
 };
 
+/// These formulas take the pieces of a level to overlap the next one.
+const ORDER: &[Ignored] = &[Ignored::KeyOrder];
+
 /// The formulas, in listing order.
 pub(super) const INFOS: [FormulaInfo; 6] = [
     FormulaInfo {
@@ -39,6 +42,8 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
         source: SOURCE,
         summary: "levels swept piece by piece, round and round in key order",
         params: &[LEVEL0, LEVEL1, RATIO, SIZES],
+        bound: None,
+        ignores: ORDER,
         evaluate: |params, setting| paper(params, setting, Sweep::RoundRobin),
     },
     FormulaInfo {
@@ -46,6 +51,8 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
         source: SOURCE,
         summary: "levels compacted piece by piece, the pieces spread over all keys",
         params: &[LEVEL0, LEVEL1, RATIO, SIZES],
+        bound: None,
+        ignores: ORDER,
         evaluate: |params, setting| paper(params, setting, Sweep::Random),
     },
     FormulaInfo {
@@ -71,6 +78,8 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
                 meaning: "bytes of a table, and of level 1 over ratio; auto: the memtable's",
             },
         ],
+        bound: None,
+        ignores: &[],
         evaluate: of_policy,
     },
     FormulaInfo {
@@ -78,9 +87,11 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
         source: SOURCE,
         summary: "a level that is too large is merged into the next as a whole",
         params: &[LEVEL0, LEVEL1, RATIO, SIZES],
+        bound: None,
+        ignores: ORDER,
         evaluate: |params, setting| {
             let (level0_merged, sizes) = level0_and_sizes(params, setting)?;
-            let memtable = setting.memtable;
+            let memtable = setting.sealed();
             Ok(WholeLevelModel { memtable, level0_merged, sizes }.evaluate(setting))
         },
     },
@@ -89,13 +100,15 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
         source: SOURCE,
         summary: "a buffer in memory is swept like a level, in place of memtables and level 0",
         params: &[LEVEL1, RATIO, SIZES, PICK],
+        bound: None,
+        ignores: ORDER,
         evaluate: |params, setting| {
             let sizes = level_sizes(params, setting)?;
             let sweep = match params.choice("pick", "round_robin", &["round_robin", "random"])? {
                 "random" => Sweep::Random,
                 _ => Sweep::RoundRobin,
             };
-            let buffer = setting.memtable;
+            let buffer = setting.sealed();
             let model = MemoryBufferModel { buffer, sizes, sweep, false_overlap: 1.0 };
             Ok(model.evaluate(setting))
         },
@@ -117,8 +130,10 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
                 meaning: "whether a merge goes on into the next level where that is due as well",
             },
         ],
+        bound: None,
+        ignores: ORDER,
         evaluate: |params, setting| {
-            let memtable = setting.memtable;
+            let memtable = setting.sealed();
             let first = memtable * params.count("l0", 4, 1..=1000)? as f64;
             let ratio = ratio(params, 10.0)?;
             let intervals = IntervalModel::geometric(first, ratio, setting.popularity.live());
@@ -132,7 +147,7 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
 fn paper(params: &Params<'_>, setting: &Setting<'_>, sweep: Sweep) -> Result<Model, SpecError> {
     let level0_merged = params.count("l0", 4, 1..=1000)? as f64;
     let mut model = LeveledModel {
-        memtable: setting.memtable,
+        memtable: setting.sealed(),
         level0_merged,
         level0_kept: (level0_merged - 1.0) / 2.0,
         sizes: Vec::new(),
@@ -192,14 +207,14 @@ fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecEr
         None | Some("auto") => setting.memtable,
         Some(_) => entries(params, "table", 1, setting)?,
     };
-    let mut sizes = LeveledModel::geometric(table * ratio, ratio, setting.popularity.live());
-    let rest = rest(setting, table);
-    sizes.iter_mut().for_each(|size| *size -= rest);
+    let capacities = LeveledModel::geometric(table * ratio, ratio, setting.live());
     let memtable = setting.memtable_requests();
     let pick = params.choice("pick", "min_overlap", &PICKS)?;
     if pick == "whole_level" {
-        return Ok(WholeLevelModel { memtable, level0_merged: 1.0, sizes }.evaluate(setting));
+        let model = WholeLevelModel { memtable, level0_merged: 1.0, sizes: capacities };
+        return Ok(model.evaluate_grown(setting, level0_kept));
     }
+    let sizes = capacities.iter().map(|capacity| at_rest(setting, *capacity, table)).collect();
     let model = LeveledModel {
         memtable,
         level0_merged: 1.0,
@@ -212,16 +227,21 @@ fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecEr
     Ok(model.evaluate_grown(setting, skipped))
 }
 
-/// Returns the mean difference between a level's capacity and its size at rest.
+/// Returns the mean size at rest of a level with this capacity.
 ///
 /// # Derivation
 /// Tables are merged down until a level is within its capacity. If tables differ in size, the level
 /// then is up to one table below its capacity: half a table on average. If no key is shared, all
-/// tables are equal, and each exceeds the cut size by a part of an entry. So the last table that
-/// would just fit does not, and the level is a whole table below.
-fn rest(setting: &Setting<'_>, table: f64) -> f64 {
+/// tables are equal, and each exceeds the cut size by a part of an entry. So the level holds as
+/// many whole tables as fit, mostly one less than the capacity has cut sizes.
+fn at_rest(setting: &Setting<'_>, capacity: f64, table: f64) -> f64 {
     let requests = setting.memtable_requests();
     let shared =
         2.0 * setting.popularity.unique(requests) - setting.popularity.unique(2.0 * requests);
-    if shared < 1.0 { table } else { table / 2.0 }
+    let table = (table - 1e-6).ceil().max(1.0);
+    if shared < 1.0 {
+        (capacity / table).floor() * table
+    } else {
+        (capacity - table / 2.0).max(capacity / 2.0)
+    }
 }

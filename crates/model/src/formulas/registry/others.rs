@@ -1,7 +1,7 @@
 //! Formulas of stacks, slots, textbooks and trees.
 
 use super::{FormulaInfo, FormulaParam, ratio};
-use crate::cost::{Model, Setting};
+use crate::cost::{Bound, Ignored, Model, Setting};
 use crate::formulas::{
     JungleModel, SlotModel, Slots, Take, Textbook, UniversalModel, bounded_runs, constant,
     least_with_runs, partial, tiered, triangular, triangular_levels, unmerged,
@@ -28,6 +28,11 @@ const RATE: FormulaParam = FormulaParam {
     default: "0.07",
     meaning: "share of a level that goes down at once, more than 0 and less than 1",
 };
+
+/// These formulas take all requests to be for different keys.
+const KEYS: &[Ignored] = &[Ignored::Popularity];
+
+const KEYS_AND_ORDER: &[Ignored] = &[Ignored::Popularity, Ignored::KeyOrder];
 
 /// The formulas, in listing order.
 pub(super) const INFOS: [FormulaInfo; 17] = [
@@ -57,6 +62,8 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
             },
             FormulaParam { name: "rounds", default: "10", meaning: "requests per key" },
         ],
+        bound: None,
+        ignores: &[],
         evaluate: universal,
     },
     FormulaInfo {
@@ -64,6 +71,8 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
         source: "baseline",
         summary: "every flush stays a run",
         params: &[],
+        bound: None,
+        ignores: &[],
         evaluate: |_, setting| Ok(unmerged(setting)),
     },
     FormulaInfo {
@@ -71,6 +80,8 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
         source: MAO,
         summary: "all runs are merged each k flushes",
         params: &[RUNS],
+        bound: None,
+        ignores: &[],
         evaluate: |params, setting| Ok(constant(setting, params.count("k", 5, 1..=64)?)),
     },
     FormulaInfo {
@@ -78,6 +89,8 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
         source: "Mathieu et al., Bigtable merge compaction (2014)",
         summary: "a bound from above, for flushes that share no key",
         params: &[RUNS],
+        bound: Some(Bound::Upper),
+        ignores: KEYS,
         evaluate: |params, setting| Ok(bounded_runs(setting, params.count("k", 5, 1..=64)?)),
     },
     FormulaInfo {
@@ -85,6 +98,8 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
         source: "Mathieu et al., Bigtable merge compaction (2014)",
         summary: "a bound from above, for flushes that share no key",
         params: &[RUNS],
+        bound: Some(Bound::Upper),
+        ignores: KEYS,
         evaluate: |params, setting| Ok(bounded_runs(setting, params.count("k", 5, 1..=64)?)),
     },
     FormulaInfo {
@@ -96,6 +111,8 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
             default: "4",
             meaning: "runs of a level that become one of the next, 2 to 1000",
         }],
+        bound: None,
+        ignores: &[],
         evaluate: |params, setting| Ok(tiered(setting, params.count("ratio", 4, 2..=1000)?)),
     },
     textbook("leveling", "worst case L T", |params, setting| {
@@ -124,6 +141,8 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
                 meaning: "index bytes written per value byte, from key over value to c times that",
             },
         ],
+        bound: Some(Bound::Upper),
+        ignores: KEYS_AND_ORDER,
         evaluate: |params, setting| {
             let garbage_ratio = params.real("c", 3.0, 1.0..=100.0)?;
             let index_share = params.real("index", 0.0, 0.0..=100.0)?;
@@ -140,6 +159,8 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
             default: "auto",
             meaning: "levels; auto: as many as doublings from a memtable to all keys",
         }],
+        bound: Some(Bound::Upper),
+        ignores: KEYS_AND_ORDER,
         evaluate: |params, setting| {
             let levels = match params.text("levels") {
                 None | Some("auto") => triangular_levels(setting),
@@ -171,6 +192,8 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
         source: "Bentley & Saxe (1980); Mathieu et al. (2014)",
         summary: "the least that at most k runs can cost, offline, for flushes that share no key",
         params: &[RUNS],
+        bound: Some(Bound::Lower),
+        ignores: KEYS,
         evaluate: |params, setting| Ok(least_with_runs(setting, params.count("k", 5, 1..=64)?)),
     },
 ];
@@ -178,12 +201,14 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
 type Evaluate = fn(&Params<'_>, &Setting<'_>) -> Result<Model, SpecError>;
 
 const fn slots(name: &'static str, summary: &'static str, evaluate: Evaluate) -> FormulaInfo {
-    FormulaInfo { name, source: LIM, summary, params: &[SLOTS], evaluate }
+    let (params, bound, ignores) = (&[SLOTS], None, &[]);
+    FormulaInfo { name, source: LIM, summary, params, bound, ignores, evaluate }
 }
 
 const fn textbook(name: &'static str, summary: &'static str, evaluate: Evaluate) -> FormulaInfo {
     let source = "Ahn et al., HotStorage 2019; Dayan & Idreos, SIGMOD 2018";
-    FormulaInfo { name, source, summary, params: &[GROWTH], evaluate }
+    let (params, bound, ignores) = (&[GROWTH], Some(Bound::Upper), KEYS_AND_ORDER);
+    FormulaInfo { name, source, summary, params, bound, ignores, evaluate }
 }
 
 const fn bound(
@@ -192,7 +217,8 @@ const fn bound(
     params: &'static [FormulaParam],
     evaluate: Evaluate,
 ) -> FormulaInfo {
-    FormulaInfo { name, source: THONANGI, summary, params, evaluate }
+    let (bound, ignores) = (Some(Bound::Upper), KEYS_AND_ORDER);
+    FormulaInfo { name, source: THONANGI, summary, params, bound, ignores, evaluate }
 }
 
 fn slot_model(
@@ -201,17 +227,27 @@ fn slot_model(
     slots: Slots,
 ) -> Result<Model, SpecError> {
     let ratio = params.count("ratio", 3, 2..=1000)?;
-    Ok(SlotModel { memtable: setting.memtable, ratio, slots }.evaluate(setting))
+    Ok(SlotModel { memtable: setting.sealed(), ratio, slots }.evaluate(setting))
 }
 
 fn universal(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
     let rounds = params.real("rounds", 10.0, 0.0..=1000.0)?;
+    let memtable = setting.sealed();
+    let requests = rounds * setting.popularity.keys();
+    let flushes = requests / memtable;
+    if flushes > UniversalModel::FLUSHES_MAX {
+        return Err(SpecError::conflict(format!(
+            "universal carries out each flush, and {flushes:.3e} are too many: expected at most \
+             {}; take larger memtables, fewer keys, or fewer rounds",
+            UniversalModel::FLUSHES_MAX
+        )));
+    }
     let model = UniversalModel {
-        memtable: setting.memtable,
+        memtable,
         trigger: params.count("trigger", 12, 2..=1000)? as usize,
         size_ratio: params.real("size_ratio", 1.0, 0.0..=1000.0)?,
         space_percent_max: params.real("space_max", 200.0, 1.0..=1e6)?,
-        requests: rounds * setting.popularity.keys(),
+        requests,
     };
     Ok(model.evaluate(setting))
 }

@@ -1,7 +1,7 @@
 //! The choice of the piece that goes down.
 
 use lsmith_spec::{Params, SpecError};
-use lsmith_tree::{Key, KeyRange, Run, Slice, Slices};
+use lsmith_tree::{Key, KeyRange, Run, Slice, Slices, Tree};
 use std::sync::Arc;
 
 /// Which piece of an overfull level goes down. Ties go to the first piece in key order.
@@ -11,8 +11,10 @@ pub enum Pick {
     RoundRobin,
     /// The piece that overlaps the fewest bytes in the next level.
     MinOverlap,
-    /// The piece with the narrowest key range, measured by how many bytes of the oldest run lie in
-    /// it. This depends on the order of keys only, so every interpreter gets the same result.
+    /// The piece with the narrowest key range, measured by how many bytes of the whole tree lie in
+    /// it. This depends on the order of keys only, so every interpreter gets the same result. One
+    /// run alone would not do: a new oldest level lacks most keys at first, so that ranges without
+    /// a table of it would all seem equally narrow and go down again and again.
     Narrowest,
     /// The piece with the most bytes per byte of overlap (HyperLevelDB).
     BestRatio,
@@ -31,8 +33,8 @@ pub(super) struct Choice<'a> {
     pub(super) source: &'a Run,
     /// The run below that takes it.
     pub(super) target: Option<&'a Arc<Run>>,
-    /// The oldest run of the tree, which measures how wide a key range is.
-    pub(super) oldest: Option<&'a Arc<Run>>,
+    /// The tree, which measures how wide a key range is.
+    pub(super) tree: &'a Tree,
     /// The end of the last piece that went down.
     pub(super) cursor: Option<Key>,
     /// Logical bytes of a piece, approximately.
@@ -105,7 +107,9 @@ impl Pick {
                 _ => 0.0,
             },
             Pick::MinOverlap => *overlap_bytes as f64,
-            Pick::Narrowest => choice.oldest.map_or(0, |run| run.size_within(piece).bytes) as f64,
+            Pick::Narrowest => {
+                choice.tree.disk_runs().map(|run| run.size_within(piece).bytes).sum::<u64>() as f64
+            }
             Pick::BestRatio => {
                 -(slice.size_within(piece).bytes as f64) / (*overlap_bytes as f64 + 1.0)
             }

@@ -1,0 +1,89 @@
+//! `lsmith workloads`, completions, manual pages and help.
+
+use crate::command::{fine, fine_in, json, refused, root};
+use serde_json::Value;
+
+#[test]
+fn workloads_are_listed_with_examples_that_run() {
+    let listed = json(&["workloads"]);
+    let workloads = listed["workloads"].as_array().unwrap();
+    assert_eq!(workloads.len(), 8);
+    for workload in workloads {
+        let example = workload["example"].as_str().unwrap();
+        let args = ["simulate", "--policy", "none", "--flushes", "3", "--content", "keyed"];
+        let args = [&args[..], &["--memtable", "16KiB", "--workload", example, "--json"]].concat();
+        let simulated: Value = serde_json::from_str(&fine_in(&root(), &args)).unwrap();
+        assert_eq!(simulated["sealed"], 3, "{example}");
+        for param in workload["params"].as_array().unwrap() {
+            assert!(!param["meaning"].as_str().unwrap().is_empty(), "{param}");
+            assert!(param["unit"].is_string() && param.get("default").is_some(), "{param}");
+        }
+    }
+    let names: Vec<&str> =
+        listed["common"].as_array().unwrap().iter().filter_map(|p| p["name"].as_str()).collect();
+    assert_eq!(names, ["bytes", "flushes", "seed"]);
+    assert!(listed["trace_format"].as_str().unwrap().starts_with("timestamp,op,key,value_size\n"));
+
+    let text = fine(&["workloads"]);
+    for part in ["for example", "ycsb(a, records=5k", "timestamp,op,key,value_size", "64KiB"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let bash = fine(&["completions", "bash"]);
+    for part in ["_lsmith()", "workloads", "--memtable", "lsmith__subcmd__db__subcmd__scan"] {
+        assert!(bash.contains(part), "{part}");
+    }
+    for shell in ["zsh", "fish", "elvish", "powershell"] {
+        assert!(fine(&["completions", shell]).contains("workloads"), "{shell}");
+    }
+    assert!(json(&["completions", "fish"])["script"].as_str().unwrap().contains("lsmith"));
+    assert!(refused(2, &["completions", "bsh"]).contains("did you mean `bash`?"));
+
+    let dir = tempfile::tempdir().unwrap();
+    let man = dir.path().join("man");
+    let pages = json(&["man", man.to_str().unwrap()])["pages"].clone();
+    let pages: Vec<&str> = pages.as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    for (page, part) in [
+        ("lsmith.1", "reproduce"),
+        ("lsmith-compare.1", "policies"),
+        ("lsmith-db-scan.1", "prefix"),
+    ] {
+        let path = man.join(page);
+        assert!(pages.contains(&path.to_str().unwrap()), "{pages:?}");
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.contains(".TH") && text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn help_fits_80_columns() {
+    let commands = [
+        "compare",
+        "simulate",
+        "model",
+        "tune",
+        "run",
+        "reproduce",
+        "policies",
+        "workloads",
+        "laws",
+        "db",
+        "watch",
+        "completions",
+        "man",
+    ];
+    let mut all: Vec<Vec<&str>> = commands.iter().map(|command| vec![*command]).collect();
+    all.push(Vec::new());
+    all.extend(["scan", "dump", "tree", "stats", "load"].map(|command| vec!["db", "d", command]));
+    for command in all {
+        for flag in ["-h", "--help"] {
+            let text = fine(&[&command[..], &[flag]].concat());
+            let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+            assert!(long.is_empty(), "{command:?} {flag}: {long:#?}");
+        }
+    }
+}

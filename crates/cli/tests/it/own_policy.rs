@@ -1,0 +1,83 @@
+//! The crate of `docs/policies.md`, built outside the workspace.
+
+use crate::command::root;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Returns the first block of `language` in the page.
+fn block(page: &str, language: &str) -> String {
+    let start = format!("```{language}\n");
+    let (_, rest) = page.split_once(&start).unwrap_or_else(|| panic!("no {language}"));
+    rest.split_once("```").unwrap().0.to_owned()
+}
+
+/// Returns the directory that holds the artifacts of this build, and whether it is of a release.
+fn target() -> (PathBuf, bool) {
+    let profile = Path::new(env!("CARGO_BIN_EXE_lsmith")).parent().unwrap();
+    (profile.parent().unwrap().to_owned(), profile.ends_with("release"))
+}
+
+/// Writes the crate into `dir` with the versions of this workspace, so that its artifacts are used
+/// again.
+fn write(dir: &Path, page: &str) {
+    let cli = fs::canonicalize(root().join("crates/cli")).unwrap();
+    let manifest = block(page, "toml").replace("../lsmith/crates/cli", cli.to_str().unwrap());
+    fs::create_dir(dir.join("src")).unwrap();
+    fs::write(dir.join("Cargo.toml"), manifest).unwrap();
+    fs::write(dir.join("src/main.rs"), block(page, "rust")).unwrap();
+    fs::copy(root().join("Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+}
+
+fn build(dir: &Path) -> PathBuf {
+    let (target, is_release) = target();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--offline", "--quiet"]).current_dir(dir);
+    // The profiles of the workspace: with others, every dependency would be built again.
+    cargo.args(["--config", "profile.dev.opt-level=1"]);
+    cargo.args(["--config", "profile.release.debug=\"line-tables-only\""]);
+    cargo.args(is_release.then_some("--release"));
+    let output = cargo.env("CARGO_TARGET_DIR", &target).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    target.join(if is_release { "release" } else { "debug" }).join("geometric")
+}
+
+fn run(binary: &Path, args: &[&str]) -> Output {
+    Command::new(binary).args(args).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+#[test]
+fn crate_of_the_page_compares_its_policy() {
+    let page = fs::read_to_string(root().join("docs/policies.md")).unwrap();
+    assert!(page.lines().count() < 100, "the page is short");
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &page);
+    let binary = build(dir.path());
+
+    assert_eq!(text(&run(&binary, &["laws", "geometric"])), "geometric(ratio=2) keeps all laws\n");
+    assert!(text(&run(&binary, &["policies"])).contains("older over newer, 2 to 100"));
+    let wrong = run(&binary, &["laws", "geometrc"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean `geometric`?"));
+
+    let args = ["compare", "--policies", "geometric(ratio=4); tiered", "--memtable", "16KiB"];
+    let args = [&args[..], &["--workload", "load(keys=5k, value=100B)", "--json"]].concat();
+    let compared: Value = serde_json::from_str(&text(&run(&binary, &args))).unwrap();
+    let row = &compared["rows"][0];
+    assert_eq!(row["policy"], "geometric(ratio=4)");
+    assert_eq!(row["engine"]["write_cost_system"], row["keyed"]["write_cost_system"]);
+    assert!(row["engine"]["merges"].as_u64() > Some(10), "{row}");
+
+    let store = dir.path().join("store");
+    let store = store.to_str().unwrap();
+    let workload = ["--workload", "load(keys=1k)", "--dir", store];
+    text(&run(&binary, &[&["run", "--policy", "geometric"][..], &workload].concat()));
+    assert!(text(&run(&binary, &["db", store, "policy"])).starts_with("policy geometric(ratio=2)"));
+    fs::remove_file(binary).unwrap();
+}
