@@ -88,7 +88,7 @@ fn tuning_is_a_page_and_a_drawing() {
     let (page, drawing) = (dir.path().join("page.html"), dir.path().join("costs.svg"));
     let workload = "--workload=churn(keys=10k, ops=100k, value=100B)";
     let files = ["--html", page.to_str().unwrap(), "--svg", drawing.to_str().unwrap()];
-    let tuned = json(&[&["tune", workload][..], &files].concat());
+    let tuned = json(&[&["tune", workload, "--memtable=64KiB"][..], &files].concat());
     let content = content(&page);
     let costs = content["groups"][0]["costs"].as_array().unwrap();
     for choice in tuned["frontier"].as_array().unwrap() {
