@@ -36,6 +36,8 @@ struct Readme;
 
 mod clock;
 mod compare;
+mod debt;
+mod free;
 mod growth;
 mod inputs;
 mod meter;
@@ -48,9 +50,12 @@ pub mod reproduce;
 mod run;
 mod schedule;
 mod simulate;
+mod spread;
 pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
+pub use debt::Debt;
+pub use free::FreeRun;
 pub use growth::Formula;
 pub use inputs::FileInputs;
 pub use meter::Mode;
@@ -62,3 +67,4 @@ pub use report::{
 };
 pub use run::{Options, run};
 pub use simulate::{Amount, Content, Simulated, simulate};
+pub use spread::{Extent, Spread};

@@ -1,7 +1,9 @@
 //! Turns the merge events of a store into figures.
 
+use crate::debt::{Debt, DebtMeter};
 use lsmith::{Event, Observer};
 use lsmith_sim::{FigureCounter, Figures};
+use lsmith_tree::Tree;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,7 +31,8 @@ impl Mode {
 /// Counts the events of one store.
 ///
 /// In lockstep the meter samples the tree whenever it is at rest, as in a simulation. In free mode
-/// the tree rarely rests, so the meter samples it whenever a memtable has left memory.
+/// the tree rarely rests, so the meter samples it when the next memtable is sealed. In lockstep that
+/// would be the same tree. The last sample is taken when all merges have come to rest.
 #[derive(Debug)]
 pub(crate) struct Meter {
     mode: Mode,
@@ -42,10 +45,20 @@ pub(crate) struct Meter {
     state: Mutex<MeterState>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct MeterState {
     figures: FigureCounter,
     space: SpaceMeter,
+    debt: DebtMeter,
+    /// Bytes of all tables.
+    table_bytes: u64,
+}
+
+impl MeterState {
+    fn look(&mut self, tree: &Tree, live_bytes: u64) {
+        self.figures.rest(tree);
+        self.space.look(self.table_bytes, live_bytes);
+    }
 }
 
 /// Bytes of tables on the device per live byte.
@@ -67,13 +80,21 @@ pub(crate) struct Measured {
     pub(crate) space_cost_peak: f64,
     /// The same at the worst moment of each flush, averaged over flushes.
     pub(crate) space_cost_mean: f64,
+    /// What merges owed. `None` in lockstep.
+    pub(crate) debt: Option<Debt>,
 }
 
 impl Meter {
     pub(crate) fn new(mode: Mode) -> Meter {
         let zero = || AtomicU64::new(0);
         let (live_bytes, requested_bytes, sealed) = (zero(), zero(), zero());
-        Meter { mode, live_bytes, requested_bytes, sealed, state: Mutex::default() }
+        let state = Mutex::new(MeterState {
+            figures: FigureCounter::default(),
+            space: SpaceMeter::default(),
+            debt: DebtMeter::new(),
+            table_bytes: 0,
+        });
+        Meter { mode, live_bytes, requested_bytes, sealed, state }
     }
 
     /// Sets the logical bytes that are live after the next write.
@@ -91,13 +112,18 @@ impl Meter {
         self.sealed.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn measured(&self) -> Measured {
-        let state = self.state.lock().expect("no observer panics");
+    /// Returns what was measured, once `tree` is at rest for good.
+    pub(crate) fn measured(&self, tree: &Tree) -> Measured {
+        let mut state = self.state.lock().expect("no observer panics");
+        if self.mode == Mode::Free && self.sealed() > 0 {
+            state.look(tree, self.live_bytes.load(Ordering::Relaxed));
+        }
         let SpaceMeter { peak, sum, looks, .. } = state.space;
         Measured {
             figures: state.figures.figures(),
             space_cost_peak: peak,
             space_cost_mean: if looks == 0 { 0.0 } else { sum / looks as f64 },
+            debt: (self.mode == Mode::Free).then(|| state.debt.debt()),
         }
     }
 }
@@ -107,22 +133,26 @@ impl Observer for Meter {
         let live_bytes = self.live_bytes.load(Ordering::Relaxed);
         let mut state = self.state.lock().expect("no observer panics");
         match event {
-            Event::Sealed { .. } => {
-                self.sealed.fetch_add(1, Ordering::Relaxed);
+            Event::Sealed { tree } => {
+                if self.sealed.fetch_add(1, Ordering::Relaxed) > 0 && self.mode == Mode::Free {
+                    state.look(tree, live_bytes);
+                }
+                state.debt.sealed(tree);
                 state.figures.requested(self.requested_bytes.load(Ordering::Relaxed));
                 state.figures.sealed(live_bytes);
             }
-            Event::Committed { before, edit, tree, bytes_at_peak, table_bytes, .. } => {
+            Event::Planned { .. } => state.debt.planned(),
+            Event::Committed { before, edit, bytes_at_peak, table_bytes, .. } => {
                 state.figures.merge(before, edit);
                 state.space.note(*bytes_at_peak, live_bytes);
-                if self.mode == Mode::Free && edit.flushes > 0 {
-                    state.figures.rest(tree);
-                    state.space.look(*table_bytes, live_bytes);
-                }
+                state.table_bytes = *table_bytes;
             }
-            Event::Rest { tree, table_bytes } if self.mode == Mode::Lockstep => {
-                state.figures.rest(tree);
-                state.space.look(*table_bytes, live_bytes);
+            Event::Rest { tree, table_bytes } => {
+                state.debt.rest();
+                state.table_bytes = *table_bytes;
+                if self.mode == Mode::Lockstep {
+                    state.look(tree, live_bytes);
+                }
             }
             _ => {}
         }

@@ -1,5 +1,8 @@
 //! `compare`: runs policies on the real store and compares the results with predictions.
 
+mod free;
+mod spread;
+
 use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
@@ -26,13 +29,25 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         [] => vec![specs::workload(DEFAULT_WORKLOAD)?],
         specs => specs.iter().map(|spec| specs::workload(spec)).collect::<Result<_, _>>()?,
     };
-    let options = Options { memtable_bytes: args.memtable.bytes, ..Options::default() };
+    let options = Options {
+        memtable_bytes: args.memtable.bytes,
+        duration: args.duration,
+        ..Options::default()
+    };
+    let options = Options { threads: args.threads.unwrap_or(options.threads), ..options };
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
     for workload in workloads {
         let workload = &KeyedWorkload::new(workload);
-        let comparison = Comparison { policies: &policies, workload, dir: &dir, options: &options };
+        let comparison = Comparison {
+            policies: &policies,
+            workload,
+            dir: &dir,
+            options: &options,
+            free: args.free,
+            runs: usize::try_from(args.repeat)?,
+        };
         let mut rows = Vec::new();
         comparison.run(&bars, &mut |row| rows.push(row))?;
         tables.push(rows);
@@ -47,8 +62,17 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         if args.parts {
             output.line(parts(rows))?;
         }
+        if args.free {
+            output.line(free::shown(rows))?;
+        }
+        if args.repeat > 1 {
+            output.line(spread::shown(rows))?;
+        }
     }
     output.line(LEGEND)?;
+    if args.free {
+        output.line(free::LEGEND)?;
+    }
     Ok(output.finish()?)
 }
 
