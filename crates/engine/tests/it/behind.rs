@@ -6,7 +6,9 @@
 use crate::watchdog::ends;
 use lsmith::Store;
 use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
-use lsmith_policy::{Registry, Shape};
+use lsmith_policy::{Load, MergePolicy, PolicyInfo, Registry, Shape};
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, TreeView};
 use parking_lot::{Condvar, Mutex};
 use std::io;
 use std::path::Path;
@@ -102,11 +104,44 @@ impl Env for SlowEnv {
     }
 }
 
+/// Levels without back-pressure.
+#[derive(Debug)]
+struct Careless(Arc<dyn MergePolicy>);
+
+const CARELESS: PolicyInfo = PolicyInfo {
+    name: "careless",
+    source: "this test",
+    summary: "leveled, without back-pressure",
+    params: &[],
+    build: |_| Ok(Arc::new(Careless(Registry::builtin().build("leveled").unwrap()))),
+};
+
+impl MergePolicy for Careless {
+    fn spec(&self) -> Spec {
+        Spec::bare("careless")
+    }
+
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.0.choose_merge(view)
+    }
+
+    fn pressure(&self, _: &TreeView, _: &Load) -> f64 {
+        0.0
+    }
+
+    fn shape(&self) -> Shape {
+        self.0.shape()
+    }
+}
+
 /// Returns the most runs on storage while a user writes as fast as the store lets them.
 fn runs_max(policy: &str, lockstep: bool) -> u64 {
+    let mut registry = Registry::builtin();
+    registry.register(CARELESS);
     let env = SlowEnv { disk: MemEnv::new(), pace: Arc::default() };
-    let builder = Store::builder("/store").env(Arc::new(env.clone())).policy(policy);
-    let builder = builder.memtable_bytes(MEMTABLE_BYTES).lockstep(lockstep);
+    let builder = Store::builder("/store").env(Arc::new(env.clone()));
+    let builder =
+        builder.registry(registry).policy(policy).memtable_bytes(MEMTABLE_BYTES).lockstep(lockstep);
     if lockstep {
         env.pace.wrote(1 << 40);
     }
@@ -142,5 +177,14 @@ fn runs_stay_near_the_bound_of_the_policy() {
             let most = runs_max(info.name, false);
             assert!(most <= bound, "{}: {most} runs of {bound}", info.name);
         }
+    });
+}
+
+/// The test above can fail: without back-pressure, merges cannot keep up.
+#[test]
+fn without_pressure_runs_pile_up() {
+    ends(|| {
+        let (careless, leveled) = (runs_max("careless", false), runs_max("leveled", true));
+        assert!(careless > 4 * leveled, "{careless} runs, in lockstep {leveled}");
     });
 }
