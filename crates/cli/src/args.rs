@@ -174,7 +174,8 @@ pub(crate) struct RunArgs {
     /// Threads that merge in free runs, 1 to 64. Writers write from one thread [default: 2]
     #[arg(long, value_name = "N", value_parser = threads, requires = "free")]
     pub(crate) threads: Option<usize>,
-    /// Stop writing in free runs after this time, such as 500ms, 10s or 2m. Merges then come to rest
+    /// Stop writing in free runs after this time, such as 500ms, 10s or 2m. Merges then come to
+    /// rest
     #[arg(long, value_name = "TIME", value_parser = duration, requires = "free")]
     pub(crate) duration: Option<Duration>,
     /// Also print percentiles of the durations and sizes of operations and merges

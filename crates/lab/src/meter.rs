@@ -31,8 +31,8 @@ impl Mode {
 /// Counts the events of one store.
 ///
 /// In lockstep the meter samples the tree whenever it is at rest, as in a simulation. In free mode
-/// the tree rarely rests, so the meter samples it when the next memtable is sealed. In lockstep that
-/// would be the same tree. The last sample is taken when all merges have come to rest.
+/// the tree rarely rests, so the meter samples it when the next memtable is sealed. In lockstep
+/// that would be the same tree. The last sample is taken when all merges have come to rest.
 #[derive(Debug)]
 pub(crate) struct Meter {
     mode: Mode,

@@ -18,9 +18,8 @@ pub struct Costs {
     pub write_cost_eager: f64,
     /// Bytes of every flush and every merge output, per byte flushed.
     pub write_cost_system: f64,
-    /// Runs on storage, averaged over flushes: after each flush, once merges have come to rest. In a
-    /// free run merges may not have come to rest by the time the next memtable is sealed; the runs
-    /// at that time count.
+    /// Runs on storage after a flush, averaged over flushes. They are counted once merges have come
+    /// to rest, and in a free run when the next memtable is sealed.
     pub read_cost_mean: f64,
     /// The same with all runs of level 0 counted as one.
     pub read_cost_mean_l0_one: f64,
