@@ -72,6 +72,20 @@ pub(crate) struct CompareArgs {
     /// afterwards [default: the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Also run each policy with merges in parallel with writes, and say how and why that differs
+    /// from lockstep
+    #[arg(long)]
+    pub(crate) free: bool,
+    /// Threads that merge in free runs, 1 to 64. Writers write from one thread [default: 2]
+    #[arg(long, value_name = "N", value_parser = threads, requires = "free")]
+    pub(crate) threads: Option<usize>,
+    /// Stop writing in free runs after this time, such as 500ms, 10s or 2m. The run in lockstep
+    /// and the simulations then play as many flushes
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "free")]
+    pub(crate) duration: Option<Duration>,
+    /// Run each store N times, and print the least, the median and the most of what is measured
+    #[arg(long, default_value = "1", value_name = "N", value_parser = count)]
+    pub(crate) repeat: u64,
     /// Also write a page to this file, to look at in a browser
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
@@ -293,6 +307,13 @@ pub(crate) struct RunArgs {
     /// tree is at rest
     #[arg(long)]
     pub(crate) free: bool,
+    /// Threads that merge in free runs, 1 to 64. Writers write from one thread [default: 2]
+    #[arg(long, value_name = "N", value_parser = threads, requires = "free")]
+    pub(crate) threads: Option<usize>,
+    /// Stop writing in free runs after this time, such as 500ms, 10s or 2m. Merges then come to
+    /// rest
+    #[arg(long, value_name = "TIME", value_parser = duration, requires = "free")]
+    pub(crate) duration: Option<Duration>,
     /// Also print percentiles of the durations and sizes of operations and merges
     #[arg(long)]
     pub(crate) histograms: bool,
@@ -530,6 +551,23 @@ fn cost_max(text: &str) -> Result<f64, String> {
 fn distance(text: &str) -> Result<f64, String> {
     let distance = text.parse().ok().filter(|distance| (0.0..=100.0).contains(distance));
     distance.ok_or_else(|| "expected a number from 0 to 100".to_owned())
+}
+
+/// Parses a number of merging threads, 1 to 64.
+fn threads(text: &str) -> Result<usize, String> {
+    let threads = text.parse().ok().filter(|threads| (1..=64).contains(threads));
+    threads.ok_or_else(|| "expected a whole number from 1 to 64".to_owned())
+}
+
+/// Parses a time greater than 0, of a day at most.
+fn duration(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
+    let seconds = units.iter().find_map(|(unit, seconds)| {
+        Some(text.strip_suffix(unit)?.trim().parse::<f64>().ok()? * seconds)
+    });
+    let seconds = seconds.filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0);
+    let duration = seconds.map(Duration::from_secs_f64);
+    duration.ok_or_else(|| "expected a time such as 500ms, 10s or 2m, of a day at most".to_owned())
 }
 
 /// Parses a count greater than 0.

@@ -1,6 +1,9 @@
 //! Compares policies on the real store with the predictions of simulations and formulas.
 
+use crate::free::FreeRun;
 use crate::growth::{Formula, Prediction};
+use crate::inputs::FileInputs;
+use crate::meter::Mode;
 use crate::page::{History, Recorder};
 use crate::profile::Profile;
 use crate::progress::Progress;
@@ -8,9 +11,11 @@ use crate::report::{Costs, EngineReport, Optimum, SimulationReport};
 use crate::run::{Options, run};
 use crate::scratch::Scratch;
 use crate::simulate::{Content, Simulated, simulate_observed};
-use anyhow::Context;
+use crate::spread::{Spread, repeated};
+use anyhow::{Context, ensure};
 use lsmith_policy::MergePolicy;
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
+use lsmith_workload::Workload;
 use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,8 +27,14 @@ pub struct Row {
     pub policy: String,
     /// The full spec of the workload.
     pub workload: String,
-    /// The run on the real store.
+    /// The run on the real store, in lockstep. Of several runs, the one with the median seconds.
     pub engine: EngineReport,
+    /// How far repeated runs differ; `None` for a single run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
+    /// A free run of the same operations, if requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free: Option<FreeRun>,
     /// The keyed simulation of the same operations.
     pub keyed: SimulationReport,
     /// The unit simulation of as many flushes as the store made. `None` for policies that take
@@ -76,7 +87,7 @@ pub struct PredictionErrors {
 }
 
 impl PredictionErrors {
-    fn of(predicted: &Costs, measured: &Costs) -> PredictionErrors {
+    pub(crate) fn of(predicted: &Costs, measured: &Costs) -> PredictionErrors {
         let error =
             |figure: fn(&Costs) -> Option<f64>| relative(figure(predicted)?, figure(measured)?);
         PredictionErrors {
@@ -105,40 +116,85 @@ pub struct Comparison<'a> {
     /// The parent directory of the stores. Each store gets a new directory, which is removed
     /// afterwards.
     pub dir: &'a Path,
-    /// The options of stores and simulations.
+    /// The options of stores and simulations. The mode is not used.
     pub options: &'a Options,
+    /// True if there is a free run beside the run in lockstep.
+    pub free: bool,
+    /// How often each run on the store is repeated, at least 1.
+    pub runs: usize,
+}
+
+/// The operations that simulations and the run in lockstep play.
+#[derive(Clone, Copy)]
+struct Played<'a> {
+    keyed: &'a KeyedWorkload,
+    /// `None` for workloads without expected sizes.
+    fluid: Option<&'a FluidWorkload>,
 }
 
 impl Comparison<'_> {
     /// Runs the policies one after the other, and passes each finished row to `on_row`.
     ///
+    /// If the time of free runs is limited, the run in lockstep and the simulations play as many
+    /// flushes as the free run did.
+    ///
     /// # Errors
-    /// Fails if a run or a simulation fails. A row always has all its parts.
+    /// Fails if a run or a simulation fails, or if a free run fills no memtable in its time. A row
+    /// always has all its parts.
     pub fn run(&self, progress: &dyn Progress, on_row: &mut dyn FnMut(Row)) -> anyhow::Result<()> {
-        let fluid = match FluidWorkload::new(self.workload.workload()) {
-            Ok(fluid) => Some(fluid),
-            Err(SimError::NotFluid { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
+        let fluid = fluid_of(self.workload.workload())?;
+        let all = Played { keyed: self.workload, fluid: fluid.as_ref() };
         for policy in self.policies {
             let spec = policy.spec();
-            let row = self.row(policy, fluid.as_ref(), progress);
+            let row = self.policy(policy, all, progress);
             on_row(row.with_context(|| format!("policy {spec}"))?);
         }
         Ok(())
     }
 
+    fn policy(
+        &self,
+        policy: &Arc<dyn MergePolicy>,
+        all: Played<'_>,
+        progress: &dyn Progress,
+    ) -> anyhow::Result<Row> {
+        let spec = policy.spec().to_string();
+        let free =
+            self.free.then(|| self.on_store(&spec, all, Mode::Free, progress)).transpose()?;
+        let Some(((engine, _), duration)) = free.as_ref().zip(self.options.duration) else {
+            return self.row(policy, all, free, progress);
+        };
+        ensure!(engine.costs.sealed > 0, "no memtable was filled in {duration:?}");
+        let keyed = KeyedWorkload::new(limited(all.keyed.workload(), engine.costs.sealed)?);
+        let fluid = fluid_of(keyed.workload())?;
+        self.row(policy, Played { keyed: &keyed, fluid: fluid.as_ref() }, free, progress)
+    }
+
+    /// Runs a store as often as requested, each time in a new directory.
+    fn on_store(
+        &self,
+        policy: &str,
+        played: Played<'_>,
+        mode: Mode,
+        progress: &dyn Progress,
+    ) -> anyhow::Result<(EngineReport, Option<Spread>)> {
+        let histograms = self.options.histograms || mode == Mode::Free;
+        let options = Options { mode, histograms, ..self.options.clone() };
+        repeated(self.runs, || {
+            let dir = Scratch::new_in(self.dir, "lsmith-compare-")?;
+            run(policy, played.keyed.workload(), dir.path(), &options, progress)
+        })
+    }
+
     fn row(
         &self,
         policy: &Arc<dyn MergePolicy>,
-        fluid: Option<&FluidWorkload>,
+        played: Played<'_>,
+        free: Option<(EngineReport, Option<Spread>)>,
         progress: &dyn Progress,
     ) -> anyhow::Result<Row> {
-        let (spec, workload) = (policy.spec().to_string(), self.workload.workload());
-        let engine = {
-            let dir = Scratch::new_in(self.dir, "lsmith-compare-")?;
-            run(&spec, workload, dir.path(), self.options, progress)?
-        };
+        let (spec, workload) = (policy.spec().to_string(), played.keyed.workload());
+        let (engine, spread) = self.on_store(&spec, played, Mode::Lockstep, progress)?;
         let flushes = engine.costs.flushes;
         let predict = |content: &Content<'_>, mut recorder: Option<&mut Recorder>| {
             progress.begin(&format!("{spec}: {} simulation", content.name()), flushes);
@@ -154,7 +210,7 @@ impl Comparison<'_> {
             };
             simulate_observed(policy, content, self.options.memtable_bytes, &mut observe)
         };
-        let content = Content::Keyed(self.workload);
+        let content = Content::Keyed(played.keyed);
         let mut recorder = self.options.record_trees.then(|| Recorder::new(content.key_scale()));
         let Simulated { report: keyed, optimum, .. } = predict(&content, recorder.as_mut())?;
         let history = recorder.map(|recorder| recorder.finish(&spec, "keyed simulation"));
@@ -163,7 +219,7 @@ impl Comparison<'_> {
         } else {
             Some(predict(&Content::Unit { flushes }, None)?.report)
         };
-        let expected = match fluid.map(|fluid| predict(&Content::Fluid(fluid), None)) {
+        let expected = match played.fluid.map(|fluid| predict(&Content::Fluid(fluid), None)) {
             None | Some(Err(SimError::NotFluid { .. } | SimError::FewEntries { .. })) => None,
             Some(simulated) => Some(simulated?.report),
         };
@@ -171,7 +227,7 @@ impl Comparison<'_> {
         let profile = Profile::of(workload)?;
         let memtable_bytes = self.options.memtable_bytes;
         let profile = profile.up_to_flushes(workload.limit_flushes(), memtable_bytes);
-        let model = Formula::of_policy(policy, fluid, &profile, memtable_bytes)?;
+        let model = Formula::of_policy(policy, played.fluid, &profile, memtable_bytes)?;
         Ok(Row {
             workload: workload.spec().to_string(),
             errors: Errors {
@@ -182,7 +238,9 @@ impl Comparison<'_> {
             },
             history,
             policy: spec,
+            free: free.map(|free| FreeRun::new(free, &engine, &keyed.costs)),
             engine,
+            spread,
             keyed,
             unit,
             fluid: expected,
@@ -190,4 +248,19 @@ impl Comparison<'_> {
             optimum: optimum.map(|optimum| optimum.against(write_cost)),
         })
     }
+}
+
+fn fluid_of(workload: &Workload) -> anyhow::Result<Option<FluidWorkload>> {
+    match FluidWorkload::new(workload) {
+        Ok(fluid) => Ok(Some(fluid)),
+        Err(SimError::NotFluid { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the same workload, limited to `flushes` flushes.
+fn limited(workload: &Workload, flushes: u64) -> anyhow::Result<Workload> {
+    let mut spec = workload.spec().clone();
+    spec.params.retain(|(name, _)| name != "flushes");
+    Ok(Workload::from_spec(&spec.with("flushes", flushes), &FileInputs)?)
 }

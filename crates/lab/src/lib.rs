@@ -39,8 +39,10 @@ struct Readme;
 
 mod clock;
 mod compare;
+mod debt;
 pub mod explain;
 mod fits;
+mod free;
 mod growth;
 mod inputs;
 mod jobs;
@@ -57,10 +59,13 @@ mod run;
 mod schedule;
 mod scratch;
 mod simulate;
+mod spread;
 pub mod tune;
 
 pub use compare::{Comparison, Errors, PredictionErrors, Row};
+pub use debt::Debt;
 pub use fits::{fluid_fits, keyed_fits, unit_fits};
+pub use free::FreeRun;
 pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
 pub use meter::Mode;
@@ -73,3 +78,4 @@ pub use report::{
 pub use run::{Options, run};
 pub use scratch::remove_scratch;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
+pub use spread::{Extent, Spread};

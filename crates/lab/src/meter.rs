@@ -1,5 +1,6 @@
 //! Turns the merge events of a store into figures.
 
+use crate::debt::{Debt, DebtMeter};
 use lsmith::{Event, Observer};
 use lsmith_sim::{FigureCounter, Figures};
 use lsmith_tree::Tree;
@@ -30,8 +31,8 @@ impl Mode {
 /// Counts the events of one store.
 ///
 /// In lockstep the meter samples the tree at rest once for each sealed memtable, as a simulation
-/// does. In free mode the tree rarely rests, so the meter samples it whenever a memtable has left
-/// memory.
+/// does. In free mode the tree rarely rests, so the meter samples it when the next memtable is
+/// sealed. The last sample is taken when all merges have come to rest.
 #[derive(Debug)]
 pub(crate) struct Meter {
     mode: Mode,
@@ -44,7 +45,7 @@ pub(crate) struct Meter {
     state: Mutex<MeterState>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct MeterState {
     figures: FigureCounter,
     space: SpaceMeter,
@@ -53,6 +54,7 @@ struct MeterState {
     unsampled: Option<Tree>,
     /// Bytes of all tables after the last event that says.
     table_bytes: u64,
+    debt: DebtMeter,
 }
 
 /// Physical bytes of tables, and bytes in memory, per live byte.
@@ -75,13 +77,22 @@ pub(crate) struct Measured {
     pub(crate) space_cost_physical_peak: f64,
     /// The same at rest after a flush, averaged over flushes.
     pub(crate) space_cost_physical_mean: f64,
+    /// What merges owed. `None` in lockstep.
+    pub(crate) debt: Option<Debt>,
 }
 
 impl Meter {
     pub(crate) fn new(mode: Mode) -> Meter {
         let zero = || AtomicU64::new(0);
         let (live_bytes, requested_bytes, sealed) = (zero(), zero(), zero());
-        Meter { mode, live_bytes, requested_bytes, sealed, state: Mutex::default() }
+        let state = Mutex::new(MeterState {
+            unsampled: None,
+            figures: FigureCounter::default(),
+            space: SpaceMeter::default(),
+            debt: DebtMeter::new(),
+            table_bytes: 0,
+        });
+        Meter { mode, live_bytes, requested_bytes, sealed, state }
     }
 
     /// Sets the logical bytes that are live after the next write.
@@ -104,14 +115,19 @@ impl Meter {
         self.state.lock().expect("no observer panics").figures.filled(memtables);
     }
 
-    pub(crate) fn measured(&self) -> Measured {
+    /// Returns what was measured, once `tree` is at rest for good.
+    pub(crate) fn measured(&self, tree: &Tree) -> Measured {
         let mut state = self.state.lock().expect("no observer panics");
+        if self.mode == Mode::Free && self.sealed() > 0 {
+            state.sample(tree);
+        }
         state.sample_unsampled();
         let SpaceMeter { peak, sum, samples, .. } = state.space;
         Measured {
             figures: state.figures.figures(),
             space_cost_physical_peak: peak,
             space_cost_physical_mean: if samples == 0 { 0.0 } else { sum / samples as f64 },
+            debt: (self.mode == Mode::Free).then(|| state.debt.debt()),
         }
     }
 }
@@ -125,22 +141,25 @@ impl Observer for Meter {
                     state.sample_unsampled();
                     state.unsampled = Some((*tree).clone());
                 }
-                self.sealed.fetch_add(1, Ordering::Relaxed);
+                let is_first = self.sealed.fetch_add(1, Ordering::Relaxed) == 0;
+                state.debt.sealed(tree);
                 state.figures.requested(self.requested_bytes.load(Ordering::Relaxed));
                 let live_bytes = self.live_bytes.load(Ordering::Relaxed);
                 state.figures.sealed(live_bytes);
                 state.space.live_bytes = live_bytes;
+                if self.mode == Mode::Free && !is_first {
+                    state.sample(tree);
+                }
             }
-            Event::Committed { before, edit, tree, bytes_at_peak, table_bytes, .. } => {
+            Event::Planned { .. } => state.debt.planned(),
+            Event::Committed { before, edit, bytes_at_peak, table_bytes, .. } => {
                 state.figures.merge(before, edit);
                 let memory_bytes = before.memory().bytes().saturating_sub(edit.flushed.bytes);
                 state.space.cost(*bytes_at_peak + memory_bytes);
                 state.table_bytes = *table_bytes;
-                if self.mode == Mode::Free && edit.flushes > 0 {
-                    state.sample(tree);
-                }
             }
             Event::Rest { tree, table_bytes } => {
+                state.debt.rest();
                 state.table_bytes = *table_bytes;
                 if state.unsampled.take().is_some() {
                     state.sample(tree);

@@ -2,6 +2,7 @@
 //!
 //! The names of the fields are stable, because programs read the output of the commands.
 
+use crate::debt::Debt;
 use crate::meter::Measured;
 use lsmith::{Histogram, StoreStats};
 use lsmith_model::optimum::least_of_sizes;
@@ -17,7 +18,8 @@ pub struct Costs {
     pub write_cost_eager: f64,
     /// Bytes of every flush and every merge output, per byte flushed.
     pub write_cost_system: f64,
-    /// Runs on storage after a flush, averaged over flushes.
+    /// Runs on storage after a flush, averaged over flushes. They are counted once merges have come
+    /// to rest, and in a free run when the next memtable is sealed.
     pub read_cost_mean: f64,
     /// The same with all runs of level 0 counted as one.
     pub read_cost_mean_l0_one: f64,
@@ -267,6 +269,9 @@ pub struct Settings {
     pub memtable_bytes: u64,
     /// Bytes of the block cache.
     pub cache_bytes: u64,
+    /// Threads that merge in a free run. In lockstep the writer merges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
     /// The durability of a write when it returns.
     pub persist: &'static str,
 }
@@ -322,6 +327,9 @@ pub struct EngineReport {
     pub ops_per_second: f64,
     /// The seconds for which back-pressure delayed writers.
     pub held_back_seconds: f64,
+    /// What merges owed in a free run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debt: Option<Debt>,
     /// The phases in order.
     pub phases: Vec<Phase>,
     /// The store's histograms by name, if requested.

@@ -15,9 +15,16 @@ use lsmith_workload::{Ops, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes of the block cache: the store's default.
 const CACHE_BYTES: u64 = 64 << 20;
+
+/// Threads that merge: the store's default.
+const THREADS: usize = 2;
+
+/// Operations between two looks at the clock, if the time of a run is limited.
+const OPS_PER_LOOK: u64 = 16;
 
 /// Operations between two updates of the progress.
 const OPS_PER_UPDATE: u64 = 1024;
@@ -35,10 +42,15 @@ pub struct Options {
     pub histograms: bool,
     /// True if a comparison records the trees of its keyed simulations.
     pub record_trees: bool,
+    /// Threads that merge in a free run.
+    pub threads: usize,
+    /// When writers of a free run stop, at the latest. Merges then come to rest.
+    pub duration: Option<Duration>,
 }
 
 impl Default for Options {
-    /// Returns built-in policies, memtables of 4 MiB, lockstep, no histograms, no trees.
+    /// Returns built-in policies, memtables of 4 MiB, lockstep, no histograms, no trees,
+    /// two merging threads and no limit on time.
     fn default() -> Options {
         Options {
             registry: Registry::builtin(),
@@ -46,6 +58,8 @@ impl Default for Options {
             mode: Mode::Lockstep,
             histograms: false,
             record_trees: false,
+            threads: THREADS,
+            duration: None,
         }
     }
 }
@@ -59,6 +73,8 @@ struct Bench {
     fresh: bool,
     /// True if the policy counts in blocks.
     by_block: bool,
+    /// How long writers may write.
+    duration: Option<Duration>,
 }
 
 impl Bench {
@@ -73,6 +89,7 @@ impl Bench {
             .memtable_bytes(options.memtable_bytes)
             .cache_bytes(CACHE_BYTES)
             .persist(PersistMode::Buffer)
+            .threads(options.threads)
             .lockstep(options.mode == Mode::Lockstep)
             .histograms(options.histograms)
             .observer(observer)
@@ -83,7 +100,8 @@ impl Bench {
         if keyspace.merge_policy() != policy {
             keyspace.set_merge_policy(policy)?;
         }
-        Ok(Bench { store, keyspace, meter, fresh, by_block })
+        let duration = options.duration.filter(|_| options.mode == Mode::Free);
+        Ok(Bench { store, keyspace, meter, fresh, by_block, duration })
     }
 
     /// Fails if merges were refused or given up: the figures would be those of another policy.
@@ -127,7 +145,7 @@ pub fn run(
     let (seconds, cpu_seconds) = (clock.seconds(), clock.cpu_seconds());
     bench.check()?;
 
-    let (stats, measured) = (bench.store.stats(), bench.meter.measured());
+    let (stats, measured) = (bench.store.stats(), bench.meter.measured(&bench.keyspace.tree()));
     let physical = PhysicalBytes::of(&stats);
     let lookups = Lookups::of(&stats);
     let ops = phases.iter().map(|phase| phase.ops).sum();
@@ -144,6 +162,7 @@ pub fn run(
         cpu_seconds,
         ops_per_second: per_second(ops, seconds),
         held_back_seconds: stats.held_back_micros as f64 * 1e-6,
+        debt: measured.debt,
         phases,
         histograms: bench.store.histograms().map(|found| percentiles(&found)),
         bytes: StoreBytes { logical: LogicalBytes::of(&measured.figures.parts), physical },
@@ -156,6 +175,7 @@ pub fn run(
             mode: options.mode.name(),
             memtable_bytes: bench.keyspace.stats().memtable_bytes,
             cache_bytes: CACHE_BYTES,
+            threads: (options.mode == Mode::Free).then_some(options.threads),
             persist: "buffer",
         },
     })
@@ -174,6 +194,11 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
     let mut ops = workload.ops();
     let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
     let mut phases = Vec::new();
+    let start = Clock::start();
+    let is_over = |done: u64| {
+        let due = bench.duration.filter(|_| done % OPS_PER_LOOK == 0);
+        due.is_some_and(|duration| start.seconds() >= duration.as_secs_f64())
+    };
     for (name, ops_max) in [("load", workload.load_ops()), ("run", u64::MAX)] {
         let clock = Clock::start();
         let before = player.ops();
@@ -181,7 +206,8 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
             if player.ops() % OPS_PER_UPDATE == 0 {
                 progress.advance(player.ops());
             }
-            player.filled().unwrap_or_else(|| bench.meter.sealed()) >= flushes_max
+            let flushes = player.filled().unwrap_or_else(|| bench.meter.sealed());
+            flushes >= flushes_max || is_over(player.ops())
         })?;
         let ops = player.ops() - before;
         let seconds = clock.seconds();

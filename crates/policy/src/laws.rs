@@ -42,8 +42,11 @@ pub enum Law {
     Progress,
     /// A plan that was reserved is still legal when it commits.
     Reservations,
-    /// Spec, explanation, pressure and sealing are consistent, and every plan has a reason.
+    /// Spec, explanation and sealing are consistent, and every plan has a reason.
     Words,
+    /// The pressure is a number from 0 to 1, and no less if more memtables wait. It is 0 at rest.
+    /// At 1 there is a plan.
+    Pressure,
 }
 
 /// A law that a policy breaks, with the view on which it does.

@@ -1,6 +1,6 @@
 //! The trait that every merge policy implements.
 
-use crate::stack::{pressure_of_memory, pressure_of_runs};
+use crate::stack::{pressure_of_memory, pressure_of_runs, pressure_of_waiting_runs};
 use crate::untie;
 use lsmith_spec::Spec;
 use lsmith_tree::{Level, LevelId, MergePlan, TreeView};
@@ -57,7 +57,10 @@ pub trait MergePolicy: Debug + Send + Sync {
     /// Returns the back-pressure on writers, from 0 (none) to 1 (writes stop).
     ///
     /// By default, this is how far the number of runs exceeds what [`shape`](MergePolicy::shape)
-    /// allows, or how many sealed memtables wait, whichever is more.
+    /// allows, or how many sealed memtables wait, whichever is more. Runs are those of the whole
+    /// stack, of the fullest level, or of level 0 if the levels below have one run each.
+    ///
+    /// The pressure of a tree at rest is 0. At a pressure of 1 there must be a plan.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         self.shape().pressure(view, load)
     }
@@ -148,12 +151,16 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Level 0 of a leveled tree may exceed its runs by this many before writers are held back:
-    /// flushes go on while a merge out of level 0 is under way.
-    const LEVEL0_SLACK: u64 = 2;
+    /// The highest pressure of merges that writers did not cause lately, such as those of a tree
+    /// that another policy has left. Writers are slowed by them, and not stopped: such merges can
+    /// take hours.
+    pub(crate) const PRESSURE_OF_LEFTOVERS_MAX: f64 = 0.9;
+
+    /// Runs of level 0 with more memtables than this were not flushed there.
+    const FLUSHED_MEMTABLES_MAX: u64 = 4;
 
     /// Returns the back-pressure on writers of a tree that should have this shape.
-    fn pressure(self, view: &TreeView, load: &Load) -> f64 {
+    pub(crate) fn pressure(self, view: &TreeView, load: &Load) -> f64 {
         match self {
             Shape::Unmerged => pressure_of_memory(load),
             Shape::Stack { runs_max } => {
@@ -164,8 +171,13 @@ impl Shape {
                 pressure_of_runs(run_counts.max().unwrap_or(0), ratio, load)
             }
             Shape::Leveled { level0_runs, .. } => {
-                let runs = view.tree.runs_at(LevelId::Disk(0)).len();
-                pressure_of_runs(runs, level0_runs + Shape::LEVEL0_SLACK, load)
+                let runs = view.tree.runs_at(LevelId::Disk(0));
+                let flushed_max = view.memtable_bytes.saturating_mul(Shape::FLUSHED_MEMTABLES_MAX);
+                let flushed = runs.iter().filter(|run| run.bytes() <= flushed_max).count();
+                let pressure =
+                    |runs: usize| pressure_of_waiting_runs(runs as f64 - level0_runs as f64);
+                let all = pressure(runs.len()).min(Shape::PRESSURE_OF_LEFTOVERS_MAX);
+                all.max(pressure(flushed)).max(pressure_of_memory(load))
             }
         }
     }

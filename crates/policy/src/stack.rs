@@ -229,6 +229,24 @@ pub(crate) fn pressure_of_runs(runs: usize, allowed: u64, load: &Load) -> f64 {
     excess.max(pressure_of_memory(load)).min(1.0)
 }
 
+/// What is left of a writer's freedom, 1 less the pressure, with each run that waits to be merged
+/// into levels. So the delay of a write grows three- to sixfold with each run. A store finds the
+/// speed of its merges within a few runs, whatever the device.
+const FREEDOM_PER_RUN: f64 = 0.3;
+
+/// Runs that wait to be merged into levels at which writers stop. They wrote less than a megabyte
+/// per second before.
+const WAITING_RUNS_MAX: f64 = 5.0;
+
+/// Returns the back-pressure of `runs` runs that wait to be merged into levels.
+///
+/// Levels are merged in small steps, so merges have work as long as one run waits. More runs that
+/// wait make lookups dearer and nothing faster. A stack is merged in large steps, during which
+/// writers need more room: see [`pressure_of_runs`].
+pub(crate) fn pressure_of_waiting_runs(runs: f64) -> f64 {
+    if runs >= WAITING_RUNS_MAX { 1.0 } else { 1.0 - FREEDOM_PER_RUN.powf(runs.max(0.0)) }
+}
+
 /// Returns the back-pressure of waiting memtables. One waiting memtable is normal.
 pub(crate) fn pressure_of_memory(load: &Load) -> f64 {
     (load.waiting_memtables.saturating_sub(1) as f64 / 3.0).min(1.0)

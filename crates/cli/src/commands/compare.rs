@@ -1,5 +1,8 @@
 //! `compare`: runs policies on the real store and compares the results with predictions.
 
+mod free;
+mod spread;
+
 use super::notes::unfilled;
 use crate::args::CompareArgs;
 use crate::bars::Bars;
@@ -33,15 +36,24 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
         record_trees: args.html.is_some(),
+        duration: args.duration,
         ..Options::default()
     };
+    let options = Options { threads: args.threads.unwrap_or(options.threads), ..options };
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
     for workload in workloads {
         keyed_fits(&workload, args.memtable.bytes)?;
         let workload = &KeyedWorkload::new(workload);
-        let comparison = Comparison { policies: &policies, workload, dir: &dir, options: &options };
+        let comparison = Comparison {
+            policies: &policies,
+            workload,
+            dir: &dir,
+            options: &options,
+            free: args.free,
+            runs: usize::try_from(args.repeat)?,
+        };
         let mut rows = Vec::new();
         comparison.run(&bars, &mut |row| rows.push(row))?;
         tables.push(rows);
@@ -62,8 +74,17 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         if args.parts {
             output.line(parts(rows))?;
         }
+        if args.free {
+            output.line(free::shown(rows))?;
+        }
+        if args.repeat > 1 {
+            output.line(spread::shown(rows))?;
+        }
     }
     output.line(LEGEND)?;
+    if args.free {
+        output.line(free::LEGEND)?;
+    }
     Ok(output.finish()?)
 }
 

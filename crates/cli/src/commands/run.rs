@@ -16,9 +16,11 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
         memtable_bytes: args.memtable.bytes,
         mode: if args.free { Mode::Free } else { Mode::Lockstep },
         histograms: args.histograms,
+        duration: args.duration,
         ..Options::default()
     };
     let options = Options { registry: specs::registry().clone(), ..options };
+    let options = Options { threads: args.threads.unwrap_or(options.threads), ..options };
     let bars = Bars::new();
     let report = run_in_lab(&policy, &workload, &args.dir, &options, &bars)?;
     drop(bars);
@@ -76,6 +78,12 @@ fn shown(report: &EngineReport) -> String {
     }
     row("seconds", short(report.seconds));
     row("cpu seconds", short(report.cpu_seconds));
+    if let Some(debt) = &report.debt {
+        row("seconds for which writers were held back", short(report.held_back_seconds));
+        row("seconds for which merges were owed", short(debt.seconds));
+        row("the longest of them at a stretch", short(debt.seconds_longest));
+        row("memtables waiting, mean", cost(debt.memtables_waiting_mean));
+    }
     let bytes = &report.bytes.physical;
     for (name, bytes) in [
         ("bytes of the user", bytes.user),

@@ -63,6 +63,10 @@ fn missing_or_conflicting_arguments_are_refused() {
     bad(&["db", "somewhere"], "a command is missing");
     bad(&["run", "--policy", "none", "--dir", "d"], "--workload");
     bad(&["compare", "--memtable"], "--memtable");
+    bad(&["compare", "--duration", "10s"], "--free");
+    bad(&["compare", "--free", "--duration", "10"], "a time such as 500ms");
+    bad(&["compare", "--free", "--threads", "0"], "from 1 to 64");
+    bad(&["compare", "--repeat", "0"], "at least 1");
     let unit = ["simulate", "--policy", "none", "--flushes", "1", "--workload", "load"];
     bad(&unit, "--content keyed");
     bad(&["db", "d", "scan", "--prefix", "a", "--from", "b"], "--prefix");

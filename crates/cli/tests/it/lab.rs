@@ -247,3 +247,27 @@ fn run_prints_histograms_on_request() {
     assert!(text.contains("write_nanos") && text.contains("p999"), "{text}");
     assert!(json(&[&["run"], &workload[..]].concat()).get("histograms").is_none());
 }
+
+#[test]
+fn a_comparison_has_free_runs_on_request() {
+    let args = ["compare", "--policies", "leveled(ratio=3)", "--memtable", "64KiB"];
+    let args = [&args[..], &["--workload", "load(keys=3k, value=100B)", "--free"]].concat();
+    let args = [&args[..], &["--repeat", "2", "--threads", "3"]].concat();
+    let row = &json(&args)["rows"][0];
+    assert_eq!(
+        (&row["engine"]["mode"], &row["free"]["engine"]["mode"]),
+        (&"lockstep".into(), &"free".into())
+    );
+    number(&row["free"]["engine"]["debt"], "seconds");
+    number(&row["free"]["errors"], "read_cost_mean");
+    assert_eq!(
+        (number(&row["spread"], "runs"), number(&row["free"]["engine"]["settings"], "threads")),
+        (2.0, 3.0)
+    );
+    let text = fine(&args);
+    for part in
+        ["lockstep (L)", "Merges were owed for", "of repeated runs", "In free runs, writers"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

@@ -10,6 +10,7 @@
 mod disk_env;
 
 mod basic;
+mod behind;
 mod budget;
 mod by_part;
 mod close;

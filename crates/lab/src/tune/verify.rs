@@ -73,7 +73,8 @@ pub(super) fn verify(
         }
     }
     let workload = &KeyedWorkload::new(shrunk(workload, shrink)?);
-    let comparison = Comparison { policies: &built, workload, dir, options: &options };
+    let comparison =
+        Comparison { policies: &built, workload, dir, options: &options, free: false, runs: 1 };
     let mut rows = Vec::new();
     comparison.run(tuning.progress, &mut |row| {
         let costs = row.engine.costs;

@@ -1,22 +1,33 @@
 //! Comparisons.
 
-use lsmith_lab::{Comparison, FileInputs, NoProgress, Options, Row};
+use lsmith_lab::{Comparison, FileInputs, Mode, NoProgress, Options, Row, run};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::KeyedWorkload;
 use lsmith_workload::Workload;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn compare(policies: &[&str], spec: &str, dir: &Path) -> anyhow::Result<Vec<Row>> {
+    compare_with(policies, spec, dir, &Options::default(), (false, 1))
+}
+
+fn compare_with(
+    policies: &[&str],
+    spec: &str,
+    dir: &Path,
+    options: &Options,
+    (free, runs): (bool, usize),
+) -> anyhow::Result<Vec<Row>> {
     let registry = Registry::builtin();
     let policies: Vec<Arc<dyn MergePolicy>> =
         policies.iter().map(|spec| registry.build(spec).unwrap()).collect();
     let workload = Workload::from_spec(&spec.parse().unwrap(), &FileInputs).unwrap();
     let workload = KeyedWorkload::new(workload);
-    let options = Options { memtable_bytes: 64 << 10, ..Options::default() };
+    let options = Options { memtable_bytes: 64 << 10, ..options.clone() };
     let mut rows = Vec::new();
     let comparison =
-        Comparison { policies: &policies, workload: &workload, dir, options: &options };
+        Comparison { policies: &policies, workload: &workload, dir, options: &options, free, runs };
     comparison.run(&NoProgress, &mut |row| rows.push(row))?;
     Ok(rows)
 }
@@ -107,4 +118,73 @@ fn missing_directory_ends_the_comparison() {
     let error = compare(&["tiered"], "load(keys=10)", &dir.path().join("none")).unwrap_err();
     let message = format!("{error:#}");
     assert!(message.contains("policy tiered(ratio=4): cannot make a directory in"), "{message}");
+}
+
+#[test]
+fn free_runs_stand_beside_runs_in_lockstep() {
+    let dir = tempfile::tempdir().unwrap();
+    let policies = ["leveled(ratio=3)", "choose_best(ratio=3)"];
+    let options = Options { threads: 3, ..Options::default() };
+    let spec = "ycsb(a, records=500, ops=1k)";
+    let rows = compare_with(&policies, spec, dir.path(), &options, (true, 3)).unwrap();
+    for row in rows {
+        let free = row.free.as_ref().unwrap();
+        assert_eq!((row.engine.mode, free.engine.mode), ("lockstep", "free"));
+        assert_eq!((row.engine.debt, row.engine.settings.threads), (None, None));
+        assert_eq!((free.engine.ops, free.engine.settings.threads), (row.engine.ops, Some(3)));
+        let debt = free.engine.debt.unwrap();
+        assert!(debt.times > 0 && debt.seconds_longest <= debt.seconds, "{debt:?}");
+        assert!(debt.seconds <= free.engine.seconds, "{debt:?}");
+        assert!(debt.memtables_waiting_mean <= debt.memtables_waiting_max as f64, "{debt:?}");
+        // What broke: under policies that count in blocks, free runs had no samples.
+        assert!(free.engine.costs.read_cost_mean > 0.0, "{}", row.policy);
+        assert!(free.engine.costs.space_cost_mean.unwrap() > 0.0, "{}", row.policy);
+        assert!(free.why.len() >= 4, "{:?}", free.why);
+        for spread in [row.spread.unwrap(), free.spread.unwrap()] {
+            assert_eq!(spread.runs, 3);
+            let seconds = spread.seconds;
+            assert!(seconds.least <= seconds.median && seconds.median <= seconds.most);
+        }
+        let (spread, costs) = (row.spread.unwrap(), &row.engine.costs);
+        assert_eq!(spread.read_cost_mean.least, spread.read_cost_mean.most, "lockstep repeats");
+        assert_eq!(
+            (row.engine.seconds, spread.seconds.median),
+            (spread.seconds.median, row.engine.seconds)
+        );
+        // Policies that count in blocks rest at other times than in a simulation.
+        if row.unit.is_some() {
+            assert_eq!(costs.read_cost_mean, row.keyed.costs.read_cost_mean);
+        }
+    }
+}
+
+/// With merges that keep up, the samples of a free run are those of a run in lockstep.
+#[test]
+fn a_free_run_takes_one_sample_per_memtable() {
+    let dir = tempfile::tempdir().unwrap();
+    let workload = Workload::from_spec(&"load(keys=2k)".parse().unwrap(), &FileInputs).unwrap();
+    let figures = |mode: Mode| {
+        let options = Options { memtable_bytes: 64 << 10, mode, ..Options::default() };
+        run("none", &workload, &dir.path().join(mode.name()), &options, &NoProgress).unwrap().costs
+    };
+    let (free, lockstep) = (figures(Mode::Free), figures(Mode::Lockstep));
+    assert_eq!((free.sealed, free.runs_max), (lockstep.sealed, lockstep.runs_max));
+    // Each memtable that is late to become a run is missed once or a few times.
+    let late = lockstep.read_cost_mean - free.read_cost_mean;
+    assert!((0.0..=4.0).contains(&late), "{free:?} {lockstep:?}");
+}
+
+#[test]
+fn a_limit_on_time_holds_for_all_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let duration = Some(Duration::from_millis(300));
+    let options = Options { duration, ..Options::default() };
+    // Far more than any machine writes in that time.
+    let spec = "load(keys=2M, value=1000B)";
+    let rows = compare_with(&["tiered"], spec, dir.path(), &options, (true, 1)).unwrap();
+    let free = rows[0].free.as_ref().unwrap();
+    let sealed = free.engine.costs.sealed;
+    assert!(sealed > 0 && free.engine.ops < 2_000_000, "{free:?}");
+    assert_eq!((rows[0].engine.costs.sealed, rows[0].keyed.costs.sealed), (sealed, sealed));
+    assert!(rows[0].workload.contains("flushes="), "{}", rows[0].workload);
 }

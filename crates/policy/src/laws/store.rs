@@ -3,7 +3,7 @@
 use super::outcome::scaled_outcome;
 use super::random::Random;
 use super::{Law, LawError};
-use crate::{MergePolicy, Shape};
+use crate::{Load, MergePolicy, Shape};
 use lsmith_tree::{
     MergePlan, PlanError, Reservation, ReservationState, TreeEdit, TreeView, apply, check_plan,
 };
@@ -149,10 +149,20 @@ impl<'a> Store<'a> {
         for _ in 0..plans_max {
             match self.next_plan()? {
                 Some(plan) => self.commit(&plan)?,
-                None => return Ok(()),
+                None => return self.rests(),
             }
         }
         Err(self.broken(Law::Rest, format!("no rest after {plans_max} plans")))
+    }
+
+    /// Returns an error if a tree at rest holds writers back. Plans of somebody else may keep it
+    /// from going on.
+    fn rests(&self) -> Result<(), LawError> {
+        let pressure = self.policy.pressure(&self.view, &Load::default());
+        if pressure == 0.0 || !self.view.reservations.is_empty() {
+            return Ok(());
+        }
+        Err(self.broken(Law::Pressure, format!("its pressure is {pressure} at rest")))
     }
 
     /// Returns an error if the tree at rest has more runs than the policy allows itself.

@@ -43,13 +43,18 @@ pub(super) fn words(policy: &dyn MergePolicy) -> Result<(), LawError> {
         if explained.plan != policy.next_merge(&store.view) {
             return Err(store.broken(Law::Words, "it explains another plan than it makes"));
         }
+        // If the policy has none, the store flushes a memtable.
+        let no_plan = explained.plan.is_none() && MergePlan::flush(&store.view.tree).is_none();
         let mut least = 0.0;
         for waiting_memtables in 0..8 {
             let load = Load { waiting_memtables };
             let pressure = policy.pressure(&store.view, &load);
             if !(0.0..=1.0).contains(&pressure) || pressure < least {
                 let what = format!("its pressure is {pressure}, where {least} to 1 is expected");
-                return Err(store.broken(Law::Words, what));
+                return Err(store.broken(Law::Pressure, what));
+            }
+            if waiting_memtables == 0 && pressure >= 1.0 && no_plan {
+                return Err(store.broken(Law::Pressure, "its pressure is 1, but it has no plan"));
             }
             least = pressure;
         }

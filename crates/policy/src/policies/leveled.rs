@@ -4,7 +4,8 @@ mod pick;
 
 pub use pick::Pick;
 
-use crate::{Explanation, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
+use crate::stack::pressure_of_waiting_runs;
+use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
@@ -98,6 +99,21 @@ impl Leveled {
     /// Returns the bytes that `level` may hold, for level 1 and below.
     fn capacity(&self, view: &TreeView, level: usize) -> f64 {
         self.table(view) as f64 * self.tables[level]
+    }
+
+    /// Returns the bytes that the levels below level 0 hold beyond their capacities, in pieces. A
+    /// level may hold one piece too much: it has just come from above and goes down next.
+    fn waiting_pieces(&self, view: &TreeView) -> f64 {
+        let levels = view.tree.levels().iter().enumerate().take(LEVELS_MAX - 1).skip(1);
+        let waiting = levels.map(|(level, here)| {
+            let piece_bytes = match self.pick {
+                Pick::WholeLevel => self.capacity(view, level - 1),
+                _ => self.table(view) as f64,
+            };
+            let excess = here.bytes() as f64 - self.capacity(view, level);
+            (excess / piece_bytes.max(view.memtable_bytes as f64) - 1.0).max(0.0)
+        });
+        waiting.sum()
     }
 
     /// Returns the bytes of the level without those that a plan under way takes down.
@@ -246,6 +262,13 @@ impl MergePolicy for Leveled {
 
     fn needs(&self) -> Needs {
         Needs { sequence_numbers: self.pick == Pick::Oldest, ..Needs::default() }
+    }
+
+    /// A piece that waits below level 0 is as much work as a run that waits there. But it does not
+    /// make lookups dearer, so it never stops writers.
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        let below = pressure_of_waiting_runs(self.waiting_pieces(view));
+        self.shape().pressure(view, load).max(below.min(Shape::PRESSURE_OF_LEFTOVERS_MAX))
     }
 
     fn shape(&self) -> Shape {

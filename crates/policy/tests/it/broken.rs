@@ -131,3 +131,37 @@ fn a_bound_that_is_not_kept_is_found() {
     let law = broken_law("leveled(l0=2)", leveled, |it, view| it.sound.next_merge(view));
     assert_eq!(law, Some(Law::Progress));
 }
+
+/// A sound policy with a pressure that never changes.
+#[derive(Debug)]
+struct Pressing(Arc<dyn MergePolicy>, f64);
+
+impl MergePolicy for Pressing {
+    fn spec(&self) -> Spec {
+        self.0.spec()
+    }
+
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.0.choose_merge(view)
+    }
+
+    fn pressure(&self, _: &TreeView, _: &Load) -> f64 {
+        self.1
+    }
+
+    fn shape(&self) -> Shape {
+        self.0.shape()
+    }
+}
+
+#[test]
+fn a_pressure_that_is_none_or_stays_at_rest_is_found() {
+    let law = |pressure| {
+        let sound = Registry::builtin().build("constant(k=3)").expect("a policy of this crate");
+        laws::check(&Pressing(sound, pressure)).err().map(|error| error.law())
+    };
+    assert_eq!(law(0.0), None);
+    for pressure in [0.01, 1.0, -0.01, 1.01, f64::NAN] {
+        assert_eq!(law(pressure), Some(Law::Pressure), "{pressure}");
+    }
+}

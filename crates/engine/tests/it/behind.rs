@@ -1,0 +1,191 @@
+//! Merges that are slower than writers.
+//!
+//! Promised: writers are held back in time, so that the runs that a lookup must consider stay near
+//! the bound of the policy, under every policy that merges.
+
+use crate::watchdog::ends;
+use lsmith::Store;
+use lsmith::env::{Env, LogFile, MemEnv, ReadFile, WriteFile};
+use lsmith_policy::{Load, MergePolicy, PolicyInfo, Registry, Shape};
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, TreeView};
+use parking_lot::{Condvar, Mutex};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MEMTABLE_BYTES: u64 = 16 << 10;
+const VALUE_BYTES: u64 = 1000;
+const WRITES: u64 = 2000;
+
+/// Bytes that tables may take per byte that the user writes. Enough for flushes, too few for
+/// merges.
+const TABLE_BYTES_PER_BYTE: u64 = 2;
+
+/// How long a table waits for the user to write. Then writers are being held back, and merges go on
+/// alone. A slow machine only makes merges faster than they should be.
+const PATIENCE: Duration = Duration::from_millis(2);
+
+/// A disk in memory on which tables are written more slowly than the user writes.
+#[derive(Clone, Debug)]
+struct SlowEnv {
+    disk: MemEnv,
+    pace: Arc<Pace>,
+}
+
+#[derive(Debug, Default)]
+struct Pace {
+    /// Bytes that tables may still take.
+    credit: Mutex<i64>,
+    raised: Condvar,
+}
+
+impl Pace {
+    /// Reports that the user has written `bytes`.
+    fn wrote(&self, bytes: u64) {
+        *self.credit.lock() += (bytes * TABLE_BYTES_PER_BYTE) as i64;
+        self.raised.notify_all();
+    }
+
+    /// Waits until a table may take `bytes`.
+    fn take(&self, bytes: usize) {
+        let mut credit = self.credit.lock();
+        while *credit <= 0 {
+            if self.raised.wait_for(&mut credit, PATIENCE).timed_out() {
+                break;
+            }
+        }
+        *credit = (*credit - bytes as i64).max(-(bytes as i64));
+    }
+}
+
+#[derive(Debug)]
+struct SlowFile {
+    file: Box<dyn WriteFile>,
+    pace: Arc<Pace>,
+}
+
+impl WriteFile for SlowFile {
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for piece in bytes.chunks(4096) {
+            self.pace.take(piece.len());
+        }
+        self.file.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+impl Env for SlowEnv {
+    left_to_the_disk!();
+
+    fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
+        self.disk.create_log(path, capacity)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_file(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
+        let file = self.disk.create(path)?;
+        Ok(Box::new(SlowFile { file, pace: Arc::clone(&self.pace) }))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
+        self.disk.open(path)
+    }
+
+    fn now(&self) -> Duration {
+        self.disk.now()
+    }
+}
+
+/// Levels without back-pressure.
+#[derive(Debug)]
+struct Careless(Arc<dyn MergePolicy>);
+
+const CARELESS: PolicyInfo = PolicyInfo {
+    name: "careless",
+    source: "this test",
+    summary: "leveled, without back-pressure",
+    params: &[],
+    build: |_| Ok(Arc::new(Careless(Registry::builtin().build("leveled").unwrap()))),
+};
+
+impl MergePolicy for Careless {
+    fn spec(&self) -> Spec {
+        Spec::bare("careless")
+    }
+
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.0.choose_merge(view)
+    }
+
+    fn pressure(&self, _: &TreeView, _: &Load) -> f64 {
+        0.0
+    }
+
+    fn shape(&self) -> Shape {
+        self.0.shape()
+    }
+}
+
+/// Returns the most runs on storage while a user writes as fast as the store lets them.
+fn runs_max(policy: &str, lockstep: bool) -> u64 {
+    let mut registry = Registry::builtin();
+    registry.register(CARELESS);
+    let env = SlowEnv { disk: MemEnv::new(), pace: Arc::default() };
+    let builder = Store::builder("/store").env(Arc::new(env.clone()));
+    let builder =
+        builder.registry(registry).policy(policy).memtable_bytes(MEMTABLE_BYTES).lockstep(lockstep);
+    if lockstep {
+        env.pace.wrote(1 << 40);
+    }
+    let store = builder.open().unwrap();
+    let space = store.keyspace("default").unwrap();
+    let mut most = 0;
+    for write in 0..WRITES {
+        // Every key once, in an order that is not theirs.
+        let key = (write * 7919 % 10_007).to_be_bytes();
+        space.put(key, vec![write as u8; VALUE_BYTES as usize]).unwrap();
+        env.pace.wrote(VALUE_BYTES);
+        most = most.max(space.tree().disk_run_count() as u64);
+    }
+    env.pace.wrote(1 << 40);
+    store.settle().unwrap();
+    most
+}
+
+#[test]
+fn runs_stay_near_the_bound_of_the_policy() {
+    ends(|| {
+        let registry = Registry::builtin();
+        for info in registry.infos() {
+            let policy = registry.build(info.name).unwrap();
+            let lockstep = || runs_max(info.name, true);
+            let stop = match policy.shape() {
+                Shape::Unmerged => continue,
+                Shape::Stack { runs_max } => 2 * runs_max + 5,
+                Shape::Tiered { .. } => 5 * lockstep() / 2,
+                Shape::Leveled { .. } => 2 * lockstep(),
+            };
+            // When writers stop, four memtables may wait in memory, and become runs yet.
+            let bound = stop + 4;
+            let most = runs_max(info.name, false);
+            assert!(most <= bound, "{}: {most} runs of {bound}", info.name);
+        }
+    });
+}
+
+/// The test above can fail: without back-pressure, merges cannot keep up.
+#[test]
+fn without_pressure_runs_pile_up() {
+    ends(|| {
+        let (careless, leveled) = (runs_max("careless", false), runs_max("leveled", true));
+        assert!(careless > 4 * leveled, "{careless} runs, in lockstep {leveled}");
+    });
+}
