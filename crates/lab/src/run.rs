@@ -196,7 +196,7 @@ fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::
     let mut phases = Vec::new();
     let start = Clock::start();
     let is_over = |done: u64| {
-        let due = bench.duration.filter(|_| done % OPS_PER_LOOK == 0);
+        let due = bench.duration.filter(|_| done.is_multiple_of(OPS_PER_LOOK));
         due.is_some_and(|duration| start.seconds() >= duration.as_secs_f64())
     };
     for (name, ops_max) in [("load", workload.load_ops()), ("run", u64::MAX)] {
