@@ -1,7 +1,7 @@
 //! Finds the best policy and parameters for a workload, under limits.
 //!
 //! Every candidate is simulated key by key on a sample of the workload's writes, the better ones on
-//! larger samples, the best ones on all writes ([`search`]). Formulas take no part: no formula
+//! larger samples, the best ones on all writes. Formulas take no part: no formula
 //! knows the order of keys, phases, deletes or kept blocks.
 //!
 //! * [`Tuning`]: finds the best choice and the frontier, and checks them.
