@@ -40,7 +40,7 @@ pub fn fluid_fits(workload: &Workload) -> anyhow::Result<()> {
         // Known by formula.
         "load" | "churn" => 0,
         _ => {
-            let items = workload.items().saturating_mul(RANK_BYTES);
+            let items = rank_bytes(workload);
             let load_writes = workload.load_ops().min(WRITES_COUNTED_MAX);
             items.saturating_add(load_writes.saturating_mul(COUNTED_BYTES))
         }
@@ -64,7 +64,12 @@ fn keyed_needs(workload: &Workload, memtable_bytes: u64) -> u64 {
     let writes = workload.ops_max().min(writes_of_flushes(workload, memtable_bytes));
     // Half of the keys, because some writes may hit a key twice.
     let written = items.min(writes) / 2;
-    items.saturating_mul(RANK_BYTES).saturating_add(written.saturating_mul(KEY_BYTES))
+    rank_bytes(workload).saturating_add(written.saturating_mul(KEY_BYTES))
+}
+
+/// Returns the bytes that ranking all keys takes.
+fn rank_bytes(workload: &Workload) -> u64 {
+    if workload.items_are_ranks() { 0 } else { workload.items().saturating_mul(RANK_BYTES) }
 }
 
 /// Returns the writes up to the workload's limit on flushes, if all are like the first.
@@ -117,6 +122,8 @@ mod tests {
         let few = needs("load(keys=4G, value=100B, flushes=10)");
         assert!((29 << 30..40 << 30).contains(&few), "{few}");
         assert!(fits("this", needs("load(keys=10M)"), Some(4 << 30)).is_ok());
+        // Keys in the order of items, few of a large key space, have no ranks.
+        assert!(needs("tpc(warehouses=10, keys=5k, ops=20k)") < 1 << 20);
         assert!(fits("this", u64::MAX, None).is_ok(), "a system that does not say");
     }
 

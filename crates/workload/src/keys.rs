@@ -33,10 +33,19 @@ impl KeySpace {
         }
     }
 
+    /// Returns true if items 0..`items` are numbered in the byte order of their keys.
+    pub(crate) fn in_order(&self, items: u64) -> bool {
+        match self {
+            Self::Decimal(keys) => keys.ordered(items),
+            Self::Named(_) => false,
+            Self::Number => true,
+        }
+    }
+
     /// Returns the ranks of the keys of items 0..`items`.
     pub(crate) fn ranks(&self, items: u64) -> Ranks {
         match self {
-            Self::Decimal(keys) if keys.ordered(items) => Ranks::Identity,
+            _ if self.in_order(items) => Ranks::Identity,
             Self::Decimal(keys) => Ranks::Table(rank_by_place(items, |item| keys.place(item))),
             Self::Named(keys) => {
                 Ranks::Table(rank_by_bytes(items as usize, |item| keys.name(item)))

@@ -204,6 +204,13 @@ impl Workload {
         self.keys.key_bytes(item)
     }
 
+    /// Returns true if items are numbered in the byte order of their keys. Ranks then take no
+    /// memory.
+    #[must_use]
+    pub fn items_are_ranks(&self) -> bool {
+        self.keys.in_order(self.items)
+    }
+
     /// Returns the place of each item's key in byte order. Computed anew by each call: seconds for
     /// ten million hashed keys.
     #[must_use]

@@ -1,6 +1,6 @@
 //! `lsmith tune`.
 
-use crate::command::{fine, json, refused};
+use crate::command::{fine, json, lsmith, refused};
 use serde_json::Value;
 
 const WORKLOAD: &str = "load(keys=60k, value=1000B, order=zipf)";
@@ -21,7 +21,9 @@ fn the_best_is_within_the_limits_and_on_the_frontier() {
     // The figures are those that anyone can simulate.
     let policy = best["policy"].as_str().unwrap();
     let arguments = ["simulate", "--content", "keyed", "--policy", policy, "--workload", WORKLOAD];
-    let simulated = json(&[&arguments[..], &["--memtable", "256KiB", "--flushes", "1M"]].concat());
+    let more = ["--memtable", "256KiB", "--flushes", "1M", "--json"];
+    let done = lsmith(&[&arguments[..], &more[..]].concat());
+    let simulated: Value = serde_json::from_str(&done.out).expect("JSON");
     for name in ["write_cost_system", "read_cost_mean", "space_cost_mean"] {
         assert_eq!(figure(best, name), figure(&simulated, name), "{name} of {policy}");
     }
