@@ -74,8 +74,9 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     all
 }
 
-/// Returns `spec` with each of its numbers one step lower and one step higher, and with every other
-/// pick. A step is an eighth of the number, at least 1.
+/// Returns `spec` with each of its numbers one and two steps lower and higher, and with every other
+/// pick. A step is an eighth of the number, at least 1. Costs are not smooth: two steps can be
+/// better where one is worse.
 pub(super) fn neighbours(registry: &Registry, spec: &Spec) -> Vec<Spec> {
     let mut all = Vec::new();
     for (name, least, most) in NUMBERS {
@@ -83,8 +84,9 @@ pub(super) fn neighbours(registry: &Registry, spec: &Spec) -> Vec<Spec> {
             continue;
         };
         let step = (value / 8).max(1);
-        for other in [value.saturating_sub(step), value + step] {
-            if other != value && (least..=most).contains(&other) {
+        let lower = [2 * step, step].map(|less| value.saturating_sub(less));
+        for other in lower.into_iter().chain([value + step, value + 2 * step]) {
+            if (least..=most).contains(&other) {
                 all.push(replaced(spec, name, other));
             }
         }
@@ -130,14 +132,17 @@ mod tests {
                 .map(ToString::to_string)
                 .collect()
         };
-        assert_eq!(of("tiered(ratio=2)"), ["tiered(ratio=3)"]);
-        assert_eq!(of("minlatency(k=16)"), ["minlatency(k=14)", "minlatency(k=18)"]);
+        assert_eq!(of("tiered(ratio=2)"), ["tiered(ratio=3)", "tiered(ratio=4)"]);
+        assert_eq!(of("minlatency(k=16)"), [12, 14, 18, 20].map(|k| format!("minlatency(k={k})")));
         assert_eq!(
             of("leveled(ratio=4, l0=1, pick=oldest)"),
             [
+                "leveled(ratio=2, l0=1, pick=oldest)",
                 "leveled(ratio=3, l0=1, pick=oldest)",
                 "leveled(ratio=5, l0=1, pick=oldest)",
+                "leveled(ratio=6, l0=1, pick=oldest)",
                 "leveled(ratio=4, l0=2, pick=oldest)",
+                "leveled(ratio=4, l0=3, pick=oldest)",
                 "leveled(ratio=4, l0=1, pick=min_overlap)",
                 "leveled(ratio=4, l0=1, pick=round_robin)",
                 "leveled(ratio=4, l0=1, pick=whole_level)",

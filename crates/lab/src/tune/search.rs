@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// Writes of the smallest sample, at least and at most.
 const SMALL: (u64, u64) = (60_000, 100_000);
 
+/// A workload of so few writes has no samples: all policies are simulated on all writes.
+const FEW_WRITES: u64 = 200_000;
+
 /// Writes per memtable of the smallest sample, if there are not too many memtables.
 const SMALL_PER_MEMTABLE: u64 = 32;
 
@@ -30,7 +33,7 @@ const REFINED: usize = 6;
 const ROUNDS: usize = 4;
 
 /// The candidates that go on to the middle sample, and to all writes.
-const MIDDLE_COUNT: usize = 20;
+const MIDDLE_COUNT: usize = 32;
 const LAST_COUNT: usize = 4;
 
 /// The error of figures on a sample that has not all writes: of a small sample, of a middle one,
@@ -79,7 +82,11 @@ impl Search<'_> {
     /// that were simulated up to the largest sample and are within the limits, best first.
     pub(super) fn run(&mut self, more: &[Spec]) -> Result<Vec<usize>> {
         let flushes = self.survey.bytes / self.memtable_bytes.max(1);
-        let small = (flushes * SMALL_PER_MEMTABLE).clamp(SMALL.0, SMALL.1);
+        let small = if self.survey.writes <= FEW_WRITES {
+            self.survey.writes
+        } else {
+            (flushes * SMALL_PER_MEMTABLE).clamp(SMALL.0, SMALL.1)
+        };
         let sample = self.sample(small)?;
         let named: Vec<usize> = more.iter().filter_map(|spec| self.index_of(spec)).collect();
         let all: Vec<usize> =
