@@ -41,7 +41,7 @@ const LAST_COUNT: usize = 4;
 const ERRORS: [f64; 3] = [0.10, 0.05, 0.02];
 
 /// The most memtables that are simulated on each of the samples.
-pub(super) const FLUSHES_MAX: [f64; 3] = [1000.0, 2000.0, 4000.0];
+pub(super) const FLUSHES_MAX: [f64; 3] = [2000.0, 5000.0, 20_000.0];
 
 /// Scores that differ by less than this share are alike.
 const ALIKE: f64 = 0.005;
