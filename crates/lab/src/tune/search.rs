@@ -164,7 +164,9 @@ impl Search<'_> {
         for index in known {
             self.candidates[index].step = step;
         }
-        let (memtable_bytes, flushes_max) = (self.memtable_bytes, FLUSHES_MAX[step]);
+        let memtable_bytes = self.memtable_bytes;
+        // Extrapolated costs are a poor reason to drop a candidate.
+        let flushes_max = if on.share == 1.0 { FLUSHES_MAX[2] } else { FLUSHES_MAX[step] };
         let trial = |&index: &usize| {
             let policy = &self.candidates[index].policy;
             Trial { policy, sample: on, memtable_bytes, flushes_max }
