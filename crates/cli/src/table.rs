@@ -24,7 +24,7 @@ const WIDTH_MIN: usize = 60;
 enum Layout {
     /// As text, all columns.
     Wide,
-    /// As text that fits so many characters per line.
+    /// Text with lines of at most this number of characters.
     Fitting(usize),
     /// As rows of comma-separated values, all columns.
     Csv,

@@ -169,12 +169,7 @@ pub(super) fn robust<'a>(
     let profile = Profile::of(search.workload)?;
     let prices = Prices::of(search.workload, &profile)?;
     let variants = variants(&profile, distance);
-    let mut candidates: Vec<(&Candidate, TrialCosts)> = Vec::new();
-    for candidate in &search.candidates {
-        if let Some(costs) = candidate.costs.filter(|costs| search.allows(costs, 0.0)) {
-            candidates.push((candidate, costs));
-        }
-    }
+    let mut candidates = search.well_known();
     let expected = |costs: &TrialCosts| prices.mix.cost(&prices.costs(costs, search));
     candidates.sort_by(|left, right| expected(&left.1).total_cmp(&expected(&right.1)));
     candidates.truncate(CANDIDATES);

@@ -105,14 +105,10 @@ impl Search<'_> {
             }
             self.simulate("parameters", 0, &sample, &near)?;
         }
-        let middle = self.sample(small * MIDDLE)?;
+        let middle = self.larger(sample, small * MIDDLE)?;
         let chosen = [self.best(0, MIDDLE_COUNT), self.frontier(0), named.clone()].concat();
         self.simulate("larger sample", 1, &middle, &chosen)?;
-        let last = if self.survey.writes <= WHOLE_MAX {
-            self.sample(self.survey.writes)?
-        } else {
-            self.sample(WHOLE_MAX)?
-        };
+        let last = self.larger(middle, WHOLE_MAX)?;
         self.simulate("finalists", 2, &last, &named)?;
         loop {
             let left: Vec<usize> = self.best(1, LAST_COUNT);
@@ -133,6 +129,26 @@ impl Search<'_> {
 
     fn sample(&self, writes: u64) -> Result<Sample> {
         Sample::of(self.workload, self.survey, writes)
+    }
+
+    /// Returns a sample of about so many writes, or `smaller` if that has all writes already.
+    fn larger(&self, smaller: Sample, writes: u64) -> Result<Sample> {
+        if smaller.share == 1.0 {
+            return Ok(smaller);
+        }
+        self.sample(writes.min(self.survey.writes))
+    }
+
+    /// Returns the candidates that were simulated on more than the smallest sample, with their
+    /// costs, and that are within the limits by the error that these may have.
+    pub(super) fn well_known(&self) -> Vec<(&Candidate, TrialCosts)> {
+        let indexes = (0..self.candidates.len()).filter(|&index| self.candidates[index].step > 0);
+        let within = |index: usize| {
+            let costs = self.candidates[index].costs?;
+            let is_within = self.allows(&costs, -self.error(index));
+            is_within.then_some((&self.candidates[index], costs))
+        };
+        indexes.filter_map(within).collect()
     }
 
     /// Returns the index of `spec`, which becomes a candidate if it is none yet. `None` if there is
