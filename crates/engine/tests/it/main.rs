@@ -45,7 +45,6 @@ mod numbered;
 mod panics;
 mod pool;
 mod power;
-mod reasons;
 mod refused;
 mod reopen;
 mod repair;

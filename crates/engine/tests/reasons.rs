@@ -1,4 +1,8 @@
 //! Promised: every merge says why it is made, to observers and in the log of the program.
+//!
+//! A process of its own: `tracing` remembers for the whole process whether anybody listens to an
+//! event. A store on another thread, which has no listener, may first log the event just while this
+//! test begins to listen, and the answer "nobody" is then kept for good.
 
 use lsmith::env::MemEnv;
 use lsmith::{Event, Observer, Store};
