@@ -127,7 +127,8 @@ mod tests {
         let store = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
         let store = store.memtable_bytes(1000).log_bytes(1 << 20).open().unwrap();
         let keyspace = store.keyspace(DEFAULT_KEYSPACE).unwrap();
-        let (class, kind) = (Some(OpClass::Write), ErrorKind::StorageFull);
+        let class = Some(OpClass::Write);
+        let kind = ErrorKind::StorageFull;
         env.set(Fault { class, after: 0, lasting: Lasting::Forever, kind });
         let mut puts = (0..1000).map(|number| keyspace.put(format!("{number}"), [7; 100]));
         let error = puts.find_map(Result::err).expect("the merge has no room");

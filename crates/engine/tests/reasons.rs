@@ -59,7 +59,8 @@ impl Visit for Reasons<'_> {
 
 #[test]
 fn every_merge_says_why() {
-    let (observed, logged) = (Arc::new(Observed::default()), Logged::default());
+    let observed = Arc::new(Observed::default());
+    let logged = Logged::default();
     tracing::subscriber::with_default(logged.clone(), || {
         let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy("tiered(ratio=2)");
         let store = store.memtable_bytes(4096).lockstep(true);

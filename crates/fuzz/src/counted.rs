@@ -53,7 +53,8 @@ unsafe impl GlobalAlloc for Counted {
 /// Runs `work` and returns its result, with the most bytes that this thread held during it beyond
 /// the bytes it held before.
 pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let (before, outer) = (HELD.get(), PEAK.get());
+    let before = HELD.get();
+    let outer = PEAK.get();
     PEAK.set(before);
     let done = work();
     let peak = PEAK.get();

@@ -193,7 +193,8 @@ impl Comparison<'_> {
         free: Option<(EngineReport, Option<Spread>)>,
         progress: &dyn Progress,
     ) -> anyhow::Result<Row> {
-        let (spec, workload) = (policy.spec().to_string(), played.keyed.workload());
+        let spec = policy.spec().to_string();
+        let workload = played.keyed.workload();
         let (engine, spread) = self.on_store(&spec, played, Mode::Lockstep, progress)?;
         let flushes = engine.costs.flushes;
         let predict = |content: &Content<'_>, mut recorder: Option<&mut Recorder>| {

@@ -49,8 +49,10 @@ fn why(lockstep: &EngineReport, free: &EngineReport) -> Vec<String> {
         ));
     }
     why.push(held_back(free));
-    let (locked, costs) = (&lockstep.costs, &free.costs);
-    let (waited, runs) = (costs.read_cost_mean - locked.read_cost_mean, costs.read_cost_mean);
+    let locked = &lockstep.costs;
+    let costs = &free.costs;
+    let waited = costs.read_cost_mean - locked.read_cost_mean;
+    let runs = costs.read_cost_mean;
     why.push(match change(locked.read_cost_mean, runs) {
         None => format!("Lookups considered {runs:.2} runs, as in lockstep."),
         Some(part) if part > 0.0 => format!(
@@ -98,7 +100,8 @@ fn held_back(free: &EngineReport) -> String {
     let longest = free.histograms.as_ref().and_then(|histograms| histograms.get("write_nanos"));
     let longest = longest.map_or(String::new(), |writes| {
         let millis = |nanos: u64| nanos as f64 * 1e-6;
-        let (p999, max) = (millis(writes.p999), millis(writes.max));
+        let p999 = millis(writes.p999);
+        let max = millis(writes.max);
         format!(" The longest write took {max:.1} ms, and 1 in 1000 more than {p999:.1} ms.")
     });
     let seconds = free.held_back_seconds;

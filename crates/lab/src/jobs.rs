@@ -64,7 +64,8 @@ pub fn measure_all<J: Job>(
     progress.begin(step, jobs.iter().map(Job::work).sum());
     let mut queue: Vec<usize> = (0..jobs.len()).collect();
     queue.sort_by_key(|&job| std::cmp::Reverse(jobs[job].work()));
-    let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+    let next = AtomicUsize::new(0);
+    let done = AtomicU64::new(0);
     let found: Vec<Mutex<Option<anyhow::Result<J::Output>>>> =
         jobs.iter().map(|_| Mutex::new(None)).collect();
     let work = || {

@@ -84,7 +84,9 @@ pub(crate) struct Measured {
 impl Meter {
     pub(crate) fn new(mode: Mode) -> Meter {
         let zero = || AtomicU64::new(0);
-        let (live_bytes, requested_bytes, sealed) = (zero(), zero(), zero());
+        let live_bytes = zero();
+        let requested_bytes = zero();
+        let sealed = zero();
         let state = Mutex::new(MeterState {
             unsampled: None,
             figures: FigureCounter::default(),

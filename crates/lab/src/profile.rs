@@ -43,7 +43,8 @@ impl Profile {
     pub(crate) fn of(workload: &Workload) -> Result<Profile> {
         let spec = workload.spec();
         let entry_bytes = entry_bytes(workload)?;
-        let (items, all) = (workload.items(), workload.ops_max());
+        let items = workload.items();
+        let all = workload.ops_max();
         let known = match (spec.name.as_str(), spec.param("order")) {
             ("load", Some("zipf")) => Some(Popularity::zipf(items, LOAD_SKEW)?),
             ("load", _) => Some(Popularity::unshared(items)?),
@@ -196,7 +197,8 @@ fn is_write(kind: OpKind) -> bool {
 
 /// Returns the mean logical bytes of an entry over the first writes.
 fn entry_bytes(workload: &Workload) -> Result<f64> {
-    let (mut bytes, mut count) = (0_u64, 0_u64);
+    let mut bytes = 0_u64;
+    let mut count = 0_u64;
     for op in workload.ops().take(SAMPLED) {
         let op = op?;
         if is_write(op.kind) {

@@ -142,10 +142,12 @@ pub fn run(
     let clock = Clock::start();
     let phases = play(&bench, workload, progress)?;
     bench.store.settle().context("merges did not come to rest")?;
-    let (seconds, cpu_seconds) = (clock.seconds(), clock.cpu_seconds());
+    let seconds = clock.seconds();
+    let cpu_seconds = clock.cpu_seconds();
     bench.check()?;
 
-    let (stats, measured) = (bench.store.stats(), bench.meter.measured(&bench.keyspace.tree()));
+    let stats = bench.store.stats();
+    let measured = bench.meter.measured(&bench.keyspace.tree());
     let physical = PhysicalBytes::of(&stats);
     let lookups = Lookups::of(&stats);
     let ops = phases.iter().map(|phase| phase.ops).sum();

@@ -38,7 +38,8 @@ fn neighbours(tree: &Tree, plan: &MergePlan) -> Option<RunMerge> {
     };
     let mut places: Vec<usize> = plan.inputs.iter().filter_map(place).collect();
     places.sort_unstable();
-    let (first, last) = (*places.first()?, *places.last()?);
+    let first = *places.first()?;
+    let last = *places.last()?;
     let runs = places.len();
     let follow = last - first + 1 == runs && runs == plan.inputs.len();
     follow.then_some(RunMerge { newer: first, runs })

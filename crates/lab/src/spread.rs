@@ -18,7 +18,8 @@ pub struct Extent {
 impl Extent {
     fn of(mut values: Vec<f64>) -> Extent {
         values.sort_by(f64::total_cmp);
-        let (least, most) = (values[0], values[values.len() - 1]);
+        let least = values[0];
+        let most = values[values.len() - 1];
         Extent { least, median: values[(values.len() - 1) / 2], most }
     }
 }

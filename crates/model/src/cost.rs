@@ -306,7 +306,8 @@ impl ReadCosts {
             let per_run = popularity.inverse(level.size / level.runs);
             // A mean number of runs is taken as whole runs and a part of another. Of many runs,
             // some are taken together: as many as change the probability by little.
-            let (mut left, mut passed) = (level.runs, 0.0);
+            let mut left = level.runs;
+            let mut passed = 0.0;
             while left > 0.0 {
                 let part = left.min(f64::max(1.0, (passed / RUNS_APART).floor()));
                 let middle = (part - part.min(1.0)) / 2.0 * per_run;

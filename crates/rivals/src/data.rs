@@ -89,7 +89,8 @@ mod tests {
     fn values_have_their_length_and_vary() {
         let values = Values::new(100);
         let mut rng = Rng::new(1, 1);
-        let (one, other) = (values.draw(&mut rng), values.draw(&mut rng));
+        let one = values.draw(&mut rng);
+        let other = values.draw(&mut rng);
         assert_eq!((one.len(), other.len()), (100, 100));
         assert_ne!(one, other);
     }

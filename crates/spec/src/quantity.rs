@@ -63,7 +63,8 @@ enum Fault {
 
 impl Fault {
     fn refuse(self, text: &str, expected: &str, unit: &str) -> SpecError {
-        let (param, found) = (String::new(), text.to_owned());
+        let param = String::new();
+        let found = text.to_owned();
         match self {
             Fault::Malformed => SpecError::Value { param, found, expected: expected.to_owned() },
             Fault::TooLarge => {

@@ -30,7 +30,8 @@ impl Slice {
     /// that the table has none.
     pub fn filled(&self) -> KeyRange {
         let KeyRange { mut start, mut end } = self.range().clone();
-        let (profile, cells) = (&self.table().profile, self.cell_indexes());
+        let profile = &self.table().profile;
+        let cells = self.cell_indexes();
         if let Some(point) = profile.get(cells.start)
             && point.after.as_ref().is_some_and(|after| *after <= start)
         {

@@ -141,7 +141,8 @@ flushes count; the last active memtable stays in memory and in the log.";
 
 fn shown(rows: &[Row]) -> String {
     let cells = rows.iter().map(|row| {
-        let (engine, errors) = (&row.engine, &row.errors);
+        let engine = &row.engine;
+        let errors = &row.errors;
         vec![
             row.policy.clone(),
             cost(engine.costs.write_cost_eager),
@@ -165,7 +166,8 @@ fn shown(rows: &[Row]) -> String {
     });
     let title = rows.first().map_or(String::new(), |row| {
         let memtable = format_bytes(row.engine.settings.memtable_bytes);
-        let (workload, flushes) = (&row.workload, row.engine.costs.flushes);
+        let workload = &row.workload;
+        let flushes = row.engine.costs.flushes;
         format!("{workload}: {flushes} flushes of memtables of {memtable}")
     });
     format!("{title}\n\n{}\n", ranked(&HEADER, 1, &IMPORTANT, cells.collect()))
@@ -205,7 +207,8 @@ const PARTS_HEADER: [&str; 14] = [
 fn parts(rows: &[Row]) -> String {
     let cells = rows.iter().map(|row| {
         let engine = &row.engine;
-        let (physical, logical) = (&engine.bytes.physical, &engine.bytes.logical);
+        let physical = &engine.bytes.physical;
+        let logical = &engine.bytes.logical;
         let mut cells = vec![row.policy.clone()];
         cells.extend(
             [

@@ -37,7 +37,8 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
             work::set_compression(&to_change(args)?, codecs, json)
         }
         DbCommand::Put { key, value } => {
-            let (key, value) = (key.as_encoded_bytes(), value.as_encoded_bytes());
+            let key = key.as_encoded_bytes();
+            let value = value.as_encoded_bytes();
             work::put(&to_fill(args)?, key, value, json)
         }
         DbCommand::Delete { key } => work::delete(&to_change(args)?, key.as_encoded_bytes(), json),

@@ -38,7 +38,8 @@ fn shown(explained: &Explained) -> Vec<String> {
 
 /// Returns the table of the bytes of both policies by cause. The rows sum to the last one.
 fn causes(explained: &Explained) -> String {
-    let (a, b) = (&explained.a, &explained.b);
+    let a = &explained.a;
+    let b = &explained.b;
     let written = |side: &Side| side.bytes_written as f64;
     let difference = written(b) - written(a);
     let share = |bytes: f64| percent((difference != 0.0).then(|| bytes / difference));

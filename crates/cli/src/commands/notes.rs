@@ -8,7 +8,8 @@ pub(crate) fn unfilled(report: &EngineReport) -> Option<String> {
     if report.costs.flushes > 0 {
         return None;
     }
-    let (written, memtable) = (report.bytes.physical.user, report.settings.memtable_bytes);
+    let written = report.bytes.physical.user;
+    let memtable = report.settings.memtable_bytes;
     let start =
         format!("No memtable of {} was flushed, so nothing was merged", format_bytes(memtable));
     Some(if written == 0 {

@@ -17,8 +17,10 @@ deletes: entries that delete a key. keys: from the first key up to, not includin
 /// Returns a table with a row per run, newest first.
 pub(in crate::commands) fn runs(tree: &Tree) -> String {
     let row = |(level, run): (LevelId, &Arc<Run>)| {
-        let (size, hull) = (run.size(), run.hull());
-        let (start, end) = (shortened(&hull.to_string()), run.slices().len());
+        let size = run.size();
+        let hull = run.hull();
+        let start = shortened(&hull.to_string());
+        let end = run.slices().len();
         vec![
             level.to_string(),
             run.id().to_string(),

@@ -96,7 +96,8 @@ fn check_unit(args: &SimulateArgs, takes_windows: bool) -> anyhow::Result<()> {
         return Err(bad_argument(format!("{} {needs}", args.policy)));
     }
     if args.flushes.saturating_mul(args.memtable.bytes) > UNIT_BYTES_MAX {
-        let (flushes, bytes) = (args.flushes, format_bytes(args.memtable.bytes));
+        let flushes = args.flushes;
+        let bytes = format_bytes(args.memtable.bytes);
         let message =
             format!("{flushes} flushes of {bytes} are too large: expected at most 2^50 bytes");
         return Err(bad_argument(message));

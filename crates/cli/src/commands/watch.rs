@@ -212,7 +212,8 @@ fn shown_keyspace(keyspace: &KeyspaceTree, earlier: Option<(&KeyspaceTree, f64)>
     };
     let important = ["level", "runs", "size", header[6], header[4], header[3]];
     let rows: Vec<_> = tree.levels().iter().enumerate().map(row).collect();
-    let (flushes, memtable) = (short_count(tree.flushes()), format_bytes(*memtable_bytes));
+    let flushes = short_count(tree.flushes());
+    let memtable = format_bytes(*memtable_bytes);
     let title = format!("keyspace {name}: {policy}; {flushes} flushes of memtables of {memtable}");
     match rows.is_empty() {
         true => format!("{title}\nnothing on storage yet"),

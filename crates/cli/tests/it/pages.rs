@@ -23,7 +23,8 @@ fn assert_is_drawing(path: &Path, names: &[&str]) {
 #[test]
 fn a_comparison_is_a_page_and_a_drawing() {
     let dir = tempfile::tempdir().unwrap();
-    let (page, drawing) = (dir.path().join("page.html"), dir.path().join("costs.svg"));
+    let page = dir.path().join("page.html");
+    let drawing = dir.path().join("costs.svg");
     let trace = dir.path().join("<b>&amp;trace.csv");
     let ops: String = (0..2000).map(|n| format!("{n},put,key{n:05},100\n")).collect();
     std::fs::write(&trace, format!("timestamp,op,key,value_size\n{ops}")).unwrap();
@@ -85,7 +86,8 @@ fn a_simulation_is_a_page() {
 #[test]
 fn tuning_is_a_page_and_a_drawing() {
     let dir = tempfile::tempdir().unwrap();
-    let (page, drawing) = (dir.path().join("page.html"), dir.path().join("costs.svg"));
+    let page = dir.path().join("page.html");
+    let drawing = dir.path().join("costs.svg");
     let workload = "--workload=churn(keys=10k, ops=100k, value=100B)";
     let files = ["--html", page.to_str().unwrap(), "--svg", drawing.to_str().unwrap()];
     let tuned = json(&[&["tune", workload, "--memtable=64KiB"][..], &files].concat());
@@ -103,8 +105,10 @@ fn tuning_is_a_page_and_a_drawing() {
 #[test]
 fn a_store_is_a_page() {
     let dir = tempfile::tempdir().unwrap();
-    let (store, page) = (dir.path().join("store"), dir.path().join("page.html"));
-    let (store, file) = (store.to_str().unwrap(), page.to_str().unwrap());
+    let store = dir.path().join("store");
+    let page = dir.path().join("page.html");
+    let store = store.to_str().unwrap();
+    let file = page.to_str().unwrap();
     let name = "two.of-them";
     fine(&["db", store, "--keyspace", name, "put", "key", "value"]);
     fine(&["db", store, "put", "key", "value"]);

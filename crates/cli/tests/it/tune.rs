@@ -15,7 +15,8 @@ fn the_best_is_within_the_limits_and_on_the_frontier() {
     let limits = ["--read-cost-max", "5", "--space-cost-max", "1.5"];
     let bound =
         json(&[&["tune", "--workload", WORKLOAD, "--memtable", "256KiB"], &limits[..]].concat());
-    let (free, best) = (&free["best"], &bound["best"]);
+    let free = &free["best"];
+    let best = &bound["best"];
     assert!(figure(best, "read_cost_mean") <= 5.0);
     assert!(figure(best, "space_cost_mean") <= 1.5);
     // The figures are those that anyone can simulate.
@@ -131,7 +132,8 @@ fn all_phases_of_a_workload_count() {
     let arguments = ["tune", "--workload", "ycsb(a, records=40k, ops=160k, value=100B)", "--check"];
     let limits = ["--memtable", "256KiB", "--read-cost-max", "6", "--space-cost-max", "1.5"];
     let found = json(&[&arguments[..], &limits].concat());
-    let (best, checked) = (&found["best"], &found["checked"]);
+    let best = &found["best"];
+    let checked = &found["checked"];
     assert!(figure(checked, "above") < 0.05 && checked["is_within"] == true, "{checked}");
     assert_eq!(figure(&checked["advised_costs"], "share"), 1.0);
     assert!(figure(best, "space_cost_mean") > 1.0, "{best}");
@@ -188,8 +190,10 @@ fn drift_trades_the_expected_for_the_worst() {
         json(&["tune", "--workload", MIXED, "--memtable", "64KiB", "--drift", distance])
     };
     let found = tune("0.5");
-    let (drift, best) = (&found["drift"], &found["best"]);
-    let (nominal, robust) = (&drift["nominal"], &drift["robust"]);
+    let drift = &found["drift"];
+    let best = &found["best"];
+    let nominal = &drift["nominal"];
+    let robust = &drift["robust"];
     assert_eq!(best["policy"], robust["policy"]);
     assert!(figure(nominal, "cost_expected") <= figure(robust, "cost_expected"));
     assert!(figure(robust, "cost_worst") <= figure(nominal, "cost_worst"));

@@ -86,7 +86,8 @@ impl Merger {
         split: &Arc<Split>,
         commit: &mut Commit<'_>,
     ) -> Result<()> {
-        let (mut blocks, mut bytes) = (0, 0);
+        let mut blocks = 0;
+        let mut bytes = 0;
         for part in 0..split.parts.len() {
             let done = loop {
                 match split.result_of(part) {
@@ -95,7 +96,8 @@ impl Merger {
                     None => split.wait_for(part),
                 }
             };
-            let (range, tally) = (&split.parts[part], &split.plan.tally);
+            let range = &split.parts[part];
+            let tally = &split.plan.tally;
             let version = reserved.keyspace.version.load_full();
             let Some(mut plan) = reserved.within(range, &version.tree) else {
                 self.output_of(split, done).remove();

@@ -42,7 +42,8 @@ pub(super) fn bits_by_size(average: f64, plan: &MergePlan, tree: &Tree) -> f64 {
         Some(run.size_within(&input.range).entries)
     });
     let mut output: u64 = inputs.sum();
-    let (mut before, mut others) = (Vec::new(), Vec::new());
+    let mut before = Vec::new();
+    let mut others = Vec::new();
     for run in tree.disk_runs() {
         let input = plan.inputs.iter().find(|input| input.run == run.id());
         let taken = input.map_or(0, |input| run.size_within(&input.range).entries);
@@ -112,7 +113,9 @@ mod tests {
     #[test]
     fn filters_pass_fewer_absent_keys_with_no_more_bits() {
         let mut stack: Vec<(u64, f64)> = Vec::new();
-        let (mut bits_sum, mut sized_sum, mut equal_sum) = (0.0, 0.0, 0.0);
+        let mut bits_sum = 0.0;
+        let mut sized_sum = 0.0;
+        let mut equal_sum = 0.0;
         let sizes = |stack: &[(u64, f64)]| stack.iter().map(|run| run.0).collect::<Vec<_>>();
         for flushes in 1..=2000 {
             let before = sizes(&stack);
@@ -120,7 +123,8 @@ mod tests {
             while let [rest @ .., a, b, c, d] = &stack[..]
                 && [b.0, c.0, d.0] == [a.0; 3]
             {
-                let (others, size) = (sizes(rest), 4 * a.0);
+                let others = sizes(rest);
+                let size = 4 * a.0;
                 let run = (size, bits(10.0, size, &others, &sizes(&stack)));
                 stack.truncate(others.len());
                 stack.push(run);
@@ -130,7 +134,8 @@ mod tests {
             sized_sum += false_positives(&stack.iter().map(|run| run.1).collect::<Vec<_>>());
             equal_sum += false_positives(&vec![10.0; stack.len()]);
         }
-        let (bits, ratio) = (bits_sum / 2000.0, sized_sum / equal_sum);
+        let bits = bits_sum / 2000.0;
+        let ratio = sized_sum / equal_sum;
         assert!((9.6..10.1).contains(&bits), "{bits} bits for each key");
         assert!((0.3..0.5).contains(&ratio), "{ratio} of what equal filters let pass");
     }

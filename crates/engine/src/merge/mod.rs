@@ -53,7 +53,8 @@ pub(crate) struct Merger {
 impl Merger {
     /// Returns a merger. `throttle` limits the bytes that it writes per second.
     pub(crate) fn new(context: &Arc<Context>, wal: &Arc<Wal>, throttle: Throttle) -> Merger {
-        let (context, wal) = (Arc::clone(context), Arc::clone(wal));
+        let context = Arc::clone(context);
+        let wal = Arc::clone(wal);
         Merger { context, wal, throttle, splits: Mutex::default() }
     }
 

@@ -105,7 +105,8 @@ impl<'a> Output<'a> {
             None => {
                 let number = self.context.new_number();
                 self.created.push(number);
-                let (path, env) = (self.path(number), &self.options().env);
+                let path = self.path(number);
+                let env = &self.options().env;
                 let writer = TableWriter::create(env, &path, number, &self.table)?;
                 self.writer.insert(writer)
             }

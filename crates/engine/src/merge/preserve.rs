@@ -174,7 +174,8 @@ struct OpenEntry {
 
 impl OpenBlock {
     fn push(&mut self, entry: EntryRef<'_>) {
-        let (key_bytes, value_bytes) = (entry.key.len(), entry.value.len());
+        let key_bytes = entry.key.len();
+        let value_bytes = entry.value.len();
         self.entries.push(OpenEntry { key_bytes, value_bytes, seq: entry.seq, kind: entry.kind });
         self.bytes.extend_from_slice(entry.key);
         self.bytes.extend_from_slice(entry.value);

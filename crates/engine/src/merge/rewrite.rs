@@ -30,7 +30,8 @@ impl Merger {
         let Input { run, range } = &reserved.plan.inputs[0];
         let open = version.disk_run(*run).expect("check_plan found every input");
         let tally = Arc::new(ReadTally::default());
-        let (mut outcome, mut pieces) = (Outcome::default(), Vec::new());
+        let mut outcome = Outcome::default();
+        let mut pieces = Vec::new();
         for slice in open.run().clip(range) {
             if slice.table().id != table {
                 outcome.reused += slice.size();
@@ -40,7 +41,8 @@ impl Merger {
             }
             let mut cursor = open.parts(slice.range(), CacheFill::No).tallied(&tally).cursor();
             cursor.seek_first()?;
-            let (mut first, mut last) = (None, Vec::new());
+            let mut first = None;
+            let mut last = Vec::new();
             while let Some(entry) = cursor.entry() {
                 outcome.written += entry_size(&entry);
                 output.add(entry)?;

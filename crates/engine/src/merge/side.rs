@@ -298,7 +298,8 @@ impl Sides {
 
     /// Returns the sizes of the entries that both inputs took.
     pub(super) fn taken(&self) -> TakenSizes {
-        let (newer, older) = (self.pair.newer.taken(), self.pair.older.taken());
+        let newer = self.pair.newer.taken();
+        let older = self.pair.older.taken();
         TakenSizes { memory: newer.memory + older.memory, storage: newer.storage + older.storage }
     }
 

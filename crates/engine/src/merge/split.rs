@@ -199,7 +199,8 @@ impl Merger {
             0 | 1 => vec![self.merge_part(&plan, &plan.inputs, version)],
             _ => self.merge_split(plan, parts, version),
         };
-        let (mut counts, mut taken) = (FoldCounts::default(), Vec::new());
+        let mut counts = FoldCounts::default();
+        let mut taken = Vec::new();
         let mut failed = None;
         for part in done {
             match part {
@@ -335,7 +336,8 @@ fn steps(version: &Version, inputs: &[Input]) -> Vec<(Key, u64)> {
         // Memory has no profiles.
         let Some(open) = version.disk_run(input.run) else { continue };
         for slice in open.run().clip(&input.range) {
-            let (range, table) = (slice.range(), slice.table());
+            let range = slice.range();
+            let table = slice.table();
             let points = table.profile.iter().filter(|point| range.contains(&point.key));
             let keys = std::iter::once(&range.start).chain(points.map(|point| &point.key));
             let keys: Vec<&Key> = keys.collect();
@@ -357,7 +359,8 @@ fn steps(version: &Version, inputs: &[Input]) -> Vec<(Key, u64)> {
 /// `steps`. Returns one range of all keys if `count` is below 2.
 fn cut(steps: &[(Key, u64)], bytes: u64, count: u64) -> Vec<KeyRange> {
     let mut parts = Vec::new();
-    let (mut start, mut bytes_below) = (Key::new(), 0);
+    let mut start = Key::new();
+    let mut bytes_below = 0;
     // The first key that the part under construction is known to hold.
     let mut first = steps.first().map(|(key, _)| key);
     for (key, step_bytes) in steps {

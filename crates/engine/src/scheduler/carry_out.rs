@@ -60,7 +60,8 @@ impl Scheduler {
 
     /// Carries `reserved` out and commits it, as a whole or part by part.
     fn merge_and_commit(&self, reserved: &mut ReservedPlan, version: Arc<Version>) -> Result<()> {
-        let (keyspace, plan) = (&reserved.keyspace.name, &reserved.plan);
+        let keyspace = &reserved.keyspace.name;
+        let plan = &reserved.plan;
         tracing::debug!(keyspace, %plan, reason = %plan.reason, "a merge begins");
         if let Some(parts) = self.merger.parts_to_commit(reserved, &version) {
             let commit =

@@ -119,7 +119,9 @@ mod tests {
         let memtable = Arc::new(Memtable::new());
         let mut builder = FoldedBuilder::new(1, 4096);
         for (number, key) in ["a", "c", "e", "g", "i"].iter().enumerate() {
-            let (seq, kind, value) = (SeqNo(number as u64 + 1), EntryKind::Put, b"v");
+            let seq = SeqNo(number as u64 + 1);
+            let kind = EntryKind::Put;
+            let value = b"v";
             let entry = EntryRef { key: key.as_bytes(), seq, kind, value };
             memtable.insert(entry, KeepFrom(SeqNo(0)));
             builder.add(entry);

@@ -59,7 +59,8 @@ impl Chunk {
             id: slice.table().id,
             table: find(slice),
         };
-        let (first, last) = (slices[0].range(), slices[slices.len() - 1].range());
+        let first = slices[0].range();
+        let last = slices[slices.len() - 1].range();
         let parts: Vec<_> = slices.iter().map(open).filter(|part| !part.range.is_empty()).collect();
         Chunk {
             hull: KeyRange { start: first.start.clone(), end: last.end.clone() },

@@ -106,7 +106,8 @@ fn limits_are_enforced() {
 fn a_batch_reaches_several_keyspaces() {
     let env = MemEnv::new();
     let store = tiny(&env).open().unwrap();
-    let (left, right) = (store.keyspace("left").unwrap(), store.keyspace("right").unwrap());
+    let left = store.keyspace("left").unwrap();
+    let right = store.keyspace("right").unwrap();
     for round in 0..200u32 {
         let mut batch = Batch::new();
         batch.put(&left, key(round), round.to_le_bytes());

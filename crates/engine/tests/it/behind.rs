@@ -185,7 +185,8 @@ fn runs_stay_near_the_bound_of_the_policy() {
 #[test]
 fn without_pressure_runs_pile_up() {
     ends(|| {
-        let (careless, leveled) = (runs_max("careless", false), runs_max("leveled", true));
+        let careless = runs_max("careless", false);
+        let leveled = runs_max("leveled", true);
         assert!(careless > 4 * leveled, "{careless} runs, in lockstep {leveled}");
     });
 }

@@ -118,7 +118,9 @@ fn lookups_of_absent_keys(policy: &str, by_size: bool) -> (f64, f64) {
     let builder = builder(&env).cache_bytes(0).memtable_bytes(3000).policy(policy);
     let store = builder.filters_by_size(by_size).open().unwrap();
     let space = store.keyspace("default").unwrap();
-    let (mut filter_bytes, mut entries, mut lookups) = (0, 0, 0);
+    let mut filter_bytes = 0;
+    let mut entries = 0;
+    let mut lookups = 0;
     for number in 0..40_000 {
         space.put(key(number), [5; 20]).unwrap();
         // Between those that are there, at any moment of the tree's life.

@@ -164,7 +164,8 @@ fn a_part_that_fails_leaves_those_before_it() {
     let before = entries(&keyspace);
     let (whole, _) = tables(&disk, &keyspace);
     assert_eq!(whole.len(), 4);
-    let (class, lasting) = (Some(OpClass::Create), Lasting::Once);
+    let class = Some(OpClass::Create);
+    let lasting = Lasting::Once;
     env.set(Fault { class, after: 6, lasting, kind: std::io::ErrorKind::Other });
     keyspace.merge().unwrap_err();
     let (files, named) = tables(&disk, &keyspace);

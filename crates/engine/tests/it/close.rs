@@ -49,9 +49,11 @@ fn is_free(disk: &MemEnv) -> bool {
 fn closed_store_is_free_while_its_threads_work_for_another() {
     ends(|| {
         let threads = Threads::new(1).unwrap();
-        let (left, right) = (GateEnv::new(MemEnv::new()), MemEnv::new());
+        let left = GateEnv::new(MemEnv::new());
+        let right = MemEnv::new();
         let open = |env: Arc<dyn Env>| builder(env).shared_threads(&threads).open().unwrap();
-        let (busy, closed) = (open(Arc::new(left.clone())), open(Arc::new(right.clone())));
+        let busy = open(Arc::new(left.clone()));
+        let closed = open(Arc::new(right.clone()));
         left.hold_at(Step::Create, 1);
         write(&busy, 0..40);
         left.wait_until_held();
@@ -116,11 +118,13 @@ fn nothing_is_left_of_a_store_whatever_handle_goes_last() {
     ends(|| {
         with_seeds(30, |seed| {
             let mut dice = Dice::new(seed);
-            let (disk, threads) = (MemEnv::new(), Threads::new(2).unwrap());
+            let disk = MemEnv::new();
+            let threads = Threads::new(2).unwrap();
             let env: Arc<dyn Env> = Arc::new(disk.clone());
             let roll = Arc::new(Roll::default());
             let builder = builder(Arc::clone(&env)).observer(Arc::clone(&roll) as _).threads(3);
-            let (shares, lockstep) = (dice.chance(50), dice.chance(20));
+            let shares = dice.chance(50);
+            let lockstep = dice.chance(20);
             let builder = if shares { builder.shared_threads(&threads) } else { builder };
             let store = builder.lockstep(lockstep).open().unwrap();
             let mut left = handles(store, &mut dice);
@@ -222,7 +226,8 @@ fn last_handle_may_be_dropped_by_an_observer_of_another_store() {
     ends(|| {
         for count in 1..4 {
             let threads = Threads::new(count).unwrap();
-            let (left, right) = (MemEnv::new(), MemEnv::new());
+            let left = MemEnv::new();
+            let right = MemEnv::new();
             let dropper = Dropper::new("committed");
             let open = |env: &MemEnv| builder(Arc::new(env.clone())).shared_threads(&threads);
             let closed = open(&left).open().unwrap();

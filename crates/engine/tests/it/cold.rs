@@ -49,7 +49,8 @@ struct Seen {
 
 impl Watched {
     fn new() -> Watched {
-        let (thread, calls) = (thread::current().id(), Vec::new());
+        let thread = thread::current().id();
+        let calls = Vec::new();
         let seen = Seen { thread, calls, now: Duration::ZERO, step: Duration::ZERO };
         Watched { disk: RealEnv::new(), seen: Arc::new(Mutex::new(seen)) }
     }
@@ -180,7 +181,8 @@ fn announces(calls: &[Call]) -> usize {
 
 #[test]
 fn nothing_is_asked_for_while_looks_are_fast() {
-    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
+    let dir = tempfile::tempdir().unwrap();
+    let env = Watched::new();
     let space = open(dir.path(), &env);
     env.all_takes(Duration::from_micros(2));
     let calls = env.calls(|| {
@@ -198,7 +200,8 @@ fn nothing_is_asked_for_while_looks_are_fast() {
 
 /// Makes a store in which readers have waited for some blocks.
 fn cold() -> (tempfile::TempDir, Watched, Keyspace) {
-    let (dir, env) = (tempfile::tempdir().unwrap(), Watched::new());
+    let dir = tempfile::tempdir().unwrap();
+    let env = Watched::new();
     let space = open(dir.path(), &env);
     env.all_takes(Duration::from_millis(1));
     get_many(&space);

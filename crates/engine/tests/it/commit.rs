@@ -46,7 +46,9 @@ impl Run {
         let env = GateEnv::new(disk);
         let store = builder(env.clone()).policy(policy).open().unwrap();
         let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
-        let (dice, map, held) = (Dice::new(1), Map::new(), Vec::new());
+        let dice = Dice::new(1);
+        let map = Map::new();
+        let held = Vec::new();
         Run { env, store, space, dice, map, key_bytes: 5, held }
     }
 
@@ -168,7 +170,8 @@ fn what_is_sealed_while_a_plan_commits_keeps_its_place() {
         run.check();
         assert!(run.store.verify().unwrap().is_empty());
         assert_eq!(run.store.stats().plans_refused, 0);
-        let (map, whole) = (std::mem::take(&mut run.map), builder(disk));
+        let map = std::mem::take(&mut run.map);
+        let whole = builder(disk);
         drop(run);
         let store = whole.policy(policy).open().unwrap();
         assert!(contents(&store.keyspace(DEFAULT_KEYSPACE).unwrap()) == map);
@@ -200,7 +203,8 @@ fn a_plan_that_the_manifest_does_not_take_leaves_what_was_sealed_meanwhile() {
         }
         run.store.flush().unwrap();
         run.check();
-        let (map, tables) = (run.map.clone(), run.space.stats().tables);
+        let map = run.map.clone();
+        let tables = run.space.stats().tables;
         drop(run);
         let store = builder(disk.clone()).lockstep(true).open().unwrap();
         assert!(contents(&store.keyspace(DEFAULT_KEYSPACE).unwrap()) == map);

@@ -67,7 +67,8 @@ fn log_file(kind: u32, number: u64, records: &[Vec<u8>]) -> Vec<u8> {
 
 /// Returns the records of a log file that was closed properly.
 fn records(file: &[u8]) -> Vec<Vec<u8>> {
-    let (mut at, mut found) = (32, Vec::new());
+    let mut at = 32;
+    let mut found = Vec::new();
     while let Some(head) = file.get(at..at + 16).filter(|head| head[..8] != [0; 8]) {
         let length = u32::from_le_bytes(*head.first_chunk().unwrap()) & !(1 << 31);
         found.push(file[at + 16..][..length as usize].to_vec());
@@ -384,7 +385,8 @@ fn change_number(text: &str, number: u64, dice: &mut Dice) -> String {
 
 /// Removes a varint from the front of `bytes`.
 fn take_varint(bytes: &mut &[u8]) -> u64 {
-    let (mut number, mut shift) = (0, 0);
+    let mut number = 0;
+    let mut shift = 0;
     while let Some((&byte, rest)) = bytes.split_first() {
         *bytes = rest;
         number |= u64::from(byte & 0x7f) << shift;
@@ -402,7 +404,8 @@ fn table_parts(file: &[u8]) -> Vec<std::ops::Range<usize>> {
     let word = |at: usize| u64::from_le_bytes(*footer[at..].first_chunk().unwrap()) as usize;
     let [filter, index, properties] = [16, 32, 48].map(|at| word(at)..word(at + 8));
     let mut fences = &file[index.start..index.end - 9];
-    let (mut parts, mut start) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    let mut start = 0;
     while !fences.is_empty() {
         let end = start + (take_varint(&mut fences) >> 1) as usize;
         parts.push(start..end);

@@ -138,7 +138,8 @@ fn read(store: &Store, name: &str, map: &Map, damage: &Damage) -> Vec<Error> {
 fn damage_in_any_file_is_told_or_does_no_harm() {
     let seed = any_seed();
     let mut dice = Dice::new(seed);
-    let (mut count, mut told) = (0, 0);
+    let mut count = 0;
+    let mut told = 0;
     eprintln!("LSMITH_SEED={seed}");
     // One after the other, so that all policies and codecs have their turn.
     let first = dice.below(18) as u64;

@@ -119,7 +119,8 @@ fn fail_everywhere(lockstep: bool) {
         for class in OpClass::ALL {
             // Where the operations of a life are, one without faults tells, about.
             let env = FaultEnv::new(Arc::new(MemEnv::new()));
-            let (mut progress, mut other) = (Progress::default(), Dice::new(seed));
+            let mut progress = Progress::default();
+            let mut other = Dice::new(seed);
             let (store, result) =
                 live(&env, Batches::new(seed), &mut progress, lockstep, &mut other);
             drop(store);
@@ -151,7 +152,8 @@ fn small_store() -> (MemEnv, FaultEnv, Store, Batches, Progress) {
     let env = FaultEnv::new(Arc::new(disk.clone()));
     let store = Store::builder(DIR).env(Arc::new(env.clone())).lockstep(true);
     let store = store.log_bytes(64 << 10).open().unwrap();
-    let (batches, mut progress) = (Batches::new(0), Progress::default());
+    let batches = Batches::new(0);
+    let mut progress = Progress::default();
     batches.go_on(&store, &mut progress, PersistMode::SyncData).unwrap();
     (disk, env, store, batches, progress)
 }
@@ -239,7 +241,8 @@ fn tables(env: &dyn Env) -> usize {
 fn a_store_is_made_as_a_whole_or_not_at_all() {
     let open =
         |env: Arc<dyn Env>| Store::builder(DIR).env(env).lockstep(true).log_bytes(64 << 10).open();
-    let (mut made, mut left) = (0, 0);
+    let mut made = 0;
+    let mut left = 0;
     for after in 0.. {
         let disk = MemEnv::new();
         let env = FaultEnv::new(Arc::new(disk.clone()));

@@ -59,7 +59,8 @@ impl Held {
 impl Fixture {
     /// Reads fixture `name` from `dir`.
     fn read(dir: &Path, name: &str) -> Fixture {
-        let (mut files, mut spaces) = (Files::new(), BTreeMap::new());
+        let mut files = Files::new();
+        let mut spaces = BTreeMap::new();
         let text = fs::read_to_string(dir.join(format!("{name}.txt"))).unwrap();
         for line in text.lines() {
             let words: Vec<&str> = line.splitn(7, ' ').collect();

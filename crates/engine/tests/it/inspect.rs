@@ -39,7 +39,9 @@ fn log(path: &Path) -> LogFile {
 
 /// Returns the content of a table, and the numbers of blocks that are holes and that are damaged.
 fn entries(table: &TableFile) -> (Vec<Entry>, usize, usize) {
-    let (mut entries, mut holes, mut damaged) = (Vec::new(), 0, 0);
+    let mut entries = Vec::new();
+    let mut holes = 0;
+    let mut damaged = 0;
     for index in 0..table.block_count() {
         match table.block(index) {
             Ok(Some(block)) => {
@@ -65,7 +67,8 @@ fn a_table_tells_all_that_it_holds() {
         let table = table(&path);
         assert!(table.damage().is_empty());
         let (entries, holes, damaged) = entries(&table);
-        let (properties, footer) = (table.properties().unwrap(), table.footer().unwrap());
+        let properties = table.properties().unwrap();
+        let footer = table.footer().unwrap();
         assert_eq!((damaged, properties.blocks), (0, table.block_count() as u64));
         assert_eq!((footer.version, footer.properties.end + 80), (3, table.bytes()));
         assert_eq!(table.filter().is_some(), !footer.filter.is_empty());
@@ -89,7 +92,10 @@ fn a_table_tells_all_that_it_holds() {
 fn a_log_tells_every_write() {
     let dirs = copies();
     let path = dirs["closed"].path().join("000012.wal");
-    let (log, mut next, mut loads, mut kinds) = (log(&path), 481, 0, Vec::new());
+    let log = log(&path);
+    let mut next = 481;
+    let mut loads = 0;
+    let mut kinds = Vec::new();
     assert_eq!((log.file_type(), log.number(), log.bytes()), (FileType::Log, 12, 65536));
     let mut end = 32;
     for record in log.records() {

@@ -132,7 +132,8 @@ fn a_load_whose_file_could_not_be_written_does_not_take_effect() {
     let space = store.keyspace("default").unwrap();
     let mut load = space.bulk_load().unwrap();
     load.put(key(0), "value").unwrap();
-    let (class, kind) = (OpClass::Write.into(), io::ErrorKind::Other);
+    let class = OpClass::Write.into();
+    let kind = io::ErrorKind::Other;
     env.set(Fault { class, after: 0, lasting: Lasting::Once, kind });
     let failed = (1..1000).find(|number| load.put(key(*number), "value").is_err()).unwrap();
     assert_eq!(load.put(key(failed + 1), "value").unwrap_err().kind(), ErrorKind::Io);
@@ -144,7 +145,8 @@ fn a_load_whose_file_could_not_be_written_does_not_take_effect() {
 /// Makes a store with entries in tables and in the log alone, and with a second keyspace.
 fn before_the_load(env: &MemEnv, lockstep: bool) -> Map {
     let store = builder(env.clone()).lockstep(lockstep).open().unwrap();
-    let (space, other) = (store.keyspace("default").unwrap(), store.keyspace("other").unwrap());
+    let space = store.keyspace("default").unwrap();
+    let other = store.keyspace("other").unwrap();
     let old = numbered(0..150, "before");
     for (key, value) in &old {
         other.put(key, "other").unwrap();
@@ -158,7 +160,8 @@ fn before_the_load(env: &MemEnv, lockstep: bool) -> Map {
 fn a_load_cut_short_by_a_crash_is_there_or_not() {
     for (lockstep, power) in [(true, true), (true, false), (false, true)] {
         let entries = numbered((100..400).step_by(3), "loaded");
-        let (mut outcomes, mut operations) = ([0, 0], 0);
+        let mut outcomes = [0, 0];
+        let mut operations = 0;
         loop {
             let disk = MemEnv::new();
             let old = before_the_load(&disk, lockstep);
@@ -167,7 +170,8 @@ fn a_load_cut_short_by_a_crash_is_there_or_not() {
             let env = FaultEnv::new(Arc::new(disk.clone()));
             let store = builder(env.clone()).lockstep(lockstep).open().unwrap();
             let space = store.keyspace("default").unwrap();
-            let (lasting, kind) = (Lasting::Forever, io::ErrorKind::Other);
+            let lasting = Lasting::Forever;
+            let kind = io::ErrorKind::Other;
             env.set(Fault { class: None, after: operations, lasting, kind });
             let result = load(&space, &entries);
             let copy =
@@ -218,7 +222,8 @@ fn mix(dice: &mut Dice, policy: &str, lockstep: bool) {
         let value = step.to_string();
         match dice.below(20) {
             0..=1 => {
-                let (from, stride) = (dice.below(300), 1 + dice.below(9));
+                let from = dice.below(300);
+                let stride = 1 + dice.below(9);
                 let upto = from + 1 + dice.below(400);
                 let entries = numbered((from..upto).step_by(stride), &value);
                 load(&space, &entries).unwrap();

@@ -116,7 +116,9 @@ fn a_snapshot_sees_a_load_that_a_get_before_it_has_seen() {
     load(&space, 1);
     let looks = std::rc::Rc::new(RefCell::new(Vec::new()));
     let hook = {
-        let (store, space, looks) = (store.clone(), space.clone(), looks.clone());
+        let store = store.clone();
+        let space = space.clone();
+        let looks = looks.clone();
         move |view: &TreeView| {
             let got = round_of(&space.get(key(7)).unwrap().unwrap());
             let snapshot = store.snapshot();
@@ -162,7 +164,8 @@ fn a_snapshot_taken_while_a_load_is_written_down_never_sees_it() {
 
 /// Takes snapshots until `done`, and reads each again and again while loads are merged.
 fn watch(store: &Store, seed: u64, done: &AtomicBool) {
-    let (space, mut dice) = (store.keyspace(DEFAULT_KEYSPACE).unwrap(), Dice::new(seed));
+    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    let mut dice = Dice::new(seed);
     let mut held: Vec<(Snapshot, u32)> = Vec::new();
     while !done.load(SeqCst) {
         let got = space.get(key(dice.below(KEYS))).unwrap().map_or(0, |value| round_of(&value));
@@ -192,7 +195,8 @@ fn snapshots_beside_loads_and_merges_stay_as_they_are() {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             for watcher in 0..2 {
-                let (store, done) = (&store, &done);
+                let store = &store;
+                let done = &done;
                 scope.spawn(move || watch(store, 10 * seed + watcher, done));
             }
             scope.spawn(|| {

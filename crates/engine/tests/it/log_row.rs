@@ -74,7 +74,8 @@ fn writes_after_a_bulk_load_that_was_cut_short_stay() {
         let env = FaultEnv::new(Arc::new(disk.clone()));
         let store = builder(env.clone()).lockstep(true).open().unwrap();
         let space = default_keyspace(&store);
-        let (lasting, kind) = (Lasting::Forever, io::ErrorKind::Other);
+        let lasting = Lasting::Forever;
+        let kind = io::ErrorKind::Other;
         env.set(Fault { class: None, after: stops, lasting, kind });
         let result = load(&space, 50);
         for copy in [disk.process_crash_clone(), disk.crash_clone(stops, 0.5)] {
@@ -96,7 +97,8 @@ fn writes_after_a_bulk_load_without_room_stay() {
         let env = FaultEnv::new(Arc::new(disk.clone()));
         let store = builder(env.clone()).lockstep(true).open().unwrap();
         let space = default_keyspace(&store);
-        let (lasting, kind) = (Lasting::Once, io::ErrorKind::StorageFull);
+        let lasting = Lasting::Once;
+        let kind = io::ErrorKind::StorageFull;
         env.set(Fault { class: None, after, lasting, kind });
         let result = load(&space, 50);
         env.clear();
@@ -216,7 +218,8 @@ fn power_loss_over_several_logs_is_no_damage() {
 fn a_cut_in_front_of_what_another_keyspace_has_flushed_is_damage() {
     let whole = MemEnv::new();
     let store = builder(whole.clone()).open().unwrap();
-    let (a, b) = (store.keyspace("a").unwrap(), store.keyspace("b").unwrap());
+    let a = store.keyspace("a").unwrap();
+    let b = store.keyspace("b").unwrap();
     for number in 0..100_u32 {
         let mut batch = Batch::new();
         batch.put(&a, "last", number.to_string());
@@ -266,7 +269,8 @@ fn a_cut_in_front_of_a_part_of_memory_in_tables_is_damage() {
     put_scattered(&default_keyspace(&store), 0..2000);
     let whole = whole.process_crash_clone();
     let log = files(&whole, ".wal").pop().unwrap();
-    let (used, mut told) = (used(&whole, &log), 0);
+    let used = used(&whole, &log);
+    let mut told = 0;
     for cut in (8..used - 100).step_by(500) {
         let env = whole.process_crash_clone();
         env.truncate(&log, used - cut).unwrap();

@@ -26,7 +26,8 @@ fn key(number: usize) -> Vec<u8> {
 /// Makes random writes for a while.
 fn write(space: &Keyspace, expected: &mut Map, dice: &mut Dice, writes: usize) {
     for _ in 0..writes {
-        let (key, value) = (key(dice.below(3000)), vec![dice.below(256) as u8; 100]);
+        let key = key(dice.below(3000));
+        let value = vec![dice.below(256) as u8; 100];
         space.put(&key, &value).unwrap();
         expected.insert(key, value);
     }
@@ -47,7 +48,8 @@ fn open_under_any(dir: &Path, dice: &mut Dice) -> (Store, &'static str) {
 #[test]
 fn what_a_reader_holds_outlives_the_tables_it_came_from() {
     with_seeds(4, |seed| {
-        let (mut dice, dir) = (Dice::new(seed), tempfile::tempdir().unwrap());
+        let mut dice = Dice::new(seed);
+        let dir = tempfile::tempdir().unwrap();
         let (store, policy) = open_under_any(dir.path(), &mut dice);
         let space = store.keyspace("default").unwrap();
         let mut expected = Map::new();
@@ -77,7 +79,8 @@ fn what_a_reader_holds_outlives_the_tables_it_came_from() {
 #[test]
 fn what_is_lent_stays_while_its_table_is_merged_away() {
     with_seeds(4, |seed| {
-        let (mut dice, dir) = (Dice::new(seed), tempfile::tempdir().unwrap());
+        let mut dice = Dice::new(seed);
+        let dir = tempfile::tempdir().unwrap();
         let (store, policy) = open_under_any(dir.path(), &mut dice);
         let space = store.keyspace("default").unwrap();
         let mut expected = Map::new();

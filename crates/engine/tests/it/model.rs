@@ -155,7 +155,8 @@ impl Run {
     /// Chooses a write that keeps the promises of inserts and removes, and applies it to the maps.
     fn choose(&mut self, batch: &mut Batch) {
         let which = self.dice.below(2);
-        let (space, key) = (self.space(which), self.key());
+        let space = self.space(which);
+        let key = self.key();
         let value = match self.dice.below(60) {
             0 => self.dice.bytes(3000),
             length => self.dice.bytes(length / 2),
@@ -196,7 +197,8 @@ impl Run {
     }
 
     fn read(&mut self) {
-        let (which, key) = (self.dice.below(2), self.key());
+        let which = self.dice.below(2);
+        let key = self.key();
         let space = self.space(which);
         if !self.held.is_empty() && self.dice.chance(50) {
             let held = self.dice.pick(&self.held);

@@ -242,7 +242,8 @@ struct Case {
 /// Writes while one operation panics. Returns true if it did.
 fn panic_once(case: Case) -> bool {
     let Case { op, merging, left, split, lockstep } = case;
-    let (disk, fuse) = (MemEnv::new(), Fuse::new(op, merging));
+    let disk = MemEnv::new();
+    let fuse = Fuse::new(op, merging);
     let env = Arc::new(PanicEnv { disk: disk.clone(), fuse: Arc::clone(&fuse) });
     let builder = builder(env).threads(3).split_bytes(if split { 10_000 } else { 1 << 30 });
     let store = builder.lockstep(lockstep).open().unwrap();
@@ -315,7 +316,8 @@ fn four_runs(keyspace: &Keyspace) {
 fn panic_in_a_part_of_a_merge_fails_the_merge() {
     for left in 0..6 {
         ends(move || {
-            let (disk, fuse) = (MemEnv::new(), Fuse::new(Op::Create, true));
+            let disk = MemEnv::new();
+            let fuse = Fuse::new(Op::Create, true);
             let env = Arc::new(PanicEnv { disk: disk.clone(), fuse: Arc::clone(&fuse) });
             let builder = builder(env).policy("none").memtable_bytes(1 << 20).threads(3);
             let store = builder.split_bytes(30_000).open().unwrap();

@@ -103,7 +103,8 @@ fn two_merges_run_side_by_side() {
 
 /// Makes four runs of puts and deletes that overlap, with a snapshot in the middle.
 fn four_runs(store: &Store) -> (Keyspace, Snapshot) {
-    let (keyspace, mut dice) = (default_keyspace(store), Dice::new(7));
+    let keyspace = default_keyspace(store);
+    let mut dice = Dice::new(7);
     let mut snapshot = store.snapshot();
     for run in 0..4 {
         for _ in 0..3000 {
@@ -128,7 +129,8 @@ fn a_split_merge_writes_what_one_thread_writes() {
         let builder = Store::builder(DIR).env(Arc::new(MemEnv::new())).policy("none");
         builder.threads(threads).lockstep(lockstep).split_bytes(100_000).open().unwrap()
     };
-    let (alone, together) = (open(1, true), open(3, false));
+    let alone = open(1, true);
+    let together = open(3, false);
     let (one, at_one) = four_runs(&alone);
     let (other, at_other) = four_runs(&together);
     for keyspace in [&one, &other] {
@@ -185,7 +187,8 @@ fn nothing_is_left_of_a_split_merge_that_failed() {
     let whole = tables();
     assert_eq!(whole.len(), 4);
     // No part can be written.
-    let (class, lasting) = (Some(OpClass::Create), Lasting::Forever);
+    let class = Some(OpClass::Create);
+    let lasting = Lasting::Forever;
     env.set(Fault { class, after: 0, lasting, kind: std::io::ErrorKind::Other });
     keyspace.merge().unwrap_err();
     assert_eq!(tables(), whole);

@@ -124,7 +124,8 @@ fn a_memtable_of_more_than_there_can_be_is_refused() {
 #[test]
 fn keys_and_values_beyond_the_limits_are_refused_by_every_call() {
     let (store, keyspace) = store();
-    let (long, longest) = (vec![7; KEY_BYTES_MAX + 1], vec![7; KEY_BYTES_MAX]);
+    let long = vec![7; KEY_BYTES_MAX + 1];
+    let longest = vec![7; KEY_BYTES_MAX];
     let large = vec![0; VALUE_BYTES_MAX + 1];
     for (key, said) in [(&[][..], "expected a key of"), (&long, "found 65536")] {
         for refused in [
@@ -213,7 +214,8 @@ fn a_range_that_ends_before_it_begins_is_empty() {
         let [mut front, mut back] = [(); 2].map(|()| keyspace.range::<&str>(bounds));
         let mut both = keyspace.range::<&str>(bounds);
         let counts = [front.by_ref().count(), back.by_ref().rev().count()];
-        let (first, last) = (both.next(), both.next_back());
+        let first = both.next();
+        let last = both.next_back();
         assert_eq!(first.is_none(), counts[0] == 0);
         assert_eq!(last.is_none(), counts[0] < 2);
         assert_eq!(counts[0], counts[1]);

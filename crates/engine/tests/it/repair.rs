@@ -71,7 +71,8 @@ fn map_of(space: &Keyspace) -> Map {
 
 /// Repairs the store in `dir`, asserts that it did not change, and returns the new store.
 fn repaired(dir: &Path) -> (RepairReport, tempfile::TempDir) {
-    let (before, new) = (files(dir), tempfile::tempdir().unwrap());
+    let before = files(dir);
+    let new = tempfile::tempdir().unwrap();
     let report = repair(&RepairOptions::default(), dir, new.path()).unwrap();
     assert!(files(dir) == before, "the old store has changed");
     (report, new)
@@ -149,7 +150,8 @@ fn a_damaged_block_costs_keys_that_are_told() {
         stores.iter().map(|(name, dir)| (name, maps(dir.path()))).collect();
     with_seeds(1, |seed| {
         let mut dice = Dice::new(seed);
-        let (mut lost, mut differing) = (0, 0);
+        let mut lost = 0;
+        let mut differing = 0;
         for (name, dir) in &stores {
             for path in paths(dir.path(), FileType::Table) {
                 let whole = fs::read(&path).unwrap();
@@ -276,7 +278,8 @@ fn what_the_log_still_has_of_a_damaged_block_is_saved_from_it() {
 #[test]
 fn what_cannot_be_repaired_is_refused() {
     let dirs = copies();
-    let (dir, options) = (dirs["closed"].path(), RepairOptions::default());
+    let dir = dirs["closed"].path();
+    let options = RepairOptions::default();
     let other = tempfile::tempdir().unwrap();
     let kind = |from: &Path, to: &Path| repair(&options, from, to).unwrap_err().kind();
     assert_eq!(kind(&other.path().join("none"), &other.path().join("new")), ErrorKind::NotFound);

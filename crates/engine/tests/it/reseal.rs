@@ -72,7 +72,8 @@ impl TableParts {
         let payload =
             |section: Range<usize>| file[section.start..section.end - SEAL_BYTES].to_vec();
         let index = payload(section(32));
-        let (mut at, mut offset) = (0, 0);
+        let mut at = 0;
+        let mut offset = 0;
         let (mut fences, mut blocks): (Vec<Fence>, _) = (Vec::new(), Vec::new());
         while at < index.len() {
             let tagged = take_varint(&index, &mut at);
@@ -159,7 +160,8 @@ impl TableParts {
             18 => new.filter = None,
             _ => {
                 let index = self.index(None);
-                let (at, number) = (8 * dice.below(8), dice.border());
+                let at = 8 * dice.below(8);
+                let number = dice.border();
                 let file = new.build(&index, |footer| write_at(footer, at, &number.to_le_bytes()));
                 return (file, Changed::Other);
             }
@@ -175,7 +177,8 @@ impl TableParts {
             0 => self.blocks.swap(left, right),
             1 => self.fences.swap(left, right),
             _ => {
-                let (block, fence) = (self.blocks[left].clone(), self.fences[left].clone());
+                let block = self.blocks[left].clone();
+                let fence = self.fences[left].clone();
                 self.blocks.insert(right, block);
                 self.fences.insert(right, fence);
             }
@@ -238,7 +241,8 @@ const MARK: u32 = 1 << 31;
 impl LogParts {
     pub(crate) fn new(file: &[u8]) -> LogParts {
         let kind = u32::from_le_bytes(*file[12..].first_chunk().unwrap());
-        let (mut at, mut records) = (32, Vec::new());
+        let mut at = 32;
+        let mut records = Vec::new();
         while let Some(head) = file.get(at..at + 16).filter(|head| head[..8] != [0; 8]) {
             let coded = u32::from_le_bytes(*head.first_chunk().unwrap());
             let length = (coded & !MARK) as usize;
@@ -317,7 +321,8 @@ fn line_mutant(line: &str, other: &str, dice: &mut Choices<'_>) -> String {
         let inner = (1..bytes.len()).filter(differs).filter(|at| line.is_char_boundary(*at));
         [0].into_iter().chain(inner).chain([bytes.len()]).collect()
     };
-    let (here, there) = (edges(line), edges(other));
+    let here = edges(line);
+    let there = edges(other);
     let pick = |edges: &[usize], dice: &mut Choices<'_>| {
         let at = dice.below(edges.len() - 1);
         edges[at]..edges[at + 1]

@@ -33,7 +33,8 @@ const INFO: PolicyInfo = PolicyInfo {
         ParamInfo { name: "blocks", default: "false", meaning: "whether it counts in blocks" },
     ],
     build: |params| {
-        let (seed, blocks) = (params.count("seed", 0, 0..)?, params.flag("blocks", false)?);
+        let seed = params.count("seed", 0, 0..)?;
+        let blocks = params.flag("blocks", false)?;
         Ok(Arc::new(Rogue { seed, blocks }))
     },
 };

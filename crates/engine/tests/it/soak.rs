@@ -58,7 +58,8 @@ struct Run {
 
 /// Runs one store from its creation to its end.
 fn live(dir: &Path, dice: &mut Dice, run: &mut Run) {
-    let (mut history, mut store) = (History::default(), open(dir, dice));
+    let mut history = History::default();
+    let mut store = open(dir, dice);
     let mut held: Option<(Snapshot, Maps)> = None;
     for round in 1.. {
         let over = match run.until {

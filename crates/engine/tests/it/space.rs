@@ -76,7 +76,8 @@ fn on_disk(env: &MemEnv) -> (u64, u64) {
 #[test]
 fn dead_blocks_become_holes_and_are_told() {
     for policy in POLICIES {
-        let (env, rewrites) = (MemEnv::new(), Arc::new(Rewrites::default()));
+        let env = MemEnv::new();
+        let rewrites = Arc::new(Rewrites::default());
         let (store, space) = open(&env, policy, &rewrites);
         let mut map = Map::new();
         write(&space, &mut map);
@@ -94,12 +95,14 @@ fn dead_blocks_become_holes_and_are_told() {
 /// Blocks that an iterator may still read stay as long as the iterator, and go with it.
 #[test]
 fn holes_wait_for_readers() {
-    let (env, rewrites) = (MemEnv::new(), Arc::new(Rewrites::default()));
+    let env = MemEnv::new();
+    let rewrites = Arc::new(Rewrites::default());
     let (store, space) = open(&env, POLICIES[0], &rewrites);
     let mut map = Map::new();
     write(&space, &mut map);
     let before = space.stats();
-    let (iter, expected) = (space.iter(), map.clone());
+    let iter = space.iter();
+    let expected = map.clone();
     write(&space, &mut map);
     let meanwhile = space.stats();
     assert!(meanwhile.dead_bytes > before.dead_bytes + 50_000, "{before:?} {meanwhile:?}");

@@ -166,7 +166,8 @@ impl Script {
 
     /// Returns the disk on which the work begins.
     fn start(&self, seed: u64) -> (MemEnv, Life) {
-        let (disk, progress) = (MemEnv::new(), Progress::default());
+        let disk = MemEnv::new();
+        let progress = Progress::default();
         let mut life =
             Life { batches: self.batches, progress, load_tried: false, load_done: false };
         let store = self.open(Script::builder(disk.clone())).unwrap();

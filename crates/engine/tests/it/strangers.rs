@@ -158,7 +158,8 @@ fn what_is_no_regular_file_is_told_with_its_path() {
 #[test]
 fn a_link_is_never_followed_but_to_the_directory() {
     let dir = tempfile::tempdir().unwrap();
-    let (real, store) = (dir.path().join("real"), dir.path().join("store"));
+    let real = dir.path().join("real");
+    let store = dir.path().join("store");
     make_store(&real);
     symlink(&real, &store).unwrap();
     check_store(&builder(&store).open().unwrap());
@@ -181,7 +182,8 @@ fn a_link_is_never_followed_but_to_the_directory() {
 #[test]
 fn the_environment_follows_no_link() {
     let dir = tempfile::tempdir().unwrap();
-    let (outside, link) = (dir.path().join("outside"), dir.path().join("link"));
+    let outside = dir.path().join("outside");
+    let link = dir.path().join("link");
     fs::write(&outside, [7; 10_000]).unwrap();
     symlink(&outside, &link).unwrap();
     let env = RealEnv::new();

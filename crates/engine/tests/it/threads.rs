@@ -80,7 +80,8 @@ fn counter_in(snapshot: &Snapshot, spaces: &[Keyspace; 2], writer: usize, dice: 
 
 /// Reads until `done`.
 fn read(store: &Store, seed: u64, done: &AtomicBool) {
-    let (spaces, mut dice) = (spaces(store), Dice::new(seed));
+    let spaces = spaces(store);
+    let mut dice = Dice::new(seed);
     let mut seen = [0; WRITERS];
     let mut latest: BTreeMap<String, u64> = BTreeMap::new();
     let mut held: Vec<(Snapshot, usize, u64)> = Vec::new();
@@ -132,12 +133,14 @@ fn writers_readers_and_merges() {
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
             for reader in 0..2 {
-                let (store, done) = (&store, &done);
+                let store = &store;
+                let done = &done;
                 scope.spawn(move || read(store, seed * 10 + reader, done));
             }
             let mut writers = Vec::new();
             for writer in 0..WRITERS {
-                let (spaces, mut dice) = (spaces(&store), Dice::new(seed ^ writer as u64));
+                let spaces = spaces(&store);
+                let mut dice = Dice::new(seed ^ writer as u64);
                 writers.push(scope.spawn(move || {
                     for counter in 1..=ROUNDS {
                         let sync = dice.chance(5);
@@ -357,7 +360,8 @@ fn what_was_synced_is_there_whatever_others_write_meanwhile() {
     let synced: [AtomicU64; 4] = Default::default();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let (store, stop) = (&store, &stop);
+        let store = &store;
+        let stop = &stop;
         let spawn =
             |(writer, synced)| scope.spawn(move || write_with_sync(store, writer, synced, stop));
         let writers: Vec<_> = synced.iter().enumerate().map(spawn).collect();
@@ -385,13 +389,15 @@ fn what_was_synced_is_there_after_a_failed_sync_too() {
         let env = FaultEnv::new(Arc::new(disk.clone()));
         let store = builder(&env).memtable_bytes(1 << 30).open().unwrap();
         store.keyspace("default").unwrap();
-        let (class, lasting) = (Some(OpClass::LogSync), Lasting::Once);
+        let class = Some(OpClass::LogSync);
+        let lasting = Lasting::Once;
         env.set(Fault { class, after, lasting, kind: std::io::ErrorKind::Other });
         let synced: [AtomicU64; 4] = Default::default();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             for (writer, synced) in synced.iter().enumerate() {
-                let (store, stop) = (&store, &stop);
+                let store = &store;
+                let stop = &stop;
                 scope.spawn(move || write_with_sync(store, writer, synced, stop));
             }
         });
@@ -412,7 +418,8 @@ fn writers_wait_for_a_flush_although_a_merge_has_failed() {
         space.put(number.to_string(), "x").unwrap();
         space.flush().unwrap();
     }
-    let (class, lasting) = (Some(OpClass::Create), Lasting::Once);
+    let class = Some(OpClass::Create);
+    let lasting = Lasting::Once;
     env.set(Fault { class, after: 0, lasting, kind: std::io::ErrorKind::Other });
     space.set_merge_policy("tiered(ratio=2)").unwrap();
     assert_eq!(store.settle().unwrap_err().kind(), ErrorKind::Io);

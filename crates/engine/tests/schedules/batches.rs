@@ -82,10 +82,14 @@ fn program(dice: &mut Dice) {
     let acked: Arc<[AtomicU64; WRITERS]> = Arc::default();
     let mut threads = Vec::new();
     for writer in 0..WRITERS {
-        let (store, acked, mut dice) = (store.clone(), acked.clone(), Dice::new(dice.number()));
+        let store = store.clone();
+        let acked = acked.clone();
+        let mut dice = Dice::new(dice.number());
         threads.push(thread::spawn(move || write(&store, writer, &acked[writer], &mut dice)));
     }
-    let (reader, its, mut thrown) = (store.clone(), acked.clone(), Dice::new(dice.number()));
+    let reader = store.clone();
+    let its = acked.clone();
+    let mut thrown = Dice::new(dice.number());
     threads.push(thread::spawn(move || read(&reader, &its, &mut thrown)));
     for _ in 0..3 {
         let space = dice.pick(&spaces(&store)).clone();
@@ -115,7 +119,9 @@ fn pair(dice: &mut Dice) {
     let store = builder(&env, dice).memtable_bytes(1 << 20).threads(1).open().unwrap();
     spaces(&store);
     let acked: Arc<[AtomicU64; WRITERS]> = Arc::default();
-    let (writer, its, mut thrown) = (store.clone(), acked.clone(), Dice::new(dice.number()));
+    let writer = store.clone();
+    let its = acked.clone();
+    let mut thrown = Dice::new(dice.number());
     let writer = thread::spawn(move || write(&writer, 0, &its[0], &mut thrown));
     read(&store, &acked, dice);
     writer.join().unwrap();

@@ -88,10 +88,13 @@ fn program(dice: &mut Dice) {
     let env = MemEnv::new();
     let store = builder(&env, dice).open().unwrap();
     let space = store.keyspace("default").unwrap();
-    let (clock, done) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let clock = Arc::new(AtomicU64::new(0));
+    let done = Arc::new(Mutex::new(Vec::new()));
     let mut threads = Vec::new();
     for thread in 0..THREADS {
-        let (space, clock, done) = (space.clone(), clock.clone(), done.clone());
+        let space = space.clone();
+        let clock = clock.clone();
+        let done = done.clone();
         let mut dice = Dice::new(dice.number());
         threads.push(thread::spawn(move || {
             for op in 0..OPS {

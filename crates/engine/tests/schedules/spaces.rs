@@ -36,7 +36,8 @@ fn program(dice: &mut Dice) {
     let store = builder.clone().open().unwrap();
     let threads: Vec<_> = (0..3)
         .map(|thread| {
-            let (store, mut dice) = (store.clone(), Dice::new(dice.number()));
+            let store = store.clone();
+            let mut dice = Dice::new(dice.number());
             thread::spawn(move || change(&store, thread, &mut dice))
         })
         .collect();

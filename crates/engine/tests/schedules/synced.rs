@@ -60,7 +60,8 @@ fn check(found: [u64; WRITERS], tried: &[Tried]) {
 
 /// Writers, merges, and a fault now and then.
 fn program(dice: &mut Dice) {
-    let (builder, fails) = (builder(&MemEnv::new(), dice), dice.chance(30));
+    let builder = builder(&MemEnv::new(), dice);
+    let fails = dice.chance(30);
     let class = Some(*dice.pick(&[OpClass::LogSync, OpClass::Sync, OpClass::Create]));
     run(builder, fails.then_some(class), dice);
 }
@@ -89,8 +90,11 @@ fn run(builder: Builder, fails: Option<Option<OpClass>>, dice: &mut Dice) {
     let losses: Arc<Mutex<Vec<(Vec<Tried>, MemEnv)>>> = Arc::default();
     let mut threads = Vec::new();
     for writer in 0..WRITERS {
-        let (store, clock, tried) = (store.clone(), clock.clone(), tried.clone());
-        let (disk, losses) = (disk.clone(), losses.clone());
+        let store = store.clone();
+        let clock = clock.clone();
+        let tried = tried.clone();
+        let disk = disk.clone();
+        let losses = losses.clone();
         let mut dice = Dice::new(dice.number());
         threads.push(thread::spawn(move || {
             let spaces = ["left", "right"].map(|name| store.existing_keyspace(name).unwrap());

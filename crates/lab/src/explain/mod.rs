@@ -88,7 +88,8 @@ fn side(
     progress: &dyn Progress,
 ) -> Result<Side, SimError> {
     progress.begin(&format!("{}: keyed simulation", policy.spec()), 0);
-    let (mut tally, mut space) = (Tally::new(), SpaceSampler::default());
+    let mut tally = Tally::new();
+    let mut space = SpaceSampler::default();
     let mut observe = |event: Event<'_>| match event {
         Event::Merge { tree, plan, edit } => tally.merge(tree, plan, edit),
         Event::Rest { tree } => tally.rest(tree),

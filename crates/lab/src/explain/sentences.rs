@@ -43,7 +43,8 @@ fn headline(more: &Side, less: &Side) -> String {
     };
     let [written, less_written] = [more, less].map(|side| bytes_text(side.bytes_written as f64));
     if more.bytes_written == less.bytes_written {
-        let (more, less) = (&more.policy, &less.policy);
+        let more = &more.policy;
+        let less = &less.policy;
         return format!("{more} and {less} write the same: {written}, for {flushed} flushed.");
     }
     let ratio = more.bytes_written as f64 / less.bytes_written.max(1) as f64;
@@ -52,7 +53,8 @@ fn headline(more: &Side, less: &Side) -> String {
         ratio if ratio < 1.995 => format!("{:.0} % more than", (ratio - 1.0) * 100.0),
         ratio => format!("{ratio:.1} times as much as"),
     };
-    let (more, less) = (&more.policy, &less.policy);
+    let more = &more.policy;
+    let less = &less.policy;
     format!("{more} writes {how} {less}: {written} against {less_written}, for {flushed} flushed.")
 }
 
@@ -103,13 +105,17 @@ impl Cell<'_> {
         let Cell { more, less, .. } = self;
         let [more_bytes, less_bytes] = [more.text(), less.text()];
         if self.cause.saves() {
-            let (what, more, less) = (less.what(), &more.side.name, &less.side.name);
+            let what = less.what();
+            let more = &more.side.name;
+            let less = &less.side.name;
             return format!(
                 "{percent:.0} % of the difference is {what}, which saves {less_bytes} under {less} \
                  and {more_bytes} under {more}."
             );
         }
-        let (what, ratio, most) = (more.what(), more.ratio(), more.most());
+        let what = more.what();
+        let ratio = more.ratio();
+        let most = more.most();
         format!(
             "{percent:.0} % of the difference is {what}: {more_bytes} against \
              {less_bytes}{ratio}{most}."
@@ -293,7 +299,8 @@ mod tests {
         causes.add_bytes(Cause::Overlap, overlap);
         causes.add_bytes(Cause::Reused, -reused);
         let bytes_written = causes.written() as u64;
-        let (from, to) = ("level 0".to_owned(), "level 1".to_owned());
+        let from = "level 0".to_owned();
+        let to = "level 1".to_owned();
         let reads = |level: &str| LevelRuns { level: level.to_owned(), runs_mean: 1.0 };
         Side {
             policy: format!("{name}(full=spec)"),

@@ -27,7 +27,8 @@ impl Case {
 
     fn formula(&self, policy: &str) -> Option<Prediction> {
         let policy = Registry::builtin().build(policy).unwrap();
-        let (fluid, bytes) = (self.fluid.as_ref(), self.memtable_bytes);
+        let fluid = self.fluid.as_ref();
+        let bytes = self.memtable_bytes;
         Formula::of_policy(&policy, fluid, &self.profile, bytes).unwrap()
     }
 

@@ -81,7 +81,8 @@ impl Scale {
                 (low - margin, high + margin)
             }
             (true, false) if high > low.min(0.0) => {
-                let (low, high) = (low.min(0.0), high.max(0.0));
+                let low = low.min(0.0);
+                let high = high.max(0.0);
                 (
                     low - if low < 0.0 { (high - low) * 0.05 } else { 0.0 },
                     high + (high - low) * 0.05,

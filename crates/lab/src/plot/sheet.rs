@@ -242,7 +242,8 @@ mod tests {
             let (_, rest) = text.split_once(&format!(" {name}=\"")).unwrap();
             rest.split('"').next().unwrap().parse().unwrap()
         };
-        let (width, height) = (number(&drawing, "width"), number(&drawing, "height"));
+        let width = number(&drawing, "width");
+        let height = number(&drawing, "height");
         assert!((width - f64::from(2 * CHART.0 + legend.width())).abs() < 1.0);
         for name in names {
             let (before, _) = drawing.split_once(&format!("\n{name}\n")).unwrap();

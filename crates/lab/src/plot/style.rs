@@ -109,7 +109,8 @@ mod tests {
     fn no_two_curves_have_the_same_colour_and_marker() {
         for index in 0..STYLES {
             for other in 0..index {
-                let (one, two) = (Style::of(index), Style::of(other));
+                let one = Style::of(index);
+                let two = Style::of(other);
                 assert!(
                     one.colour != two.colour || one.marker != two.marker,
                     "{other} and {index}: {one:?}"

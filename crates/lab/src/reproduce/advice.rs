@@ -66,7 +66,8 @@ pub(super) fn measure(
         for memtable in memtables {
             let memtable_bytes = parse_bytes(memtable)?;
             let no_limits = Limits { memtable_bytes, ..Limits::default() };
-            let (registry, workload) = (&registry, &workload);
+            let registry = &registry;
+            let workload = &workload;
             let all = Tuning { registry, workload, limits: &no_limits, progress };
             let mut advised = Vec::new();
             for (read_cost_max, space_cost_max) in LIMITS {

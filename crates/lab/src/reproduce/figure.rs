@@ -154,7 +154,8 @@ impl Figure {
 
     /// Adds a point to the curve `policy` of `panel`.
     pub fn point(&mut self, panel: &str, policy: &str, x: f64, y: f64) {
-        let (panel, policy) = (panel.to_owned(), policy.to_owned());
+        let panel = panel.to_owned();
+        let policy = policy.to_owned();
         self.points.push(Point { panel, policy, x, y });
     }
 

@@ -88,7 +88,8 @@ fn draw(figure: &mut Figure, jobs: &[Run], found: &[Figures], excesses: &[f64]) 
     let curves = BOUNDED.iter().chain(LEVELED.iter().map(|(curve, _)| curve));
     for curve in curves {
         for &index in order.iter().filter(|index| jobs[**index].curve == *curve) {
-            let (runs, cost) = (found[index].read_cost_mean, found[index].write_cost_system);
+            let runs = found[index].read_cost_mean;
+            let cost = found[index].write_cost_system;
             if cost <= COST_SHOWN && runs <= RUNS_SHOWN {
                 figure.point("a", curve, runs, cost);
                 figure.point("b", curve, runs, 1.0 + excesses[index] / 100.0);

@@ -22,7 +22,8 @@ pub(super) fn drawn(profile: &Profile, wanted: u64) -> Sample {
     classes.sort_by(|left, right| right.0.total_cmp(&left.0));
     let total: f64 = classes.iter().map(|(probability, keys)| probability * keys).sum();
     // The ends of the classes on the line of all requests, and on the line of all keys.
-    let (mut mass, mut keys) = (0.0, 0.0);
+    let mut mass = 0.0;
+    let mut keys = 0.0;
     let ends: Vec<(f64, f64)> = classes
         .iter()
         .map(|(probability, count)| {

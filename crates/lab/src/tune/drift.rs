@@ -129,7 +129,8 @@ impl Mix {
 
     /// Returns the mix of greatest cost within `distance`.
     fn worst(&self, costs: &[f64; 4], distance: f64) -> Mix {
-        let (mut low, mut high) = (0.0, 1.0);
+        let mut low = 0.0;
+        let mut high = 1.0;
         while self.tilted(costs, high).distance_from(self) < distance {
             high *= 2.0;
             // Only the most expensive operation is left, and this mix is nearer than `distance`.
@@ -195,7 +196,8 @@ pub(super) fn robust<'a>(
     else {
         bail!("no choice is within the limits under every workload within {distance} nats");
     };
-    let (nominal, robust) = (nominal.clone(), robust.clone());
+    let nominal = nominal.clone();
+    let robust = robust.clone();
     Ok((candidate, Drifted { distance, mix: prices.mix, nominal, robust }))
 }
 
@@ -206,7 +208,8 @@ fn drawn_costs(
     profile: &Profile,
 ) -> Result<Vec<Option<TrialCosts>>> {
     let sample: Sample = drawn(profile, REQUESTS);
-    let (sample, memtable_bytes) = (&sample, search.memtable_bytes);
+    let sample = &sample;
+    let memtable_bytes = search.memtable_bytes;
     let policies = candidates.iter().map(|(candidate, _)| &candidate.policy);
     let flushes_max = FLUSHES_MAX[0];
     let trials: Vec<_> =
@@ -236,7 +239,8 @@ fn power_at(popularity: &Popularity, budget: f64, direction: f64) -> Option<f64>
         return None;
     }
     let reach = if direction < 0.0 { 1.0 } else { 4.0 };
-    let (mut low, mut high) = (0.0, reach);
+    let mut low = 0.0;
+    let mut high = reach;
     for _ in 0..40 {
         let middle = f64::midpoint(low, high);
         if divergence(popularity, 1.0 + direction * middle) < budget {
@@ -287,7 +291,8 @@ impl Prices {
     /// Learns the mix of `workload` after its load phase, if it has one. Keys of lookups count as
     /// present.
     fn of(workload: &Workload, profile: &Profile) -> Result<Prices> {
-        let (mut counts, mut scanned) = ([0.0; 4], 0.0);
+        let mut counts = [0.0; 4];
+        let mut scanned = 0.0;
         for op in workload.ops().skip(workload.load_ops() as usize) {
             let op = op?;
             match op.kind {

@@ -55,7 +55,8 @@ pub(super) fn verify(
     choices: &[(&'static str, &Choice)],
     dir: &Path,
 ) -> Result<Verified> {
-    let (workload, objective) = (tuning.workload, tuning.limits.objective());
+    let workload = tuning.workload;
+    let objective = tuning.limits.objective();
     let profile = Profile::of(workload)?;
     let shrink = (profile.writes * profile.entry_bytes / BYTES_MAX).max(1.0);
     let memtable_bytes = choices.first().map_or(0, |(_, choice)| choice.memtable_bytes);

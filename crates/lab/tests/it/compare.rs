@@ -42,7 +42,8 @@ fn keyed_simulation_predicts_the_store_exactly() {
         let rows = compare(&policies, spec, dir.path()).unwrap();
         assert_eq!(rows.len(), policies.len());
         for row in rows {
-            let (engine, keyed) = (&row.engine.costs, &row.keyed.costs);
+            let engine = &row.engine.costs;
+            let keyed = &row.keyed.costs;
             assert_eq!(engine.write_cost_eager, keyed.write_cost_eager, "{row:?}");
             assert_eq!(engine.write_cost_system, keyed.write_cost_system, "{row:?}");
             assert_eq!(engine.read_cost_mean, keyed.read_cost_mean, "{row:?}");
@@ -68,7 +69,8 @@ fn space_of_policies_that_keep_blocks_is_that_of_their_entries() {
     for spec in ["load(keys=6k, value=100B, flushes=9)", "ycsb(a, records=2k, ops=9k, value=100B)"]
     {
         for row in compare(&policies, spec, dir.path()).unwrap() {
-            let (engine, keyed) = (&row.engine.costs, &row.keyed.costs);
+            let engine = &row.engine.costs;
+            let keyed = &row.keyed.costs;
             assert_eq!(engine.space_cost_peak, keyed.space_cost_peak, "{row:?}");
             assert_eq!(engine.space_cost_mean, keyed.space_cost_mean, "{row:?}");
             let mean = engine.space_cost_mean.unwrap();
@@ -145,7 +147,8 @@ fn free_runs_stand_beside_runs_in_lockstep() {
             let seconds = spread.seconds;
             assert!(seconds.least <= seconds.median && seconds.median <= seconds.most);
         }
-        let (spread, costs) = (row.spread.unwrap(), &row.engine.costs);
+        let spread = row.spread.unwrap();
+        let costs = &row.engine.costs;
         assert_eq!(spread.read_cost_mean.least, spread.read_cost_mean.most, "lockstep repeats");
         assert_eq!(
             (row.engine.seconds, spread.seconds.median),
@@ -167,7 +170,8 @@ fn a_free_run_takes_one_sample_per_memtable() {
         let options = Options { memtable_bytes: 64 << 10, mode, ..Options::default() };
         run("none", &workload, &dir.path().join(mode.name()), &options, &NoProgress).unwrap().costs
     };
-    let (free, lockstep) = (figures(Mode::Free), figures(Mode::Lockstep));
+    let free = figures(Mode::Free);
+    let lockstep = figures(Mode::Lockstep);
     assert_eq!((free.sealed, free.runs_max), (lockstep.sealed, lockstep.runs_max));
     // Each memtable that is late to become a run is missed once or a few times.
     let late = lockstep.read_cost_mean - free.read_cost_mean;

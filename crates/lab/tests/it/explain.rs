@@ -38,7 +38,8 @@ fn causes_sum_to_the_bytes_that_a_simulation_writes() {
     for workload in WORKLOADS.map(workload) {
         let policies: Vec<_> = POLICIES.iter().chain(BLOCK_POLICIES).collect();
         for pair in policies.chunks(2) {
-            let (a, b) = (pair[0], pair[pair.len() - 1]);
+            let a = pair[0];
+            let b = pair[pair.len() - 1];
             let found = explained(a, b, &workload);
             let sum_of = |bytes: fn(&lsmith_lab::explain::CauseBytes) -> i64| {
                 found.causes.iter().map(bytes).sum::<i64>()
@@ -125,7 +126,9 @@ fn store_and_simulation_count_alike() {
 fn kept_counters_have_the_totals_of_single_merges() {
     for workload in WORKLOADS.map(workload) {
         for spec in POLICIES.iter().chain(BLOCK_POLICIES) {
-            let (mut tally, mut carried, mut rewritten) = (Tally::new(), Vec::new(), Vec::new());
+            let mut tally = Tally::new();
+            let mut carried = Vec::new();
+            let mut rewritten = Vec::new();
             let mut observe = |event: lsmith_sim::Event<'_>| {
                 let lsmith_sim::Event::Merge { tree, plan, edit } = event else { return };
                 tally.merge(tree, plan, edit);
@@ -138,7 +141,8 @@ fn kept_counters_have_the_totals_of_single_merges() {
             };
             let policy = policy(spec);
             let done = simulate_keyed(&policy, &workload, MEMTABLE_BYTES, &mut observe);
-            let (kept, causes) = (Kept::of(&done.unwrap().tree), tally.causes());
+            let kept = Kept::of(&done.unwrap().tree);
+            let causes = tally.causes();
             let name = format!("{spec}, {}", workload.workload().spec());
             let sum = |bytes: fn(&KeptLevel) -> u64| kept.levels.iter().map(bytes).sum::<u64>();
             assert_eq!(kept.bytes_written as i64, causes.written(), "{name}");

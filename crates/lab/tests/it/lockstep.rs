@@ -164,7 +164,8 @@ fn simulated(
 /// Plays the writes of `workload` on `store`.
 pub(crate) fn play(store: &Store, workload: &Workload) {
     let keyspace = store.keyspace("default").unwrap();
-    let (mut key, mut value) = (Vec::new(), Vec::new());
+    let mut key = Vec::new();
+    let mut value = Vec::new();
     for op in workload.ops() {
         let op = op.unwrap();
         workload.key(op.item, &mut key);
@@ -202,7 +203,8 @@ fn check(workload: &str, memtable: u64) {
 fn check_policies(policies: &[&str], workload: &str, memtable: u64) {
     let workload = Workload::from_spec(&workload.parse().unwrap(), &FileInputs).unwrap();
     let keyed = KeyedWorkload::new(workload);
-    let (workload, names) = (keyed.workload(), Names::of(&keyed));
+    let workload = keyed.workload();
+    let names = Names::of(&keyed);
     for spec in policies {
         let policy = Registry::builtin().build(spec).unwrap();
         let expected = simulated(&policy, &keyed, &names, memtable);

@@ -30,7 +30,8 @@ fn narrowest_is_near_other_picks_when_a_bottom_level_opens() {
         let keyed = keyed(workload);
         let cost =
             |pick: &str| write_cost(&format!("{policy}, pick={pick})"), &keyed, memtable_bytes);
-        let (narrowest, linear) = (cost("narrowest"), cost("round_robin"));
+        let narrowest = cost("narrowest");
+        let linear = cost("round_robin");
         assert!(narrowest <= 1.05 * linear, "{policy}) {workload}: {narrowest}, {linear}");
     }
 }
@@ -62,8 +63,9 @@ fn counting_by_size_never_costs_much() {
     let ratios = |workload: &String| -> Vec<(f64, String)> {
         let keyed = keyed(workload);
         let settings = (0..memtables.len() * policies.len()).filter_map(|index| {
-            let (memtable, policy) = (index / policies.len(), index % policies.len());
-            ((memtable + policy) % 2 == 0).then(|| (memtables[memtable], policies[policy]))
+            let memtable = index / policies.len();
+            let policy = index % policies.len();
+            (memtable + policy).is_multiple_of(2).then(|| (memtables[memtable], policies[policy]))
         });
         let ratio = |(memtable, policy): (f64, &str)| {
             let cost = |rest| write_cost(&format!("{policy}{rest}"), &keyed, scaled(memtable));

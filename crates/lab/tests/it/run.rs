@@ -26,7 +26,8 @@ fn fresh(policy: &str, spec: &str, mode: Mode) -> EngineReport {
 fn parts_add_up() {
     let report =
         fresh("bigtable(k=3)", "load(keys=2k, value=500B, order=sequential)", Mode::Lockstep);
-    let (logical, physical) = (report.bytes.logical, report.bytes.physical);
+    let logical = report.bytes.logical;
+    let physical = report.bytes.physical;
     assert_eq!((report.ops, physical.user), (2000, 2000 * 524));
     // 532 logical bytes each: 124 entries fill a memtable.
     assert_eq!(report.costs.flushes, 2000 / 124);

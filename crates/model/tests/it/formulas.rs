@@ -200,7 +200,8 @@ fn intervals_by_steps() {
     // Where intervals divide each other the mean between them is the mean over steps.
     let popularity = Popularity::zipf(1_000_000, 0.99).unwrap();
     let setting = setting(&popularity);
-    let (first, steps) = (20_000.0, 8);
+    let first = 20_000.0;
+    let steps = 8;
     let intervals = vec![first, first * f64::from(steps)];
     let evaluate = |many_at_once| {
         let intervals = intervals.clone();
@@ -252,7 +253,8 @@ fn filters_and_hits() {
         let setting = Setting { false_positives, ..setting(&popularity) };
         of("leveldb", &setting).reads(&setting)
     };
-    let (bare, filtered) = (with(1.0), with(0.01));
+    let bare = with(1.0);
+    let filtered = with(0.01);
     assert_eq!(bare.point_miss, bare.runs);
     near(filtered.point_miss, 0.01 * bare.runs, 1e-12);
     // Popular keys are found early.

@@ -87,7 +87,8 @@ proptest! {
     ) {
         let flat = Popularity::zipf(keys, skew).unwrap();
         let steep = Popularity::zipf(keys, skew + more).unwrap();
-        let (flat, steep) = (flat.unique(requests), steep.unique(requests));
+        let flat = flat.unique(requests);
+        let steep = steep.unique(requests);
         prop_assert!(steep <= flat * (1.0 + 1e-3), "{flat} {steep}");
     }
 }
@@ -196,7 +197,8 @@ fn tombstones_and_sizes_are_weights() {
 #[test]
 fn deletes_are_what_a_walk_over_requests_finds() {
     // Requests drawn by a fixed generator; the newest of each key counts.
-    let (keys, requests) = (500_usize, 1500);
+    let keys = 500_usize;
+    let requests = 1500;
     let mut newest = vec![None; keys];
     let mut state = 1_u64;
     let mut draw = |below: u64| {
@@ -204,7 +206,8 @@ fn deletes_are_what_a_walk_over_requests_finds() {
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let (mut bytes, rounds) = (0_u64, 200);
+    let mut bytes = 0_u64;
+    let rounds = 200;
     for _ in 0..rounds {
         newest.fill(None);
         for _ in 0..requests {

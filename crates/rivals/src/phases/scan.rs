@@ -35,7 +35,8 @@ pub(super) fn scan(part: &mut Part<'_>, reverse: bool) -> Result<u64> {
     let data = part.data;
     let mut scanned = 0;
     while scanned < SCANNED_MIN {
-        let (mut entries, mut bytes) = (0, 0);
+        let mut entries = 0;
+        let mut bytes = 0;
         let mut laps = Laps::start();
         let tally = &mut part.tally;
         let mut visit = |key: &[u8], value: &[u8]| {

@@ -81,7 +81,8 @@ fn put_all(
     batch: u64,
     mut key: impl FnMut(&mut Part<'_>, u64) -> Key,
 ) -> Result<()> {
-    let (store, values) = (&part.data.store, &part.data.values);
+    let store = &part.data.store;
+    let values = &part.data.values;
     let mut writes = Vec::new();
     for index in 0..part.ops {
         let key = key(part, index);

@@ -141,7 +141,8 @@ impl Report {
     }
 
     fn ratio(&self, phase: &str, store: &str, rival: &str) -> Ratio {
-        let (ours, theirs) = (self.turns(phase, store), self.turns(phase, rival));
+        let ours = self.turns(phase, store);
+        let theirs = self.turns(phase, rival);
         let over = |figure: fn(&Row) -> Option<f64>| {
             let turns = ours.iter().zip(&theirs);
             let shares = turns.filter_map(|(one, other)| match figure(other)? {

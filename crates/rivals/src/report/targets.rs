@@ -73,7 +73,8 @@ pub(super) fn judge(rows: &[Row]) -> String {
         let name = format!("{} {}", target.phase, target.figure);
         let told_now = verdict(reached, target.at_most);
         let part = figure("rocksdb").map_or(String::new(), |rocksdb| {
-            let (part, wanted) = (reached / rocksdb, target.at_most / target.rocksdb);
+            let part = reached / rocksdb;
+            let wanted = target.at_most / target.rocksdb;
             format!("{part:.2} of {wanted:.2} of RocksDB's  {}", verdict(part, wanted))
         });
         // Writing to a string cannot fail.

@@ -92,7 +92,8 @@ impl LevelDb {
             let iterator = c::leveldb_create_iterator(self.db, self.reading);
             begin(iterator);
             while c::leveldb_iter_valid(iterator) != 0 {
-                let (mut key_bytes, mut value_bytes) = (0_usize, 0_usize);
+                let mut key_bytes = 0_usize;
+                let mut value_bytes = 0_usize;
                 let key = c::leveldb_iter_key(iterator, &raw mut key_bytes);
                 let value = c::leveldb_iter_value(iterator, &raw mut value_bytes);
                 let key = slice::from_raw_parts(key.cast(), key_bytes);
@@ -124,7 +125,8 @@ impl Drop for LevelDb {
 impl Store for LevelDb {
     fn put(&self, key: &Key, value: &[u8], sync: bool) -> Result<()> {
         let options = if sync { self.syncing } else { self.writing };
-        let (key_at, value_at) = (key.as_ptr().cast(), value.as_ptr().cast());
+        let key_at = key.as_ptr().cast();
+        let value_at = value.as_ptr().cast();
         // SAFETY: the lengths are those of key and value.
         check(|error| unsafe {
             c::leveldb_put(self.db, options, key_at, key.len(), value_at, value.len(), error);

@@ -145,7 +145,8 @@ impl<E: KeyedEntry> KeyedContent<E> {
         for (level, run) in tree.runs() {
             let mut obsolete = 0;
             for entry in self.entries(run) {
-                let (word, bit) = (entry.rank() as usize / 64, 1 << (entry.rank() % 64));
+                let word = entry.rank() as usize / 64;
+                let bit = 1 << (entry.rank() % 64);
                 if seen.len() <= word {
                     seen.resize(word + 1, 0);
                 }

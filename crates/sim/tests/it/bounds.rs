@@ -117,7 +117,8 @@ impl Twin {
         mut merged: impl FnMut(&Merged<'_>, &str),
         mut rest: impl FnMut(&Tree, &str),
     ) {
-        let (mut dice, mut present) = (Dice(5), Present::default());
+        let mut dice = Dice(5);
+        let mut present = Present::default();
         for index in 0..REQUESTS {
             let key = mix.keys.key(index, &mut dice);
             let (kind, rank) = if dice.below(100) < mix.removes {
@@ -206,7 +207,8 @@ fn conserves(
 ) {
     let message = format!("{message}: {plan}");
     let is_bottom = plan.mode == Mode::Merge && tree.is_bottom_for(plan).expect("a legal plan");
-    let (mut output, mut taken) = (Map::new(), 0);
+    let mut output = Map::new();
+    let mut taken = 0;
     for input in plan.inputs.iter().rev() {
         let (level, _) = tree.run(input.run).expect("a run of the tree");
         let from = match level {

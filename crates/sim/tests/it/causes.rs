@@ -39,7 +39,9 @@ struct Summed {
 }
 
 fn sum(spec: &str, workload: &KeyedWorkload) -> Summed {
-    let (mut causes, mut tombstones, mut oldest) = (Causes::default(), 0, Vec::new());
+    let mut causes = Causes::default();
+    let mut tombstones = 0;
+    let mut oldest = Vec::new();
     let mut observe = |event: Event<'_>| {
         let Event::Merge { tree, plan, edit } = event else { return };
         let found = PlanCauses::of(tree, plan, edit).expect("a plan of this tree");

@@ -67,7 +67,8 @@ fn a_policy_that_never_rests_is_stopped() {
 fn content_refuses_what_it_cannot_carry_out() {
     let append: fn(&TreeView) -> Option<MergePlan> = |view| {
         let mut runs = view.tree.disk_runs();
-        let (newest, older) = (runs.next()?, runs.next()?);
+        let newest = runs.next()?;
+        let older = runs.next()?;
         let inputs = vec![Input { run: newest.id(), range: newest.hull() }];
         Some(MergePlan { inputs, ..MergePlan::merge([], Place::Append(older.id()), REASON) })
     };
@@ -84,7 +85,8 @@ fn content_refuses_what_it_cannot_carry_out() {
 #[test]
 fn observers_see_every_edit_in_order() {
     let mut plans = Vec::new();
-    let (mut rests, mut flushes) = (0_u64, 0_u64);
+    let mut rests = 0_u64;
+    let mut flushes = 0_u64;
     let mut observe = |event: Event<'_>| match event {
         Event::Sealed { tree } => assert_eq!(tree.memory().runs().len(), 1),
         Event::Merge { tree, plan, edit } => {

@@ -47,7 +47,8 @@ pub(crate) fn agree(workload_spec: &str, policies: &[&str], tolerance: f64) {
     let input = KeyedWorkload::new(workload(workload_spec));
     for spec in policies {
         let policy = policy(spec);
-        let (fluid, keyed) = (fluid(&policy, workload_spec), keyed(&policy, &input));
+        let fluid = fluid(&policy, workload_spec);
+        let keyed = keyed(&policy, &input);
         for (name, fluid, keyed) in [
             ("eager", fluid.write_cost_eager, keyed.write_cost_eager),
             ("system", fluid.write_cost_system, keyed.write_cost_system),

@@ -109,7 +109,8 @@ fn a_trace_is_counted_with_its_sizes() {
         let policy = policy(spec);
         let keyed = lsmith_sim::simulate_keyed(&policy, &input, 200_000, &mut |_| {}).unwrap();
         let fluid = simulate_fluid(&policy, &counted, 200_000, &mut |_| {}).unwrap();
-        let (keyed, fluid) = (keyed.figures, fluid.figures);
+        let keyed = keyed.figures;
+        let fluid = fluid.figures;
         assert_eq!(fluid.parts.sealed, keyed.parts.sealed, "{spec}");
         let error = fluid.write_cost_system / keyed.write_cost_system - 1.0;
         assert!(error.abs() < 0.02, "{spec}: {:+.2} %", 100.0 * error);

@@ -110,7 +110,8 @@ fn distinct_keys_cost_what_unit_flushes_cost() {
                 sim.flush(live_bytes, &mut |_| {}).expect("legal plans");
             }
         }
-        let (mut keyed, unit) = (sim.finish(), unit(spec, flushes as usize));
+        let mut keyed = sim.finish();
+        let unit = unit(spec, flushes as usize);
         // Unit simulations have no blocks and no requests.
         let parts = &mut keyed.figures.parts;
         assert_eq!(parts.requested_bytes, flushes * UNIT_BYTES, "{spec}");

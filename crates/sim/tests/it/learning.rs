@@ -34,7 +34,8 @@ impl Run {
         let policy = Watched::new(Registry::builtin().build(spec).expect(spec));
         let watched: Arc<dyn MergePolicy> = policy.clone();
         let sim = BlockSim::new(&watched, sizes);
-        let (present, dice) = (Present::default(), Dice(7));
+        let present = Present::default();
+        let dice = Dice(7);
         Run { sim, policy, present, dice, noted: Vec::new(), parsed: None }
     }
 

@@ -42,8 +42,10 @@ impl Model {
 
     /// A table of these entries.
     pub(crate) fn table(&mut self, id: TableId, entries: BTreeMap<usize, Entry>) -> Slice {
-        let (first, last) = (entries.keys().next(), entries.keys().next_back());
-        let (first, last) = (key(*first.expect("entries")), key(*last.expect("entries")));
+        let first = entries.keys().next();
+        let last = entries.keys().next_back();
+        let first = key(*first.expect("entries"));
+        let last = key(*last.expect("entries"));
         let tombstones = entries.values().filter(|entry| entry.tombstone).count() as u64;
         let count = entries.len() as u64;
         self.entries.extend(entries.into_iter().map(|(key, entry)| ((id, key), entry)));

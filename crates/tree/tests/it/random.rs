@@ -56,7 +56,9 @@ pub(crate) fn model(random: &mut Random) -> Model {
     let levels = 1 + random.below(3);
     let mut lines = Vec::new();
     let mut parts: Vec<(Table, KeyRange)> = Vec::new();
-    let (mut seq, mut name, mut knot) = (10_000, 0, None);
+    let mut seq = 10_000;
+    let mut name = 0;
+    let mut knot = None;
     for _ in 0..levels {
         let mut runs = Vec::new();
         for _ in 0..random.below(4) {

@@ -90,7 +90,8 @@ fn view(model: &Model, under_way: &[UnderWay]) -> TreeView {
 /// refused, and no answer changes, though each settled what it may drop when it began.
 #[test]
 fn plans_that_keep_clear_of_reservations_commit_in_any_order() {
-    let (mut began_beside, mut refused) = (0, 0);
+    let mut began_beside = 0;
+    let mut refused = 0;
     for seed in seeds() {
         let random = &mut Random(seed);
         let mut model = random::model(random);

@@ -150,7 +150,8 @@ fn play(workload: &Workload, file: &[u8]) {
     let spelled = workload.spec().to_string();
     let again = build_with(&spelled, file).expect("canonical spellings are valid");
     assert_eq!(again.spec(), workload.spec());
-    let (one, two) = (workload.ops().take(20), again.ops().take(20));
+    let one = workload.ops().take(20);
+    let two = again.ops().take(20);
     assert!(one.eq(two), "{spelled} is another stream");
 }
 

@@ -141,7 +141,8 @@ fn a_zipf_load_repeats_the_hot_keys() {
 /// the age of its key, 0 for the newest, and the number of keys at that time.
 fn updates(text: &str) -> (Vec<(u64, u64)>, u64) {
     let workload = build(text);
-    let (mut keys, mut updates) = (0, Vec::new());
+    let mut keys = 0;
+    let mut updates = Vec::new();
     for op in ops(&workload) {
         assert_eq!(op.kind, OpKind::Put);
         if op.item == keys {

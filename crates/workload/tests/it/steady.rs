@@ -166,7 +166,8 @@ fn uniform_stays_even_in_a_crowded_domain() {
 #[test]
 fn removes_don_t_look_at_age() {
     // Counts the places of removed records among 1000 records in order of insertion.
-    let (mut order, mut counts) = (Vec::new(), [0; 20]);
+    let mut order = Vec::new();
+    let mut counts = [0; 20];
     for op in ops(&build("normal(keys=1k, ops=60k, domain=1M)")) {
         if op.deletes() {
             let place = order.iter().position(|&item| item == op.item).expect("it is present");
@@ -228,7 +229,8 @@ fn tpc_takes_the_ten_oldest_orders_of_a_district() {
     let workload = build("tpc(keys=20k, ops=300k, warehouses=5, districts=4)");
     let orders = u64::from(u32::MAX) / 20;
     let mut present = vec![0..0; 20];
-    let (mut inserts, mut deliveries) = ([0; 20], [0; 20]);
+    let mut inserts = [0; 20];
+    let mut deliveries = [0; 20];
     let mut stream = ops(&workload).into_iter().peekable();
     while let Some(op) = stream.next() {
         let district = (op.item / orders) as usize;
@@ -269,7 +271,8 @@ fn removes_weigh_as_much_as_they_should() {
     for name in ["uniform", "normal", "tpc"] {
         let of = |weigh: &str| {
             let text = format!("{name}(keys=500, ops=2k, value=60B, weigh={weigh})");
-            let (mut live, mut user_bytes) = (LiveBytes::new(), 0);
+            let mut live = LiveBytes::new();
+            let mut user_bytes = 0;
             let ops = ops(&build(&text));
             for op in &ops {
                 live.observe(op, 4);

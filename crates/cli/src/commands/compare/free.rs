@@ -29,7 +29,8 @@ held back: seconds for which writers were delayed, because merges were behind. m
 pub(super) fn shown(rows: &[Row]) -> String {
     let both = || rows.iter().filter_map(|row| Some((row, row.free.as_ref()?)));
     let cells = both().map(|(row, free)| {
-        let (locked, loose) = (&row.engine, &free.engine);
+        let locked = &row.engine;
+        let loose = &free.engine;
         vec![
             row.policy.clone(),
             cost(locked.costs.write_cost_system),

@@ -130,7 +130,9 @@ impl Dump {
 
     fn entry(&self, keyspace: Option<u32>, entry: &Entry) -> Item {
         let Entry { key, seq, kind, value } = entry;
-        let (key, kind, bytes) = (display_key(key), kind_name(*kind), value.len());
+        let key = display_key(key);
+        let kind = kind_name(*kind);
+        let bytes = value.len();
         let mut text = format!("\n  {key} number {seq} {kind} {bytes}B");
         let mut fields =
             json!({ "key": key.to_string(), "seq": seq.0, "kind": kind, "value_bytes": bytes });

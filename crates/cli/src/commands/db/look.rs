@@ -58,7 +58,8 @@ fn print_entries<B: AsRef<[u8]>>(
                 return Err(error.into());
             }
         };
-        let (key, value) = (key.as_ref(), value.as_ref());
+        let key = key.as_ref();
+        let value = value.as_ref();
         if json {
             let entry = json!({ "key": json_text(key), "value": json_text(value) });
             output.bytes(format!("{separator}{entry}").as_bytes())?;
@@ -198,7 +199,8 @@ pub(super) fn tree(keyspace: &Keyspace, short: bool, json: bool) -> anyhow::Resu
 }
 
 pub(super) fn policy(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
-    let (spec, explanation) = (keyspace.merge_policy(), keyspace.explain());
+    let spec = keyspace.merge_policy();
+    let explanation = keyspace.explain();
     let plan = explanation.plan.map(|plan| plan.to_string());
     if json {
         let runners_up = explanation

@@ -15,7 +15,8 @@ struct Why {
 }
 
 pub(super) fn why(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
-    let (policy, kept) = (keyspace.merge_policy(), Kept::of(&keyspace.tree()));
+    let policy = keyspace.merge_policy();
+    let kept = Kept::of(&keyspace.tree());
     if json {
         return print_json(&Why { policy, kept });
     }
@@ -40,7 +41,8 @@ const NOT_SPLIT: &str = "\
 The levels do not add up, for example after a bulk load: `from above` has all bytes from storage.";
 
 fn headline(kept: &Kept) -> String {
-    let (written, flushed) = (kept.bytes_written as f64, kept.flush_bytes as f64);
+    let written = kept.bytes_written as f64;
+    let flushed = kept.flush_bytes as f64;
     if kept.flush_bytes == 0 {
         return format!("{} bytes were written, and no memtable has left memory.", short(written));
     }

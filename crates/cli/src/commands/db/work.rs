@@ -102,7 +102,8 @@ fn each_line(
         let Some(tab) = text.iter().position(|&byte| byte == b'\t') else {
             bail!("expected a key, a tab and a value, found no tab");
         };
-        let (key, value) = (&text[..tab], &text[tab + 1..]);
+        let key = &text[..tab];
+        let value = &text[tab + 1..];
         take(key, value)?;
         *count += 1;
         if (*count).is_multiple_of(LINES_PER_UPDATE) {

@@ -49,7 +49,8 @@ impl Run {
     fn begin(seed: u64, change: impl FnOnce(Builder) -> Builder) -> Run {
         let disk = MemEnv::new();
         let store = change(builder(&disk)).open().unwrap();
-        let (maps, inserted) = (BTreeMap::new(), BTreeMap::new());
+        let maps = BTreeMap::new();
+        let inserted = BTreeMap::new();
         Run { store, disk, dice: Dice::new(seed), maps, inserted, fresh: 0 }
     }
 
@@ -116,7 +117,8 @@ impl Run {
     /// Puts `keys`, one after the other.
     fn sweep(&mut self, space: &Keyspace, keys: std::ops::Range<usize>) {
         for number in keys {
-            let (key, value) = (key(number), self.value(120));
+            let key = key(number);
+            let value = self.value(120);
             space.put(&key, &value).unwrap();
             self.maps.get_mut(space.name()).expect("it was made").insert(key, value);
         }
@@ -126,7 +128,8 @@ impl Run {
     fn batch(&mut self, spaces: &[&Keyspace], mode: PersistMode) {
         let mut batch = Batch::new();
         for space in spaces {
-            let (key, value) = (b"in a batch".to_vec(), self.value(40));
+            let key = b"in a batch".to_vec();
+            let value = self.value(40);
             batch.put(space, &key, &value);
             self.maps.get_mut(space.name()).expect("it was made").insert(key, value);
         }

@@ -120,7 +120,8 @@ fn a_damaged_copy_of_memory_costs_what_was_in_it_alone() {
         for space in ["busy", "quiet"] {
             assert!(found[space] == expected[space]);
         }
-        let (found, expected) = (&found["lazy"], &expected["lazy"]);
+        let found = &found["lazy"];
+        let expected = &expected["lazy"];
         let same = expected.iter().filter(|(key, value)| found.get(*key) == Some(value));
         let same = same.count();
         assert!((20..expected.len()).contains(&same), "{same} of {}", expected.len());

@@ -17,7 +17,8 @@ fn is_guessed(report: &RepairReport) -> bool {
 #[test]
 fn without_current_nothing_is_lost() {
     for (name, dir) in copies() {
-        let (expected, path) = (spaces(dir.path()), dir.path().join("CURRENT"));
+        let expected = spaces(dir.path());
+        let path = dir.path().join("CURRENT");
         change(&path, |bytes| bytes[40] ^= 1);
         let (report, new) = repaired(dir.path());
         assert_eq!(report.findings[0].path, path);
@@ -82,7 +83,8 @@ fn a_damaged_record_of_the_manifest_costs_no_entry() {
 fn the_order_of_tables_is_guessed_where_the_manifest_is_damaged() {
     with_seeds(1, |seed| {
         let mut dice = Dice::new(seed);
-        let (mut all, mut same) = (0, 0);
+        let mut all = 0;
+        let mut same = 0;
         for (name, dir) in copies() {
             let expected = maps(dir.path());
             let [path] = &paths(dir.path(), FileType::Manifest)[..] else { panic!("one manifest") };

@@ -73,7 +73,8 @@ fn a_damaged_table_costs_keys_that_are_told_whatever_its_history() {
         let names = disk.list(Path::new(OLD)).unwrap();
         let tables = names.iter().filter(|name| name.ends_with(".table"));
         for name in tables.take(20) {
-            let (disk, path) = (disk.process_crash_clone(), Path::new(OLD).join(name));
+            let disk = disk.process_crash_clone();
+            let path = Path::new(OLD).join(name);
             let bytes = disk.file_bytes(&path).unwrap();
             // One that was just being written when the process died.
             if bytes == 0 {
@@ -130,7 +131,8 @@ fn no_damage_keeps_a_repair_from_ending() {
 /// Damages the file at `path`, if it is still there.
 fn harm(disk: &MemEnv, path: &Path, dice: &mut Dice) {
     let Ok(bytes) = disk.file_bytes(path) else { return };
-    let (at, mask) = (dice.below(bytes as usize) as u64, 1 << dice.below(8));
+    let at = dice.below(bytes as usize) as u64;
+    let mask = 1 << dice.below(8);
     match dice.below(8) {
         // At least one numbered file stays: else there is nothing of a store.
         0 if !path.ends_with("000001.manifest") => disk.remove_file(path).unwrap(),

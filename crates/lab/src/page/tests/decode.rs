@@ -54,7 +54,8 @@ impl<'a> Decoder<'a> {
     pub(super) fn step(&mut self) -> u64 {
         let mut written = 0;
         if (1..=3).contains(&self.number()) {
-            let (_level, reason) = (self.number(), self.number());
+            let _level = self.number();
+            let reason = self.number();
             let numbers = self.reasons[reason as usize].matches("{}").count();
             for _ in 0..numbers {
                 self.number();
@@ -84,7 +85,8 @@ impl<'a> Decoder<'a> {
         let (row, index) = match self.number() {
             0 => self.find(name),
             place => {
-                let (row, index) = (place as usize - 1, self.number() as usize);
+                let row = place as usize - 1;
+                let index = self.number() as usize;
                 if self.rows.len() <= row {
                     self.rows.resize(row + 1, Vec::new());
                 }
@@ -94,7 +96,9 @@ impl<'a> Decoder<'a> {
             }
         };
         let slices = self.number();
-        let (at, gone, new) = (self.number() as usize, self.number() as usize, self.number());
+        let at = self.number() as usize;
+        let gone = self.number() as usize;
+        let new = self.number();
         let before = &self.rows[row][index].1.pieces;
         let mut end = at.checked_sub(1).map_or(0, |last| before[last].end);
         let mut pieces = Vec::new();

@@ -80,7 +80,9 @@ impl Job for Plan<'_> {
 
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Course> {
         let policy = Registry::builtin().build(&self.spec)?;
-        let (mut counter, mut looks, mut flushes) = (FigureCounter::new(), Vec::new(), 0);
+        let mut counter = FigureCounter::new();
+        let mut looks = Vec::new();
+        let mut flushes = 0;
         let mut observe = |event: Event<'_>| match event {
             Event::Sealed { .. } | Event::Flushed { .. } => {}
             Event::Merge { tree, edit, .. } => counter.merge(tree, edit),

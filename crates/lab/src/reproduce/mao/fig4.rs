@@ -27,7 +27,8 @@ pub(in crate::reproduce) fn measure(
 ) -> anyhow::Result<Figure> {
     let flushes = flushes_of(FLUSHES, effort);
     let ratios = |name: &'static str| RATIOS.map(|ratio| format!("{name}(ratio={ratio})"));
-    let (tiered, leveled) = (ratios("tiered"), ratios("leveled"));
+    let tiered = ratios("tiered");
+    let leveled = ratios("leveled");
     let bounded = BOUNDED
         .into_iter()
         .flat_map(|name| BOUNDS.map(|k| format!("{name}(k={k})")))

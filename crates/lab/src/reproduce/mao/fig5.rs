@@ -177,7 +177,8 @@ fn claim_small(figure: &mut Figure, curves: &Curves) {
             Claim::near(claim, 1.0, excess, 0.2)
         }));
     }
-    let (eight, ten) = (exploring[4], exploring[5]);
+    let eight = exploring[4];
+    let ten = exploring[5];
     let apart = most([(ten.0 / eight.0 - 1.0).abs(), (ten.1 / eight.1 - 1.0).abs()]);
     figure.claim(apart.map(|apart| {
         let claim = "k = 8 and 10: write and read costs of exploring differ at most by this share \

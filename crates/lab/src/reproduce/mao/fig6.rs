@@ -47,7 +47,9 @@ impl Job for Spaces {
 
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Vec<Window>> {
         let policy = Registry::builtin().build(self.spec)?;
-        let (mut counter, mut windows, mut flushes) = (FigureCounter::new(), Vec::new(), 0);
+        let mut counter = FigureCounter::new();
+        let mut windows = Vec::new();
+        let mut flushes = 0;
         let every = (self.flushes / WINDOWS).max(1);
         let sizes = (0..self.flushes).map(|_| UNIT_BYTES);
         simulate_unit(&policy, sizes, UNIT_BYTES, &mut |event| match event {

@@ -15,9 +15,12 @@ pub(super) struct Line {
 pub(super) fn fit_line(points: &[(f64, f64)]) -> Option<Line> {
     let mean_x = mean(points.iter().map(|(x, _)| *x))?;
     let mean_y = mean(points.iter().map(|(_, y)| *y))?;
-    let (mut xx, mut xy, mut yy) = (0.0, 0.0, 0.0);
+    let mut xx = 0.0;
+    let mut xy = 0.0;
+    let mut yy = 0.0;
     for (x, y) in points {
-        let (dx, dy) = (x - mean_x, y - mean_y);
+        let dx = x - mean_x;
+        let dy = y - mean_y;
         xx += dx * dx;
         xy += dx * dy;
         yy += dy * dy;
@@ -50,7 +53,8 @@ pub(super) fn between(points: &[(f64, f64)], x: f64) -> Option<f64> {
 
 /// Returns the mean of `values`; `None` if empty.
 pub(super) fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0u64);
+    let mut sum = 0.0;
+    let mut count = 0u64;
     for value in values {
         sum += value;
         count += 1;

@@ -60,7 +60,8 @@ impl Scale {
     /// Fails if the scale is too large for a workload.
     pub(super) fn workload(&self) -> anyhow::Result<Workload> {
         let records = self.memtable_bytes / (VALUE_BYTES + RECORD_BYTES_MIN) + 1;
-        let (keys, flushes) = (self.flushes * records, self.flushes);
+        let keys = self.flushes * records;
+        let flushes = self.flushes;
         let spec = format!("load(keys={keys}, value={VALUE_BYTES}B, flushes={flushes})");
         Ok(Workload::from_spec(&spec.parse()?, &NoInputs)?)
     }
@@ -98,7 +99,9 @@ impl Scale {
             .observer(observer)
             .open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
-        let (mut key, mut value, mut flushes) = (Vec::new(), Vec::new(), 0);
+        let mut key = Vec::new();
+        let mut value = Vec::new();
+        let mut flushes = 0;
         for (index, op) in (0..).zip(workload.ops()) {
             let op = op?;
             workload.key(op.item, &mut key);
@@ -156,7 +159,8 @@ impl Observer for Stopwatch {
                 self.times().start = Some((Instant::now(), thread_cpu_seconds()));
             }
             Event::Committed { edit, bytes_written, .. } => {
-                let (end, cpu_end) = (Instant::now(), thread_cpu_seconds());
+                let end = Instant::now();
+                let cpu_end = thread_cpu_seconds();
                 let mut times = self.times();
                 let Some((start, cpu_start)) = times.start.take() else { return };
                 let merges = edit.counters.iter().any(|(_, counters)| counters.merges > 0);

@@ -105,7 +105,9 @@ impl Scale {
 pub(super) fn flushes_left(effort: Effort) -> anyhow::Result<f64> {
     let keys = (FLUSHES * RECORDS_PAPER / effort.shrink).max(10 * RECORDS_PAPER);
     let workload = Workload::from_spec(&format!("update(keys={keys})").parse()?, &NoInputs)?;
-    let (mut memtable, mut ops, mut flushes) = (HashSet::new(), 0u64, 0u64);
+    let mut memtable = HashSet::new();
+    let mut ops = 0u64;
+    let mut flushes = 0u64;
     for op in workload.ops() {
         ops += 1;
         memtable.insert(op?.item);
@@ -120,7 +122,8 @@ pub(super) fn flushes_left(effort: Effort) -> anyhow::Result<f64> {
 /// Returns the mean ratio of the write costs of `spec` in `runs` to those in `others`, over the
 /// flushes that both have.
 pub(super) fn cost_ratio(runs: &[Course], others: &[Course], spec: &str) -> Option<f64> {
-    let (run, other) = (course(runs, spec).write_costs(), course(others, spec).write_costs());
+    let run = course(runs, spec).write_costs();
+    let other = course(others, spec).write_costs();
     let pairs = run.iter().zip(&other).take_while(|(one, other)| one.0 == other.0);
     super::fit::mean(pairs.map(|(one, other)| one.1 / other.1))
 }
@@ -152,7 +155,8 @@ mod tests {
 
     #[test]
     fn pairs_turn() {
-        let (specs, before) = (["a", "b", "c"], courses([1.0, 2.0, 3.0]));
+        let specs = ["a", "b", "c"];
+        let before = courses([1.0, 2.0, 3.0]);
         for (after, turned) in [([1.0, 2.0, 3.0], 0), ([1.0, 3.0, 2.0], 1), ([3.0, 2.0, 1.0], 3)] {
             assert_eq!(pairs_turned(&courses(after), &before, &specs, 0.03), turned, "{after:?}");
         }
@@ -160,7 +164,8 @@ mod tests {
 
     #[test]
     fn ties_do_not_turn() {
-        let (specs, before) = (["a", "b", "c"], courses([1.0, 2.0, 3.0]));
+        let specs = ["a", "b", "c"];
+        let before = courses([1.0, 2.0, 3.0]);
         assert_eq!(pairs_turned(&courses([1.0, 3.05, 3.0]), &before, &specs, 0.03), 0);
         let near = courses([1.0, 2.95, 3.0]);
         assert_eq!(pairs_turned(&courses([1.0, 3.0, 2.0]), &near, &specs, 0.03), 0);
@@ -168,7 +173,8 @@ mod tests {
 
     #[test]
     fn costs_are_compared_as_far_as_both_go() {
-        let (short, mut long) = (courses([4.0, 1.0, 1.0]), courses([2.0, 1.0, 1.0]));
+        let short = courses([4.0, 1.0, 1.0]);
+        let mut long = courses([2.0, 1.0, 1.0]);
         long[0].looks.push((300, Figures::default()));
         assert_eq!(cost_ratio(&short, &long, "a"), Some(2.0));
         assert_eq!(cost_ratio(&long, &short, "a"), Some(0.5));

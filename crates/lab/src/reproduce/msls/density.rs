@@ -93,11 +93,15 @@ impl Job for Sweep {
 
     fn measure(&self, ticker: &Ticker<'_>) -> anyhow::Result<Swept> {
         let design = &self.0.design;
-        let (level, keys) = (level(design), design.keys);
+        let level = level(design);
+        let keys = design.keys;
         // The first half of the requests brings the level to a steady state.
         let skipped = self.0.work() / design.memtable as u64 / 2;
-        let (mut sums, mut looks, mut rests) = (vec![0.0; BINS], 0.0, 0);
-        let (mut down, mut met) = (0, 0);
+        let mut sums = vec![0.0; BINS];
+        let mut looks = 0.0;
+        let mut rests = 0;
+        let mut down = 0;
+        let mut met = 0;
         self.0.simulate(ticker, &mut |event| match event {
             Event::Rest { tree } => {
                 rests += 1;

@@ -121,7 +121,9 @@ impl Steady {
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
         let value_bytes =
             u64::from(item_bytes).saturating_sub(logical_bytes(KEY_BYTES, 0)) as usize;
-        let (mut value, mut seed, mut before) = (vec![0; value_bytes], 0, None);
+        let mut value = vec![0; value_bytes];
+        let mut seed = 0;
+        let mut before = None;
         let in_files = |store: &Store| {
             let stats = store.stats();
             stats.flush_bytes + stats.merge_bytes_written

@@ -23,7 +23,8 @@ pub(in crate::reproduce) fn measure(
         for policy in POLICIES {
             for &dataset_mb in sizes {
                 let bench = Bench::small(policy, keys, dataset_mb, small_scale(effort));
-                let (curve, x) = (policy.to_owned(), dataset_mb as f64);
+                let curve = policy.to_owned();
+                let x = dataset_mb as f64;
                 spots.push(Spot { panel, curve, x, bench });
             }
         }
@@ -118,7 +119,8 @@ fn claims_of_crossings(figure: &mut Figure, sweep: &Sweep) {
         let xs = sweep.xs(panel);
         let excess = |x: f64| sweep.excess(panel, "test_mixed", "choose_best", x);
         xs.windows(2).find_map(|pair| {
-            let (before, after) = (excess(pair[0])?, excess(pair[1])?);
+            let before = excess(pair[0])?;
+            let after = excess(pair[1])?;
             let part = before / (before - after);
             (before < 0.0 && after >= 0.0).then(|| pair[0] + part * (pair[1] - pair[0]))
         })

@@ -73,7 +73,9 @@ fn best(curve: &[(f64, f64)]) -> Option<f64> {
 
 /// Returns the local minima. The curve must rise by more than a thousandth after each.
 fn local_minima(curve: &[(f64, f64)]) -> usize {
-    let (mut minima, mut falls, mut turn) = (0, true, f64::INFINITY);
+    let mut minima = 0;
+    let mut falls = true;
+    let mut turn = f64::INFINITY;
     for &(_, y) in curve {
         match falls {
             true if y > turn * 1.001 => (minima, falls, turn) = (minima + 1, false, y),

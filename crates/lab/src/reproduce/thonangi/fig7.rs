@@ -75,7 +75,8 @@ fn learn(
     progress: &SharedProgress,
 ) -> anyhow::Result<Sweep> {
     let spot = |&size: &u64| {
-        let (curve, bench) = ("mixed".to_owned(), bench("mixed", size));
+        let curve = "mixed".to_owned();
+        let bench = bench("mixed", size);
         Spot { panel: "", curve, x: size as f64, bench }
     };
     Sweep::measure("thresholds by simulation", sizes.iter().map(spot).collect(), progress)
@@ -128,7 +129,8 @@ fn draw(figure: &mut Figure, sweep: &Sweep) {
 /// Returns the number of pairs of policies at one size whose times have the order of their writes,
 /// and the number of pairs whose writes differ.
 fn ranked(sweep: &Sweep, time: impl Fn(&Steady) -> f64) -> (usize, usize) {
-    let (mut pairs, mut alike) = (0, 0);
+    let mut pairs = 0;
+    let mut alike = 0;
     for x in sweep.xs("") {
         for (index, one) in SEVEN.iter().enumerate() {
             for other in &SEVEN[index + 1..] {
@@ -241,7 +243,8 @@ fn notes(figure: &mut Figure, sweep: &Sweep, shrink: u64) {
         let shares = sweep.xs("").into_iter();
         let shares = shares.filter_map(|x| Some(sweep.at("", policy, x)?.cpu.choosing_percent()));
         let shares: Vec<f64> = shares.collect();
-        let (low, high) = (least(shares.iter().copied())?, most(shares)?);
+        let low = least(shares.iter().copied())?;
+        let high = most(shares)?;
         Some(format!("{policy} {low:.2} to {high:.2} %"))
     });
     let shares: Vec<String> = shares.collect();

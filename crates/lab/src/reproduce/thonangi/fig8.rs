@@ -38,7 +38,8 @@ pub(in crate::reproduce) fn measure(
 }
 
 fn claims(figure: &mut Figure, sweep: &Sweep) {
-    let (narrow, wide) = (0.005, 20.0);
+    let narrow = 0.005;
+    let wide = 20.0;
     // How much more `worse` costs with keys close together than with keys far apart.
     let grows = |worse, better| {
         let excess = |x| sweep.excess("", worse, better, x);

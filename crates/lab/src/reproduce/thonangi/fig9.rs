@@ -24,7 +24,8 @@ pub(in crate::reproduce) fn measure(
     for curve in SEVEN {
         for &payload_bytes in payloads {
             let bench = Bench::standard(curve, Keys::Uniform, DATASET_MB, shrink(payload_bytes));
-            let (curve, x) = (curve.to_owned(), payload_bytes as f64);
+            let curve = curve.to_owned();
+            let x = payload_bytes as f64;
             let bench = Bench { payload_bytes, ..bench };
             spots.push(Spot { panel: "", curve, x, bench });
         }
@@ -82,7 +83,8 @@ fn claims(figure: &mut Figure, sweep: &Sweep) {
 fn explain_large(figure: &mut Figure, sweep: &Sweep) {
     let policies = KEEPING.iter().filter_map(|policy| {
         let steady = sweep.at("", policy, 4000.0)?;
-        let (written, merged) = (steady.write_cost_blocks, steady.records_merged);
+        let written = steady.write_cost_blocks;
+        let merged = steady.records_merged;
         let met = (1.0 - written / merged) * 100.0;
         Some(format!("{policy} {merged:.1}, {met:.1} %, {written:.1}"))
     });

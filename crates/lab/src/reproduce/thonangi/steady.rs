@@ -102,13 +102,16 @@ impl Bench {
     /// Returns the setting of section V for one policy.
     pub(super) fn standard(policy: &str, keys: Keys, dataset_mb: u64, shrink: u64) -> Bench {
         let policy = policy.to_owned();
-        let (payload_bytes, memory_blocks, rate) = (PAYLOAD_BYTES, 4000, 0.07);
+        let payload_bytes = PAYLOAD_BYTES;
+        let memory_blocks = 4000;
+        let rate = 0.07;
         Bench { policy, keys, dataset_mb, payload_bytes, memory_blocks, rate, shrink }
     }
 
     /// Returns the setting of sections III-E and IV.
     pub(super) fn small(policy: &str, keys: Keys, dataset_mb: u64, shrink: u64) -> Bench {
-        let (memory_blocks, rate) = (250, 0.05);
+        let memory_blocks = 250;
+        let rate = 0.05;
         Bench { memory_blocks, rate, ..Bench::standard(policy, keys, dataset_mb, shrink) }
     }
 

@@ -83,7 +83,9 @@ impl<'a> StoreIndex<'a> {
             .open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
         let tree = keyspace.tree();
-        let (key, value, requests) = (Vec::new(), Vec::new(), 0);
+        let key = Vec::new();
+        let value = Vec::new();
+        let requests = 0;
         Ok(StoreIndex {
             store,
             keyspace,

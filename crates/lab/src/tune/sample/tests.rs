@@ -77,7 +77,8 @@ fn a_sample_has_all_phases() {
         ranks.len() as f64 / writes.len() as f64
     };
     // The load phase writes each key once, and then popular keys are written again.
-    let (load, run) = (keys(&sample.writes[..at - at / 10]), keys(&sample.writes[at + at / 10..]));
+    let load = keys(&sample.writes[..at - at / 10]);
+    let run = keys(&sample.writes[at + at / 10..]);
     assert!(load > 0.99 && run < 0.8, "{load} {run}");
 }
 

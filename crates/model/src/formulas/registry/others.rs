@@ -201,13 +201,17 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
 type Evaluate = fn(&Params<'_>, &Setting<'_>) -> Result<Model, SpecError>;
 
 const fn slots(name: &'static str, summary: &'static str, evaluate: Evaluate) -> FormulaInfo {
-    let (params, bound, ignores) = (&[SLOTS], None, &[]);
+    let params = &[SLOTS];
+    let bound = None;
+    let ignores = &[];
     FormulaInfo { name, source: LIM, summary, params, bound, ignores, evaluate }
 }
 
 const fn textbook(name: &'static str, summary: &'static str, evaluate: Evaluate) -> FormulaInfo {
     let source = "Ahn et al., HotStorage 2019; Dayan & Idreos, SIGMOD 2018";
-    let (params, bound, ignores) = (&[GROWTH], Some(Bound::Upper), KEYS_AND_ORDER);
+    let params = &[GROWTH];
+    let bound = Some(Bound::Upper);
+    let ignores = KEYS_AND_ORDER;
     FormulaInfo { name, source, summary, params, bound, ignores, evaluate }
 }
 
@@ -217,7 +221,8 @@ const fn bound(
     params: &'static [FormulaParam],
     evaluate: Evaluate,
 ) -> FormulaInfo {
-    let (bound, ignores) = (Some(Bound::Upper), KEYS_AND_ORDER);
+    let bound = Some(Bound::Upper);
+    let ignores = KEYS_AND_ORDER;
     FormulaInfo { name, source: THONANGI, summary, params, bound, ignores, evaluate }
 }
 

@@ -14,10 +14,12 @@ impl Dump {
             FileType::Copy => "copy",
             _ => "log",
         };
-        let (number, bytes) = (log.number(), log.bytes());
+        let number = log.number();
+        let bytes = log.bytes();
         let fields = json!({ "type": name, "number": number, "bytes": bytes });
         self.begin(Item { text: format!("{name} {number}, {bytes} bytes"), fields }, "records")?;
-        let (mut end, mut damage) = (0, log.damage());
+        let mut end = 0;
+        let mut damage = log.damage();
         for record in log.records() {
             if let Some(error) = damage.take_if(|error| error.offset() <= Some(record.offset)) {
                 self.damaged(error)?;

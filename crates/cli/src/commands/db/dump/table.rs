@@ -72,8 +72,10 @@ fn place(table: &TableFile, index: usize) -> Item {
 
 /// Returns the header: footer, properties and filter of the table.
 fn head(table: &TableFile) -> Item {
-    let (number, bytes) = (table.number(), table.bytes());
-    let (footer, properties) = (table.footer(), table.properties());
+    let number = table.number();
+    let bytes = table.bytes();
+    let footer = table.footer();
+    let properties = table.properties();
     let mut text = format!("table {number}, {bytes} bytes");
     let mut fields = json!({ "type": "table", "number": number, "bytes": bytes });
     if let Some(footer) = &footer {
@@ -117,7 +119,8 @@ fn footer_fields(footer: &Footer) -> Value {
 fn properties_text(properties: &Properties) -> String {
     let Properties { blocks, entries, tombstones, logical_bytes, seq_min, seq_max, .. } =
         properties;
-    let (first, last) = (display_key(&properties.first_key), display_key(&properties.last_key));
+    let first = display_key(&properties.first_key);
+    let last = display_key(&properties.last_key);
     let points = properties.profile_points;
     format!(
         "\nblocks: {blocks}, entries: {entries}, tombstones: {tombstones}, \
