@@ -3,6 +3,7 @@
 //! A process of its own: `tracing` remembers for the whole process whether anybody listens to an
 //! event. A store on another thread, which has no listener, may first log the event just while this
 //! test begins to listen, and the answer "nobody" is then kept for good.
+#![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
 use lsmith::env::MemEnv;
 use lsmith::{Event, Observer, Store};
