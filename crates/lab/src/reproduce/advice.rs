@@ -6,33 +6,31 @@ use crate::progress::NoProgress;
 use crate::tune::check::{costs_of_all, judge};
 use crate::tune::{Limits, TrialCosts, Tuning};
 use lsmith_policy::Registry;
-use lsmith_spec::{Spec, format_bytes, parse_bytes};
+use lsmith_spec::{Spec, parse_bytes};
 use lsmith_workload::Workload;
 
-/// All kinds of workloads but traces, each of about 200,000 writes.
-const WORKLOADS: [&str; 13] = [
-    "ycsb(a, records=100k, ops=200k, value=100B)",
-    "ycsb(b, records=150k, ops=500k, value=200B)",
-    "ycsb(c, records=200k, ops=100k, value=100B)",
-    "ycsb(d, records=100k, ops=1M, value=100B)",
-    "ycsb(e, records=100k, ops=1M, value=200B)",
-    "ycsb(f, records=50k, ops=300k, value=100B)",
-    "update(keys=60k, ops=200k, value=200B)",
-    "churn(keys=40k, ops=200k, value=100B)",
-    "load(keys=200k, value=100B)",
-    "load(keys=200k, value=100B, order=sequential)",
-    "uniform(keys=50k, ops=150k, value=100B)",
-    "normal(keys=50k, ops=150k, value=100B)",
-    "tpc(keys=50k, ops=150k, value=100B)",
+/// All kinds of workloads but traces, each of about 400,000 writes, so that samples of them are
+/// simulated before all of them; and the memtables of each.
+const SETTINGS: [(&str, &str); 13] = [
+    ("ycsb(a, records=200k, ops=400k, value=100B)", "64KiB"),
+    ("ycsb(b, records=350k, ops=1M, value=200B)", "256KiB"),
+    ("ycsb(c, records=400k, ops=200k, value=100B)", "1MiB"),
+    ("ycsb(d, records=300k, ops=2M, value=100B)", "64KiB"),
+    ("ycsb(e, records=300k, ops=2M, value=200B)", "256KiB"),
+    ("ycsb(f, records=100k, ops=600k, value=100B)", "1MiB"),
+    ("update(keys=120k, ops=400k, value=200B)", "64KiB"),
+    ("churn(keys=80k, ops=400k, value=100B)", "256KiB"),
+    ("load(keys=400k, value=100B)", "1MiB"),
+    ("load(keys=400k, value=100B, order=sequential)", "64KiB"),
+    ("uniform(keys=100k, ops=300k, value=100B)", "256KiB"),
+    ("normal(keys=100k, ops=300k, value=100B)", "1MiB"),
+    ("tpc(keys=100k, ops=300k, value=100B)", "64KiB"),
 ];
-const WORKLOADS_QUICK: [&str; 3] = [
-    "ycsb(a, records=20k, ops=40k, value=100B)",
-    "churn(keys=10k, ops=60k, value=100B)",
-    "load(keys=60k, value=100B, order=sequential)",
+const SETTINGS_QUICK: [(&str, &str); 3] = [
+    ("ycsb(a, records=20k, ops=40k, value=100B)", "64KiB"),
+    ("churn(keys=10k, ops=60k, value=100B)", "64KiB"),
+    ("load(keys=60k, value=100B, order=sequential)", "64KiB"),
 ];
-
-const MEMTABLES: [&str; 3] = ["64KiB", "256KiB", "1MiB"];
-const MEMTABLES_QUICK: [&str; 1] = ["64KiB"];
 
 /// Limits on reads and on space.
 const LIMITS: [(Option<f64>, Option<f64>); 3] =
@@ -49,11 +47,7 @@ pub(super) fn measure(
     effort: Effort,
     progress: &SharedProgress,
 ) -> anyhow::Result<Figure> {
-    let (workloads, memtables) = if effort.is_quick {
-        (&WORKLOADS_QUICK[..], &MEMTABLES_QUICK[..])
-    } else {
-        (&WORKLOADS[..], &MEMTABLES[..])
-    };
+    let settings = if effort.is_quick { &SETTINGS_QUICK[..] } else { &SETTINGS[..] };
     let panel = Panel::only(
         Axis::linear("setting", "number"),
         Axis::linear("score of the advised policy above the best within the limits", "%"),
@@ -61,47 +55,38 @@ pub(super) fn measure(
     let mut figure = Figure::empty(info.name, info.title, vec![panel]);
     let registry = Registry::builtin();
     let mut setting = 0;
-    for spec in workloads {
-        let workload = Workload::from_spec(&spec.parse()?, &FileInputs)?;
-        for memtable in memtables {
-            let memtable_bytes = parse_bytes(memtable)?;
-            let no_limits = Limits { memtable_bytes, ..Limits::default() };
-            let registry = &registry;
-            let workload = &workload;
-            let all = Tuning { registry, workload, limits: &no_limits, progress };
-            let mut advised = Vec::new();
-            for (read_cost_max, space_cost_max) in LIMITS {
-                let limits =
-                    Limits { read_cost_max, space_cost_max, memtable_bytes, ..Limits::default() };
-                let tuning = Tuning { progress: &NoProgress, limits: &limits, ..all };
-                let found = tuning.run();
-                advised.push((limits, found));
-            }
-            let policies = advised.iter().filter_map(|(_, found)| found.as_ref().ok());
-            let policies: Result<Vec<_>, _> =
-                policies.map(|found| found.best.policy.parse()).collect();
-            let all = costs_of_all(&all, memtable_bytes, &policies?)?;
-            for (limits, found) in &advised {
-                setting += 1;
-                let named = format!(
-                    "{spec}, memtable {}, {}",
-                    format_bytes(memtable_bytes),
-                    wording(limits)
-                );
-                let (above, is_within) = match found {
-                    Ok(found) => {
-                        let checked = judge(&found.best, limits, &all);
-                        (checked.above * 100.0, checked.is_within)
-                    }
-                    // It is right to refuse if there is nothing.
-                    Err(_) => (0.0, !is_possible(limits, &all)),
-                };
-                figure.point("", ABOVE, f64::from(setting), above);
-                let claim = format!("{named}: advised policy above the best, %");
-                figure.claim(Claim::at_most(claim, above, ABOVE_MAX));
-                let outside = f64::from(u8::from(!is_within));
-                figure.claim(Claim::at_most(format!("{named}: outside the limits"), outside, 0.0));
-            }
+    for (spec, memtable) in settings {
+        let workload = &Workload::from_spec(&spec.parse()?, &FileInputs)?;
+        let memtable_bytes = parse_bytes(memtable)?;
+        let no_limits = Limits { memtable_bytes, ..Limits::default() };
+        let all = Tuning { registry: &registry, workload, limits: &no_limits, progress };
+        let mut advised = Vec::new();
+        for (read_cost_max, space_cost_max) in LIMITS {
+            let limits =
+                Limits { read_cost_max, space_cost_max, memtable_bytes, ..Limits::default() };
+            let found = Tuning { progress: &NoProgress, limits: &limits, ..all }.run();
+            advised.push((limits, found));
+        }
+        let policies = advised.iter().filter_map(|(_, found)| found.as_ref().ok());
+        let policies: Vec<Spec> =
+            policies.map(|found| found.best.policy.parse()).collect::<Result<_, _>>()?;
+        let all = costs_of_all(&all, memtable_bytes, &policies)?;
+        for (limits, found) in &advised {
+            setting += 1;
+            let named = format!("{spec}, memtable {memtable}, {}", wording(limits));
+            let (above, is_within) = match found {
+                Ok(found) => {
+                    let checked = judge(&found.best, limits, &all);
+                    (checked.above * 100.0, checked.is_within)
+                }
+                // It is right to refuse if there is nothing.
+                Err(_) => (0.0, !is_possible(limits, &all)),
+            };
+            figure.point("", ABOVE, f64::from(setting), above);
+            let claim = format!("{named}: advised policy above the best, %");
+            figure.claim(Claim::at_most(claim, above, ABOVE_MAX));
+            let outside = f64::from(u8::from(!is_within));
+            figure.claim(Claim::at_most(format!("{named}: outside the limits"), outside, 0.0));
         }
     }
     figure.note(
