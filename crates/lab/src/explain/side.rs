@@ -220,12 +220,12 @@ fn sizes(tally: &Tally) -> Vec<SizeReport> {
 }
 
 fn rules(tally: &Tally) -> Vec<RuleReport> {
-    let rules = tally.rules.iter().map(|(rule, count)| RuleReport {
+    let counted = tally.rules.iter().map(|(rule, count)| RuleReport {
         reason: rule.replace("{}", "N"),
         merges: count.merges,
         bytes_written: count.bytes,
     });
-    let mut rules: Vec<_> = rules.collect();
+    let mut rules: Vec<_> = counted.collect();
     rules.sort_by_key(|rule| std::cmp::Reverse(rule.bytes_written));
     rules
 }
