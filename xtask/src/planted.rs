@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn copy_has_the_files_of_the_original_and_no_others() {
-        let root = std::env::temp_dir().join(format!("lsmith-xtask-{}", std::process::id()));
-        let [from, to] = ["from", "to"].map(|name| root.join(name));
+        let root = tempfile::tempdir().expect("a folder can be made");
+        let [from, to] = ["from", "to"].map(|name| root.path().join(name));
         for path in [from.join("room/mod.rs"), to.join("room.rs"), to.join("old/mod.rs")] {
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
             fs::write(path, "code").expect("a file can be written");
@@ -233,7 +233,6 @@ mod tests {
         let names: Vec<_> = found.map(|entry| entry.file_name()).collect();
         assert_eq!(names, ["room"]);
         assert!(to.join("room/mod.rs").exists());
-        fs::remove_dir_all(&root).expect("it is ours");
     }
 
     /// A change of lines with a planted bug must also update the bug.
