@@ -175,7 +175,7 @@ fn unsigned(bytes: i64) -> u64 {
 }
 
 /// Returns the routes of a tally: by level, or by the age of the output if all runs are one stack.
-fn routes(tally: &Tally) -> Vec<RouteReport> {
+pub(crate) fn routes(tally: &Tally) -> Vec<RouteReport> {
     let has_levels = tally.has_levels();
     // The first part of the key is the order of rows.
     let mut rows: BTreeMap<(usize, usize, String, String), RouteCounts> = BTreeMap::new();

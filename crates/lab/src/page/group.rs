@@ -297,7 +297,7 @@ impl Group {
         Ok(Group {
             name: text(&tuned["workload"]),
             notes: vec![format!("The best choice within the limits is {best}.")],
-            sources: sources(&["formula"]),
+            sources: sources(&["simulation"]),
             write_figure: write_figure.to_owned(),
             costs: costs.collect::<anyhow::Result<_>>()?,
             least: Vec::new(),

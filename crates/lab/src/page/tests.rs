@@ -75,6 +75,8 @@ fn assert_decodes(history: &History, trees: &[Runs]) {
     }
     assert!(decoder.is_at_end());
     assert_eq!(written, history.levels.iter().map(|level| level.written).sum::<u64>());
+    let by_cause = history.routes.iter().map(|route| route.causes.written());
+    assert_eq!(written, by_cause.sum::<i64>() as u64, "{}", history.name);
 }
 
 #[test]
