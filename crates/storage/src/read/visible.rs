@@ -108,6 +108,7 @@ fn order(left: &[u8], right: &[u8]) -> Ordering {
 
 impl Limit {
     /// Moves the limit to `key`, which is no longer in the range.
+    #[inline]
     fn exclude(&mut self, key: &[u8]) {
         self.key.clear();
         // Short keys are copied without a call.
@@ -124,6 +125,7 @@ impl Limit {
     }
 
     /// Returns true if `key` is in the range, with this as the lower limit.
+    #[inline]
     fn allows_above(&self, key: &[u8]) -> bool {
         let order = || order(&self.key, key);
         match self.reach {
@@ -134,6 +136,7 @@ impl Limit {
     }
 
     /// Returns true if `key` is in the range, with this as the upper limit.
+    #[inline]
     fn allows_below(&self, key: &[u8]) -> bool {
         let order = || order(key, &self.key);
         match self.reach {
