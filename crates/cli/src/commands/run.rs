@@ -10,9 +10,10 @@ use lsmith_lab::{Amount, Costs, EngineReport, Mode, Options, Percentiles, run as
 use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
-    let policy = specs::policy(&args.policy)?.spec().to_string();
     let workload = specs::workload(&args.workload)?;
     let usual = Options::default();
+    let policy = specs::policy_for(&args.policy, &workload, args.memtable.bytes)?;
+    let policy = policy.spec().to_string();
     let options = Options {
         registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,

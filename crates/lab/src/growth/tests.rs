@@ -2,7 +2,7 @@
 
 use super::*;
 use lsmith_policy::Registry;
-use lsmith_sim::{Figures, KeyedWorkload, simulate_keyed};
+use lsmith_sim::{Figures, KeyedWorkload, simulate_fluid, simulate_keyed};
 use lsmith_workload::{NoInputs, Workload};
 
 /// A workload, prepared for formulas and simulations.
@@ -272,5 +272,42 @@ fn entries_above_the_memtable_are_flushes_of_their_own() {
     for case in [Case { fluid: None, ..case.clone() }, case] {
         let reads = case.formula("none").expect("a policy with a formula").read_cost_mean;
         assert!((reads - 500.5).abs() < 1.0, "{reads}");
+    }
+}
+
+/// The paper's designs had formulas and no policies.
+#[test]
+fn designs_are_near_every_key() {
+    for workload in WORKLOADS {
+        let case = Case::new(workload, MEMTABLE_BYTES);
+        case.check(&["cola", "cola(ratio=2)", "samt(ratio=4)", "universal(trigger=6)"], 0.03);
+        for policy in ["leveldb", "rocksdb"] {
+            let policy = format!("{policy}(level1=500kB, ratio=5, table=100kB)");
+            let [write, read] = case.errors(&policy);
+            println!("{policy} {workload}: {write} {read}");
+            assert!(write.abs() < 0.12 && read.abs() < 0.12, "{policy} {workload}: {write} {read}");
+        }
+    }
+}
+
+#[test]
+fn designs_on_expected_sizes_are_near_every_key() {
+    for workload in WORKLOADS {
+        let case = Case::new(workload, MEMTABLE_BYTES);
+        for spec in [
+            "leveldb(level1=500kB, ratio=5, table=100kB)",
+            "rocksdb(sizes=500kB:5MB, table=100kB)",
+            "cola",
+            "samt",
+            "universal(trigger=4)",
+        ] {
+            let policy = Registry::builtin().build(spec).unwrap();
+            let fluid = case.fluid.as_ref().unwrap();
+            let fluid = simulate_fluid(&policy, fluid, MEMTABLE_BYTES, &mut |_| {}).unwrap();
+            let keyed = case.keyed(spec).write_cost_system;
+            let off = fluid.figures.write_cost_system / keyed - 1.0;
+            println!("{spec} {workload}: {off}");
+            assert!(off.abs() < 0.03, "{spec} {workload}: {off}");
+        }
     }
 }

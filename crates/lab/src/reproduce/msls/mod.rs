@@ -1,14 +1,14 @@
 //! Lim, Andersen, Kaminsky, "Towards accurate and fast evaluation of multi-stage log-structured
 //! designs", FAST 2016.
 //!
-//! Measures LevelDB's design ([`policy`]) by formula, in keyed simulation and on the real store.
+//! Measures LevelDB's design (the policies `leveldb` and `rocksdb`) by formula, in keyed simulation and on the real store.
 //! Write costs are those of the paper: bytes written, including the log, per byte of requests, in
 //! the steady state after a load of all keys in order.
 
 mod buffer;
 mod density;
 mod design;
-mod policy;
+mod designs;
 mod requests;
 mod rocksdb;
 mod skew;
@@ -17,6 +17,7 @@ mod wa;
 
 pub(super) use buffer::measure as buffer;
 pub(super) use density::measure as density;
+pub(super) use designs::measure as designs;
 pub(super) use rocksdb::measure as rocksdb;
 pub(super) use skew::measure as skew;
 pub(super) use wa::measure as wa;
