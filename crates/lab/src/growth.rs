@@ -116,7 +116,11 @@ impl Formula {
             true => bound(&spec, &profile.setting(memtable_bytes)).ok().flatten(),
             false => None,
         };
-        let ignores = profile.ignored(has_levels);
+        let ignores = match (spec.name.as_str(), profile.ignored(has_levels)) {
+            // The paper's model is of a tree in which all keys are present.
+            ("leveldb" | "rocksdb", []) if !is_moved => &["time"],
+            (_, ignored) => ignored,
+        };
         // Of requests that the formula does not know there is no bound either.
         let bound = bound.map(Bound::name).filter(|_| ignores.is_empty());
         Ok(costs.map(|costs| Prediction { costs, bound, ignores }))

@@ -77,13 +77,14 @@ mod tests {
 
     #[test]
     fn a_limit_on_reads_bounds_the_levels() {
-        let workload = workload("load(keys=300k, value=100B, order=zipf)");
+        let workload = workload("churn(keys=300k, ops=900k, value=100B)");
         let count = |spec: &str| match sized(spec, &workload).param("sizes") {
             Some("none") => 0,
             sizes => sizes.unwrap().split(':').count(),
         };
         assert!(count("rocksdb(sizes=optimal)") > 2);
         assert_eq!(count("rocksdb(sizes=optimal, read_cost_max=4.9)"), 2);
+        assert_eq!(count("rocksdb(sizes=optimal, read_cost_max=4.5, levels=any)"), 2);
         assert_eq!(count("leveldb(sizes=optimal, levels=1)"), 1);
         assert_eq!(count("leveldb(sizes=optimal, read_cost_max=2.5)"), 0);
         for bad in

@@ -111,9 +111,9 @@ impl Setting<'_> {
         let of_load = last.min(self.loaded) - first.min(self.loaded);
         let later = (last - self.loaded).max(0.0) - (first - self.loaded).max(0.0);
         if of_load <= 0.0 {
-            return self.popularity.unique(later);
+            return self.popularity.unique_counted(later);
         }
-        of_load + self.popularity.unique(later) * (1.0 - of_load / self.loaded)
+        of_load + self.popularity.unique_counted(later) * (1.0 - of_load / self.loaded)
     }
 
     /// Returns the live size after all requests.

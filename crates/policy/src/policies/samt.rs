@@ -2,9 +2,10 @@
 
 use super::cola::{RATIO, last_level, read_ratio};
 use super::tiered::Tiered;
-use crate::{Eager, MergePolicy, PolicyInfo, Shape};
+use crate::stack::pressure_of_runs;
+use crate::{Eager, Load, MergePolicy, PolicyInfo, Shape};
 use lsmith_spec::Spec;
-use lsmith_tree::{Input, MergePlan, Place, TreeView};
+use lsmith_tree::{Input, LEVELS_MAX, MergePlan, Place, TreeView};
 use std::sync::Arc;
 
 /// As [`Tiered`], but the last level is one run of all keys, and what comes down to it is merged
@@ -64,6 +65,15 @@ impl MergePolicy for Samt {
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         let plan = self.slots.choose_merge(view)?;
         self.with_last(view, plan).filter(|plan| view.is_free_for(plan))
+    }
+
+    /// The last level has no slots, so a tree at rest has fewer runs than one of `tiered`, and fewer
+    /// may wait.
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        // The deepest level that there can be has none to merge into.
+        let levels = view.tree.levels().iter().take(LEVELS_MAX - 1);
+        let runs = levels.map(|level| level.runs().len());
+        pressure_of_runs(runs.max().unwrap_or(0), self.ratio - 1, load)
     }
 
     fn shape(&self) -> Shape {

@@ -1,6 +1,7 @@
 //! Universal: RocksDB's tiered style, stopped by total size.
 
-use crate::{Eager, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
+use crate::stack::pressure_of_runs;
+use crate::{Eager, Load, MergePolicy, ParamInfo, PolicyInfo, Shape, Stack, StackRun};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Reason, TreeView};
 use std::sync::Arc;
@@ -107,6 +108,13 @@ impl MergePolicy for Universal {
         }
         let (from, end, reason) = self.due(stack.runs())?;
         stack.merge(from, end, self.eager, reason)
+    }
+
+    /// One run more than trigger a merge may stay.
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        let runs = view.tree.disk_run_count();
+        let excess = if runs as u64 > self.trigger + 1 { runs } else { 0 };
+        pressure_of_runs(excess, self.trigger, load)
     }
 
     fn shape(&self) -> Shape {

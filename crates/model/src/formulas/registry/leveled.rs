@@ -1,7 +1,7 @@
 //! Formulas of levels: MSLS models and their variants.
 
 use super::{FormulaInfo, FormulaParam, entries, ratio};
-use crate::cost::{Ignored, Model, Setting};
+use crate::cost::{Ignored, KeyOrder, Model, Setting};
 use crate::formulas::{IntervalModel, LeveledModel, MemoryBufferModel, Sweep, WholeLevelModel};
 use crate::sizes;
 use lsmith_spec::{Params, Spec, SpecError, parse_bytes};
@@ -182,7 +182,13 @@ pub fn sizes_of(spec: &Spec, setting: &Setting<'_>) -> Result<Vec<f64>, SpecErro
 pub fn grown(spec: &Spec, setting: &Setting<'_>) -> Result<Model, SpecError> {
     let mut model = of_spec(spec, setting)?;
     model.memtable = setting.memtable_requests();
-    Ok(model.evaluate_grown(setting, 0.0))
+    let mut grown = model.evaluate_grown(setting, 0.0);
+    // Several runs of level 0 are merged into one even if none overlaps another.
+    if setting.order == KeyOrder::Ascending && model.level0_merged > 1.0 {
+        let stage = grown.stages.iter_mut().find(|stage| stage.name == "level 0 -> 1");
+        stage.into_iter().for_each(|stage| (stage.writes, stage.reads) = (1.0, 1.0));
+    }
+    Ok(grown)
 }
 
 fn of_spec(spec: &Spec, setting: &Setting<'_>) -> Result<LeveledModel, SpecError> {
