@@ -35,8 +35,8 @@ pub fn with_sizes(spec: &Spec, workload: &Workload, memtable_bytes: u64) -> Resu
     let texts: Vec<String> = sizes.iter().map(bytes).collect();
     let mut found = spec.clone();
     found.params.retain(|(name, _)| !ASKED.contains(&name.as_str()));
-    let sizes = if texts.is_empty() { "none".to_owned() } else { texts.join(":") };
-    Ok(found.with("sizes", sizes))
+    let spelled = if texts.is_empty() { "none".to_owned() } else { texts.join(":") };
+    Ok(found.with("sizes", spelled))
 }
 
 #[cfg(test)]

@@ -28,9 +28,9 @@ const REACH_MIN: f64 = 0.01;
 /// The most rounds of moves over all sizes. About five are usual.
 const ROUNDS_MAX: usize = 20;
 
-/// Returns the sizes of least cost, in entries, for the levels from 1 to the one before the last: as
-/// many as cost least, of the numbers in `levels`; numbers above [`LEVELS_MAX`] count as that. All
-/// else is as in `model`; its sizes are ignored.
+/// Returns the sizes of least cost, in entries, for the levels from 1 to the one before the last.
+/// There are as many as cost least, of the numbers in `levels`; numbers above [`LEVELS_MAX`] count
+/// as that. All else is as in `model`; its sizes are ignored.
 pub fn optimal(
     model: &LeveledModel,
     popularity: &Popularity,

@@ -33,9 +33,8 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     };
     let usual = Options::default();
     let memtable_bytes = args.memtable.bytes;
-    let policies = workloads.iter();
-    let policies = policies.map(|work| specs::policies(&args.policies, work, memtable_bytes));
-    let policies = policies.collect::<Result<Vec<_>, _>>()?;
+    let built = |workload: &Workload| specs::policies(&args.policies, workload, memtable_bytes);
+    let policies_of = workloads.iter().map(built).collect::<Result<Vec<_>, _>>()?;
     let options = Options {
         registry: specs::registry().clone(),
         memtable_bytes,
@@ -47,7 +46,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
-    for (workload, policies) in workloads.into_iter().zip(&policies) {
+    for (workload, policies) in workloads.into_iter().zip(&policies_of) {
         keyed_fits(&workload, memtable_bytes)?;
         let workload = &KeyedWorkload::new(workload);
         let comparison = Comparison {

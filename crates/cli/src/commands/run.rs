@@ -13,7 +13,6 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let workload = specs::workload(&args.workload)?;
     let usual = Options::default();
     let policy = specs::policy_for(&args.policy, &workload, args.memtable.bytes)?;
-    let policy = policy.spec().to_string();
     let options = Options {
         registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
@@ -24,7 +23,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
         ..usual
     };
     let bars = Bars::new();
-    let report = run_in_lab(&policy, &workload, &args.dir, &options, &bars)?;
+    let report = run_in_lab(&policy.spec().to_string(), &workload, &args.dir, &options, &bars)?;
     drop(bars);
     if json { print_json(&report) } else { Ok(print(shown(&report))?) }
 }

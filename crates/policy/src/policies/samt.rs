@@ -67,8 +67,8 @@ impl MergePolicy for Samt {
         self.with_last(view, plan).filter(|plan| view.is_free_for(plan))
     }
 
-    /// The last level has no slots, so a tree at rest has fewer runs than one of `tiered`, and fewer
-    /// may wait.
+    /// The last level has no slots, so a tree at rest has fewer runs than one of `tiered`, and
+    /// fewer may wait.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         // The deepest level that there can be has none to merge into.
         let levels = view.tree.levels().iter().take(LEVELS_MAX - 1);

@@ -1,7 +1,8 @@
 //! Lim, Andersen, Kaminsky, "Towards accurate and fast evaluation of multi-stage log-structured
 //! designs", FAST 2016.
 //!
-//! Measures LevelDB's design (the policies `leveldb` and `rocksdb`) by formula, in keyed simulation and on the real store.
+//! Measures the paper's designs by formula, in keyed simulation and on the real store: LevelDB's
+//! and RocksDB's (the policies `leveldb` and `rocksdb`), COLA, SAMT and universal.
 //! Write costs are those of the paper: bytes written, including the log, per byte of requests, in
 //! the steady state after a load of all keys in order.
 

@@ -65,7 +65,7 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
         params: OF_PAPER,
         bound: None,
         ignores: ORDER,
-        evaluate: |params, setting| Ok(paper(params, setting, Sweep::RoundRobin)?.evaluate(setting)),
+        evaluate: in_turn,
     },
     FormulaInfo {
         name: "rocksdb",
@@ -74,7 +74,7 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
         params: OF_PAPER,
         bound: None,
         ignores: ORDER,
-        evaluate: |params, setting| Ok(paper(params, setting, Sweep::Random)?.evaluate(setting)),
+        evaluate: at_random,
     },
     FormulaInfo {
         name: "leveled",
@@ -199,6 +199,14 @@ fn of_spec(spec: &Spec, setting: &Setting<'_>) -> Result<LeveledModel, SpecError
     };
     let names: Vec<&str> = OF_PAPER.iter().map(|param| param.name).collect();
     paper(&Params::new(spec, &names, 0)?, setting, sweep)
+}
+
+fn in_turn(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
+    Ok(paper(params, setting, Sweep::RoundRobin)?.evaluate(setting))
+}
+
+fn at_random(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
+    Ok(paper(params, setting, Sweep::Random)?.evaluate(setting))
 }
 
 /// Returns a model of the paper, with the paper's defaults.

@@ -76,10 +76,10 @@ fn original(name: &str, params: &Params<'_>, pick: Pick) -> Result<Leveled, Spec
     }
     let table = params.bytes("table", 2 << 20, 1..=1 << 50)?;
     let sizes = given_sizes(params)?;
-    let spec = Spec::bare(name).with("l0", runs);
+    let bare = Spec::bare(name).with("l0", runs);
     let spec = match &sizes {
-        Some(sizes) => spec.with("sizes", spelled(sizes)),
-        None => spec.with("level1", format_bytes(level1)).with("ratio", ratio),
+        Some(sizes) => bare.with("sizes", spelled(sizes)),
+        None => bare.with("level1", format_bytes(level1)).with("ratio", ratio),
     };
     let geometric = |level: usize| level1 as f64 * ratio.powi(level as i32 - 1);
     let capacity = |level: usize| match &sizes {
@@ -122,8 +122,8 @@ fn given_sizes(params: &Params<'_>) -> Result<Option<Vec<u64>>, SpecError> {
     if text == NO_SIZES {
         return Ok(Some(Vec::new()));
     }
-    let sizes: Result<Vec<u64>, SpecError> = text.split(':').map(parse_bytes).collect();
-    let sizes = sizes.map_err(|error| SpecError::conflict(format!("sizes: {error}")))?;
+    let parts: Result<Vec<u64>, SpecError> = text.split(':').map(parse_bytes).collect();
+    let sizes = parts.map_err(|error| SpecError::conflict(format!("sizes: {error}")))?;
     if sizes[0] > 0 && sizes.is_sorted() && sizes.len() < LEVELS_MAX - 1 {
         Ok(Some(sizes))
     } else {
