@@ -120,7 +120,7 @@ fn no_policy_is_below_the_hull() {
 /// only.
 #[test]
 fn designs_run_on_the_store_as_simulated() {
-    let figure = measure("msls-designs", TINY);
+    let figure = measure("msls-designs", SMALL);
     hold(&figure, &["simulation off from the store"]);
     for panel in ["a", "b"] {
         for design in ["cola", "samt", "universal"] {
