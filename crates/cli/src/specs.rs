@@ -2,7 +2,7 @@
 
 use crate::failure::bad_argument;
 use anyhow::Error;
-use lsmith_lab::FileInputs;
+use lsmith_lab::{FileInputs, asks_for_sizes, with_sizes};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_spec::{Spec, SpecError, format_count};
 use lsmith_workload::{Workload, WorkloadError};
@@ -27,9 +27,41 @@ pub(crate) fn policy(spec: &str) -> anyhow::Result<Arc<dyn MergePolicy>> {
     registry().build(spec).map_err(|error| bad_spec("policy", spec, &error))
 }
 
-/// Builds the policies that `specs` names, separated by `;`. `all` means every policy with its
-/// defaults; `classic` means those of them that do not count in blocks.
-pub(crate) fn policies(specs: &str) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>> {
+/// Builds the policy that `spec` names, for a workload and memtables of so many bytes: with the
+/// level sizes that cost least, if the spec asks for them.
+pub(crate) fn policy_for(
+    spec: &str,
+    workload: &Workload,
+    memtable_bytes: u64,
+) -> anyhow::Result<Arc<dyn MergePolicy>> {
+    match spec.parse::<Spec>() {
+        Ok(parsed) if asks_for_sizes(&parsed) => sized(&parsed, workload, memtable_bytes),
+        _ => policy(spec),
+    }
+}
+
+fn sized(
+    spec: &Spec,
+    workload: &Workload,
+    memtable_bytes: u64,
+) -> anyhow::Result<Arc<dyn MergePolicy>> {
+    let sized = with_sizes(spec, workload, memtable_bytes).map_err(|error| {
+        match error.downcast_ref::<SpecError>() {
+            Some(bad) => bad_spec("policy", spec, bad),
+            None => error,
+        }
+    })?;
+    registry().build_spec(&sized).map_err(|error| bad_spec("policy", spec, &error))
+}
+
+/// Builds the policies that `specs` names, separated by `;`, for a workload and memtables of so
+/// many bytes. `all` means every policy with its defaults; `classic` means those of them that do
+/// not count in blocks.
+pub(crate) fn policies(
+    specs: &str,
+    workload: &Workload,
+    memtable_bytes: u64,
+) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>> {
     let registry = registry();
     let specs = match specs.trim() {
         word @ ("all" | "classic") => {
@@ -41,8 +73,10 @@ pub(crate) fn policies(specs: &str) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>>
         }
         specs => Spec::parse_list(specs).map_err(|error| bad_spec("policies", specs, &error))?,
     };
-    let build =
-        |spec: &Spec| registry.build_spec(spec).map_err(|error| bad_spec("policy", spec, &error));
+    let build = |spec: &Spec| match asks_for_sizes(spec) {
+        true => sized(spec, workload, memtable_bytes),
+        false => registry.build_spec(spec).map_err(|error| bad_spec("policy", spec, &error)),
+    };
     specs.iter().map(build).collect()
 }
 

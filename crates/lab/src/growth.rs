@@ -2,7 +2,9 @@
 
 use crate::profile::Profile;
 use crate::schedule::schedule;
-use lsmith_model::formulas::{bound, carried_out, constant, evaluate, scheduled, tiered, unmerged};
+use lsmith_model::formulas::{
+    bound, carried_out, constant, evaluate, grown, scheduled, tiered, unmerged,
+};
 use lsmith_model::{Bound, KeyOrder, Model, Setting, optimum};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{FluidWorkload, SimError};
@@ -64,10 +66,12 @@ impl Formula {
         if let Some(model) = in_stack {
             return Some(Formula::at(&model, &setting));
         }
-        if spec.name != "leveled" {
-            return None;
-        }
-        Formula::over_moments(profile, memtable_bytes, |setting| evaluate(spec, setting)).ok()
+        let formula = match spec.name.as_str() {
+            "leveled" => evaluate,
+            "leveldb" | "rocksdb" => grown,
+            _ => return None,
+        };
+        Formula::over_moments(profile, memtable_bytes, |setting| formula(spec, setting)).ok()
     }
 
     /// Returns the costs of `policy`, and may run it. A policy that merges whole runs decides which
@@ -112,7 +116,11 @@ impl Formula {
             true => bound(&spec, &profile.setting(memtable_bytes)).ok().flatten(),
             false => None,
         };
-        let ignores = profile.ignored(has_levels);
+        let ignores = match (spec.name.as_str(), profile.ignored(has_levels)) {
+            // The paper's model is of a tree in which all keys are present.
+            ("leveldb" | "rocksdb", []) if !is_moved => &["time"],
+            (_, ignored) => ignored,
+        };
         // Of requests that the formula does not know there is no bound either.
         let bound = bound.map(Bound::name).filter(|_| ignores.is_empty());
         Ok(costs.map(|costs| Prediction { costs, bound, ignores }))

@@ -5,6 +5,7 @@
 //! * [`Comparison`]: does both for many policies and computes prediction errors.
 //! * [`mod@explain`]: says why one policy writes less than another.
 //! * [`model`]: computes the costs of a policy by formula.
+//! * [`with_sizes`]: computes the level sizes of a policy that asks for optimal ones.
 //! * [`mod@tune`]: finds the best policy and parameters for a workload, under limits.
 //! * [`reproduce`]: measures figures of papers again.
 //! * [`page`]: shows results as one HTML file. [`plot`]: draws charts as SVG.
@@ -59,6 +60,7 @@ mod run;
 mod schedule;
 mod scratch;
 mod simulate;
+mod sizes;
 mod spread;
 pub mod tune;
 
@@ -78,4 +80,5 @@ pub use report::{
 pub use run::{Options, run};
 pub use scratch::remove_scratch;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
+pub use sizes::{asks_for_sizes, with_sizes};
 pub use spread::{Extent, Spread};

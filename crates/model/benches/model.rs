@@ -3,7 +3,7 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use lsmith_model::formulas::{LeveledModel, Sweep};
-use lsmith_model::{KeyOrder, Popularity, Setting, optimal_sizes};
+use lsmith_model::{KeyOrder, LEVELS_MAX, Popularity, Setting, optimal_sizes};
 use std::hint::black_box;
 
 const CASES: [(u64, f64); 5] = [
@@ -48,7 +48,7 @@ fn benchmarks(criterion: &mut Criterion) {
             bencher.iter(|| black_box(&model).evaluate(&setting).write_cost_user());
         });
         group.bench_function(BenchmarkId::new("best sizes", &of), |bencher| {
-            bencher.iter(|| optimal_sizes(black_box(&model), &popularity, None));
+            bencher.iter(|| optimal_sizes(black_box(&model), &popularity, 0..=LEVELS_MAX));
         });
     }
     group.finish();

@@ -111,9 +111,9 @@ impl Setting<'_> {
         let of_load = last.min(self.loaded) - first.min(self.loaded);
         let later = (last - self.loaded).max(0.0) - (first - self.loaded).max(0.0);
         if of_load <= 0.0 {
-            return self.popularity.unique(later);
+            return self.popularity.unique_counted(later);
         }
-        of_load + self.popularity.unique(later) * (1.0 - of_load / self.loaded)
+        of_load + self.popularity.unique_counted(later) * (1.0 - of_load / self.loaded)
     }
 
     /// Returns the live size after all requests.
@@ -160,8 +160,8 @@ pub struct Level {
 pub struct Flushes {
     /// The size flushed per request: less than 1 if memory holds keys that are requested again.
     pub size: f64,
-    /// True if memtables go straight into merges, so that no stage is a flush.
-    pub are_merged: bool,
+    /// The share of memtables that go straight into merges. No stage has their flushes.
+    pub merged: f64,
 }
 
 /// The costs of a policy, by a formula.
@@ -239,7 +239,7 @@ impl Model {
     pub fn write_cost_system(&self) -> f64 {
         let tables = self.stages.iter().filter(|stage| stage.name != LOG);
         let written: f64 = tables.map(|stage| stage.writes).sum();
-        let before = if self.flushes.are_merged { self.flushes.size } else { 0.0 };
+        let before = self.flushes.merged * self.flushes.size;
         // If memory holds all keys, nothing is ever flushed.
         if self.flushes.size == 0.0 { 0.0 } else { (written + before) / self.flushes.size }
     }
@@ -255,16 +255,17 @@ impl Flushes {
     pub(crate) fn of_memtables(setting: &Setting<'_>, requests: f64) -> Flushes {
         let size =
             if requests.is_finite() { setting.popularity.unique(requests) / requests } else { 0.0 };
-        Flushes { size, are_merged: false }
+        Flushes { size, merged: 0.0 }
     }
 
     /// Returns the flushes of memtables that hold no key twice.
     pub(crate) fn unshared() -> Flushes {
-        Flushes { size: 1.0, are_merged: false }
+        Flushes { size: 1.0, merged: 0.0 }
     }
 
-    pub(crate) fn merged(self) -> Flushes {
-        Flushes { are_merged: true, ..self }
+    /// Returns the same flushes, of which the share `merged` goes straight into merges.
+    pub(crate) fn merged(self, merged: f64) -> Flushes {
+        Flushes { merged, ..self }
     }
 }
 

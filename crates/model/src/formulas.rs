@@ -25,7 +25,9 @@ pub use leveldb::{LeveledModel, Sweep};
 pub use mathieu::{bounded_runs, least_with_runs, write_cost_bound};
 pub use memory_buffer::MemoryBufferModel;
 pub use partial::{Take, partial};
-pub use registry::{FormulaInfo, FormulaParam, bound, evaluate, formulas, ignored};
+pub use registry::{
+    FormulaInfo, FormulaParam, bound, evaluate, formulas, grown, ignored, sizes_of,
+};
 pub use schedule::{RunMerge, carried_out, scheduled};
 pub use stack::{constant, tiered, unmerged};
 pub use textbook::Textbook;

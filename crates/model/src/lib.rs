@@ -27,4 +27,4 @@ mod zipf;
 pub use cost::{Bound, Flushes, Ignored, KeyOrder, Level, Model, ReadCosts, Setting, Stage};
 pub use error::ModelError;
 pub use popularity::{Class, EntryShape, Popularity};
-pub use sizes::optimal as optimal_sizes;
+pub use sizes::{LEVELS_MAX, optimal as optimal_sizes};

@@ -55,6 +55,8 @@ pub struct Popularity {
     pub(crate) size_max: f64,
     /// The size of the entries of all keys that are not deleted, after infinitely many requests.
     live: f64,
+    /// The requests that this popularity was counted over; infinity if it is known.
+    pub(crate) counted: f64,
     /// `1/2` minus the integral from 0 to 1 of the sum over classes. It corrects integrals, because
     /// a part of a request counts linearly.
     pub(crate) first_request: f64,
@@ -152,7 +154,7 @@ impl Popularity {
         for class in &mut classes {
             class.probability /= total;
         }
-        Popularity::from_classes(classes)
+        Ok(Popularity { counted: total, ..Popularity::from_classes(classes)? })
     }
 
     /// Returns a popularity of classes. The probabilities, each times its keys, must sum to 1.
@@ -177,7 +179,8 @@ impl Popularity {
         let size_max = weights.iter().sum();
         let mut popularity = {
             let ends = Ends::of(&terms);
-            Popularity { classes, terms, size_max, live, first_request: 0.0, ends }
+            let counted = f64::INFINITY;
+            Popularity { classes, terms, size_max, live, counted, first_request: 0.0, ends }
         };
         popularity.first_request = 0.5 - popularity.integral_of_sum(1.0);
         popularity
@@ -220,7 +223,8 @@ impl Popularity {
             pairs().map(|(class, shape)| class.keys * shape.mean_bytes() / request_bytes).collect();
         let live =
             pairs().map(|(class, shape)| class.keys * shape.live_bytes() / request_bytes).sum();
-        Ok(Popularity::from_weights(self.classes.clone(), &weights, live))
+        let shaped = Popularity::from_weights(self.classes.clone(), &weights, live);
+        Ok(Popularity { counted: self.counted, ..shaped })
     }
 
     /// Returns the classes, least popular first.

@@ -13,8 +13,8 @@ use std::ops::RangeInclusive;
 /// The points of the grids of sizes and of intervals.
 const POINTS: usize = 48;
 
-/// The most levels below level 0, without the last.
-const LEVELS_MAX: usize = 16;
+/// The most levels below level 0, without the last, that [`optimal`] returns.
+pub const LEVELS_MAX: usize = 16;
 
 /// The relative gain of a round of moves below which the reach shrinks.
 const GAIN_MIN: f64 = 1e-6;
@@ -28,19 +28,21 @@ const REACH_MIN: f64 = 0.01;
 /// The most rounds of moves over all sizes. About five are usual.
 const ROUNDS_MAX: usize = 20;
 
-/// Returns the sizes of least cost, in entries, for the levels from 1 to the one before the last:
-/// `levels` sizes, or the best number of them. All else is as in `model`; its sizes are ignored.
-pub fn optimal(model: &LeveledModel, popularity: &Popularity, levels: Option<usize>) -> Vec<f64> {
+/// Returns the sizes of least cost, in entries, for the levels from 1 to the one before the last.
+/// There are as many as cost least, of the numbers in `levels`; numbers above [`LEVELS_MAX`] count
+/// as that. All else is as in `model`; its sizes are ignored.
+pub fn optimal(
+    model: &LeveledModel,
+    popularity: &Popularity,
+    levels: RangeInclusive<usize>,
+) -> Vec<f64> {
     let search = SizeSearch { model, popularity, first: model.memtable * model.level0_merged };
     let size_min = model.memtable.min(popularity.live()) / 2.0;
     let size_max = popularity.live().min(popularity.size_max()) * 0.999;
     if size_max <= size_min {
         return Vec::new();
     }
-    let counts = match levels {
-        Some(levels) => levels.min(LEVELS_MAX)..=levels.min(LEVELS_MAX),
-        None => 0..=LEVELS_MAX,
-    };
+    let counts = (*levels.start()).min(LEVELS_MAX)..=(*levels.end()).min(LEVELS_MAX);
     let mut candidates = search.by_grid(size_min, size_max, counts);
     candidates.sort_by(|left, right| left.0.total_cmp(&right.0));
     let mut least = f64::INFINITY;

@@ -38,6 +38,25 @@ impl Popularity {
         size.min(requests).min(self.size_max)
     }
 
+    /// Returns the expected size of a run of `requests` requests that are some of those over which
+    /// the popularity was counted. [`unique`](Popularity::unique) if it is known, not counted.
+    ///
+    /// # Derivation
+    /// Let a key be counted `k` times among `n` requests. Any `r` of these requests miss it with
+    /// the probability `(1 - r/n)^k`, so all `n` miss no key. Independent requests of probability
+    /// `k/n` would miss it with `(1 - k/n)^r`: `n` of them miss more than a third of the keys that
+    /// were counted once. With `x = -n ln(1 - r/n)`, the former is `exp(-x k/n)`, and so is
+    /// `(1 - k/n)^x` for keys that are a small part of all requests. So `r` of the counted requests
+    /// have as many keys as `x` independent ones. Of keys that are a large part, neither misses
+    /// one.
+    pub fn unique_counted(&self, requests: f64) -> f64 {
+        if self.counted.is_infinite() {
+            return self.unique(requests);
+        }
+        let share = (requests / self.counted).min(1.0);
+        self.unique(-self.counted * (-share).ln_1p()).min(requests.max(0.0))
+    }
+
     /// Returns the requests after which a run has the expected size `size`: the inverse of
     /// [`unique`](Popularity::unique). Infinity for all keys and more; 0 for sizes below 0.
     pub fn inverse(&self, size: f64) -> f64 {

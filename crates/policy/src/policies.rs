@@ -2,25 +2,31 @@
 
 mod bigtable;
 mod binomial;
+mod cola;
 mod constant;
 mod exploring;
 mod leveled;
 mod minlatency;
 mod none;
 mod partial;
+mod samt;
 mod sweep;
 mod tiered;
+mod universal;
 
 pub use bigtable::Bigtable;
 pub use binomial::Binomial;
+pub use cola::Cola;
 pub use constant::Constant;
 pub use exploring::Exploring;
 pub use leveled::{Leveled, Pick};
 pub use minlatency::MinLatency;
 pub use none::None;
 pub use partial::{FixedTake, Mixed};
+pub use samt::Samt;
 pub use sweep::Sweep;
 pub use tiered::Tiered;
+pub use universal::Universal;
 
 use crate::ParamInfo;
 

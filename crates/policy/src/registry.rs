@@ -56,6 +56,11 @@ impl Registry {
             policies::Tiered::INFO,
             policies::Leveled::INFO,
             policies::Sweep::INFO,
+            policies::Leveled::LEVELDB,
+            policies::Leveled::ROCKSDB,
+            policies::Cola::INFO,
+            policies::Samt::INFO,
+            policies::Universal::INFO,
         ];
         infos.extend(policies::FixedTake::infos());
         infos.push(policies::Mixed::INFO);

@@ -27,15 +27,17 @@ struct Rows {
 }
 
 pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
-    let policies = specs::policies(&args.policies)?;
     let workloads: Vec<Workload> = match args.workload.as_slice() {
         [] => vec![specs::workload(DEFAULT_WORKLOAD)?],
         specs => specs.iter().map(|spec| specs::workload(spec)).collect::<Result<_, _>>()?,
     };
     let usual = Options::default();
+    let memtable_bytes = args.memtable.bytes;
+    let built = |workload: &Workload| specs::policies(&args.policies, workload, memtable_bytes);
+    let policies_of = workloads.iter().map(built).collect::<Result<Vec<_>, _>>()?;
     let options = Options {
         registry: specs::registry().clone(),
-        memtable_bytes: args.memtable.bytes,
+        memtable_bytes,
         record_trees: args.html.is_some(),
         duration: args.duration,
         threads: args.threads.unwrap_or(usual.threads),
@@ -44,11 +46,11 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
-    for workload in workloads {
-        keyed_fits(&workload, args.memtable.bytes)?;
+    for (workload, policies) in workloads.into_iter().zip(&policies_of) {
+        keyed_fits(&workload, memtable_bytes)?;
         let workload = &KeyedWorkload::new(workload);
         let comparison = Comparison {
-            policies: &policies,
+            policies,
             workload,
             dir: &dir,
             options: &options,

@@ -10,8 +10,10 @@ use lsmith_sim::KeyedWorkload;
 use lsmith_tree::{Cause, Causes};
 
 pub(crate) fn explain(args: &ExplainArgs, json: bool) -> anyhow::Result<()> {
-    let [a, b] = [specs::policy(&args.a)?, specs::policy(&args.b)?];
-    let workload = KeyedWorkload::new(specs::workload(&args.workload)?);
+    let workload = specs::workload(&args.workload)?;
+    let policy = |spec: &str| specs::policy_for(spec, &workload, args.memtable.bytes);
+    let [a, b] = [policy(&args.a)?, policy(&args.b)?];
+    let workload = KeyedWorkload::new(workload);
     let bars = Bars::new();
     let explained = explain_in_lab([&a, &b], &workload, args.memtable.bytes, &bars)?;
     drop(bars);

@@ -10,9 +10,9 @@ use lsmith_lab::{Amount, Costs, EngineReport, Mode, Options, Percentiles, run as
 use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
-    let policy = specs::policy(&args.policy)?.spec().to_string();
     let workload = specs::workload(&args.workload)?;
     let usual = Options::default();
+    let policy = specs::policy_for(&args.policy, &workload, args.memtable.bytes)?;
     let options = Options {
         registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
         ..usual
     };
     let bars = Bars::new();
-    let report = run_in_lab(&policy, &workload, &args.dir, &options, &bars)?;
+    let report = run_in_lab(&policy.spec().to_string(), &workload, &args.dir, &options, &bars)?;
     drop(bars);
     if json { print_json(&report) } else { Ok(print(shown(&report))?) }
 }

@@ -12,10 +12,12 @@ use lsmith_lab::page::{Group, Recorder};
 use lsmith_lab::{
     Content, Progress, Simulated, fluid_fits, keyed_fits, simulate_observed, unit_fits,
 };
+use lsmith_policy::MergePolicy;
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::{SpecError, format_bytes};
 use lsmith_workload::Workload;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// Bytes of each value of the default workload.
 const VALUE_BYTES: u64 = 1000;
@@ -24,19 +26,22 @@ const VALUE_BYTES: u64 = 1000;
 const UNIT_BYTES_MAX: u64 = 1 << 50;
 
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
-    let policy = specs::policy(&args.policy)?;
-    let (keyed, fluid);
+    let (policy, keyed, fluid);
     let content = match args.content.as_str() {
         "unit" => {
+            policy = specs::policy(&args.policy)?;
             check_unit(args, policy.needs().windows)?;
             Content::Unit { flushes: args.flushes }
         }
         "keyed" => {
             keyed = keyed_workload(args)?;
+            policy = policy_for(args, keyed.workload())?;
             Content::Keyed(&keyed)
         }
         "fluid" => {
-            fluid = fluid_workload(args)?;
+            let workload = workload(args)?;
+            policy = policy_for(args, &workload)?;
+            fluid = fluid_workload(&workload)?;
             Content::Fluid(&fluid)
         }
         other => {
@@ -171,10 +176,13 @@ fn keyed_workload(args: &SimulateArgs) -> anyhow::Result<KeyedWorkload> {
     Ok(KeyedWorkload::new(workload))
 }
 
-fn fluid_workload(args: &SimulateArgs) -> anyhow::Result<FluidWorkload> {
-    let workload = workload(args)?;
-    fluid_fits(&workload)?;
-    FluidWorkload::new(&workload).map_err(refusal)
+fn fluid_workload(workload: &Workload) -> anyhow::Result<FluidWorkload> {
+    fluid_fits(workload)?;
+    FluidWorkload::new(workload).map_err(refusal)
+}
+
+fn policy_for(args: &SimulateArgs, workload: &Workload) -> anyhow::Result<Arc<dyn MergePolicy>> {
+    specs::policy_for(&args.policy, workload, args.memtable.bytes)
 }
 
 /// Turns a simulation error into an exit code: 2 if expected sizes do not fit the workload, else 1.

@@ -94,6 +94,11 @@ pub const FIGURES: &[FigureInfo] = &[
         measure: msls::rocksdb,
     },
     FigureInfo {
+        name: "msls-designs",
+        title: "the paper's designs as policies: by formula, key by key, and on the store",
+        measure: msls::designs,
+    },
+    FigureInfo {
         name: "optimum",
         title: "write cost of every policy above the least at its mean number of runs",
         measure: optimum::measure,

@@ -26,13 +26,27 @@ const PICKS: [&str; 6] =
 const PICKS_FIRST: usize = 3;
 
 /// Parameters that are whole numbers, with their least and greatest useful values.
-const NUMBERS: [(&str, u64, u64); 3] = [("k", 2, 64), ("ratio", 2, 64), ("l0", 1, 16)];
+const NUMBERS: [(&str, u64, u64); 4] =
+    [("k", 2, 64), ("ratio", 2, 64), ("l0", 1, 16), ("trigger", 2, 64)];
 
 /// Policies with one bound on runs.
 const STACKS: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
 
 /// Policies that count the size of the tree in flushes if they are told to.
 const COUNTED: [&str; 2] = ["minlatency", "binomial"];
+
+/// Policies of slots.
+const SLOTS: [&str; 2] = ["cola", "samt"];
+
+/// The ratios of slots. With larger ones they cost what they cost with these, or more.
+const SLOT_RATIOS: [u64; 6] = [2, 3, 4, 5, 6, 8];
+
+/// The runs at which `universal` merges.
+const TRIGGERS: [u64; 6] = [3, 4, 6, 8, 12, 16];
+
+/// Policies whose levels have sizes in bytes. A search makes workloads and memtables smaller, and
+/// these would not become smaller with them. `leveled` builds the same trees in tables.
+const IN_BYTES: [&str; 2] = ["leveldb", "rocksdb"];
 
 /// Policies that merge parts of levels.
 const PARTIAL: [&str; 5] = ["full", "rr", "choose_best", "test_mixed", "mixed"];
@@ -64,9 +78,13 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
             all.extend(LEVEL0.map(|l0| leveled.clone().with("l0", l0).with("pick", pick)));
         }
     }
+    let slots =
+        |name: &&'static str| SLOT_RATIOS.map(|ratio| Spec::bare(*name).with("ratio", ratio));
+    all.extend(SLOTS.iter().flat_map(slots));
+    all.extend(TRIGGERS.map(|trigger| Spec::bare("universal").with("trigger", trigger)));
     all.retain(|spec| registry.build_spec(spec).is_ok());
     // A policy of the user's own, with its defaults.
-    for info in registry.infos() {
+    for info in registry.infos().iter().filter(|info| !IN_BYTES.contains(&info.name)) {
         if all.iter().all(|spec| spec.name != info.name) {
             all.push(Spec::bare(info.name));
         }
@@ -119,6 +137,10 @@ mod tests {
         let registry = Registry::builtin();
         let all = coarse(&registry);
         for info in registry.infos().iter().filter(|info| !info.params.is_empty()) {
+            if IN_BYTES.contains(&info.name) {
+                assert!(all.iter().all(|spec| spec.name != info.name));
+                continue;
+            }
             let count = all.iter().filter(|spec| spec.name == info.name).count();
             assert!(count > 5, "{}: {count}", info.name);
         }

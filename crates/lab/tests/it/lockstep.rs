@@ -44,6 +44,12 @@ pub(crate) const POLICIES: &[&str] = &[
     "leveled(ratio=3, pick=oldest)",
     "leveled(ratio=2, pick=whole_level)",
     "leveled(ratio=3, l0=3, table=100KiB)",
+    "leveled(ratio=3, pick=in_turn)",
+    "leveldb(l0=2, level1=150KiB, ratio=3, table=50KiB)",
+    "rocksdb(l0=3, sizes=100KiB:500KiB, table=40KiB)",
+    "cola(ratio=2)",
+    "samt(ratio=3, eager=always)",
+    "universal(trigger=4)",
 ];
 
 /// Every policy that counts in blocks, in its variants.

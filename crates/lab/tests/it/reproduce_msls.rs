@@ -115,3 +115,19 @@ fn no_policy_is_below_the_hull() {
     let least: Vec<f64> = figure.curve("a", "least").map(|(_, y)| y).collect();
     assert!(least[0] > 10.0 * least[least.len() - 1], "{least:?}");
 }
+
+/// No policy had the paper's designs but LevelDB's and RocksDB's, and these were in this figure
+/// only.
+#[test]
+fn designs_run_on_the_store_as_simulated() {
+    let figure = measure("msls-designs", SMALL);
+    hold(&figure, &["simulation off from the store"]);
+    for panel in ["a", "b"] {
+        for design in ["cola", "samt", "universal"] {
+            let keyed: Vec<_> = figure.curve(panel, &format!("keyed, {design}")).collect();
+            let (keys, cost) = keyed[keyed.len() - 1];
+            let model = figure.y(panel, &format!("model, {design}"), keys).unwrap();
+            assert!((model / cost - 1.0).abs() < 0.1, "{design}: {model} {cost}");
+        }
+    }
+}

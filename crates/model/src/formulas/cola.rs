@@ -71,7 +71,9 @@ impl SlotModel {
         levels.push(Level { runs: 1.0, size: last });
         let unmerged = Flushes::of_memtables(setting, self.memtable);
         let flushes = match self.slots {
-            Slots::Merged => unmerged.merged(),
+            // The first slot of level 0 is a flush. All others are merged with what is there.
+            Slots::Merged if stages.len() > 2 => unmerged.merged((ratio - 1.0) / ratio),
+            Slots::Merged => unmerged.merged(1.0),
             Slots::Apart => unmerged,
         };
         Model::new(setting, flushes, stages, levels)

@@ -52,7 +52,7 @@ impl MemoryBufferModel {
             levels.push(Level { runs: 1.0, size });
             interval += swept(size);
         }
-        let flushes = Flushes::of_memtables(setting, first).merged();
+        let flushes = Flushes::of_memtables(setting, first).merged(1.0);
         Model::new(setting, flushes, stages, levels)
     }
 }

@@ -49,7 +49,7 @@ pub fn partial(setting: &Setting<'_>, take: Take, ratio: f64, rate: f64) -> Mode
     let size: f64 = levels.iter().map(|level| level.size).sum();
     // No more is held than was written.
     let space_cost = (size / setting.popularity.live()).min(setting.requests / setting.live());
-    let flushes = Flushes::unshared().merged();
+    let flushes = Flushes::unshared().merged(1.0);
     Model {
         stages,
         flushes,

@@ -3,6 +3,8 @@
 mod leveled;
 mod others;
 
+pub use leveled::{grown, sizes_of};
+
 use crate::cost::{Bound, Ignored, KeyOrder, Model, Setting};
 use lsmith_spec::{Params, Spec, SpecError};
 

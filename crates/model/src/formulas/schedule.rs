@@ -70,7 +70,7 @@ pub fn carried_out<M: IntoIterator<Item = RunMerge>>(
         Stage::new("merges", stack.written / total, stack.read / total),
     ];
     let levels = vec![Level { runs: run_sum / divisor, size: size_sum / divisor }];
-    let flushes = Flushes { size: flushed / total, are_merged: false };
+    let flushes = Flushes { size: flushed / total, merged: 0.0 };
     let space_cost = space_sum / f64::max(samples, 1.0);
     Model { space_cost, ..Model::new(setting, flushes, stages, levels) }
 }

@@ -1,7 +1,7 @@
 //! Published and independently computed numbers, cell by cell.
 
 use lsmith_model::formulas::{LeveledModel, Sweep, evaluate};
-use lsmith_model::{KeyOrder, Model, Popularity, Setting, optimal_sizes};
+use lsmith_model::{KeyOrder, LEVELS_MAX, Model, Popularity, Setting, optimal_sizes};
 
 /// 4 MiB of memtable, items of 1000 bytes.
 pub(crate) fn setting(popularity: &Popularity) -> Setting<'_> {
@@ -70,14 +70,14 @@ fn best_sizes_are_at_least_as_good() {
                 model.sizes = optimal_sizes(&model, &popularity, levels);
                 (model.evaluate(&setting).write_cost_user(), model.sizes.clone())
             };
-            let (found, sizes) = least(Some(sizes_before));
+            let (found, sizes) = least(sizes_before..=sizes_before);
             let deviation = 100.0 * (found / expected - 1.0);
             println!("{millions} M {skew}: {found:.4} {expected} {deviation:+.3} % {sizes:.0?}");
             // Half of the last digit that is known of the other.
             assert!(found <= expected + 0.005, "{millions} M {skew}: {found} above {expected}");
             assert!(deviation >= -0.5, "{millions} M {skew}: {found} far below {expected}");
             // Free to choose how many levels there are, it is never worse.
-            let (free, sizes) = least(None);
+            let (free, sizes) = least(0..=LEVELS_MAX);
             println!("    any number of levels: {free:.4}  {sizes:.0?}");
             assert!(free <= found * (1.0 + 1e-5), "{free} above {found}");
         }

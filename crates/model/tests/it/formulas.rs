@@ -192,7 +192,7 @@ fn a_swept_buffer_takes_what_an_interval_says() {
     near(found.stages[1].writes, popularity.unique(interval + inverse) / interval, 1e-12);
     let below = interval + popularity.interval(40_000.0);
     near(found.stages[2].writes, 10_000_000.0 / below, 1e-12);
-    assert!(found.flushes.are_merged);
+    assert_eq!(found.flushes.merged, 1.0);
 }
 
 #[test]
@@ -394,4 +394,38 @@ fn bounds_are_marked() {
     assert_eq!(ignored("leveled", &ascending), Ok(vec![]));
     assert_eq!(ignored("minlatency", &random), Ok(vec![Ignored::Popularity]));
     near(of("leveled", &ascending).write_cost_system(), 1.0, 1e-12);
+}
+
+/// The flush of every memtable was counted twice where it is the first slot of level 0.
+#[test]
+fn a_memtable_of_cola_is_flushed_or_merged() {
+    let popularity = Popularity::uniform(10_000_000).unwrap();
+    let model = of("cola(ratio=3)", &setting(&popularity));
+    let flushed = model.flushes.size;
+    let outputs = model.write_cost_user() - 1.0;
+    // Two of three flushes are merged with what level 0 holds.
+    near(model.write_cost_system(), (outputs + flushed * 2.0 / 3.0) / flushed, 1e-12);
+}
+
+#[test]
+fn optimal_sizes_keep_to_the_levels_allowed() {
+    let popularity = Popularity::zipf(10_000_000, 0.99).unwrap();
+    let setting = setting(&popularity);
+    let with = |rest: &str| of(&format!("leveldb(sizes=optimal{rest})"), &setting);
+    let fixed = of("leveldb", &setting);
+    // Level 0 and the last level are not among the sizes.
+    let levels = |model: &Model| model.levels.len() - 2;
+    let same = with(", levels=geometric");
+    assert_eq!(levels(&same), levels(&fixed));
+    let few = with(", levels=1");
+    let limited = with(", read_cost_max=5");
+    assert_eq!((levels(&few), levels(&limited)), (1, 2));
+    let costs = [&with(""), &same, &limited, &few].map(Model::write_cost_user);
+    assert!(costs.is_sorted(), "{costs:?}");
+    assert!(costs[1] < 0.95 * fixed.write_cost_user(), "{costs:?}");
+    assert!(limited.reads(&setting).runs <= 5.0);
+    let refused = |spec: &str| evaluate(&spec.parse().unwrap(), &setting).unwrap_err().to_string();
+    let message = refused("leveldb(sizes=optimal, levels=4, read_cost_max=5)");
+    assert!(message.contains("6.5"), "{message}");
+    assert!(refused("leveldb(levels=3)").contains("sizes = optimal"));
 }

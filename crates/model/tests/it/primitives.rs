@@ -244,3 +244,40 @@ fn what_makes_no_sense_is_refused() {
         assert!(popularity.with_entries(&[shape]).is_err(), "{shape:?}");
     }
 }
+
+/// Requests over which a popularity was counted were taken to be drawn again, and so to miss a
+/// quarter of their own keys.
+#[test]
+fn counted_requests_have_all_counted_keys() {
+    // Keys that are requested 1, 2, 4 .. times; each request has a place in a shuffled row.
+    let mut row: Vec<u32> = Vec::new();
+    let mut histogram = Vec::new();
+    let mut key = 0;
+    for exponent in 0..8 {
+        let (keys, times) = (4000 >> exponent, 1 << exponent);
+        histogram.push((keys, times));
+        for _ in 0..keys {
+            row.extend(std::iter::repeat_n(key, times as usize));
+            key += 1;
+        }
+    }
+    let mut state = 1_u64;
+    for index in (1..row.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        row.swap(index, (state >> 33) as usize % (index + 1));
+    }
+    let popularity = Popularity::from_histogram(&histogram).unwrap();
+    for share in [0.01, 0.1, 0.5, 0.9, 1.0] {
+        let requests = (row.len() as f64 * share) as usize;
+        let mut seen: Vec<u32> = row[..requests].to_vec();
+        seen.sort_unstable();
+        seen.dedup();
+        let found = popularity.unique_counted(requests as f64);
+        let off = found / seen.len() as f64 - 1.0;
+        assert!(off.abs() < 0.02, "{requests}: {off}");
+    }
+    let again = popularity.unique(row.len() as f64) / f64::from(key);
+    assert!(again < 0.8, "{again}");
+    let known = Popularity::uniform(1000).unwrap();
+    assert_eq!(known.unique_counted(500.0), known.unique(500.0));
+}

@@ -1,5 +1,6 @@
 //! Leveled: one run per level, tables move down one by one.
 
+mod originals;
 mod pick;
 
 pub use pick::Pick;
@@ -25,15 +26,52 @@ use std::sync::Arc;
 ///
 /// Source: Mao et al., section 2 ("Leveled"); LevelDB (`round_robin`), RocksDB (`min_overlap`,
 /// `oldest`), HyperLevelDB (`best_ratio`); the list of picks is that of Lim et al., FAST 2016.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Leveled {
+    spec: Spec,
     ratio: f64,
-    level0_runs: u64,
+    level0: Level0,
     pick: Pick,
+    /// Bytes of a table; `None` means those of a memtable.
     table_bytes: Option<u64>,
-    /// The number of tables that each level may hold, level 0 first. Stored because every decision
-    /// uses it.
-    tables: [f64; LEVELS_MAX],
+    /// What each level may hold, level 0 first. Stored because every decision uses it.
+    capacities: Capacities,
+}
+
+/// What goes down from level 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level0 {
+    /// The oldest run, piece by piece, when there are more than `runs`.
+    Oldest { runs: u64 },
+    /// All runs in one merge, when there are `runs`.
+    All { runs: u64 },
+}
+
+/// The greatest sizes of levels, level 0 first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Capacities {
+    Tables([f64; LEVELS_MAX]),
+    Bytes([f64; LEVELS_MAX]),
+}
+
+impl Level0 {
+    /// Returns the most runs at rest.
+    fn runs_max(self) -> u64 {
+        match self {
+            Level0::Oldest { runs } => runs,
+            Level0::All { runs } => runs - 1,
+        }
+    }
+
+    /// Returns the most runs that hold no writer back. A merge of all runs is a large step, during
+    /// which a quarter as many may arrive. LevelDB lets as many arrive again, and lookups then
+    /// consider twice the runs that they consider in lockstep.
+    fn runs_free(self) -> u64 {
+        match self {
+            Level0::Oldest { runs } => runs,
+            Level0::All { runs } => runs + runs.div_ceil(4),
+        }
+    }
 }
 
 /// A run that must give a piece, and the run below that takes it.
@@ -64,7 +102,7 @@ impl Leveled {
                 name: "pick",
                 default: "min_overlap",
                 meaning: "the piece that goes down: min_overlap, round_robin, narrowest, \
-                          best_ratio, oldest or whole_level",
+                          best_ratio, oldest, whole_level, in_turn or random",
             },
             ParamInfo {
                 name: "table",
@@ -78,16 +116,25 @@ impl Leveled {
             if ratio <= 1.0 {
                 return Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"));
             }
+            let runs = params.count("l0", 2, 1..=1000)?;
+            let pick = Pick::read(params)?;
+            let table_bytes =
+                if auto { None } else { params.bytes_if_given("table", 1..=1 << 50)? };
+            let spec = Spec::bare("leveled")
+                .with("ratio", ratio)
+                .with("l0", runs)
+                .with("pick", pick.name());
+            let tables = std::array::from_fn(|level| ratio.powi(level as i32));
             Ok(Arc::new(Leveled {
-                ratio,
-                tables: std::array::from_fn(|level| ratio.powi(level as i32)),
-                level0_runs: params.count("l0", 2, 1..=1000)?,
-                pick: Pick::read(params)?,
-                table_bytes: if auto {
-                    None
-                } else {
-                    params.bytes_if_given("table", 1..=1 << 50)?
+                spec: match table_bytes {
+                    Some(bytes) => spec.with("table", format_bytes(bytes)),
+                    None => spec,
                 },
+                ratio,
+                level0: Level0::Oldest { runs },
+                pick,
+                table_bytes,
+                capacities: Capacities::Tables(tables),
             }))
         },
     };
@@ -98,7 +145,10 @@ impl Leveled {
 
     /// Returns the bytes that `level` may hold, for level 1 and below.
     fn capacity(&self, view: &TreeView, level: usize) -> f64 {
-        self.table(view) as f64 * self.tables[level]
+        match &self.capacities {
+            Capacities::Tables(tables) => self.table(view) as f64 * tables[level],
+            Capacities::Bytes(bytes) => bytes[level],
+        }
     }
 
     /// Returns the bytes that the levels below level 0 hold beyond their capacities, in pieces. A
@@ -135,9 +185,8 @@ impl Leveled {
     /// levels above need it.
     fn descents<'a>(&'a self, view: &'a TreeView) -> impl Iterator<Item = Descent<'a>> {
         // Most levels are settled, so this test comes first.
-        let table_bytes = self.table(view) as f64;
         let is_settled = move |level: usize, here: &Level| {
-            let allowed = table_bytes * self.tables[level];
+            let allowed = self.capacity(view, level);
             level > 0 && here.runs().len() <= 1 && here.bytes() as f64 <= allowed
         };
         let levels = view.tree.levels().iter().enumerate().rev();
@@ -156,8 +205,8 @@ impl Leveled {
             let count = runs.len() as u64;
             let bytes = self.bytes_staying(view, level);
             let reason = match level {
-                0 if count > self.level0_runs => {
-                    Reason::new("level {} has {} runs of {}", [0, count, self.level0_runs])
+                0 if count > self.level0.runs_max() => {
+                    Reason::new("level {} has {} runs of {}", [0, count, self.level0.runs_max()])
                 }
                 0 => return None,
                 _ if bytes as f64 <= self.capacity(view, level) || level + 1 >= LEVELS_MAX => {
@@ -182,7 +231,7 @@ impl Leveled {
     /// Returns the choice among the pieces of the source.
     fn choice<'a>(&self, view: &'a TreeView, descent: &Descent<'a>) -> Choice<'a> {
         let note = match self.pick {
-            Pick::RoundRobin => view.memo(&cursor_name(descent.from)),
+            Pick::RoundRobin | Pick::InTurn => view.memo(&cursor_name(descent.from)),
             _ => None,
         };
         let cursor = note.and_then(|text| parse_key(text).ok());
@@ -195,9 +244,28 @@ impl Leveled {
         }
     }
 
+    /// Returns true if all of level 0 goes down.
+    fn takes_level0(&self, descent: &Descent<'_>) -> bool {
+        matches!(self.level0, Level0::All { .. }) && descent.from == LevelId::Disk(0)
+    }
+
+    /// Returns the plan that takes all of level 0 down.
+    fn level0_down(&self, view: &TreeView, descent: &Descent<'_>) -> MergePlan {
+        let hulls = view.tree.runs_at(descent.from).iter().map(|run| run.hull());
+        let hull = hulls.reduce(|all, hull| all.hull(&hull)).unwrap_or(KeyRange::ALL);
+        self.plan(view, descent, &hull)
+    }
+
+    /// Returns the plan that takes a piece of the source down.
     fn plan(&self, view: &TreeView, descent: &Descent<'_>, piece: &KeyRange) -> MergePlan {
         let mut inputs = Vec::with_capacity(2);
-        inputs.push(Input { run: descent.source.id(), range: piece.clone() });
+        let sources =
+            if self.takes_level0(descent) { view.tree.runs_at(descent.from) } else { &[] };
+        let source = |run: &Arc<Run>| Input { run: run.id(), range: piece.clone() };
+        match sources {
+            [] => inputs.push(source(descent.source)),
+            all => inputs.extend(all.iter().map(source)),
+        }
         let overlap = descent.target.map_or(Slices::default(), |run| run.overlapping(piece));
         let place = match descent.target {
             Some(target) => Place::Into(target.id()),
@@ -211,12 +279,12 @@ impl Leveled {
             inputs.push(Input { run: target.id(), range: whole.hull(piece) });
         }
         let mut memo = Vec::new();
-        if self.pick == Pick::RoundRobin {
+        if matches!(self.pick, Pick::RoundRobin | Pick::InTurn) && sources.is_empty() {
             let end = piece.end.clone().unwrap_or_default();
             memo.push((cursor_name(descent.from).into(), Some(display_key(&end).to_string())));
         }
         MergePlan {
-            mode: if overlap.is_empty() { Mode::Move } else { Mode::Merge },
+            mode: if inputs.len() == 1 { Mode::Move } else { Mode::Merge },
             cut_bytes: Some(self.table(view)),
             reuse: None,
             reason: descent.reason.clone(),
@@ -238,18 +306,14 @@ fn bytes_taken(runs: &[Arc<Run>], input: &Input) -> u64 {
 
 impl MergePolicy for Leveled {
     fn spec(&self) -> Spec {
-        let spec = Spec::bare("leveled")
-            .with("ratio", self.ratio)
-            .with("l0", self.level0_runs)
-            .with("pick", self.pick.name());
-        match self.table_bytes {
-            Some(bytes) => spec.with("table", format_bytes(bytes)),
-            None => spec,
-        }
+        self.spec.clone()
     }
 
     fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
         self.descents(view).find_map(|descent| {
+            if self.takes_level0(&descent) {
+                return Some(self.level0_down(view, &descent)).filter(|p| view.is_free_for(p));
+            }
             let choice = self.choice(view, &descent);
             let plan = |candidate: Candidate| self.plan(view, &descent, &candidate.piece);
             if view.reservations.is_empty() {
@@ -268,16 +332,18 @@ impl MergePolicy for Leveled {
     /// make lookups dearer, so it never stops writers.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let below = pressure_of_waiting_runs(self.waiting_pieces(view));
-        self.shape().pressure(view, load).max(below.min(Shape::PRESSURE_OF_LEFTOVERS_MAX))
+        let level0 = Shape::Leveled { ratio: self.ratio, level0_runs: self.level0.runs_free() };
+        level0.pressure(view, load).max(below.min(Shape::PRESSURE_OF_LEFTOVERS_MAX))
     }
 
     fn shape(&self) -> Shape {
-        Shape::Leveled { ratio: self.ratio, level0_runs: self.level0_runs }
+        Shape::Leveled { ratio: self.ratio, level0_runs: self.level0.runs_max() }
     }
 
     fn explain(&self, view: &TreeView) -> Explanation {
         let plan = self.next_merge(view);
-        let losers = self.descents(view).flat_map(|descent| {
+        let in_pieces = self.descents(view).filter(|descent| !self.takes_level0(descent));
+        let losers = in_pieces.flat_map(|descent| {
             let plans = self.pick.ranked(&self.choice(view, &descent)).map(|candidate| {
                 let bytes = descent.source.size_within(&candidate.piece).bytes;
                 let overlap = candidate.overlap_bytes;

@@ -32,9 +32,14 @@ impl Tiered {
         ],
         build: |params| {
             let ratio = params.count("ratio", 4, 2..=1000)?;
-            Ok(Arc::new(Tiered { ratio, eager: Eager::read(params)? }))
+            Ok(Arc::new(Tiered::new(ratio, Eager::read(params)?)))
         },
     };
+
+    /// Returns the policy.
+    pub(super) fn new(ratio: u64, eager: Eager) -> Tiered {
+        Tiered { ratio, eager }
+    }
 
     /// Returns the merge that is due in `level`. `memtable` is the sealed memtable that would
     /// become the newest run of the level.

@@ -218,8 +218,9 @@ fn excess(policy: &Arc<dyn MergePolicy>, speed: f64) -> f64 {
 }
 
 /// The policies that merge, and how many times as many runs each may have as in lockstep. A stack
-/// is merged in large steps. So it may have twice the runs of its bound, and four. Levels are
-/// merged in small steps.
+/// is merged in large steps. So it may have twice the runs of its bound, and four. A bound that
+/// holds for any data says nothing of these: then as many count as there are in lockstep. Levels
+/// are merged in small steps.
 fn merging() -> impl Iterator<Item = (Arc<dyn MergePolicy>, f64)> {
     let registry = Registry::builtin();
     let specs: Vec<&str> = registry.infos().iter().map(|info| info.name).collect();
@@ -227,7 +228,13 @@ fn merging() -> impl Iterator<Item = (Arc<dyn MergePolicy>, f64)> {
     let policies = specs.into_iter().chain(more).map(move |spec| registry.build(spec).expect(spec));
     policies.filter_map(|policy| match policy.shape() {
         Shape::Unmerged => None,
-        Shape::Stack { runs_max } => Some((policy, (2 * runs_max + 5) as f64 / runs_max as f64)),
+        Shape::Stack { runs_max } => {
+            let bound = match runs_max {
+                0..=64 => runs_max,
+                _ => Store::new(Arc::clone(&policy), f64::MAX).run().runs_max as u64,
+            };
+            Some((policy, (2 * bound + 5) as f64 / bound as f64))
+        }
         Shape::Tiered { .. } => Some((policy, 2.5)),
         Shape::Leveled { .. } => Some((policy, 2.0)),
     })

@@ -66,7 +66,16 @@ fn tiered() {
 
 #[test]
 fn leveled_with_every_pick() {
-    for pick in ["min_overlap", "round_robin", "narrowest", "best_ratio", "oldest", "whole_level"] {
+    for pick in [
+        "min_overlap",
+        "round_robin",
+        "narrowest",
+        "best_ratio",
+        "oldest",
+        "whole_level",
+        "in_turn",
+        "random",
+    ] {
         check(&[
             &format!("leveled(ratio=4, pick={pick})"),
             &format!("leveled(ratio=3, l0=1, pick={pick}, table=200kB)"),
@@ -99,4 +108,30 @@ fn sweep() {
 fn leveled_with_extreme_parameters() {
     check(&["leveled(ratio=1.5, l0=1000)", "leveled(ratio=1000, l0=1, table=1GiB)"]);
     check(&["leveled(ratio=1000, pick=round_robin, table=1B)"]);
+}
+
+#[test]
+fn levels_of_given_sizes() {
+    for name in ["leveldb", "rocksdb"] {
+        check(&[
+            &format!("{name}(l0=1, level1=300kB, ratio=2, table=100kB)"),
+            &format!("{name}(l0=2, sizes=2MiB:5MiB:5MiB, table=1MiB)"),
+            &format!("{name}(l0=8, sizes=1B, table=64MiB)"),
+            &format!("{name}(sizes=40MiB)"),
+        ]);
+    }
+}
+
+#[test]
+fn slots() {
+    for name in ["cola", "samt"] {
+        check(&[&format!("{name}(ratio=2)"), &format!("{name}(ratio=4, eager=always)")]);
+        check(&[&format!("{name}(ratio=1000)"), &format!("{name}(ratio=10, eager=never)")]);
+    }
+}
+
+#[test]
+fn universal() {
+    check(&["universal(trigger=2)", "universal(trigger=4, size_ratio=50, eager=always)"]);
+    check(&["universal(trigger=30, space_max=1)", "universal(size_ratio=0, space_max=1e6)"]);
 }

@@ -1,9 +1,9 @@
 //! LevelDB's design with its sizes.
 
-use super::policy::{Pick, registry, spec};
 use lsmith_model::formulas::{LeveledModel, Sweep};
-use lsmith_model::{KeyOrder, Model, Popularity, Setting, optimal_sizes};
-use lsmith_policy::MergePolicy;
+use lsmith_model::{KeyOrder, LEVELS_MAX, Model, Popularity, Setting, optimal_sizes};
+use lsmith_policy::{MergePolicy, Registry};
+use lsmith_spec::{Spec, format_bytes};
 use std::sync::Arc;
 
 /// Logical bytes of an entry, of LevelDB's write buffer, table and level 1.
@@ -29,6 +29,15 @@ pub(super) struct Design {
     pub(super) pick: Pick,
 }
 
+/// The table that a full level merges down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pick {
+    /// The next keys behind the last merged ones, up to the end of their table: `leveldb`.
+    InTurn,
+    /// Any table: `rocksdb`.
+    Random,
+}
+
 /// The numbers of levels that optimized sizes may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Levels {
@@ -44,7 +53,7 @@ impl Design {
             skew,
             memtable: BUFFER_BYTES / ITEM_BYTES,
             sizes: LeveledModel::geometric(LEVEL1_BYTES / ITEM_BYTES, RATIO, keys as f64),
-            pick: Pick::RoundRobin,
+            pick: Pick::InTurn,
         }
     }
 
@@ -52,8 +61,8 @@ impl Design {
     /// for any number.
     pub(super) fn optimized(&self, levels: Levels) -> anyhow::Result<Design> {
         let count = match levels {
-            Levels::AsMany => Some(self.sizes.len()),
-            Levels::Any => None,
+            Levels::AsMany => self.sizes.len()..=self.sizes.len(),
+            Levels::Any => 0..=LEVELS_MAX,
         };
         let sizes = optimal_sizes(&self.leveled(), &self.popularity()?, count);
         Ok(Design { sizes, ..self.clone() })
@@ -70,7 +79,7 @@ impl Design {
             level0_kept: (LEVEL0_RUNS - 1) as f64 / 2.0,
             sizes: self.sizes.clone(),
             sweep: match self.pick {
-                Pick::RoundRobin => Sweep::RoundRobin,
+                Pick::InTurn => Sweep::RoundRobin,
                 Pick::Random => Sweep::Random,
             },
             false_overlap: 1.0,
@@ -99,9 +108,16 @@ impl Design {
 
     /// Returns the same design as a policy, for entries of `item_bytes`.
     pub(super) fn policy(&self, item_bytes: u32) -> anyhow::Result<Arc<dyn MergePolicy>> {
-        let bytes = |entries: f64| (entries * f64::from(item_bytes)).round() as u64;
-        let sizes: Vec<u64> = self.sizes.iter().map(|size| bytes(*size)).collect();
-        let spec = spec(LEVEL0_RUNS, bytes(TABLE_BYTES / ITEM_BYTES), &sizes, self.pick);
-        Ok(registry().build_spec(&spec)?)
+        let bytes = |entries: f64| format_bytes((entries * f64::from(item_bytes)).round() as u64);
+        let sizes: Vec<String> = self.sizes.iter().map(|size| bytes(*size)).collect();
+        let name = match self.pick {
+            Pick::InTurn => "leveldb",
+            Pick::Random => "rocksdb",
+        };
+        let spec = Spec::bare(name)
+            .with("l0", LEVEL0_RUNS)
+            .with("table", bytes(TABLE_BYTES / ITEM_BYTES))
+            .with("sizes", if sizes.is_empty() { "none".to_owned() } else { sizes.join(":") });
+        Ok(Registry::builtin().build_spec(&spec)?)
     }
 }

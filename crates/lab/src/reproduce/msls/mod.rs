@@ -1,14 +1,15 @@
 //! Lim, Andersen, Kaminsky, "Towards accurate and fast evaluation of multi-stage log-structured
 //! designs", FAST 2016.
 //!
-//! Measures LevelDB's design ([`policy`]) by formula, in keyed simulation and on the real store.
+//! Measures the paper's designs by formula, in keyed simulation and on the real store: LevelDB's
+//! and RocksDB's (the policies `leveldb` and `rocksdb`), COLA, SAMT and universal.
 //! Write costs are those of the paper: bytes written, including the log, per byte of requests, in
 //! the steady state after a load of all keys in order.
 
 mod buffer;
 mod density;
 mod design;
-mod policy;
+mod designs;
 mod requests;
 mod rocksdb;
 mod skew;
@@ -17,6 +18,7 @@ mod wa;
 
 pub(super) use buffer::measure as buffer;
 pub(super) use density::measure as density;
+pub(super) use designs::measure as designs;
 pub(super) use rocksdb::measure as rocksdb;
 pub(super) use skew::measure as skew;
 pub(super) use wa::measure as wa;

@@ -1,7 +1,6 @@
 //! Compares random choice of the table to merge with choice in key order.
 
-use super::design::{Design, SKEWS};
-use super::policy::Pick;
+use super::design::{Design, Pick, SKEWS};
 use super::steady::{StageCosts, Steady};
 use super::{PANELS, in_a_hurry, panels, percent_off};
 use crate::reproduce::{Axis, Claim, Effort, Figure, FigureInfo, SharedProgress, measure_all};
@@ -20,7 +19,7 @@ const KEYS_SAVED: u64 = 10_000_000;
 const BY_DEFINITION: [(u64, [f64; 2]); 3] =
     [(1_000_000, [17.49, 8.99]), (10_000_000, [28.24, 13.82]), (100_000_000, [39.21, 19.07])];
 
-const PICKS: [(Pick, &str); 2] = [(Pick::Random, "random"), (Pick::RoundRobin, "round_robin")];
+const PICKS: [(Pick, &str); 2] = [(Pick::Random, "random"), (Pick::InTurn, "round_robin")];
 
 fn curve(source: &str, pick: &str) -> String {
     format!("{source}, {pick}")

@@ -1,13 +1,13 @@
 //! The costs of a design in the steady state, with all keys present.
 
 use super::design::{Design, ITEM_BYTES};
-use super::policy::registry;
 use super::requests::Requests;
 use crate::reproduce::unsynced::Unsynced;
 use crate::reproduce::{Job, Ticker};
 use crate::scratch::Scratch;
 use anyhow::{Context, bail};
 use lsmith::{DEFAULT_KEYSPACE, Store};
+use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{Event, KeyedSim};
 use lsmith_tree::{EntryKind, Tree, logical_bytes};
 use lsmith_workload::fill_value;
@@ -17,7 +17,10 @@ use std::sync::Arc;
 /// requests.
 #[derive(Clone, Debug)]
 pub(super) struct Steady {
+    /// The keys, the requests and the memtables; also the policy, if `policy` is `None`.
     pub(super) design: Design,
+    /// The spec of a policy in the place of that of the design.
+    pub(super) policy: Option<&'static str>,
     /// Requests per key.
     pub(super) rounds: u64,
     /// Logical bytes of an entry. The number of entries in memtables, tables and levels does not
@@ -44,11 +47,29 @@ const LOG: f64 = 1.0;
 impl Steady {
     /// Returns a measurement with the paper's items and ten requests per key, as in the paper.
     pub(super) fn new(design: Design) -> Steady {
-        Steady { design, rounds: 10, item_bytes: ITEM_BYTES as u32 }
+        Steady { design, policy: None, rounds: 10, item_bytes: ITEM_BYTES as u32 }
     }
 
     fn keys(&self) -> u32 {
         self.design.keys as u32
+    }
+
+    fn policy(&self) -> anyhow::Result<Arc<dyn MergePolicy>> {
+        match self.policy {
+            Some(spec) => Ok(Registry::builtin().build(spec)?),
+            None => self.design.policy(self.item_bytes),
+        }
+    }
+
+    /// Returns the entries of a memtable.
+    fn per_memtable(&self) -> u64 {
+        (self.design.memtable.round() as u64).max(1)
+    }
+
+    /// Returns the capacity of memtables. They are sealed by the protocol, never by their size, so
+    /// it is a byte more than the entries take.
+    fn memtable_bytes(&self) -> u64 {
+        self.per_memtable() * u64::from(self.item_bytes) + 1
     }
 
     fn requests(&self) -> u64 {
@@ -61,7 +82,7 @@ impl Steady {
         &self,
         mut make: impl FnMut(Step, u32, bool) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let per_memtable = (self.design.memtable.round() as u64).max(1);
+        let per_memtable = self.per_memtable();
         let mut requests = Requests::new(self.keys(), self.design.skew);
         let ends = |index: u64| (index + 1).is_multiple_of(per_memtable);
         for place in 0..self.keys() {
@@ -81,9 +102,8 @@ impl Steady {
         look: &mut dyn FnMut(Event<'_>),
     ) -> anyhow::Result<StageCosts> {
         let item_bytes = self.item_bytes;
-        let policy = self.design.policy(item_bytes)?;
-        // The protocol ends memtables, never their size.
-        let mut sim = KeyedSim::new(&policy, u64::MAX / 8);
+        let policy = self.policy()?;
+        let mut sim = KeyedSim::new(&policy, self.memtable_bytes());
         let live_bytes = self.design.keys * u64::from(item_bytes);
         let mut before = None;
         self.play(|step, place, ends| {
@@ -113,9 +133,8 @@ impl Steady {
         let dir = Scratch::new("lsmith-reproduce-")?;
         let store = Store::builder(dir.path())
             .env(Arc::new(Unsynced::default()))
-            .registry(registry())
-            .policy(self.design.policy(item_bytes)?.spec().to_string())
-            .memtable_bytes(1 << 40)
+            .policy(self.policy()?.spec().to_string())
+            .memtable_bytes(self.memtable_bytes())
             .lockstep(true)
             .open()?;
         let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
@@ -216,7 +235,7 @@ mod tests {
         for skew in [0.0, 0.99] {
             let design =
                 Design { memtable: 500.0, sizes: vec![1500.0], ..Design::leveldb(4000, skew) };
-            let steady = Steady { design, rounds: 2, item_bytes: 200 };
+            let steady = Steady { rounds: 2, item_bytes: 200, ..Steady::new(design) };
             let found = measure_in_turn("test", &[Both(steady)], &NoProgress);
             let [simulated, stored] = &found.unwrap()[0];
             assert_eq!(simulated.stages.len(), 4, "log, and three levels");

@@ -1,10 +1,11 @@
 //! Formulas of levels: MSLS models and their variants.
 
 use super::{FormulaInfo, FormulaParam, entries, ratio};
-use crate::cost::{Ignored, Model, Setting};
+use crate::cost::{Ignored, KeyOrder, Model, Setting};
 use crate::formulas::{IntervalModel, LeveledModel, MemoryBufferModel, Sweep, WholeLevelModel};
 use crate::sizes;
-use lsmith_spec::{Params, SpecError, parse_bytes};
+use lsmith_spec::{Params, Spec, SpecError, parse_bytes};
+use std::ops::RangeInclusive;
 
 const SOURCE: &str = "Lim et al., FAST 2016";
 
@@ -23,9 +24,29 @@ const RATIO: FormulaParam = FormulaParam {
 const SIZES: FormulaParam = FormulaParam {
     name: "sizes",
     default: "geometric",
-    meaning: "bytes of the levels from 1 to the one before the last, as 10MiB:80MiB; geometric, \
-              from level1 by ratio; or optimal, the sizes that cost least",
+    meaning: "bytes of the levels from 1 to the one before the last, as 10MiB:80MiB; none, \
+              where level 1 is the last; geometric, from level1 by ratio; or optimal, the sizes \
+              that cost least",
 };
+const OPTIMAL_LEVELS: FormulaParam = FormulaParam {
+    name: "levels",
+    default: "any",
+    meaning: "levels that optimal sizes may have, without level 0 and the last: any, geometric (as \
+              many as geometric sizes have), or a number",
+};
+const READ_COST_MAX: FormulaParam = FormulaParam {
+    name: "read_cost_max",
+    default: "any",
+    meaning: "runs that a lookup may consider in the mean with optimal sizes",
+};
+const TABLE: FormulaParam = FormulaParam {
+    name: "table",
+    default: "2MiB",
+    meaning: "bytes of a table, for the policy; the formula does not depend on it",
+};
+/// The parameters of the policies `leveldb` and `rocksdb`.
+const OF_PAPER: &[FormulaParam] =
+    &[LEVEL0, LEVEL1, RATIO, SIZES, OPTIMAL_LEVELS, READ_COST_MAX, TABLE];
 const PICK: FormulaParam = FormulaParam {
     name: "pick",
     default: "round_robin",
@@ -41,19 +62,19 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
         name: "leveldb",
         source: SOURCE,
         summary: "levels swept piece by piece, round and round in key order",
-        params: &[LEVEL0, LEVEL1, RATIO, SIZES],
+        params: OF_PAPER,
         bound: None,
         ignores: ORDER,
-        evaluate: |params, setting| paper(params, setting, Sweep::RoundRobin),
+        evaluate: in_turn,
     },
     FormulaInfo {
         name: "rocksdb",
         source: SOURCE,
         summary: "levels compacted piece by piece, the pieces spread over all keys",
-        params: &[LEVEL0, LEVEL1, RATIO, SIZES],
+        params: OF_PAPER,
         bound: None,
         ignores: ORDER,
-        evaluate: |params, setting| paper(params, setting, Sweep::Random),
+        evaluate: at_random,
     },
     FormulaInfo {
         name: "leveled",
@@ -70,7 +91,8 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
                 name: "pick",
                 default: "min_overlap",
                 meaning: "as of the policy; round_robin skips tables whose borders have moved, \
-                          whole_level is a formula of its own, all others sweep strictly",
+                          random leaves all places equally \
+                          dense, whole_level is a formula of its own, all others sweep strictly",
             },
             FormulaParam {
                 name: "table",
@@ -143,9 +165,58 @@ pub(super) const INFOS: [FormulaInfo; 6] = [
     },
 ];
 
+/// Returns the sizes of the levels from 1 to the one before the last, in entries, of the policy
+/// `leveldb` or `rocksdb` that `spec` describes; computes optimal ones.
+///
+/// # Errors
+/// Fails if `spec` names another policy, or a parameter is unknown or out of range.
+pub fn sizes_of(spec: &Spec, setting: &Setting<'_>) -> Result<Vec<f64>, SpecError> {
+    Ok(of_spec(spec, setting)?.sizes)
+}
+
+/// Returns the costs of the policy `leveldb` or `rocksdb` that `spec` describes, whose tree has
+/// grown from nothing in all requests of `setting`.
+///
+/// # Errors
+/// As [`sizes_of`].
+pub fn grown(spec: &Spec, setting: &Setting<'_>) -> Result<Model, SpecError> {
+    let mut model = of_spec(spec, setting)?;
+    model.memtable = setting.memtable_requests();
+    let mut grown = model.evaluate_grown(setting, 0.0);
+    // Several runs of level 0 are merged into one even if none overlaps another.
+    if setting.order == KeyOrder::Ascending && model.level0_merged > 1.0 {
+        let stage = grown.stages.iter_mut().find(|stage| stage.name == "level 0 -> 1");
+        stage.into_iter().for_each(|stage| (stage.writes, stage.reads) = (1.0, 1.0));
+    }
+    Ok(grown)
+}
+
+fn of_spec(spec: &Spec, setting: &Setting<'_>) -> Result<LeveledModel, SpecError> {
+    let sweep = match spec.name.as_str() {
+        "leveldb" => Sweep::RoundRobin,
+        "rocksdb" => Sweep::Random,
+        other => return Err(SpecError::unknown("design", other, &["leveldb", "rocksdb"])),
+    };
+    let names: Vec<&str> = OF_PAPER.iter().map(|param| param.name).collect();
+    paper(&Params::new(spec, &names, 0)?, setting, sweep)
+}
+
+fn in_turn(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
+    Ok(paper(params, setting, Sweep::RoundRobin)?.evaluate(setting))
+}
+
+fn at_random(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
+    Ok(paper(params, setting, Sweep::Random)?.evaluate(setting))
+}
+
 /// Returns a model of the paper, with the paper's defaults.
-fn paper(params: &Params<'_>, setting: &Setting<'_>, sweep: Sweep) -> Result<Model, SpecError> {
+fn paper(
+    params: &Params<'_>,
+    setting: &Setting<'_>,
+    sweep: Sweep,
+) -> Result<LeveledModel, SpecError> {
     let level0_merged = params.count("l0", 4, 1..=1000)? as f64;
+    params.bytes("table", 2 << 20, 1..=1 << 50)?;
     let mut model = LeveledModel {
         memtable: setting.sealed(),
         level0_merged,
@@ -155,10 +226,53 @@ fn paper(params: &Params<'_>, setting: &Setting<'_>, sweep: Sweep) -> Result<Mod
         false_overlap: 1.0,
     };
     model.sizes = match params.text("sizes") {
-        Some("optimal") => sizes::optimal(&model, setting.popularity, None),
+        Some("optimal") => {
+            let levels = optimal_levels(params, setting, &model)?;
+            sizes::optimal(&model, setting.popularity, levels)
+        }
+        _ if params.has("levels") || params.has("read_cost_max") => {
+            let message = "levels and read_cost_max are for sizes = optimal";
+            return Err(SpecError::conflict(message));
+        }
         _ => level_sizes(params, setting)?,
     };
-    Ok(model.evaluate(setting))
+    Ok(model)
+}
+
+/// Returns the numbers of levels that optimal sizes may have. A lookup considers one run of each,
+/// one of the last level, and those of level 0.
+fn optimal_levels(
+    params: &Params<'_>,
+    setting: &Setting<'_>,
+    model: &LeveledModel,
+) -> Result<RangeInclusive<usize>, SpecError> {
+    let least = model.level0_kept + 1.0;
+    let levels = match params.text("levels") {
+        None | Some("any") => 0..=sizes::LEVELS_MAX,
+        Some("geometric") => {
+            let level1 = entries(params, "level1", 10 << 20, setting)?;
+            let ratio = ratio(params, 10.0)?;
+            let count = LeveledModel::geometric(level1, ratio, setting.popularity.live()).len();
+            count..=count
+        }
+        Some(_) => {
+            let count = params.count("levels", 0, 0..=sizes::LEVELS_MAX as u64)? as usize;
+            count..=count
+        }
+    };
+    let reads_max = match params.text("read_cost_max") {
+        None | Some("any") => return Ok(levels),
+        Some(_) => params.real("read_cost_max", least, least..=1e6)?,
+    };
+    let most = (reads_max - least).floor() as usize;
+    if *levels.start() > most {
+        return Err(SpecError::conflict(format!(
+            "levels = {} consider {} runs: expected read_cost_max of at least that",
+            levels.start(),
+            least + *levels.start() as f64,
+        )));
+    }
+    Ok(*levels.start()..=(*levels.end()).min(most))
 }
 
 fn level0_and_sizes(
@@ -182,6 +296,9 @@ fn level_sizes(params: &Params<'_>, setting: &Setting<'_>) -> Result<Vec<f64>, S
         }
         Some(text) => text,
     };
+    if text == "none" {
+        return Ok(Vec::new());
+    }
     let mut sizes = Vec::new();
     for part in text.split(':') {
         let message =
@@ -199,8 +316,16 @@ fn level_sizes(params: &Params<'_>, setting: &Setting<'_>) -> Result<Vec<f64>, S
 
 /// Returns the model of the store's policy `leveled`.
 fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
-    const PICKS: [&str; 6] =
-        ["min_overlap", "round_robin", "narrowest", "best_ratio", "oldest", "whole_level"];
+    const PICKS: [&str; 8] = [
+        "min_overlap",
+        "round_robin",
+        "narrowest",
+        "best_ratio",
+        "oldest",
+        "whole_level",
+        "in_turn",
+        "random",
+    ];
     let ratio = ratio(params, 10.0)?;
     let level0_kept = params.count("l0", 2, 1..=1000)? as f64;
     let table = match params.text("table") {
@@ -220,7 +345,7 @@ fn of_policy(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecEr
         level0_merged: 1.0,
         level0_kept,
         sizes,
-        sweep: Sweep::RoundRobin,
+        sweep: if pick == "random" { Sweep::Random } else { Sweep::RoundRobin },
         false_overlap: 1.0,
     };
     let skipped = if pick == "round_robin" { 0.5 } else { 0.0 };

@@ -25,6 +25,12 @@ pub enum Pick {
     Oldest,
     /// The whole level at once.
     WholeLevel,
+    /// The keys behind the last ones that went down, up to the end of their table. Unlike
+    /// `RoundRobin`, this skips nothing where the borders of tables have moved.
+    InTurn,
+    /// Any piece, each as likely as another. Lim et al. model RocksDB's choice of the largest
+    /// table like this.
+    Random,
 }
 
 /// The runs to choose a piece from.
@@ -48,13 +54,15 @@ pub(super) struct Candidate {
 }
 
 impl Pick {
-    const NAMES: [(&'static str, Pick); 6] = [
+    const NAMES: [(&'static str, Pick); 8] = [
         ("min_overlap", Pick::MinOverlap),
         ("round_robin", Pick::RoundRobin),
         ("narrowest", Pick::Narrowest),
         ("best_ratio", Pick::BestRatio),
         ("oldest", Pick::Oldest),
         ("whole_level", Pick::WholeLevel),
+        ("in_turn", Pick::InTurn),
+        ("random", Pick::Random),
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -92,17 +100,19 @@ impl Pick {
     /// Returns a piece of each slice with its rank, in key order.
     fn with_ranks(self, choice: &Choice<'_>) -> impl Iterator<Item = (f64, Candidate)> {
         let mut below = choice.target.map_or(Slices::default(), |run| run.slices());
-        choice.source.slices().iter().map(move |slice| {
+        choice.source.slices().iter().enumerate().map(move |(index, slice)| {
+            let rest = (self == Pick::InTurn).then(|| choice.behind_cursor(slice)).flatten();
+            let slice = rest.as_ref().unwrap_or(slice);
             let candidate = choice.first_piece(slice, &mut below);
-            (self.rank(choice, slice, &candidate), candidate)
+            (self.rank(choice, index, slice, &candidate), candidate)
         })
     }
 
-    /// Returns the rank of a candidate. The smallest goes first.
-    fn rank(self, choice: &Choice<'_>, slice: &Slice, candidate: &Candidate) -> f64 {
+    /// Returns the rank of a candidate. The smallest goes first. `index` is that of its slice.
+    fn rank(self, choice: &Choice<'_>, index: usize, slice: &Slice, candidate: &Candidate) -> f64 {
         let Candidate { piece, overlap_bytes } = candidate;
         match self {
-            Pick::RoundRobin => match &choice.cursor {
+            Pick::RoundRobin | Pick::InTurn => match &choice.cursor {
                 Some(cursor) if piece.start < *cursor => 1.0,
                 _ => 0.0,
             },
@@ -115,11 +125,37 @@ impl Pick {
             }
             Pick::Oldest => slice.table().seq_max.0 as f64,
             Pick::WholeLevel => 0.0,
+            // The number of merges differs at each, so its hash is a random number. Names of tables
+            // would not do: a store names other files too, so simulations would pick others.
+            Pick::Random => {
+                let counters = choice.tree.levels().iter().map(|level| level.counters());
+                let merges: u64 = counters.map(|counters| counters.merges + counters.moves).sum();
+                stirred(merges ^ choice.source.id().0 << 32, index as u64)
+            }
         }
     }
 }
 
+/// Returns a pseudo-random number from 0 to 1: two rounds of multiplication and shift, after
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+fn stirred(seed: u64, index: u64) -> f64 {
+    let value = seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (value ^ value >> 31) as f64 / u64::MAX as f64
+}
+
 impl Choice<'_> {
+    /// Returns the part of `slice` behind the cursor, if the cursor is inside. A level of one table
+    /// is swept from its start: it may be a table without keys of a unit simulation.
+    fn behind_cursor(&self, slice: &Slice) -> Option<Slice> {
+        let cursor = self.cursor.clone().filter(|_| self.source.slices().len() > 1)?;
+        slice
+            .range()
+            .contains(&cursor)
+            .then(|| slice.clip(&KeyRange { start: cursor, end: None }))?
+    }
+
     fn whole(&self) -> Candidate {
         Candidate {
             piece: self.source.hull(),
@@ -140,6 +176,25 @@ impl Choice<'_> {
         Candidate {
             overlap_bytes: below.iter().take_while(is_reached).map(|s| s.size().bytes).sum(),
             piece,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stirred;
+
+    #[test]
+    fn random_picks_reach_every_table() {
+        for seed in 0..50 {
+            let picked = |seed: u64| {
+                let ranks = (0..4).map(|index| stirred(seed, index));
+                let least = ranks.enumerate().min_by(|left, right| left.1.total_cmp(&right.1));
+                least.map_or(0, |(index, _)| index)
+            };
+            let mut counts = [0; 4];
+            (0..4000).for_each(|merge| counts[picked((seed << 32) ^ (3 * merge))] += 1);
+            assert!(counts.iter().all(|count| (880..1120).contains(count)), "{counts:?}");
         }
     }
 }
