@@ -122,10 +122,6 @@ impl Index {
         cursor(self.sim.tree().memo().text("next_mem")).unwrap_or(0)
     }
 
-    fn blocks(&self, level: usize) -> u64 {
-        self.sim.tree().runs_at(LevelId::Disk(level)).iter().map(|run| run.cell_count()).sum()
-    }
-
     fn capacity(&self, level: usize, ratio: f64) -> f64 {
         self.sizes.memory_blocks as f64 * ratio.powi(level as i32)
     }
