@@ -56,8 +56,8 @@ pub(crate) fn judge(advised: &Choice, limits: &Limits, all: &[(Spec, TrialCosts)
     let within = all.iter().filter(|(_, costs)| objective.allows(costs, 0.0));
     let best =
         within.min_by(|left, right| objective.score(&left.1).total_cmp(&objective.score(&right.1)));
-    let own = all.iter().find(|(spec, _)| spec.to_string() == advised.policy);
-    let own = own.map(|(_, costs)| *costs);
+    let row = all.iter().find(|(spec, _)| spec.to_string() == advised.policy);
+    let own = row.map(|(_, costs)| *costs);
     let score = |costs: Option<TrialCosts>| costs.map_or(f64::NAN, |costs| objective.score(&costs));
     let above = score(own) / score(best.map(|(_, costs)| *costs)) - 1.0;
     Checked {

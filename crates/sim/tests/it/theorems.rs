@@ -105,8 +105,8 @@ impl Index {
         };
         let entries: u64 = run.clip(&input.range).map(|slice| slice.size().entries).sum();
         let name = format!("next_{from}");
-        let next = plan.memo.iter().find(|(memo, _)| **memo == *name);
-        let next = next.and_then(|(_, text)| cursor(text.as_deref()));
+        let note = plan.memo.iter().find(|(memo, _)| **memo == *name);
+        let next = note.and_then(|(_, text)| cursor(text.as_deref()));
         Done {
             range: input.range.clone(),
             into,
@@ -314,8 +314,8 @@ fn gap(index: &mut Index) -> u32 {
     found.map_or(at, |cell| number(&cell.start) - 1)
 }
 
-/// Theorem 4: the best threshold of level 2 does not depend on what lies below, so that the settings
-/// found from the top down are the best of all.
+/// Theorem 4: the best threshold of level 2 does not depend on what lies below. So the settings found
+/// from the top down are the best of all.
 #[test]
 fn thresholds_found_from_the_top_down_are_the_best_of_all() {
     const TAUS: [&str; 6] = ["0", "0.2", "0.4", "0.6", "0.8", "1"];
@@ -324,12 +324,12 @@ fn thresholds_found_from_the_top_down_are_the_best_of_all() {
     let small = TAUS.map(|tau| costs(1_800, tau, true));
     let large = TAUS.map(|tau| costs(3_600, tau, true));
     let inner = [false, true].map(|beta| TAUS.map(|tau| costs(8_000, &format!("{tau}/1"), beta)));
-    let best = (0..TAUS.len()).min_by(|a, b| small[*a][0].total_cmp(&small[*b][0]));
-    let best = best.expect("there are settings");
-    for found in [large, inner[0], inner[1]] {
-        for ((tau, small), found) in TAUS.iter().zip(small).zip(found) {
-            let off = found[0] / small[0] - 1.0;
-            assert!(off.abs() < 0.04, "tau {tau}: {} and {}", small[0], found[0]);
+    let least_of = (0..TAUS.len()).min_by(|a, b| small[*a][0].total_cmp(&small[*b][0]));
+    let best = least_of.expect("there are settings");
+    for other in [large, inner[0], inner[1]] {
+        for ((tau, [expected, _]), [found, _]) in TAUS.iter().zip(small).zip(other) {
+            let off = found / expected - 1.0;
+            assert!(off.abs() < 0.04, "tau {tau}: {expected} and {found}");
         }
     }
     // The best of all combinations, with all levels counted, has the threshold found above.
@@ -337,8 +337,8 @@ fn thresholds_found_from_the_top_down_are_the_best_of_all() {
         let partial = TAUS.map(|tau| costs(records, tau, false));
         let all = full.into_iter().chain(partial).map(|cost| cost[1]);
         let least = all.fold(f64::INFINITY, f64::min);
-        let found = [full, partial].map(|costs| costs[best][1]);
-        let found = f64::min(found[0], found[1]);
+        let [whole, part] = [full, partial].map(|costs| costs[best][1]);
+        let found = f64::min(whole, part);
         assert!(
             found < 1.01 * least,
             "{records} records: {} costs {found}, best {least}",

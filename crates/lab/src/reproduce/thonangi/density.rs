@@ -115,8 +115,8 @@ fn found(sim: &BlockSim, window_blocks: f64) -> anyhow::Result<Found> {
     }
     let arrow = arrow(sim)?;
     let run = sim.tree().runs_at(LevelId::Disk(1)).first().context("level 1 is nearly full")?;
-    let ahead: Vec<f64> = run.cells().map(|cell| place(&cell.start)).collect();
-    let ahead: Vec<f64> = ahead.into_iter().filter(|start| *start >= arrow).collect();
+    let starts: Vec<f64> = run.cells().map(|cell| place(&cell.start)).collect();
+    let ahead: Vec<f64> = starts.into_iter().filter(|start| *start >= arrow).collect();
     let window = window_blocks as usize;
     let end = ahead.get(window).copied().unwrap_or(1.0);
     let part = ahead.len().min(window) as f64 / run.cell_count() as f64;

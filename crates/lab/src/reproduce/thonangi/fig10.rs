@@ -120,8 +120,8 @@ struct Stage {
 
 impl Stage {
     fn text(&self) -> String {
-        let params = self.params.iter().map(|(name, value)| format!("{name} {value}"));
-        let params: Vec<String> = params.collect();
+        let words = self.params.iter().map(|(name, value)| format!("{name} {value}"));
+        let params: Vec<String> = words.collect();
         if self.end_mb.is_finite() {
             format!("up to {:.0} MB {}", self.end_mb, params.join(" "))
         } else {
@@ -198,9 +198,9 @@ impl Scheduled {
     fn new(bench: &Bench, stages: &[Stage]) -> anyhow::Result<Scheduled> {
         let registry = Registry::builtin();
         let stages = stages.iter().map(|stage| {
-            let spec = Spec::bare("mixed").with("rate", bench.rate);
+            let mixed = Spec::bare("mixed").with("rate", bench.rate);
             let params = stage.params.iter();
-            let spec = params.fold(spec, |spec, (name, value)| spec.with(*name, value));
+            let spec = params.fold(mixed, |spec, (name, value)| spec.with(*name, value));
             let bytes = stage.end_mb * 1e6 / bench.shrink as f64;
             Ok((bytes, registry.build_spec(&spec)?))
         });
@@ -312,8 +312,9 @@ fn explain_uniform(figure: &mut Figure) {
     let worst = xs.iter().filter_map(over).max_by(|(a, _), (b, _)| a.total_cmp(b));
     if let Some((percent, x)) = worst {
         let why = format!(
-            "mixed is {percent:.1} % above rr at {x} MB. Its thresholds are those of steady states, \
-             as the paper has it, and near the sizes at which they change others would fit growth"
+            "mixed is {percent:.1} % above rr at {x} MB. Its thresholds are those of steady \
+             states, as the paper has it, and near the sizes at which they change others would \
+             fit growth"
         );
         figure.explain("mixed is the overall winner", why);
     }

@@ -75,12 +75,12 @@ fn claims(figure: &mut Figure, sweep: &Sweep) {
 
 /// Explains why a fourth level does not pay where the third is half full.
 fn explain(figure: &mut Figure, sweep: &Sweep) {
-    let costs = sweep.xs("").into_iter().filter_map(|x| {
+    let words = sweep.xs("").into_iter().filter_map(|x| {
         let three = sweep.cost("", "mixed", x)?;
         let four = sweep.cost("", &deep("mixed"), x)?;
         Some(format!("{three:.0} and {four:.0} at {x} MB"))
     });
-    let costs = costs.collect::<Vec<String>>().join(", ");
+    let costs = words.collect::<Vec<String>>().join(", ");
     let why = format!(
         "with three levels, merges into the bottom cost what it holds; with four, the level above \
          the bottom grows to the same size whatever the data are. So costs of four levels are flat \
