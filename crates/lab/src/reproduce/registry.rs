@@ -104,9 +104,24 @@ pub const FIGURES: &[FigureInfo] = &[
         measure: optimum::measure,
     },
     FigureInfo {
+        name: "thonangi-fig1",
+        title: "density of keys in the last two levels, under rr",
+        measure: thonangi::fig1,
+    },
+    FigureInfo {
         name: "thonangi-fig2",
         title: "write costs of small indexes over the size of the data",
         measure: thonangi::fig2,
+    },
+    FigureInfo {
+        name: "thonangi-fig3",
+        title: "blocks written into each level over time, full and choose_best",
+        measure: thonangi::fig3,
+    },
+    FigureInfo {
+        name: "thonangi-fig4",
+        title: "blocks written into each level over time, with test_mixed",
+        measure: thonangi::fig4,
     },
     FigureInfo {
         name: "thonangi-fig5",
@@ -147,6 +162,21 @@ pub const FIGURES: &[FigureInfo] = &[
         name: "thonangi-fig10",
         title: "write costs so far of an index that grows",
         measure: thonangi::fig10,
+    },
+    FigureInfo {
+        name: "thonangi-growth-uniform",
+        title: "write costs so far of an index that grows, uniform",
+        measure: thonangi::growth_uniform,
+    },
+    FigureInfo {
+        name: "thonangi-levels",
+        title: "write costs with three levels, and with a fourth on purpose",
+        measure: thonangi::levels,
+    },
+    FigureInfo {
+        name: "thonangi-payloads-normal",
+        title: "write costs over the size of the records, normal",
+        measure: thonangi::payloads_normal,
     },
 ];
 

@@ -92,6 +92,7 @@ fn policies_that_count_in_blocks() {
     ]);
     check(&["test_mixed(ratio=4, rate=0.01)", "mixed(ratio=3, tau=0.3/0.5, beta=true)"]);
     check(&["mixed(ratio=2, search=golden)", "choose_best(rate=0.2, reuse=false)"]);
+    check(&["rr(ratio=3, waste=0.05, bottom=0.3)", "mixed(ratio=2, waste=0.5, bottom=0.01)"]);
 }
 
 #[test]

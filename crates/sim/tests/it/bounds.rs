@@ -323,7 +323,7 @@ fn every_merge_of_the_best_window_is_bounded() {
     assert!(most > 0.8, "the bound is never near: {most}");
 }
 
-/// Theorem 1: while a level fills, a block that `full` merges into it costs half of ratio + 1.
+/// Corollary 1: while a level fills, a block that `full` merges into it costs half of ratio + 1.
 #[test]
 fn full_merges_cost_half_the_ratio_while_a_level_fills() {
     for keys in KEYS {

@@ -14,3 +14,4 @@ mod optimum;
 mod reference;
 mod states;
 mod steps;
+mod theorems;

@@ -5,6 +5,7 @@
 //! counts as one record. Costs are data blocks of 4096 bytes written below memory.
 
 mod chain;
+mod density;
 mod fig10;
 mod fig2;
 mod fig5;
@@ -14,17 +15,22 @@ mod fig8;
 mod fig9;
 mod fit;
 mod index;
+mod levels;
+mod over_time;
 mod steady;
 mod store;
 mod sweep;
 
+pub(super) use density::measure as fig1;
 pub(super) use fig2::measure as fig2;
 pub(super) use fig5::measure as fig5;
 pub(super) use fig6::{measure_normal as fig6b, measure_tpc as fig6c, measure_uniform as fig6a};
 pub(super) use fig7::measure as fig7;
 pub(super) use fig8::measure as fig8;
-pub(super) use fig9::measure as fig9;
-pub(super) use fig10::measure as fig10;
+pub(super) use fig9::{measure_normal as payloads_normal, measure_uniform as fig9};
+pub(super) use fig10::{measure_normal as fig10, measure_uniform as growth_uniform};
+pub(super) use levels::measure as levels;
+pub(super) use over_time::{measure_three as fig4, measure_two as fig3};
 
 use super::{Axis, Effort};
 

@@ -195,9 +195,9 @@ impl<I: Index> Course<'_, I> {
     }
 }
 
-/// A tree on its way to a steady state.
-struct Settling<'a, I> {
-    course: Course<'a, I>,
+/// A tree on its way to a steady state, or in it.
+pub(super) struct Settling<'a, I> {
+    pub(super) course: Course<'a, I>,
     sizes: BlockSizes,
     learns: bool,
     /// Bytes of key and payload per request.
@@ -212,6 +212,17 @@ struct Moment {
     cpu: Cpu,
     records_merged: u64,
     blocks_written: Vec<u64>,
+}
+
+/// One level while a tree is watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LevelNow {
+    /// Blocks written to the level since the tree was created.
+    pub(super) written: u64,
+    /// Merges into the level since then.
+    pub(super) merges: u64,
+    /// The blocks of the level.
+    pub(super) blocks: u64,
 }
 
 impl<I: Index> Settling<'_, I> {
@@ -287,6 +298,29 @@ impl<I: Index> Settling<'_, I> {
         self.until_moved(1)
     }
 
+    /// Makes requests until there were `megabytes` of them. Returns the levels, the paper's level 1
+    /// first, after every few requests, with the megabytes so far.
+    pub(super) fn watch(&mut self, megabytes: f64) -> anyhow::Result<Vec<(f64, Vec<LevelNow>)>> {
+        let requests = (megabytes * 1e6 / self.request_bytes as f64) as u64;
+        let mut seen = vec![(0.0, self.levels())];
+        for stride in 1..=requests / STRIDE {
+            self.course.run(STRIDE)?;
+            let bytes = stride * STRIDE * self.request_bytes;
+            seen.push((bytes as f64 / 1e6, self.levels()));
+        }
+        Ok(seen)
+    }
+
+    fn levels(&self) -> Vec<LevelNow> {
+        let levels = self.tree().levels().iter().enumerate().skip(1);
+        let now = levels.map(|(level, counted)| {
+            let counters = counted.counters();
+            let blocks = self.blocks(level);
+            LevelNow { written: counters.blocks_written, merges: counters.merges, blocks }
+        });
+        now.collect()
+    }
+
     fn now(&self) -> Moment {
         let levels: Vec<_> =
             self.tree().levels().iter().skip(1).map(|level| level.counters()).collect();
@@ -343,16 +377,26 @@ impl Bench {
         course: Course<'_, I>,
         sizes: BlockSizes,
     ) -> anyhow::Result<Steady> {
+        let mut settling = self.settled(course, sizes)?;
+        let start = settling.now();
+        let cycle = settling.records_above_bottom();
+        settling.until_moved(if settling.bottom() < 3 { cycle * CYCLES } else { cycle })?;
+        settling.found(&start, &settling.now())
+    }
+
+    /// Brings an index that has grown to its steady state.
+    pub(super) fn settled<'a, I: Index>(
+        &self,
+        course: Course<'a, I>,
+        sizes: BlockSizes,
+    ) -> anyhow::Result<Settling<'a, I>> {
         let spec = self.build_policy()?.spec();
         let learns =
             spec.name == "mixed" && (spec.param("tau").is_none() || spec.param("beta").is_none());
         let request_bytes = self.record_bytes();
         let mut settling = Settling { course, sizes, learns, request_bytes, requests: 0 };
         settling.settle()?;
-        let start = settling.now();
-        let cycle = settling.records_above_bottom();
-        settling.until_moved(if settling.bottom() < 3 { cycle * CYCLES } else { cycle })?;
-        settling.found(&start, &settling.now())
+        Ok(settling)
     }
 
     /// Returns true if this and `other` are the same while they grow.

@@ -1,6 +1,6 @@
 //! The partial policies whose choice depends on the level alone: one row of a table each.
 
-use super::{PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take};
+use super::{BOTTOM, PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take, WASTE};
 use crate::{Load, MergePolicy, Needs, PolicyInfo, Shape};
 use lsmith_spec::{Params, Spec, SpecError};
 use lsmith_tree::{MergePlan, TreeView};
@@ -22,7 +22,7 @@ static FULL: FixedRow = FixedRow {
         name: "full",
         source: "Thonangi & Yang, ICDE 2017, section III-A",
         summary: "merges all of an overfull level into the next, in blocks",
-        params: &[RATIO, REUSE, PIECE, SLICES_MAX],
+        params: &[RATIO, REUSE, PIECE, SLICES_MAX, WASTE, BOTTOM],
         build: |params| FixedTake::build(&FULL, params),
     },
     from_memory: Take::All,
@@ -35,7 +35,7 @@ static ROUND_ROBIN: FixedRow = FixedRow {
         name: "rr",
         source: "Thonangi & Yang, ICDE 2017, section III-B",
         summary: "merges the next window of an overfull level, in key order, into the next level",
-        params: &[RATIO, RATE, REUSE, PIECE, SLICES_MAX],
+        params: &[RATIO, RATE, REUSE, PIECE, SLICES_MAX, WASTE, BOTTOM],
         build: |params| FixedTake::build(&ROUND_ROBIN, params),
     },
     from_memory: Take::Next,
@@ -49,7 +49,7 @@ static CHOOSE_BEST: FixedRow = FixedRow {
         name: "choose_best",
         source: "Thonangi & Yang, ICDE 2017, section III-C",
         summary: "merges the window of a full level that overlaps the fewest blocks of the next",
-        params: &[RATIO, RATE, REUSE, PIECE, SLICES_MAX],
+        params: &[RATIO, RATE, REUSE, PIECE, SLICES_MAX, WASTE, BOTTOM],
         build: |params| FixedTake::build(&CHOOSE_BEST, params),
     },
     from_memory: Take::Best,
@@ -63,7 +63,7 @@ static TEST_MIXED: FixedRow = FixedRow {
         name: "test_mixed",
         source: "Thonangi & Yang, ICDE 2017, section IV-A",
         summary: "choose_best from memory into level 1, full below",
-        params: &[RATIO, RATE, REUSE, PIECE, SLICES_MAX],
+        params: &[RATIO, RATE, REUSE, PIECE, SLICES_MAX, WASTE, BOTTOM],
         build: |params| FixedTake::build(&TEST_MIXED, params),
     },
     from_memory: Take::Best,

@@ -3,7 +3,7 @@
 
 mod learn;
 
-use super::{PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take};
+use super::{BOTTOM, PIECE, Partial, RATE, RATIO, REUSE, SLICES_MAX, Take, WASTE};
 use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use learn::{Lesson, ThresholdSearch, Thresholds};
 use lsmith_spec::{Params, Spec, SpecError};
@@ -41,6 +41,8 @@ impl Mixed {
             REUSE,
             PIECE,
             SLICES_MAX,
+            WASTE,
+            BOTTOM,
             ParamInfo {
                 name: "tau",
                 default: "learn",

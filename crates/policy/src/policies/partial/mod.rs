@@ -28,9 +28,8 @@ use lsmith_tree::{
 use std::sync::Arc;
 use window::{Blocks, Window};
 
-/// The fraction of a level's blocks that may be empty before the level is rewritten: the paper's
-/// waste factor, section II-B.
-const WASTE: f64 = 0.2;
+/// The usual [`Partial::waste`], as in the paper.
+const WASTE_USUAL: f64 = 0.2;
 
 /// The parameters of all partial policies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,6 +39,11 @@ struct Partial {
     reuse: bool,
     piece_bytes: u64,
     slices_max: u64,
+    /// The part of the room in a level's blocks that may be empty before the level is rewritten:
+    /// the paper's waste factor, section II-B.
+    waste: f64,
+    /// The part of its capacity beyond which the bottom level becomes the next one.
+    bottom: f64,
 }
 
 const RATIO: ParamInfo = ParamInfo {
@@ -67,6 +71,16 @@ const SLICES_MAX: ParamInfo = ParamInfo {
     name: "slices_max",
     default: SLICES_MAX_TEXT,
     meaning: "slices of a run from which on merges into it keep no blocks",
+};
+const WASTE: ParamInfo = ParamInfo {
+    name: "waste",
+    default: "0.2",
+    meaning: "the part of a level's blocks that may be empty before it is rewritten, at most 0.5",
+};
+const BOTTOM: ParamInfo = ParamInfo {
+    name: "bottom",
+    default: "1",
+    meaning: "the part of its capacity beyond which the bottom level becomes the next one",
 };
 const SLICES_MAX_TEXT: &str = "65536";
 const SLICES_MAX_USUAL: u64 = 65_536;
@@ -109,12 +123,24 @@ impl Partial {
         if rate <= 0.0 {
             return Err(SpecError::conflict("rate = 0 is out of range: expected more than 0 to 1"));
         }
+        let waste = params.real("waste", WASTE_USUAL, 0.0..=0.5)?;
+        if waste <= 0.0 {
+            let message = "waste = 0 is out of range: expected more than 0 to 0.5";
+            return Err(SpecError::conflict(message));
+        }
+        let bottom = params.real("bottom", 1.0, 0.0..=1.0)?;
+        if bottom <= 0.0 {
+            let message = "bottom = 0 is out of range: expected more than 0 to 1";
+            return Err(SpecError::conflict(message));
+        }
         Ok(Partial {
             ratio,
             rate,
             reuse: params.flag("reuse", true)?,
             piece_bytes: params.bytes("piece", 0, 0..=1 << 40)?,
             slices_max: params.count("slices_max", SLICES_MAX_USUAL, 1..=1 << 20)?,
+            waste,
+            bottom,
         })
     }
 
@@ -133,6 +159,12 @@ impl Partial {
         }
         if self.slices_max != SLICES_MAX_USUAL {
             spec = spec.with("slices_max", self.slices_max);
+        }
+        if self.waste != WASTE_USUAL {
+            spec = spec.with("waste", self.waste);
+        }
+        if self.bottom != 1.0 {
+            spec = spec.with("bottom", self.bottom);
         }
         spec
     }
@@ -193,7 +225,7 @@ impl Partial {
         let wasteful = |run: &&Arc<Run>| {
             let room = run.cell_count() * full_bytes;
             let empty = room.saturating_sub(run.bytes());
-            run.cell_count() >= 2 && empty as f64 > WASTE * room as f64
+            run.cell_count() >= 2 && empty as f64 > self.waste * room as f64
         };
         let run = view.tree.disk_runs().find(wasteful)?;
         let numbers = [run.cell_count(), run.bytes() / full_bytes, 0];
@@ -213,7 +245,7 @@ impl Partial {
     fn reuse(&self, view: &TreeView, level: usize, rate: f64, target: Option<&Run>) -> Reuse {
         let full_bytes = full_bytes(view);
         let capacity_bytes = self.capacity_blocks(view, level).saturating_mul(full_bytes);
-        let slack = WASTE * rate * capacity_bytes as f64;
+        let slack = self.waste * rate * capacity_bytes as f64;
         let crowded = target.is_some_and(|run| run.slices().len() as u64 > self.slices_max);
         let keeps = self.reuse && !crowded;
         let piece_bytes = if keeps { self.piece_bytes.max(1) } else { u64::MAX };
@@ -221,13 +253,15 @@ impl Partial {
     }
 
     /// Returns a level that holds too much: a level on storage by blocks, deepest first, or memory
-    /// by bytes.
+    /// by bytes. The bottom level may hold a part of its capacity only.
     fn overflow<'a>(&self, view: &'a TreeView) -> Option<Overflow<'a>> {
         let levels = view.tree.levels();
+        let mut is_bottom = true;
         for (level, runs) in levels.iter().enumerate().skip(1).rev() {
             let Some(run) = runs.runs().last() else { continue };
             let blocks = run.cell_count();
-            let allowed = self.capacity_blocks(view, level);
+            let part = if std::mem::take(&mut is_bottom) { self.bottom } else { 1.0 };
+            let allowed = (self.capacity_blocks(view, level) as f64 * part).max(1.0) as u64;
             if blocks > allowed && level + 1 < LEVELS_MAX {
                 let numbers = [level as u64, blocks, allowed];
                 let reason = Reason::new("level {} has {} blocks of {}", numbers);
