@@ -186,6 +186,22 @@ impl Workload {
         }
     }
 
+    /// Returns the mean number of entries that the scans of the workload read, as its spelling
+    /// says; `None` if it has no scans.
+    #[must_use]
+    pub fn scan_items(&self) -> Option<f64> {
+        match &self.generator {
+            Generator::Ycsb(ycsb) => ycsb.scan_items(),
+            Generator::Load(_)
+            | Generator::Update(_)
+            | Generator::Churn(_)
+            | Generator::Uniform(_)
+            | Generator::Normal(_)
+            | Generator::Tpc(_)
+            | Generator::Trace(_) => None,
+        }
+    }
+
     /// Upper bound of the items that occur: all are below it, and it is at most 2^32 - 1. Of
     /// `uniform`, `normal` and `tpc` it is the size of the key space, of which they may use little.
     #[must_use]

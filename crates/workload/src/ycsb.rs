@@ -104,6 +104,11 @@ impl Ycsb {
         self.core.operation_count
     }
 
+    /// Returns the mean number of entries of a scan; `None` without scans.
+    pub(crate) fn scan_items(&self) -> Option<f64> {
+        self.core.mix.has_scans().then(|| self.core.scan_lengths.mean())
+    }
+
     pub(crate) fn ops(&self, seed: u64) -> YcsbOps<'_> {
         YcsbOps::new(&self.core, self.value_bytes, seed)
     }

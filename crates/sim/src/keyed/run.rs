@@ -2,10 +2,11 @@
 
 use super::entry::Entry;
 use super::memtable::Memtable;
+use super::scan::Scans;
 use super::{FullMemtables, KeyedContent};
 use crate::drive::Observer;
 use crate::simulate::counted;
-use crate::{Drive, Event, FigureCounter, Figures, SimError, Simulation};
+use crate::{Drive, Event, FigureCounter, Figures, SCAN_ITEMS, SimError, Simulation};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, LevelId, SeqNo, Tree};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct KeyedSim {
     sealed: u64,
     /// The flushes under a policy that counts in blocks.
     filled: Option<FullMemtables>,
+    /// The range reads, if the caller makes any.
+    scans: Option<Scans>,
 }
 
 impl KeyedSim {
@@ -42,7 +45,17 @@ impl KeyedSim {
             requested_bytes: 0,
             sealed: 0,
             filled: policy.needs().blocks.then(|| FullMemtables::new(memtable_bytes)),
+            scans: None,
         }
+    }
+
+    /// Returns the same simulation, which must be empty, with range reads of `items` entries on
+    /// average. `None` if there will be none: their cost is then that of [`SCAN_ITEMS`].
+    #[must_use]
+    pub fn with_scans(self, items: Option<f64>) -> KeyedSim {
+        let by_block = self.drive.policy().needs().blocks;
+        let counter = FigureCounter::of_scans(items.unwrap_or(SCAN_ITEMS), by_block);
+        KeyedSim { counter, scans: items.map(|_| Scans::default()), ..self }
     }
 
     /// Writes an entry of `bytes` logical bytes (key, value and 8; at least 1) for the key with
@@ -54,6 +67,22 @@ impl KeyedSim {
         if let Some(filled) = &mut self.filled {
             filled.write(kind, rank, bytes);
         }
+        if let Some(scans) = &mut self.scans {
+            scans.write(rank, kind.is_tombstone());
+        }
+    }
+
+    /// Reads `items` live entries, in key order, from the key with this rank on. Does nothing
+    /// unless the simulation was made [with scans](KeyedSim::with_scans).
+    pub fn scan(&mut self, rank: u32, items: u32) {
+        if let Some(scans) = &mut self.scans {
+            scans.scan(self.drive.content(), self.drive.tree(), rank, items);
+        }
+    }
+
+    /// Sets the number of live entries, of which the cost of range reads depends.
+    pub fn set_live_entries(&mut self, entries: u64) {
+        self.counter.live_entries(entries);
     }
 
     /// Returns true if the memtable must be sealed before the next write.
@@ -74,6 +103,9 @@ impl KeyedSim {
         }
         let id = self.drive.tree().next_table();
         let entries = self.memtable.take();
+        if let Some(scans) = &mut self.scans {
+            scans.seal();
+        }
         self.sealed += 1;
         self.counter.requested(self.requested_bytes);
         let counter = &mut self.counter;
@@ -133,7 +165,8 @@ impl KeyedSim {
         if let Some(filled) = &self.filled {
             counter.filled(filled.count());
         }
-        counter.figures()
+        let scan_cost_measured = self.scans.as_ref().and_then(Scans::cost);
+        Figures { scan_cost_measured, ..counter.figures() }
     }
 
     /// Returns the finished simulation.

@@ -42,6 +42,11 @@ impl Mix {
         self.insert_share
     }
 
+    /// Returns true if there are scans.
+    pub(super) fn has_scans(&self) -> bool {
+        self.end.iter().any(|(_, choice)| *choice == Choice::Scan)
+    }
+
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> Choice {
         let unit = rng.unit();
