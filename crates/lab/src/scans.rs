@@ -1,7 +1,9 @@
 //! What range reads cost, in reports.
 
 use lsmith::StoreStats;
+use lsmith_model::{Model, Setting};
 use lsmith_sim::ScanCost;
+use lsmith_tree::BLOCK_BYTES_USUAL;
 use serde::Serialize;
 
 /// The cost of a range read.
@@ -16,6 +18,14 @@ pub struct ScanCosts {
 impl From<ScanCost> for ScanCosts {
     fn from(cost: ScanCost) -> ScanCosts {
         ScanCosts { runs: cost.runs, blocks: cost.blocks }
+    }
+}
+
+impl ScanCosts {
+    /// Returns the cost by formula of a range read of `items` entries.
+    pub(crate) fn of_formula(model: &Model, setting: &Setting<'_>, items: f64) -> ScanCosts {
+        let blocks = model.scan_blocks(setting, items, BLOCK_BYTES_USUAL as f64);
+        ScanCosts { runs: model.reads(setting).range, blocks: Some(blocks) }
     }
 }
 

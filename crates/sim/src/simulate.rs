@@ -126,7 +126,10 @@ pub fn watch_keyed(
 ) -> Result<Simulation, SimError> {
     let workload = &input.workload;
     let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
-    let mut sim = KeyedSim::new(policy, memtable_bytes).with_scans(workload.scan_items());
+    let mut sim = KeyedSim::new(policy, memtable_bytes);
+    if let Some(items) = workload.scan_items() {
+        sim = sim.with_scan_items(items).with_scans();
+    }
     let mut live = LiveBytes::new();
     for op in workload.ops() {
         let op = op?;

@@ -192,13 +192,16 @@ impl Workload {
     pub fn scan_items(&self) -> Option<f64> {
         match &self.generator {
             Generator::Ycsb(ycsb) => ycsb.scan_items(),
-            Generator::Load(_)
-            | Generator::Update(_)
-            | Generator::Churn(_)
-            | Generator::Uniform(_)
-            | Generator::Normal(_)
-            | Generator::Tpc(_)
-            | Generator::Trace(_) => None,
+            _ => None,
+        }
+    }
+
+    /// Returns the share of scans among the operations that read, as the spelling says.
+    #[must_use]
+    pub fn scan_share(&self) -> f64 {
+        match &self.generator {
+            Generator::Ycsb(ycsb) => ycsb.scan_share(),
+            _ => 0.0,
         }
     }
 

@@ -106,7 +106,12 @@ impl Ycsb {
 
     /// Returns the mean number of entries of a scan; `None` without scans.
     pub(crate) fn scan_items(&self) -> Option<f64> {
-        self.core.mix.has_scans().then(|| self.core.scan_lengths.mean())
+        (self.scan_share() > 0.0).then(|| self.core.scan_lengths.mean())
+    }
+
+    /// Returns the share of scans among the operations that read.
+    pub(crate) fn scan_share(&self) -> f64 {
+        self.core.mix.scan_share()
     }
 
     pub(crate) fn ops(&self, seed: u64) -> YcsbOps<'_> {

@@ -4,6 +4,7 @@ mod free;
 mod spread;
 
 use super::notes::unfilled;
+use super::run::l0_one;
 use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
@@ -185,7 +186,7 @@ fn modelled(model: Prediction) -> String {
     format!("{bound}{doubt}{}", cost(model.write_cost_system))
 }
 
-const PARTS_HEADER: [&str; 14] = [
+const PARTS_HEADER: [&str; 16] = [
     "\npolicy",
     "bytes\nuser",
     "\nlog",
@@ -198,6 +199,8 @@ const PARTS_HEADER: [&str; 14] = [
     "read,\nL0 as 1",
     "blocks\nper hit",
     "blocks\nper miss",
+    "scan\nmean",
+    "blocks\nper scan",
     "space\nmean",
     "space,\nphysical",
 ];
@@ -224,9 +227,11 @@ fn parts(rows: &[Row]) -> String {
         );
         cells.extend([
             engine.costs.merges.to_string(),
-            cost(engine.costs.read_cost_mean_l0_one),
+            cost_if_known(l0_one(&row.policy, &engine.costs)),
             cost_if_known(engine.read_cost_measured.hit),
             cost_if_known(engine.read_cost_measured.miss),
+            cost_if_known(engine.costs.scan_cost_mean.blocks),
+            cost_if_known(engine.costs.scan_cost_measured.and_then(|scan| scan.blocks)),
             cost_if_known(engine.costs.space_cost_mean),
             cost_if_known(engine.space_cost_physical_mean),
         ]);

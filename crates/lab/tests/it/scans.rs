@@ -55,7 +55,7 @@ fn check_mixed(policy: &str, seed: u64) {
     let store = builder.lockstep(true).open().unwrap();
     let keyspace = store.keyspace("default").unwrap();
     let built = Registry::builtin().build(policy).unwrap();
-    let mut sim = KeyedSim::new(&built, 16 << 10).with_scans(Some(20.0));
+    let mut sim = KeyedSim::new(&built, 16 << 10).with_scans();
     let mut plain: BTreeMap<u32, usize> = BTreeMap::new();
     for _ in 0..6000 {
         // Keys below 500 are put and deleted, others inserted and removed.

@@ -40,7 +40,7 @@ impl KeyedSim {
             seal_bytes: policy.seal_bytes(drive.view()),
             drive,
             memtable: Memtable::default(),
-            counter: FigureCounter::new(),
+            counter: FigureCounter::of_scans(SCAN_ITEMS, policy.needs().blocks),
             last_seq: SeqNo::default(),
             requested_bytes: 0,
             sealed: 0,
@@ -49,13 +49,18 @@ impl KeyedSim {
         }
     }
 
-    /// Returns the same simulation, which must be empty, with range reads of `items` entries on
-    /// average. `None` if there will be none: their cost is then that of [`SCAN_ITEMS`].
+    /// Returns the same simulation, which must be empty, with `scan_cost_mean` for range reads of
+    /// `items` entries in place of [`SCAN_ITEMS`].
     #[must_use]
-    pub fn with_scans(self, items: Option<f64>) -> KeyedSim {
+    pub fn with_scan_items(self, items: f64) -> KeyedSim {
         let by_block = self.drive.policy().needs().blocks;
-        let counter = FigureCounter::of_scans(items.unwrap_or(SCAN_ITEMS), by_block);
-        KeyedSim { counter, scans: items.map(|_| Scans::default()), ..self }
+        KeyedSim { counter: FigureCounter::of_scans(items, by_block), ..self }
+    }
+
+    /// Returns the same simulation, which must be empty, ready for range reads.
+    #[must_use]
+    pub fn with_scans(self) -> KeyedSim {
+        KeyedSim { scans: Some(Scans::default()), ..self }
     }
 
     /// Writes an entry of `bytes` logical bytes (key, value and 8; at least 1) for the key with
