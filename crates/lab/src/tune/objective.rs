@@ -106,3 +106,39 @@ impl Objective {
         self.weights.score(costs)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COSTS: Weighed = Weighed { write: 2.0, read: 3.0, scan: 5.0, space: 7.0 };
+
+    #[test]
+    fn lookups_and_range_reads_share_the_weight_of_reads() {
+        for (scan_share, expected) in [(0.0, 2.0 * 3.0 * 7.0), (1.0, 2.0 * 5.0 * 7.0)] {
+            assert!((Weights::EVEN.shared(scan_share).score(&COSTS) - expected).abs() < 1e-9);
+        }
+        let half = Weights::EVEN.shared(0.5).score(&COSTS);
+        assert!((half - 2.0 * 15_f64.sqrt() * 7.0).abs() < 1e-9, "{half}");
+        // A weight of its own is not shared.
+        let own = Weights { scan: Some(2.0), ..Weights::EVEN }.shared(0.5).score(&COSTS);
+        assert!((own - 2.0 * 3.0 * 25.0 * 7.0).abs() < 1e-9, "{own}");
+    }
+
+    #[test]
+    fn each_limit_holds() {
+        let objective = |read, scan, space| Objective {
+            read_cost_max: read,
+            scan_cost_max: scan,
+            space_cost_max: space,
+            weights: Weights::WRITES,
+            even: Weights::EVEN,
+        };
+        let allows = |objective: Objective| objective.allows(&COSTS, 0.0);
+        assert!(allows(objective(Some(3.0), Some(5.0), Some(7.0))));
+        assert!(!allows(objective(Some(2.9), None, None)));
+        assert!(!allows(objective(None, Some(4.9), None)));
+        assert!(!allows(objective(None, None, Some(6.9))));
+        assert!(objective(None, Some(4.9), None).allows(&COSTS, 0.05));
+    }
+}

@@ -3,7 +3,7 @@
 use crate::lockstep::{BLOCK_POLICIES, POLICIES};
 use lsmith::Store;
 use lsmith::env::MemEnv;
-use lsmith_lab::{Content, FileInputs, NoProgress, Options, run, simulate};
+use lsmith_lab::{Comparison, Content, FileInputs, NoProgress, Options, ScanCosts, run, simulate};
 use lsmith_policy::Registry;
 use lsmith_sim::{KeyedSim, KeyedWorkload, ScanCost, rank_key};
 use lsmith_tree::{EntryKind, logical_bytes};
@@ -115,5 +115,44 @@ fn check_mixed(policy: &str, seed: u64) {
 fn scans_among_deletes_and_values_of_many_sizes() {
     for (seed, policy) in (1..).zip(POLICIES.iter().chain(BLOCK_POLICIES)) {
         check_mixed(policy, seed);
+    }
+}
+
+/// `scan_cost_mean` of expected sizes and of formulas is that of the store, and says what range
+/// reads measure. Those come after the load, when the tree is at its largest.
+#[test]
+fn predictions_of_range_reads() {
+    let spec = "ycsb(e, records=60k, ops=3k, value=100B)";
+    let workload = Workload::from_spec(&spec.parse().unwrap(), &FileInputs).unwrap();
+    let keyed = KeyedWorkload::new(workload);
+    for (policy, allowed) in [("tiered(ratio=4)", 0.05), ("leveled(ratio=4, l0=1)", 0.1)] {
+        let built = vec![Registry::builtin().build(policy).unwrap()];
+        let options = Options { memtable_bytes: 256 << 10, ..Options::default() };
+        let dir = std::env::temp_dir();
+        let comparison = Comparison {
+            policies: &built,
+            workload: &keyed,
+            dir: &dir,
+            options: &options,
+            free: false,
+            runs: 1,
+        };
+        let mut rows = Vec::new();
+        comparison.run(&NoProgress, &mut |row| rows.push(row)).unwrap();
+        let row = &rows[0];
+        assert_eq!(row.errors.keyed.scan_cost_mean, Some(0.0));
+        assert_eq!(row.errors.keyed.scan_cost_measured, Some(0.0));
+        let store = row.engine.costs;
+        assert_eq!(store.scan_cost_mean.runs, store.read_cost_mean);
+        let off = row.errors.fluid.unwrap().scan_cost_mean.unwrap();
+        assert!(off.abs() < 0.02, "{policy}: fluid is {off} off");
+        let blocks = store.scan_cost_mean.blocks.unwrap();
+        let formula = row.model.unwrap().scan_cost_mean.blocks.unwrap();
+        assert!((formula / blocks - 1.0).abs() < allowed, "{policy}: {formula}, {blocks}");
+        assert_eq!(row.unit.unwrap().costs.scan_cost_mean.blocks, None);
+        let measured = store.scan_cost_measured.unwrap();
+        let passed = |costs: ScanCosts| costs.blocks.unwrap() - costs.runs;
+        let ratio = passed(measured) / passed(store.scan_cost_mean);
+        assert!((0.9..1.15).contains(&ratio), "{policy}: {measured:?} {store:?}");
     }
 }
