@@ -78,7 +78,7 @@ impl ScanMeter {
     /// Returns the mean cost over all rests.
     pub(super) fn cost(&self) -> ScanCost {
         if self.rests == 0 {
-            return ScanCost { runs: 0.0, blocks: Some(0.0) };
+            return ScanCost::default();
         }
         let rests = self.rests as f64;
         let runs = self.runs as f64 / rests;
