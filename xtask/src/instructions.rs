@@ -48,8 +48,8 @@ pub(crate) fn instructions(root: &Path, bless: bool) -> Result<()> {
 
 /// Returns the executable in cargo's messages.
 fn program(messages: &[u8]) -> Option<String> {
-    let messages = std::str::from_utf8(messages).ok()?.lines();
-    let messages = messages.filter_map(|line| serde_json::from_str(line).ok());
+    let lines = std::str::from_utf8(messages).ok()?.lines();
+    let messages = lines.filter_map(|line| serde_json::from_str(line).ok());
     let named = |message: serde_json::Value| Some(message["executable"].as_str()?.to_string());
     messages.filter_map(named).next_back()
 }
@@ -60,8 +60,8 @@ fn count(program: &str, path: &str, ops: u64) -> Result<u64> {
     let output = command.arg(ops.to_string()).output().context("valgrind did not start")?;
     let report = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{path} failed under valgrind: {report}");
-    let collected = report.lines().find_map(|line| line.split("Collected :").nth(1));
-    let collected = collected.with_context(|| format!("valgrind counted nothing: {report}"))?;
+    let found = report.lines().find_map(|line| line.split("Collected :").nth(1));
+    let collected = found.with_context(|| format!("valgrind counted nothing: {report}"))?;
     Ok(collected.trim().parse()?)
 }
 

@@ -110,8 +110,8 @@ fn used(browser: &Path, dir: &Path, page: &Path) -> Result<String> {
     let html = format!("{head}<script>\n{DRIVER}</script>\n</body>{tail}");
     std::fs::write(&driven, html).context("the driver has no place")?;
     let shown = shown(browser, dir, &driven)?;
-    let report = shown.rsplit_once("<pre id=\"driver\">").context("the driver did not finish")?.1;
-    let report = report.split("</pre>").next().unwrap_or_default();
+    let driven = shown.rsplit_once("<pre id=\"driver\">").context("the driver did not finish")?.1;
+    let report = driven.split("</pre>").next().unwrap_or_default();
     ensure!(report.starts_with("passed "), "{}: {report}", page.display());
     Ok(report.to_owned())
 }

@@ -94,8 +94,8 @@ impl Bug {
 /// each.
 pub(crate) fn run(root: &Path, word: &str) -> Result<()> {
     let list = root.join(LIST);
-    let bugs = parse(&fs::read_to_string(&list).with_context(|| list.display().to_string())?)?;
-    let bugs: Vec<Bug> = bugs.into_iter().filter(|bug| bug.name.contains(word)).collect();
+    let all = parse(&fs::read_to_string(&list).with_context(|| list.display().to_string())?)?;
+    let bugs: Vec<Bug> = all.into_iter().filter(|bug| bug.name.contains(word)).collect();
     ensure!(!bugs.is_empty(), "no planted bug has `{word}` in its name");
     let copy = root.join("target/planted");
     fs::create_dir_all(&copy)?;
@@ -107,9 +107,9 @@ pub(crate) fn run(root: &Path, word: &str) -> Result<()> {
         let path = copy.join(&bug.file);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         fs::write(&path, bug.plant(&text)?)?;
-        let caught = caught(&copy, bug);
+        let outcome = caught(&copy, bug);
         fs::write(&path, text)?;
-        let caught = caught?;
+        let caught = outcome?;
         missed += usize::from(caught.is_none());
         eprintln!("{:<66} {}", bug.name, caught.unwrap_or_else(|| "NOT CAUGHT".to_string()));
     }
@@ -123,10 +123,10 @@ fn caught(copy: &Path, bug: &Bug) -> Result<Option<String>> {
     let status = command(copy, bug).arg("--no-run").stderr(Stdio::null()).status()?;
     ensure!(status.success(), "with the bug `{}` the store does not compile", bug.name);
     let output = copy.join("target/output");
-    let mut tests = command(copy, bug);
-    tests.arg("--").args(&bug.tests).stderr(Stdio::null());
-    tests.process_group(0);
-    let mut tests = tests.stdout(File::create(&output)?).spawn()?;
+    let mut cargo = command(copy, bug);
+    cargo.arg("--").args(&bug.tests).stderr(Stdio::null());
+    cargo.process_group(0);
+    let mut tests = cargo.stdout(File::create(&output)?).spawn()?;
     let start = Instant::now();
     let (caught, printed) = loop {
         // Checked before reading: after the end the output is complete.
@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn copy_has_the_files_of_the_original_and_no_others() {
-        let root = std::env::temp_dir().join(format!("lsmith-xtask-{}", std::process::id()));
-        let [from, to] = ["from", "to"].map(|name| root.join(name));
+        let root = tempfile::tempdir().expect("a folder can be made");
+        let [from, to] = ["from", "to"].map(|name| root.path().join(name));
         for path in [from.join("room/mod.rs"), to.join("room.rs"), to.join("old/mod.rs")] {
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder can be made");
             fs::write(path, "code").expect("a file can be written");
@@ -233,7 +233,6 @@ mod tests {
         let names: Vec<_> = found.map(|entry| entry.file_name()).collect();
         assert_eq!(names, ["room"]);
         assert!(to.join("room/mod.rs").exists());
-        fs::remove_dir_all(&root).expect("it is ours");
     }
 
     /// A change of lines with a planted bug must also update the bug.

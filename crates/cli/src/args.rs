@@ -496,8 +496,8 @@ L0 r4[t7:a..k of a..z 1MiB 900e 20d s5..9] is a run of level 0:
 
 /// Parses the seconds between two pictures.
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
-    let seconds = seconds.ok_or_else(|| "expected a number from 0.1 to 3600".to_owned())?;
+    let parsed = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    let seconds = parsed.ok_or_else(|| "expected a number from 0.1 to 3600".to_owned())?;
     Ok(Duration::from_secs_f64(seconds))
 }
 
@@ -574,10 +574,10 @@ fn threads(text: &str) -> Result<usize, String> {
 /// Parses a time greater than 0, of a day at most.
 fn duration(text: &str) -> Result<Duration, String> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
-    let seconds = units.iter().find_map(|(unit, seconds)| {
+    let parsed = units.iter().find_map(|(unit, seconds)| {
         Some(text.strip_suffix(unit)?.trim().parse::<f64>().ok()? * seconds)
     });
-    let seconds = seconds.filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0);
+    let seconds = parsed.filter(|seconds| *seconds > 0.0 && *seconds <= 86_400.0);
     let duration = seconds.map(Duration::from_secs_f64);
     duration.ok_or_else(|| "expected a time such as 500ms, 10s or 2m, of a day at most".to_owned())
 }

@@ -78,8 +78,8 @@ fn one_line(error: &clap::Error) -> String {
             if known.is_empty() { String::new() } else { format!(": {}", known.join(", ")) };
         return format!("a command is missing{known}");
     }
-    let text = error.render().to_string();
-    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let rendered = error.render().to_string();
+    let text = rendered.strip_prefix("error: ").unwrap_or(&rendered);
     let paragraph: Vec<&str> =
         text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
     let mut line = paragraph.join(" ");
@@ -124,8 +124,8 @@ mod tests {
     #[test]
     fn a_full_device_is_named_with_the_path() {
         let env = FaultEnv::new(Arc::new(MemEnv::new()));
-        let store = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
-        let store = store.memtable_bytes(1000).log_bytes(1 << 20).open().unwrap();
+        let builder = Store::builder("/store").env(Arc::new(env.clone())).lockstep(true);
+        let store = builder.memtable_bytes(1000).log_bytes(1 << 20).open().unwrap();
         let keyspace = store.keyspace(DEFAULT_KEYSPACE).unwrap();
         let class = Some(OpClass::Write);
         let kind = ErrorKind::StorageFull;

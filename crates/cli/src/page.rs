@@ -17,8 +17,8 @@ pub(crate) fn write(
     }
     let Some(path) = html else { return Ok(()) };
     // An argument that is no text is shown as far as it is.
-    let arguments = std::env::args_os().skip(1);
-    let arguments: Vec<String> = arguments.map(|one| quoted(&one.to_string_lossy())).collect();
+    let given = std::env::args_os().skip(1);
+    let arguments: Vec<String> = given.map(|one| quoted(&one.to_string_lossy())).collect();
     let command = format!("lsmith {}", arguments.join(" "));
     let facts = vec![("command".to_owned(), command)];
     Page { title: title.to_owned(), facts, groups }.write(path)

@@ -34,8 +34,8 @@ pub(crate) fn policies(specs: &str) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>>
     let specs = match specs.trim() {
         word @ ("all" | "classic") => {
             let names = registry.infos().iter().map(|info| Spec::bare(info.name));
-            let all = names.map(|spec| registry.build_spec(&spec));
-            let mut all = all.collect::<Result<Vec<_>, _>>()?;
+            let built = names.map(|spec| registry.build_spec(&spec));
+            let mut all = built.collect::<Result<Vec<_>, _>>()?;
             all.retain(|policy| word == "all" || !policy.needs().blocks);
             return Ok(all);
         }

@@ -70,11 +70,11 @@ impl Catalog {
         }
         let id = keyspaces.values().map(|keyspace| keyspace.id + 1).max().unwrap_or(0);
         let memtable_bytes = options.memtable_bytes.unwrap_or(self.context.options.memtable_bytes);
-        let policy = match policy {
+        let new_policy = match policy {
             Some(policy) => policy,
             None => build(&self.context.options.policy)?.spec().to_string(),
         };
-        let new = KeyspaceRecord { id, name: name.into(), policy, memtable_bytes };
+        let new = KeyspaceRecord { id, name: name.into(), policy: new_policy, memtable_bytes };
         let compression = Compression::parse(&self.context.options.compression)?;
         let record = if compression.is_none() {
             Record::Keyspace(new)

@@ -58,8 +58,8 @@ impl<'a> Choices<'a> {
                 // splitmix64
                 self.bytes = &[];
                 self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                let once = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let mixed = (once ^ (once >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
                 word = (mixed ^ (mixed >> 31)).to_le_bytes();
             }
         }

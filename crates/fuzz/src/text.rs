@@ -7,12 +7,11 @@ pub fn change_text(text: &str, parts: &[&str], choices: &mut Choices<'_>) -> Str
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..1 + choices.below(3) {
         let at = choices.below(chars.len() + 1);
-        let mut end = at + choices.below(4);
+        let mut end = (at + choices.below(4)).min(chars.len());
         // Most removals take a whole number.
         while chars.get(end).is_some_and(char::is_ascii_digit) {
             end += 1;
         }
-        let end = end.min(chars.len());
         let new: Vec<char> = match choices.below(8) {
             0 | 1 => Vec::new(),
             2 => choices.border().to_string().chars().collect(),

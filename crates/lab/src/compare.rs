@@ -231,9 +231,9 @@ impl Comparison<'_> {
             Some(simulated) => Some(simulated?.report),
         };
         let write_cost = engine.costs.write_cost_system;
-        let profile = Profile::of(workload)?;
+        let whole = Profile::of(workload)?;
         let memtable_bytes = self.options.memtable_bytes;
-        let profile = profile.up_to_flushes(workload.limit_flushes(), memtable_bytes);
+        let profile = whole.up_to_flushes(workload.limit_flushes(), memtable_bytes);
         let model = Formula::of_policy(policy, played.fluid, &profile, memtable_bytes)?;
         Ok(Row {
             workload: workload.spec().to_string(),

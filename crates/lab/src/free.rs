@@ -97,8 +97,8 @@ fn why(lockstep: &EngineReport, free: &EngineReport) -> Vec<String> {
 }
 
 fn held_back(free: &EngineReport) -> String {
-    let longest = free.histograms.as_ref().and_then(|histograms| histograms.get("write_nanos"));
-    let longest = longest.map_or(String::new(), |writes| {
+    let writes = free.histograms.as_ref().and_then(|histograms| histograms.get("write_nanos"));
+    let longest = writes.map_or(String::new(), |writes| {
         let millis = |nanos: u64| nanos as f64 * 1e-6;
         let p999 = millis(writes.p999);
         let max = millis(writes.max);

@@ -101,7 +101,7 @@ pub struct Modelled {
 pub fn model(policy: &str, settings: &ModelSettings) -> Result<Modelled, SpecError> {
     let clock = Clock::start();
     let spec: Spec = policy.parse()?;
-    let popularity = match (settings.is_sequential, settings.zipf == 0.0) {
+    let drawn = match (settings.is_sequential, settings.zipf == 0.0) {
         (true, true) => Popularity::unshared(settings.keys),
         (true, false) => {
             let message = "zipf: keys in sequential order are written once; expected skew 0";
@@ -109,7 +109,7 @@ pub fn model(policy: &str, settings: &ModelSettings) -> Result<Modelled, SpecErr
         }
         (false, _) => Popularity::zipf(settings.keys, settings.zipf),
     };
-    let popularity = popularity.map_err(|error| SpecError::conflict(error.to_string()))?;
+    let popularity = drawn.map_err(|error| SpecError::conflict(error.to_string()))?;
     let item_bytes = settings.item_bytes as f64;
     let setting = Setting {
         popularity: &popularity,

@@ -143,8 +143,8 @@ pub fn run(
 ) -> anyhow::Result<EngineReport> {
     let policy = options.registry.build(policy)?;
     let bench = Bench::open(dir, &*policy, workload, options)?;
-    let policy = policy.spec().to_string();
-    let steps = format!("{policy}: {}", workload.spec());
+    let spec = policy.spec().to_string();
+    let steps = format!("{spec}: {}", workload.spec());
     progress.begin(&steps, workload.ops_max());
 
     let clock = Clock::start();
@@ -182,7 +182,7 @@ pub fn run(
         seed: workload.seed(),
         versions: Versions::THIS,
         settings: Settings {
-            policy,
+            policy: spec,
             workload: workload.spec().to_string(),
             mode: options.mode.name(),
             memtable_bytes: bench.keyspace.stats().memtable_bytes,

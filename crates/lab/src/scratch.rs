@@ -32,9 +32,9 @@ impl Scratch {
         if all.ended {
             bail!("the experiment was ended");
         }
-        let dir = tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
+        let made = tempfile::Builder::new().prefix(prefix).tempdir_in(parent);
         let message = || format!("cannot make a directory in {}", parent.display());
-        let dir = dir.with_context(message)?;
+        let dir = made.with_context(message)?;
         all.dirs.push(dir.path().to_path_buf());
         Ok(Scratch(Some(dir)))
     }

@@ -127,8 +127,8 @@ pub fn simulate_observed(
     };
     let simulation = match content {
         Content::Unit { flushes } => {
-            let flushes = usize::try_from(*flushes).unwrap_or(usize::MAX);
-            let flushes = std::iter::repeat_n(memtable_bytes, flushes);
+            let count = usize::try_from(*flushes).unwrap_or(usize::MAX);
+            let flushes = std::iter::repeat_n(memtable_bytes, count);
             simulate_unit(policy, flushes, memtable_bytes, &mut observe)?
         }
         Content::Keyed(workload) => simulate_keyed(policy, workload, memtable_bytes, &mut observe)?,

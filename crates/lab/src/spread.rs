@@ -65,9 +65,8 @@ pub(crate) fn repeated(
     runs: usize,
     mut run: impl FnMut() -> anyhow::Result<EngineReport>,
 ) -> anyhow::Result<(EngineReport, Option<Spread>)> {
-    let reports = (0..runs.max(1)).map(|_| run()).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut reports = (0..runs.max(1)).map(|_| run()).collect::<anyhow::Result<Vec<_>>>()?;
     let spread = (runs > 1).then(|| Spread::of(&reports));
-    let mut reports = reports;
     reports.sort_by(|left, right| left.seconds.total_cmp(&right.seconds));
     let median = (reports.len() - 1) / 2;
     Ok((reports.swap_remove(median), spread))

@@ -80,8 +80,8 @@ mod tests {
         let random: BTreeSet<Key> = keys(Order::Random).collect();
         assert_eq!(random.len(), 10_000);
         assert!(keys(Order::Ascending).is_sorted());
-        let descents = keys(Order::Random).zip(keys(Order::Random).skip(1));
-        let descents = descents.filter(|(earlier, later)| earlier > later).count();
+        let pairs = keys(Order::Random).zip(keys(Order::Random).skip(1));
+        let descents = pairs.filter(|(earlier, later)| earlier > later).count();
         assert!((4500..5500).contains(&descents), "{descents}");
     }
 

@@ -36,7 +36,7 @@ pub struct Figures {
     /// It looks at every run, as a lookup does in `read_cost_mean`. In every run it looks at one
     /// data block, and at the blocks that it passes over: in all runs together, the share of all
     /// blocks on storage that its entries are of the live entries, at most all. A block has the
-    /// entries of mean size that fit into 4 KiB, and at least one; under a policy that counts in
+    /// live entries of mean size that fit into 4 KiB, and at least one; under a policy that counts in
     /// blocks, blocks are counted.
     ///
     /// Source: the cost of a range query of Huynh et al. ("Endure", VLDB 2022): a seek per run, and
@@ -222,7 +222,7 @@ impl FigureCounter {
         self.runs += runs;
         self.runs_l0_one += runs - level0 + level0.min(1);
         self.runs_max = self.runs_max.max(runs);
-        self.scan.rest(tree);
+        self.scan.rest(tree, self.live_bytes);
 
         if let Some(cost) = self.space_cost(held_bytes(tree)) {
             self.space_cost_sum += cost;

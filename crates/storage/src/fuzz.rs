@@ -34,8 +34,8 @@ fn entries(choices: &mut Choices<'_>) -> Vec<EntryParts> {
         let kinds = [EntryKind::Put, EntryKind::Delete, EntryKind::Insert, EntryKind::Remove];
         let kind = choices.pick(&kinds);
         let key = 1 + choices.below(6);
-        let value = choices.pick(&[0, 1, 5, 130]);
-        let value = if kind.is_tombstone() { 0 } else { value };
+        let len = choices.pick(&[0, 1, 5, 130]);
+        let value = if kind.is_tombstone() { 0 } else { len };
         (kind, 1 + choices.below(60) as u64, choices.bytes(key), choices.bytes(value))
     };
     (0..count).map(entry).collect()

@@ -177,9 +177,9 @@ impl Taken {
         let Some((LevelId::Disk(_), run)) = tree.run(removed.run) else { return };
         let bytes = run.size_within(&removed.range).bytes;
         let inputs = plan.inputs.iter().filter(|input| input.run == removed.run);
-        let inside = inputs.filter(|input| removed.range.covers(&input.range));
-        let inside: u64 = inside.map(|input| run.size_within(&input.range).bytes).sum();
-        let inside = inside.min(bytes);
+        let covered = inputs.filter(|input| removed.range.covers(&input.range));
+        let known: u64 = covered.map(|input| run.size_within(&input.range).bytes).sum();
+        let inside = known.min(bytes);
         let is_target = match plan.place {
             Place::Oldest => plan.inputs.last().is_some_and(|oldest| oldest.run == removed.run),
             Place::Into(target) | Place::Append(target) => target == removed.run,

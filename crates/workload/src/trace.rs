@@ -78,8 +78,8 @@ comma, and nothing is quoted. Only puts use value_size, the length of the value 
             return Err(WorkloadError::Line { file: file.to_owned(), line: 1, message });
         }
         let mut reader = Reader::default();
-        let limit = limit.and_then(|ops| usize::try_from(ops).ok()).unwrap_or(usize::MAX);
-        let damage = lines.take(limit).zip(2..).find_map(|(text, line)| {
+        let most = limit.and_then(|ops| usize::try_from(ops).ok()).unwrap_or(usize::MAX);
+        let damage = lines.take(most).zip(2..).find_map(|(text, line)| {
             let message = reader.line(text).err()?;
             Some(WorkloadError::Line { file: file.to_owned(), line, message })
         });

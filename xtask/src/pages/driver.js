@@ -132,6 +132,11 @@
     const shown = text("#view tbody");
     const level = group.trees[0].levels.find((level) => level.written > 0);
     check("bytes are in the table", shown.includes(level.written.toLocaleString("en")));
+    for (const route of group.trees[0].routes) {
+      check("each route has its causes", all("tbody tr").some((row) =>
+        row.children[0].textContent === route.from + " to " + route.to
+        && row.textContent.endsWith(route.bytes_written.toLocaleString("en"))));
+    }
     if (group.trees.length > 1) {
       click("bytes-1");
       await until("another tree is chosen", () => text("#view h2").includes(group.trees[1].name));

@@ -63,12 +63,12 @@ fn path_attribute(line: &str) -> Option<&str> {
 
 /// Returns the module that a line declares, if it has a file of its own.
 pub(super) fn module(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let line = match line.strip_prefix("pub") {
+    let trimmed = line.trim_start();
+    let line = match trimmed.strip_prefix("pub") {
         Some(rest) => {
             rest.strip_prefix("(crate)").or_else(|| rest.strip_prefix("(super)")).unwrap_or(rest)
         }
-        None => line,
+        None => trimmed,
     };
     line.trim_start().strip_prefix("mod ")?.trim_end().strip_suffix(';')
 }

@@ -166,14 +166,14 @@ fn read_module(
     module: Module,
     files: &mut BTreeMap<Module, String>,
 ) -> Result<()> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let text = code_of(&text);
+    let source = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let text = code_of(&source);
     for child in children(&text) {
         let mut child_module = module.clone();
         child_module.push(child);
         let base = child_module.iter().fold(folder.to_path_buf(), |path, name| path.join(name));
-        let file = base.with_extension("rs");
-        let file = if file.exists() { file } else { base.join("mod.rs") };
+        let beside = base.with_extension("rs");
+        let file = if beside.exists() { beside } else { base.join("mod.rs") };
         read_module(folder, &file, child_module, files)?;
     }
     files.insert(module, text);

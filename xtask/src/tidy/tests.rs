@@ -85,8 +85,8 @@ fn a_pure_package_that_lifts_the_bans_is_found() {
 
 #[test]
 fn files_that_nobody_declares_are_found() {
-    let folder = std::env::temp_dir().join(format!("lsmith-xtask-{}", std::process::id()));
-    let path = |name: &str| folder.join(name);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
     fs::create_dir_all(path("a")).unwrap();
     for (name, text) in [
         ("lib.rs", "mod a;\npub(crate) mod b;\n// mod c;\n"),
@@ -98,8 +98,7 @@ fn files_that_nobody_declares_are_found() {
         fs::write(path(name), text).unwrap();
     }
     let paths: Vec<PathBuf> = ["lib.rs", "a.rs", "a/tests.rs", "b.rs", "c.rs"].map(path).to_vec();
-    let found = files::check(&folder, &[path("lib.rs")], &paths).unwrap();
-    fs::remove_dir_all(&folder).unwrap();
+    let found = files::check(folder.path(), &[path("lib.rs")], &paths).unwrap();
     assert_eq!(found.iter().map(|finding| &finding.place).collect::<Vec<_>>(), ["c.rs"]);
 }
 

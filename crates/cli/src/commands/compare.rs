@@ -33,14 +33,15 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         [] => vec![specs::workload(DEFAULT_WORKLOAD)?],
         specs => specs.iter().map(|spec| specs::workload(spec)).collect::<Result<_, _>>()?,
     };
+    let usual = Options::default();
     let options = Options {
         registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
         record_trees: args.html.is_some(),
         duration: args.duration,
-        ..Options::default()
+        threads: args.threads.unwrap_or(usual.threads),
+        ..usual
     };
-    let options = Options { threads: args.threads.unwrap_or(options.threads), ..options };
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
@@ -60,8 +61,8 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         tables.push(rows);
     }
     drop(bars);
-    let groups = tables.iter_mut().map(|rows| Group::of_rows(rows));
-    let groups = groups.collect::<anyhow::Result<_>>()?;
+    let made = tables.iter_mut().map(|rows| Group::of_rows(rows));
+    let groups = made.collect::<anyhow::Result<_>>()?;
     page::write("lsmith compare", groups, args.html.as_deref(), args.svg.as_deref())?;
     if json {
         return print_json(&Rows { rows: tables.concat() });

@@ -13,15 +13,16 @@ use std::collections::BTreeMap;
 pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let policy = specs::policy(&args.policy)?.spec().to_string();
     let workload = specs::workload(&args.workload)?;
+    let usual = Options::default();
     let options = Options {
+        registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
         mode: if args.free { Mode::Free } else { Mode::Lockstep },
         histograms: args.histograms,
         duration: args.duration,
-        ..Options::default()
+        threads: args.threads.unwrap_or(usual.threads),
+        ..usual
     };
-    let options = Options { registry: specs::registry().clone(), ..options };
-    let options = Options { threads: args.threads.unwrap_or(options.threads), ..options };
     let bars = Bars::new();
     let report = run_in_lab(&policy, &workload, &args.dir, &options, &bars)?;
     drop(bars);

@@ -11,8 +11,8 @@ pub(crate) fn completions(args: &CompletionsArgs, json: bool) -> anyhow::Result<
     let mut command = Cli::command();
     clap_complete::generate(args.shell, &mut command, "lsmith", &mut script);
     if json {
-        let script = String::from_utf8_lossy(&script);
-        return print_json(&json!({ "shell": args.shell.to_string(), "script": script }));
+        let text = String::from_utf8_lossy(&script);
+        return print_json(&json!({ "shell": args.shell.to_string(), "script": text }));
     }
     let mut output = Output::new();
     output.bytes(&script)?;

@@ -66,20 +66,20 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         }
     };
     let memtable_bytes = args.memtable.bytes;
-    let simulated = simulate_observed(&policy, &content, memtable_bytes, &mut on_event);
-    let simulated = simulated.map_err(refusal)?;
+    let outcome = simulate_observed(&policy, &content, memtable_bytes, &mut on_event);
+    let simulated = outcome.map_err(refusal)?;
     drop(bars);
     if let Some(recorder) = recorder {
         let group = Group::of_simulation(&simulated, recorder)?;
         page::write("lsmith simulate", vec![group], args.html.as_deref(), None)?;
     }
-    let trace = trace.map(Trace::finish).transpose()?;
+    let traced = trace.map(Trace::finish).transpose()?;
     let flushes = simulated.report.costs.flushes;
     if flushes < args.flushes {
         print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
     }
     if json {
-        return print_json(&Traced { simulated, trace });
+        return print_json(&Traced { simulated, trace: traced });
     }
     output.line(shown(&simulated))?;
     Ok(output.finish()?)

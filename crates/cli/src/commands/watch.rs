@@ -172,8 +172,8 @@ fn shown_keyspace(keyspace: &KeyspaceTree, earlier: Option<(&KeyspaceTree, f64)>
     let KeyspaceTree { name, policy, tree, memtable_bytes, .. } = keyspace;
     let row = |(index, level): (usize, &Level)| {
         let now = level.counters();
-        let was = earlier.and_then(|(earlier, _)| earlier.tree.levels().get(index));
-        let was = was.map(|level| *level.counters()).unwrap_or_default();
+        let before = earlier.and_then(|(earlier, _)| earlier.tree.levels().get(index));
+        let was = before.map(|level| *level.counters()).unwrap_or_default();
         let count = |now: u64, was: u64| match earlier {
             Some((_, seconds)) => format!("{:.1}", now.saturating_sub(was) as f64 / seconds),
             None => short_count(now),

@@ -112,11 +112,11 @@ impl Merger {
             }
             let read = (tally.blocks() - blocks, tally.bytes() - bytes);
             (blocks, bytes) = (blocks + read.0, bytes + read.1);
-            let done = self.done_of(split, done, &plan, &version, read)?;
+            let output = self.done_of(split, done, &plan, &version, read)?;
             drop(version);
             let waiting_bytes = split.waiting_bytes();
             let plan_part = PlanPart { plan, end: range.end.clone(), waiting_bytes };
-            if !commit(reserved, plan_part, done)? || range.end.is_none() {
+            if !commit(reserved, plan_part, output)? || range.end.is_none() {
                 return Ok(());
             }
             split.set_version(reserved.keyspace.version.load_full(), part + 1 + self.parts_ahead());

@@ -21,11 +21,11 @@ impl PlanOutput {
     pub(super) fn new(outcome: Outcome, plan: &MergePlan, version: &Version) -> PlanOutput {
         let rewritten = outcome.rewritten.iter().map(|(part, _)| part);
         let parts = plan.inputs.iter().chain(rewritten);
-        let relies_on = parts.filter_map(|part| {
+        let shares = parts.filter_map(|part| {
             let run = version.disk_run(part.run)?.run();
             Some((part.clone(), run.clip(&part.range).collect()))
         });
-        let relies_on = relies_on.collect();
+        let relies_on = shares.collect();
         PlanOutput { outcome, relies_on, tables: Vec::new(), bytes_read: 0, bytes_written: 0 }
     }
 

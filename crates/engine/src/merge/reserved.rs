@@ -52,10 +52,10 @@ impl ReservedPlan {
     /// Returns the plan restricted to the keys of `range`, and to inputs that `tree` still holds.
     /// Returns `None` if no input is left, or if the run that takes the output in has gone.
     pub(crate) fn within(&self, range: &KeyRange, tree: &Tree) -> Option<MergePlan> {
-        let target = self.plan.inputs.last()?.run;
+        let oldest = self.plan.inputs.last()?.run;
         let target = match self.plan.place {
             Place::Into(run) => run,
-            _ => target,
+            _ => oldest,
         };
         tree.run(target)?;
         let clipped = self.plan.inputs.iter().filter_map(|input| {

@@ -200,15 +200,15 @@ impl Merger {
             _ => self.merge_split(plan, parts, version),
         };
         let mut counts = FoldCounts::default();
-        let mut taken = Vec::new();
+        let mut sizes = Vec::new();
         let mut failed = None;
         for part in done {
             match part {
                 Ok(part) => {
                     output.append(part.written);
                     counts += part.counts;
-                    taken.resize(part.taken.len(), Size::default());
-                    taken.iter_mut().zip(&part.taken).for_each(|(all, part)| *all += *part);
+                    sizes.resize(part.taken.len(), Size::default());
+                    sizes.iter_mut().zip(&part.taken).for_each(|(all, part)| *all += *part);
                 }
                 Err(error) => failed = Some(error),
             }
@@ -217,7 +217,7 @@ impl Merger {
             return Err(error);
         }
         output.open_tables()?;
-        let taken = taken_of(version, &reserved.plan.inputs, &taken);
+        let taken = taken_of(version, &reserved.plan.inputs, &sizes);
         let mut outcome = outcome_of(counts, taken);
         outcome.blocks.read = tally.blocks();
         output.add_to(&mut outcome);
@@ -303,8 +303,8 @@ impl Merger {
         output: &mut Output<'_>,
     ) -> Result<(FoldCounts, Vec<Size>)> {
         let cursor = InputCursor::new(version, inputs, &plan.tally);
-        let fold = Fold::new(cursor, plan.snapshots.clone(), |_| plan.bottom)?;
-        let mut fold = fold.forgetting(plan.forgets);
+        let remembering = Fold::new(cursor, plan.snapshots.clone(), |_| plan.bottom)?;
+        let mut fold = remembering.forgetting(plan.forgets);
         let mut entries = 0;
         while let Some(entry) = fold.next_entry()? {
             output.add(entry)?;
@@ -339,11 +339,11 @@ fn steps(version: &Version, inputs: &[Input]) -> Vec<(Key, u64)> {
             let range = slice.range();
             let table = slice.table();
             let points = table.profile.iter().filter(|point| range.contains(&point.key));
-            let keys = std::iter::once(&range.start).chain(points.map(|point| &point.key));
-            let keys: Vec<&Key> = keys.collect();
-            let ends = keys.iter().skip(1).map(|key| table.below(key).bytes);
+            let starts = std::iter::once(&range.start).chain(points.map(|point| &point.key));
+            let keys: Vec<&Key> = starts.collect();
+            let inner = keys.iter().skip(1).map(|key| table.below(key).bytes);
             let end = range.end.as_ref().map_or(table.size.bytes, |end| table.below(end).bytes);
-            let ends = ends.chain([end]);
+            let ends = inner.chain([end]);
             steps.extend(
                 keys.iter()
                     .zip(ends)

@@ -104,12 +104,12 @@ impl OpenRun {
         };
         let chunks: Vec<_> = run.slices().chunks().map(open).collect();
         let mut len = 0;
-        let starts = chunks.iter().map(|chunk| {
+        let each_start = chunks.iter().map(|chunk| {
             let start = len;
             len += chunk.parts.len();
             start
         });
-        let starts = starts.collect();
+        let starts = each_start.collect();
         let open = OpenRun { run: Arc::clone(run), chunks, starts, len };
         debug_assert!(open.matches_run(), "shared chunks have the slices of the run");
         open

@@ -279,12 +279,12 @@ impl Version {
         let hash = key_hash(key);
         let mut asked = self.runs.iter().filter_map(|run| run.table_of(key));
         loop {
-            let mut tables: [Option<&Table>; TABLES_ASKED] = [None; TABLES_ASKED];
-            for (table, handle) in tables.iter_mut().zip(&mut asked) {
+            let mut slots: [Option<&Table>; TABLES_ASKED] = [None; TABLES_ASKED];
+            for (table, handle) in slots.iter_mut().zip(&mut asked) {
                 *table = Some(&**handle.table());
             }
-            let were_all = tables[TABLES_ASKED - 1].is_none();
-            let tables = tables.iter().flatten();
+            let were_all = slots[TABLES_ASKED - 1].is_none();
+            let tables = slots.iter().flatten();
             black_box(tables.clone().fold(0, |all, table| all ^ table.touch(hash)));
             for table in tables {
                 if let Some((block, slot)) = table.find(key, hash, seq, reads)? {

@@ -114,8 +114,8 @@ fn kept_level((index, level): (usize, &Level)) -> KeptLevel {
 fn split(levels: &mut [KeptLevel]) -> Option<()> {
     let mut went_on = 0;
     for level in levels.iter_mut().rev() {
-        let came = level.written_bytes.checked_add(level.reused_bytes)?;
-        let came = came.checked_add(level.moved_bytes)?;
+        let merged = level.written_bytes.checked_add(level.reused_bytes)?;
+        let came = merged.checked_add(level.moved_bytes)?;
         let rewritten = came.checked_sub(level.bytes)?.checked_sub(went_on)?;
         let from_above = level.from_storage_bytes.checked_sub(rewritten)?;
         (level.from_above_bytes, level.rewritten_bytes) = (Some(from_above), Some(rewritten));

@@ -11,6 +11,7 @@ mod space;
 mod tally;
 
 pub use kept::{Kept, KeptLevel};
+pub(crate) use side::routes;
 pub use side::{LevelRuns, LevelSpace, RouteReport, RuleReport, Side, SizeReport};
 pub use tally::Tally;
 

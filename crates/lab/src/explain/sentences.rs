@@ -71,8 +71,8 @@ fn differences(more: &Side, less: &Side) -> Vec<String> {
     }
     let share = |cell: &Cell<'_>| cell.delta() as f64 / difference;
     cells.sort_by(|left, right| share(right).total_cmp(&share(left)));
-    let large = cells.iter().take_while(|cell| share(cell) >= SHARE_MIN);
-    let large = large.map(|cell| cell.makes(share(cell) * 100.0));
+    let largest = cells.iter().take_while(|cell| share(cell) >= SHARE_MIN);
+    let large = largest.map(|cell| cell.makes(share(cell) * 100.0));
     let against = cells.iter().rev().take_while(|cell| share(cell) <= -SHARE_MIN);
     large.chain(against.map(|cell| format!("Against that, {}", cell.one_sided()))).collect()
 }
@@ -219,8 +219,8 @@ impl Part<'_> {
         match self.cause {
             Cause::Overlap => {
                 // Moved bytes are not merged into anything.
-                let newer = [Cause::Flushed, Cause::CarriedDown, Cause::Moved];
-                let newer: i64 = newer.into_iter().map(|cause| causes.bytes(cause)).sum();
+                let arriving = [Cause::Flushed, Cause::CarriedDown, Cause::Moved];
+                let newer: i64 = arriving.into_iter().map(|cause| causes.bytes(cause)).sum();
                 let ratio = bytes / newer.max(1) as f64;
                 format!(" (each byte merged down rewrites {ratio:.1} bytes there)")
             }
@@ -242,8 +242,8 @@ fn reads(a: &Side, b: &Side) -> String {
     let part = |side: &Side, under: &str| {
         let some: Vec<_> = side.reads.iter().filter(|reads| reads.runs_mean >= 0.05).collect();
         let level = |reads: &&LevelRuns| format!("{:.1} in {}", reads.runs_mean, reads.level);
-        let levels = some.iter().map(level).collect::<Vec<_>>().join(", ");
-        let levels = if some.len() > 1 { format!(" ({levels})") } else { String::new() };
+        let each = some.iter().map(level).collect::<Vec<_>>().join(", ");
+        let levels = if some.len() > 1 { format!(" ({each})") } else { String::new() };
         format!("{:.1} {under} {}{levels}", side.read_cost_mean, side.name)
     };
     format!("A lookup considers {} and {}.", part(a, "runs under"), part(b, "under"))

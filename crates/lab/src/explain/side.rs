@@ -175,7 +175,7 @@ fn unsigned(bytes: i64) -> u64 {
 }
 
 /// Returns the routes of a tally: by level, or by the age of the output if all runs are one stack.
-fn routes(tally: &Tally) -> Vec<RouteReport> {
+pub(crate) fn routes(tally: &Tally) -> Vec<RouteReport> {
     let has_levels = tally.has_levels();
     // The first part of the key is the order of rows.
     let mut rows: BTreeMap<(usize, usize, String, String), RouteCounts> = BTreeMap::new();
@@ -220,12 +220,12 @@ fn sizes(tally: &Tally) -> Vec<SizeReport> {
 }
 
 fn rules(tally: &Tally) -> Vec<RuleReport> {
-    let rules = tally.rules.iter().map(|(rule, count)| RuleReport {
+    let counted = tally.rules.iter().map(|(rule, count)| RuleReport {
         reason: rule.replace("{}", "N"),
         merges: count.merges,
         bytes_written: count.bytes,
     });
-    let mut rules: Vec<_> = rules.collect();
+    let mut rules: Vec<_> = counted.collect();
     rules.sort_by_key(|rule| std::cmp::Reverse(rule.bytes_written));
     rules
 }

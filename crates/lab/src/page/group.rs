@@ -162,8 +162,8 @@ impl Group {
     /// # Errors
     /// Fails if a row cannot be serialized.
     pub fn of_rows(rows: &mut [Row]) -> anyhow::Result<Group> {
-        let objects = rows.iter().map(serde_json::to_value).collect::<Result<Vec<Value>, _>>();
-        let objects = objects.context("a row has no JSON form")?;
+        let converted = rows.iter().map(serde_json::to_value).collect::<Result<Vec<Value>, _>>();
+        let objects = converted.context("a row has no JSON form")?;
         let trees = rows.iter_mut().filter_map(|row| row.history.take()).collect();
         let first = rows.first();
         let flushes = first.map_or(0, |row| row.engine.costs.flushes);
@@ -304,7 +304,7 @@ impl Group {
         Ok(Group {
             name: text(&tuned["workload"]),
             notes: vec![format!("The best choice within the limits is {best}.")],
-            sources: sources(&["formula"]),
+            sources: sources(&["simulation"]),
             write_figure: write_figure.to_owned(),
             costs: costs.collect::<anyhow::Result<_>>()?,
             least: Vec::new(),

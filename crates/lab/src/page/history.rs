@@ -2,6 +2,7 @@
 
 use super::encoding::Numbers;
 use super::outline::{KeyScale, Outline, Piece};
+use crate::explain::{RouteReport, Tally, routes};
 use lsmith_sim::Event;
 use lsmith_tree::{Counters, Level, LevelId, MergePlan, RunId, Tree, TreeEdit};
 use serde::Serialize;
@@ -49,6 +50,9 @@ pub struct History {
     /// What merges did to each level in all, level 0 first. Counts from before the first step are
     /// part of it.
     pub levels: Vec<LevelTotals>,
+    /// Why bytes were written, by where they went. Empty for the tree of a store, which keeps no
+    /// causes.
+    pub routes: Vec<RouteReport>,
     /// True if the places of slices in the key space are known.
     pub has_keys: bool,
 }
@@ -130,6 +134,7 @@ pub struct Recorder {
     /// The runs in memory among them.
     memory: Vec<RunId>,
     levels: Vec<LevelTotals>,
+    tally: Tally,
     /// The runs that the last edit names. It shows at the next event what became of them.
     pending: Vec<RunId>,
 }
@@ -147,6 +152,7 @@ impl Recorder {
             outlines: BTreeMap::new(),
             memory: Vec::new(),
             levels: Vec::new(),
+            tally: Tally::new(),
             pending: Vec::new(),
         }
     }
@@ -162,6 +168,7 @@ impl Recorder {
             }
             Event::Merge { tree, plan, edit } => {
                 self.settle(tree);
+                self.tally.merge(tree, plan, edit);
                 self.begin_merge(plan, edit);
                 self.pending.extend(edit.remove.iter().map(|input| input.run));
                 self.pending.extend(edit.add.iter().map(|addition| addition.run));
@@ -180,6 +187,7 @@ impl Recorder {
             reasons: self.reasons,
             steps: self.numbers.to_text(),
             levels: self.levels,
+            routes: routes(&self.tally),
             has_keys: self.scale.is_some(),
         }
     }

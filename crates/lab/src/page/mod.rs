@@ -66,13 +66,13 @@ impl Page {
     /// # Errors
     /// Fails if the content cannot be serialized.
     pub fn html(&self) -> anyhow::Result<String> {
-        let content = Content { page: self, versions: Versions::THIS };
-        let content = serde_json::to_string(&content).context("the page has no JSON form")?;
+        let all = Content { page: self, versions: Versions::THIS };
+        let json = serde_json::to_string(&all).context("the page has no JSON form")?;
         // A script ends at the first `</script`, whatever the script is.
-        let content = content.replace('<', "\\u003c");
+        let content = json.replace('<', "\\u003c");
         // HTML has no control characters.
-        let title = self.title.replace(char::is_control, "\u{fffd}");
-        let title = html_escape::encode_text(&title);
+        let printable = self.title.replace(char::is_control, "\u{fffd}");
+        let title = html_escape::encode_text(&printable);
         let scripts = SCRIPTS.concat();
         Ok(format!(
             "<!DOCTYPE html>\n\

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 fn runs_of(tree: &Tree, scale: Option<&KeyScale>) -> Runs {
     let whole = KeyScale::Numbers(1);
     let levels = std::iter::once(tree.memory()).chain(tree.levels());
-    let runs = levels.map(|level| {
+    let drawn = levels.map(|level| {
         let outline = |run: &lsmith_tree::Run| {
             let outline = Outline::of(run, scale.unwrap_or(&whole));
             let bytes: u64 = outline.pieces.iter().map(|piece| piece.bytes).sum();
@@ -27,7 +27,7 @@ fn runs_of(tree: &Tree, scale: Option<&KeyScale>) -> Runs {
         };
         level.runs().iter().map(|run| outline(run)).collect::<Vec<_>>()
     });
-    let mut runs: Runs = runs.collect();
+    let mut runs: Runs = drawn.collect();
     // The decoder does not know levels that never had a run.
     while runs.last().is_some_and(Vec::is_empty) {
         runs.pop();
@@ -75,6 +75,8 @@ fn assert_decodes(history: &History, trees: &[Runs]) {
     }
     assert!(decoder.is_at_end());
     assert_eq!(written, history.levels.iter().map(|level| level.written).sum::<u64>());
+    let by_cause = history.routes.iter().map(|route| route.causes.written());
+    assert_eq!(written, by_cause.sum::<i64>() as u64, "{}", history.name);
 }
 
 #[test]
@@ -117,8 +119,8 @@ fn histories_decode_to_the_trees_of_other_simulations() {
 
 #[test]
 fn a_tree_at_one_moment_is_a_history_of_one_step() {
-    let tree = "tree\nL0 r4[t4:b..x 1M] r3[t3:a..z 1M]\nL2 r2[t1:a..g 2M, t2:g..z 3M]";
-    let tree: Tree = tree.parse().unwrap();
+    let text = "tree\nL0 r4[t4:b..x 1M] r3[t3:a..z 1M]\nL2 r2[t1:a..g 2M, t2:g..z 3M]";
+    let tree: Tree = text.parse().unwrap();
     let history = History::of_tree("main", "a store", &tree);
     let mut decoder = Decoder::new(&history);
     decoder.step();
@@ -219,14 +221,14 @@ fn pages_are_well_formed_whatever_names_they_show() {
 
 #[test]
 fn pages_load_nothing_from_elsewhere() {
-    let text = page_named("tiered").html().unwrap();
-    let html = Html::parse_document(&text);
+    let page = page_named("tiered").html().unwrap();
+    let html = Html::parse_document(&page);
     for attribute in ["src", "href", "srcset", "action", "data", "poster"] {
         let found = Selector::parse(&format!("[{attribute}]")).unwrap();
         assert_eq!(html.select(&found).count(), 0, "{attribute}");
     }
     // The name of the SVG elements is an address that nothing reads.
-    let text = text.replace("http://www.w3.org/2000/svg", "");
+    let text = page.replace("http://www.w3.org/2000/svg", "");
     for word in [
         "http:",
         "https:",

@@ -26,8 +26,8 @@ fn writes(group: &Group) -> Chart {
     let reads = of_points
         .fold((f64::INFINITY, 0f64), |(low, high), (read, _)| (low.min(*read), high.max(*read)));
     let shown = |point: &(f64, f64)| (reads.0 / 1.1..=reads.1 * 1.1).contains(&point.0);
-    let least = group.least.iter().map(|point| (point.read, point.write)).filter(shown);
-    let least = Curve { name: LEAST.to_owned(), kind: CurveKind::Bare, points: least.collect() };
+    let points = group.least.iter().map(|point| (point.read, point.write)).filter(shown);
+    let least = Curve { name: LEAST.to_owned(), kind: CurveKind::Bare, points: points.collect() };
     if !least.points.is_empty() {
         curves.push(least);
     }

@@ -81,8 +81,8 @@ impl Legend {
     }
 
     fn width(&self) -> u32 {
-        let letters = self.entries.iter().map(|(name, ..)| name.chars().count()).max();
-        let letters = letters.unwrap_or(0).min(LETTERS_MAX);
+        let longest = self.entries.iter().map(|(name, ..)| name.chars().count()).max();
+        let letters = longest.unwrap_or(0).min(LETTERS_MAX);
         SAMPLE as u32 + 30 + (letters as f64 * LETTER) as u32
     }
 

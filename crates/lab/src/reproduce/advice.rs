@@ -59,18 +59,18 @@ pub(super) fn measure(
         let workload = &Workload::from_spec(&spec.parse()?, &FileInputs)?;
         let memtable_bytes = parse_bytes(memtable)?;
         let no_limits = Limits { memtable_bytes, ..Limits::default() };
-        let all = Tuning { registry: &registry, workload, limits: &no_limits, progress };
+        let unlimited = Tuning { registry: &registry, workload, limits: &no_limits, progress };
         let mut advised = Vec::new();
         for (read_cost_max, space_cost_max) in LIMITS {
             let limits =
                 Limits { read_cost_max, space_cost_max, memtable_bytes, ..Limits::default() };
-            let found = Tuning { progress: &NoProgress, limits: &limits, ..all }.run();
+            let found = Tuning { progress: &NoProgress, limits: &limits, ..unlimited }.run();
             advised.push((limits, found));
         }
         let policies = advised.iter().filter_map(|(_, found)| found.as_ref().ok());
         let policies: Vec<Spec> =
             policies.map(|found| found.best.policy.parse()).collect::<Result<_, _>>()?;
-        let all = costs_of_all(&all, memtable_bytes, &policies)?;
+        let all = costs_of_all(&unlimited, memtable_bytes, &policies)?;
         for (limits, found) in &advised {
             setting += 1;
             let named = format!("{spec}, memtable {memtable}, {}", wording(limits));

@@ -197,8 +197,8 @@ impl Figure {
         panel: &'a str,
         policy: &'a str,
     ) -> impl Iterator<Item = (f64, f64)> + 'a {
-        let points = self.points.iter();
-        let points = points.filter(move |point| point.panel == panel && point.policy == policy);
+        let all = self.points.iter();
+        let points = all.filter(move |point| point.panel == panel && point.policy == policy);
         points.map(|point| (point.x, point.y))
     }
 

@@ -62,8 +62,8 @@ pub(crate) fn judge(
     let within = all.iter().filter(|(_, costs)| objective.allows(&costs.into(), 0.0));
     let of = |costs: &TrialCosts| objective.score(&costs.into());
     let best = within.min_by(|left, right| of(&left.1).total_cmp(&of(&right.1)));
-    let own = all.iter().find(|(spec, _)| spec.to_string() == advised.policy);
-    let own = own.map(|(_, costs)| *costs);
+    let row = all.iter().find(|(spec, _)| spec.to_string() == advised.policy);
+    let own = row.map(|(_, costs)| *costs);
     let score = |costs: Option<TrialCosts>| costs.map_or(f64::NAN, |costs| of(&costs));
     let above = score(own) / score(best.map(|(_, costs)| *costs)) - 1.0;
     Checked {

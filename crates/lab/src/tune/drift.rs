@@ -204,8 +204,8 @@ fn drawn_costs(
     candidates: &[(&Candidate, TrialCosts)],
     profile: &Profile,
 ) -> Result<Vec<Option<TrialCosts>>> {
-    let sample: Sample = drawn(profile, REQUESTS);
-    let sample = &sample;
+    let whole: Sample = drawn(profile, REQUESTS);
+    let sample = &whole;
     let memtable_bytes = search.memtable_bytes;
     let policies = candidates.iter().map(|(candidate, _)| &candidate.policy);
     let flushes_max = FLUSHES_MAX[0];

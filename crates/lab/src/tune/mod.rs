@@ -229,8 +229,8 @@ impl Tuning<'_> {
         labelled.extend(tuned.yours.as_ref().map(|yours| ("yours", yours)));
         labelled.push(("default", &tuned.default));
         let verified = verify::verify(self, &labelled, dir)?;
-        let winner = labelled.iter().find(|(label, _)| *label == verified.best);
-        let winner = winner.map(|(_, choice)| Choice::clone(choice));
+        let found = labelled.iter().find(|(label, _)| *label == verified.best);
+        let winner = found.map(|(_, choice)| Choice::clone(choice));
         tuned.verified = Some(verified);
         if let Some(winner) = winner {
             tuned.best = winner;

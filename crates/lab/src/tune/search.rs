@@ -99,11 +99,11 @@ impl Search<'_> {
                 near.extend(neighbours(self.registry, &self.candidates[index].spec));
             }
             let known = self.candidates.len();
-            let near: Vec<usize> = near.iter().filter_map(|spec| self.index_of(spec)).collect();
+            let indices: Vec<usize> = near.iter().filter_map(|spec| self.index_of(spec)).collect();
             if self.candidates.len() == known {
                 break;
             }
-            self.simulate("parameters", 0, &sample, &near)?;
+            self.simulate("parameters", 0, &sample, &indices)?;
         }
         let middle = self.larger(sample, small * MIDDLE)?;
         let chosen = [self.best(0, MIDDLE_COUNT), self.frontier(0), named.clone()].concat();
@@ -240,8 +240,8 @@ impl Search<'_> {
     /// good as the first.
     fn break_ties(&self, sorted: &mut [usize]) {
         let Some(&first) = sorted.first() else { return };
-        let alike = |&&index: &&usize| self.score(index) <= self.score(first) * (1.0 + ALIKE);
-        let alike = sorted.iter().take_while(alike).count();
+        let is_alike = |&&index: &&usize| self.score(index) <= self.score(first) * (1.0 + ALIKE);
+        let alike = sorted.iter().take_while(is_alike).count();
         let overall = |index: usize| {
             let costs = self.candidates[index].costs;
             costs.map_or(f64::INFINITY, |costs| self.objective.even.score(&(&costs).into()))

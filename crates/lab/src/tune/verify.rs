@@ -59,9 +59,9 @@ pub(super) fn verify(
     let objective = tuning.limits.objective(workload);
     let profile = Profile::of(workload)?;
     let shrink = (profile.writes * profile.entry_bytes / BYTES_MAX).max(1.0);
-    let memtable_bytes = choices.first().map_or(0, |(_, choice)| choice.memtable_bytes);
+    let chosen_bytes = choices.first().map_or(0, |(_, choice)| choice.memtable_bytes);
     let memtable_bytes =
-        ((memtable_bytes as f64 / shrink) as u64).max(MEMTABLE_BYTES_MIN.min(memtable_bytes));
+        ((chosen_bytes as f64 / shrink) as u64).max(MEMTABLE_BYTES_MIN.min(chosen_bytes));
     let registry = tuning.registry.clone();
     let options = Options { registry, memtable_bytes, ..Options::default() };
     let mut labels: Vec<&'static str> = Vec::new();
@@ -73,9 +73,15 @@ pub(super) fn verify(
             built.push(policy);
         }
     }
-    let workload = &KeyedWorkload::new(shrunk(workload, shrink)?);
-    let comparison =
-        Comparison { policies: &built, workload, dir, options: &options, free: false, runs: 1 };
+    let shrunk = &KeyedWorkload::new(shrunk(workload, shrink)?);
+    let comparison = Comparison {
+        policies: &built,
+        workload: shrunk,
+        dir,
+        options: &options,
+        free: false,
+        runs: 1,
+    };
     let mut rows = Vec::new();
     comparison.run(tuning.progress, &mut |row| {
         let is_within = objective.allows(&(&row.engine.costs).into(), 0.0);
@@ -83,8 +89,8 @@ pub(super) fn verify(
     })?;
     let score = |row: &VerifiedRow| objective.score(&(&row.row.engine.costs).into());
     let within = rows.iter().filter(|row| row.is_within);
-    let best = within.min_by(|left, right| score(left).total_cmp(&score(right)));
-    let best = best.map_or("best", |row| row.label);
-    let workload = workload.workload().spec().to_string();
+    let cheapest = within.min_by(|left, right| score(left).total_cmp(&score(right)));
+    let best = cheapest.map_or("best", |row| row.label);
+    let workload = shrunk.workload().spec().to_string();
     Ok(Verified { shrink, workload, memtable_bytes, best, rows })
 }

@@ -22,9 +22,9 @@ fn check(policies: &[&str], workload: &str, memtable_bytes: u64) {
         let store = run(policy, workload, dir.path(), &options, &NoProgress).unwrap();
         let built = Registry::builtin().build(policy).unwrap();
         let content = Content::Keyed(&keyed);
-        let keyed = simulate(&built, &content, memtable_bytes, &mut |_| {}).unwrap();
+        let simulated = simulate(&built, &content, memtable_bytes, &mut |_| {}).unwrap();
         let name = format!("{policy}, {}", workload.spec());
-        let predicted = keyed.report.costs;
+        let predicted = simulated.report.costs;
         assert_eq!(predicted.scan_cost_mean, store.costs.scan_cost_mean, "{name}");
         assert_eq!(predicted.scan_cost_measured, store.costs.scan_cost_measured, "{name}");
         let reads = store.range_reads;

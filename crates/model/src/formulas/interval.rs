@@ -75,11 +75,11 @@ impl IntervalModel {
     /// between the middles of the steps.
     fn mean_between(&self, setting: &Setting<'_>, first: f64, last: f64) -> f64 {
         let integral = |at: f64| setting.popularity.mean_unique(at) * at;
-        let from = first / 2.0;
-        let to = last + first / 2.0;
+        let half = first / 2.0;
+        let oldest = last + first / 2.0;
         // With many levels at once, the last of the ages is written into the next level.
-        let to = if self.many_at_once { (to - first).max(first) } else { to };
-        let from = from.min(to / 2.0);
+        let to = if self.many_at_once { (oldest - first).max(first) } else { oldest };
+        let from = half.min(to / 2.0);
         (integral(to) - integral(from)) / (to - from)
     }
 }

@@ -63,13 +63,13 @@ pub fn carried_out<M: IntoIterator<Item = RunMerge>>(
         }
     }
     let total = setting.requests_of_flushes(flushes.max(1) as f64);
-    let flushes = (flushes as f64).max(1.0);
+    let divisor = (flushes as f64).max(1.0);
     let stages = vec![
         Stage::log(),
         Stage::new("flush", flushed / total, 0.0),
         Stage::new("merges", stack.written / total, stack.read / total),
     ];
-    let levels = vec![Level { runs: run_sum / flushes, size: size_sum / flushes }];
+    let levels = vec![Level { runs: run_sum / divisor, size: size_sum / divisor }];
     let flushes = Flushes { size: flushed / total, are_merged: false };
     let space_cost = space_sum / f64::max(samples, 1.0);
     Model { space_cost, ..Model::new(setting, flushes, stages, levels) }

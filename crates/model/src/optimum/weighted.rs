@@ -111,9 +111,9 @@ fn least_at(flushes: u64, price: f64) -> Totals {
         let mut before = 0;
         let mut least = f64::INFINITY;
         for tried in 0..count {
-            let cost = cost(tried);
-            if cost < least {
-                (least, before) = (cost, tried);
+            let total = cost(tried);
+            if total < least {
+                (least, before) = (total, tried);
             }
         }
         let (left, right) = (best[before as usize], best[(count - before - 1) as usize]);
@@ -144,9 +144,9 @@ mod tests {
             let merged = if taken == 0 { 0 } else { merge.iter().sum::<u64>() + 1 };
             *runs = stay.to_vec();
             runs.push(merge.iter().sum::<u64>() + 1);
-            let totals =
+            let after =
                 Totals { merged: totals.merged + merged, runs: totals.runs + runs.len() as u64 };
-            all(runs, left - 1, totals, found);
+            all(runs, left - 1, after, found);
         }
         *runs = before;
     }
@@ -181,13 +181,13 @@ mod tests {
     #[test]
     fn the_hull_agrees() {
         for flushes in [50, EXACT_MAX] {
-            let corners = corners(flushes);
+            let all_corners = corners(flushes);
             let points = Hull::new(flushes).points(POINTS);
             let least = |points: &[HullPoint], cost: Cost| {
                 points.iter().map(cost).fold(f64::INFINITY, f64::min)
             };
             for cost in COSTS {
-                let exact = least(&corners, cost);
+                let exact = least(&all_corners, cost);
                 let bound = least(&points, cost);
                 assert!(
                     bound <= exact * 1.001 && bound >= exact * 0.97,

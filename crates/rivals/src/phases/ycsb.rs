@@ -91,11 +91,11 @@ pub(super) fn run(part: &mut Part<'_>, letter: Letter) -> Result<u64> {
             ensure!(found || letter == Letter::D, "a key that is there was not found");
         }
         if write {
-            let number = match letter.inserts() {
+            let written = match letter.inserts() {
                 true => data.keys.fetch_add(1, Ordering::Relaxed),
                 false => number,
             };
-            data.store.put(&data.order.key(number), data.values.draw(&mut part.rng), false)?;
+            data.store.put(&data.order.key(written), data.values.draw(&mut part.rng), false)?;
             part.tally.user_bytes += (KEY_BYTES + data.values.bytes()) as u64;
         }
         part.tally.note(laps.lap(), 1);

@@ -18,8 +18,8 @@ pub(super) fn preface(args: &Args, kinds: &[Kind]) -> String {
         cache_bytes >> 20,
     );
     for kind in kinds {
-        let policy = policy.as_ref().filter(|_| kind.name == "lsmith");
-        let policy = policy.map_or(String::new(), |policy| format!(", policy {policy}"));
+        let shown = policy.as_ref().filter(|_| kind.name == "lsmith");
+        let policy = shown.map_or(String::new(), |policy| format!(", policy {policy}"));
         // Writing to a string cannot fail.
         let _ = writeln!(told, "{}: {}{policy}", kind.name, kind.version);
         for difference in kind.differences {

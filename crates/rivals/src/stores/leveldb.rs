@@ -69,9 +69,9 @@ impl LevelDb {
             c::leveldb_options_set_filter_policy(options, filter);
             c::leveldb_options_set_compression(options, c::Compression::No);
             c::leveldb_options_set_max_open_files(options, OPEN_FILES_MAX);
-            let db = check(|error| c::leveldb_open(options, path.as_ptr(), error));
+            let opened = check(|error| c::leveldb_open(options, path.as_ptr(), error));
             c::leveldb_options_destroy(options);
-            let db = db?;
+            let db = opened?;
             let syncing = c::leveldb_writeoptions_create();
             c::leveldb_writeoptions_set_sync(syncing, 1);
             let reading = c::leveldb_readoptions_create();
@@ -94,10 +94,10 @@ impl LevelDb {
             while c::leveldb_iter_valid(iterator) != 0 {
                 let mut key_bytes = 0_usize;
                 let mut value_bytes = 0_usize;
-                let key = c::leveldb_iter_key(iterator, &raw mut key_bytes);
-                let value = c::leveldb_iter_value(iterator, &raw mut value_bytes);
-                let key = slice::from_raw_parts(key.cast(), key_bytes);
-                let value = slice::from_raw_parts(value.cast(), value_bytes);
+                let key_start = c::leveldb_iter_key(iterator, &raw mut key_bytes);
+                let value_start = c::leveldb_iter_value(iterator, &raw mut value_bytes);
+                let key = slice::from_raw_parts(key_start.cast(), key_bytes);
+                let value = slice::from_raw_parts(value_start.cast(), value_bytes);
                 if !visit(key, value) {
                     break;
                 }

@@ -27,8 +27,8 @@ fn scan(store: &dyn Store, from: Option<u64>, limit: usize) -> Vec<(Vec<u8>, Vec
 
 fn check(kind: &Kind) {
     let dir = tempfile::tempdir().unwrap();
-    let store = (kind.open)(dir.path(), &Settings::default()).unwrap();
-    let store = store.as_ref();
+    let opened = (kind.open)(dir.path(), &Settings::default()).unwrap();
+    let store = opened.as_ref();
     for number in 0..50 {
         store.put(&key(number), b"first", number % 10 == 0).unwrap();
     }

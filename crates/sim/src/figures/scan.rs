@@ -58,8 +58,8 @@ impl ScanMeter {
         self.live_entries = Some(entries);
     }
 
-    /// Adds a tree at rest.
-    pub(super) fn rest(&mut self, tree: &Tree) {
+    /// Adds a tree at rest. `live_bytes` are those of all live entries.
+    pub(super) fn rest(&mut self, tree: &Tree, live_bytes: u64) {
         self.rests += 1;
         self.runs += tree.disk_run_count() as u64;
         let live_entries = self.live_entries;
@@ -69,7 +69,14 @@ impl ScanMeter {
                 // A range read of nothing looks at all tombstones.
                 Some(live) => {
                     let share = (self.items / live as f64).min(1.0);
-                    *passed += share * blocks_on_storage(tree, self.by_block);
+                    let blocks = if self.by_block {
+                        tree.disk_runs().map(|run| run.cell_count()).sum::<u64>() as f64
+                    } else {
+                        let all = Size { bytes: live_bytes, entries: live, tombstones: 0 };
+                        // Only levels are visited: a tree may have thousands of runs.
+                        tree.disk_bytes() as f64 / full_bytes(BLOCK_BYTES_USUAL, all) as f64
+                    };
+                    *passed += share * blocks;
                 }
             }
         }
@@ -84,14 +91,4 @@ impl ScanMeter {
         let runs = self.runs as f64 / rests;
         ScanCost { runs, blocks: self.passed.map(|passed| runs + passed / rests) }
     }
-}
-
-/// Returns the number of data blocks on storage: the cells, if each is a block, else as many as
-/// full blocks hold entries of mean size.
-fn blocks_on_storage(tree: &Tree, by_block: bool) -> f64 {
-    if by_block {
-        return tree.disk_runs().map(|run| run.cell_count()).sum::<u64>() as f64;
-    }
-    let size: Size = tree.disk_runs().map(|run| run.size()).sum();
-    size.bytes as f64 / full_bytes(BLOCK_BYTES_USUAL, size) as f64
 }

@@ -113,7 +113,7 @@ impl FluidContent {
             };
             let drops = is_bottom && cell.size.tombstones > 0;
             let can_stay = side.level != LevelId::Memory && !drops;
-            let end = behind(start, width(start, end) * before_last, end);
+            let end_filled = behind(start, width(start, end) * before_last, end);
             let is_target = side.is_target;
             let visit = (can_stay && prospect.hosts == 0.0 && {
                 let between = if entries < 2 { 0.0 } else { prospect.hosts_around * before_last };
@@ -127,7 +127,8 @@ impl FluidContent {
                 is_alone: true,
                 goes_on: 1.0,
             });
-            let block = Block { start, end, is_newer, is_target, size: cell.size, visit };
+            let block =
+                Block { start, end: end_filled, is_newer, is_target, size: cell.size, visit };
             blocks.push((block, Overlap { prospect, before_last, can_stay }));
         }
     }

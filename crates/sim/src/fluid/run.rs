@@ -39,16 +39,16 @@ pub fn simulate_fluid(
         let seal_bytes = policy.seal_bytes(drive.view());
         let from = writes;
         let draw = draw::normal(&mut draws);
-        let until = workload.memtable_end(from, seal_bytes, draw);
+        let end = workload.memtable_end(from, seal_bytes, draw);
         if by_block {
             let full = workload.memtable_end(from, memtable_bytes, draw).map(|end| end - from);
-            count.add(until.unwrap_or(workload.writes()) - from, full);
-        } else if until.is_some() {
+            count.add(end.unwrap_or(workload.writes()) - from, full);
+        } else if end.is_some() {
             count.filled += 1.0;
         }
         // The limit on flushes may end in the middle of a small memtable.
         let is_beyond = count.filled > workload.flushes_max() as f64 + SHARE_ERROR;
-        let until = until.filter(|_| !is_beyond);
+        let until = end.filter(|_| !is_beyond);
         if let Some(until) = until {
             writes = until;
             counter.requested(workload.requested_bytes(writes) as u64);

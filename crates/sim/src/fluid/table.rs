@@ -250,13 +250,13 @@ fn blocks_below<'a>(
     table: &Table,
 ) -> impl Iterator<Item = Point> + 'a {
     let per_entry = |part: u64| part as f64 / table.size.entries.max(1) as f64;
-    let bytes = per_entry(table.size.bytes);
-    let tombstones = per_entry(table.size.tombstones);
+    let mean_bytes = per_entry(table.size.bytes);
+    let mean_tombstones = per_entry(table.size.tombstones);
     let mut entries = 0;
     blocks.iter().zip(places.windows(2)).map(move |(block, places)| {
         entries += block.entries;
-        let bytes = (entries as f64 * bytes).round() as u64;
-        let tombstones = (entries as f64 * tombstones) as u64;
+        let bytes = (entries as f64 * mean_bytes).round() as u64;
+        let tombstones = (entries as f64 * mean_tombstones) as u64;
         let below = Size { bytes, entries, tombstones };
         Point { place: places[1].0, after: Some(places[0].1), below }
     })

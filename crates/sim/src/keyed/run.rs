@@ -121,8 +121,7 @@ impl KeyedSim {
             self.drive.replace_memory(folded, observe)?;
         } else {
             let count = entries.len();
-            let entries = entries.into_iter();
-            let memtable = self.drive.content_mut().add(id, count, entries);
+            let memtable = self.drive.content_mut().add(id, count, entries.into_iter());
             self.drive.flush(memtable, observe)?;
         }
         self.seal_bytes = self.drive.policy().seal_bytes(self.drive.view());

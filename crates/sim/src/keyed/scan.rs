@@ -48,9 +48,9 @@ impl Scans {
         // The active memtable is newer than all runs, so it is source 0.
         let in_active = |(rank, is_tombstone)| Reverse((rank, 0, is_tombstone));
         let in_run = |at: usize, entry: E| Reverse((entry.rank(), at + 1, entry.is_tombstone()));
-        let heads = sources.iter().enumerate();
+        let numbered = sources.iter().enumerate();
         let mut heads: BinaryHeap<_> =
-            heads.filter_map(|(at, source)| Some(in_run(at, source.head()?))).collect();
+            numbered.filter_map(|(at, source)| Some(in_run(at, source.head()?))).collect();
         heads.extend(active.next().map(in_active));
         let mut last = None;
         let mut left = items;

@@ -440,9 +440,9 @@ fn torn_sectors_hold_a_mixture() {
             mixed += u32::from(!clean && sector.iter().all(|byte| *byte < 2));
             garbage += u32::from(sector.iter().any(|byte| *byte > 1));
         }
-        let log = read(&env.power_loss(seed, Loss::Torn { logs: true }), "/log");
-        assert!(log.chunks(8).all(|word| sector_is(word, 2) || sector_is(word, 0)));
-        torn += log.chunks(512).filter(|s| !sector_is(s, 2) && !sector_is(s, 0)).count();
+        let log_torn = read(&env.power_loss(seed, Loss::Torn { logs: true }), "/log");
+        assert!(log_torn.chunks(8).all(|word| sector_is(word, 2) || sector_is(word, 0)));
+        torn += log_torn.chunks(512).filter(|s| !sector_is(s, 2) && !sector_is(s, 0)).count();
     }
     assert!(mixed > 100 && garbage > 100 && torn > 5, "{mixed} {garbage} {torn}");
 }

@@ -100,8 +100,8 @@ impl Miniature {
 
     fn merge(&mut self, newest: usize, count: usize) {
         let end = (newest + count).min(self.runs.len());
-        let sources = self.runs[newest..end].iter();
-        let sources = sources.map(|run| Box::new(VecCursor::new(run.clone())) as Box<dyn Cursor>);
+        let runs = self.runs[newest..end].iter();
+        let sources = runs.map(|run| Box::new(VecCursor::new(run.clone())) as Box<dyn Cursor>);
         let beneath = self.runs.len() - end;
         let merging = MergingCursor::new(sources.collect());
         let output = self.fold(merging, self.snapshots.clone(), beneath);

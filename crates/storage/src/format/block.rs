@@ -178,8 +178,8 @@ impl Block {
         if u32::try_from(payload.len()).is_err() {
             return Err(Damage::whole("a data block is too long"));
         }
-        let near = near_restarts(payload.get(entries_end..tail_start).unwrap_or_default());
-        let near = near.filter(|_| u16::try_from(entries_end).is_ok());
+        let nears = near_restarts(payload.get(entries_end..tail_start).unwrap_or_default());
+        let near = nears.filter(|_| u16::try_from(entries_end).is_ok());
         Ok(Block {
             payload,
             seq_base,
@@ -348,8 +348,8 @@ impl Block {
             let ordering = if shared > matched {
                 Ordering::Less
             } else if shared == matched || shared == 0 {
-                let suffix = suffix_start as usize..value_start as usize;
-                let suffix = self.payload.get(suffix).unwrap_or_default();
+                let place = suffix_start as usize..value_start as usize;
+                let suffix = self.payload.get(place).unwrap_or_default();
                 let rest = target.get(shared..).unwrap_or_default();
                 let common = common_prefix_bytes(suffix, rest);
                 matched = shared + common;

@@ -48,9 +48,8 @@ impl BlockBuilder {
         let shared = if restart { 0 } else { shared };
         let suffix = entry.key.get(shared..).expect("shared is a part of the key");
         let delta = zigzag(entry.seq.0.wrapping_sub(self.seq_base) as i64);
-        let shared = shared as u64;
         let suffix_bytes = suffix.len() as u64;
-        EntryHead { shared, suffix_bytes, tagged, delta }.put(self.usual, out);
+        EntryHead { shared: shared as u64, suffix_bytes, tagged, delta }.put(self.usual, out);
         out.extend_from_slice(suffix);
         out.extend_from_slice(entry.value);
         self.entries += 1;

@@ -78,8 +78,8 @@ impl EntryHead {
         start: usize,
         usual: Usual,
     ) -> Result<(EntryHead, usize), Damage> {
-        let near = entries.get(start..).and_then(|rest| rest.first_chunk());
-        let near = near.map(|near| u128::from_le_bytes(*near));
+        let bytes = entries.get(start..).and_then(|rest| rest.first_chunk());
+        let near = bytes.map(|near| u128::from_le_bytes(*near));
         match near.and_then(|near| EntryHead::read_near(near, start, usual)) {
             Some(read) => Ok(read),
             None => EntryHead::read_slowly(entries, start, usual),

@@ -36,8 +36,8 @@ fn block(codec: Codec, choices: &mut Choices<'_>) -> Vec<u8> {
     for key in keys(choices) {
         for version in (0..1 + choices.below(3) as u64).rev() {
             let kind = choices.pick(&[EntryKind::Put, EntryKind::Delete, EntryKind::Insert]);
-            let value = if kind.is_tombstone() { 0 } else { choices.pick(&[0, 3, 3, 3, 70]) };
-            let value = vec![b'v'; value];
+            let len = if kind.is_tombstone() { 0 } else { choices.pick(&[0, 3, 3, 3, 70]) };
+            let value = vec![b'v'; len];
             let entry = EntryRef { key: &key, seq: SeqNo(version * 7), kind, value: &value };
             builder.add(&mut out, common_prefix_bytes(&last, &key), &entry);
             last.clone_from(&key);
@@ -97,8 +97,8 @@ fn fuzz_data_blocks() {
             sealed = right.into_buffer().map_or_else(Vec::new, Vec::from);
             change(&mut sealed, choices, true);
         }
-        let tag = if choices.chance(80) { tag } else { choices.below(4) as u8 };
-        seal_tagged(&mut sealed, 0, PLACE, tag);
+        let sealed_tag = if choices.chance(80) { tag } else { choices.below(4) as u8 };
+        seal_tagged(&mut sealed, 0, PLACE, sealed_tag);
         let target = choices.bytes(3);
         let bytes = sealed.len();
         let (_, peak) = peak_bytes(|| {
@@ -258,8 +258,8 @@ fn fuzz_fences() {
         assert!(peak < most, "{peak} bytes for {}", payload.len());
         let Ok(fences) = read else { return };
         assert_eq!(fences.place(fences.count() - 1).end, data_bytes);
-        let again = rewritten(&fences);
-        let again = Fences::parse(&again, data_bytes, plain_bytes).expect("it was right");
+        let parsed = rewritten(&fences);
+        let again = Fences::parse(&parsed, data_bytes, plain_bytes).expect("it was right");
         assert_eq!(format!("{again:?}"), format!("{fences:?}"));
         for key in [&[][..], b"k", b"kkkkkkk\x02", b"\xff"] {
             assert!(fences.block_for(key) < fences.count());

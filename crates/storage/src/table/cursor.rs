@@ -286,8 +286,8 @@ impl TableCursor {
                 Aim::Block(index, self.block(index)?)
             }
             Aim::Block(index, block) => {
-                let start = block.restart_below(key);
-                let start = start.map_err(|damage| self.table.damaged(damage, index))?;
+                let below = block.restart_below(key);
+                let start = below.map_err(|damage| self.table.damaged(damage, index))?;
                 Aim::Restart(index, block, start)
             }
             found @ Aim::Restart(..) => found,
@@ -377,8 +377,8 @@ impl Cursor for TableCursor {
             }
             black_box(aim.touch(&self.table, self.fill));
         };
-        let found = block.lower_bound_from(start, key);
-        let found = found.map_err(|damage| self.table.damaged(damage, index))?;
+        let bound = block.lower_bound_from(start, key);
+        let found = bound.map_err(|damage| self.table.damaged(damage, index))?;
         let Some((slot, _)) = found else {
             self.reads.blocks_in_vain += 1;
             return self.enter_start(index + 1);

@@ -152,10 +152,10 @@ impl<B: KeptBlock, K: BlockSink<B>> Preserved<B, K> {
         let Place::Into(run) = plan.place else { return };
         let hull = plan.hull();
         // Includes the gap between the block and the window, which a slice may cover.
-        let before = self.joined.before.as_ref();
-        let before = before.map(|block| KeyRange { end: Some(hull.start), ..block.range() });
-        let after = self.joined.after.as_ref().zip(hull.end);
-        let after = after.map(|(block, start)| KeyRange { start, ..block.range() });
+        let joined = self.joined.before.as_ref();
+        let before = joined.map(|block| KeyRange { end: Some(hull.start), ..block.range() });
+        let behind = self.joined.after.as_ref().zip(hull.end);
+        let after = behind.map(|(block, start)| KeyRange { start, ..block.range() });
         let ranges = before.into_iter().chain(after);
         outcome.rewritten.extend(ranges.map(|range| (Input { run, range }, Vec::new())));
     }

@@ -137,16 +137,16 @@ impl Chunks {
         let (last, tail) = self.locate(indexes.end);
         let left = &self.chunks[first].slices[..head];
         let right = &self.chunks[last].slices[tail..];
-        let len = left.len() + slices.len() + right.len();
+        let left_over = left.len() + slices.len() + right.len();
         // A chunk that has become small is joined with a neighbour.
-        let is_small = len < CHUNK_MAX / 2;
+        let is_small = left_over < CHUNK_MAX / 2;
         let joins_next = is_small && last + 1 < self.chunks.len();
         let joins_previous = is_small && !joins_next && first > 0;
         let previous = if joins_previous { &self.chunks[first - 1].slices[..] } else { &[] };
         let next = if joins_next { &self.chunks[last + 1].slices[..] } else { &[] };
         let head = previous.iter().chain(left).cloned();
         let tail = right.iter().chain(next).cloned();
-        let len = previous.len() + len + next.len();
+        let len = previous.len() + left_over + next.len();
         let new: Vec<Arc<Chunk>> = cut(len, head.chain(slices).chain(tail)).collect();
         let from = first - usize::from(joins_previous);
         let end = last + 1 + usize::from(joins_next);

@@ -109,8 +109,8 @@ proptest! {
             let end = (from + gone).min(plain.len());
             let below = from.checked_sub(1).map_or(0, |last| plain[last].table().id.0 + 2);
             let next = plain.get(end).map_or(u64::MAX, |next| next.table().id.0);
-            let starts = (0..new).map(|at| below as usize + 2 * at);
-            let starts = starts.take_while(|start| (*start as u64) + 2 <= next);
+            let wide_starts = (0..new).map(|at| below as usize + 2 * at);
+            let starts = wide_starts.take_while(|start| (*start as u64) + 2 <= next);
             let new: Vec<Slice> = starts.map(|start| slice(start, wide)).collect();
             plain.splice(from..end, new.iter().cloned());
             let before = list.clone();
@@ -134,9 +134,9 @@ fn a_change_of_many_slices_leaves_most_chunks_shared() {
     let old = SliceList::new(all.clone(), cells(&all));
     let mut new = old.clone();
     new.splice(5000..5003, [slice(50_000, 2)], 9999);
-    let old: Vec<&[Slice]> = old.view().chunks().collect();
-    let is_shared = |chunk: &&[Slice]| old.iter().any(|old| std::ptr::eq(*old, *chunk));
+    let old_chunks: Vec<&[Slice]> = old.view().chunks().collect();
+    let is_shared = |chunk: &&[Slice]| old_chunks.iter().any(|old| std::ptr::eq(*old, *chunk));
     let shared = new.view().chunks().filter(is_shared).count();
-    assert!(shared + 2 >= old.len(), "{shared} of {}", old.len());
+    assert!(shared + 2 >= old_chunks.len(), "{shared} of {}", old_chunks.len());
     assert!(new.view().chunks().all(|chunk| chunk.len() <= CHUNK_MAX));
 }

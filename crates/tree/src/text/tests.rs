@@ -113,20 +113,20 @@ proptest! {
 #[test]
 fn the_greatest_numbers_are_read_without_a_panic() {
     let most = u64::MAX;
-    let tree = format!(
+    let text = format!(
         "tree runs {most} tables {most} flushes {most} flushed {most}B {most}e {most}d\n\
          mem r{most}[t{most}:a..c {most}B {most}e {most}d s{most}..{most} root {most}]\n\
          L0 r1[t1:a..c {most}B {most}e, t2:c..f {most}B {{d {most}B {most}e, e {most}B {most}e}}]\n\
          L0 r2[t3:a..c {most}B] r3[t4:a..b of a..z {most}B {{b {most}B}}]\n\
          L63 r4[t5:a..c {most}B]\ncount L63 slack {most} merges {most}"
     );
-    let mut tree: Tree = tree.parse().expect("a tree");
+    let mut tree: Tree = text.parse().expect("a tree");
     assert_eq!((tree.next_run(), tree.next_table()), (RunId(most), TableId(most)));
     assert_eq!((tree.disk_bytes(), tree.levels()[0].size().bytes), (most, most));
     assert!(check_tree(&tree).is_err(), "the name of the run in memory is still to be given");
     tree.runs().flat_map(|(_, run)| run.cells()).for_each(drop);
-    let edit = format!("edit flushes {most} flushed 1B\ncount L63 slack 1 merges {most}");
-    let edit: TreeEdit = edit.parse().expect("an edit");
+    let text = format!("edit flushes {most} flushed 1B\ncount L63 slack 1 merges {most}");
+    let edit: TreeEdit = text.parse().expect("an edit");
     edit.clone().apply_read_to(&mut tree).expect("it fits");
     tree = "tree flushes 3 flushed 18446744073709551615B".parse().expect("a tree");
     apply(&mut tree, &edit).expect("it fits");

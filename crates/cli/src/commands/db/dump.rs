@@ -15,8 +15,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(super) fn dump(dir: &Path, args: &DumpArgs, json: bool) -> anyhow::Result<()> {
-    let path = Some(dir.join(&args.file)).filter(|path| path.exists());
-    let path = path.unwrap_or_else(|| args.file.clone());
+    let in_dir = Some(dir.join(&args.file)).filter(|path| path.exists());
+    let path = in_dir.unwrap_or_else(|| args.file.clone());
     let Some((file_type, _)) = FileType::of(&path) else {
         let message = "expected CURRENT, or a name that ends in .table, .wal, .spill or .manifest";
         return Err(bad_argument(format!("{}: {message}", path.display())));

@@ -138,8 +138,8 @@ fn with_unit(name: &str, value: &Value) -> (String, String) {
 
 pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
     let names = store.keyspaces();
-    let spaces = names.iter().map(|name| store.existing_keyspace(name));
-    let mut spaces: Vec<Keyspace> = spaces.collect::<Result<_, _>>()?;
+    let found = names.iter().map(|name| store.existing_keyspace(name));
+    let mut spaces: Vec<Keyspace> = found.collect::<Result<_, _>>()?;
     spaces.sort_by_key(Keyspace::id);
     let fields = |space: &Keyspace| {
         let stats = space.stats();

@@ -13,8 +13,8 @@ pub(super) fn repair(from: &Path, to: &Path, json: bool) -> anyhow::Result<()> {
     let bars = Bars::new();
     let options = RepairOptions { registry: specs::registry().clone(), ..RepairOptions::default() };
     bars.begin(&format!("saving readable entries into {}", to.display()), 0);
-    let report = lsmith::repair(&options, from, to);
-    let report = report.map_err(|error| match error.kind() {
+    let outcome = lsmith::repair(&options, from, to);
+    let report = outcome.map_err(|error| match error.kind() {
         ErrorKind::InvalidArgument => bad_argument(error),
         _ => error.into(),
     })?;

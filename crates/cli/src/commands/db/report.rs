@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub(super) fn report(store: &Store, dir: &Path, html: &Path, json: bool) -> anyhow::Result<()> {
     let names = store.keyspaces();
-    let groups = names.iter().map(|name| {
+    let made = names.iter().map(|name| {
         let keyspace = store.existing_keyspace(name)?;
         let fields = Value::Object(stat_fields(&keyspace));
         let tree = keyspace.tree();
@@ -18,7 +18,7 @@ pub(super) fn report(store: &Store, dir: &Path, html: &Path, json: bool) -> anyh
         let history = History::of_tree(&format!("{name}: {policy}"), "the store", &tree);
         Ok(Group::of_keyspace(name, &policy, &fields, history))
     });
-    let groups = groups.collect::<lsmith::Result<Vec<Group>>>()?;
+    let groups = made.collect::<lsmith::Result<Vec<Group>>>()?;
     let keyspaces = groups.len();
     page::write(&format!("lsmith store {}", dir.display()), groups, Some(html), None)?;
     if json {

@@ -9,6 +9,7 @@ async function bytesView(app) {
     totalsChart(app, histories),
     el("div", { class: "trees" }, shown.map((history) => el("section", { class: "tree" },
       el("h2", {}, history.name), levelTable(history),
+      history.routes.length > 0 ? causeTable(history) : null,
       history.count > 1 ? reasonTable(history) : null))));
 }
 
@@ -54,6 +55,23 @@ function levelTable(history) {
   if (history.levels.length > 0) rows.push(row("all", sum));
   return plainTable("By level", ["level", "flushes", "merges", "moves", "bytes from memory",
     "bytes read", "bytes written", "bytes reused", "bytes moved"], rows, 1);
+}
+
+// Returns why bytes were written. Only causes that have bytes are columns. Bytes that were not
+// written are negative, so that each row sums to its last column.
+function causeTable(history) {
+  const causes = Object.keys(history.routes[0].causes).filter((cause) =>
+    history.routes.some((route) => route.causes[cause] !== 0));
+  const number = (value) => value.toLocaleString("en");
+  const rows = history.routes.map((route) => [route.from + " to " + route.to,
+    number(route.merges), number(route.moves),
+    ...causes.map((cause) => number(route.causes[cause])), number(route.bytes_written)]);
+  const sum = (of) => number(history.routes.reduce((all, route) => all + of(route), 0));
+  rows.push(["all", sum((route) => route.merges), sum((route) => route.moves),
+    ...causes.map((cause) => sum((route) => route.causes[cause])),
+    sum((route) => route.bytes_written)]);
+  return plainTable("By cause: bytes not written are negative", ["from, to", "merges", "moves",
+    ...causes.map((cause) => cause.replace(/_/g, " ")), "bytes written"], rows, 1);
 }
 
 function reasonTable(history) {

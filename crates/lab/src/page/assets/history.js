@@ -132,6 +132,7 @@ class TreeHistory {
     this.source = stored.source;
     this.reasons = stored.reasons;
     this.levels = stored.levels;
+    this.routes = stored.routes;
     this.hasKeys = stored.has_keys;
     this.count = stored.step_count;
     this.stored = stored;

@@ -95,14 +95,14 @@ impl Job for Plan<'_> {
                 }
             }
         };
-        let simulated = match self.input {
+        let outcome = match self.input {
             Input::Unit(flushes) => {
                 let sizes = (0..flushes).map(|_| UNIT_BYTES);
                 simulate_unit(&policy, sizes, UNIT_BYTES, &mut observe)
             }
             Input::Keyed(workload, bytes) => simulate_keyed(&policy, workload, bytes, &mut observe),
         };
-        let simulated = simulated.with_context(|| format!("policy {}", self.spec))?;
+        let simulated = outcome.with_context(|| format!("policy {}", self.spec))?;
         if !flushes.is_multiple_of(self.every) {
             looks.push((flushes, simulated.figures));
         }

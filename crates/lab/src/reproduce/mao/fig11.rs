@@ -68,7 +68,7 @@ pub(in crate::reproduce) fn measure(
     let scale = scale(effort, SCALE, SCALE_QUICK);
     let workload = KeyedWorkload::new(scale.workload()?);
     let settings = settings(effort);
-    let observed: Vec<Observed<'_>> = settings
+    let settings_observed: Vec<Observed<'_>> = settings
         .iter()
         .map(|(family, parameters)| Observed {
             policy: flushed_first(family, parameters),
@@ -76,7 +76,7 @@ pub(in crate::reproduce) fn measure(
             workload: workload.workload(),
         })
         .collect();
-    let observed = measure_all("runs on the store", &observed, progress)?;
+    let observed = measure_all("runs on the store", &settings_observed, progress)?;
     let simulate = |input: Input<'_>| -> anyhow::Result<Vec<Course>> {
         let plan = |(family, parameters): &(&str, String)| Plan {
             spec: format!("{family}({parameters})"),

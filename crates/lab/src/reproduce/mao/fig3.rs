@@ -141,8 +141,8 @@ fn claim_large(figure: &mut Figure, bound: &Bound<'_>) {
     }
     let lines = [&bigtable, &exploring].map(|costs| fit_line(costs).map(|line| line.r_squared));
     if let [Some(bigtable), Some(exploring)] = lines {
-        let claim = "bigtable and exploring grow linearly, R² of a line at least";
-        let claim = format!("k = {k}, past 4^k flushes: {claim}");
+        let growth = "bigtable and exploring grow linearly, R² of a line at least";
+        let claim = format!("k = {k}, past 4^k flushes: {growth}");
         figure.claim(least([bigtable, exploring]).map(|r| Claim::at_least(claim, r, 0.9)));
     }
     let constant = bound.constant.last();

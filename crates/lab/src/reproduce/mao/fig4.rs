@@ -54,12 +54,12 @@ pub(in crate::reproduce) fn measure(
             }
         }
     }
-    let tiered = tiered.map(|spec| course(&courses, &spec));
-    let leveled = leveled.map(|spec| course(&courses, &spec));
-    let bounded: Vec<&Course> = bounded.iter().map(|spec| course(&courses, spec)).collect();
-    claim_ranks(&mut figure, &tiered, &leveled, &bounded);
-    claim_ratios(&mut figure, &tiered, &leveled);
-    claim_growth(&mut figure, &tiered, &leveled);
+    let of_tiered = tiered.map(|spec| course(&courses, &spec));
+    let of_leveled = leveled.map(|spec| course(&courses, &spec));
+    let of_bounded: Vec<&Course> = bounded.iter().map(|spec| course(&courses, spec)).collect();
+    claim_ranks(&mut figure, &of_tiered, &of_leveled, &of_bounded);
+    claim_ratios(&mut figure, &of_tiered, &of_leveled);
+    claim_growth(&mut figure, &of_tiered, &of_leveled);
     note(&mut figure);
     Ok(figure)
 }

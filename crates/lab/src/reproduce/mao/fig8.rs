@@ -17,13 +17,13 @@ pub(in crate::reproduce) fn measure(
 ) -> anyhow::Result<Figure> {
     let scale = Scale::of(effort);
     let all = || LEVELED.into_iter().chain(BOUNDED);
-    let ordered = scale.workload(UPDATES, "sequential")?;
-    let ordered = scale.simulate(&ordered, all(), progress)?;
+    let in_order = scale.workload(UPDATES, "sequential")?;
+    let ordered = scale.simulate(&in_order, all(), progress)?;
     let hashed = scale.simulate(&scale.workload(UPDATES, "hashed")?, all(), progress)?;
-    let loads = scale.workload(Run::Load, "sequential")?;
-    let loads = scale.simulate(&loads, LEVELED, progress)?;
-    let few = scale.workload(FEW_UPDATES, "sequential")?;
-    let few = scale.simulate(&few, LEVELED, progress)?;
+    let load = scale.workload(Run::Load, "sequential")?;
+    let loads = scale.simulate(&load, LEVELED, progress)?;
+    let few_updates = scale.workload(FEW_UPDATES, "sequential")?;
+    let few = scale.simulate(&few_updates, LEVELED, progress)?;
 
     let mut figure = Figure::empty(info.name, info.title, vec![panel("", "")]);
     for spec in LEVELED {

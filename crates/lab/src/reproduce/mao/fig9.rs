@@ -29,8 +29,8 @@ fn settings(effort: Effort) -> Vec<Setting> {
         Setting { family, spec }
     };
     let bounded = BOUNDED.iter().flat_map(|name| bounds.iter().map(|k| setting(name, "k", *k)));
-    let sized = ["tiered", "leveled"];
-    let sized = sized.iter().flat_map(|name| ratios.iter().map(|b| setting(name, "ratio", *b)));
+    let names = ["tiered", "leveled"];
+    let sized = names.iter().flat_map(|name| ratios.iter().map(|b| setting(name, "ratio", *b)));
     bounded.chain(sized).collect()
 }
 
@@ -57,16 +57,16 @@ pub(in crate::reproduce) fn measure(
         (Axis::log("written by the merge", "bytes"), Axis::log("CPU of the merging thread", "s"));
     let mut figure = Figure::empty(info.name, info.title, vec![Panel::only(axes.0, axes.1)]);
     for family in BOUNDED.into_iter().chain(["tiered", "leveled"]) {
-        let runs = runs.iter().filter(|(setting, _)| setting.family == family);
-        let merges = runs.flat_map(|(_, run)| &run.merges);
+        let own = runs.iter().filter(|(setting, _)| setting.family == family);
+        let merges = own.flat_map(|(_, run)| &run.merges);
         let mut points: Vec<(f64, f64)> = merges.map(by_cpu).collect();
         points.sort_by(|one, other| one.0.total_cmp(&other.0));
         points.into_iter().for_each(|(x, y)| figure.point("", family, x, y));
     }
     for family in BOUNDED.into_iter().chain(["tiered", "leveled"]) {
-        let runs = runs.iter().filter(|(setting, _)| setting.family == family);
-        let runs: Vec<&[Merge]> = runs.map(|(_, run)| &run.merges[..]).collect();
-        claim(&mut figure, family, &runs);
+        let own = runs.iter().filter(|(setting, _)| setting.family == family);
+        let own_merges: Vec<&[Merge]> = own.map(|(_, run)| &run.merges[..]).collect();
+        claim(&mut figure, family, &own_merges);
     }
     let merges: Vec<Merge> = runs.iter().flat_map(|(_, run)| run.merges.clone()).collect();
     note(&mut figure, &merges);

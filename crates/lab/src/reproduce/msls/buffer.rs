@@ -96,8 +96,8 @@ fn gain(figure: &Figure, panel: &str, megabytes: f64) -> Option<f64> {
 }
 
 fn claims(figure: &mut Figure) {
-    let gains = |panel: &str| BUFFERS_MB.map(|buffer| gain(figure, panel, buffer));
-    let gains: Vec<f64> = PANELS.iter().flat_map(|panel| gains(panel)).flatten().collect();
+    let gains_of = |panel: &str| BUFFERS_MB.map(|buffer| gain(figure, panel, buffer));
+    let gains: Vec<f64> = PANELS.iter().flat_map(|panel| gains_of(panel)).flatten().collect();
     let ends = [f64::min, f64::max].map(|end| gains.iter().copied().reduce(end));
     for ((name, paper), end) in ["least", "most"].iter().zip(GAINS).zip(ends) {
         let claim = format!("the {name} that optimized sizes gain, %");

@@ -54,8 +54,8 @@ pub(super) fn registry() -> Registry {
 /// Returns the spec of a design with these sizes.
 pub(super) fn spec(level0_runs: u64, table_bytes: u64, level_bytes: &[u64], pick: Pick) -> Spec {
     let sizes: Vec<String> = level_bytes.iter().map(|bytes| format!("{bytes}B")).collect();
-    let spec = Spec::bare(INFO.name).with("l0", level0_runs);
-    let spec = spec.with("table", format!("{table_bytes}B")).with("pick", pick.name());
+    let bare = Spec::bare(INFO.name).with("l0", level0_runs);
+    let spec = bare.with("table", format!("{table_bytes}B")).with("pick", pick.name());
     if sizes.is_empty() { spec } else { spec.with("sizes", sizes.join(":")) }
 }
 
@@ -138,8 +138,8 @@ impl LevelDb {
         let slices = run.slices();
         match self.pick {
             Pick::RoundRobin => {
-                let cursor = view.memo(&cursor_name(level)).and_then(|text| parse_key(text).ok());
-                let cursor = cursor.unwrap_or_default();
+                let noted = view.memo(&cursor_name(level)).and_then(|text| parse_key(text).ok());
+                let cursor = noted.unwrap_or_default();
                 let behind = slices.partition_point(|slice| slice.range().lies_below(&cursor));
                 let piece = slices[behind % slices.len()].range().clone();
                 if piece.contains(&cursor) { KeyRange { start: cursor, ..piece } } else { piece }
@@ -156,8 +156,8 @@ impl LevelDb {
 /// Returns a pseudo-random number below `bound`: two rounds of multiplication and shift, after
 /// SplitMix64 (Steele, Lea and Flood, 2014).
 fn stirred(value: u64, bound: usize) -> usize {
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let once = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (once ^ once >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     ((u128::from(value ^ value >> 31) * bound as u128) >> 64) as usize
 }
 

@@ -102,8 +102,8 @@ impl Steady {
             Ok(())
         })?;
         let requested = self.requests() * u64::from(item_bytes);
-        let before = before.context("no request was made")?;
-        Ok(since(sim.tree(), &before, requested))
+        let before_requests = before.context("no request was made")?;
+        Ok(since(sim.tree(), &before_requests, requested))
     }
 
     /// Runs the real store. Also returns the physical bytes of tables written per byte of requests,
@@ -171,8 +171,8 @@ fn written(tree: &Tree) -> Vec<u64> {
 /// Returns the bytes written since `before`, per byte of requests.
 fn since(tree: &Tree, before: &[u64], requested: u64) -> StageCosts {
     let before = before.iter().copied().chain(std::iter::repeat(0));
-    let grown = written(tree).into_iter().zip(before);
-    let grown = grown.map(|(now, then)| (now - then) as f64 / requested as f64);
+    let levels = written(tree).into_iter().zip(before);
+    let grown = levels.map(|(now, then)| (now - then) as f64 / requested as f64);
     StageCosts { stages: std::iter::once(LOG).chain(grown).collect() }
 }
 

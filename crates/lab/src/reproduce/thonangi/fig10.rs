@@ -85,8 +85,8 @@ struct Stage {
 
 impl Stage {
     fn text(&self) -> String {
-        let params = self.params.iter().map(|(name, value)| format!("{name} {value}"));
-        let params: Vec<String> = params.collect();
+        let words = self.params.iter().map(|(name, value)| format!("{name} {value}"));
+        let params: Vec<String> = words.collect();
         if self.end_mb.is_finite() {
             format!("up to {:.0} MB {}", self.end_mb, params.join(" "))
         } else {
@@ -163,9 +163,9 @@ impl Scheduled {
     fn new(bench: &Bench, stages: &[Stage]) -> anyhow::Result<Scheduled> {
         let registry = Registry::builtin();
         let stages = stages.iter().map(|stage| {
-            let spec = Spec::bare("mixed").with("rate", bench.rate);
+            let mixed = Spec::bare("mixed").with("rate", bench.rate);
             let params = stage.params.iter();
-            let spec = params.fold(spec, |spec, (name, value)| spec.with(*name, value));
+            let spec = params.fold(mixed, |spec, (name, value)| spec.with(*name, value));
             let bytes = stage.end_mb * 1e6 / bench.shrink as f64;
             Ok((bytes, registry.build_spec(&spec)?))
         });

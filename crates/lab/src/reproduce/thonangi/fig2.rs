@@ -87,10 +87,10 @@ fn claims_of_slopes(figure: &mut Figure, sweep: &Sweep) {
         let curve: Vec<_> = figure.curve(panel, policy).filter(|(x, _)| *x <= end_mb).collect();
         Some((panel, policy, fit(&curve, 1)?))
     };
-    let lines = ["a", "b"].into_iter().flat_map(|panel| {
+    let found = ["a", "b"].into_iter().flat_map(|panel| {
         ["full", "choose_best"].into_iter().filter_map(move |policy| line(panel, policy))
     });
-    let lines: Vec<_> = lines.collect();
+    let lines: Vec<_> = found.collect();
     let slope = |panel: &str, policy: &str| {
         let line = lines.iter().find(|(p, q, _)| *p == panel && *q == policy);
         line.map(|(.., line)| line.coefficients[1])

@@ -66,7 +66,7 @@ impl Plan<'_> {
     fn notes(&self, figure: &mut Figure, sweep: &Sweep, effort: Effort) {
         let sizes = sweep.xs("").into_iter().map(|x| x as u64);
         figure.note(scale_note(sizes.map(|size| (size, scale(effort, size)))));
-        let learned = sweep.xs("").into_iter().filter_map(|x| {
+        let words = sweep.xs("").into_iter().filter_map(|x| {
             let steady = sweep.at("", "mixed", x)?;
             let beta = steady.beta.map_or("none".to_owned(), |beta| beta.to_string());
             Some(match steady.tau.as_str() {
@@ -74,7 +74,7 @@ impl Plan<'_> {
                 tau => format!("{x} MB tau {tau} beta {beta}"),
             })
         });
-        let learned: Vec<String> = learned.collect();
+        let learned: Vec<String> = words.collect();
         figure.note(format!("What mixed has learned: {}.", learned.join("; ")));
     }
 }

@@ -210,12 +210,12 @@ fn claims_of_growth(figure: &mut Figure, sweep: &Sweep) {
 /// Explains why times have another order than writes.
 fn explain(figure: &mut Figure, sweep: &Sweep) {
     let Some(x) = sweep.xs("").last().copied() else { return };
-    let times = ["full", "choose_best"].into_iter().filter_map(|policy| {
+    let words = ["full", "choose_best"].into_iter().filter_map(|policy| {
         let cpu = sweep.at("", policy, x)?.cpu;
         let rest = cpu.all - cpu.merging - cpu.choosing;
         Some(format!("{policy} {:.1} and {:.1}", rest * 1e3, cpu.merging * 1e3))
     });
-    let times = times.collect::<Vec<String>>().join("; ");
+    let times = words.collect::<Vec<String>>().join("; ");
     let why = format!(
         "nothing waits for a device here, and the CPU that a merge takes is not all. Each window \
          that partial policies take from memory is followed by folding what is left with the \
@@ -239,15 +239,15 @@ fn explain(figure: &mut Figure, sweep: &Sweep) {
 }
 
 fn notes(figure: &mut Figure, sweep: &Sweep, shrink: u64) {
-    let shares = SEVEN.iter().filter_map(|policy| {
-        let shares = sweep.xs("").into_iter();
-        let shares = shares.filter_map(|x| Some(sweep.at("", policy, x)?.cpu.choosing_percent()));
-        let shares: Vec<f64> = shares.collect();
-        let low = least(shares.iter().copied())?;
-        let high = most(shares)?;
+    let words = SEVEN.iter().filter_map(|policy| {
+        let sizes = sweep.xs("").into_iter();
+        let shares = sizes.filter_map(|x| Some(sweep.at("", policy, x)?.cpu.choosing_percent()));
+        let percents: Vec<f64> = shares.collect();
+        let low = least(percents.iter().copied())?;
+        let high = most(percents)?;
         Some(format!("{policy} {low:.2} to {high:.2} %"))
     });
-    let shares: Vec<String> = shares.collect();
+    let shares: Vec<String> = words.collect();
     figure.note(format!("CPU share of choosing what to merge: {}.", shares.join("; ")));
     figure.note(format!(
         "Real store, in lockstep, at 1/{shrink} of the paper's scale; merges run on the thread \
@@ -255,11 +255,11 @@ fn notes(figure: &mut Figure, sweep: &Sweep, shrink: u64) {
          the requests takes (about 3 ms per MB, the same for all); files are real but never \
          synced. The paper has elapsed time on a solid-state drive."
     ));
-    let learned = sweep.xs("").into_iter().filter_map(|x| {
+    let words = sweep.xs("").into_iter().filter_map(|x| {
         let policy = sweep.spot("", "mixed", x)?.bench.policy.clone();
         Some(format!("{x} MB {policy}"))
     });
-    let learned: Vec<String> = learned.collect();
+    let learned: Vec<String> = words.collect();
     figure.note(format!(
         "mixed runs with what it learns in simulations of the same scale: {}.",
         learned.join("; ")

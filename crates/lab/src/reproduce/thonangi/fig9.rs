@@ -36,8 +36,8 @@ pub(in crate::reproduce) fn measure(
     sweep.draw(&mut figure, |steady| steady.write_cost_blocks);
     claims(&mut figure, &sweep);
     if effort.is_quick {
-        let scales = payloads.iter().map(|&bytes| format!("{bytes} bytes 1/{}", shrink(bytes)));
-        let scales = scales.collect::<Vec<String>>().join(", ");
+        let words = payloads.iter().map(|&bytes| format!("{bytes} bytes 1/{}", shrink(bytes)));
+        let scales = words.collect::<Vec<String>>().join(", ");
         figure.note(format!("Memory and data are a part of the paper's: {scales}."));
     }
     explain_large(&mut figure, &sweep);
@@ -81,14 +81,14 @@ fn claims(figure: &mut Figure, sweep: &Sweep) {
 
 /// Explains why policies differ although every block is kept.
 fn explain_large(figure: &mut Figure, sweep: &Sweep) {
-    let policies = KEEPING.iter().filter_map(|policy| {
+    let words = KEEPING.iter().filter_map(|policy| {
         let steady = sweep.at("", policy, 4000.0)?;
         let written = steady.write_cost_blocks;
         let merged = steady.records_merged;
         let met = (1.0 - written / merged) * 100.0;
         Some(format!("{policy} {merged:.1}, {met:.1} %, {written:.1}"))
     });
-    let policies: Vec<String> = policies.collect();
+    let policies: Vec<String> = words.collect();
     let why = format!(
         "at 4000 bytes a block is one record, and every block below memory is kept: a record is \
          written once, when it leaves memory, unless a delete meets its insert in level 1 and both \

@@ -72,11 +72,11 @@ fn scale_note(scales: impl IntoIterator<Item = (u64, u64)>) -> String {
             None => by_scale.push((scale, vec![of])),
         }
     }
-    let parts = by_scale.into_iter().map(|(scale, sizes)| match scale {
+    let words = by_scale.into_iter().map(|(scale, sizes)| match scale {
         1 => format!("{} MB at the paper's scale", sizes.join(", ")),
         _ => format!("{} MB at 1/{scale} of it", sizes.join(", ")),
     });
-    let parts: Vec<String> = parts.collect();
+    let parts: Vec<String> = words.collect();
     format!(
         "Measured: {}. A smaller scale divides memory, data, omega and districts alike, which \
          leaves costs per megabyte as they are but for whole blocks; x is as at the paper's scale.",

@@ -142,7 +142,7 @@ impl Bench {
 
     /// Returns a load to the full size, then `requests`, of which the part `deletes` are deletes.
     pub(super) fn workload(&self, deletes: f64, requests: u64) -> anyhow::Result<Workload> {
-        let spec = match self.keys {
+        let keys = match self.keys {
             Keys::Uniform => Spec::bare("uniform"),
             Keys::Normal { sigma, omega } => {
                 let omega = (omega / self.shrink).max(1);
@@ -157,7 +157,7 @@ impl Bench {
                 Spec::bare("tpc").with("warehouses", warehouses).with("districts", of_each)
             }
         };
-        let spec = spec
+        let spec = keys
             .with("keys", self.records())
             .with("ops", requests)
             .with("deletes", deletes)
@@ -167,10 +167,10 @@ impl Bench {
     }
 
     pub(super) fn build_policy(&self) -> anyhow::Result<Arc<dyn MergePolicy>> {
-        let spec: Spec = self.policy.parse()?;
-        let spec = if spec.name == "full" { spec } else { spec.with("rate", self.rate) };
+        let own: Spec = self.policy.parse()?;
+        let rated = if own.name == "full" { own } else { own.with("rate", self.rate) };
         // The paper has no bound on the pieces of a level.
-        let spec = spec.with("slices_max", SLICES_MAX);
+        let spec = rated.with("slices_max", SLICES_MAX);
         Ok(Registry::builtin().build_spec(&spec)?)
     }
 }
@@ -307,8 +307,8 @@ impl<I: Index> Settling<'_, I> {
             levels.map(|(before, after)| (after - before) as f64 / requests_mb).collect();
         let bottom = self.bottom();
         let memo = self.tree().memo();
-        let taus = (2..bottom).map_while(|level| memo.text(&format!("tau_{level}")));
-        let taus = taus.map(|tenths| anyhow::Ok((tenths.parse::<f64>()? / 10.0).to_string()));
+        let tenths = (2..bottom).map_while(|level| memo.text(&format!("tau_{level}")));
+        let taus = tenths.map(|tenths| anyhow::Ok((tenths.parse::<f64>()? / 10.0).to_string()));
         Ok(Steady {
             write_cost_blocks: level_costs.iter().sum(),
             level_costs,

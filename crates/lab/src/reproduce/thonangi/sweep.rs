@@ -47,8 +47,8 @@ impl Sweep {
         progress: &SharedProgress,
     ) -> anyhow::Result<Sweep> {
         let (chains, places) = Chain::of(spots.iter().map(|spot| &spot.bench));
-        let found = measure_all(step, &chains, progress)?;
-        let found = places.into_iter().map(|(chain, place)| found[chain][place].clone());
+        let measured = measure_all(step, &chains, progress)?;
+        let found = places.into_iter().map(|(chain, place)| measured[chain][place].clone());
         Ok(Sweep(spots.iter().cloned().zip(found).collect()))
     }
 

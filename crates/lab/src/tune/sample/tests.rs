@@ -32,8 +32,8 @@ fn costs(
 /// Popular keys, keys in order, new keys that are soon written again, and phases.
 #[test]
 fn a_sample_costs_what_the_whole_workload_costs() {
-    let policies = ["minlatency(k=5)", "leveled(ratio=4, l0=1)", "tiered(ratio=4)"];
-    let policies = policies.map(|spec| Registry::builtin().build(spec).unwrap());
+    let specs = ["minlatency(k=5)", "leveled(ratio=4, l0=1)", "tiered(ratio=4)"];
+    let policies = specs.map(|spec| Registry::builtin().build(spec).unwrap());
     for spec in [
         "ycsb(a, records=100k, ops=200k, value=100B)",
         "ycsb(d, records=60k, ops=2M, value=100B)",
@@ -49,9 +49,9 @@ fn a_sample_costs_what_the_whole_workload_costs() {
         assert!(whole.share == 1.0 && whole.writes.len() as u64 == survey.writes, "{spec}");
         let sample = Sample::of(&workload, &survey, survey.writes / ONE_IN).unwrap();
         assert!((sample.share * ONE_IN as f64 - 1.0).abs() < 0.05, "{spec}: {}", sample.share);
-        let whole = costs(&whole, memtable_bytes, &policies);
-        let sampled = costs(&sample, memtable_bytes, &policies);
-        for ((policy, whole), sampled) in policies.iter().zip(whole).zip(sampled) {
+        let exact = costs(&whole, memtable_bytes, &policies);
+        let estimated = costs(&sample, memtable_bytes, &policies);
+        for ((policy, whole), sampled) in policies.iter().zip(exact).zip(estimated) {
             let off = |cost: fn(&TrialCosts) -> f64| (cost(&sampled) / cost(&whole) - 1.0).abs();
             let offs = [
                 off(|costs| costs.write_cost_system),

@@ -298,15 +298,15 @@ mod tests {
                 0 => FEW as u64 + 2,
                 rest => 1 - rest % 2,
             };
-            let points = (0..points).map(|point| match point {
+            let each = (0..points).map(|point| match point {
                 0 => format!("{border} 1B"),
                 _ => format!("{} {}B", step(1), point + 1),
             });
-            let points = points.collect::<Vec<_>>().join(", ");
+            let points = each.collect::<Vec<_>>().join(", ");
             let profile = if points.is_empty() { points } else { format!(" {{{points}}}") };
-            let end = step(1);
+            let border_behind = step(1);
             let open = index + 1 == count && seed.is_multiple_of(3);
-            let end = if open { String::new() } else { end.to_string() };
+            let end = if open { String::new() } else { border_behind.to_string() };
             format!("t{}:{start}..{end} 20B{profile}", seed * 1000 + index)
         });
         slices.collect::<Vec<_>>().join(", ")

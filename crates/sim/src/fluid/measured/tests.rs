@@ -12,8 +12,8 @@ fn looked_at(
     until: usize,
 ) -> BTreeMap<u64, (OpKind, OpKind, u64)> {
     let mut keys = BTreeMap::new();
-    let writes = workload.ops().map(Result::unwrap);
-    let writes = writes.filter(|op| op.writes_value() || op.deletes());
+    let ops = workload.ops().map(Result::unwrap);
+    let writes = ops.filter(|op| op.writes_value() || op.deletes());
     for op in writes.take(until).skip(from) {
         let bytes = workload.key_bytes(op.item) as u64 + u64::from(op.value_bytes) + 8;
         let entry = keys.entry(op.item).or_insert((op.kind, op.kind, bytes));

@@ -79,8 +79,8 @@ fn behind_one(
 fn waiting_threads_share_one_sync() {
     let turns = Turns::default();
     let log = HeldLog::default();
-    let results = behind_one(&turns, &log, 5, SyncReach::Data);
-    let results: Vec<u64> = results.into_iter().map(Result::unwrap).collect();
+    let outcomes = behind_one(&turns, &log, 5, SyncReach::Data);
+    let results: Vec<u64> = outcomes.into_iter().map(Result::unwrap).collect();
     assert_eq!(results, [8, 48, 48, 48, 48, 48]);
     assert_eq!(*log.reaches.lock(), [SyncReach::Data; 2]);
     assert_eq!(turns.synced_bytes(), 48);

@@ -47,10 +47,10 @@ proptest! {
             }
         }
         all.sort_by_key(|(entry, _)| (entry.key.clone(), std::cmp::Reverse(entry.seq)));
-        let all = all.into_iter().map(|(entry, seq)| Owned { seq, ..entry }).collect();
-        let sources = sources.into_iter().rev().map(VecCursor::new).collect();
-        let mut merging = MergingCursor::new(boxed(sources));
-        compare(&mut VecCursor::sorted(all), &mut merging, &calls);
+        let numbered = all.into_iter().map(|(entry, seq)| Owned { seq, ..entry }).collect();
+        let cursors = sources.into_iter().rev().map(VecCursor::new).collect();
+        let mut merging = MergingCursor::new(boxed(cursors));
+        compare(&mut VecCursor::sorted(numbered), &mut merging, &calls);
     }
 
     /// Knots: the same key and sequence number in several sources.

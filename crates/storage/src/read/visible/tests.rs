@@ -56,16 +56,16 @@ proptest! {
         let mut iter = VisibleIter::new(cursor, SeqNo(snapshot), lower, upper);
         for (back, lent) in steps {
             let expected = if back { model.pop_last() } else { model.pop_first() };
-            let found = if lent {
-                let found = if back { iter.next_back_ref() } else { iter.next_ref() };
+            let outcome = if lent {
+                let next = if back { iter.next_back_ref() } else { iter.next_ref() };
                 let copy = Bytes::copy_from_slice;
-                found.map(|found| found.map(|(key, value)| (copy(key), copy(value))))
+                next.map(|found| found.map(|(key, value)| (copy(key), copy(value))))
             } else if back {
                 iter.next_back()
             } else {
                 iter.next()
             };
-            let found = found.map(|found| found.unwrap());
+            let found = outcome.map(|found| found.unwrap());
             prop_assert_eq!(found, expected.map(|(key, entry)| (key, entry.value)));
         }
     }

@@ -60,9 +60,9 @@ fn check(outcome: (Section, Error), what: &str) {
 fn filter_that_excludes_a_key_is_found() {
     let filter = |table: &Table| table.file.parts().unwrap().footer.filter;
     let outcome = verify_changed(filter, |payload| {
-        let mut other = FilterBuilder::new(10);
-        (0..41u64).for_each(|n| other.add(key_hash(&n.to_be_bytes())));
-        let other = other.finish();
+        let mut builder = FilterBuilder::new(10);
+        (0..41u64).for_each(|n| builder.add(key_hash(&n.to_be_bytes())));
+        let other = builder.finish();
         assert!(Filter::parse(&other).is_ok());
         payload.copy_from_slice(&other);
     });

@@ -17,11 +17,11 @@ fn ranges(dice: &mut Dice, entries: &[Entry], table: &Table) -> Vec<KeyRange> {
         }
         borders.insert(key);
     }
-    let borders: Vec<_> = borders.into_iter().collect();
+    let sorted: Vec<_> = borders.into_iter().collect();
     let mut ranges = Vec::new();
-    for pair in borders.windows(2).filter(|_| dice.below(2) == 0) {
-        let range = KeyRange::new(pair[0].clone(), pair[1].clone());
-        let range = table.tree_table().filled(range.intersection(&table.tree_table().range));
+    for pair in sorted.windows(2).filter(|_| dice.below(2) == 0) {
+        let asked = KeyRange::new(pair[0].clone(), pair[1].clone());
+        let range = table.tree_table().filled(asked.intersection(&table.tree_table().range));
         if !range.is_empty() {
             ranges.push(range);
         }
@@ -75,8 +75,8 @@ fn needed_blocks_are_enough() {
             let table = open(&without(&disk, &whole, &ranges), &cache()).unwrap();
             table.verify(&ranges).unwrap();
             for range in &ranges {
-                let shown = entries.iter().filter(|entry| range.contains(&entry.key));
-                let shown: Vec<Entry> = shown.cloned().collect();
+                let inside = entries.iter().filter(|entry| range.contains(&entry.key));
+                let shown: Vec<Entry> = inside.cloned().collect();
                 for fill in [CacheFill::Yes, CacheFill::No] {
                     check_cursor(&table, range, &shown, fill);
                 }
@@ -124,8 +124,8 @@ fn damage_is_found_only_in_blocks_that_a_slice_needs() {
     let (disk, _) = write(&entries, &options);
     let cache = || Arc::new(BlockCache::new(0));
     let whole = open(&disk, &cache()).unwrap();
-    let ranges = [KeyRange::new("key20", "key40"), KeyRange::new("key70", "key71")];
-    let ranges = ranges.map(|range| whole.tree_table().filled(range));
+    let asked = [KeyRange::new("key20", "key40"), KeyRange::new("key70", "key71")];
+    let ranges = asked.map(|range| whole.tree_table().filled(range));
     for index in 0..whole.fences.count() {
         let place = whole.fences.place(index);
         let disk = changed(&disk, |bytes| bytes[place.start as usize + 5] ^= 1);

@@ -52,12 +52,12 @@ fn note_few_warehouses(
     progress: &SharedProgress,
 ) -> anyhow::Result<()> {
     let shrink = FEW_SHRINK.max(effort.shrink);
-    let spots = |curve| FEW_MB.map(|size| spot(curve, Keys::TPC, size, shrink));
-    let spots = SEVEN.into_iter().flat_map(spots).collect();
+    let of_curve = |curve| FEW_MB.map(|size| spot(curve, Keys::TPC, size, shrink));
+    let spots = SEVEN.into_iter().flat_map(of_curve).collect();
     let sweep = Sweep::measure("the same with few warehouses", spots, progress)?;
     let policies = SEVEN.map(|policy| {
-        let costs = FEW_MB.map(|size| sweep.cost("", policy, size as f64).unwrap_or(f64::NAN));
-        let costs = costs.map(|cost| format!("{cost:.0}"));
+        let numbers = FEW_MB.map(|size| sweep.cost("", policy, size as f64).unwrap_or(f64::NAN));
+        let costs = numbers.map(|cost| format!("{cost:.0}"));
         format!("{policy} {}", costs.join(", "))
     });
     figure.note(format!(
@@ -89,8 +89,8 @@ fn claims(figure: &mut Figure, sweep: &Sweep) {
         Claim::near(claim, 7500.0, x, 1000.0)
     }));
     let slope = |policy: &str, range: &RangeInclusive<f64>| {
-        let curve = sweep.xs("").into_iter().filter(|x| range.contains(x));
-        let curve: Vec<_> = curve.filter_map(|x| Some((x, sweep.cost("", policy, x)?))).collect();
+        let shown = sweep.xs("").into_iter().filter(|x| range.contains(x));
+        let curve: Vec<_> = shown.filter_map(|x| Some((x, sweep.cost("", policy, x)?))).collect();
         Some(fit(&curve, 1)?.coefficients[1])
     };
     let slopes =
