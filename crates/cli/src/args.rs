@@ -262,8 +262,8 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "NATS", value_parser = distance)]
     pub(crate) drift: Option<f64>,
     /// What one percent less is worth: of bytes written, of runs per lookup, of bytes held. Such as
-    /// 'write=2,read=1,space=0.5'. Without `scan=`, the weight of reads is shared among lookups and
-    /// range reads as they are in the workload [default: with a limit only writes count, without one
+    /// 'write=2,read=1,space=0.5'. Without `scan=`, lookups and range reads share the weight of
+    /// reads as they are in the workload [default: with a limit only writes count, without one
     /// writes, reads and space alike]
     #[arg(long, value_name = "WEIGHTS", value_parser = weights)]
     pub(crate) weights: Option<Weights>,

@@ -198,8 +198,8 @@ pub struct Lookups {
     pub blocks_found: u64,
     /// Blocks looked at for absent keys.
     pub blocks_absent: u64,
-    /// Blocks of all of these that were in the map of a file. Whether the system had to read them is
-    /// unknown.
+    /// Blocks of all of these that were in the map of a file. Whether the system had to read them
+    /// is unknown.
     pub blocks_mapped: u64,
     /// Blocks of all of these that were in the cache. The rest was read from files.
     pub blocks_cached: u64,

@@ -229,9 +229,9 @@ impl Model {
         self.worst_reads.unwrap_or_else(|| ReadCosts::of_tree(setting, &self.levels))
     }
 
-    /// Returns the data blocks that a range read of `items` entries looks at, if blocks have at most
-    /// `block_bytes`: one in each run, and those that it passes over. They are the share of all
-    /// blocks that its entries are of the live entries, at most all.
+    /// Returns the data blocks that a range read of `items` entries looks at: one in each run, and
+    /// those that it passes over. They are the share of all blocks that its entries are of the live
+    /// entries, at most all. Blocks have at most `block_bytes`, or one entry.
     pub fn scan_blocks(&self, setting: &Setting<'_>, items: f64, block_bytes: f64) -> f64 {
         let per_block = (block_bytes / setting.item_bytes).floor().max(1.0);
         let passed = items.min(setting.popularity.live()) * self.space_cost / per_block;

@@ -36,8 +36,8 @@ pub struct Figures {
     /// It looks at every run, as a lookup does in `read_cost_mean`. In every run it looks at one
     /// data block, and at the blocks that it passes over: in all runs together, the share of all
     /// blocks on storage that its entries are of the live entries, at most all. A block has the
-    /// live entries of mean size that fit into 4 KiB, and at least one; under a policy that counts in
-    /// blocks, blocks are counted.
+    /// live entries of mean size that fit into 4 KiB, and at least one. Under a policy that counts
+    /// in blocks, blocks are counted.
     ///
     /// Source: the cost of a range query of Huynh et al. ("Endure", VLDB 2022): a seek per run, and
     /// the pages of its selectivity.

@@ -96,9 +96,9 @@ impl KeyedWorkload {
     }
 }
 
-/// Simulates the writes and the range reads of a workload with keyed content and memtables of `memtable_bytes`, up to
-/// the end of the workload or of its limit on flushes. Writes left in the active memtable are in no
-/// figure.
+/// Simulates the writes and the range reads of a workload with keyed content and memtables of
+/// `memtable_bytes`, up to the end of the workload or of its limit on flushes. Writes left in the
+/// active memtable are in no figure.
 ///
 /// # Errors
 /// Fails if the policy proposes an illegal plan or one that keyed content cannot carry out, if it
