@@ -19,8 +19,8 @@
 //! right.
 //!
 //! [`least`] and [`schedule`] take flushes of equal size, [`least_of_sizes`] any sizes, and
-//! [`Hull`] bounds the mean number of runs instead of the greatest. [`least_weighted`] weighs writes
-//! and reads, and bounds neither.
+//! [`Hull`] bounds the mean number of runs instead of the greatest. [`least_weighted`] bounds
+//! neither: it weighs writes and reads.
 //!
 //! Source: the recursion follows Mathieu et al., "Bigtable merge compaction" (2014); counting
 //! places in binomial trees goes back to Bentley & Saxe, "Decomposable searching problems" (1980).
