@@ -223,6 +223,9 @@ pub(crate) struct ModelArgs {
     /// Filter bits per key, 0 to 64; 0 means no filter
     #[arg(long, default_value = "10", value_name = "BITS", value_parser = bits)]
     pub(crate) filter_bits: f64,
+    /// The number of entries that a range read returns
+    #[arg(long, default_value = "50", value_name = "N", value_parser = count)]
+    pub(crate) scan_items: u64,
     /// The order of keys: hashed, or sequential, in which each key is written once
     #[arg(long, default_value = "hashed", value_name = "ORDER")]
     pub(crate) order: ModelOrder,
@@ -244,6 +247,9 @@ pub(crate) struct TuneArgs {
     /// The greatest allowed number of runs that a lookup considers, averaged over time
     #[arg(long, value_name = "RUNS", value_parser = cost_max)]
     pub(crate) read_cost_max: Option<f64>,
+    /// The greatest allowed number of data blocks that a range read looks at, averaged over time
+    #[arg(long, value_name = "BLOCKS", value_parser = cost_max)]
+    pub(crate) scan_cost_max: Option<f64>,
     /// The greatest allowed number of bytes stored per live byte, averaged over time
     #[arg(long, value_name = "RATIO", value_parser = cost_max)]
     pub(crate) space_cost_max: Option<f64>,
@@ -256,8 +262,9 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "NATS", value_parser = distance)]
     pub(crate) drift: Option<f64>,
     /// What one percent less is worth: of bytes written, of runs per lookup, of bytes held. Such as
-    /// 'write=2,read=1,space=0.5' [default: with a limit only writes count, without one all three
-    /// alike]
+    /// 'write=2,read=1,space=0.5'. Without `scan=`, lookups and range reads share the weight of
+    /// reads as they are in the workload [default: with a limit only writes count, without one
+    /// writes, reads and space alike]
     #[arg(long, value_name = "WEIGHTS", value_parser = weights)]
     pub(crate) weights: Option<Weights>,
     /// A policy to hold against the best one, such as 'leveled(ratio=10)'
@@ -519,7 +526,7 @@ fn bits(text: &str) -> Result<f64, String> {
 
 /// Parses weights, such as `write=1,read=0.5`. What is not named has no weight.
 fn weights(text: &str) -> Result<Weights, String> {
-    let mut weights = Weights { write: 0.0, read: 0.0, space: 0.0 };
+    let mut weights = Weights { write: 0.0, read: 0.0, scan: None, space: 0.0 };
     for part in text.split(',') {
         let Some((name, value)) = part.split_once('=') else {
             return Err(format!("expected `name=number`, found `{part}`"));
@@ -531,11 +538,16 @@ fn weights(text: &str) -> Result<Weights, String> {
         match name.trim() {
             "write" => weights.write = value,
             "read" => weights.read = value,
+            "scan" => weights.scan = Some(value),
             "space" => weights.space = value,
-            other => return Err(format!("expected `write`, `read` or `space`, found `{other}`")),
+            other => {
+                let names = "expected `write`, `read`, `scan` or `space`";
+                return Err(format!("{names}, found `{other}`"));
+            }
         }
     }
-    if weights.write + weights.read + weights.space == 0.0 {
+    let scan = weights.scan.unwrap_or_default();
+    if weights.write + weights.read + scan + weights.space == 0.0 {
         return Err("expected a weight above 0".to_owned());
     }
     Ok(weights)

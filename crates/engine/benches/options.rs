@@ -158,8 +158,8 @@ fn measure(dir: &Path, variant: &Variant, keys: u64) -> Result<Row> {
         fill_seconds,
         micros: [filled, present, absent, scanned],
         blocks: [
-            per_key(after.get_blocks_read_found, before.get_blocks_read_found),
-            per_key(after.get_blocks_read_absent, before.get_blocks_read_absent),
+            per_key(after.get_blocks_found, before.get_blocks_found),
+            per_key(after.get_blocks_absent, before.get_blocks_absent),
         ],
         table_share: stats.table_bytes as f64 / user_bytes,
         filter_megabytes: stats.filter_bytes as f64 * 1e-6,

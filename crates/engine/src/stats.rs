@@ -78,12 +78,29 @@ stats! {
     gets,
     /// Keys looked up and found present.
     gets_found,
-    /// Blocks that lookups of present keys read from files.
-    get_blocks_read_found,
-    /// Blocks that lookups of absent keys read from files.
-    get_blocks_read_absent,
-    /// Blocks that lookups found in the cache.
+    /// Blocks that lookups of present keys looked at: mapped, cached or read.
+    get_blocks_found,
+    /// Blocks that lookups of absent keys looked at: mapped, cached or read.
+    get_blocks_absent,
+    /// Blocks of lookups that were in the map of a file. The system may have had them in memory, or
+    /// read them.
+    get_blocks_mapped,
+    /// Blocks of lookups that were in the cache.
     get_blocks_cached,
+    /// Range reads: iterators that were asked for an entry. The store counts them when they are
+    /// dropped.
+    scans,
+    /// Runs on storage that range reads looked at.
+    scan_runs,
+    /// Blocks that range reads looked at: mapped, cached or read.
+    scan_blocks,
+    /// Blocks of range reads, of all of these, in which a search found no entry. Fence pointers are
+    /// shorter than keys, so a search may begin one block early.
+    scan_blocks_in_vain,
+    /// Blocks of range reads that were in the map of a file.
+    scan_blocks_mapped,
+    /// Blocks of range reads that were in the cache.
+    scan_blocks_cached,
     /// Tables that a filter ruled out for a lookup.
     filter_negatives,
     /// Microseconds for which writers were held back.
@@ -127,6 +144,13 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Relaxed);
 }
 
+/// Adds `by` to `counter`, unless it is 0: an atomic addition of nothing takes as long.
+fn add_some(counter: &AtomicU64, by: u64) {
+    if by > 0 {
+        add(counter, by);
+    }
+}
+
 impl Counts {
     /// Counts a lookup that caused `reads`; `found` is true if the key was present.
     pub(crate) fn note_get(&self, found: bool, reads: &ReadCount) {
@@ -134,16 +158,20 @@ impl Counts {
         if found {
             add(&self.gets_found, 1);
         }
-        if reads.blocks_read > 0 {
-            let blocks =
-                if found { &self.get_blocks_read_found } else { &self.get_blocks_read_absent };
-            add(blocks, reads.blocks_read);
-        }
-        if reads.blocks_cached > 0 {
-            add(&self.get_blocks_cached, reads.blocks_cached);
-        }
-        if reads.filter_negatives > 0 {
-            add(&self.filter_negatives, reads.filter_negatives);
-        }
+        let blocks = if found { &self.get_blocks_found } else { &self.get_blocks_absent };
+        add_some(blocks, reads.blocks());
+        add_some(&self.get_blocks_mapped, reads.blocks_mapped);
+        add_some(&self.get_blocks_cached, reads.blocks_cached);
+        add_some(&self.filter_negatives, reads.filter_negatives);
+    }
+
+    /// Counts a range read that looked at `runs` runs on storage and caused `reads`.
+    pub(crate) fn note_scan(&self, runs: u64, reads: &ReadCount) {
+        add(&self.scans, 1);
+        add_some(&self.scan_runs, runs);
+        add_some(&self.scan_blocks, reads.blocks());
+        add_some(&self.scan_blocks_in_vain, reads.blocks_in_vain);
+        add_some(&self.scan_blocks_mapped, reads.blocks_mapped);
+        add_some(&self.scan_blocks_cached, reads.blocks_cached);
     }
 }

@@ -80,6 +80,10 @@ pub struct PredictionErrors {
     pub read_cost_mean: Option<f64>,
     /// Of [`Costs::read_cost_mean_l0_one`].
     pub read_cost_mean_l0_one: Option<f64>,
+    /// Of the blocks of [`Costs::scan_cost_mean`].
+    pub scan_cost_mean: Option<f64>,
+    /// Of the blocks of [`Costs::scan_cost_measured`].
+    pub scan_cost_measured: Option<f64>,
     /// Of [`Costs::space_cost_peak`].
     pub space_cost_peak: Option<f64>,
     /// Of [`Costs::space_cost_mean`].
@@ -95,6 +99,8 @@ impl PredictionErrors {
             write_cost_system: error(|costs| Some(costs.write_cost_system)),
             read_cost_mean: error(|costs| Some(costs.read_cost_mean)),
             read_cost_mean_l0_one: error(|costs| Some(costs.read_cost_mean_l0_one)),
+            scan_cost_mean: error(|costs| costs.scan_cost_mean.blocks),
+            scan_cost_measured: error(|costs| costs.scan_cost_measured?.blocks),
             space_cost_peak: error(|costs| costs.space_cost_peak),
             space_cost_mean: error(|costs| costs.space_cost_mean),
         }

@@ -1,6 +1,7 @@
 //! Costs by formula of the store's policies while data grow from nothing.
 
 use crate::profile::Profile;
+use crate::scans::ScanCosts;
 use crate::schedule::schedule;
 use lsmith_model::formulas::{
     bound, carried_out, constant, evaluate, grown, scheduled, tiered, unmerged,
@@ -47,6 +48,8 @@ pub struct Formula {
     pub write_cost_system: f64,
     /// The runs that a lookup must consider.
     pub read_cost_mean: f64,
+    /// The runs and blocks that a range read must look at.
+    pub scan_cost_mean: ScanCosts,
     /// Bytes of all runs per byte of live entries.
     pub space_cost_mean: f64,
 }
@@ -64,7 +67,7 @@ impl Formula {
         let setting = all.setting(memtable_bytes);
         let in_stack = stack(spec, &setting).transpose().ok()?;
         if let Some(model) = in_stack {
-            return Some(Formula::at(&model, &setting));
+            return Some(Formula::at(&model, &setting, profile.scan_items));
         }
         let formula = match spec.name.as_str() {
             "leveled" => evaluate,
@@ -101,7 +104,8 @@ impl Formula {
                 let setting = all.setting(memtable_bytes);
                 match schedule(policy, workload, memtable_bytes) {
                     Ok(schedule) => schedule.map(|schedule| {
-                        Formula::at(&carried_out(&setting, schedule.into_iter()), &setting)
+                        let model = carried_out(&setting, schedule.into_iter());
+                        Formula::at(&model, &setting, profile.scan_items)
                     }),
                     // Tables are too small for expected sizes.
                     Err(SimError::FewEntries { .. }) => {
@@ -133,24 +137,29 @@ impl Formula {
         model: impl Fn(&Setting<'_>) -> Result<Model, SpecError>,
     ) -> Result<Formula, SpecError> {
         let mut mean = Formula::default();
+        let (mut runs, mut blocks) = (0.0, 0.0);
         for moment in 0..MOMENTS {
             let moment = profile.at((f64::from(moment) + 0.5) / f64::from(MOMENTS));
             let setting = moment.setting(memtable_bytes);
-            let here = Formula::at(&model(&setting)?, &setting);
+            let here = Formula::at(&model(&setting)?, &setting, profile.scan_items);
             mean.write_cost_user += here.write_cost_user / f64::from(MOMENTS);
             mean.write_cost_system += here.write_cost_system / f64::from(MOMENTS);
             mean.read_cost_mean += here.read_cost_mean / f64::from(MOMENTS);
             mean.space_cost_mean += here.space_cost_mean / f64::from(MOMENTS);
+            runs += here.scan_cost_mean.runs / f64::from(MOMENTS);
+            blocks += here.scan_cost_mean.blocks.unwrap_or_default() / f64::from(MOMENTS);
         }
-        Ok(mean)
+        Ok(Formula { scan_cost_mean: ScanCosts { runs, blocks: Some(blocks) }, ..mean })
     }
 
-    /// Converts a formula's result for all requests of `setting`.
-    pub(crate) fn at(model: &Model, setting: &Setting<'_>) -> Formula {
+    /// Converts a formula's result for all requests of `setting`, and for range reads of
+    /// `scan_items` entries.
+    pub(crate) fn at(model: &Model, setting: &Setting<'_>, scan_items: f64) -> Formula {
         Formula {
             write_cost_user: model.write_cost_user(),
             write_cost_system: model.write_cost_system(),
             read_cost_mean: model.reads(setting).runs,
+            scan_cost_mean: ScanCosts::of_formula(model, setting, scan_items),
             space_cost_mean: model.space_cost,
         }
     }

@@ -57,6 +57,7 @@ mod progress;
 mod report;
 pub mod reproduce;
 mod run;
+mod scans;
 mod schedule;
 mod scratch;
 mod simulate;
@@ -78,6 +79,7 @@ pub use report::{
     ReadCost, Settings, SimulationReport, StoreBytes, Versions,
 };
 pub use run::{Options, run};
+pub use scans::{ScanCosts, Scans};
 pub use scratch::remove_scratch;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
 pub use sizes::{asks_for_sizes, with_sizes};

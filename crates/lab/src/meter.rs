@@ -38,6 +38,8 @@ pub(crate) struct Meter {
     mode: Mode,
     /// Logical bytes of all live entries, including the write in progress.
     live_bytes: AtomicU64,
+    /// The number of live entries, including the write in progress.
+    live_entries: AtomicU64,
     /// Logical bytes of all write requests, including the one in progress.
     requested_bytes: AtomicU64,
     /// The number of sealed memtables.
@@ -82,24 +84,28 @@ pub(crate) struct Measured {
 }
 
 impl Meter {
-    pub(crate) fn new(mode: Mode) -> Meter {
+    /// Returns a meter for range reads of `scan_items` entries. `by_block` says that the policy
+    /// counts in blocks.
+    pub(crate) fn new(mode: Mode, scan_items: f64, by_block: bool) -> Meter {
         let zero = || AtomicU64::new(0);
         let live_bytes = zero();
+        let live_entries = zero();
         let requested_bytes = zero();
         let sealed = zero();
         let state = Mutex::new(MeterState {
             unsampled: None,
-            figures: FigureCounter::default(),
+            figures: FigureCounter::of_scans(scan_items, by_block),
             space: SpaceMeter::default(),
             debt: DebtMeter::new(),
             table_bytes: 0,
         });
-        Meter { mode, live_bytes, requested_bytes, sealed, state }
+        Meter { mode, live_bytes, live_entries, requested_bytes, sealed, state }
     }
 
-    /// Sets the logical bytes that are live after the next write.
-    pub(crate) fn set_live_bytes(&self, bytes: u64) {
+    /// Sets the logical bytes and the number of entries that are live after the next write.
+    pub(crate) fn set_live(&self, bytes: u64, entries: u64) {
         self.live_bytes.store(bytes, Ordering::Relaxed);
+        self.live_entries.store(entries, Ordering::Relaxed);
     }
 
     /// Adds a write request for an entry of `bytes` logical bytes.
@@ -148,6 +154,7 @@ impl Observer for Meter {
                 state.figures.requested(self.requested_bytes.load(Ordering::Relaxed));
                 let live_bytes = self.live_bytes.load(Ordering::Relaxed);
                 state.figures.sealed(live_bytes);
+                state.figures.live_entries(self.live_entries.load(Ordering::Relaxed));
                 state.space.live_bytes = live_bytes;
                 if self.mode == Mode::Free && !is_first {
                     state.sample(tree);

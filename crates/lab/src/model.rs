@@ -1,6 +1,7 @@
 //! Evaluates formulas, with the units and names of reports.
 
 use crate::clock::Clock;
+use crate::scans::ScanCosts;
 use lsmith_model::formulas::{bound, evaluate, ignored};
 use lsmith_model::{Bound, Ignored, KeyOrder, Level, Model, Popularity, Setting};
 use lsmith_spec::{Spec, SpecError};
@@ -23,6 +24,8 @@ pub struct ModelSettings {
     pub requests: u64,
     /// Filter bits per key; 0 means no filter.
     pub filter_bits: f64,
+    /// The number of entries of a range read.
+    pub scan_items: u64,
     /// True if each key is written once, in ascending order; `zipf` must be 0.
     pub is_sequential: bool,
 }
@@ -76,6 +79,10 @@ pub struct Modelled {
     pub point_read: PointRead,
     /// The runs that a range read reads.
     pub range_read: f64,
+    /// The runs, and the data blocks in them, that a range read must look at.
+    pub scan_cost_mean: ScanCosts,
+    /// The number of entries of this range read.
+    pub scan_items: u64,
     /// Bytes of all runs per byte of live entries, averaged over time, at rest: without outputs of
     /// merges under way.
     pub space_cost_mean: f64,
@@ -156,6 +163,8 @@ fn modelled(
         read_cost_mean: reads.runs,
         point_read: PointRead { hit: reads.point_hit, miss: reads.point_miss },
         range_read: reads.range,
+        scan_cost_mean: ScanCosts::of_formula(model, setting, settings.scan_items as f64),
+        scan_items: settings.scan_items,
         space_cost_mean: model.space_cost,
         level_sizes: model.levels.iter().map(bytes).collect(),
         level_runs: model.levels.iter().map(|level| level.runs).collect(),

@@ -61,7 +61,7 @@ impl<'a> Player<'a> {
         if op.writes_value() || op.deletes() {
             // Before the write, which may seal the memtable that it fills.
             self.live.observe(op, self.key.len());
-            self.meter.set_live_bytes(self.live.bytes());
+            self.meter.set_live(self.live.bytes(), self.live.entries());
             let bytes = logical_bytes(self.key.len(), op.value_bytes as usize);
             self.meter.request(bytes);
             if let (Some(filled), Some(kind)) = (&mut self.filled, written_kind(op.kind)) {

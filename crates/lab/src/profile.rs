@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use lsmith_model::{KeyOrder, Popularity, Setting};
+use lsmith_sim::SCAN_ITEMS;
 use lsmith_tree::logical_bytes;
 use lsmith_workload::{Op, OpKind, Workload};
 
@@ -22,6 +23,8 @@ pub(crate) struct Profile {
     /// The first writes that are a load phase; only in [`Profile::in_phases`].
     pub(crate) loaded: f64,
     pub(crate) order: KeyOrder,
+    /// The mean number of entries of a range read.
+    pub(crate) scan_items: f64,
     /// What is not known of the requests.
     pub(crate) unknown: Unknown,
 }
@@ -44,6 +47,7 @@ impl Profile {
         let spec = workload.spec();
         let entry_bytes = entry_bytes(workload)?;
         let items = workload.items();
+        let scan_items = workload.scan_items().unwrap_or(SCAN_ITEMS);
         let all = workload.ops_max();
         let known = match (spec.name.as_str(), spec.param("order")) {
             ("load", Some("zipf")) => Some(Popularity::zipf(items, LOAD_SKEW)?),
@@ -64,6 +68,7 @@ impl Profile {
                 phases: None,
                 loaded: 0.0,
                 order,
+                scan_items,
                 unknown: if deletes { Unknown::Deletes } else { Unknown::Nothing },
             });
         }
@@ -86,6 +91,7 @@ impl Profile {
             entry_bytes,
             loaded: 0.0,
             order,
+            scan_items,
             unknown: match spec.name.as_str() {
                 "ycsb" if is_load => Unknown::Nothing,
                 "ycsb" | "uniform" => Unknown::Time,

@@ -4,6 +4,7 @@
 
 use crate::debt::Debt;
 use crate::meter::Measured;
+use crate::scans::{ScanCosts, Scans};
 use lsmith::{Histogram, StoreStats};
 use lsmith_model::optimum::least_of_sizes;
 use lsmith_sim::{Figures, Parts};
@@ -21,8 +22,16 @@ pub struct Costs {
     /// Runs on storage after a flush, averaged over flushes. They are counted once merges have come
     /// to rest, and in a free run when the next memtable is sealed.
     pub read_cost_mean: f64,
-    /// The same with all runs of level 0 counted as one.
+    /// The same with all runs of level 0 counted as one. It tells something of policies that build
+    /// levels; for a stack in level 0 it is 1.
     pub read_cost_mean_l0_one: f64,
+    /// Runs and data blocks that a range read must look at after a flush, averaged over flushes. It
+    /// has as many entries as those of the workload on average, or
+    /// [`SCAN_ITEMS`](lsmith_sim::SCAN_ITEMS).
+    pub scan_cost_mean: ScanCosts,
+    /// Runs and data blocks that the range reads of the workload looked at, on average. `None`
+    /// without range reads, and where only writes are simulated.
+    pub scan_cost_measured: Option<ScanCosts>,
     /// The most runs on storage after any flush.
     pub runs_max: u64,
     /// Logical bytes of tables, sealed memtables and the output under way per live byte, at the
@@ -55,6 +64,8 @@ impl Costs {
             write_cost_system: figures.write_cost_system,
             read_cost_mean: figures.read_cost_mean,
             read_cost_mean_l0_one: figures.read_cost_mean_l0_one,
+            scan_cost_mean: figures.scan_cost_mean.into(),
+            scan_cost_measured: figures.scan_cost_measured.map(ScanCosts::from),
             runs_max: figures.runs_max,
             space_cost_peak: Some(figures.space_cost_peak),
             space_cost_mean: Some(figures.space_cost_mean),
@@ -70,8 +81,11 @@ impl Costs {
 
     /// Converts figures. `live_known` is true if the store was empty at the start, so that live
     /// bytes are known.
-    pub(crate) fn of_store(measured: &Measured, live_known: bool) -> Costs {
+    pub(crate) fn of_store(measured: &Measured, scans: &Scans, live_known: bool) -> Costs {
+        let ScanCosts { runs, blocks } = measured.figures.scan_cost_mean.into();
         Costs {
+            scan_cost_mean: ScanCosts { runs, blocks: blocks.filter(|_| live_known) },
+            scan_cost_measured: scans.cost(),
             space_cost_peak: live_known.then_some(measured.figures.space_cost_peak),
             space_cost_mean: live_known.then_some(measured.figures.space_cost_mean),
             ..Costs::of_simulation(&measured.figures)
@@ -163,8 +177,8 @@ pub struct StoreBytes {
     pub physical: PhysicalBytes,
 }
 
-/// Blocks read from files per lookup, without blocks found in the cache. `None` if there was no
-/// such lookup.
+/// Blocks that a lookup looks at, wherever they are: in the map of a file, in the cache, or read
+/// from a file. So the figure does not depend on the cache. `None` if there was no such lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReadCost {
     /// For present keys.
@@ -180,11 +194,14 @@ pub struct Lookups {
     pub gets: u64,
     /// The number of present keys among them.
     pub found: u64,
-    /// Blocks read from files for present keys.
-    pub blocks_read_found: u64,
-    /// Blocks read from files for absent keys.
-    pub blocks_read_absent: u64,
-    /// Blocks found in the cache.
+    /// Blocks looked at for present keys.
+    pub blocks_found: u64,
+    /// Blocks looked at for absent keys.
+    pub blocks_absent: u64,
+    /// Blocks of all of these that were in the map of a file. Whether the system had to read them
+    /// is unknown.
+    pub blocks_mapped: u64,
+    /// Blocks of all of these that were in the cache. The rest was read from files.
     pub blocks_cached: u64,
     /// The number of tables that filters excluded.
     pub filter_negatives: u64,
@@ -195,20 +212,21 @@ impl Lookups {
         Lookups {
             gets: stats.gets,
             found: stats.gets_found,
-            blocks_read_found: stats.get_blocks_read_found,
-            blocks_read_absent: stats.get_blocks_read_absent,
+            blocks_found: stats.get_blocks_found,
+            blocks_absent: stats.get_blocks_absent,
+            blocks_mapped: stats.get_blocks_mapped,
             blocks_cached: stats.get_blocks_cached,
             filter_negatives: stats.filter_negatives,
         }
     }
 
-    /// Returns the blocks read per lookup.
+    /// Returns the blocks per lookup.
     #[must_use]
     pub fn cost(&self) -> ReadCost {
         let per = |blocks: u64, lookups: u64| (lookups > 0).then(|| blocks as f64 / lookups as f64);
         ReadCost {
-            hit: per(self.blocks_read_found, self.found),
-            miss: per(self.blocks_read_absent, self.gets - self.found),
+            hit: per(self.blocks_found, self.found),
+            miss: per(self.blocks_absent, self.gets - self.found),
         }
     }
 }
@@ -314,7 +332,7 @@ pub struct EngineReport {
     pub space_cost_physical_mean: Option<f64>,
     /// All bytes written to files per byte of keys and values.
     pub write_cost_user: Option<f64>,
-    /// Blocks read from files per lookup.
+    /// Blocks that a lookup looks at.
     pub read_cost_measured: ReadCost,
     /// Operations.
     pub ops: u64,
@@ -339,6 +357,8 @@ pub struct EngineReport {
     pub bytes: StoreBytes,
     /// Counts of lookups.
     pub lookups: Lookups,
+    /// Counts of range reads.
+    pub range_reads: Scans,
     /// The seed of the operations and values.
     pub seed: u64,
     /// Versions.

@@ -8,9 +8,11 @@ use crate::report::{
     Costs, EngineReport, LogicalBytes, Lookups, Percentiles, Phase, PhysicalBytes, Settings,
     StoreBytes, Versions,
 };
+use crate::scans::Scans;
 use anyhow::{Context, bail};
 use lsmith::{DEFAULT_KEYSPACE, Histograms, Keyspace, Observer, PersistMode, Store};
 use lsmith_policy::{MergePolicy, Registry};
+use lsmith_sim::SCAN_ITEMS;
 use lsmith_workload::{Ops, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -78,10 +80,16 @@ struct Bench {
 }
 
 impl Bench {
-    fn open(dir: &Path, policy: &dyn MergePolicy, options: &Options) -> lsmith::Result<Bench> {
+    fn open(
+        dir: &Path,
+        policy: &dyn MergePolicy,
+        workload: &Workload,
+        options: &Options,
+    ) -> lsmith::Result<Bench> {
         let by_block = policy.needs().blocks;
         let policy = &*policy.spec().to_string();
-        let meter = Arc::new(Meter::new(options.mode));
+        let scan_items = workload.scan_items().unwrap_or(SCAN_ITEMS);
+        let meter = Arc::new(Meter::new(options.mode, scan_items, by_block));
         let observer: Arc<dyn Observer> = Arc::<Meter>::clone(&meter);
         let store = Store::builder(dir)
             .registry(options.registry.clone())
@@ -134,7 +142,7 @@ pub fn run(
     progress: &dyn Progress,
 ) -> anyhow::Result<EngineReport> {
     let policy = options.registry.build(policy)?;
-    let bench = Bench::open(dir, &*policy, options)?;
+    let bench = Bench::open(dir, &*policy, workload, options)?;
     let spec = policy.spec().to_string();
     let steps = format!("{spec}: {}", workload.spec());
     progress.begin(&steps, workload.ops_max());
@@ -150,10 +158,11 @@ pub fn run(
     let measured = bench.meter.measured(&bench.keyspace.tree());
     let physical = PhysicalBytes::of(&stats);
     let lookups = Lookups::of(&stats);
+    let range_reads = Scans::of(&stats);
     let ops = phases.iter().map(|phase| phase.ops).sum();
     Ok(EngineReport {
         mode: options.mode.name(),
-        costs: Costs::of_store(&measured, bench.fresh),
+        costs: Costs::of_store(&measured, &range_reads, bench.fresh),
         space_cost_physical_peak: bench.fresh.then_some(measured.space_cost_physical_peak),
         space_cost_physical_mean: bench.fresh.then_some(measured.space_cost_physical_mean),
         write_cost_user: (physical.user > 0)
@@ -169,6 +178,7 @@ pub fn run(
         histograms: bench.store.histograms().map(|found| percentiles(&found)),
         bytes: StoreBytes { logical: LogicalBytes::of(&measured.figures.parts), physical },
         lookups,
+        range_reads,
         seed: workload.seed(),
         versions: Versions::THIS,
         settings: Settings {

@@ -229,6 +229,15 @@ impl Model {
         self.worst_reads.unwrap_or_else(|| ReadCosts::of_tree(setting, &self.levels))
     }
 
+    /// Returns the data blocks that a range read of `items` entries looks at: one in each run, and
+    /// those that it passes over. They are the share of all blocks that its entries are of the live
+    /// entries, at most all. Blocks have at most `block_bytes`, or one entry.
+    pub fn scan_blocks(&self, setting: &Setting<'_>, items: f64, block_bytes: f64) -> f64 {
+        let per_block = (block_bytes / setting.item_bytes).floor().max(1.0);
+        let passed = items.min(setting.popularity.live()) * self.space_cost / per_block;
+        self.reads(setting).range + passed
+    }
+
     /// Returns `write_cost_user`: bytes written per byte of requests, including the log.
     pub fn write_cost_user(&self) -> f64 {
         self.stages.iter().map(|stage| stage.writes).sum()

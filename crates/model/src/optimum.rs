@@ -19,7 +19,8 @@
 //! right.
 //!
 //! [`least`] and [`schedule`] take flushes of equal size, [`least_of_sizes`] any sizes, and
-//! [`Hull`] bounds the mean number of runs instead of the greatest.
+//! [`Hull`] bounds the mean number of runs instead of the greatest. [`least_weighted`] bounds
+//! neither: it weighs writes and reads.
 //!
 //! Source: the recursion follows Mathieu et al., "Bigtable merge compaction" (2014); counting
 //! places in binomial trees goes back to Bentley & Saxe, "Decomposable searching problems" (1980).
@@ -27,10 +28,12 @@
 mod hull;
 mod sizes;
 mod unit;
+mod weighted;
 
 pub use hull::{Hull, HullPoint};
 pub use sizes::{LeastOfSizes, least_of_sizes};
 pub use unit::{Schedule, least, schedule, write_cost_least};
+pub use weighted::{LeastWeighted, least_weighted};
 
 /// Returns the binomial coefficient `upper` over `lower`, or `u128::MAX` if it is too large.
 fn binomial(upper: u64, lower: u64) -> u128 {

@@ -1,6 +1,11 @@
 //! The figures of a run, and the counter that collects them.
 
+mod scan;
+
+pub use scan::{SCAN_ITEMS, ScanCost};
+
 use lsmith_tree::{AddPlace, Counters, RunId, Tree, TreeEdit};
+use scan::ScanMeter;
 
 /// The costs of a run. All bytes are logical. A figure is 0 if its divisor is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,6 +30,25 @@ pub struct Figures {
     ///
     /// Source: Mao et al., Fig. 12, where level 0 of leveled trees is counted so.
     pub read_cost_mean_l0_one: f64,
+    /// What a range read must look at on storage, at rest after a flush; mean over flushes. It has
+    /// as many entries as the workload's range reads have on average, or [`SCAN_ITEMS`].
+    ///
+    /// It looks at every run, as a lookup does in `read_cost_mean`. In every run it looks at one
+    /// data block, and at the blocks that it passes over: in all runs together, the share of all
+    /// blocks on storage that its entries are of the live entries, at most all. A block has the
+    /// live entries of mean size that fit into 4 KiB, and at least one. Under a policy that counts
+    /// in blocks, blocks are counted.
+    ///
+    /// Source: the cost of a range query of Huynh et al. ("Endure", VLDB 2022): a seek per run, and
+    /// the pages of its selectivity.
+    pub scan_cost_mean: ScanCost,
+    /// What the range reads of the workload looked at on storage; mean over range reads. `None` if
+    /// there was none, or if nobody made them.
+    ///
+    /// A run counts if it may hold a key at or behind the start. A block counts if the range read
+    /// stood on an entry in it. At the end it stands on its last entry, and in each other run on
+    /// the first entry that does not lie before that.
+    pub scan_cost_measured: Option<ScanCost>,
     /// The most runs on storage at rest.
     pub runs_max: u64,
     /// The maximum of the bytes held over live bytes, at rest and during merges.
@@ -94,6 +118,7 @@ pub struct FigureCounter {
     /// New runs since the last rest, with the bytes written to them.
     new_runs: Vec<(RunId, u64)>,
     rests: u64,
+    scan: ScanMeter,
     runs: u64,
     runs_l0_one: u64,
     runs_max: u64,
@@ -108,6 +133,18 @@ impl FigureCounter {
     /// Returns a counter of an empty tree.
     pub fn new() -> FigureCounter {
         FigureCounter::default()
+    }
+
+    /// Returns a counter of an empty tree, for range reads of `items` entries. `by_block` says that
+    /// the policy counts in blocks.
+    pub fn of_scans(items: f64, by_block: bool) -> FigureCounter {
+        FigureCounter { scan: ScanMeter::new(items, by_block), ..FigureCounter::default() }
+    }
+
+    /// Reports the number of live entries at the rests that follow, on which the cost of range
+    /// reads depends.
+    pub fn live_entries(&mut self, entries: u64) {
+        self.scan.live(entries);
     }
 
     /// Reports that a memtable was sealed. `live_bytes` are the newest versions of all keys that
@@ -185,6 +222,7 @@ impl FigureCounter {
         self.runs += runs;
         self.runs_l0_one += runs - level0 + level0.min(1);
         self.runs_max = self.runs_max.max(runs);
+        self.scan.rest(tree, self.live_bytes);
 
         if let Some(cost) = self.space_cost(held_bytes(tree)) {
             self.space_cost_sum += cost;
@@ -203,6 +241,8 @@ impl FigureCounter {
             write_cost_system: ratio(system_bytes as f64, parts.flush_bytes),
             read_cost_mean: ratio(self.runs as f64, self.rests),
             read_cost_mean_l0_one: ratio(self.runs_l0_one as f64, self.rests),
+            scan_cost_mean: self.scan.cost(),
+            scan_cost_measured: None,
             runs_max: self.runs_max,
             space_cost_peak: self.space_cost_peak,
             space_cost_mean: ratio(self.space_cost_sum, self.space_costs),

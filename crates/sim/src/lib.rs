@@ -45,7 +45,7 @@ mod unit;
 pub use blocks::{BlockContent, BlockEntry, BlockFigures, BlockSim, BlockSizes};
 pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
-pub use figures::{FigureCounter, Figures, Parts};
+pub use figures::{FigureCounter, Figures, Parts, SCAN_ITEMS, ScanCost};
 pub use fluid::{FLUID_PLACES, FluidContent, FluidWorkload, simulate_fluid};
 pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, rank_key};
 pub use simulate::{

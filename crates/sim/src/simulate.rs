@@ -96,9 +96,9 @@ impl KeyedWorkload {
     }
 }
 
-/// Simulates the writes of a workload with keyed content and memtables of `memtable_bytes`, up to
-/// the end of the workload or of its limit on flushes. Writes left in the active memtable are in no
-/// figure.
+/// Simulates the writes and the range reads of a workload with keyed content and memtables of
+/// `memtable_bytes`, up to the end of the workload or of its limit on flushes. Writes left in the
+/// active memtable are in no figure.
 ///
 /// # Errors
 /// Fails if the policy proposes an illegal plan or one that keyed content cannot carry out, if it
@@ -127,18 +127,27 @@ pub fn watch_keyed(
     let workload = &input.workload;
     let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
     let mut sim = KeyedSim::new(policy, memtable_bytes);
+    if let Some(items) = workload.scan_items() {
+        sim = sim.with_scan_items(items).with_scans();
+    }
     let mut live = LiveBytes::new();
     for op in workload.ops() {
         let op = op?;
+        let rank = || {
+            let rank = input.ranks.rank(op.item);
+            u32::try_from(rank).expect("workloads have 2^32 keys at most")
+        };
+        if op.kind == OpKind::Scan {
+            sim.scan(rank(), op.scan_items);
+        }
         let Some(kind) = written_kind(op.kind) else { continue };
         let key_bytes = workload.key_bytes(op.item);
         live.observe(&op, key_bytes);
-        let rank =
-            u32::try_from(input.ranks.rank(op.item)).expect("workloads have 2^32 keys at most");
         let bytes = logical_bytes(key_bytes, op.value_bytes as usize);
         let flushes = sim.flushes();
-        sim.write(kind, rank, u32::try_from(bytes).expect("values end far below 4 GiB"));
+        sim.write(kind, rank(), u32::try_from(bytes).expect("values end far below 4 GiB"));
         if sim.is_full() {
+            sim.set_live_entries(live.entries());
             sim.flush(live.bytes(), observe)?;
             at_rest(&sim);
         }

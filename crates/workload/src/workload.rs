@@ -186,6 +186,25 @@ impl Workload {
         }
     }
 
+    /// Returns the mean number of entries that the scans of the workload read, as its spelling
+    /// says; `None` if it has no scans.
+    #[must_use]
+    pub fn scan_items(&self) -> Option<f64> {
+        match &self.generator {
+            Generator::Ycsb(ycsb) => ycsb.scan_items(),
+            _ => None,
+        }
+    }
+
+    /// Returns the share of scans among the operations that read, as the spelling says.
+    #[must_use]
+    pub fn scan_share(&self) -> f64 {
+        match &self.generator {
+            Generator::Ycsb(ycsb) => ycsb.scan_share(),
+            _ => 0.0,
+        }
+    }
+
     /// Upper bound of the items that occur: all are below it, and it is at most 2^32 - 1. Of
     /// `uniform`, `normal` and `tpc` it is the size of the key space, of which they may use little.
     #[must_use]

@@ -104,6 +104,16 @@ impl Ycsb {
         self.core.operation_count
     }
 
+    /// Returns the mean number of entries of a scan; `None` without scans.
+    pub(crate) fn scan_items(&self) -> Option<f64> {
+        (self.scan_share() > 0.0).then(|| self.core.scan_lengths.mean())
+    }
+
+    /// Returns the share of scans among the operations that read.
+    pub(crate) fn scan_share(&self) -> f64 {
+        self.core.mix.scan_share()
+    }
+
     pub(crate) fn ops(&self, seed: u64) -> YcsbOps<'_> {
         YcsbOps::new(&self.core, self.value_bytes, seed)
     }

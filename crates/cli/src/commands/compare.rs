@@ -4,6 +4,7 @@ mod free;
 mod spread;
 
 use super::notes::unfilled;
+use super::run::l0_one;
 use crate::args::CompareArgs;
 use crate::bars::Bars;
 use crate::output::{Output, print_json};
@@ -91,7 +92,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-const HEADER: [&str; 18] = [
+const HEADER: [&str; 19] = [
     "\npolicy",
     "write\neager",
     "write\nsystem",
@@ -107,6 +108,7 @@ const HEADER: [&str; 18] = [
     "write\nuser",
     "read\nmean",
     "error\n%",
+    "scan\nmean",
     "space\npeak",
     "1000\nops/s",
     "cpu\ns",
@@ -137,6 +139,8 @@ above least: write system above the optimum of whole-run merges with as many run
   assumes that no key is written twice. A policy may be below it if keys repeat, or if it moves
   tables instead of merging them.
 read mean: runs that a lookup considers, averaged over flushes, with the keyed simulation's error.
+scan mean: data blocks that a range read looks at, averaged over flushes. It has as many entries as
+  those of the workload have on average, or 50.
 space peak: logical bytes of tables, sealed memtables and the output under way per live byte, at the
   worst moment.
 Store and simulations ran in lockstep: each write waited until the tree was at rest. Only completed
@@ -162,6 +166,7 @@ fn shown(rows: &[Row]) -> String {
             cost_if_known(engine.write_cost_user),
             cost(engine.costs.read_cost_mean),
             percent(errors.keyed.read_cost_mean),
+            cost_if_known(engine.costs.scan_cost_mean.blocks),
             cost_if_known(engine.costs.space_cost_peak),
             format!("{:.1}", engine.ops_per_second / 1000.0),
             format!("{:.1}", engine.cpu_seconds),
@@ -188,7 +193,7 @@ fn modelled(model: Prediction) -> String {
     format!("{bound}{doubt}{}", cost(model.write_cost_system))
 }
 
-const PARTS_HEADER: [&str; 14] = [
+const PARTS_HEADER: [&str; 15] = [
     "\npolicy",
     "bytes\nuser",
     "\nlog",
@@ -201,6 +206,7 @@ const PARTS_HEADER: [&str; 14] = [
     "read,\nL0 as 1",
     "blocks\nper hit",
     "blocks\nper miss",
+    "blocks\nper scan",
     "space\nmean",
     "space,\nphysical",
 ];
@@ -227,9 +233,10 @@ fn parts(rows: &[Row]) -> String {
         );
         cells.extend([
             engine.costs.merges.to_string(),
-            cost(engine.costs.read_cost_mean_l0_one),
+            cost_if_known(l0_one(&row.policy, &engine.costs)),
             cost_if_known(engine.read_cost_measured.hit),
             cost_if_known(engine.read_cost_measured.miss),
+            cost_if_known(engine.costs.scan_cost_measured.and_then(|scan| scan.blocks)),
             cost_if_known(engine.costs.space_cost_mean),
             cost_if_known(engine.space_cost_physical_mean),
         ]);

@@ -3,7 +3,7 @@
 use crate::args::{ModelArgs, ModelOrder};
 use crate::failure::bad_argument;
 use crate::output::{print, print_json};
-use crate::table::{cost, prose, short, table};
+use crate::table::{cost, cost_if_known, prose, short, table};
 use lsmith_lab::{ModelSettings, Modelled, formulas, model as model_in_lab};
 use serde_json::json;
 
@@ -16,6 +16,7 @@ pub(crate) fn model(args: &ModelArgs, is_json: bool) -> anyhow::Result<()> {
         memtable_bytes: args.memtable.bytes,
         requests: args.requests.unwrap_or(args.keys),
         filter_bits: args.filter_bits,
+        scan_items: args.scan_items,
         is_sequential: args.order == ModelOrder::Sequential,
     };
     let modelled = model_in_lab(policy, &settings).map_err(bad_argument)?;
@@ -68,10 +69,12 @@ fn shown(modelled: &Modelled) -> String {
     };
     row("write_cost_user", format!("{at}{}", cost(modelled.write_cost_user)));
     row("write_cost_system", format!("{at}{}", cost(modelled.write_cost_system)));
-    row("runs", cost(modelled.read_cost_mean));
+    row("read_cost_mean", cost(modelled.read_cost_mean));
     row("runs read by a lookup, key present", cost(modelled.point_read.hit));
     row("runs read by a lookup, key absent", cost(modelled.point_read.miss));
-    row("runs read by a range", cost(modelled.range_read));
+    row("scan_cost_mean, runs", cost(modelled.scan_cost_mean.runs));
+    let blocks = format!("scan_cost_mean, blocks, {} entries", modelled.scan_items);
+    row(&blocks, cost_if_known(modelled.scan_cost_mean.blocks));
     row("space_cost_mean", cost(modelled.space_cost_mean));
     if !modelled.ignores.is_empty() {
         row("not known to the formula", modelled.ignores.join(", "));

@@ -7,6 +7,7 @@ use crate::output::{print, print_json};
 use crate::specs;
 use crate::table::{cost, cost_if_known, short, table};
 use lsmith_lab::{Amount, Costs, EngineReport, Mode, Options, Percentiles, run as run_in_lab};
+use lsmith_policy::Shape;
 use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
@@ -28,8 +29,9 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     if json { print_json(&report) } else { Ok(print(shown(&report))?) }
 }
 
-/// Returns the figures that store and simulations share, one per row.
-pub(crate) fn cost_rows(costs: &Costs) -> Vec<Vec<String>> {
+/// Returns the figures that store and simulations share, one per row, for a policy with this spec.
+pub(crate) fn cost_rows(policy: &str, costs: &Costs) -> Vec<Vec<String>> {
+    let measured = costs.scan_cost_measured;
     let rows = [
         ("sealed", costs.sealed.to_string()),
         ("flushes", costs.flushes.to_string()),
@@ -38,7 +40,11 @@ pub(crate) fn cost_rows(costs: &Costs) -> Vec<Vec<String>> {
         ("write_cost_eager", cost(costs.write_cost_eager)),
         ("write_cost_system", cost(costs.write_cost_system)),
         ("read_cost_mean", cost(costs.read_cost_mean)),
-        ("read_cost_mean_l0_one", cost(costs.read_cost_mean_l0_one)),
+        ("read_cost_mean_l0_one", cost_if_known(l0_one(policy, costs))),
+        ("scan_cost_mean, runs", cost(costs.scan_cost_mean.runs)),
+        ("scan_cost_mean, blocks", cost_if_known(costs.scan_cost_mean.blocks)),
+        ("scan_cost_measured, runs", cost_if_known(measured.map(|scan| scan.runs))),
+        ("scan_cost_measured, blocks", cost_if_known(measured.and_then(|scan| scan.blocks))),
         ("runs_max", costs.runs_max.to_string()),
         ("space_cost_peak", cost_if_known(costs.space_cost_peak)),
         ("space_cost_mean", cost_if_known(costs.space_cost_mean)),
@@ -47,6 +53,14 @@ pub(crate) fn cost_rows(costs: &Costs) -> Vec<Vec<String>> {
         ("blocks_reused", costs.blocks_reused.to_string()),
     ];
     rows.into_iter().map(|(name, value)| vec![name.to_owned(), value]).collect()
+}
+
+/// Returns `read_cost_mean_l0_one` of a policy that builds levels. It says nothing of a stack,
+/// whose runs all lie in level 0.
+pub(crate) fn l0_one(policy: &str, costs: &Costs) -> Option<f64> {
+    let policy = specs::policy(policy).ok()?;
+    let has_levels = matches!(policy.shape(), Shape::Leveled { .. });
+    has_levels.then_some(costs.read_cost_mean_l0_one)
 }
 
 /// Returns sizes separated by spaces.
@@ -65,7 +79,7 @@ fn shown(report: &EngineReport) -> String {
     row("workload", report.settings.workload.clone());
     row("mode", report.mode.to_owned());
     row("memtable bytes", report.settings.memtable_bytes.to_string());
-    rows.extend(cost_rows(&report.costs));
+    rows.extend(cost_rows(&report.settings.policy, &report.costs));
     let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
     row("space_cost_physical_peak", cost_if_known(report.space_cost_physical_peak));
     row("space_cost_physical_mean", cost_if_known(report.space_cost_physical_mean));

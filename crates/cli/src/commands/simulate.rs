@@ -210,7 +210,7 @@ below it if keys repeat, or if it moves tables instead of merging them.";
 fn shown(simulated: &Simulated) -> String {
     let mut rows = vec![vec!["policy".to_owned(), simulated.policy.clone()]];
     rows.extend(simulated.workload.iter().map(|spec| vec!["workload".to_owned(), spec.clone()]));
-    rows.extend(cost_rows(&simulated.report.costs));
+    rows.extend(cost_rows(&simulated.policy, &simulated.report.costs));
     if let Some(optimum) = &simulated.optimum {
         let about = if optimum.is_exact { "" } else { "at least " };
         let least = format!("{about}{}", cost(optimum.write_cost_system));

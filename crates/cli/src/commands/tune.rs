@@ -20,6 +20,7 @@ pub(crate) fn tune(args: &TuneArgs, json: bool) -> anyhow::Result<()> {
     let endurance_bytes = args.endurance;
     let limits = Limits {
         read_cost_max: args.read_cost_max,
+        scan_cost_max: args.scan_cost_max,
         space_cost_max: args.space_cost_max,
         memory_bytes: args.memory,
         memtable_bytes: args.memtable.bytes,
@@ -69,6 +70,7 @@ fn best(tuned: &Tuned) -> String {
     row("write_cost_system", &|choice| cost(choice.costs.write_cost_system));
     row("write_cost_user", &|choice| cost(choice.costs.write_cost_user));
     row("read_cost_mean", &|choice| cost(choice.costs.read_cost_mean));
+    row("scan_cost_mean, blocks", &|choice| cost_if_known(choice.costs.scan_cost_mean.blocks));
     row("space_cost_mean", &|choice| cost(choice.costs.space_cost_mean));
     row("writes simulated", &|choice| simulated(choice));
     row("memtable bytes", &|choice| choice.memtable_bytes.to_string());
@@ -104,13 +106,14 @@ fn simulated(choice: &Choice) -> String {
 
 /// Says by what the best choice was found.
 fn measure(tuned: &Tuned) -> String {
-    let Weights { write, read, space } = tuned.weights;
-    let aim = if tuned.weights == Weights::WRITES {
+    let Weights { write, read, scan, space } = tuned.weights;
+    let scan = scan.unwrap_or_default();
+    let aim = if (write, read, scan, space) == (1.0, 0.0, 0.0, 0.0) {
         "The best choice writes least within the limits.".to_owned()
     } else {
         format!(
-            "One percent is worth {write} of bytes written, {read} of runs per lookup, {space} of \
-             bytes held. Limits or --weights change that."
+            "One percent is worth {write} of bytes written, {read} of runs per lookup, {scan} of \
+             blocks per range read, {space} of bytes held. Limits or --weights change that."
         )
     };
     let scale = if tuned.shrink > 1.0 {
@@ -122,8 +125,18 @@ fn measure(tuned: &Tuned) -> String {
     } else {
         String::new()
     };
+    let least = tuned.least.as_ref().map_or_else(String::new, |least| {
+        let exact = if least.is_exact { "" } else { "at least " };
+        format!(
+            "\nIf no key were written twice, the least by these weights without space would be \
+             {exact}{} bytes written with {} runs per lookup: the best choice is {} % above it.",
+            cost(least.write_cost_system),
+            cost(least.read_cost_mean),
+            percent(Some(least.above))
+        )
+    });
     format!(
-        "{aim} {} choices were simulated key by key in {:.1} s.{scale}",
+        "{aim} {} choices were simulated key by key in {:.1} s.{scale}{least}",
         tuned.considered, tuned.seconds
     )
 }
@@ -199,7 +212,7 @@ fn verified(verified: &Verified) -> String {
         "error %",
     ];
     let cells = |row: &VerifiedRow| {
-        [writes(&row.row), reads(&row.row), space(&row.row)].map(|mut cells| {
+        [writes(&row.row), reads(&row.row), scans(&row.row), space(&row.row)].map(|mut cells| {
             cells.insert(0, row.label.to_owned());
             cells
         })
@@ -264,6 +277,15 @@ fn reads(row: &Row) -> Vec<String> {
         Some(row.keyed.costs.read_cost_mean),
     ];
     figure(row, "read_cost_mean", Some(row.engine.costs.read_cost_mean), predicted)
+}
+
+fn scans(row: &Row) -> Vec<String> {
+    let predicted = [
+        row.model.and_then(|model| model.scan_cost_mean.blocks),
+        row.fluid.and_then(|fluid| fluid.costs.scan_cost_mean.blocks),
+        row.keyed.costs.scan_cost_mean.blocks,
+    ];
+    figure(row, "scan_cost_mean, blocks", row.engine.costs.scan_cost_mean.blocks, predicted)
 }
 
 fn space(row: &Row) -> Vec<String> {

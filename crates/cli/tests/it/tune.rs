@@ -52,6 +52,36 @@ fn the_best_is_within_the_limits_and_on_the_frontier() {
     }
 }
 
+/// Of `ycsb(e)` all reads are range reads.
+#[test]
+fn range_reads_are_weighed_and_limited() {
+    let tune = |more: &[&str]| {
+        let workload = "ycsb(e, records=20k, ops=40k, value=100B)";
+        json(&[&["tune", "--workload", workload, "--memtable", "64KiB"], more].concat())
+    };
+    let blocks = |choice: &Value| figure(&choice["scan_cost_mean"], "blocks");
+    let free = tune(&[]);
+    assert_eq!(figure(&free["weights"], "scan"), 1.0);
+    assert_eq!(figure(&free["weights"], "read"), 0.0);
+    let product = |choice: &Value| {
+        figure(choice, "write_cost_system") * blocks(choice) * figure(choice, "space_cost_mean")
+    };
+    for other in free["frontier"].as_array().unwrap() {
+        assert!(product(&free["best"]) <= product(other) * 1.006, "{other}");
+    }
+    let least = &free["least"];
+    assert!(figure(least, "above") > -0.05 && figure(least, "read_cost_mean") >= 1.0, "{least}");
+
+    let limit = blocks(&free["best"]) - 0.5;
+    let bound = tune(&["--scan-cost-max", &limit.to_string()]);
+    assert!(blocks(&bound["best"]) <= limit, "{}", bound["best"]);
+    assert!(figure(&bound["best"], "write_cost_system") > 1.0);
+    let small = ["tune", "--workload", "ycsb(e, records=20k, ops=10k, value=100B)"];
+    let limits = ["--memtable", "64KiB", "--scan-cost-max", "1"];
+    let none = refused(1, &[&small[..], &limits[..]].concat());
+    assert!(none.contains("range reads at least"), "{none}");
+}
+
 #[test]
 fn more_memory_writes_less_and_is_a_limit() {
     let cost = |memory: u32| {

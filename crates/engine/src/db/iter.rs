@@ -6,6 +6,7 @@ use crate::version::{Source, Version};
 use bytes::Bytes;
 use lsmith_storage::error::{Error, Result};
 use lsmith_storage::read::{MergingCursor, VisibleIter};
+use lsmith_storage::table::ReadTally;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -38,7 +39,9 @@ use std::sync::Arc;
 /// ```
 pub struct Iter {
     entries: VisibleIter<MergingCursor<Source>>,
-    /// False if the next step must be timed or must return `error`.
+    /// What the cursors have read, once they are dropped.
+    tally: Arc<ReadTally>,
+    /// False until the first step, which is timed or returns `error`.
     moved: bool,
     /// The error that the first step returns in place of entries.
     error: Option<Error>,
@@ -55,19 +58,21 @@ impl Iter {
         snapshot: Arc<SnapshotGuard>,
         (lower, upper): (Bound<Bytes>, Bound<Bytes>),
     ) -> Iter {
-        let entries = VisibleIter::new(version.cursor(), snapshot.seq(), lower, upper);
-        let moved = store.context().recorders.is_none();
-        Iter { entries, moved, error: None, snapshot, _version: version, store }
+        let tally = Arc::new(ReadTally::default());
+        let entries = VisibleIter::new(version.cursor(&tally), snapshot.seq(), lower, upper);
+        Iter { entries, tally, moved: false, error: None, snapshot, _version: version, store }
     }
 
     /// Replaces all entries by `error`.
     pub(crate) fn replaced_by(mut self, error: Error) -> Iter {
-        let none = MergingCursor::new(Vec::new());
-        let seq = self.snapshot.seq();
-        self.entries = VisibleIter::new(none, seq, Bound::Unbounded, Bound::Unbounded);
-        self.moved = false;
+        self.entries = self.no_entries();
         self.error = Some(error);
         self
+    }
+
+    fn no_entries(&self) -> VisibleIter<MergingCursor<Source>> {
+        let none = MergingCursor::new(Vec::new());
+        VisibleIter::new(none, self.snapshot.seq(), Bound::Unbounded, Bound::Unbounded)
     }
 
     /// Calls `step`, and records how long the first call takes.
@@ -104,6 +109,21 @@ impl Iter {
     /// As [`next_ref`](Iter::next_ref).
     pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
         self.step(VisibleIter::next_back_ref)
+    }
+}
+
+impl Drop for Iter {
+    /// Counts the range read, if it was one.
+    fn drop(&mut self) {
+        if !self.moved {
+            return;
+        }
+        let none = self.no_entries();
+        let entries = std::mem::replace(&mut self.entries, none);
+        let runs = entries.cursor().sources().filter(|source| source.is_run_opened()).count();
+        // The cursors add what they have read when they are dropped.
+        drop(entries);
+        self.store.context().counts.note_scan(runs as u64, &self.tally.count());
     }
 }
 

@@ -208,7 +208,7 @@ impl Keyspace {
         let present = matches!(found, Ok(Some(_)));
         context.counts.note_get(present, &reads);
         if let Some(recorders) = &context.recorders {
-            recorders.get_blocks.record(reads.blocks_cached + reads.blocks_read);
+            recorders.get_blocks.record(reads.blocks());
         }
         timer.end(|recorders| &recorders.get_nanos);
         Ok(found?.map(take))

@@ -148,6 +148,13 @@ pub(crate) enum Source {
     Run(ConcatCursor<RunParts>),
 }
 
+impl Source {
+    /// Returns true if this is a run on storage that was looked at.
+    pub(crate) fn is_run_opened(&self) -> bool {
+        matches!(self, Source::Run(cursor) if cursor.has_opened())
+    }
+}
+
 /// Evaluates `$call` with `$cursor` bound to the cursor in `$source`.
 macro_rules! on_cursor {
     ($source:expr, $cursor:ident => $call:expr) => {
@@ -291,13 +298,14 @@ impl Version {
         }
     }
 
-    /// Returns a cursor over all entries, merged from all sources, newest source first.
-    pub(crate) fn cursor(&self) -> MergingCursor<Source> {
+    /// Returns a cursor over all entries, merged from all sources, newest source first. Adds all
+    /// reads to `tally`.
+    pub(crate) fn cursor(&self, tally: &Arc<ReadTally>) -> MergingCursor<Source> {
         let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
         let in_memory = |run: &Arc<MemoryRun>| Source::Memory(run.cursor(&KeyRange::ALL));
         let memory = self.memory.iter().map(in_memory);
         let parts = self.runs.iter().map(|run| run.parts(&KeyRange::ALL, CacheFill::Yes));
-        let runs = parts.map(|parts| Source::Run(ConcatCursor::new(parts)));
+        let runs = parts.map(|parts| Source::Run(ConcatCursor::new(parts.tallied(tally))));
         MergingCursor::new(active.into_iter().chain(memory).chain(runs).collect())
     }
 

@@ -136,7 +136,7 @@ fn lookups_of_absent_keys(policy: &str, by_size: bool) -> (f64, f64) {
             entries += stats.entries;
         }
     }
-    let blocks = store.stats().get_blocks_read_absent as f64 / lookups as f64;
+    let blocks = store.stats().get_blocks_absent as f64 / lookups as f64;
     (blocks, filter_bytes as f64 * 8.0 / entries as f64)
 }
 

@@ -15,13 +15,17 @@ const LEAST_POINTS: usize = 80;
 const LEAST_RUNS_MAX: f64 = 100.0;
 
 /// Figures with their definitions.
-pub(super) const FIGURES: [(&str, &str); 13] = [
+pub(super) const FIGURES: [(&str, &str); 17] = [
     ("write_cost_eager", "bytes of runs that are new after a flush, per byte flushed"),
     ("write_cost_system", "bytes of every flush and every merge output, per byte flushed"),
     ("write_cost_user", "all bytes written to storage, per byte of keys and values"),
     ("write_cost_blocks", "data blocks written below memory per MB of write requests"),
     ("read_cost_mean", "runs on storage that a lookup considers, averaged over flushes"),
-    ("read_cost_mean_l0_one", "the same with all runs of level 0 counted as one"),
+    ("read_cost_mean_l0_one", "the same with all runs of level 0 counted as one; for levels"),
+    ("scan_cost_mean.runs", "runs on storage that a range read looks at, averaged over flushes"),
+    ("scan_cost_mean.blocks", "data blocks that it looks at, averaged over flushes"),
+    ("scan_cost_measured.runs", "runs on storage that range reads looked at, on average"),
+    ("scan_cost_measured.blocks", "data blocks in which they stood on an entry, on average"),
     ("runs_max", "the most runs on storage after any flush"),
     ("space_cost_peak", "bytes of all tables and unfinished outputs per live byte, at most"),
     ("space_cost_mean", "the same at the worst moment of each flush, averaged over flushes"),
@@ -32,12 +36,13 @@ pub(super) const FIGURES: [(&str, &str); 13] = [
 ];
 
 /// The columns that a comparison shows at first.
-const COMPARED: [&str; 13] = [
+const COMPARED: [&str; 14] = [
     "policy",
     "engine.write_cost_eager",
     "engine.write_cost_system",
     "engine.write_cost_user",
     "engine.read_cost_mean",
+    "engine.scan_cost_mean.blocks",
     "engine.space_cost_mean",
     "engine.space_cost_peak",
     "engine.runs_max",
@@ -49,11 +54,12 @@ const COMPARED: [&str; 13] = [
 ];
 
 /// The columns that a simulation shows at first.
-const SIMULATED: [&str; 10] = [
+const SIMULATED: [&str; 11] = [
     "policy",
     "write_cost_eager",
     "write_cost_system",
     "read_cost_mean",
+    "scan_cost_mean.blocks",
     "space_cost_mean",
     "space_cost_peak",
     "runs_max",
@@ -63,12 +69,13 @@ const SIMULATED: [&str; 10] = [
 ];
 
 /// The columns that tuning shows at first.
-const TUNED: [&str; 8] = [
+const TUNED: [&str; 9] = [
     "policy",
     "runs_on_store",
     "write_cost_user",
     "write_cost_system",
     "read_cost_mean",
+    "scan_cost_mean.blocks",
     "space_cost_mean",
     "memory_bytes",
     "filter_bits",

@@ -61,8 +61,11 @@ impl Table {
 
 /// Returns the definition of the figure at the end of a path.
 fn definition(path: &str) -> &'static str {
-    let name = path.rsplit('.').next().unwrap_or(path);
-    FIGURES.iter().find(|(figure, _)| *figure == name).map_or("", |(_, about)| about)
+    let is_at_end = |figure: &str| {
+        let before = path.strip_suffix(figure);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    };
+    FIGURES.iter().find(|(figure, _)| is_at_end(figure)).map_or("", |(_, about)| about)
 }
 
 /// Returns the fields of an object with their paths.

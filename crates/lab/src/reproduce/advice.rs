@@ -76,7 +76,7 @@ pub(super) fn measure(
             let named = format!("{spec}, memtable {memtable}, {}", wording(limits));
             let (above, is_within) = match found {
                 Ok(found) => {
-                    let checked = judge(&found.best, limits, &all);
+                    let checked = judge(&found.best, limits, workload, &all);
                     (checked.above * 100.0, checked.is_within)
                 }
                 // It is right to refuse if there is nothing.
@@ -92,7 +92,8 @@ pub(super) fn measure(
     figure.note(
         "Each policy of a fine grid is simulated key by key on all writes. The score is \
          write_cost_system where there is a limit, else the product of write_cost_system, \
-         read_cost_mean and space_cost_mean.",
+         read_cost_mean and space_cost_mean. For range reads, by their share of all reads, the \
+         blocks of scan_cost_mean take the place of read_cost_mean.",
     );
     Ok(figure)
 }

@@ -8,6 +8,7 @@ use super::{Choice, Limits, Tuning, grid};
 use crate::jobs::measure_all;
 use anyhow::Result;
 use lsmith_spec::Spec;
+use lsmith_workload::Workload;
 use serde::Serialize;
 
 /// The result of a check.
@@ -51,21 +52,26 @@ pub(crate) fn costs_of_all(
 }
 
 /// Judges `advised` against the costs of all policies. These must include its own.
-pub(crate) fn judge(advised: &Choice, limits: &Limits, all: &[(Spec, TrialCosts)]) -> Checked {
-    let objective: Objective = limits.objective();
-    let within = all.iter().filter(|(_, costs)| objective.allows(costs, 0.0));
-    let best =
-        within.min_by(|left, right| objective.score(&left.1).total_cmp(&objective.score(&right.1)));
+pub(crate) fn judge(
+    advised: &Choice,
+    limits: &Limits,
+    workload: &Workload,
+    all: &[(Spec, TrialCosts)],
+) -> Checked {
+    let objective: Objective = limits.objective(workload);
+    let within = all.iter().filter(|(_, costs)| objective.allows(&costs.into(), 0.0));
+    let of = |costs: &TrialCosts| objective.score(&costs.into());
+    let best = within.min_by(|left, right| of(&left.1).total_cmp(&of(&right.1)));
     let row = all.iter().find(|(spec, _)| spec.to_string() == advised.policy);
     let own = row.map(|(_, costs)| *costs);
-    let score = |costs: Option<TrialCosts>| costs.map_or(f64::NAN, |costs| objective.score(&costs));
+    let score = |costs: Option<TrialCosts>| costs.map_or(f64::NAN, |costs| of(&costs));
     let above = score(own) / score(best.map(|(_, costs)| *costs)) - 1.0;
     Checked {
         candidates: all.len(),
         best: best.map(|(spec, _)| spec.to_string()),
         best_costs: best.map(|(_, costs)| *costs),
         advised_costs: own,
-        is_within: own.is_some_and(|costs| objective.allows(&costs, 0.0)),
+        is_within: own.is_some_and(|costs| objective.allows(&(&costs).into(), 0.0)),
         above: if above.is_finite() { above } else { 0.0 },
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn drawn(profile: &Profile, wanted: u64) -> Sample {
     let bytes = profile.entry_bytes.round().max(1.0) as u32;
     let mut is_live = vec![false; count];
     let mut live_bytes = 0;
+    let mut live_entries = 0;
     let mut writes = Vec::with_capacity(requests as usize);
     for _ in 0..requests {
         let at = random.unit();
@@ -52,8 +53,10 @@ pub(super) fn drawn(profile: &Profile, wanted: u64) -> Sample {
         if !is_live[key] {
             is_live[key] = true;
             live_bytes += u64::from(bytes);
+            live_entries += 1;
         }
-        writes.push(Write { kind: EntryKind::Put, rank: ranks[key], bytes, live_bytes });
+        let rank = ranks[key];
+        writes.push(Write { kind: EntryKind::Put, rank, bytes, live_bytes, live_entries });
     }
-    Sample { writes, share, flushes_max: None }
+    Sample { writes, share, flushes_max: None, scan_items: profile.scan_items }
 }

@@ -41,9 +41,6 @@ const REQUESTS: u64 = 100_000;
 /// any other share would be infinitely far.
 const SHARE_MIN: f64 = 0.01;
 
-/// The items of a scan if the workload has no scans.
-const SCAN_ITEMS: f64 = 50.0;
-
 /// The parts of the distance that popularity may use.
 const PARTS: [f64; 2] = [0.5, 1.0];
 
@@ -283,7 +280,6 @@ fn raised(popularity: &Popularity, power: f64) -> Option<Popularity> {
 #[derive(Clone, Copy, Debug)]
 struct Prices {
     mix: Mix,
-    scan_items: f64,
     entry_bytes: f64,
 }
 
@@ -292,15 +288,11 @@ impl Prices {
     /// present.
     fn of(workload: &Workload, profile: &Profile) -> Result<Prices> {
         let mut counts = [0.0; 4];
-        let mut scanned = 0.0;
         for op in workload.ops().skip(workload.load_ops() as usize) {
             let op = op?;
             match op.kind {
                 OpKind::Read => counts[1] += 1.0,
-                OpKind::Scan => {
-                    counts[3] += 1.0;
-                    scanned += f64::from(op.scan_items);
-                }
+                OpKind::Scan => counts[3] += 1.0,
                 OpKind::ReadModifyWrite => {
                     counts[0] += 1.0;
                     counts[1] += 1.0;
@@ -308,13 +300,12 @@ impl Prices {
                 OpKind::Put | OpKind::Insert | OpKind::Delete | OpKind::Remove => counts[0] += 1.0,
             }
         }
-        let scan_items = if counts[3] > 0.0 { scanned / counts[3] } else { SCAN_ITEMS };
-        Ok(Prices { mix: Mix::of_counts(counts), scan_items, entry_bytes: profile.entry_bytes })
+        Ok(Prices { mix: Mix::of_counts(counts), entry_bytes: profile.entry_bytes })
     }
 
     /// Returns the blocks per write, hit, miss and scan. A write costs its share of all bytes
     /// written. A lookup costs the block of its key and the blocks of false positives. A scan costs
-    /// a block of each run and the blocks that it reads over.
+    /// the blocks of `scan_cost_mean`.
     fn costs(&self, costs: &TrialCosts, search: &Search<'_>) -> [f64; 4] {
         let (_, filter_bits) = search.memory.need(costs.space_cost_mean);
         let passes = false_positives(filter_bits);
@@ -324,7 +315,7 @@ impl Prices {
             costs.write_cost_user * per_entry,
             1.0 + passes * (runs - 1.0).max(0.0),
             passes * runs,
-            runs + self.scan_items * per_entry * costs.space_cost_mean,
+            costs.scan_blocks(),
         ]
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod check;
 mod drawn;
 mod drift;
 mod grid;
+mod least;
 mod memory;
 mod objective;
 mod sample;
@@ -25,6 +26,7 @@ mod wins;
 
 pub use check::Checked;
 pub use drift::{DriftChoice, Drifted, Mix};
+pub use least::Least;
 pub use memory::MemoryNeed;
 pub use objective::Weights;
 pub use trial::TrialCosts;
@@ -53,6 +55,8 @@ const OPS_MAX: f64 = 20e6;
 pub struct Limits {
     /// The most runs that a lookup must consider, averaged over time.
     pub read_cost_max: Option<f64>,
+    /// The most data blocks that a range read must look at, averaged over time.
+    pub scan_cost_max: Option<f64>,
     /// The most bytes held per live byte, averaged over time.
     pub space_cost_max: Option<f64>,
     /// Bytes of memory for memtables, filters and fence pointers. If `None`, memtables have
@@ -73,13 +77,17 @@ pub struct Limits {
 }
 
 impl Limits {
-    fn objective(&self) -> Objective {
-        let is_limited = self.read_cost_max.is_some() || self.space_cost_max.is_some();
+    fn objective(&self, workload: &Workload) -> Objective {
+        let limits = [self.read_cost_max, self.scan_cost_max, self.space_cost_max];
+        let is_limited = limits.iter().any(Option::is_some);
         let weights = if is_limited { Weights::WRITES } else { Weights::EVEN };
+        let scan_share = workload.scan_share();
         Objective {
             read_cost_max: self.read_cost_max,
+            scan_cost_max: self.scan_cost_max,
             space_cost_max: self.space_cost_max,
-            weights: self.weights.unwrap_or(weights),
+            weights: self.weights.unwrap_or(weights).shared(scan_share),
+            even: Weights::EVEN.shared(scan_share),
         }
     }
 }
@@ -157,6 +165,9 @@ pub struct Tuned {
     /// All choices that no other choice beats in write, read and space cost at once, least write
     /// cost first. The limits do not apply.
     pub frontier: Vec<Choice>,
+    /// The least that writes and reads can cost together. `None` for weights that count neither.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least: Option<Least>,
     /// The number of choices considered.
     pub considered: usize,
     /// With drift: the best choice as expected, the best in the worst case, and their costs.
@@ -203,7 +214,7 @@ impl Tuning<'_> {
     pub fn check(&self, tuned: &mut Tuned) -> Result<()> {
         let advised = [tuned.best.policy.parse()?];
         let all = check::costs_of_all(self, tuned.best.memtable_bytes, &advised)?;
-        tuned.checked = Some(check::judge(&tuned.best, self.limits, &all));
+        tuned.checked = Some(check::judge(&tuned.best, self.limits, self.workload, &all));
         Ok(())
     }
 
@@ -238,7 +249,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
     let survey = Survey::of(&simulated, most as u64)?;
     let memory = Memory::of(limits, &survey, shrink)?;
     let memtable_bytes = ((memory.memtable_bytes as f64 / shrink) as u64).max(1);
-    let objective = limits.objective();
+    let objective = limits.objective(workload);
     let mut search = Search {
         registry,
         workload: &simulated,
@@ -268,6 +279,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
     let Some(best) = best.and_then(choice) else {
         bail!("{}", nothing_within(&search, memory.memtable_bytes));
     };
+    let least = Least::of(&best.costs, &objective.weights);
     let frontier = search.frontier(1).into_iter();
     let mut frontier: Vec<Choice> =
         frontier.filter_map(|index| choice(&search.candidates[index])).collect();
@@ -285,6 +297,7 @@ fn tune(tuning: &Tuning<'_>) -> Result<Tuned> {
         default: named(&search, &default, choice)?,
         yours,
         frontier,
+        least,
         considered: search.candidates.len(),
         drift,
         checked: None,
@@ -329,8 +342,10 @@ fn nothing_within(search: &Search<'_>, memtable_bytes: u64) -> String {
         known.clone().map(|costs| figure(&costs)).fold(f64::INFINITY, f64::min)
     };
     format!(
-        "no choice is within the limits: reads cost at least {:.2}, space at least {:.2}, not both",
+        "no choice is within the limits: reads cost at least {:.2}, range reads at least {:.2} \
+         blocks, space at least {:.2}, not all at once",
         least(|costs| costs.read_cost_mean),
+        least(TrialCosts::scan_blocks),
         least(|costs| costs.space_cost_mean)
     )
 }

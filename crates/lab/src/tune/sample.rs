@@ -13,7 +13,7 @@
 
 use super::survey::Survey;
 use anyhow::Result;
-use lsmith_sim::written_kind;
+use lsmith_sim::{SCAN_ITEMS, written_kind};
 use lsmith_tree::{EntryKind, logical_bytes};
 use lsmith_workload::{LiveBytes, Op, OpKind, Workload};
 use std::collections::HashMap;
@@ -31,6 +31,8 @@ pub(super) struct Write {
     pub(super) bytes: u32,
     /// Live bytes after the write.
     pub(super) live_bytes: u64,
+    /// Live entries after the write.
+    pub(super) live_entries: u32,
 }
 
 /// The writes of a workload, or a sample of them.
@@ -41,6 +43,8 @@ pub(super) struct Sample {
     /// sample are smaller by this factor.
     pub(super) share: f64,
     pub(super) flushes_max: Option<u64>,
+    /// The mean number of entries of a range read.
+    pub(super) scan_items: f64,
 }
 
 impl Sample {
@@ -71,6 +75,7 @@ impl Sample {
                 rank: 0,
                 bytes: u32::try_from(entry_bytes).expect("values end far below 4 GiB"),
                 live_bytes: live.bytes(),
+                live_entries: u32::try_from(live.entries()).unwrap_or(u32::MAX),
             };
             taken.push((op.item, write));
         }
@@ -80,6 +85,7 @@ impl Sample {
             writes: taken.into_iter().map(rank).collect(),
             share: bytes as f64 / survey.bytes as f64,
             flushes_max: workload.limit_flushes(),
+            scan_items: workload.scan_items().unwrap_or(SCAN_ITEMS),
         })
     }
 

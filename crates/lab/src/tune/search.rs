@@ -2,7 +2,7 @@
 
 use super::grid::{coarse, neighbours};
 use super::memory::Memory;
-use super::objective::{Objective, Weights};
+use super::objective::Objective;
 use super::sample::Sample;
 use super::survey::Survey;
 use super::trial::{Trial, TrialCosts};
@@ -244,7 +244,7 @@ impl Search<'_> {
         let alike = sorted.iter().take_while(is_alike).count();
         let overall = |index: usize| {
             let costs = self.candidates[index].costs;
-            costs.map_or(f64::INFINITY, |costs| Weights::EVEN.score(&costs))
+            costs.map_or(f64::INFINITY, |costs| self.objective.even.score(&(&costs).into()))
         };
         sorted[..alike].sort_by(|&left, &right| overall(left).total_cmp(&overall(right)));
     }
@@ -262,7 +262,7 @@ impl Search<'_> {
     /// Returns true if costs that may be `tolerance` too high can be within all limits.
     pub(super) fn allows(&self, costs: &TrialCosts, tolerance: f64) -> bool {
         let (need, _) = self.memory.need(costs.space_cost_mean);
-        self.objective.allows(costs, tolerance) && self.memory.allows(&need)
+        self.objective.allows(&costs.into(), tolerance) && self.memory.allows(&need)
     }
 
     /// Returns the error that the costs of a candidate may have.
@@ -285,7 +285,7 @@ impl Search<'_> {
 
     pub(super) fn score(&self, index: usize) -> f64 {
         let costs = self.candidates[index].costs;
-        costs.map_or(f64::INFINITY, |costs| self.objective.score(&costs))
+        costs.map_or(f64::INFINITY, |costs| self.objective.score(&(&costs).into()))
     }
 
     /// Returns the score that a candidate may have on all writes, at best.

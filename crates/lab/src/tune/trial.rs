@@ -2,6 +2,7 @@
 
 use super::sample::Sample;
 use crate::jobs::{Job, Ticker};
+use crate::scans::ScanCosts;
 use anyhow::Result;
 use lsmith_policy::MergePolicy;
 use lsmith_sim::KeyedSim;
@@ -25,17 +26,26 @@ pub struct TrialCosts {
     /// The factor by which simulated memtables were larger than those of the workload, 1 if there
     /// are not too many memtables. The costs are extrapolated to the workload's memtables.
     pub memtable_factor: f64,
+    /// The memtables that the writes fill.
+    pub flushes: u64,
     /// Bytes written, the log included, per byte of requests.
     pub write_cost_user: f64,
     /// Flushes and outputs of merges per byte flushed.
     pub write_cost_system: f64,
     /// Runs that a lookup must consider, averaged over flushes.
     pub read_cost_mean: f64,
+    /// Runs and data blocks that a range read must look at, averaged over flushes.
+    pub scan_cost_mean: ScanCosts,
     /// Bytes held per live byte, averaged over flushes.
     pub space_cost_mean: f64,
 }
 
 impl TrialCosts {
+    /// Returns the data blocks that a range read must look at.
+    pub(super) fn scan_blocks(&self) -> f64 {
+        self.scan_cost_mean.blocks.unwrap_or(self.scan_cost_mean.runs)
+    }
+
     /// Returns the costs, multiplied by the ratios of those of `changed` to those of `known`.
     pub(super) fn scaled(&self, changed: &TrialCosts, known: &TrialCosts) -> TrialCosts {
         let scaled = |cost: fn(&TrialCosts) -> f64| cost(self) * cost(changed) / cost(known);
@@ -43,6 +53,10 @@ impl TrialCosts {
             write_cost_user: scaled(|costs| costs.write_cost_user),
             write_cost_system: scaled(|costs| costs.write_cost_system),
             read_cost_mean: scaled(|costs| costs.read_cost_mean),
+            scan_cost_mean: ScanCosts {
+                runs: scaled(|costs| costs.scan_cost_mean.runs),
+                blocks: Some(scaled(TrialCosts::scan_blocks)),
+            },
             space_cost_mean: scaled(|costs| costs.space_cost_mean),
             ..*self
         }
@@ -97,11 +111,16 @@ impl Trial<'_> {
             let growth = (cost(&near) / cost(&far)).clamp(1.0, STEP);
             cost(&near) * growth.powf(power)
         };
+        let read_cost_mean = grown(|costs| costs.read_cost_mean);
+        // A range read looks at one more block for each further run.
+        let blocks = near.scan_blocks() + read_cost_mean - near.read_cost_mean;
         Ok(Some(TrialCosts {
             memtable_factor: factor,
+            flushes: (near.flushes as f64 * factor).round() as u64,
             write_cost_user: 1.0 + grown(|costs| costs.write_cost_user - 1.0),
             write_cost_system: grown(|costs| costs.write_cost_system),
-            read_cost_mean: grown(|costs| costs.read_cost_mean),
+            read_cost_mean,
+            scan_cost_mean: ScanCosts { runs: read_cost_mean, blocks: Some(blocks) },
             ..near
         }))
     }
@@ -109,12 +128,13 @@ impl Trial<'_> {
     fn costs(&self, memtable_bytes: f64) -> Result<Option<TrialCosts>> {
         let sample = self.sample;
         let memtable_bytes = memtable_bytes.round() as u64;
-        let mut sim = KeyedSim::new(self.policy, memtable_bytes);
+        let mut sim = KeyedSim::new(self.policy, memtable_bytes).with_scan_items(sample.scan_items);
         for write in &sample.writes {
             sim.write(write.kind, write.rank, write.bytes);
             if !sim.is_full() {
                 continue;
             }
+            sim.set_live_entries(u64::from(write.live_entries));
             sim.flush(write.live_bytes, &mut |_| {})?;
             let is_hopeless = sim.figures().write_cost_system > WRITE_COST_MAX
                 || sim.tree().disk_run_count() > RUNS_MAX;
@@ -135,9 +155,11 @@ impl Trial<'_> {
             writes: sample.writes.len() as u64,
             share: sample.share,
             memtable_factor: 1.0,
+            flushes: parts.flushes,
             write_cost_user: 1.0 + written as f64 / parts.requested_bytes as f64,
             write_cost_system: figures.write_cost_system,
             read_cost_mean: figures.read_cost_mean,
+            scan_cost_mean: figures.scan_cost_mean.into(),
             space_cost_mean: figures.space_cost_mean,
         }))
     }

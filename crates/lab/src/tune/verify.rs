@@ -56,7 +56,7 @@ pub(super) fn verify(
     dir: &Path,
 ) -> Result<Verified> {
     let workload = tuning.workload;
-    let objective = tuning.limits.objective();
+    let objective = tuning.limits.objective(workload);
     let profile = Profile::of(workload)?;
     let shrink = (profile.writes * profile.entry_bytes / BYTES_MAX).max(1.0);
     let chosen_bytes = choices.first().map_or(0, |(_, choice)| choice.memtable_bytes);
@@ -84,15 +84,10 @@ pub(super) fn verify(
     };
     let mut rows = Vec::new();
     comparison.run(tuning.progress, &mut |row| {
-        let costs = row.engine.costs;
-        let is_within = objective.allows_figures(costs.read_cost_mean, costs.space_cost_mean);
+        let is_within = objective.allows(&(&row.engine.costs).into(), 0.0);
         rows.push(VerifiedRow { label: labels[rows.len()], is_within, row });
     })?;
-    let score = |row: &VerifiedRow| {
-        let costs = row.row.engine.costs;
-        let space = costs.space_cost_mean.unwrap_or(1.0);
-        objective.weights.product(costs.write_cost_system, costs.read_cost_mean, space)
-    };
+    let score = |row: &VerifiedRow| objective.score(&(&row.row.engine.costs).into());
     let within = rows.iter().filter(|row| row.is_within);
     let cheapest = within.min_by(|left, right| score(left).total_cmp(&score(right)));
     let best = cheapest.map_or("best", |row| row.label);

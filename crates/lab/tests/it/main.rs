@@ -14,3 +14,4 @@ mod reproduce;
 mod reproduce_mao;
 mod reproduce_msls;
 mod run;
+mod scans;

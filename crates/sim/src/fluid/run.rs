@@ -30,7 +30,7 @@ pub fn simulate_fluid(
     let by_block = policy.needs().blocks;
     let content = FluidContent::new(workload.clone(), by_block);
     let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
-    let mut counter = FigureCounter::new();
+    let mut counter = FigureCounter::of_scans(workload.scan_items(), by_block);
     let mut draws = Rng::new(SEED, 1);
     let mut writes = 0.0;
     let mut count = FullMemtableShare::default();
@@ -53,6 +53,7 @@ pub fn simulate_fluid(
             writes = until;
             counter.requested(workload.requested_bytes(writes) as u64);
             let live_bytes = workload.live_bytes(writes) as u64;
+            counter.live_entries(workload.live_entries(writes) as u64);
             let id = drive.tree().next_table();
             let observe = &mut |event: Event<'_>| counted(event, live_bytes, &mut counter, observe);
             if by_block {

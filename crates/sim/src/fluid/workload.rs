@@ -3,7 +3,7 @@
 use super::measured::{Counted, DistinctKeys};
 use super::place::{PLACES, behind};
 use super::segment::Segment;
-use crate::SimError;
+use crate::{SCAN_ITEMS, SimError};
 use lsmith_model::Popularity;
 use lsmith_policy::written_bytes_max;
 use lsmith_spec::{Spec, parse_bytes};
@@ -23,6 +23,8 @@ const KEYS_SAMPLED: u64 = 10_000;
 pub struct FluidWorkload {
     spec: Option<Spec>,
     flushes_max: u64,
+    /// The mean number of entries of a range read.
+    scan_items: f64,
     keys: Keys,
 }
 
@@ -69,7 +71,7 @@ impl FluidWorkload {
             spread: 0.0,
         };
         let keys = Keys::Formula(Formula::Drawn(popularity), entries);
-        FluidWorkload { spec: None, flushes_max: u64::MAX, keys }
+        FluidWorkload { spec: None, flushes_max: u64::MAX, scan_items: SCAN_ITEMS, keys }
     }
 
     /// Returns the properties of `workload`: for `load` and `churn` by formula, with any number of
@@ -98,7 +100,8 @@ impl FluidWorkload {
 
     fn of(workload: &Workload, keys: Keys) -> FluidWorkload {
         let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);
-        FluidWorkload { spec: Some(workload.spec().clone()), flushes_max, keys }
+        let scan_items = workload.scan_items().unwrap_or(SCAN_ITEMS);
+        FluidWorkload { spec: Some(workload.spec().clone()), flushes_max, scan_items, keys }
     }
 
     /// Returns the spec of the workload, if it has one.
@@ -199,6 +202,20 @@ impl FluidWorkload {
             Keys::Formula(..) => self.density(0, 0.0, until, true).bytes,
             Keys::Counted(counted) => counted.all(0.0, until).put_bytes,
         }
+    }
+
+    /// Returns the number of live entries after the given number of writes.
+    pub(super) fn live_entries(&self, until: f64) -> f64 {
+        match &self.keys {
+            Keys::Formula(Formula::Swept(_), entries) => entries.found(until).puts,
+            Keys::Formula(..) => self.density(0, 0.0, until, true).entries,
+            Keys::Counted(counted) => counted.all(0.0, until).puts,
+        }
+    }
+
+    /// Returns the mean number of entries of a range read.
+    pub(super) fn scan_items(&self) -> f64 {
+        self.scan_items
     }
 
     /// Returns the mean logical bytes of a write.

@@ -222,7 +222,8 @@ pub(super) fn count_input(level: LevelId, size: Size, blocks: u64, outcome: &mut
 fn table_entries(outcome: &Outcome, cut_bytes: u64, entries: usize) -> usize {
     let bytes = outcome.from_memory.bytes + outcome.read.bytes;
     let mean = (bytes / entries.max(1) as u64).max(1);
-    entries.min((cut_bytes / mean) as usize + 2)
+    // A plan whose windows show no entry has a mean of 1, and perhaps no cut rule.
+    entries.min(((cut_bytes / mean) as usize).saturating_add(2))
 }
 
 /// Returns the inputs of a plan, newest first.

@@ -8,6 +8,7 @@ mod memtable;
 mod merge;
 mod preserve;
 mod run;
+mod scan;
 mod table;
 mod tables;
 

@@ -2,10 +2,11 @@
 
 use super::entry::Entry;
 use super::memtable::Memtable;
+use super::scan::Scans;
 use super::{FullMemtables, KeyedContent};
 use crate::drive::Observer;
 use crate::simulate::counted;
-use crate::{Drive, Event, FigureCounter, Figures, SimError, Simulation};
+use crate::{Drive, Event, FigureCounter, Figures, SCAN_ITEMS, SimError, Simulation};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{BLOCK_BYTES_USUAL, EntryKind, LevelId, SeqNo, Tree};
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub struct KeyedSim {
     sealed: u64,
     /// The flushes under a policy that counts in blocks.
     filled: Option<FullMemtables>,
+    /// The range reads, if the caller makes any.
+    scans: Option<Scans>,
 }
 
 impl KeyedSim {
@@ -37,12 +40,27 @@ impl KeyedSim {
             seal_bytes: policy.seal_bytes(drive.view()),
             drive,
             memtable: Memtable::default(),
-            counter: FigureCounter::new(),
+            counter: FigureCounter::of_scans(SCAN_ITEMS, policy.needs().blocks),
             last_seq: SeqNo::default(),
             requested_bytes: 0,
             sealed: 0,
             filled: policy.needs().blocks.then(|| FullMemtables::new(memtable_bytes)),
+            scans: None,
         }
+    }
+
+    /// Returns the same simulation, which must be empty, with `scan_cost_mean` for range reads of
+    /// `items` entries in place of [`SCAN_ITEMS`].
+    #[must_use]
+    pub fn with_scan_items(self, items: f64) -> KeyedSim {
+        let by_block = self.drive.policy().needs().blocks;
+        KeyedSim { counter: FigureCounter::of_scans(items, by_block), ..self }
+    }
+
+    /// Returns the same simulation, which must be empty, ready for range reads.
+    #[must_use]
+    pub fn with_scans(self) -> KeyedSim {
+        KeyedSim { scans: Some(Scans::default()), ..self }
     }
 
     /// Writes an entry of `bytes` logical bytes (key, value and 8; at least 1) for the key with
@@ -54,6 +72,22 @@ impl KeyedSim {
         if let Some(filled) = &mut self.filled {
             filled.write(kind, rank, bytes);
         }
+        if let Some(scans) = &mut self.scans {
+            scans.write(rank, kind.is_tombstone());
+        }
+    }
+
+    /// Reads `items` live entries, in key order, from the key with this rank on. Does nothing
+    /// unless the simulation was made [with scans](KeyedSim::with_scans).
+    pub fn scan(&mut self, rank: u32, items: u32) {
+        if let Some(scans) = &mut self.scans {
+            scans.scan(self.drive.content(), self.drive.tree(), rank, items);
+        }
+    }
+
+    /// Sets the number of live entries, of which the cost of range reads depends.
+    pub fn set_live_entries(&mut self, entries: u64) {
+        self.counter.live_entries(entries);
     }
 
     /// Returns true if the memtable must be sealed before the next write.
@@ -74,6 +108,9 @@ impl KeyedSim {
         }
         let id = self.drive.tree().next_table();
         let entries = self.memtable.take();
+        if let Some(scans) = &mut self.scans {
+            scans.seal();
+        }
         self.sealed += 1;
         self.counter.requested(self.requested_bytes);
         let counter = &mut self.counter;
@@ -132,7 +169,8 @@ impl KeyedSim {
         if let Some(filled) = &self.filled {
             counter.filled(filled.count());
         }
-        counter.figures()
+        let scan_cost_measured = self.scans.as_ref().and_then(Scans::cost);
+        Figures { scan_cost_measured, ..counter.figures() }
     }
 
     /// Returns the finished simulation.

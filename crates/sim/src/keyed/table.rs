@@ -6,7 +6,7 @@ use lsmith_tree::{
     blocks,
 };
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Returns the key that stands for `rank` in trees and plans: its eight bytes, so that order is
 /// kept.
@@ -47,9 +47,34 @@ pub(super) struct KeyedTable<E> {
     cells: Arc<[NumberPoint]>,
     /// The rank of the first entry.
     first_rank: u32,
+    /// True if each cell is a block.
+    by_block: bool,
+    /// The ends of the blocks, in entries, once they are asked for.
+    block_ends: OnceLock<Box<[u32]>>,
 }
 
 impl<E: KeyedEntry> KeyedTable<E> {
+    /// Returns the ends of the data blocks, in entries. `block_bytes` is that of the layout of the
+    /// table.
+    pub(super) fn block_ends(&self, block_bytes: u64) -> &[u32] {
+        self.block_ends.get_or_init(|| {
+            if self.by_block {
+                return self.cells.iter().map(|cell| cell.entries).collect();
+            }
+            let mut ends = Vec::new();
+            let mut open_bytes = 0;
+            for (at, entry) in self.entries.iter().enumerate() {
+                if !blocks::fits(block_bytes, open_bytes, entry.bytes()) {
+                    ends.push(at as u32);
+                    open_bytes = 0;
+                }
+                open_bytes += entry.bytes();
+            }
+            ends.push(self.entries.len() as u32);
+            ends.into_boxed_slice()
+        })
+    }
+
     /// Returns the entries that are visible through `slice`. Reads only the borders of cells if the
     /// slice starts and ends at such borders.
     #[inline]
@@ -439,7 +464,14 @@ impl<E: KeyedEntry> Builder<E> {
             points: std::mem::take(&mut self.points),
             ..Builder::new(self.layout)
         };
-        KeyedTable { table: Arc::new(table), entries, cells, first_rank: first.rank() }
+        KeyedTable {
+            table: Arc::new(table),
+            entries,
+            cells,
+            first_rank: first.rank(),
+            by_block: self.layout.by_block,
+            block_ends: OnceLock::new(),
+        }
     }
 }
 

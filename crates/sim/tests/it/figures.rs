@@ -1,8 +1,11 @@
 //! Figures of small histories that can be computed by hand.
 
 use crate::common::{ALL, unit};
-use lsmith_sim::{FigureCounter, Figures, Parts, UNIT_BYTES};
-use lsmith_tree::{KeyRange, Outcome, Size, Slice, Table, TableId, Tree, TreeEdit, apply};
+use lsmith_policy::Registry;
+use lsmith_sim::{FigureCounter, Figures, KeyedSim, Parts, ScanCost, UNIT_BYTES};
+use lsmith_tree::{
+    EntryKind, KeyRange, Outcome, Size, Slice, Table, TableId, Tree, TreeEdit, apply,
+};
 
 /// Flushes 1 to 4 under tiered(ratio=2): 1 | 2 | 2 1 | 4, the last by two merges.
 #[test]
@@ -163,4 +166,70 @@ fn moves_and_drops_are_kept_apart() {
     };
     assert_eq!(figures.parts, expected);
     assert_eq!((figures.write_cost_eager, figures.write_cost_system), (0.8, 0.8));
+}
+
+/// Entries of 100 bytes lie in blocks of 40. Each memtable is one block of new keys.
+#[test]
+fn a_range_read_looks_at_a_block_of_each_run_and_at_what_it_passes() {
+    let policy = Registry::builtin().build("none").unwrap();
+    for (items, blocks) in [
+        // A quarter of one block, then an eighth of two.
+        (10.0, [1.0 + 0.25, 2.0 + 0.25]),
+        // All of one block and no more, then five eighths of two.
+        (50.0, [1.0 + 1.0, 2.0 + 1.25]),
+    ] {
+        let mut sim = KeyedSim::new(&policy, 4000).with_scan_items(items);
+        assert_eq!(sim.figures().scan_cost_mean.blocks, None);
+        for rank in 0..80 {
+            sim.write(EntryKind::Put, rank, 100);
+            if sim.is_full() {
+                sim.set_live_entries(u64::from(rank) + 1);
+                sim.flush((u64::from(rank) + 1) * 100, &mut |_| {}).unwrap();
+            }
+        }
+        let mean = f64::midpoint(blocks[0], blocks[1]);
+        let expected = ScanCost { runs: 1.5, blocks: Some(mean) };
+        assert_eq!(sim.figures().scan_cost_mean, expected, "{items}");
+        assert_eq!(sim.figures().scan_cost_measured, None);
+    }
+}
+
+/// Runs that end before the start are not looked at, and blocks count up to the last entry.
+#[test]
+fn scans_count_runs_and_blocks() {
+    let policy = Registry::builtin().build("none").unwrap();
+    let mut sim = KeyedSim::new(&policy, 8000).with_scans();
+    // Runs of keys 0 to 79 and 100 to 179, with 40 to a block; in memory keys 200 to 209.
+    for rank in (0..80).chain(100..180).chain(200..210) {
+        sim.write(EntryKind::Put, rank, 100);
+        if sim.is_full() {
+            sim.flush(100, &mut |_| {}).unwrap();
+        }
+    }
+    let mut total = (0.0, 0.0);
+    let mut scans = 0.0;
+    for (from, items, runs, blocks) in [
+        // The second run stands on its first entry.
+        (0, 40, 2, 2),
+        (0, 41, 2, 3),
+        // Its last entry is in the first run's second block.
+        (40, 40, 2, 2),
+        (79, 2, 2, 2),
+        // The first run ends before the start.
+        (80, 40, 1, 1),
+        (139, 2, 1, 2),
+        // Memory only.
+        (180, 5, 0, 0),
+        // There are not so many.
+        (0, 1000, 2, 4),
+    ] {
+        sim.scan(from, items);
+        let mean = sim.figures().scan_cost_measured.unwrap();
+        scans += 1.0;
+        let now = (mean.runs * scans, mean.blocks.unwrap() * scans);
+        let found = (now.0 - total.0, now.1 - total.1);
+        assert!((found.0 - f64::from(runs)).abs() < 1e-9, "{from} {items}: {found:?}");
+        assert!((found.1 - f64::from(blocks)).abs() < 1e-9, "{from} {items}: {found:?}");
+        total = now;
+    }
 }

@@ -255,3 +255,13 @@ fn the_same_workload_gives_the_same_plans() {
         assert!(first == second && !first.is_empty(), "{spec}");
     }
 }
+
+/// The windows of `sweep` may lie where no run has a key.
+#[test]
+fn a_merge_of_empty_windows_has_no_entries() {
+    let spec = "churn(keys=8k, ops=40k, value=100B)".parse().unwrap();
+    let input = KeyedWorkload::new(Workload::from_spec(&spec, &NoInputs).unwrap());
+    let sweep = policy("sweep(k=8, young=0.2, least=5)");
+    let found = simulate_keyed(&sweep, &input, 64 << 10, &mut |_| {}).unwrap();
+    assert!(found.figures.parts.merges >= 20, "{:?}", found.figures.parts);
+}

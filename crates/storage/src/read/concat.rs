@@ -73,6 +73,11 @@ impl<P: Parts> ConcatCursor<P> {
         }
     }
 
+    /// Returns true if any part was opened.
+    pub fn has_opened(&self) -> bool {
+        !self.cursors.is_empty()
+    }
+
     /// Returns the part of the first cursor, and that cursor.
     #[inline]
     fn current(&self) -> Option<(usize, &P::Cursor)> {

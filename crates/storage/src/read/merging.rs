@@ -144,6 +144,11 @@ impl<C: Cursor> MergingCursor<C> {
         self.sources[winner].head.live.then_some(winner)
     }
 
+    /// Returns the sources, newest first.
+    pub fn sources(&self) -> impl Iterator<Item = &C> {
+        self.sources.iter().map(|source| &source.cursor)
+    }
+
     /// Returns the index of the source of the current entry.
     pub fn source(&self) -> Option<usize> {
         self.winner()

@@ -167,6 +167,11 @@ impl<C: Cursor> VisibleIter<C> {
         }
     }
 
+    /// Returns the cursor.
+    pub fn cursor(&self) -> &C {
+        &self.cursor
+    }
+
     /// Goes to the position from which the front continues. It may lie below the lower limit.
     fn enter_front(&mut self) -> Result<()> {
         if self.side != Some(RangeEnd::Front) {

@@ -225,7 +225,17 @@ impl TableCursor {
         self.key.clear();
         let slot = block.slot(0);
         let stepped = slot.and_then(|slot| block.step(&slot, &mut self.key).map(|()| slot));
-        self.enter_slot(index, block, stepped)
+        self.enter_slot(index, block, stepped)?;
+        self.note_place();
+        Ok(())
+    }
+
+    /// Counts a block that was entered forward in vain: its first entry that was looked for lies
+    /// beyond the range.
+    #[inline]
+    fn note_place(&mut self) {
+        let is_beyond = self.range.end.as_ref().is_some_and(|end| self.key[..] >= end[..]);
+        self.reads.blocks_in_vain += u64::from(is_beyond);
     }
 
     /// Goes to the entry that ends at `end` of `block`, the block at `index`. For 0, goes to the
@@ -370,6 +380,7 @@ impl Cursor for TableCursor {
         let bound = block.lower_bound_from(start, key);
         let found = bound.map_err(|damage| self.table.damaged(damage, index))?;
         let Some((slot, _)) = found else {
+            self.reads.blocks_in_vain += 1;
             return self.enter_start(index + 1);
         };
         // The bytes that the found entry shares with the previous one are bytes of the searched
@@ -377,7 +388,9 @@ impl Cursor for TableCursor {
         self.key.clear();
         self.key.extend_from_slice(&key[..slot.shared()]);
         let stepped = block.step(&slot, &mut self.key).map(|()| slot);
-        self.enter_slot(index, block, stepped)
+        self.enter_slot(index, block, stepped)?;
+        self.note_place();
+        Ok(())
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {

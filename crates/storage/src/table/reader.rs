@@ -22,10 +22,22 @@ pub struct ReadCount {
     pub filter_negatives: u64,
     /// Blocks found in the cache.
     pub blocks_cached: u64,
+    /// Blocks looked at in the map of a file. Whether the system had them in memory is unknown.
+    pub blocks_mapped: u64,
     /// Blocks read from a file.
     pub blocks_read: u64,
-    /// Bytes read from a file.
+    /// Bytes read from a file, or looked at in its map.
     pub bytes_read: u64,
+    /// Blocks, of all of these, in which a cursor found no entry of its range. Fence pointers are
+    /// shorter than keys, so a search may begin one block early.
+    pub blocks_in_vain: u64,
+}
+
+impl ReadCount {
+    /// Returns the number of blocks looked at, wherever they were.
+    pub fn blocks(&self) -> u64 {
+        self.blocks_cached + self.blocks_mapped + self.blocks_read
+    }
 }
 
 /// The memory that an open table holds in bytes, by part.
@@ -51,12 +63,36 @@ impl TableMemory {
 pub struct ReadTally {
     blocks: AtomicU64,
     bytes: AtomicU64,
+    cached: AtomicU64,
+    mapped: AtomicU64,
+    in_vain: AtomicU64,
 }
 
 impl ReadTally {
     pub(super) fn add(&self, reads: ReadCount) {
-        self.blocks.fetch_add(reads.blocks_read, Ordering::Relaxed);
-        self.bytes.fetch_add(reads.bytes_read, Ordering::Relaxed);
+        let add = |counter: &AtomicU64, count| {
+            if count > 0 {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+        };
+        add(&self.blocks, reads.blocks_read);
+        add(&self.bytes, reads.bytes_read);
+        add(&self.cached, reads.blocks_cached);
+        add(&self.mapped, reads.blocks_mapped);
+        add(&self.in_vain, reads.blocks_in_vain);
+    }
+
+    /// Returns all counts.
+    pub fn count(&self) -> ReadCount {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        ReadCount {
+            filter_negatives: 0,
+            blocks_cached: read(&self.cached),
+            blocks_mapped: read(&self.mapped),
+            blocks_read: read(&self.blocks),
+            bytes_read: read(&self.bytes),
+            blocks_in_vain: read(&self.in_vain),
+        }
     }
 
     /// Returns the number of blocks read from files.
@@ -261,7 +297,7 @@ impl Table {
     pub(super) fn near_block(&self, index: usize, reads: &mut ReadCount) -> Result<Option<Block>> {
         let place = self.fences.place(index);
         if let Some(mapped) = &self.mapped {
-            reads.blocks_read += 1;
+            reads.blocks_mapped += 1;
             reads.bytes_read += place.end - place.start;
             return mapped.block(&self.file, index, place).map(Some);
         }

@@ -97,6 +97,9 @@ impl Picker {
     }
 }
 
+/// The number of lengths whose mean stands for that of a Zipf distribution.
+const MEAN_DRAWS: u32 = 20_000;
+
 /// The distribution of the number of entries that a scan reads.
 #[derive(Clone, Debug)]
 pub(super) enum ScanLengths {
@@ -107,6 +110,20 @@ pub(super) enum ScanLengths {
 }
 
 impl ScanLengths {
+    /// Returns the mean, for a Zipf distribution within a few percent.
+    pub(super) fn mean(&self) -> f64 {
+        match self {
+            Self::Uniform(lengths) => {
+                f64::midpoint(f64::from(lengths.start), f64::from(lengths.end) - 1.0)
+            }
+            Self::Zipfian(..) => {
+                let mut rng = Rng::new(1, 1);
+                let drawn = (0..MEAN_DRAWS).map(|_| f64::from(self.draw(&mut rng)));
+                drawn.sum::<f64>() / f64::from(MEAN_DRAWS)
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> u32 {
         match self {

@@ -42,6 +42,20 @@ impl Mix {
         self.insert_share
     }
 
+    /// Returns the share of scans among all operations that read; 0 without reads.
+    pub(super) fn scan_share(&self) -> f64 {
+        let starts = std::iter::once(0.0).chain(self.end.iter().map(|(end, _)| *end));
+        let (mut scans, mut reads) = (0.0, 0.0);
+        for (start, (end, choice)) in starts.zip(&self.end) {
+            match choice {
+                Choice::Scan => scans += end - start,
+                Choice::Read | Choice::ReadModifyWrite => reads += end - start,
+                Choice::Update | Choice::Insert => {}
+            }
+        }
+        if scans > 0.0 { scans / (scans + reads) } else { 0.0 }
+    }
+
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> Choice {
         let unit = rng.unit();
