@@ -58,6 +58,7 @@ pub mod reproduce;
 mod run;
 mod schedule;
 mod scratch;
+mod sealing;
 mod simulate;
 mod spread;
 pub mod tune;
@@ -77,5 +78,6 @@ pub use report::{
 };
 pub use run::{Options, run};
 pub use scratch::remove_scratch;
+pub use sealing::sealing;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
 pub use spread::{Extent, Spread};

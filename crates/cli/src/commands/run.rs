@@ -10,10 +10,13 @@ use lsmith_lab::{Amount, Costs, EngineReport, Mode, Options, Percentiles, run as
 use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
-    let policy = specs::policy(&args.policy)?.spec().to_string();
+    let built = specs::policy(&args.policy)?;
+    let policy = built.spec().to_string();
     let workload = specs::workload(&args.workload)?;
     let options = Options {
         memtable_bytes: args.memtable.bytes,
+        compression: args.compression.checked()?,
+        flush_sizes: specs::flush_sizes(args.flush_sizes.sizes.as_deref(), &[built])?,
         mode: if args.free { Mode::Free } else { Mode::Lockstep },
         histograms: args.histograms,
         duration: args.duration,

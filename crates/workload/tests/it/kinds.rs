@@ -62,7 +62,7 @@ fn canonical_spellings_are_canonical() {
     assert_eq!(spelled("trace(x/a.csv.gz)"), "trace(x/a.csv.gz, seed=1)");
     assert_eq!(
         spelled("update"),
-        "update(keys=1M, ops=1500k, share=0.7, dist=latest, skew=0.99, value=1kB, \
+        "update(keys=1M, ops=1500k, share=0.7, deletes=0, dist=latest, skew=0.99, value=1kB, \
          order=hashed, seed=1)"
     );
     assert_eq!(spelled("churn(keys=10)"), "churn(keys=10, ops=10, deletes=0, value=1kB, seed=1)");
