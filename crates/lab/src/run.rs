@@ -10,6 +10,7 @@ use crate::report::{
 };
 use crate::sealing::sealing_registry;
 use anyhow::{Context, bail};
+use lsmith::env::{Env, RealEnv};
 use lsmith::{DEFAULT_KEYSPACE, Histograms, Keyspace, Observer, PersistMode, Store};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_workload::{FlushSizes, Ops, Workload};
@@ -42,6 +43,8 @@ pub struct Options {
     /// The codecs of the store's tables, level by level, such as `lz4`. `None` for no compression
     /// in a new store, and for that of an existing one.
     pub compression: Option<String>,
+    /// The door of the store to its files.
+    pub env: Arc<dyn Env>,
     /// When the store runs its merges.
     pub mode: Mode,
     /// True if the report contains histograms.
@@ -55,15 +58,16 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Returns built-in policies, memtables of 4 MiB that are sealed when full, no compression,
-    /// lockstep, no histograms, no trees,
-    /// two merging threads and no limit on time.
+    /// Returns built-in policies, memtables of 4 MiB that are sealed when full, no compression, the
+    /// files of this machine, lockstep, no histograms, no trees, two merging threads and no limit
+    /// on time.
     fn default() -> Options {
         Options {
             registry: Registry::builtin(),
             memtable_bytes: 4 << 20,
             flush_sizes: Arc::default(),
             compression: None,
+            env: Arc::new(RealEnv::default()),
             mode: Mode::Lockstep,
             histograms: false,
             record_trees: false,
@@ -93,6 +97,7 @@ impl Bench {
         let meter = Arc::new(Meter::new(options.mode));
         let observer: Arc<dyn Observer> = Arc::<Meter>::clone(&meter);
         let store = Store::builder(dir)
+            .env(Arc::clone(&options.env))
             .registry(sealing_registry(&options.registry, &options.flush_sizes))
             .policy(policy)
             .memtable_bytes(options.memtable_bytes)

@@ -19,9 +19,9 @@ const DYNAMIC: [&str; 2] = ["bigtable", "exploring"];
 const CONSTANT: &str = "constant";
 const CONSTANT_PART: u64 = 10;
 
-/// The scales of the full and the quick measurement. Flushes are those of the paper.
-const SCALE: Scale = Scale { flushes: 24_000, memtable_bytes: 8 << 10, value_bytes: 100 };
-const SCALE_QUICK: Scale = Scale { flushes: 2_000, memtable_bytes: 8 << 10, value_bytes: 100 };
+/// The scales of the full and the quick measurement. Flushes and values are those of the paper.
+const SCALE: Scale = Scale { flushes: 24_000, memtable_bytes: 32 << 10, value_bytes: 1000 };
+const SCALE_QUICK: Scale = Scale { flushes: 2_000, memtable_bytes: 32 << 10, value_bytes: 1000 };
 
 /// The points of a curve.
 const POINTS: u64 = 240;

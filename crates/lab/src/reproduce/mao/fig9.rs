@@ -14,9 +14,9 @@ const R_SQUARED: f64 = 0.95;
 /// The least R² of elapsed time, which has what else the machine does in it.
 const R_SQUARED_ELAPSED: f64 = 0.9;
 
-/// The scales of the full and the quick measurement. Values are those of the paper; a memtable is a
-/// quarter of the paper's.
-const SCALE: Scale = Scale { flushes: 500, memtable_bytes: 1 << 20, value_bytes: 1000 };
+/// The scales of the full and the quick measurement. In the full one values are those of the paper,
+/// and a memtable is half of the paper's.
+const SCALE: Scale = Scale { flushes: 250, memtable_bytes: 2 << 20, value_bytes: 1000 };
 const SCALE_QUICK: Scale = Scale { flushes: 500, memtable_bytes: 64 << 10, value_bytes: 100 };
 
 /// A policy and its curve.

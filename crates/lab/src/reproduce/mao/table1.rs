@@ -65,8 +65,11 @@ pub(in crate::reproduce) fn measure(
     let named = |part: &str, family: &str| format!("{part}-{family}");
     let panels = ["writes", "reads"].into_iter().flat_map(|part| {
         families().map(move |family| {
-            let cost = if part == "writes" { "write cost" } else { "runs after a flush, mean" };
-            Panel { y: Axis::linear(cost, ""), ..panel(&named(part, family), family) }
+            let y = match part {
+                "writes" => Axis::log("write cost", ""),
+                _ => Axis::linear("runs after a flush, mean", ""),
+            };
+            Panel { y, ..panel(&named(part, family), family) }
         })
     });
     let mut figure = Figure::empty(info.name, info.title, panels.collect());
@@ -151,9 +154,8 @@ fn note(figure: &mut Figure) {
     figure.note(
         "Simulated with flushes of one size; the paper's table has runs of its system, which its \
          simulations predict. Every flush is written once, and every output of a merge. Runs are \
-         counted after each flush. The table itself is not in the text of the paper that is at \
-         hand, so it is not compared number by number; the numbers that are compared come from \
-         another simulation, written from the definitions.",
+         counted after each flush. The numbers of the paper's table were not available. Those that \
+         costs are compared with come from another simulation, written from the definitions.",
     );
     figure.note(
         "In the paper runs exceed k on average by a little for k up to 5, because memtables are \
