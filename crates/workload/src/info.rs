@@ -71,9 +71,9 @@ impl WorkloadInfo {
         param(
             "compressible",
             ParamUnit::Number,
-            "the share of each value, 0 to 1, that is zeros, which codecs store in next to nothing",
-        )
-        .or("0"),
+            "the share of each value, 0 to 1, that is zeros, which codecs store in next to nothing; 0 \
+             if left out",
+        ),
         param("seed", ParamUnit::Count, "the seed of all random choices").or("1"),
     ];
 

@@ -225,7 +225,9 @@ fn given_flush_sizes_hold_in_store_and_simulations() {
         assert!(row.model.is_none(), "{row:?}");
         assert_eq!(row.engine.settings.flush_sizes, Some(sizes.spec().to_string()));
         let free = row.free.unwrap().engine.costs;
-        assert!(free.flushes.abs_diff(engine.flushes) <= 3, "{free:?}");
+        // A free writer that finds the tree locked leaves the sealing to a later write.
+        assert!(free.flushes <= engine.flushes + 1, "{} {free:?}", engine.flushes);
+        assert!(free.flushes > engine.flushes / 2, "{} {free:?}", engine.flushes);
     }
 }
 
