@@ -5,7 +5,8 @@ use crate::plot::{Chart, Curve, CurveKind, Sheet};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// The most points that are joined by a line.
+/// The most points of a curve that are joined by a line. If a curve has more, no curve of its panel
+/// is a line.
 const LINE_POINTS_MAX: usize = 500;
 
 /// Draws every panel of `figure` into a file of its own in `dir`: NAME.svg, or NAME-PANEL.svg if
@@ -73,18 +74,18 @@ fn sheet(figure: &Figure, panel: &Panel) -> Sheet {
         "" => format!("{}: {}", figure.name, figure.title),
         title => format!("{} ({}): {title}", figure.name, panel.name),
     };
+    let policies = figure.policies(&panel.name);
+    let is_long = |policy: &&str| figure.curve(&panel.name, policy).count() > LINE_POINTS_MAX;
+    let kind = if policies.iter().any(is_long) { CurveKind::Cloud } else { CurveKind::Line };
     let curve = |policy: &str| {
-        let points: Vec<(f64, f64)> = figure.curve(&panel.name, policy).collect();
-        // Too many points for a line: draw a cloud.
-        let is_cloud = points.len() > LINE_POINTS_MAX;
-        let kind = if is_cloud { CurveKind::Cloud } else { CurveKind::Line };
+        let points = figure.curve(&panel.name, policy).collect();
         Curve { name: policy.to_owned(), kind, points }
     };
     let chart = Chart {
         title,
         x: panel.x.clone(),
         y: panel.y.clone(),
-        curves: figure.policies(&panel.name).into_iter().map(curve).collect(),
+        curves: policies.into_iter().map(curve).collect(),
     };
     Sheet { names: names(figure, panel), charts: vec![chart], columns: 1 }
 }
@@ -93,6 +94,22 @@ fn sheet(figure: &Figure, panel: &Panel) -> Sheet {
 mod tests {
     use super::*;
     use crate::plot::Axis;
+
+    /// A figure of single merges had lines for the policies with few of them.
+    #[test]
+    fn a_panel_has_clouds_or_lines_but_not_both() {
+        let only = Panel::only(Axis::linear("x", ""), Axis::linear("y", ""));
+        let mut figure = Figure::empty("figure", "a figure", vec![only]);
+        (0..=LINE_POINTS_MAX).for_each(|x| figure.point("", "many", x as f64, 1.0));
+        figure.point("", "few", 1.0, 1.0);
+        let kinds = |figure: &Figure| -> Vec<CurveKind> {
+            let sheet = sheet(figure, &figure.panels[0]);
+            sheet.charts[0].curves.iter().map(|curve| curve.kind).collect()
+        };
+        assert_eq!(kinds(&figure), [CurveKind::Cloud, CurveKind::Cloud]);
+        figure.points.remove(0);
+        assert_eq!(kinds(&figure), [CurveKind::Line, CurveKind::Line]);
+    }
 
     /// Figures of several bounds have a panel per bound, in which policies should look the same.
     #[test]

@@ -27,8 +27,8 @@ const CODECS: [&str; 2] = ["lz4", "zstd"];
 const NONE: &str = "none";
 
 /// The keys of a load, and logical bytes of a memtable: some 200 flushes.
-const KEYS: u64 = 100_000;
-const MEMTABLE_BYTES: u64 = 512 << 10;
+const KEYS: u64 = 50_000;
+const MEMTABLE_BYTES: u64 = 256 << 10;
 
 /// Costs that differ by at most this share count as equal when policies are ranked.
 const TIE: f64 = 0.03;
