@@ -65,6 +65,10 @@ pub(crate) struct CompareArgs {
     pub(crate) workload: Vec<String>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
+    #[command(flatten)]
+    pub(crate) flush_sizes: FlushSizesArgs,
+    #[command(flatten)]
+    pub(crate) compression: CompressionArgs,
     /// Also print the bytes of each part and the blocks that lookups read; JSON always has them
     #[arg(long)]
     pub(crate) parts: bool,
@@ -174,6 +178,35 @@ pub(crate) struct Memtable {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct FlushSizesArgs {
+    /// The logical bytes at which memtables are sealed before they are full: 'file(NAME)' with a
+    /// size per line, such as 3MiB, or 'lognormal(mean=0.25, sigma=0.5)' with a mean that is a
+    /// share of a full memtable. Not for policies that count in blocks [default: constant, all
+    /// memtables are full]
+    #[arg(long = "flush-sizes", value_name = "SPEC")]
+    pub(crate) sizes: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompressionArgs {
+    /// The codec of the store's tables: `none`, `lz4`, `zstd`, or a list with one codec per level,
+    /// such as 'none,zstd(level=9)'. Values compress if the workload says so, as in
+    /// 'load(compressible=0.5)' [default: none]
+    #[arg(long = "compression", value_name = "CODECS")]
+    pub(crate) codecs: Option<String>,
+}
+
+impl CompressionArgs {
+    /// Returns the codecs. Fails if one does not exist.
+    pub(crate) fn checked(&self) -> anyhow::Result<Option<String>> {
+        if let Some(codecs) = &self.codecs {
+            lsmith::check_compression(codecs).map_err(crate::failure::bad_argument)?;
+        }
+        Ok(self.codecs.clone())
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
     /// The policy, such as 'binomial(k=4)'
     #[arg(long, value_name = "SPEC")]
@@ -190,6 +223,8 @@ pub(crate) struct SimulateArgs {
     pub(crate) workload: Option<String>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
+    #[command(flatten)]
+    pub(crate) flush_sizes: FlushSizesArgs,
     /// Print each merge with its reason, and the tree after each flush; with `--json`, as the
     /// field `trace`
     #[arg(long)]
@@ -310,6 +345,10 @@ pub(crate) struct RunArgs {
     pub(crate) dir: PathBuf,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
+    #[command(flatten)]
+    pub(crate) flush_sizes: FlushSizesArgs,
+    #[command(flatten)]
+    pub(crate) compression: CompressionArgs,
     /// Run merges in parallel with writes, which is faster. By default each write waits until the
     /// tree is at rest
     #[arg(long)]

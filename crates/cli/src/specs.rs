@@ -5,7 +5,7 @@ use anyhow::Error;
 use lsmith_lab::{FileInputs, asks_for_sizes, with_sizes};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_spec::{Spec, SpecError, format_count};
-use lsmith_workload::{Workload, WorkloadError};
+use lsmith_workload::{FlushSizes, Workload, WorkloadError};
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
@@ -93,17 +93,45 @@ pub(crate) fn workload_of_flushes(spec: &str, flushes: u64) -> anyhow::Result<Wo
     build(&spec.with("flushes", format_count(flushes)))
 }
 
+/// Builds the sizes of flushes that `spec` names, constant if it names none.
+pub(crate) fn flush_sizes(spec: Option<&str>) -> anyhow::Result<Arc<FlushSizes>> {
+    let Some(text) = spec else { return Ok(Arc::default()) };
+    let spec: Spec = text.parse().map_err(|error| bad_spec("flush sizes", text, &error))?;
+    let sizes = FlushSizes::from_spec(&spec, &FileInputs)
+        .map_err(|error| bad_input("flush sizes", &spec, error))?;
+    Ok(Arc::new(sizes))
+}
+
+/// Fails if one of `policies` seals memory by itself, so that `sizes` cannot hold for it.
+pub(crate) fn check_sealing(
+    sizes: &FlushSizes,
+    policies: &[Arc<dyn MergePolicy>],
+) -> anyhow::Result<()> {
+    let by_block = policies.iter().find(|policy| policy.needs().blocks);
+    match by_block.filter(|_| !sizes.is_constant()) {
+        Some(policy) => Err(bad_argument(format!(
+            "{} counts in blocks and seals memory by itself: it takes no `--flush-sizes`",
+            policy.spec()
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn parse(workload: &str) -> anyhow::Result<Spec> {
     workload.parse().map_err(|error| bad_spec("workload", workload, &error))
 }
 
 /// Builds a workload. A damaged line is an error of the file; any other error is a bad argument.
 fn build(spec: &Spec) -> anyhow::Result<Workload> {
-    Workload::from_spec(spec, &FileInputs).map_err(|error| match error {
+    Workload::from_spec(spec, &FileInputs).map_err(|error| bad_input("workload", spec, error))
+}
+
+fn bad_input(what: &str, spec: &Spec, error: WorkloadError) -> Error {
+    match error {
         WorkloadError::Line { .. } => Error::new(error),
-        WorkloadError::Spec(error) => bad_spec("workload", spec, &error),
+        WorkloadError::Spec(error) => bad_spec(what, spec, &error),
         error => bad_argument(error),
-    })
+    }
 }
 
 /// Returns the error for a bad spec. Errors for unknown names already say `what` they name.

@@ -10,6 +10,7 @@ use crate::progress::Progress;
 use crate::report::{Costs, EngineReport, Optimum, SimulationReport};
 use crate::run::{Options, run};
 use crate::scratch::Scratch;
+use crate::sealing::sealing;
 use crate::simulate::{Content, Simulated, simulate_observed};
 use crate::spread::{Spread, repeated};
 use anyhow::{Context, ensure};
@@ -43,7 +44,8 @@ pub struct Row {
     /// The fluid simulation. `None` for workloads without expected sizes, and if it is unknown
     /// which blocks a policy could keep.
     pub fluid: Option<SimulationReport>,
-    /// The formula. `None` for policies with only a bound, or without a formula.
+    /// The formula. `None` for policies with only a bound or without a formula, and if memtables
+    /// differ in size.
     pub model: Option<Prediction>,
     /// The optimum with as many runs as this policy, for the same flushes. `None` for policies
     /// that leave a part of memory in place.
@@ -152,7 +154,8 @@ impl Comparison<'_> {
         let all = Played { keyed: self.workload, fluid: fluid.as_ref() };
         for policy in self.policies {
             let spec = policy.spec();
-            let row = self.policy(policy, all, progress);
+            let policy = sealing(Arc::clone(policy), &self.options.flush_sizes);
+            let row = self.policy(&policy, all, progress);
             on_row(row.with_context(|| format!("policy {spec}"))?);
         }
         Ok(())
@@ -224,7 +227,8 @@ impl Comparison<'_> {
         let unit = if policy.needs().windows {
             None
         } else {
-            Some(predict(&Content::Unit { flushes }, None)?.report)
+            let sizes = &*self.options.flush_sizes;
+            Some(predict(&Content::Unit { flushes, sizes }, None)?.report)
         };
         let expected = match played.fluid.map(|fluid| predict(&Content::Fluid(fluid), None)) {
             None | Some(Err(SimError::NotFluid { .. } | SimError::FewEntries { .. })) => None,
@@ -234,7 +238,11 @@ impl Comparison<'_> {
         let whole = Profile::of(workload)?;
         let memtable_bytes = self.options.memtable_bytes;
         let profile = whole.up_to_flushes(workload.limit_flushes(), memtable_bytes);
-        let model = Formula::of_policy(policy, played.fluid, &profile, memtable_bytes)?;
+        let model = match self.options.flush_sizes.is_constant() {
+            true => Formula::of_policy(policy, played.fluid, &profile, memtable_bytes)?,
+            // Formulas have memtables of one size.
+            false => None,
+        };
         Ok(Row {
             workload: workload.spec().to_string(),
             errors: Errors {

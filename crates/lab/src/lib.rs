@@ -60,6 +60,7 @@ mod run;
 mod scans;
 mod schedule;
 mod scratch;
+mod sealing;
 mod simulate;
 mod sizes;
 mod spread;
@@ -81,6 +82,7 @@ pub use report::{
 pub use run::{Options, run};
 pub use scans::{ScanCosts, Scans};
 pub use scratch::remove_scratch;
+pub use sealing::sealing;
 pub use simulate::{Amount, Content, Simulated, simulate, simulate_observed};
 pub use sizes::{asks_for_sizes, with_sizes};
 pub use spread::{Extent, Spread};

@@ -5,9 +5,9 @@ use anyhow::Context;
 use lsmith::Keyspace;
 use lsmith_sim::{FullMemtables, written_kind};
 use lsmith_tree::logical_bytes;
-use lsmith_workload::{LiveBytes, Op, OpKind, Workload, fill_value, value_seed};
+use lsmith_workload::{LiveBytes, Op, OpKind, Workload};
 
-/// Applies operations one by one, with values that do not compress.
+/// Applies operations one by one.
 pub(crate) struct Player<'a> {
     keyspace: &'a Keyspace,
     workload: &'a Workload,
@@ -94,6 +94,6 @@ impl<'a> Player<'a> {
 
     fn make_value(&mut self, op: &Op) {
         self.value.resize(op.value_bytes as usize, 0);
-        fill_value(value_seed(self.workload.seed(), op.item, self.ops), &mut self.value);
+        self.workload.value(op.item, self.ops, &mut self.value);
     }
 }

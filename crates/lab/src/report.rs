@@ -283,8 +283,13 @@ pub struct Settings {
     pub workload: String,
     /// `lockstep` or `free`.
     pub mode: &'static str,
-    /// Logical bytes at which a memtable is sealed.
+    /// Logical bytes of a full memtable.
     pub memtable_bytes: u64,
+    /// The sizes at which memtables are sealed, if not when they are full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush_sizes: Option<String>,
+    /// The codecs of tables, level by level; `none` if they are not compressed.
+    pub compression: String,
     /// Bytes of the block cache.
     pub cache_bytes: u64,
     /// Threads that merge in a free run. In lockstep the writer merges.

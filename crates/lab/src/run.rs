@@ -9,11 +9,13 @@ use crate::report::{
     StoreBytes, Versions,
 };
 use crate::scans::Scans;
+use crate::sealing::sealing_registry;
 use anyhow::{Context, bail};
+use lsmith::env::{Env, RealEnv};
 use lsmith::{DEFAULT_KEYSPACE, Histograms, Keyspace, Observer, PersistMode, Store};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::SCAN_ITEMS;
-use lsmith_workload::{Ops, Workload};
+use lsmith_workload::{FlushSizes, Ops, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,8 +38,15 @@ const OPS_PER_UPDATE: u64 = 1024;
 pub struct Options {
     /// The policies that specs may name.
     pub registry: Registry,
-    /// Logical bytes at which a memtable is sealed.
+    /// Logical bytes of a full memtable.
     pub memtable_bytes: u64,
+    /// The sizes at which memtables are sealed, except under policies that count in blocks.
+    pub flush_sizes: Arc<FlushSizes>,
+    /// The codecs of the store's tables, level by level, such as `lz4`. `None` for no compression
+    /// in a new store, and for that of an existing one.
+    pub compression: Option<String>,
+    /// The door of the store to its files.
+    pub env: Arc<dyn Env>,
     /// When the store runs its merges.
     pub mode: Mode,
     /// True if the report contains histograms.
@@ -51,12 +60,16 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Returns built-in policies, memtables of 4 MiB, lockstep, no histograms, no trees,
-    /// two merging threads and no limit on time.
+    /// Returns built-in policies, memtables of 4 MiB that are sealed when full, no compression, the
+    /// files of this machine, lockstep, no histograms, no trees, two merging threads and no limit
+    /// on time.
     fn default() -> Options {
         Options {
             registry: Registry::builtin(),
             memtable_bytes: 4 << 20,
+            flush_sizes: Arc::default(),
+            compression: None,
+            env: Arc::new(RealEnv::default()),
             mode: Mode::Lockstep,
             histograms: false,
             record_trees: false,
@@ -92,7 +105,8 @@ impl Bench {
         let meter = Arc::new(Meter::new(options.mode, scan_items, by_block));
         let observer: Arc<dyn Observer> = Arc::<Meter>::clone(&meter);
         let store = Store::builder(dir)
-            .registry(options.registry.clone())
+            .env(Arc::clone(&options.env))
+            .registry(sealing_registry(&options.registry, &options.flush_sizes))
             .policy(policy)
             .memtable_bytes(options.memtable_bytes)
             .cache_bytes(CACHE_BYTES)
@@ -107,6 +121,9 @@ impl Bench {
         let fresh = stats.entries == 0 && stats.memory_bytes == 0;
         if keyspace.merge_policy() != policy {
             keyspace.set_merge_policy(policy)?;
+        }
+        if let Some(codecs) = &options.compression {
+            keyspace.set_compression(codecs)?;
         }
         let duration = options.duration.filter(|_| options.mode == Mode::Free);
         Ok(Bench { store, keyspace, meter, fresh, by_block, duration })
@@ -186,6 +203,9 @@ pub fn run(
             workload: workload.spec().to_string(),
             mode: options.mode.name(),
             memtable_bytes: bench.keyspace.stats().memtable_bytes,
+            flush_sizes: (!options.flush_sizes.is_constant())
+                .then(|| options.flush_sizes.spec().to_string()),
+            compression: bench.keyspace.compression(),
             cache_bytes: CACHE_BYTES,
             threads: (options.mode == Mode::Free).then_some(options.threads),
             persist: "buffer",

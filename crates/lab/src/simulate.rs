@@ -9,16 +9,19 @@ use lsmith_sim::{
     simulate_fluid, simulate_keyed, simulate_unit,
 };
 use lsmith_tree::Tree;
+use lsmith_workload::FlushSizes;
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
 
 /// The content of simulated tables.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
-    /// Only sizes. Each flush has the size of one memtable.
+    /// Only sizes.
     Unit {
         /// The number of flushes.
         flushes: u64,
+        /// Their sizes.
+        sizes: &'a FlushSizes,
     },
     /// The keys of a workload, up to its limit on flushes.
     Keyed(&'a KeyedWorkload),
@@ -89,7 +92,8 @@ pub struct Simulated {
     pub levels: Option<Vec<Amount>>,
 }
 
-/// Simulates `policy` with memtables of `memtable_bytes`. Calls `on_flush` with the tree at rest
+/// Simulates `policy` with memtables of `memtable_bytes`; [`sealing`](crate::sealing) gives it
+/// others. Calls `on_flush` with the tree at rest
 /// after each flush.
 ///
 /// # Errors
@@ -126,10 +130,9 @@ pub fn simulate_observed(
         on_event(event);
     };
     let simulation = match content {
-        Content::Unit { flushes } => {
-            let count = usize::try_from(*flushes).unwrap_or(usize::MAX);
-            let flushes = std::iter::repeat_n(memtable_bytes, count);
-            simulate_unit(policy, flushes, memtable_bytes, &mut observe)?
+        Content::Unit { flushes, sizes } => {
+            let unit_flushes = (0..*flushes).map(|flush| sizes.bytes(flush, memtable_bytes));
+            simulate_unit(policy, unit_flushes, memtable_bytes, &mut observe)?
         }
         Content::Keyed(workload) => simulate_keyed(policy, workload, memtable_bytes, &mut observe)?,
         Content::Fluid(workload) => {

@@ -68,6 +68,12 @@ impl WorkloadInfo {
             "stops once that many bytes of keys and values are written",
         ),
         param("flushes", ParamUnit::Count, "stops once that many memtables are sealed"),
+        param(
+            "compressible",
+            ParamUnit::Number,
+            "the share of each value, 0 to 1, that is zeros, which codecs store in next to nothing; 0 \
+             if left out",
+        ),
         param("seed", ParamUnit::Count, "the seed of all random choices").or("1"),
     ];
 

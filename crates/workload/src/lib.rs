@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `load(keys=1M, value=1kB, order=hashed)` | every key put once; `order` is `hashed`, `sequential` or `zipf` (`keys` draws with repetitions) |
 //! | `ycsb(a)`, `ycsb(FILE, records=1M, ops=1M)` | a YCSB core workload, built in (`a` to `f`) or from a property file: first the load phase, then the run phase; `value` overrides the record size |
-//! | `update(keys=1M, share=0.7, dist=latest, skew=0.99)` | a share of the puts goes to existing keys: the `latest`, the oldest (`zipf`) or any (`uniform`) |
+//! | `update(keys=1M, share=0.7, dist=latest, skew=0.99)` | a share of the puts goes to existing keys: the `latest`, the oldest (`zipf`) or any (`uniform`); a share `deletes` of these deletes |
 //! | `churn(keys=1M, ops=2M, deletes=0.1)` | puts and deletes of random keys of a fixed set |
 //! | `uniform(keys=1M, ops=2M, deletes=0.5)` | absent keys are inserted, present ones removed, each with equal chance |
 //! | `normal(sigma=0.005, omega=10k)` | the same, but inserted around a mean that moves after `omega` inserts |
@@ -29,7 +29,8 @@
 //!
 //! Each takes `ops` (of workloads with a load phase: operations of the run phase), `bytes` (stop
 //! after that many user bytes, key and value, were written), `flushes` (for drivers, see
-//! [`Workload::limit_flushes`]) and `seed` (1).
+//! [`Workload::limit_flushes`]), `compressible` (0: the share of each value that is zeros, for
+//! codecs) and `seed` (1).
 //!
 //! ```
 //! use lsmith_workload::{NoInputs, OpKind, Workload};
@@ -51,6 +52,7 @@ struct Readme;
 
 mod churn;
 mod error;
+mod flush_sizes;
 mod info;
 mod keys;
 mod live;
@@ -70,6 +72,7 @@ mod ycsb;
 mod zipf;
 
 pub use error::WorkloadError;
+pub use flush_sizes::FlushSizes;
 pub use info::{ParamUnit, WorkloadInfo, WorkloadParam};
 pub use live::LiveBytes;
 pub use op::{Op, OpKind};

@@ -19,6 +19,8 @@ use crate::{Op, Rng, Zipf};
 pub(crate) struct Update {
     ops: u64,
     share: f64,
+    /// The share of updates that delete.
+    deletes: f64,
     target: Target,
     value_bytes: u32,
 }
@@ -47,6 +49,13 @@ impl Update {
             param("share", ParamUnit::Number, "the share of operations that update, 0 to 1")
                 .or("0.7"),
             param(
+                "deletes",
+                ParamUnit::Number,
+                "the share of updates that delete their key, 0 to 1; a deleted key can be updated \
+                 again",
+            )
+            .or("0"),
+            param(
                 "dist",
                 ParamUnit::Word,
                 "which keys are updated: mostly the `latest`, mostly the oldest (`zipf`), or any \
@@ -70,6 +79,7 @@ impl Update {
         let keys = params.count("keys", 1_000_000, 1..=KEYS_MAX)?;
         let ops = params.count("ops", (keys + keys / 2).min(KEYS_MAX), ..=KEYS_MAX)?;
         let share = params.real("share", 0.7, 0.0..=1.0)?;
+        let deletes = params.real("deletes", 0.0, 0.0..=1.0)?;
         let dist = params.choice("dist", "latest", &["latest", "zipf", "uniform"])?;
         let skew = params.real("skew", 0.99, 0.0..=10.0)?;
         let value_bytes = value_bytes(params, 1000)?;
@@ -80,7 +90,7 @@ impl Update {
             "zipf" => Target::Oldest(skew),
             _ => Target::Uniform,
         };
-        let update = Self { ops, share, target, value_bytes };
+        let update = Self { ops, share, deletes, target, value_bytes };
         Ok(Parts {
             items: update.count_inserts(seed),
             keys: KeySpace::Decimal(match order {
@@ -92,6 +102,7 @@ impl Update {
                 .with("keys", format_count(keys))
                 .with("ops", format_count(ops))
                 .with("share", share)
+                .with("deletes", deletes)
                 .with("dist", dist)
                 .with("skew", skew)
                 .with("value", format_bytes(value_bytes.into()))
@@ -121,6 +132,7 @@ impl Update {
             keys: 0,
             choices: InsertDraws::new(seed),
             items: Rng::new(seed, 1),
+            deletes: Rng::new(seed, 2),
             zipf: Zipf::new(1, skew),
         }
     }
@@ -155,6 +167,7 @@ pub(crate) struct UpdateOps {
     keys: u64,
     choices: InsertDraws,
     items: Rng,
+    deletes: Rng,
     zipf: Zipf,
 }
 
@@ -169,7 +182,11 @@ impl UpdateOps {
             self.keys += 1;
             self.keys - 1
         } else {
-            self.existing()
+            let item = self.existing();
+            if self.deletes.unit() < self.update.deletes {
+                return Some(Op::delete(item));
+            }
+            item
         };
         Some(Op::put(item, self.update.value_bytes))
     }

@@ -12,7 +12,7 @@ use crate::trace::{Trace, TraceOps};
 use crate::uniform::{Uniform, UniformOps};
 use crate::update::{Update, UpdateOps};
 use crate::ycsb::{Ycsb, YcsbOps};
-use crate::{Op, Ranks, WorkloadError};
+use crate::{Op, Ranks, WorkloadError, fill_value, value_seed};
 
 /// Most keys of a workload: a rank takes 32 bits.
 pub(crate) const KEYS_MAX: u64 = u32::MAX as u64;
@@ -50,6 +50,8 @@ pub struct Workload {
     seed: u64,
     limit_bytes: Option<u64>,
     limit_flushes: Option<u64>,
+    /// The share of each value that compresses to nothing.
+    compressible: f64,
 }
 
 /// The source of the operations; each kind of workload has its own file.
@@ -108,6 +110,7 @@ impl Workload {
         let params = info.params(spec)?;
         let limit_bytes = params.bytes_if_given("bytes", 1..)?;
         let limit_flushes = params.count_if_given("flushes", 1..)?;
+        let compressible = params.real("compressible", 0.0, 0.0..=1.0)?;
         let seed = params.count("seed", 1, ..)?;
         let parts = match spec.name.as_str() {
             "load" => Load::build(&params)?,
@@ -126,8 +129,11 @@ impl Workload {
         if let Some(flushes) = limit_flushes {
             spec = spec.with("flushes", format_count(flushes));
         }
+        if compressible > 0.0 {
+            spec = spec.with("compressible", compressible);
+        }
         spec = spec.with("seed", format_count(seed));
-        Ok(Self { spec, generator, keys, items, seed, limit_bytes, limit_flushes })
+        Ok(Self { spec, generator, keys, items, seed, limit_bytes, limit_flushes, compressible })
     }
 
     /// Returns the canonical spelling, with defaults filled in: all that decides the operations,
@@ -237,7 +243,16 @@ impl Workload {
         self.keys.ranks(self.items)
     }
 
-    /// Returns the seed, also of the values: see [`value_seed`](crate::value_seed).
+    /// Writes version number `version` of the value of `item` over `value`, whose length stays. The
+    /// first bytes are random and do not compress. The rest, the share `compressible`, is zeros.
+    pub fn value(&self, item: u64, version: u64, value: &mut [u8]) {
+        let zeros = (value.len() as f64 * self.compressible) as usize;
+        let (random, zeros) = value.split_at_mut(value.len() - zeros);
+        fill_value(value_seed(self.seed, item, version), random);
+        zeros.fill(0);
+    }
+
+    /// Returns the seed, also of the values: see [`value`](Workload::value).
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed

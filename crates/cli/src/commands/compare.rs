@@ -36,9 +36,13 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let memtable_bytes = args.memtable.bytes;
     let built = |workload: &Workload| specs::policies(&args.policies, workload, memtable_bytes);
     let policies_of = workloads.iter().map(built).collect::<Result<Vec<_>, _>>()?;
+    let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
+    policies_of.iter().try_for_each(|policies| specs::check_sealing(&flush_sizes, policies))?;
     let options = Options {
         registry: specs::registry().clone(),
         memtable_bytes,
+        compression: args.compression.checked()?,
+        flush_sizes,
         record_trees: args.html.is_some(),
         duration: args.duration,
         threads: args.threads.unwrap_or(usual.threads),
@@ -174,9 +178,11 @@ fn shown(rows: &[Row]) -> String {
     });
     let title = rows.first().map_or(String::new(), |row| {
         let memtable = format_bytes(row.engine.settings.memtable_bytes);
+        let sizes = row.engine.settings.flush_sizes.as_ref();
+        let sizes = sizes.map_or(String::new(), |sizes| format!(", sealed at {sizes}"));
         let workload = &row.workload;
         let flushes = row.engine.costs.flushes;
-        format!("{workload}: {flushes} flushes of memtables of {memtable}")
+        format!("{workload}: {flushes} flushes of memtables of {memtable}{sizes}")
     });
     format!("{title}\n\n{}\n", ranked(&HEADER, 1, &IMPORTANT, cells.collect()))
 }

@@ -13,10 +13,14 @@ use std::collections::BTreeMap;
 pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let workload = specs::workload(&args.workload)?;
     let usual = Options::default();
+    let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     let policy = specs::policy_for(&args.policy, &workload, args.memtable.bytes)?;
+    specs::check_sealing(&flush_sizes, std::slice::from_ref(&policy))?;
     let options = Options {
         registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
+        compression: args.compression.checked()?,
+        flush_sizes,
         mode: if args.free { Mode::Free } else { Mode::Lockstep },
         histograms: args.histograms,
         duration: args.duration,

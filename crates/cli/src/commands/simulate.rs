@@ -10,12 +10,12 @@ use crate::specs;
 use crate::table::{cost, percent, short, table};
 use lsmith_lab::page::{Group, Recorder};
 use lsmith_lab::{
-    Content, Progress, Simulated, fluid_fits, keyed_fits, simulate_observed, unit_fits,
+    Content, Progress, Simulated, fluid_fits, keyed_fits, sealing, simulate_observed, unit_fits,
 };
 use lsmith_policy::MergePolicy;
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::{SpecError, format_bytes};
-use lsmith_workload::Workload;
+use lsmith_workload::{FlushSizes, Workload};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -26,21 +26,22 @@ const VALUE_BYTES: u64 = 1000;
 const UNIT_BYTES_MAX: u64 = 1 << 50;
 
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
-    let (policy, keyed, fluid);
+    let sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
+    let (built, keyed, fluid);
     let content = match args.content.as_str() {
         "unit" => {
-            policy = specs::policy(&args.policy)?;
-            check_unit(args, policy.needs().windows)?;
-            Content::Unit { flushes: args.flushes }
+            built = specs::policy(&args.policy)?;
+            check_unit(args, &sizes, built.needs().windows)?;
+            Content::Unit { flushes: args.flushes, sizes: &sizes }
         }
         "keyed" => {
-            keyed = keyed_workload(args)?;
-            policy = policy_for(args, keyed.workload())?;
+            keyed = keyed_workload(args, &sizes)?;
+            built = policy_for(args, keyed.workload())?;
             Content::Keyed(&keyed)
         }
         "fluid" => {
-            let workload = workload(args)?;
-            policy = policy_for(args, &workload)?;
+            let workload = workload(args, &sizes)?;
+            built = policy_for(args, &workload)?;
             fluid = fluid_workload(&workload)?;
             Content::Fluid(&fluid)
         }
@@ -49,6 +50,8 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             return Err(bad_argument(SpecError::unknown("content", other, &known)));
         }
     };
+    specs::check_sealing(&sizes, std::slice::from_ref(&built))?;
+    let policy = sealing(built, &sizes);
 
     let mut output = Output::new();
     let mut trace = args.trace.then(|| Trace::new((!json).then_some(&mut output)));
@@ -84,14 +87,24 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         print_line(&format!("the workload ended after {flushes} of {} flushes", args.flushes));
     }
     if json {
-        return print_json(&Traced { simulated, trace: traced });
+        let flush_sizes = (!sizes.is_constant()).then(|| sizes.spec().to_string());
+        return print_json(&Traced { simulated, flush_sizes, trace: traced });
     }
     output.line(shown(&simulated))?;
     Ok(output.finish()?)
 }
 
+/// Returns the bytes at which all memtables are sealed together.
+fn flushed_bytes(args: &SimulateArgs, sizes: &FlushSizes) -> u64 {
+    if sizes.is_constant() {
+        return args.flushes.saturating_mul(args.memtable.bytes);
+    }
+    let sizes = (0..args.flushes).map(|flush| sizes.bytes(flush, args.memtable.bytes));
+    sizes.fold(0, u64::saturating_add)
+}
+
 /// Fails if unit content cannot do what the arguments ask for.
-fn check_unit(args: &SimulateArgs, takes_windows: bool) -> anyhow::Result<()> {
+fn check_unit(args: &SimulateArgs, sizes: &FlushSizes, takes_windows: bool) -> anyhow::Result<()> {
     if args.workload.is_some() {
         let message = "unit content has no keys: a workload needs `--content keyed` or `fluid`";
         return Err(bad_argument(message));
@@ -100,7 +113,7 @@ fn check_unit(args: &SimulateArgs, takes_windows: bool) -> anyhow::Result<()> {
         let needs = "takes windows of keys: it needs `--content keyed` or `fluid`";
         return Err(bad_argument(format!("{} {needs}", args.policy)));
     }
-    if args.flushes.saturating_mul(args.memtable.bytes) > UNIT_BYTES_MAX {
+    if flushed_bytes(args, sizes) > UNIT_BYTES_MAX {
         let flushes = args.flushes;
         let bytes = format_bytes(args.memtable.bytes);
         let message =
@@ -157,6 +170,9 @@ impl<'a> Trace<'a> {
 struct Traced {
     #[serde(flatten)]
     simulated: Simulated,
+    /// The sizes at which memtables are sealed, if not when they are full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flush_sizes: Option<String>,
     /// The merges and trees of `--trace`.
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<Vec<Step>>,
@@ -170,8 +186,8 @@ struct Step {
     tree: String,
 }
 
-fn keyed_workload(args: &SimulateArgs) -> anyhow::Result<KeyedWorkload> {
-    let workload = workload(args)?;
+fn keyed_workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<KeyedWorkload> {
+    let workload = workload(args, sizes)?;
     keyed_fits(&workload, args.memtable.bytes)?;
     Ok(KeyedWorkload::new(workload))
 }
@@ -193,9 +209,11 @@ fn refusal(error: SimError) -> anyhow::Error {
     }
 }
 
-fn workload(args: &SimulateArgs) -> anyhow::Result<Workload> {
+fn workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<Workload> {
     let enough = || {
-        let keys = args.flushes.saturating_mul(args.memtable.bytes) / VALUE_BYTES + 1;
+        // A small memtable may take a whole entry.
+        let more = if sizes.is_constant() { 1 } else { args.flushes };
+        let keys = flushed_bytes(args, sizes) / VALUE_BYTES + more;
         format!("load(keys={keys}, value={VALUE_BYTES}B)")
     };
     let spec = args.workload.clone().unwrap_or_else(enough);

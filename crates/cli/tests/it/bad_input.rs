@@ -26,6 +26,15 @@ fn error_for_unknown_name_suggests_the_nearest() {
         &[&["simulate", "--policy", "choose_best", "--flushes", "1"], &near[..]].concat(),
         "no expected sizes",
     );
+    let simulate = ["simulate", "--policy", "tiered", "--flushes", "1", "--flush-sizes"];
+    bad(&[&simulate[..], &["lognormall"]].concat(), "did you mean `lognormal`?");
+    bad(&[&simulate[..], &["lognormal(sgima=1)"]].concat(), "did you mean `sigma`?");
+    bad(&[&simulate[..], &["file(nowhere.txt)"]].concat(), "nowhere.txt: no such file");
+    bad(
+        &["compare", "--policies", "tiered;rr", "--flush-sizes", "lognormal"],
+        "counts in blocks and seals memory by itself",
+    );
+    bad(&["compare", "--compression", "zst"], "did you mean `zstd`?");
     bad(&["db", "somewhere", "gett", "key"], "did you mean `get`?");
     bad(&["db", "somewhere", "policy", "binomal"], "did you mean `binomial`?");
 }

@@ -271,3 +271,51 @@ fn a_comparison_has_free_runs_on_request() {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
+
+#[test]
+fn flushes_have_given_sizes() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("sizes.txt");
+    std::fs::write(&file, "# a night and a day\n1MiB\n2MiB\n512KiB\n").unwrap();
+    let sizes = format!("file({})", file.display());
+    let args = ["simulate", "--policy", "none", "--flushes", "5", "--memtable", "2MiB"];
+    let args = [&args[..], &["--flush-sizes", &sizes]].concat();
+    let found = json(&args);
+    assert_eq!(found["sizes_oldest_first"], serde_json::json!([0.5, 1, 0.25, 0.5, 1]));
+    assert_eq!(found["flush_sizes"].as_str(), Some(&*sizes));
+    assert_eq!(found["flushes"].as_u64(), Some(5));
+    let keyed = json(&[&args[..], &["--content", "keyed"]].concat());
+    let bytes: Vec<u64> = keyed["sizes_oldest_first"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|bytes| bytes.as_u64().unwrap())
+        .collect();
+    for (bytes, size) in bytes.iter().zip([1 << 20, 2 << 20, 1 << 19, 1 << 20, 2 << 20]) {
+        // A memtable is sealed with the entry that fills it.
+        assert!((size..size + 1100).contains(bytes), "{bytes} {size}");
+    }
+
+    let lognormal = ["--flush-sizes", "lognormal(mean=0.5, sigma=0.3)"];
+    let compare = ["compare", "--policies", "minlatency(k=3)", "--memtable", "64KiB"];
+    let compare = [&compare[..], &["--workload", "load(keys=4k, value=100B)"], &lognormal].concat();
+    let row = &json(&compare)["rows"][0];
+    assert_eq!(row["errors"]["keyed"]["write_cost_system"], 0.0);
+    assert_eq!(row["engine"]["settings"]["flush_sizes"], "lognormal(mean=0.5, sigma=0.3, seed=1)");
+    assert_eq!(row["optimum"]["is_exact"], true);
+    assert!(fine(&compare).contains("64KiB, sealed at lognormal(mean=0.5"));
+}
+
+#[test]
+fn tables_are_compressed_on_request() {
+    let args = ["compare", "--policies", "tiered", "--memtable", "64KiB"];
+    let args = [&args[..], &["--workload", "load(keys=2k, compressible=0.5)"]].concat();
+    let plain = &json(&args)["rows"][0]["engine"];
+    let packed = &json(&[&args[..], &["--compression", "lz4"]].concat())["rows"][0]["engine"];
+    assert_eq!(plain["settings"]["compression"], "none");
+    assert_eq!(packed["settings"]["compression"], "lz4");
+    assert_eq!(plain["write_cost_system"], packed["write_cost_system"]);
+    let flush = |engine: &Value| number(&engine["bytes"]["physical"], "flush");
+    let ratio = flush(packed) / flush(plain);
+    assert!((0.5..0.6).contains(&ratio), "{ratio}");
+}

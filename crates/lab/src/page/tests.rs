@@ -10,7 +10,7 @@ use decode::{Decoder, Runs};
 use lsmith_policy::Registry;
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload};
 use lsmith_tree::Tree;
-use lsmith_workload::Workload;
+use lsmith_workload::{FlushSizes, Workload};
 use scraper::{Html, Selector};
 use serde_json::{Value, json};
 
@@ -111,7 +111,11 @@ fn histories_decode_to_the_trees_of_other_simulations() {
         assert_decodes(&history, &trees);
     }
     for policy in ["leveled(ratio=3)", "minlatency(k=3)"] {
-        let (history, trees) = recorded(policy, &Content::Unit { flushes: 200 }, 1 << 20);
+        let (history, trees) = recorded(
+            policy,
+            &Content::Unit { flushes: 200, sizes: &FlushSizes::default() },
+            1 << 20,
+        );
         assert!(!history.has_keys);
         assert_decodes(&history, &trees);
     }
@@ -163,7 +167,12 @@ fn places_ascend_with_keys() {
 
 /// A page whose every text is `name`.
 fn page_named(name: &str) -> Page {
-    let history = recorded("tiered(ratio=3)", &Content::Unit { flushes: 5 }, 1000).0;
+    let history = recorded(
+        "tiered(ratio=3)",
+        &Content::Unit { flushes: 5, sizes: &FlushSizes::default() },
+        1000,
+    )
+    .0;
     let group = Group {
         name: name.to_owned(),
         notes: vec![name.to_owned()],

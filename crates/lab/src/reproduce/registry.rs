@@ -28,6 +28,21 @@ pub const FIGURES: &[FigureInfo] = &[
         measure: jungle::measure,
     },
     FigureInfo {
+        name: "mao-compression",
+        title: "bytes written by policies over how well values compress, on the real store",
+        measure: mao::compression,
+    },
+    FigureInfo {
+        name: "mao-count",
+        title: "write cost of counting flushes by size over that of counting them",
+        measure: mao::count,
+    },
+    FigureInfo {
+        name: "mao-deletes",
+        title: "write cost over flushes where keys are deleted",
+        measure: mao::deletes,
+    },
+    FigureInfo {
         name: "mao-fig3",
         title: "write cost over flushes, policies with at most k runs",
         measure: mao::fig3,
@@ -59,6 +74,11 @@ pub const FIGURES: &[FigureInfo] = &[
         measure: mao::fig9,
     },
     FigureInfo {
+        name: "mao-fig10",
+        title: "write cost over flushes, on the real store and simulated",
+        measure: mao::fig10,
+    },
+    FigureInfo {
         name: "mao-fig11",
         title: "write cost on the real store against simulated write cost",
         measure: mao::fig11,
@@ -67,6 +87,16 @@ pub const FIGURES: &[FigureInfo] = &[
         name: "mao-fig12",
         title: "write cost over 100,000 and a million flushes",
         measure: mao::fig12,
+    },
+    FigureInfo {
+        name: "mao-sizes",
+        title: "write cost where flushes differ in size",
+        measure: mao::sizes,
+    },
+    FigureInfo {
+        name: "mao-table1",
+        title: "write and read costs of every policy and bound over flushes",
+        measure: mao::table1,
     },
     FigureInfo {
         name: "msls-wa",

@@ -1,9 +1,10 @@
 //! Comparisons.
 
-use lsmith_lab::{Comparison, FileInputs, Mode, NoProgress, Options, Row, run};
+use lsmith_lab::{Comparison, Content, FileInputs, Mode, NoProgress, Options, Row, run, simulate};
+use lsmith_model::optimum::least_of_sizes;
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::KeyedWorkload;
-use lsmith_workload::Workload;
+use lsmith_workload::{FlushSizes, Workload};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -191,4 +192,59 @@ fn a_limit_on_time_holds_for_all_parts() {
     assert!(sealed > 0 && free.engine.ops < 2_000_000, "{free:?}");
     assert_eq!((rows[0].engine.costs.sealed, rows[0].keyed.costs.sealed), (sealed, sealed));
     assert!(rows[0].workload.contains("flushes="), "{}", rows[0].workload);
+}
+
+/// Every interpreter asks the same policy when to seal, so the same sizes hold everywhere.
+#[test]
+fn given_flush_sizes_hold_in_store_and_simulations() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = "lognormal(mean=0.25, sigma=1)".parse().unwrap();
+    let sizes = Arc::new(FlushSizes::from_spec(&spec, &FileInputs).unwrap());
+    let options = Options { flush_sizes: Arc::clone(&sizes), ..Options::default() };
+    let policies = ["minlatency(k=3)", "bigtable(k=3, eager=never)", "tiered", "leveled(ratio=3)"];
+    let load = "load(keys=20k, value=100B)";
+    let rows = compare_with(&policies, load, dir.path(), &options, (true, 1)).unwrap();
+    assert_eq!(rows.len(), policies.len());
+    for row in rows {
+        let engine = &row.engine.costs;
+        let keyed = &row.keyed.costs;
+        assert_eq!(engine.flushes, keyed.flushes, "{row:?}");
+        assert_eq!(engine.write_cost_system, keyed.write_cost_system, "{row:?}");
+        assert_eq!(engine.read_cost_mean, keyed.read_cost_mean, "{row:?}");
+        assert_eq!(row.engine.bytes.logical, row.keyed.bytes, "{row:?}");
+        let fluid = row.fluid.unwrap().costs;
+        assert!(fluid.flushes.abs_diff(engine.flushes) <= 1, "{row:?}");
+        let error = fluid.write_cost_system / engine.write_cost_system - 1.0;
+        assert!(error.abs() < 0.05, "{row:?}");
+        // An entry of 127 bytes takes a memtable beyond its size by half of that on average.
+        let flushed: u64 = (0..engine.flushes).map(|flush| sizes.bytes(flush, 64 << 10)).sum();
+        let more = row.engine.bytes.logical.flush - flushed;
+        assert!((40..90).contains(&(more / engine.flushes)), "{more} more than {flushed}");
+        let unit = row.unit.unwrap();
+        assert_eq!(unit.bytes.flush, flushed, "{row:?}");
+        assert!(row.model.is_none(), "{row:?}");
+        assert_eq!(row.engine.settings.flush_sizes, Some(sizes.spec().to_string()));
+        let free = row.free.unwrap().engine.costs;
+        // A free writer that finds the tree locked leaves the sealing to a later write.
+        assert!(free.flushes <= engine.flushes + 1, "{} {free:?}", engine.flushes);
+        assert!(free.flushes > engine.flushes / 2, "{} {free:?}", engine.flushes);
+    }
+}
+
+/// The optimum is that for the sizes of these flushes.
+#[test]
+fn the_optimum_knows_the_sizes_of_flushes() {
+    let sizes = FlushSizes::listed("listed", &[1000, 3000, 500, 4000, 100, 100, 2500]).unwrap();
+    let content = Content::Unit { flushes: 60, sizes: &sizes };
+    for policy in ["minlatency(k=3)", "exploring(k=3)", "bigtable(k=3)"] {
+        let policy = Registry::builtin().build(policy).unwrap();
+        let simulated = simulate(&policy, &content, 4000, &mut |_| {}).unwrap();
+        let optimum = simulated.optimum.unwrap();
+        let bytes: Vec<u64> = (0..60).map(|flush| sizes.bytes(flush, 4000)).collect();
+        let least = least_of_sizes(&bytes, simulated.report.costs.runs_max);
+        let cost = 1.0 + least.merged / bytes.iter().sum::<u64>() as f64;
+        assert!(optimum.is_exact);
+        assert_eq!(optimum.write_cost_system, cost);
+        assert!(simulated.report.costs.write_cost_system > cost);
+    }
 }

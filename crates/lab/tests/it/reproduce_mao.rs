@@ -105,9 +105,100 @@ fn verdicts_follow_the_data() {
 fn merges_of_the_store_take_time() {
     let figure = measure("mao-fig9", TINY_STORE);
     let policies = ["minlatency", "binomial", "bigtable", "exploring", "tiered", "leveled"];
-    assert_eq!(figure.policies(""), policies);
-    // A merge writes at least two memtables, rounded to blocks, and takes some CPU time.
+    for panel in ["elapsed", "cpu"] {
+        assert_eq!(figure.policies(panel), policies);
+    }
+    // A merge writes at least two memtables, rounded to blocks, and takes some time.
     assert!(figure.points.iter().all(|point| point.x > 64e3 && point.y > 0.0));
+    let merges = |panel| figure.points.iter().filter(|point| point.panel == panel).count();
+    assert_eq!(merges("elapsed"), merges("cpu"));
+}
+
+/// After each flush the store has written as much as simulated, and both curves end together.
+#[test]
+fn store_writes_as_much_as_simulated_at_all_times() {
+    let figure = measure("mao-fig10", TINY_STORE);
+    for policy in ["minlatency", "binomial", "bigtable", "exploring"] {
+        let observed: Vec<_> = figure.curve("a", policy).collect();
+        let simulated: Vec<_> = figure.curve("b", policy).collect();
+        assert_eq!(observed.len(), simulated.len(), "{policy}");
+        assert_eq!(observed.last().unwrap().0, 250.0, "{policy}");
+        assert_eq!(observed[0], (1.0, 1.0), "{policy}: the first flush is written once");
+    }
+    for policy in ["minlatency", "binomial", "constant"] {
+        let (apart, verdict) = claim(&figure, &[policy, "differs from the store"]);
+        assert_eq!(verdict, Verdict::Holds, "{policy}: {apart}");
+    }
+}
+
+#[test]
+fn flushes_of_any_size_are_never_merged_for_less_than_the_least() {
+    // A hundred flushes.
+    let figure = measure("mao-sizes", Effort { is_quick: true, shrink: 80 });
+    for panel in ["a", "b", "d"] {
+        assert_eq!(
+            figure.policies(panel),
+            ["minlatency", "binomial", "bigtable", "exploring", "least"]
+        );
+        let least: Vec<_> = figure.curve(panel, "least").collect();
+        for policy in figure.policies(panel) {
+            for ((x, cost), (at, least)) in figure.curve(panel, policy).zip(&least) {
+                assert_eq!(x, *at);
+                assert!(cost >= *least, "{panel} {policy} at {x}: {cost}, {least}");
+            }
+        }
+    }
+    let (giant, verdict) = claim(&figure, &["one flush of", "minlatency"]);
+    assert_eq!(verdict, Verdict::Holds, "{giant}");
+    assert!(giant > 0.9, "the worst case is met: {giant}");
+    let holds = figure.claims.iter().filter(|claim| claim.claim.contains("whatever the sizes"));
+    assert_eq!(holds.filter(|claim| claim.verdict == Verdict::Holds).count(), 8);
+}
+
+#[test]
+fn all_policies_have_a_row_per_bound() {
+    let figure = measure("mao-table1", TINY);
+    assert_eq!(figure.panels.len(), 14);
+    for policy in ["minlatency", "binomial", "bigtable", "exploring", "constant"] {
+        assert_eq!(figure.policies(&format!("writes-{policy}")).len(), 8);
+        let (over, verdict) = claim(&figure, &[policy, "at most k"]);
+        assert_eq!(verdict, Verdict::Holds, "{over}");
+    }
+    assert_eq!(figure.policies("reads-leveled").len(), 4);
+}
+
+#[test]
+fn counts_by_size_are_held_against_plain_ones() {
+    let figure = measure("mao-count", Effort { is_quick: true, shrink: 80 });
+    assert_eq!(figure.points.len(), 42);
+    assert_eq!(figure.policies("").len(), 7);
+    assert_eq!(figure.claims.len(), 7);
+}
+
+#[test]
+fn deletes_leave_fewer_flushes() {
+    let figure = measure("mao-deletes", Effort { is_quick: true, shrink: 400 });
+    for words in ["flushes with 25 %", "flushes with 50 %", "flushes with 100 %"] {
+        let (ratio, verdict) = claim(&figure, &[words]);
+        assert_eq!(verdict, Verdict::Holds, "{words}: {ratio}");
+    }
+    assert_eq!(figure.policies("by-share").len(), 10);
+    assert_eq!(figure.curve("by-share", "bigtable(k=6)").count(), 4);
+}
+
+#[test]
+fn compression_changes_bytes_but_no_merge() {
+    let figure = measure("mao-compression", TINY_STORE);
+    let (apart, verdict) = claim(&figure, &["write cost in logical bytes"]);
+    assert_eq!((apart, verdict), (0.0, Verdict::Holds));
+    for codec in ["lz4", "zstd"] {
+        for policy in figure.policies(codec) {
+            let written: Vec<f64> = figure.curve(codec, policy).map(|(_, y)| y).collect();
+            assert_eq!(written.len(), 4);
+            assert!(written.is_sorted_by(|less, more| less > more), "{codec} {policy} {written:?}");
+            assert!(written[3] < 0.5 * written[0], "{codec} {policy} {written:?}");
+        }
+    }
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn canonical_spellings_are_canonical() {
     assert_eq!(spelled("trace(x/a.csv.gz)"), "trace(x/a.csv.gz, seed=1)");
     assert_eq!(
         spelled("update"),
-        "update(keys=1M, ops=1500k, share=0.7, dist=latest, skew=0.99, value=1kB, \
+        "update(keys=1M, ops=1500k, share=0.7, deletes=0, dist=latest, skew=0.99, value=1kB, \
          order=hashed, seed=1)"
     );
     assert_eq!(spelled("churn(keys=10)"), "churn(keys=10, ops=10, deletes=0, value=1kB, seed=1)");
@@ -180,6 +180,43 @@ fn updates_meet_the_keys_they_should() {
     }
     let newer_half = hot("update(keys=100k, dist=uniform)", |&(age, keys)| age < keys / 2);
     assert!((newer_half - 0.5).abs() < 0.01, "{newer_half}");
+}
+
+#[test]
+fn a_share_of_the_updates_deletes() {
+    let plain = ops(&build("update(keys=100k, share=0.7)"));
+    let deleting = ops(&build("update(keys=100k, share=0.7, deletes=0.3)"));
+    // The same keys in the same order, of which some are deleted.
+    assert_eq!(plain.len(), deleting.len());
+    assert!(plain.iter().zip(&deleting).all(|(put, op)| put.item == op.item));
+    let deletes = share(&deleting, |op| *op == Op::delete(op.item));
+    assert!((deletes - 0.7 * 0.3).abs() < 0.005, "{deletes}");
+    let all = ops(&build("update(keys=10k, share=0.7, deletes=1)"));
+    let puts: Vec<u64> = all.iter().filter(|op| op.writes_value()).map(|op| op.item).collect();
+    assert!(puts.iter().enumerate().all(|(index, item)| *item == index as u64), "only new keys");
+}
+
+#[test]
+fn a_share_of_each_value_is_zeros() {
+    let zeros = |spec: &str, bytes: usize| {
+        let mut value = vec![1; bytes];
+        build(spec).value(7, 3, &mut value);
+        value.iter().rev().take_while(|byte| **byte == 0).count()
+    };
+    assert_eq!(zeros("load(compressible=0.25)", 1000), 250);
+    assert_eq!(zeros("load(compressible=1)", 10), 10);
+    assert!(zeros("load", 1000) < 3);
+    assert_eq!(zeros("load(compressible=0.5)", 0), 0);
+    // What is not zeros is as without.
+    let value = |spec: &str| {
+        let mut value = [0; 64];
+        build(spec).value(7, 3, &mut value);
+        value
+    };
+    assert_eq!(value("load")[..32], value("load(compressible=0.5)")[..32]);
+    let spelled = "churn(keys=10, ops=10, deletes=0, value=1kB, compressible=0.5, seed=1)";
+    assert_eq!(build("churn(keys=10, compressible=0.5)").spec().to_string(), spelled);
+    assert!(refused("load(compressible=2)").contains("compressible = 2 is out of range"));
 }
 
 #[test]

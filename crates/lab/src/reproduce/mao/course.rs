@@ -6,12 +6,15 @@ use lsmith_policy::Registry;
 use lsmith_sim::{
     Event, FigureCounter, Figures, KeyedWorkload, UNIT_BYTES, simulate_keyed, simulate_unit,
 };
+use lsmith_workload::FlushSizes;
 
 /// The content of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Input<'a> {
     /// This number of flushes of size one.
     Unit(u64),
+    /// This number of flushes of given sizes; a full memtable has [`UNIT_BYTES`].
+    Sized(&'a FlushSizes, u64),
     /// A keyed workload and the logical bytes of a memtable.
     Keyed(&'a KeyedWorkload, u64),
 }
@@ -68,7 +71,7 @@ impl Job for Plan<'_> {
 
     fn work(&self) -> u64 {
         match self.input {
-            Input::Unit(flushes) => flushes,
+            Input::Unit(flushes) | Input::Sized(_, flushes) => flushes,
             Input::Keyed(workload, memtable_bytes) => {
                 let workload = workload.workload();
                 let first = workload.ops().next().and_then(Result::ok);
@@ -98,6 +101,10 @@ impl Job for Plan<'_> {
         let outcome = match self.input {
             Input::Unit(flushes) => {
                 let sizes = (0..flushes).map(|_| UNIT_BYTES);
+                simulate_unit(&policy, sizes, UNIT_BYTES, &mut observe)
+            }
+            Input::Sized(sizes, flushes) => {
+                let sizes = (0..flushes).map(|flush| sizes.bytes(flush, UNIT_BYTES));
                 simulate_unit(&policy, sizes, UNIT_BYTES, &mut observe)
             }
             Input::Keyed(workload, bytes) => simulate_keyed(&policy, workload, bytes, &mut observe),

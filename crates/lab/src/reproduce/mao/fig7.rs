@@ -9,7 +9,7 @@ use super::updates::{
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, SharedProgress};
 
 /// The share of updates. Most updates go to the newest keys.
-pub(super) const UPDATES: Run = Run::Update { share: 0.7, dist: "latest" };
+pub(super) const UPDATES: Run = Run::Update { share: 0.7, deletes: 0.0, dist: "latest" };
 
 /// Costs that differ by at most this share count as equal when policies are ranked.
 const TIE: f64 = 0.03;
@@ -29,7 +29,7 @@ pub(in crate::reproduce) fn measure(
     let loads = scale.simulate(&scale.workload(Run::Load, "hashed")?, all(), progress)?;
     let mut others = Vec::new();
     for dist in ["uniform", "zipf"] {
-        let run = Run::Update { share: 0.7, dist };
+        let run = Run::Update { share: 0.7, deletes: 0.0, dist };
         let workload = scale.workload(run, "hashed")?;
         others
             .push((dist, scale.simulate(&workload, BOUNDED.into_iter().chain(TIERED), progress)?));

@@ -8,7 +8,7 @@ use super::updates::{BOUNDED, LEVELED, Run, Scale, cost_ratio};
 use crate::reproduce::{Claim, Effort, Figure, FigureInfo, SharedProgress};
 
 /// A low share of updates.
-const FEW_UPDATES: Run = Run::Update { share: 0.05, dist: "latest" };
+const FEW_UPDATES: Run = Run::Update { share: 0.05, deletes: 0.0, dist: "latest" };
 
 pub(in crate::reproduce) fn measure(
     info: &FigureInfo,

@@ -5,13 +5,10 @@ use crate::reproduce::unsynced::Unsynced;
 use crate::scratch::Scratch;
 use anyhow::{Context, bail};
 use lsmith::{DEFAULT_KEYSPACE, Event, Observer, Store};
-use lsmith_workload::{NoInputs, Workload, fill_value, value_seed};
+use lsmith_workload::{NoInputs, Workload};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-
-/// Bytes of a value.
-const VALUE_BYTES: u64 = 100;
 
 /// The least logical bytes of an entry without its value: `user`, one digit and 8.
 const RECORD_BYTES_MIN: u64 = 13;
@@ -22,6 +19,8 @@ pub(super) struct Scale {
     pub(super) flushes: u64,
     /// Logical bytes of a memtable.
     pub(super) memtable_bytes: u64,
+    /// Bytes of a value.
+    pub(super) value_bytes: u64,
 }
 
 /// The result of a run.
@@ -29,6 +28,8 @@ pub(super) struct Scale {
 pub(super) struct StoreRun {
     /// Physical bytes of all tables written, per byte written by flushes.
     pub(super) write_cost: f64,
+    /// The same so far, after each flush, when merges have come to rest.
+    pub(super) write_costs: Vec<f64>,
     /// The merges in order, without pure flushes and moves.
     pub(super) merges: Vec<Merge>,
 }
@@ -59,22 +60,24 @@ impl Scale {
     /// # Errors
     /// Fails if the scale is too large for a workload.
     pub(super) fn workload(&self) -> anyhow::Result<Workload> {
-        let records = self.memtable_bytes / (VALUE_BYTES + RECORD_BYTES_MIN) + 1;
+        let value_bytes = self.value_bytes;
+        let records = self.memtable_bytes / (value_bytes + RECORD_BYTES_MIN) + 1;
         let keys = self.flushes * records;
         let flushes = self.flushes;
-        let spec = format!("load(keys={keys}, value={VALUE_BYTES}B, flushes={flushes})");
+        let spec = format!("load(keys={keys}, value={value_bytes}B, flushes={flushes})");
         Ok(Workload::from_spec(&spec.parse()?, &NoInputs)?)
     }
 
     /// Returns the note on this scale.
     pub(super) fn note(&self) -> String {
         format!(
-            "Real store, in lockstep: {} flushes of memtables of {} KiB with records of 100 B, new \
+            "Real store, in lockstep: {} flushes of memtables of {} KiB with values of {} B, new \
              keys in random order, merged as soon as the policy says so and on the thread that \
              writes. Files are real but never synced. The paper had 24,000 flushes of 4 MB with \
              records of 1 kB.",
             self.flushes,
-            self.memtable_bytes >> 10
+            self.memtable_bytes >> 10,
+            self.value_bytes
         )
     }
 
@@ -106,7 +109,7 @@ impl Scale {
             let op = op?;
             workload.key(op.item, &mut key);
             value.resize(op.value_bytes as usize, 0);
-            fill_value(value_seed(workload.seed(), op.item, index), &mut value);
+            workload.value(op.item, index, &mut value);
             keyspace.put(&key, &value)?;
             while flushes < stopwatch.sealed.load(Ordering::Relaxed) {
                 flushes += 1;
@@ -121,9 +124,14 @@ impl Scale {
         if stats.plans_refused > 0 {
             bail!("{} plans of {policy} broke a rule and were refused", stats.plans_refused);
         }
-        let merges = std::mem::take(&mut stopwatch.times().merges);
+        let mut times = stopwatch.times();
+        times.rest();
         let written = stats.flush_bytes + stats.merge_bytes_written;
-        Ok(StoreRun { write_cost: written as f64 / stats.flush_bytes as f64, merges })
+        Ok(StoreRun {
+            write_cost: written as f64 / stats.flush_bytes as f64,
+            write_costs: std::mem::take(&mut times.write_costs),
+            merges: std::mem::take(&mut times.merges),
+        })
     }
 }
 
@@ -141,6 +149,20 @@ struct Times {
     /// The start of the current plan, and the CPU seconds of its thread at the start.
     start: Option<(Instant, f64)>,
     merges: Vec<Merge>,
+    /// Physical bytes of tables written so far: by flushes, and by merges.
+    flushed: u64,
+    merged: u64,
+    /// The write cost at rest after each flush.
+    write_costs: Vec<f64>,
+}
+
+impl Times {
+    /// Notes the costs at rest, if a flush came before.
+    fn rest(&mut self) {
+        if self.flushed > 0 {
+            self.write_costs.push((self.flushed + self.merged) as f64 / self.flushed as f64);
+        }
+    }
 }
 
 impl Stopwatch {
@@ -154,6 +176,8 @@ impl Observer for Stopwatch {
         match event {
             Event::Sealed { .. } => {
                 self.sealed.fetch_add(1, Ordering::Relaxed);
+                // All merges of the memtable before are done.
+                self.times().rest();
             }
             Event::Planned { .. } => {
                 self.times().start = Some((Instant::now(), thread_cpu_seconds()));
@@ -164,6 +188,11 @@ impl Observer for Stopwatch {
                 let mut times = self.times();
                 let Some((start, cpu_start)) = times.start.take() else { return };
                 let merges = edit.counters.iter().any(|(_, counters)| counters.merges > 0);
+                if merges {
+                    times.merged += bytes_written;
+                } else {
+                    times.flushed += bytes_written;
+                }
                 if merges && *bytes_written > 0 {
                     times.merges.push(Merge {
                         bytes_written: *bytes_written,
@@ -186,7 +215,7 @@ mod tests {
     /// The clocks time every merge and nothing else.
     #[test]
     fn every_merge_is_timed() {
-        let scale = Scale { flushes: 40, memtable_bytes: 8 << 10 };
+        let scale = Scale { flushes: 40, memtable_bytes: 8 << 10, value_bytes: 100 };
         for policy in ["minlatency(k=3, eager=never)", "leveled(ratio=4)"] {
             let mut flushes = 0;
             let run = scale.run(policy, &scale.workload().unwrap(), &mut || flushes += 1).unwrap();

@@ -45,7 +45,8 @@ pub(super) enum Run {
     /// New keys only.
     Load,
     /// A share of the writes goes to existing keys, chosen by the workload's parameter `dist`.
-    Update { share: f64, dist: &'static str },
+    /// A share `deletes` of these deletes its key.
+    Update { share: f64, deletes: f64, dist: &'static str },
 }
 
 impl Scale {
@@ -72,9 +73,9 @@ impl Scale {
         let keys = self.keys;
         let spec = match run {
             Run::Load => format!("load(keys={keys}, value={VALUE_BYTES}B, order={order})"),
-            Run::Update { share, dist } => format!(
-                "update(keys={keys}, share={share}, dist={dist}, value={VALUE_BYTES}B, \
-                 order={order})"
+            Run::Update { share, deletes, dist } => format!(
+                "update(keys={keys}, share={share}, deletes={deletes}, dist={dist}, \
+                 value={VALUE_BYTES}B, order={order})"
             ),
         };
         Ok(KeyedWorkload::new(Workload::from_spec(&spec.parse()?, &NoInputs)?))
@@ -131,8 +132,20 @@ pub(super) fn cost_ratio(runs: &[Course], others: &[Course], spec: &str) -> Opti
 /// Returns the number of pairs of `specs` whose order by write cost at the end differs between
 /// `runs` and `others`. Ignores pairs that differ by less than the share `tie` in either.
 pub(super) fn pairs_turned(runs: &[Course], others: &[Course], specs: &[&str], tie: f64) -> u64 {
+    turned_by(runs, others, specs, tie, Course::write_cost)
+}
+
+/// Returns the number of pairs of `specs` whose order by `cost` differs between `runs` and `others`.
+/// Ignores pairs that differ by less than the share `tie` in either.
+pub(super) fn turned_by(
+    runs: &[Course],
+    others: &[Course],
+    specs: &[&str],
+    tie: f64,
+    cost: impl Fn(&Course) -> f64,
+) -> u64 {
     let above = |courses: &[Course], one: &str, other: &str| {
-        course(courses, one).write_cost() > course(courses, other).write_cost() * (1.0 + tie)
+        cost(course(courses, one)) > cost(course(courses, other)) * (1.0 + tie)
     };
     let turned = |one: &str, other: &str| above(runs, one, other) && above(others, other, one);
     let pairs = specs.iter().flat_map(|one| specs.iter().map(move |other| (one, other)));

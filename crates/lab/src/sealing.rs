@@ -1,0 +1,73 @@
+//! Seals memtables at given sizes.
+
+use lsmith_policy::{Explanation, Load, MergePolicy, Needs, Registry, Shape};
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, TreeView};
+use lsmith_workload::FlushSizes;
+use std::sync::Arc;
+
+/// A policy whose memtables are sealed at given sizes. All else is up to the policy.
+///
+/// Every interpreter asks the policy when to seal. So the same sizes hold in the store and in
+/// simulations.
+#[derive(Debug)]
+struct Sealing {
+    policy: Arc<dyn MergePolicy>,
+    sizes: Arc<FlushSizes>,
+}
+
+/// Returns `policy` with memtables that are sealed at `sizes`. A policy that counts in blocks stays
+/// as it is: it decides itself what is sealed.
+#[must_use]
+pub fn sealing(policy: Arc<dyn MergePolicy>, sizes: &Arc<FlushSizes>) -> Arc<dyn MergePolicy> {
+    if sizes.is_constant() || policy.needs().blocks {
+        return policy;
+    }
+    Arc::new(Sealing { policy, sizes: Arc::clone(sizes) })
+}
+
+/// Returns `registry`, whose policies have memtables that are sealed at `sizes`.
+pub(crate) fn sealing_registry(registry: &Registry, sizes: &Arc<FlushSizes>) -> Registry {
+    let registry = registry.clone();
+    if sizes.is_constant() {
+        return registry;
+    }
+    let sizes = Arc::clone(sizes);
+    registry.wrapping(move |policy| sealing(policy, &sizes))
+}
+
+impl MergePolicy for Sealing {
+    fn spec(&self) -> Spec {
+        self.policy.spec()
+    }
+
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.policy.choose_merge(view)
+    }
+
+    fn next_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        self.policy.next_merge(view)
+    }
+
+    fn seal_bytes(&self, view: &TreeView) -> u64 {
+        // Memtables are sealed in order: those that were flushed, and those that wait.
+        let sealed = view.tree.flushes() + view.tree.memory().runs().len() as u64;
+        self.sizes.bytes(sealed, view.memtable_bytes)
+    }
+
+    fn needs(&self) -> Needs {
+        self.policy.needs()
+    }
+
+    fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
+        self.policy.pressure(view, load)
+    }
+
+    fn shape(&self) -> Shape {
+        self.policy.shape()
+    }
+
+    fn explain(&self, view: &TreeView) -> Explanation {
+        self.policy.explain(view)
+    }
+}
