@@ -112,8 +112,8 @@ impl FlushSizes {
         self.kind == Kind::Constant
     }
 
-    /// Returns the logical bytes at which memtable number `flush`, counted from 0, is sealed: from 1
-    /// to `memtable_bytes`, those of a full memtable.
+    /// Returns the logical bytes at which memtable number `flush`, counted from 0, is sealed: from
+    /// 1 to `memtable_bytes`, those of a full memtable.
     #[must_use]
     pub fn bytes(&self, flush: u64, memtable_bytes: u64) -> u64 {
         let bytes = match &self.kind {

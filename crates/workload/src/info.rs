@@ -71,8 +71,8 @@ impl WorkloadInfo {
         param(
             "compressible",
             ParamUnit::Number,
-            "the share of each value, 0 to 1, that is zeros, which codecs store in next to nothing; 0 \
-             if left out",
+            "the share of each value, 0 to 1, that is zeros, which codecs store in next to \
+             nothing; 0 if left out",
         ),
         param("seed", ParamUnit::Count, "the seed of all random choices").or("1"),
     ];

@@ -314,8 +314,8 @@ fn gap(index: &mut Index) -> u32 {
     found.map_or(at, |cell| number(&cell.start) - 1)
 }
 
-/// Theorem 4: the best threshold of level 2 does not depend on what lies below. So the settings found
-/// from the top down are the best of all.
+/// Theorem 4: the best threshold of level 2 does not depend on what lies below. So the settings
+/// found from the top down are the best of all.
 #[test]
 fn thresholds_found_from_the_top_down_are_the_best_of_all() {
     const TAUS: [&str; 6] = ["0", "0.2", "0.4", "0.6", "0.8", "1"];

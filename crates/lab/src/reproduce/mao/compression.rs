@@ -181,9 +181,9 @@ fn claims(figure: &mut Figure, found: &[Cost]) {
         Some((cost.logical / plain.logical - 1.0).abs())
     });
     figure.claim(most(logical).map(|apart| {
-        let claim = "write cost in logical bytes, any codec and share: the most by which it differs \
-                     from that without compression (policies count logical bytes, so that merges \
-                     are the same)";
+        let claim = "write cost in logical bytes, any codec and share: the most by which it \
+                     differs from that without compression (policies count logical bytes, so that \
+                     merges are the same)";
         Claim::at_most(claim, apart, 0.0)
     }));
     for codec in CODECS {

@@ -135,8 +135,8 @@ pub(super) fn pairs_turned(runs: &[Course], others: &[Course], specs: &[&str], t
     turned_by(runs, others, specs, tie, Course::write_cost)
 }
 
-/// Returns the number of pairs of `specs` whose order by `cost` differs between `runs` and `others`.
-/// Ignores pairs that differ by less than the share `tie` in either.
+/// Returns the number of pairs of `specs` whose order by `cost` differs between `runs` and
+/// `others`. Ignores pairs that differ by less than the share `tie` in either.
 pub(super) fn turned_by(
     runs: &[Course],
     others: &[Course],
