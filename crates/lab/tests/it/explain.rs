@@ -154,7 +154,9 @@ fn kept_counters_have_the_totals_of_single_merges() {
             ] {
                 assert_eq!(kept as i64, causes.bytes(cause).abs(), "{name}: {cause:?}");
             }
-            if spec.starts_with("tiered") || spec.starts_with("leveled") {
+            // A piece that cuts a table has a size that is estimated.
+            let cuts = spec.contains("in_turn");
+            if spec.starts_with("tiered") || (spec.starts_with("leveled") && !cuts) {
                 assert!(kept.is_split, "{name}");
             }
             if kept.is_split {
