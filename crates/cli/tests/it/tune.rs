@@ -3,7 +3,9 @@
 use crate::command::{fine, json, lsmith, refused};
 use serde_json::Value;
 
-const WORKLOAD: &str = "load(keys=60k, value=1000B, order=zipf)";
+/// Small entries and memtables: some 150 flushes, which take a second to weigh.
+const WORKLOAD: &str = "load(keys=20k, value=100B, order=zipf)";
+const MEMTABLE: &str = "16KiB";
 
 fn figure(choice: &Value, name: &str) -> f64 {
     choice[name].as_f64().unwrap()
@@ -11,10 +13,10 @@ fn figure(choice: &Value, name: &str) -> f64 {
 
 #[test]
 fn the_best_is_within_the_limits_and_on_the_frontier() {
-    let free = json(&["tune", "--workload", WORKLOAD, "--memtable", "256KiB"]);
+    let free = json(&["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE]);
     let limits = ["--read-cost-max", "5", "--space-cost-max", "1.5"];
     let bound =
-        json(&[&["tune", "--workload", WORKLOAD, "--memtable", "256KiB"], &limits[..]].concat());
+        json(&[&["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE], &limits[..]].concat());
     let free = &free["best"];
     let best = &bound["best"];
     assert!(figure(best, "read_cost_mean") <= 5.0);
@@ -22,7 +24,7 @@ fn the_best_is_within_the_limits_and_on_the_frontier() {
     // The figures are those that anyone can simulate.
     let policy = best["policy"].as_str().unwrap();
     let arguments = ["simulate", "--content", "keyed", "--policy", policy, "--workload", WORKLOAD];
-    let more = ["--memtable", "256KiB", "--flushes", "1M", "--json"];
+    let more = ["--memtable", MEMTABLE, "--flushes", "1M", "--json"];
     let done = lsmith(&[&arguments[..], &more[..]].concat());
     let simulated: Value = serde_json::from_str(&done.out).expect("JSON");
     for name in ["write_cost_system", "read_cost_mean", "space_cost_mean"] {
@@ -86,19 +88,20 @@ fn range_reads_are_weighed_and_limited() {
 fn more_memory_writes_less_and_is_a_limit() {
     let cost = |memory: u32| {
         let bytes = memory.to_string();
+        let workload = "load(keys=60k, value=100B, order=zipf)";
         let arguments =
-            ["tune", "--workload", WORKLOAD, "--read-cost-max", "6", "--memory", &bytes];
+            ["tune", "--workload", workload, "--read-cost-max", "6", "--memory", &bytes];
         let found = json(&arguments);
         let needed = figure(&found["best"], "memory_bytes");
         assert!(needed > 0.0 && needed <= f64::from(memory), "{needed} of {memory}");
         figure(&found["best"], "write_cost_user")
     };
-    assert!(cost(16 << 20) < cost(1 << 20));
+    assert!(cost(2 << 20) < cost(1 << 18));
 }
 
 #[test]
 fn text_shows_the_best_beside_the_default_and_the_frontier() {
-    let arguments = ["tune", "--workload", WORKLOAD, "--memtable", "256KiB"];
+    let arguments = ["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE];
     let mine = ["--compare-to", "leveled(ratio=10)", "--rate", "1MB", "--endurance", "1000GB"];
     let text = fine(&[&arguments[..], &mine].concat());
     let parts = [
@@ -120,7 +123,7 @@ fn text_shows_the_best_beside_the_default_and_the_frontier() {
 /// A policy of the frontier is the best with the limits that its line names.
 #[test]
 fn a_line_of_the_frontier_says_with_what_it_would_be_best() {
-    let arguments = ["tune", "--workload", WORKLOAD, "--memtable", "256KiB"];
+    let arguments = ["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE];
     let found = json(&[&arguments[..], &["--read-cost-max", "8"]].concat());
     let frontier = found["frontier"].as_array().unwrap();
     let bigtable = |one: &&Value| one["policy"].as_str().unwrap().starts_with("bigtable");
@@ -135,7 +138,7 @@ fn a_line_of_the_frontier_says_with_what_it_would_be_best() {
 #[test]
 fn weights_decide_between_writes_and_reads() {
     let reads = |weights: &str| {
-        let arguments = ["tune", "--workload", WORKLOAD, "--memtable", "256KiB"];
+        let arguments = ["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE];
         let found = json(&[&arguments[..], &["--weights", weights]].concat());
         figure(&found["best"], "read_cost_mean")
     };
@@ -159,8 +162,8 @@ fn the_order_of_keys_counts() {
 /// The run phase overwrites what the load phase wrote; the load phase alone says 1.0.
 #[test]
 fn all_phases_of_a_workload_count() {
-    let arguments = ["tune", "--workload", "ycsb(a, records=40k, ops=160k, value=100B)", "--check"];
-    let limits = ["--memtable", "256KiB", "--read-cost-max", "6", "--space-cost-max", "1.5"];
+    let arguments = ["tune", "--workload", "ycsb(a, records=20k, ops=80k, value=100B)", "--check"];
+    let limits = ["--memtable", "64KiB", "--read-cost-max", "6", "--space-cost-max", "1.5"];
     let found = json(&[&arguments[..], &limits].concat());
     let best = &found["best"];
     let checked = &found["checked"];
@@ -182,7 +185,8 @@ fn a_workload_that_is_made_smaller_says_so() {
 
 #[test]
 fn impossible_limits_are_refused() {
-    let line = refused(1, &["tune", "--workload", WORKLOAD, "--read-cost-max", "0.5"]);
+    let small = ["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE];
+    let line = refused(1, &[&small[..], &["--read-cost-max", "0.5"]].concat());
     assert!(line.contains("no choice is within the limits"), "{line}");
     let line = refused(1, &["tune", "--workload", WORKLOAD, "--memory", "1kB"]);
     assert!(line.contains("too little"), "{line}");
@@ -198,11 +202,11 @@ fn impossible_limits_are_refused() {
 
 #[test]
 fn every_choice_says_what_memory_it_needs() {
-    let found = json(&["tune", "--workload", WORKLOAD, "--memtable", "256KiB"]);
+    let found = json(&["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE]);
     let frontier = found["frontier"].as_array().unwrap();
     for one in frontier {
         let parts = ["memtables", "filters", "fences"].map(|part| figure(&one["memory"], part));
-        assert_eq!(parts[0], f64::from(2 << 18), "{one}");
+        assert_eq!(parts[0], f64::from(2 << 14), "{one}");
         assert_eq!(parts.iter().sum::<f64>(), figure(one, "memory_bytes"), "{one}");
     }
     // A choice that holds more has more to filter.
@@ -215,9 +219,9 @@ fn every_choice_says_what_memory_it_needs() {
 
 #[test]
 fn drift_trades_the_expected_for_the_worst() {
-    const MIXED: &str = "ycsb(a, records=20k, ops=60k, value=1000B)";
+    const MIXED: &str = "ycsb(a, records=10k, ops=30k, value=100B)";
     let tune = |distance: &str| {
-        json(&["tune", "--workload", MIXED, "--memtable", "64KiB", "--drift", distance])
+        json(&["tune", "--workload", MIXED, "--memtable", MEMTABLE, "--drift", distance])
     };
     let found = tune("0.5");
     let drift = &found["drift"];
@@ -270,7 +274,7 @@ fn predictions_are_verified_on_the_store() {
 
 #[test]
 fn drift_is_printed_as_text() {
-    let text = fine(&["tune", "--workload", WORKLOAD, "--memtable", "256KiB", "--drift", "0.2"]);
+    let text = fine(&["tune", "--workload", WORKLOAD, "--memtable", MEMTABLE, "--drift", "0.2"]);
     for part in ["nominal", "robust", "at worst within 0.2 nats", "to the power"] {
         assert!(text.contains(part), "{part}: {text}");
     }
