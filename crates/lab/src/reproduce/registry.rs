@@ -208,6 +208,11 @@ pub const FIGURES: &[FigureInfo] = &[
         title: "write costs over the size of the records, normal",
         measure: thonangi::payloads_normal,
     },
+    FigureInfo {
+        name: "thonangi-queries",
+        title: "blocks that lookups and range queries read",
+        measure: thonangi::queries,
+    },
 ];
 
 /// Returns the figure with this name.

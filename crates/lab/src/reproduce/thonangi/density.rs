@@ -95,7 +95,7 @@ fn arrow(sim: &BlockSim) -> anyhow::Result<f64> {
 }
 
 /// Returns the part of the key space below `key`.
-fn place(key: &Key) -> f64 {
+pub(super) fn place(key: &Key) -> f64 {
     let mut number = [0; 8];
     let bytes = key.len().min(8);
     number[..bytes].copy_from_slice(&key[..bytes]);

@@ -17,6 +17,7 @@ mod fit;
 mod index;
 mod levels;
 mod over_time;
+mod queries;
 mod steady;
 mod store;
 mod sweep;
@@ -31,6 +32,7 @@ pub(super) use fig9::{measure_normal as payloads_normal, measure_uniform as fig9
 pub(super) use fig10::{measure_normal as fig10, measure_uniform as growth_uniform};
 pub(super) use levels::measure as levels;
 pub(super) use over_time::{measure_three as fig4, measure_two as fig3};
+pub(super) use queries::measure as queries;
 
 use super::{Axis, Effort};
 
