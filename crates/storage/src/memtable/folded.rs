@@ -162,6 +162,11 @@ impl FoldedRest {
         self.folded.places[self.here.clone()].first()
     }
 
+    /// Returns the number of entries ahead.
+    fn len(&self) -> usize {
+        self.here.len() + self.later.as_slice().iter().map(ExactSizeIterator::len).sum::<usize>()
+    }
+
     /// Returns the next entry.
     pub fn entry(&self) -> Option<EntryRef<'_>> {
         self.place().map(|place| self.folded.entry(place))
@@ -206,11 +211,11 @@ impl FoldedBuilder {
         }
     }
 
-    /// Shares the chunks of `folded`, so that entries of it can [stay](FoldedBuilder::keep_below).
-    /// Must be called before any entry is added.
-    pub fn share(&mut self, folded: &Folded) {
-        self.folded.chunks.clone_from(&folded.chunks);
-        self.folded.places.reserve(folded.places.len());
+    /// Shares the chunks of `rest`, so that its entries can [stay](FoldedBuilder::keep_below).
+    /// About `more` entries will come to them. Must be called before any entry is added.
+    pub fn share(&mut self, rest: &FoldedRest, more: usize) {
+        self.folded.chunks.clone_from(&rest.folded.chunks);
+        self.folded.places.reserve_exact(rest.len() + more);
     }
 
     /// Adds the entries of `rest` with keys below `bound`, or all of them, without a copy. The

@@ -72,7 +72,7 @@ proptest! {
             .map(|index| KeyRange::inclusive(&all[index].key, &all[index].key));
         let mut rest = folded.entries_within(ranges.collect::<Vec<_>>());
         let mut builder = FoldedBuilder::new(7, block_bytes);
-        builder.share(&folded);
+        builder.share(&rest, 1);
         for index in (0..all.len()).filter(|index| is_new(*index)) {
             builder.keep_below(&mut rest, Some(&all[index].key));
             builder.add(all[index].as_ref());
