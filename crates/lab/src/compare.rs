@@ -173,8 +173,8 @@ impl Comparison<'_> {
         let Some(((engine, _), duration)) = free.as_ref().zip(self.options.duration) else {
             return self.row(policy, all, free, progress);
         };
-        ensure!(engine.costs.sealed > 0, "no memtable was filled in {duration:?}");
-        let keyed = KeyedWorkload::new(limited(all.keyed.workload(), engine.costs.sealed)?);
+        ensure!(engine.costs.flushes > 0, "no memtable was filled in {duration:?}");
+        let keyed = KeyedWorkload::new(limited(all.keyed.workload(), engine.costs.flushes)?);
         let fluid = fluid_of(keyed.workload())?;
         self.row(policy, Played { keyed: &keyed, fluid: fluid.as_ref() }, free, progress)
     }

@@ -64,7 +64,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
             recorder.observe(event);
         }
         if let Some(trace) = &mut trace {
-            trace.observe(event, done + 1);
+            trace.observe(event);
         }
         if let Event::Flushed { .. } = event {
             done += 1;
@@ -123,41 +123,42 @@ fn check_unit(args: &SimulateArgs, sizes: &FlushSizes, takes_windows: bool) -> a
     unit_fits(args.flushes)
 }
 
-/// Prints merges and trees, or collects them for JSON.
+/// Prints merges and trees flush by flush, or collects them for JSON.
 struct Trace<'a> {
     /// `None` to collect.
     output: Option<&'a mut Output>,
     printed: std::io::Result<()>,
     steps: Vec<Step>,
+    /// The number of flushes so far.
+    flushes: u64,
+    /// The merges since the last flush.
     merges: Vec<String>,
 }
 
 impl<'a> Trace<'a> {
     fn new(output: Option<&'a mut Output>) -> Trace<'a> {
-        Trace { output, printed: Ok(()), steps: Vec::new(), merges: Vec::new() }
+        Trace { output, printed: Ok(()), steps: Vec::new(), flushes: 0, merges: Vec::new() }
     }
 
-    fn observe(&mut self, event: Event<'_>, flush: u64) {
-        let Some(output) = &mut self.output else {
-            match event {
-                Event::Merge { plan, .. } => self.merges.push(plan.to_string()),
-                Event::Rest { tree } => {
-                    let merges = std::mem::take(&mut self.merges);
-                    self.steps.push(Step { flush, merges, tree: tree.to_string() });
-                }
-                Event::Sealed { .. } | Event::Flushed { .. } => {}
+    fn observe(&mut self, event: Event<'_>) {
+        match event {
+            Event::Merge { plan, .. } => self.merges.push(plan.to_string()),
+            Event::Flushed { tree } => {
+                self.flushes += 1;
+                let merges = std::mem::take(&mut self.merges);
+                self.take(Step { flush: self.flushes, merges, tree: tree.to_string() });
             }
-            return;
-        };
-        if self.printed.is_err() {
-            return;
+            // A policy that counts in blocks has several in a flush.
+            Event::Sealed { .. } | Event::Rest { .. } => {}
         }
-        self.printed = match event {
-            Event::Sealed { .. } => output.line(format_args!("# flush {flush}")),
-            Event::Merge { plan, .. } => output.line(format_args!("# {plan}")),
-            Event::Rest { tree } => output.line(tree),
-            Event::Flushed { .. } => Ok(()),
-        };
+    }
+
+    fn take(&mut self, step: Step) {
+        match &mut self.output {
+            Some(output) if self.printed.is_ok() => self.printed = step.print(output),
+            Some(_) => {}
+            None => self.steps.push(step),
+        }
     }
 
     fn finish(self) -> std::io::Result<Vec<Step>> {
@@ -184,6 +185,16 @@ struct Step {
     flush: u64,
     merges: Vec<String>,
     tree: String,
+}
+
+impl Step {
+    fn print(&self, output: &mut Output) -> std::io::Result<()> {
+        output.line(format_args!("# flush {}", self.flush))?;
+        for merge in &self.merges {
+            output.line(format_args!("# {merge}"))?;
+        }
+        output.line(&self.tree)
+    }
 }
 
 fn keyed_workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<KeyedWorkload> {

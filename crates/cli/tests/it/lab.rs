@@ -117,6 +117,28 @@ fn a_trace_in_json_is_a_field() {
     assert!(json(&args[..5]).get("trace").is_none());
 }
 
+/// A policy that counts in blocks takes several windows from memory in one flush.
+#[test]
+fn a_trace_has_as_many_flushes_under_windows() {
+    let simulate = ["simulate", "--content", "keyed", "--memtable", "64KiB", "--flushes", "3"];
+    let load = ["--workload", "load(keys=9k, value=100B)", "--trace", "--policy"];
+    for policy in ["rr", "full", "tiered"] {
+        let args = [&simulate[..], &load, &[policy]].concat();
+        let text = fine(&args);
+        let heads: Vec<&str> = text.lines().filter(|line| line.starts_with("# flush ")).collect();
+        assert_eq!(heads, ["# flush 1", "# flush 2", "# flush 3"], "{policy}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("tree ")).count(), 3, "{policy}");
+        let traced = json(&args);
+        let steps = traced["trace"].as_array().unwrap();
+        assert_eq!((steps.len(), &steps[2]["flush"]), (3, &3.into()), "{policy}");
+        assert_eq!(traced["flushes"], 3, "{policy}");
+        let merges: usize = steps.iter().map(|s| s["merges"].as_array().unwrap().len()).sum();
+        let printed = text.lines().filter(|line| line.starts_with("# merge ")).count();
+        assert_eq!(merges, printed, "{policy}");
+        assert!(merges >= if policy == "rr" { 20 } else { 3 }, "{policy}: {merges}");
+    }
+}
+
 /// Costs over 0 flushed bytes were once printed as `+inf` and `NaN`.
 #[test]
 fn a_comparison_without_a_flush_says_what_to_change() {

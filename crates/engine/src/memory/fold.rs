@@ -14,7 +14,7 @@ use lsmith_storage::fold::Fold;
 use lsmith_storage::memtable::{Folded, FoldedBuilder, FoldedRest};
 use lsmith_storage::panics;
 use lsmith_storage::read::MergingCursor;
-use lsmith_tree::{AddPlace, KeyRange, MergePlan, RunId, Table};
+use lsmith_tree::{AddPlace, KeyRange, MergePlan, RunId, Size, Table};
 use std::sync::Arc;
 
 /// Entries between two checks whether the store is closing.
@@ -47,7 +47,7 @@ impl ReservedFold {
             [] => Ok(None),
             [newest, older @ ..] => {
                 let cursor = newest.cursor(&KeyRange::ALL);
-                let newest = NewestRun { cursor, bytes: newest.run().bytes() };
+                let newest = NewestRun { cursor, size: newest.run().size() };
                 fold_over(context, newest, older, self.block_bytes)
             }
         };
@@ -90,9 +90,9 @@ pub(super) fn fold_over(
     block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
     if let [old] = older
-        && let Some(folded) = shareable(newest.bytes, old)
+        && let Some(rest) = shareable(newest.size.bytes, old)
     {
-        return fold_onto(context, newest.cursor, folded, block_bytes);
+        return fold_onto(context, newest, rest, block_bytes);
     }
     let older = older.iter().map(|memory| memory.cursor(&KeyRange::ALL));
     fold(context, std::iter::once(newest.cursor).chain(older).collect(), block_bytes)
@@ -120,20 +120,20 @@ fn fold(
     Ok(builder.finish())
 }
 
-/// Folds `new` over `rest`, the visible rest of `folded`. The chunks of `folded` are shared, except
-/// where `new` has the same keys.
+/// Folds `new` over `rest`, the visible rest of a folded run. The chunks of that run are shared,
+/// except where `new` has the same keys.
 fn fold_onto(
     context: &Context,
-    new: Box<dyn Cursor>,
-    (folded, rest): (&Arc<Folded>, FoldedRest),
+    new: NewestRun,
+    rest: FoldedRest,
     block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
     let snapshots = context.snapshots.newest_first();
-    let onto = Onto::new(new, rest);
-    let mut fold = Fold::new(onto, snapshots, |_| false)?;
     let number = context.new_number();
     let mut builder = FoldedBuilder::new(number, block_bytes);
-    builder.share(folded);
+    builder.share(&rest, new.size.entries as usize);
+    let onto = Onto::new(new.cursor, rest);
+    let mut fold = Fold::new(onto, snapshots, |_| false)?;
     loop {
         let (rest, bound) = fold.walk_mut().rest_and_next_key();
         builder.keep_below(rest, bound);
@@ -149,16 +149,16 @@ fn fold_onto(
 /// The newest run of a folding.
 pub(crate) struct NewestRun {
     pub(crate) cursor: Box<dyn Cursor>,
-    /// The logical bytes of the run.
-    pub(crate) bytes: u64,
+    /// The size of the run.
+    pub(crate) size: Size,
 }
 
-/// Returns the folded run in `old` and its visible rest, if a new run may share its chunks. The run
+/// Returns the visible rest of the folded run in `old`, if a new run may share its chunks. The run
 /// must be folded, and have one version per key. At least half of the bytes in its chunks must be
 /// in use, with `new_bytes` counted as used.
-fn shareable(new_bytes: u64, old: &MemoryRun) -> Option<(&Arc<Folded>, FoldedRest)> {
+fn shareable(new_bytes: u64, old: &MemoryRun) -> Option<FoldedRest> {
     let (folded, rest) = old.folded()?;
     let in_use = old.run().bytes() + new_bytes;
     let shares = !folded.has_versions() && folded.chunk_bytes() <= 2 * in_use;
-    shares.then_some((folded, rest))
+    shares.then_some(rest)
 }

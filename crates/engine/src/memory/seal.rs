@@ -39,14 +39,19 @@ fn seal_folded(
     writes: WriteSpan,
 ) {
     let version = keyspace.version.load();
-    let bytes = memtable.live_bytes();
-    let newest = NewestRun { cursor: Sealed::Written(memtable).cursor(), bytes };
+    let size = live_size(&memtable);
+    let newest = NewestRun { cursor: Sealed::Written(memtable).cursor(), size };
     let older: Vec<_> = version.memory.iter().collect();
     let folded = fold_over(context, newest, &older, state.view.block_bytes)
         .expect("reads of memory never fail, and the store is not closing");
     let old: Vec<RunId> = state.sealed.iter().map(|sealed| sealed.run).collect();
     let all = state.writes_of(&old).map_or(writes, |older| writes.with(older));
     state.replace_memory(&old, Replacement { folded, writes: all, place: AddPlace::Memory });
+}
+
+/// Returns the size of the newest versions in a memtable, without a count of tombstones.
+fn live_size(memtable: &Memtable) -> Size {
+    Size { bytes: memtable.live_bytes(), entries: memtable.entries(), tombstones: 0 }
 }
 
 /// Makes `memtable` the newest run in memory, as it is.
@@ -61,7 +66,7 @@ fn seal_as_written(
         id: TableId(context.new_number()),
         root: 0,
         range: KeyRange::inclusive(&first, &last),
-        size: Size { bytes: memtable.live_bytes(), entries: memtable.entries(), tombstones: 0 },
+        size: live_size(&memtable),
         seq_min: writes.oldest,
         seq_max: writes.newest,
         profile: Profile::default(),

@@ -2,10 +2,14 @@
 
 use crate::common::{ALL, unit};
 use lsmith_policy::Registry;
-use lsmith_sim::{FigureCounter, Figures, KeyedSim, Parts, ScanCost, UNIT_BYTES};
+use lsmith_sim::{
+    Event, FigureCounter, Figures, FluidWorkload, KeyedSim, KeyedWorkload, Parts, ScanCost,
+    UNIT_BYTES, simulate_fluid, simulate_keyed,
+};
 use lsmith_tree::{
     EntryKind, KeyRange, Outcome, Size, Slice, Table, TableId, Tree, TreeEdit, apply,
 };
+use lsmith_workload::{NoInputs, Workload};
 
 /// Flushes 1 to 4 under tiered(ratio=2): 1 | 2 | 2 1 | 4, the last by two merges.
 #[test]
@@ -166,6 +170,48 @@ fn moves_and_drops_are_kept_apart() {
     };
     assert_eq!(figures.parts, expected);
     assert_eq!((figures.write_cost_eager, figures.write_cost_system), (0.8, 0.8));
+}
+
+/// As many flushes are as many writes, whether memory leaves as a whole or window by window.
+#[test]
+fn flushes_are_memtables_of_logical_bytes_under_every_policy() {
+    const MEMTABLE_BYTES: u64 = 64 << 10;
+    let load = "load(keys=40k, value=100B, flushes=25)";
+    let churn = "churn(keys=300, ops=90k, value=100B, deletes=0.2, flushes=25)";
+    for spec in [load, churn] {
+        let workload = Workload::from_spec(&spec.parse().unwrap(), &NoInputs).unwrap();
+        let fluid = FluidWorkload::new(&workload).unwrap();
+        let keyed = KeyedWorkload::new(workload);
+        let mut requested = Vec::new();
+        for policy in ["tiered", "full(ratio=3)", "rr", "choose_best(ratio=32)", "mixed(ratio=3)"] {
+            let policy = Registry::builtin().build(policy).unwrap();
+            for is_keyed in [true, false] {
+                let mut seen = 0;
+                let mut observe =
+                    |event: Event<'_>| seen += u64::from(matches!(event, Event::Flushed { .. }));
+                let simulated = if is_keyed {
+                    simulate_keyed(&policy, &keyed, MEMTABLE_BYTES, &mut observe)
+                } else {
+                    simulate_fluid(&policy, &fluid, MEMTABLE_BYTES, &mut observe)
+                };
+                let parts = simulated.unwrap().figures.parts;
+                let name = format!("{spec}, {}, keyed {is_keyed}", policy.spec());
+                assert_eq!((parts.flushes, seen), (25, 25), "{name}");
+                // The keys of the other workload all fit into memory.
+                if spec == load && policy.needs().windows {
+                    assert!(parts.merges > 20 && parts.sealed >= 25, "{name}: {parts:?}");
+                }
+                requested.push((parts.requested_bytes, name));
+            }
+        }
+        let (first, _) = requested[0];
+        assert!(first >= 25 * MEMTABLE_BYTES);
+        for (bytes, name) in &requested {
+            // A memtable may be sealed at four times its bytes if keys are overwritten.
+            let full = first / 25;
+            assert!(bytes.abs_diff(first) <= full, "{name}: {bytes} for {first}");
+        }
+    }
 }
 
 /// Entries of 100 bytes lie in blocks of 40. Each memtable is one block of new keys.

@@ -7,7 +7,7 @@
 use super::FoundVersion;
 use crate::cursor::{Cursor, EntryRef};
 use crate::error::Result;
-use crate::format::{EntryPlace, FactsBuilder, ProfileGrain, key_prefix};
+use crate::format::{EntryPlace, EntrySum, FactsBuilder, ProfileGrain, key_prefix};
 use bytes::Bytes;
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, Table, logical_bytes};
@@ -39,6 +39,13 @@ struct FoldedPlace {
     value_bytes: u32,
     key_bytes: u16,
     kind: EntryKind,
+}
+
+impl FoldedPlace {
+    #[inline]
+    fn logical_bytes(&self) -> u64 {
+        logical_bytes(usize::from(self.key_bytes), self.value_bytes as usize)
+    }
 }
 
 impl Folded {
@@ -155,6 +162,11 @@ impl FoldedRest {
         self.folded.places[self.here.clone()].first()
     }
 
+    /// Returns the number of entries ahead.
+    fn len(&self) -> usize {
+        self.here.len() + self.later.as_slice().iter().map(ExactSizeIterator::len).sum::<usize>()
+    }
+
     /// Returns the next entry.
     pub fn entry(&self) -> Option<EntryRef<'_>> {
         self.place().map(|place| self.folded.entry(place))
@@ -199,11 +211,11 @@ impl FoldedBuilder {
         }
     }
 
-    /// Shares the chunks of `folded`, so that entries of it can [stay](FoldedBuilder::keep_below).
-    /// Must be called before any entry is added.
-    pub fn share(&mut self, folded: &Folded) {
-        self.folded.chunks.clone_from(&folded.chunks);
-        self.folded.places.reserve(folded.places.len());
+    /// Shares the chunks of `rest`, so that its entries can [stay](FoldedBuilder::keep_below).
+    /// About `more` entries will come to them. Must be called before any entry is added.
+    pub fn share(&mut self, rest: &FoldedRest, more: usize) {
+        self.folded.chunks.clone_from(&rest.folded.chunks);
+        self.folded.places.reserve_exact(rest.len() + more);
     }
 
     /// Adds the entries of `rest` with keys below `bound`, or all of them, without a copy. The
@@ -211,7 +223,8 @@ impl FoldedBuilder {
     /// follow in the store's order.
     ///
     /// Memory is folded many times before an entry leaves it, and nearly all entries stay. So this
-    /// reads keys, which are scattered in memory, only where blocks begin.
+    /// goes through places and sums up sizes. It reads keys, which are scattered in memory, only
+    /// where blocks begin, and where a prefix equals that of `bound`.
     pub fn keep_below(&mut self, rest: &mut FoldedRest, bound: Option<&[u8]>) {
         let bound = bound.map(|key| (key_prefix(key), key));
         loop {
@@ -228,12 +241,40 @@ impl FoldedBuilder {
             if below == 0 {
                 return;
             }
-            for place in &places[..below] {
-                self.pack(&folded.entry(place), true);
-                self.folded.places.push(*place);
-            }
+            self.keep(folded, &places[..below]);
             rest.skip(below);
         }
+    }
+
+    /// Adds entries of `folded`, each of another key than the one before, block by block.
+    fn keep(&mut self, folded: &Folded, mut places: &[FoldedPlace]) {
+        loop {
+            // The first entry of all has no block to join.
+            let joined = if self.folded.places.is_empty() { 0 } else { self.join(places) };
+            places = &places[joined..];
+            let Some((first, others)) = places.split_first() else { return };
+            self.pack(&folded.entry(first), true);
+            self.folded.places.push(*first);
+            places = others;
+        }
+    }
+
+    /// Adds the first of these entries that fit into the open block, and returns their number.
+    fn join(&mut self, places: &[FoldedPlace]) -> usize {
+        let mut sum = EntrySum::default();
+        let mut joined = 0;
+        for place in places {
+            let bytes = place.logical_bytes();
+            if !fits(self.block_bytes, self.open_bytes, bytes) {
+                break;
+            }
+            self.open_bytes += bytes;
+            sum.add(bytes, place.kind, place.seq);
+            joined += 1;
+        }
+        self.facts.add_sum(sum);
+        self.folded.places.extend_from_slice(&places[..joined]);
+        joined
     }
 
     /// Adds the next entry in the store's order.
@@ -357,96 +398,4 @@ impl Cursor for FoldedCursor {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::read::vec_cursor::{Owned, VecCursor, calls, compare, key, sort};
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-
-    fn fold(entries: &[Owned], block_bytes: u64) -> Option<(Arc<Folded>, Table)> {
-        let mut builder = FoldedBuilder::new(7, block_bytes);
-        entries.iter().for_each(|entry| builder.add(entry.as_ref()));
-        builder.finish().map(|(folded, table)| (Arc::new(folded), table))
-    }
-
-    /// Generates entries in the store's order, without duplicates of key and sequence number.
-    fn entries() -> impl Strategy<Value = Vec<Owned>> {
-        vec((key(), 1..40_u64, 0..4_u8), 1..60).prop_map(|parts| {
-            let mut entries: Vec<Owned> = parts
-                .into_iter()
-                .filter(|(key, ..)| !key.is_empty())
-                .map(|(key, seq, kind)| {
-                    Owned::put(&key, seq).with(EntryKind::from_byte(kind).unwrap())
-                })
-                .collect();
-            sort(&mut entries);
-            entries.dedup_by(|left, right| (&left.key, left.seq) == (&right.key, right.seq));
-            entries
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn cursor_walks_like_one_over_a_sorted_vector(entries in entries(), calls in calls()) {
-            if let Some((folded, _)) = fold(&entries, 64) {
-                compare(&mut VecCursor::new(entries), &mut folded.cursor(), &calls);
-            }
-        }
-
-        #[test]
-        fn a_get_finds_the_newest_version_that_a_snapshot_sees(
-            entries in entries(), key in key(), seq in 0..45_u64,
-        ) {
-            let Some((folded, table)) = fold(&entries, 64) else { return Ok(()) };
-            let seen = |entry: &&Owned| entry.key == key && entry.seq <= SeqNo(seq);
-            let expected = entries.iter().find(seen);
-            let found = folded.get(&key, SeqNo(seq));
-            prop_assert_eq!(found.is_some(), expected.is_some());
-            if let (Some(found), Some(expected)) = (found, expected) {
-                prop_assert_eq!(found.seq, expected.seq);
-                prop_assert_eq!(found.kind, expected.kind);
-                prop_assert_eq!(&found.value, &expected.value);
-            }
-            prop_assert_eq!(table.size.entries, entries.len() as u64);
-            prop_assert!(entries.iter().all(|entry| table.range.contains(&entry.key)));
-        }
-    }
-
-    #[test]
-    fn builder_without_entries_returns_nothing() {
-        assert!(fold(&[], 64).is_none());
-    }
-
-    #[test]
-    fn the_profile_has_a_point_at_each_border_of_a_block() {
-        let put = |key: &str, value_bytes: usize| Owned {
-            value: vec![7; value_bytes].into(),
-            ..Owned::put(key.as_bytes(), 1)
-        };
-        // Of 109, 109, 59, 409 and 9 logical bytes, in blocks of 200.
-        let entries = [put("a", 100), put("b", 100), put("c", 50), put("d", 400), put("e", 0)];
-        let (_, table) = fold(&entries, 200).unwrap();
-        let points: Vec<_> = table
-            .profile
-            .iter()
-            .map(|point| (&point.key[..], point.below.bytes, point.after.as_deref().unwrap()))
-            .collect();
-        let expected: [(&[u8], u64, &[u8]); 3] =
-            [(b"b", 109, b"a\0"), (b"d", 277, b"c\0"), (b"e", 686, b"d\0")];
-        assert_eq!(points, expected);
-    }
-
-    #[test]
-    fn long_entries_get_chunks_of_their_own() {
-        let long = |key: &str, bytes: usize| Owned {
-            value: vec![key.as_bytes()[0]; bytes].into(),
-            ..Owned::put(key.as_bytes(), 1)
-        };
-        let entries = [long("a", 20_000), long("b", 100_000), long("c", 20_000), long("d", 0)];
-        let (folded, _) = fold(&entries, 4096).unwrap();
-        for entry in &entries {
-            assert_eq!(folded.get(&entry.key, SeqNo(1)).unwrap().value, entry.value);
-        }
-        assert!((140_000..150_000).contains(&folded.allocated_bytes()));
-    }
-}
+mod tests;
