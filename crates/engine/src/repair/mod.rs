@@ -195,13 +195,24 @@ impl DamagedStore {
         let new = builder.open()?;
         let mut saved = Vec::new();
         for (id, found) in &known.keyspaces {
-            let KeyspaceFacts { name, memtable_bytes, .. } = &found.state;
+            let KeyspaceFacts { name, memtable_bytes, members, .. } = &found.state;
             let policy = Some(self.policy_of(&found.state));
-            let options = KeyspaceOptions { policy, memtable_bytes: Some(*memtable_bytes) };
+            let memtable_bytes = Some(*memtable_bytes);
+            let mut options = KeyspaceOptions { policy, memtable_bytes, group: None };
             // A made-up name may be the name of another keyspace.
-            let keyspace = match new.existing_keyspace(name) {
-                Ok(_) => new.keyspace_with(&format!("{name}-{id}"), &options)?,
-                Err(_) => new.keyspace_with(name, &options)?,
+            let free = |name: &String| match new.engine().keyspaces.find(name) {
+                Some(_) => format!("{name}-{id}"),
+                None => name.clone(),
+            };
+            let keyspace = match members {
+                None => new.keyspace_with(&free(name), &options)?,
+                Some(members) => {
+                    options.group = Some(free(name));
+                    let make = |member| new.keyspace_with(&free(member), &options);
+                    let made: Vec<_> = members.iter().map(make).collect::<Result<_>>()?;
+                    let Some(first) = made.first() else { continue };
+                    first.of_group()
+                }
             };
             self.set_compression(&keyspace, &found.state)?;
             let memory = memories.remove(id).unwrap_or_default();
