@@ -2,13 +2,12 @@
 
 use crate::compression::Compression;
 use crate::context::Context;
-use crate::group;
 use crate::keyspace::{KeyspaceShared, Policy, open_keyspace};
 use crate::keyspaces::{ByName, Keyspaces, Named, find};
 use crate::manifest::{KeyspaceRecord, Manifest, Record};
 use crate::options::{KeyspaceOptions, bad_policy, check_memtable, check_name};
 use crate::wal::Wal;
-use lsmith_policy::MergePolicy;
+use lsmith_policy::{MergePolicy, check_group_policy};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
@@ -128,7 +127,7 @@ impl Catalog {
         let new = KeyspaceRecord { id, name: name.into(), policy: spec, memtable_bytes };
         let compression = Compression::parse(&self.context.options.compression)?;
         let record = if options.group.is_some() {
-            group::check_policy(&*policy)?;
+            check_group_policy(&*policy).map_err(bad_policy)?;
             Record::Group(new, compression.to_string())
         } else if compression.is_none() {
             Record::Keyspace(new)
@@ -163,7 +162,7 @@ impl Catalog {
         self.context.check_writable()?;
         let built = self.policy(spec)?;
         if keyspace.members.is_some() {
-            group::check_policy(&*built)?;
+            check_group_policy(&*built).map_err(bad_policy)?;
         }
         let policy = Policy::new(built, self.context.options.lockstep);
         let record = Record::Policy { keyspace: keyspace.id, policy: policy.spec().to_string() };

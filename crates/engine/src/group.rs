@@ -11,7 +11,6 @@
 //! first byte changes. A keyspace without entries among the writes of a run has no table in it.
 
 use bytes::Bytes;
-use lsmith_policy::{MergePolicy, Shape};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::sync::RwLock;
 use std::borrow::Cow;
@@ -113,21 +112,4 @@ impl Members {
     pub(crate) fn push(&self, name: &str) {
         self.0.write().push(Arc::from(name));
     }
-}
-
-/// Fails unless `policy` merges whole runs. Otherwise a run of one keyspace would not cover the
-/// same writes as that of another.
-pub(crate) fn check_policy(policy: &dyn MergePolicy) -> Result<()> {
-    let nearest = match policy.shape() {
-        Shape::Leveled { ratio, .. } => format!("tiered(ratio={})", ratio.round().max(2.0)),
-        Shape::Stack { runs_max } if policy.needs().windows => format!("minlatency(k={runs_max})"),
-        _ if policy.needs().windows => crate::options::DEFAULT_POLICY.to_string(),
-        _ => return Ok(()),
-    };
-    let message = format!(
-        "the keyspaces of a group merge whole runs: expected a policy of whole runs, such as \
-         {nearest}, found {}",
-        policy.spec()
-    );
-    Err(Error::new(ErrorKind::InvalidArgument, message))
 }

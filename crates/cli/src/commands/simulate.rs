@@ -7,12 +7,12 @@ use crate::failure::{bad_argument, print_line};
 use crate::output::{Output, print_json};
 use crate::page;
 use crate::specs;
-use crate::table::{cost, percent, short, table};
+use crate::table::{cost, percent, short, short_bytes, table};
 use lsmith_lab::page::{Group, Recorder};
 use lsmith_lab::{
     Content, Progress, Simulated, fluid_fits, keyed_fits, sealing, simulate_observed, unit_fits,
 };
-use lsmith_policy::MergePolicy;
+use lsmith_policy::{MergePolicy, check_group_policy};
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::{SpecError, format_bytes};
 use lsmith_workload::{FlushSizes, Workload};
@@ -28,6 +28,11 @@ const UNIT_BYTES_MAX: u64 = 1 << 50;
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     let (built, keyed, fluid);
+    if !args.group.is_empty() && args.content != "keyed" {
+        let content = &args.content;
+        let message = format!("a group has keys: expected `--content keyed`, found `{content}`");
+        return Err(bad_argument(message));
+    }
     let content = match args.content.as_str() {
         "unit" => {
             built = specs::policy(&args.policy)?;
@@ -37,6 +42,9 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         "keyed" => {
             keyed = keyed_workload(args, &sizes)?;
             built = policy_for(args, keyed.workload())?;
+            if !args.group.is_empty() {
+                check_group_policy(&*built).map_err(bad_argument)?;
+            }
             Content::Keyed(&keyed)
         }
         "fluid" => {
@@ -187,7 +195,10 @@ struct Step {
 }
 
 fn keyed_workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<KeyedWorkload> {
-    let workload = workload(args, sizes)?;
+    let mut workload = workload(args, sizes)?;
+    if !args.group.is_empty() {
+        workload = workload.in_group(&args.group).map_err(bad_argument)?;
+    }
     keyed_fits(&workload, args.memtable.bytes)?;
     Ok(KeyedWorkload::new(workload))
 }
@@ -229,6 +240,11 @@ fn shown(simulated: &Simulated) -> String {
     let mut rows = vec![vec!["policy".to_owned(), simulated.policy.clone()]];
     rows.extend(simulated.workload.iter().map(|spec| vec!["workload".to_owned(), spec.clone()]));
     rows.extend(cost_rows(&simulated.policy, &simulated.report.costs));
+    for (number, keyspace) in simulated.keyspaces.iter().enumerate() {
+        let flushed = short_bytes(keyspace.flushed_bytes);
+        let name = format!("write_cost_system, keyspace {number} ({flushed} flushed)");
+        rows.push(vec![name, cost(keyspace.write_cost_system)]);
+    }
     if let Some(optimum) = &simulated.optimum {
         let about = if optimum.is_exact { "" } else { "at least " };
         let least = format!("{about}{}", cost(optimum.write_cost_system));

@@ -6,6 +6,7 @@
 //! edit is mostly right.
 
 use super::known::Reading;
+use super::lost_member;
 use crate::manifest::{KeyspaceRecord, Record};
 use lsmith_tree::{AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit};
 
@@ -180,7 +181,7 @@ impl Reading {
         let members = state.members.get_or_insert_default();
         let Some((number, name)) = member else { return };
         for number in members.len()..=usize::from(number) {
-            members.push(format!("keyspace-{group}-{number}"));
+            members.push(lost_member(group, number));
         }
         members[usize::from(number)] = name;
     }

@@ -29,6 +29,7 @@ use lsmith_policy::Registry;
 use lsmith_storage::env::{Env, RealEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{self, FileKind};
+use lsmith_tree::Slice;
 use memory::Memories;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -208,8 +209,9 @@ impl DamagedStore {
                 None => new.keyspace_with(&free(name), &options)?,
                 Some(members) => {
                     options.group = Some(free(name));
-                    let make = |member| new.keyspace_with(&free(member), &options);
-                    let made: Vec<_> = members.iter().map(make).collect::<Result<_>>()?;
+                    let make = |member| new.keyspace_with(&free(&member), &options);
+                    let names = names_of_members(*id, members, &found.runs);
+                    let made: Vec<_> = names.into_iter().map(make).collect::<Result<_>>()?;
                     let Some(first) = made.first() else { continue };
                     first.of_group()
                 }
@@ -247,4 +249,18 @@ impl DamagedStore {
             done => done,
         }
     }
+}
+
+/// Returns the names of the keyspaces of group `id`: `known`, and made-up ones for those that have
+/// tables in `runs` and whose names are lost.
+fn names_of_members(id: u32, known: &[String], runs: &[Vec<Slice>]) -> Vec<String> {
+    let numbers = runs.iter().flatten().filter_map(|slice| slice.range().start.first());
+    let count = numbers.map(|number| usize::from(*number) + 1).max().unwrap_or(0);
+    let made_up = (known.len()..count).map(|number| lost_member(id, number));
+    known.iter().cloned().chain(made_up).collect()
+}
+
+/// Returns the name of keyspace `number` of group `id` if its own is lost.
+fn lost_member(id: u32, number: usize) -> String {
+    format!("keyspace-{id}-{number}")
 }
