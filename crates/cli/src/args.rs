@@ -417,8 +417,8 @@ pub(crate) struct DbArgs {
     /// codec per level [default: none]
     #[arg(long, global = true, value_name = "CODECS")]
     pub(crate) compression: Option<String>,
-    /// The group of a keyspace that this command creates. Keyspaces of a group share a tree, so that
-    /// they merge together. One that exists must be in this group
+    /// The group of a keyspace that this command creates. Keyspaces of a group share a tree, so
+    /// that they merge together. One that exists must be in this group
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) group: Option<String>,
     #[command(subcommand)]

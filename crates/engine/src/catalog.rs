@@ -75,7 +75,7 @@ impl Catalog {
             None => Named::Alone(self.make_tree(&mut keyspaces, name, &options)?),
             Some(group) => self.make_member(&mut keyspaces, name, group, &options)?,
         };
-        // A merging thread must visit a new tree once, so that it comes to rest.
+        // A merging thread must visit the new keyspace once, so that it comes to rest.
         self.context.progress.notify();
         Ok(made)
     }

@@ -28,11 +28,7 @@ const UNIT_BYTES_MAX: u64 = 1 << 50;
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     let (built, keyed, fluid);
-    if !args.group.is_empty() && args.content != "keyed" {
-        let content = &args.content;
-        let message = format!("a group has keys: expected `--content keyed`, found `{content}`");
-        return Err(bad_argument(message));
-    }
+    check_group(args)?;
     let content = match args.content.as_str() {
         "unit" => {
             built = specs::policy(&args.policy)?;
@@ -42,9 +38,6 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
         "keyed" => {
             keyed = keyed_workload(args, &sizes)?;
             built = policy_for(args, keyed.workload())?;
-            if !args.group.is_empty() {
-                check_group_policy(&*built).map_err(bad_argument)?;
-            }
             Content::Keyed(&keyed)
         }
         "fluid" => {
@@ -100,6 +93,15 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     }
     output.line(shown(&simulated))?;
     Ok(output.finish()?)
+}
+
+/// Fails if a group is simulated without keys.
+fn check_group(args: &SimulateArgs) -> anyhow::Result<()> {
+    if args.group.is_empty() || args.content == "keyed" {
+        return Ok(());
+    }
+    let content = &args.content;
+    Err(bad_argument(format!("a group has keys: expected `--content keyed`, found `{content}`")))
 }
 
 /// Returns the bytes at which all memtables are sealed together.
@@ -209,7 +211,11 @@ fn fluid_workload(workload: &Workload) -> anyhow::Result<FluidWorkload> {
 }
 
 fn policy_for(args: &SimulateArgs, workload: &Workload) -> anyhow::Result<Arc<dyn MergePolicy>> {
-    specs::policy_for(&args.policy, workload, args.memtable.bytes)
+    let policy = specs::policy_for(&args.policy, workload, args.memtable.bytes)?;
+    if !args.group.is_empty() {
+        check_group_policy(&*policy).map_err(bad_argument)?;
+    }
+    Ok(policy)
 }
 
 /// Turns a simulation error into an exit code: 2 if expected sizes do not fit the workload, else 1.

@@ -2,8 +2,11 @@
 
 use lsmith::env::{Env, Loss, MemEnv};
 use lsmith::{
-    Batch, ErrorKind, KEY_BYTES_MAX, Keyspace, KeyspaceOptions, PersistMode, RepairOptions, Store,
+    Batch, ErrorKind, Event, KEY_BYTES_MAX, Keyspace, KeyspaceOptions, Observer, PersistMode,
+    RepairOptions, Store,
 };
+use lsmith_tree::Tree;
+use parking_lot::Mutex;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
@@ -43,7 +46,10 @@ fn write(store: &Store, [rows, by_date, by_city]: &[Keyspace; 3], number: u64) {
 /// Returns the entries of each keyspace in each run, oldest run first. Asserts that no table holds
 /// entries of two keyspaces.
 fn entries_by_run(keyspace: &Keyspace) -> Vec<[u64; 3]> {
-    let tree = keyspace.tree();
+    entries_of(&keyspace.tree())
+}
+
+fn entries_of(tree: &Tree) -> Vec<[u64; 3]> {
     let mut runs = Vec::new();
     for run in tree.disk_runs().rev() {
         let mut entries = [0; 3];
@@ -59,10 +65,10 @@ fn entries_by_run(keyspace: &Keyspace) -> Vec<[u64; 3]> {
     runs
 }
 
-/// Asserts that each run covers the same batches in all keyspaces: of batches `from` to the end.
-fn assert_corresponding(runs: &[[u64; 3]], from: u64) -> u64 {
+/// Asserts that each run covers the same batches in all keyspaces. Returns the number of batches.
+fn assert_corresponding(runs: &[[u64; 3]]) -> u64 {
     let tens = |until: u64| until.div_ceil(10);
-    let mut next = from;
+    let mut next = 0;
     for [rows, by_date, by_city] in runs {
         assert_eq!((by_date, *by_city), (rows, tens(next + rows) - tens(next)), "{runs:?}");
         next += rows;
@@ -80,12 +86,12 @@ fn each_run_covers_the_same_writes_in_all_keyspaces() {
         for number in 0..3000 {
             write(&store, &group, number);
             let runs = entries_by_run(&group[0]);
-            assert_corresponding(&runs, 0);
+            assert_corresponding(&runs);
             runs_max = runs_max.max(runs.len());
         }
         store.flush().unwrap();
         let runs = entries_by_run(&group[1]);
-        assert_eq!(assert_corresponding(&runs, 0), 3000);
+        assert_eq!(assert_corresponding(&runs), 3000);
         assert!(runs_max >= 3 && group[0].tree().flushes() > 60, "{runs:?}");
         let stats = group[2].stats();
         assert_eq!((stats.entries, stats.group.as_deref()), (300, Some("orders")));
@@ -94,6 +100,41 @@ fn each_run_covers_the_same_writes_in_all_keyspaces() {
         assert_eq!(entries_by_run(&group[0]), [[3000, 3000, 300]]);
         assert!(store.verify().unwrap().is_empty());
     }
+}
+
+/// Keeps the tree after each commit.
+#[derive(Debug, Default)]
+struct Trees(Mutex<Vec<Tree>>);
+
+impl Observer for Trees {
+    fn on_event(&self, _: &str, event: &Event<'_>) {
+        if let Event::Committed { tree, .. } = event {
+            self.0.lock().push(Tree::clone(tree));
+        }
+    }
+}
+
+/// A merge of a lone keyspace would commit its parts one by one.
+#[test]
+fn large_merge_in_parts_is_committed_for_all_keyspaces_at_once() {
+    let trees = Arc::new(Trees::default());
+    let env = MemEnv::new();
+    let builder = Store::builder(DIR).env(Arc::new(env)).policy("none").threads(2);
+    let builder = builder.split_bytes(50_000).memtable_bytes(150_000);
+    let store = builder.observer(Arc::clone(&trees) as _).open().unwrap();
+    let group = members(&store);
+    (0..8000).for_each(|number| write(&store, &group, number));
+    store.flush().unwrap();
+    let flushes = group[0].tree().flushes();
+    group[0].merge().unwrap();
+    assert_eq!(entries_by_run(&group[0]), [[8000, 8000, 800]]);
+    let tables = group[0].tree().disk_runs().next().unwrap().slices().len();
+    assert!(tables > 6, "{tables} tables");
+    let trees = trees.0.lock();
+    for tree in trees.iter() {
+        assert_corresponding(&entries_of(tree));
+    }
+    assert_eq!(trees.len() as u64, flushes + 1);
 }
 
 #[test]
@@ -222,7 +263,7 @@ fn group_is_there_after_reopening_and_after_accidents() {
             number += 1;
         }
         let runs = entries_by_run(&group[0]);
-        assert_corresponding(&runs, 0);
+        assert_corresponding(&runs);
         env = match life % 3 {
             0 => env.process_crash_clone(),
             1 => {
