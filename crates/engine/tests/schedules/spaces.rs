@@ -28,7 +28,7 @@ fn change(store: &Store, thread: usize, in_group: bool, dice: &mut Dice) {
         let space = space(store, put % NAMES.len(), in_group);
         space.put(format!("{thread}/{put}"), [1; 50]).unwrap();
         match dice.below(9) {
-            0 if in_group => space.set_merge_policy(dice.pick(&GROUP_POLICIES)).unwrap(),
+            0 if in_group => space.set_merge_policy(*dice.pick(&GROUP_POLICIES)).unwrap(),
             0 => space.set_merge_policy(*dice.pick(&POLICIES)).unwrap(),
             1 => space.set_compression(*dice.pick(&["lz4", "none", "none,zstd"])).unwrap(),
             2 => space.flush().unwrap(),
