@@ -221,6 +221,10 @@ pub(crate) struct SimulateArgs {
     /// The workload for keyed and fluid content [default: a load of 1 kB values in random order]
     #[arg(long, value_name = "SPEC")]
     pub(crate) workload: Option<String>,
+    /// Simulate a group of keyspaces that merge together. Each has a share of the items of the
+    /// workload, for example '1,0.2,0.05'. Keyed content only
+    #[arg(long, value_name = "SHARES", value_delimiter = ',')]
+    pub(crate) group: Vec<f64>,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
     #[command(flatten)]
@@ -413,6 +417,10 @@ pub(crate) struct DbArgs {
     /// codec per level [default: none]
     #[arg(long, global = true, value_name = "CODECS")]
     pub(crate) compression: Option<String>,
+    /// The group of a keyspace that this command creates. Keyspaces of a group share a tree, so
+    /// that they merge together. One that exists must be in this group
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) group: Option<String>,
     #[command(subcommand)]
     pub(crate) command: DbCommand,
 }

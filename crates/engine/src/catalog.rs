@@ -3,11 +3,12 @@
 use crate::compression::Compression;
 use crate::context::Context;
 use crate::keyspace::{KeyspaceShared, Policy, open_keyspace};
-use crate::keyspaces::Keyspaces;
+use crate::keyspaces::{ByName, Keyspaces, Named, find};
 use crate::manifest::{KeyspaceRecord, Manifest, Record};
 use crate::options::{KeyspaceOptions, bad_policy, check_memtable, check_name};
 use crate::wal::Wal;
-use lsmith_storage::error::Result;
+use lsmith_policy::{MergePolicy, check_group_policy};
+use lsmith_storage::error::{Error, ErrorKind, Result};
 use std::sync::Arc;
 
 /// Makes keyspaces, and changes their policy and their compression.
@@ -36,47 +37,99 @@ impl Catalog {
     }
 
     /// Returns the keyspace called `name`. Makes it if it does not exist; otherwise it must agree
-    /// with `options`.
+    /// with `options`. The result is never a group.
     ///
     /// # Errors
     /// Fails as [`Store::keyspace_with`](crate::Store::keyspace_with) does.
-    pub(crate) fn keyspace(
-        &self,
-        name: &str,
-        options: &KeyspaceOptions,
-    ) -> Result<Arc<KeyspaceShared>> {
-        let build = |spec: &str| self.context.options.registry.build(spec).map_err(bad_policy);
-        let asked = options.policy.as_deref().map(build).transpose()?;
-        let policy = asked.map(|policy| policy.spec().to_string());
+    pub(crate) fn keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Named> {
+        let asked = options.policy.as_deref().map(|spec| self.policy(spec)).transpose()?;
+        let options = KeyspaceOptions {
+            policy: asked.map(|built| built.spec().to_string()),
+            ..options.clone()
+        };
         options.memtable_bytes.map_or(Ok(()), check_memtable)?;
-        if let Some(keyspace) = self.keyspaces.get(name) {
-            return keyspace.check_options(policy, options.memtable_bytes).map(|()| keyspace);
+        if let Some(found) = self.keyspaces.find(name) {
+            return agreed(found, name, &options);
         }
         self.context.check_writable()?;
         check_name(name)?;
         let mut keyspaces = loop {
-            let shares = !self.keyspaces.read().is_empty();
+            let needs_share = |keyspaces: &ByName| {
+                let joins = |group: &String| keyspaces.contains_key(group);
+                !keyspaces.is_empty() && !options.group.as_ref().is_some_and(joins)
+            };
+            let shares = needs_share(&self.keyspaces.read());
             if shares {
                 self.wal.share()?;
             }
             let keyspaces = self.keyspaces.write();
-            if shares || keyspaces.is_empty() {
+            if shares || !needs_share(&keyspaces) {
                 break keyspaces;
             }
         };
-        if let Some(keyspace) = keyspaces.get(name).map(Arc::clone) {
+        if let Some(found) = find(&keyspaces, name) {
             drop(keyspaces);
-            return keyspace.check_options(policy, options.memtable_bytes).map(|()| keyspace);
+            return agreed(found, name, &options);
         }
+        let made = match &options.group {
+            None => Named::Alone(self.make_tree(&mut keyspaces, name, &options)?),
+            Some(group) => self.make_member(&mut keyspaces, name, group, &options)?,
+        };
+        // A merging thread must visit the new keyspace once, so that it comes to rest.
+        self.context.progress.notify();
+        Ok(made)
+    }
+
+    /// Makes the keyspace `name` in `group`, which it makes too if it does not exist.
+    fn make_member(
+        &self,
+        keyspaces: &mut ByName,
+        name: &str,
+        group: &str,
+        options: &KeyspaceOptions,
+    ) -> Result<Named> {
+        check_name(group)?;
+        let tree = match find(keyspaces, group) {
+            Some(Named::Group(tree)) => {
+                tree.check_options(options.policy.clone(), options.memtable_bytes)?;
+                tree
+            }
+            None if group != name => self.make_tree(keyspaces, group, options)?,
+            _ => {
+                let message = format!(
+                    "a group called `{group}`: expected a name of its own, which \
+                                       no keyspace has"
+                );
+                return Err(Error::new(ErrorKind::InvalidArgument, message));
+            }
+        };
+        let members = tree.members.as_ref().expect("a group has keyspaces");
+        let number = members.next_number(group)?;
+        let record = Record::Member { group: tree.id, number, name: name.into() };
+        self.manifest.write(record, |_| ())?;
+        members.push(name);
+        let member = members.get(name).expect("it was just added");
+        Ok(Named::Member(tree, member))
+    }
+
+    /// Makes the tree of a keyspace or of a group called `name`.
+    fn make_tree(
+        &self,
+        keyspaces: &mut ByName,
+        name: &str,
+        options: &KeyspaceOptions,
+    ) -> Result<Arc<KeyspaceShared>> {
         let id = keyspaces.values().map(|keyspace| keyspace.id + 1).max().unwrap_or(0);
         let memtable_bytes = options.memtable_bytes.unwrap_or(self.context.options.memtable_bytes);
-        let new_policy = match policy {
-            Some(policy) => policy,
-            None => build(&self.context.options.policy)?.spec().to_string(),
-        };
-        let new = KeyspaceRecord { id, name: name.into(), policy: new_policy, memtable_bytes };
+        let policy =
+            self.policy(options.policy.as_ref().unwrap_or(&self.context.options.policy))?;
+        let spec = policy.spec().to_string();
+        let new = KeyspaceRecord { id, name: name.into(), policy: spec, memtable_bytes };
         let compression = Compression::parse(&self.context.options.compression)?;
-        let record = if compression.is_none() {
+        let record = if options.group.is_some() {
+            check_group_policy(&*policy).map_err(bad_policy)?;
+            Record::Group(new, compression.to_string())
+        } else if compression.is_none() {
             Record::Keyspace(new)
         } else {
             Record::CompressedKeyspace(new, compression.to_string())
@@ -84,9 +137,12 @@ impl Catalog {
         let known = self.manifest.write(record, |account| account.keyspaces[&id].clone())?;
         let keyspace = open_keyspace(&self.context, id, &known)?;
         keyspaces.insert(name.to_string(), Arc::clone(&keyspace));
-        // A merging thread must visit the new keyspace once, so that it comes to rest.
-        self.context.progress.notify();
         Ok(keyspace)
+    }
+
+    /// Builds the policy `spec`.
+    fn policy(&self, spec: &str) -> Result<Arc<dyn MergePolicy>> {
+        self.context.options.registry.build(spec).map_err(bad_policy)
     }
 
     /// Compresses the tables that are written to `keyspace` from now on with `codecs`.
@@ -104,7 +160,10 @@ impl Catalog {
     /// Gives `keyspace` the policy `spec` from now on.
     pub(crate) fn set_policy(&self, keyspace: &KeyspaceShared, spec: &str) -> Result<()> {
         self.context.check_writable()?;
-        let built = self.context.options.registry.build(spec).map_err(bad_policy)?;
+        let built = self.policy(spec)?;
+        if keyspace.members.is_some() {
+            check_group_policy(&*built).map_err(bad_policy)?;
+        }
         let policy = Policy::new(built, self.context.options.lockstep);
         let record = Record::Policy { keyspace: keyspace.id, policy: policy.spec().to_string() };
         let committing = keyspace.committing.lock();
@@ -118,4 +177,45 @@ impl Catalog {
         self.context.progress.notify();
         Ok(())
     }
+}
+
+/// Returns `found`, which is called `name`, if it is a keyspace that agrees with `options`. Their
+/// policy has its shortest spelling.
+///
+/// # Errors
+/// Fails with `InvalidArgument`. The message names what was asked for and what is there.
+fn agreed(found: Named, name: &str, options: &KeyspaceOptions) -> Result<Named> {
+    let refuse = |message: String| {
+        let message = format!("the keyspace `{name}` exists {message}");
+        Err(Error::new(ErrorKind::InvalidArgument, message))
+    };
+    let tree = match (&found, &options.group) {
+        (Named::Group(tree), _) => return Err(is_group(tree)),
+        (Named::Alone(_), Some(asked)) => {
+            return refuse(format!(
+                "outside of groups, not in the group `{asked}`: only a new keyspace can join one"
+            ));
+        }
+        (Named::Member(tree, _), Some(asked)) if tree.name != *asked => {
+            return refuse(format!(
+                "in the group `{}`, not in the group `{asked}`: a keyspace stays in its group",
+                tree.name
+            ));
+        }
+        (Named::Alone(tree) | Named::Member(tree, _), _) => tree,
+    };
+    tree.check_options(options.policy.clone(), options.memtable_bytes)?;
+    Ok(found)
+}
+
+/// Returns the error of a caller who took `group` for a keyspace.
+pub(crate) fn is_group(group: &KeyspaceShared) -> Error {
+    let members = group.members.iter().flat_map(|members| members.all());
+    let names: Vec<String> = members.map(|member| format!("`{}`", member.name)).collect();
+    let name = &group.name;
+    let message = format!(
+        "`{name}` is a group: expected the name of a keyspace, such as those of the group, {}",
+        if names.is_empty() { "of which there are none yet".into() } else { names.join(", ") }
+    );
+    Error::new(ErrorKind::InvalidArgument, message)
 }

@@ -51,6 +51,6 @@ pub enum Event<'a> {
 /// that wait for rest get an error until [`Store::retry`](crate::Store::retry). On the thread of a
 /// caller the panic goes up to the caller, after the caller's change has taken effect.
 pub trait Observer: Debug + Send + Sync {
-    /// Receives `event`, which happened in the keyspace called `keyspace`.
+    /// Receives `event`, which happened in the keyspace, or the group, called `keyspace`.
     fn on_event(&self, keyspace: &str, event: &Event<'_>);
 }

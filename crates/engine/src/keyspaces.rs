@@ -5,6 +5,7 @@
 //! memtable is sealed, and whenever tables are added or removed.
 
 use crate::context::Context;
+use crate::group::Member;
 use crate::keyspace::KeyspaceShared;
 use crate::options::MEMORY_PARTS;
 use crate::stats::MemoryUse;
@@ -14,8 +15,31 @@ use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// Keyspaces by name.
-type ByName = BTreeMap<String, Arc<KeyspaceShared>>;
+/// Keyspaces and groups by name. Keyspaces of a group are in the group.
+pub(crate) type ByName = BTreeMap<String, Arc<KeyspaceShared>>;
+
+/// What a name names.
+#[derive(Debug)]
+pub(crate) enum Named {
+    /// A keyspace of its own.
+    Alone(Arc<KeyspaceShared>),
+    /// A keyspace of a group.
+    Member(Arc<KeyspaceShared>, Member),
+    /// A group.
+    Group(Arc<KeyspaceShared>),
+}
+
+/// Returns what `name` names, if it is in use.
+pub(crate) fn find(by_name: &ByName, name: &str) -> Option<Named> {
+    if let Some(found) = by_name.get(name).map(Arc::clone) {
+        let is_group = found.members.is_some();
+        return Some(if is_group { Named::Group(found) } else { Named::Alone(found) });
+    }
+    by_name.values().find_map(|keyspace| {
+        let member = keyspace.members.as_ref()?.get(name)?;
+        Some(Named::Member(Arc::clone(keyspace), member))
+    })
+}
 
 /// All keyspaces of an open store.
 #[derive(Debug)]
@@ -35,14 +59,26 @@ impl Keyspaces {
         Keyspaces { context: Arc::clone(context), by_name }
     }
 
-    /// Returns all keyspaces, sorted by name.
+    /// Returns all keyspaces and groups, sorted by name.
     pub(crate) fn all(&self) -> Vec<Arc<KeyspaceShared>> {
         self.by_name.read().values().map(Arc::clone).collect()
     }
 
-    /// Returns the keyspace called `name`, if it exists.
-    pub(crate) fn get(&self, name: &str) -> Option<Arc<KeyspaceShared>> {
-        self.by_name.read().get(name).map(Arc::clone)
+    /// Returns what `name` names, if it is in use.
+    pub(crate) fn find(&self, name: &str) -> Option<Named> {
+        find(&self.by_name.read(), name)
+    }
+
+    /// Returns the names of all keyspaces, sorted. Groups are no keyspaces, but theirs are.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let by_name = self.by_name.read();
+        let names_of = |keyspace: &Arc<KeyspaceShared>| match &keyspace.members {
+            None => vec![keyspace.name.clone()],
+            Some(members) => members.all().iter().map(|member| member.name.to_string()).collect(),
+        };
+        let mut names: Vec<String> = by_name.values().flat_map(names_of).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Returns the keyspaces by name. No keyspace is added as long as the guard lives.

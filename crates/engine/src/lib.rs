@@ -141,6 +141,7 @@ mod event;
 mod examine;
 #[cfg(test)]
 mod fuzz;
+mod group;
 pub mod inspect;
 mod keyspace;
 mod keyspaces;

@@ -50,6 +50,17 @@ pub struct KeyspaceOptions {
     /// Logical bytes at which a memtable is sealed, 1 to 2^40. `None` means the store's default for
     /// a new keyspace, and any size for one that exists.
     pub memtable_bytes: Option<u64>,
+    /// The group that the keyspace belongs to. Keyspaces of one group share a memtable, a tree and
+    /// a merge policy: they are sealed at the same write, and the same runs of all of them are
+    /// merged at the same time. So run by run they cover the same writes.
+    ///
+    /// The first keyspace of a group makes it, and chooses the policy and the memtable size of all.
+    /// The policy must merge whole runs, as `minlatency` and `tiered` do. It sees the bytes of all
+    /// keyspaces together. A group has at most 256 keyspaces. Their keys are at most 65,534 bytes
+    /// long, and each entry counts one byte more.
+    ///
+    /// `None` means no group for a new keyspace, and any group for one that exists.
+    pub group: Option<String>,
 }
 
 /// The options that a store was opened with. [`Builder`](crate::Builder) documents each.

@@ -5,8 +5,8 @@ use crate::page::KeyScale;
 use crate::report::{Costs, LogicalBytes, Optimum, SimulationReport};
 use lsmith_policy::{MergePolicy, Shape};
 use lsmith_sim::{
-    Event, FLUID_PLACES, FluidWorkload, KeyedWorkload, Observer, SimError, Simulation,
-    simulate_fluid, simulate_keyed, simulate_unit,
+    Event, FLUID_PLACES, FluidWorkload, KeyedWorkload, KeyspaceBytes, Observer, SimError,
+    Simulation, simulate_fluid, simulate_keyed, simulate_unit,
 };
 use lsmith_tree::Tree;
 use lsmith_workload::FlushSizes;
@@ -65,6 +65,17 @@ impl Serialize for Amount {
     }
 }
 
+/// What merges wrote of one keyspace of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct KeyspaceCosts {
+    /// Logical bytes in sealed memtables.
+    pub flushed_bytes: u64,
+    /// Logical bytes of flushes and merge outputs.
+    pub written_bytes: u64,
+    /// The bytes written per byte flushed, counted as in `write_cost_system`.
+    pub write_cost_system: f64,
+}
+
 /// The result of a simulation, with the sizes of its last tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Simulated {
@@ -79,6 +90,9 @@ pub struct Simulated {
     /// The figures.
     #[serde(flatten)]
     pub report: SimulationReport,
+    /// The keyspaces of a group, in their order. Empty without a group.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keyspaces: Vec<KeyspaceCosts>,
     /// The optimum with as many runs, for flushes that do not overlap. `None` for policies that
     /// leave a part of memory in place.
     pub optimum: Option<Optimum>,
@@ -159,6 +173,14 @@ pub fn simulate_observed(
             Content::Fluid(workload) => workload.spec().map(ToString::to_string),
         },
         memtable_bytes,
+        keyspaces: {
+            let costs = |bytes: &KeyspaceBytes| KeyspaceCosts {
+                flushed_bytes: bytes.flushed,
+                written_bytes: bytes.written,
+                write_cost_system: bytes.write_cost(),
+            };
+            simulation.keyspaces.iter().map(costs).collect()
+        },
         optimum: if policy.needs().blocks {
             None
         } else {

@@ -30,6 +30,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod group;
 mod knots;
 pub mod laws;
 mod policies;
@@ -38,6 +39,7 @@ mod registry;
 mod stack;
 mod tables;
 
+pub use group::check_group_policy;
 pub use knots::untie;
 pub use policies::*;
 pub use policy::{

@@ -47,7 +47,7 @@ pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts, SCAN_ITEMS, ScanCost};
 pub use fluid::{FLUID_PLACES, FluidContent, FluidWorkload, simulate_fluid};
-pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, rank_key};
+pub use keyed::{FullMemtables, KeyedContent, KeyedEntry, KeyedSim, KeyspaceBytes, rank_key};
 pub use simulate::{
     KeyedWorkload, Simulation, simulate_keyed, simulate_unit, watch_keyed, written_kind,
 };

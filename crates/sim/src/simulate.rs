@@ -1,7 +1,7 @@
 //! Whole simulations: a policy, its input, and the result.
 
 use crate::drive::Observer;
-use crate::{Drive, Event, FigureCounter, Figures, KeyedSim, SimError, UnitContent};
+use crate::{Drive, Event, FigureCounter, Figures, KeyedSim, KeyspaceBytes, SimError, UnitContent};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{EntryKind, Tree, logical_bytes};
 use lsmith_workload::{LiveBytes, OpKind, Ranks, Workload};
@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct Simulation {
     /// The costs.
     pub figures: Figures,
+    /// The bytes of each keyspace, if the workload is that of a group; else empty.
+    pub keyspaces: Vec<KeyspaceBytes>,
     /// The tree at the end, at rest.
     pub tree: Tree,
 }
@@ -68,7 +70,8 @@ pub fn simulate_unit(
         drive.flush(memtable, &mut |event| counted(event, live_bytes, &mut counter, observe))?;
         observe(Event::Flushed { tree: drive.tree() });
     }
-    Ok(Simulation { figures: counter.figures(), tree: drive.into_tree() })
+    let keyspaces = Vec::new();
+    Ok(Simulation { figures: counter.figures(), keyspaces, tree: drive.into_tree() })
 }
 
 /// A workload with the ranks of its keys. Several simulations can share it, since ranking ten
@@ -129,6 +132,9 @@ pub fn watch_keyed(
     let mut sim = KeyedSim::new(policy, memtable_bytes);
     if let Some(items) = workload.scan_items() {
         sim = sim.with_scan_items(items).with_scans();
+    }
+    if let Some(items) = workload.keyspace_items() {
+        sim = sim.with_keyspaces(items);
     }
     let mut live = LiveBytes::new();
     for op in workload.ops() {

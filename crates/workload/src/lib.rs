@@ -53,6 +53,7 @@ struct Readme;
 mod churn;
 mod error;
 mod flush_sizes;
+mod group;
 mod info;
 mod keys;
 mod live;

@@ -1,8 +1,11 @@
 //! A workload: from its spelling to its operations.
 
+use std::collections::VecDeque;
+
 use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 
 use crate::churn::{Churn, ChurnOps};
+use crate::group::Group;
 use crate::info::WorkloadInfo;
 use crate::keys::KeySpace;
 use crate::load::{Load, LoadOps};
@@ -52,6 +55,8 @@ pub struct Workload {
     limit_flushes: Option<u64>,
     /// The share of each value that compresses to nothing.
     compressible: f64,
+    /// The keyspaces that are written together, if there are several.
+    pub(crate) group: Option<Group>,
 }
 
 /// The source of the operations; each kind of workload has its own file.
@@ -133,7 +138,18 @@ impl Workload {
             spec = spec.with("compressible", compressible);
         }
         spec = spec.with("seed", format_count(seed));
-        Ok(Self { spec, generator, keys, items, seed, limit_bytes, limit_flushes, compressible })
+        let group = None;
+        Ok(Self {
+            spec,
+            generator,
+            keys,
+            items,
+            seed,
+            limit_bytes,
+            limit_flushes,
+            compressible,
+            group,
+        })
     }
 
     /// Returns the canonical spelling, with defaults filled in: all that decides the operations,
@@ -156,13 +172,17 @@ impl Workload {
             Generator::Tpc(tpc) => Stream::Tpc(tpc.ops(self.seed)),
             Generator::Trace(trace) => Stream::Trace(trace.ops()),
         };
-        Ops { stream, keys: &self.keys, bytes_left: self.limit_bytes }
+        let (group, waiting) = (self.group.as_ref(), VecDeque::new());
+        Ops { stream, keys: &self.keys, group, waiting, bytes_left: self.limit_bytes }
     }
 
     /// Returns how many operations [`Workload::ops`] gives, if no limit on bytes and no damaged
     /// line ends it earlier.
     #[must_use]
     pub fn ops_max(&self) -> u64 {
+        if let Some(group) = &self.group {
+            return group.ops_max;
+        }
         match &self.generator {
             Generator::Load(load) => load.ops_max(),
             Generator::Ycsb(ycsb) => ycsb.load_ops() + ycsb.run_ops(),
@@ -180,6 +200,9 @@ impl Workload {
     /// first is measured like the rest.
     #[must_use]
     pub fn load_ops(&self) -> u64 {
+        if let Some(group) = &self.group {
+            return group.load_ops;
+        }
         match &self.generator {
             Generator::Ycsb(ycsb) => ycsb.load_ops(),
             Generator::Uniform(uniform) => uniform.steady().load_ops(),
@@ -215,18 +238,29 @@ impl Workload {
     /// `uniform`, `normal` and `tpc` it is the size of the key space, of which they may use little.
     #[must_use]
     pub fn items(&self) -> u64 {
-        self.items
+        let keyspaces = self.group.as_ref().map_or(1, Group::count);
+        self.items * keyspaces
     }
 
     /// Writes the key of `item`, which must be below [`Workload::items`], over what `key` holds.
     pub fn key(&self, item: u64, key: &mut Vec<u8>) {
-        self.keys.write(item, key);
+        match &self.group {
+            None => self.keys.write(item, key),
+            Some(group) => {
+                let (number, item) = group.split(item);
+                self.keys.write(item, key);
+                key.insert(0, number);
+            }
+        }
     }
 
     /// Length of the key of `item`, in bytes.
     #[must_use]
     pub fn key_bytes(&self, item: u64) -> usize {
-        self.keys.key_bytes(item)
+        match &self.group {
+            None => self.keys.key_bytes(item),
+            Some(group) => group.key_bytes(item, &self.keys),
+        }
     }
 
     /// Returns true if items are numbered in the byte order of their keys. Ranks then take no
@@ -240,7 +274,11 @@ impl Workload {
     /// ten million hashed keys.
     #[must_use]
     pub fn ranks(&self) -> Ranks {
-        self.keys.ranks(self.items)
+        let ranks = self.keys.ranks(self.items);
+        match &self.group {
+            None => ranks,
+            Some(group) => group.ranks(ranks),
+        }
     }
 
     /// Writes version number `version` of the value of `item` over `value`, whose length stays. The
@@ -273,6 +311,9 @@ impl Workload {
 pub struct Ops<'a> {
     stream: Stream<'a>,
     keys: &'a KeySpace,
+    group: Option<&'a Group>,
+    /// Operations of a group that the last one of the stream led to.
+    waiting: VecDeque<Op>,
     /// User bytes to write before the end, if limited.
     bytes_left: Option<u64>,
 }
@@ -297,23 +338,49 @@ impl Iterator for Ops<'_> {
         if self.bytes_left == Some(0) {
             return None;
         }
-        let op = match &mut self.stream {
-            Stream::Load(ops) => ops.next()?,
-            Stream::Ycsb(ops) => ops.next()?,
-            Stream::Update(ops) => ops.next()?,
-            Stream::Churn(ops) => ops.next()?,
-            Stream::Uniform(ops) => ops.next()?,
-            Stream::Normal(ops) => ops.next()?,
-            Stream::Tpc(ops) => ops.next()?,
-            Stream::Trace(ops) => match ops.next()? {
+        let op = match self.waiting.pop_front() {
+            Some(op) => op,
+            None => match self.next_of_stream()? {
                 Ok(op) => op,
                 Err(error) => return Some(Err(error)),
             },
         };
         if let Some(left) = &mut self.bytes_left {
-            *left = left.saturating_sub(op.user_bytes(self.keys.key_bytes(op.item)));
+            let key_bytes = match self.group {
+                None => self.keys.key_bytes(op.item),
+                Some(group) => group.key_bytes(op.item, self.keys),
+            };
+            *left = left.saturating_sub(op.user_bytes(key_bytes));
         }
         Some(Ok(op))
+    }
+}
+
+impl Ops<'_> {
+    /// Returns the next operation of the stream or, of a group, the first that it leads to.
+    #[inline]
+    fn next_of_stream(&mut self) -> Option<Result<Op, WorkloadError>> {
+        loop {
+            let op = match &mut self.stream {
+                Stream::Load(ops) => ops.next()?,
+                Stream::Ycsb(ops) => ops.next()?,
+                Stream::Update(ops) => ops.next()?,
+                Stream::Churn(ops) => ops.next()?,
+                Stream::Uniform(ops) => ops.next()?,
+                Stream::Normal(ops) => ops.next()?,
+                Stream::Tpc(ops) => ops.next()?,
+                Stream::Trace(ops) => match ops.next()? {
+                    Ok(op) => op,
+                    Err(error) => return Some(Err(error)),
+                },
+            };
+            let Some(group) = self.group else { return Some(Ok(op)) };
+            self.waiting.extend(group.spread(op));
+            // No keyspace may have the item.
+            if let Some(first) = self.waiting.pop_front() {
+                return Some(Ok(first));
+            }
+        }
     }
 }
 

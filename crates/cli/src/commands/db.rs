@@ -11,7 +11,7 @@ mod work;
 use crate::args::{DbArgs, DbCommand};
 use crate::failure::bad_argument;
 use crate::specs;
-use lsmith::{Builder, Keyspace, Store};
+use lsmith::{Builder, Keyspace, KeyspaceOptions, Store};
 use std::path::Path;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
@@ -77,7 +77,17 @@ fn to_change(args: &DbArgs) -> anyhow::Result<Keyspace> {
 fn to_fill(args: &DbArgs) -> anyhow::Result<Keyspace> {
     let codecs = args.compression.as_deref().unwrap_or("none");
     check_codecs(codecs)?;
-    Ok(builder(&args.dir).compression(codecs).open()?.keyspace(&args.keyspace)?)
+    let store = builder(&args.dir).compression(codecs).open()?;
+    let options = KeyspaceOptions { group: args.group.clone(), ..KeyspaceOptions::default() };
+    store.keyspace_with(&args.keyspace, &options).map_err(wrong_argument)
+}
+
+/// Returns `error` as that of a wrong argument, if an argument is to blame.
+fn wrong_argument(error: lsmith::Error) -> anyhow::Error {
+    match error.kind() {
+        lsmith::ErrorKind::InvalidArgument => bad_argument(error),
+        _ => error.into(),
+    }
 }
 
 fn check_codecs(codecs: &str) -> anyhow::Result<()> {
@@ -86,12 +96,21 @@ fn check_codecs(codecs: &str) -> anyhow::Result<()> {
 
 /// Opens an existing keyspace. The error for a missing one suggests the nearest name.
 fn existing(store: &Store, args: &DbArgs) -> anyhow::Result<Keyspace> {
-    store.existing_keyspace(&args.keyspace).map_err(|error| {
+    let found = store.existing_keyspace(&args.keyspace).map_err(|error| {
+        if error.kind() == lsmith::ErrorKind::InvalidArgument {
+            return bad_argument(error);
+        }
         let names = store.keyspaces();
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
         match lsmith_spec::nearest(&args.keyspace, &known) {
             Some(nearest) => bad_argument(format!("{error}; did you mean `{nearest}`?")),
             None => bad_argument(format!("{error}; expected one of: {}", known.join(", "))),
         }
-    })
+    })?;
+    if args.group.is_some() {
+        // Fails if the keyspace is in another group, and changes nothing.
+        let options = KeyspaceOptions { group: args.group.clone(), ..KeyspaceOptions::default() };
+        store.keyspace_with(&args.keyspace, &options).map_err(wrong_argument)?;
+    }
+    Ok(found)
 }

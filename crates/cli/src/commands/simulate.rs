@@ -7,12 +7,12 @@ use crate::failure::{bad_argument, print_line};
 use crate::output::{Output, print_json};
 use crate::page;
 use crate::specs;
-use crate::table::{cost, percent, short, table};
+use crate::table::{cost, percent, short, short_bytes, table};
 use lsmith_lab::page::{Group, Recorder};
 use lsmith_lab::{
     Content, Progress, Simulated, fluid_fits, keyed_fits, sealing, simulate_observed, unit_fits,
 };
-use lsmith_policy::MergePolicy;
+use lsmith_policy::{MergePolicy, check_group_policy};
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::{SpecError, format_bytes};
 use lsmith_workload::{FlushSizes, Workload};
@@ -28,6 +28,7 @@ const UNIT_BYTES_MAX: u64 = 1 << 50;
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     let (built, keyed, fluid);
+    check_group(args)?;
     let content = match args.content.as_str() {
         "unit" => {
             built = specs::policy(&args.policy)?;
@@ -92,6 +93,15 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     }
     output.line(shown(&simulated))?;
     Ok(output.finish()?)
+}
+
+/// Fails if a group is simulated without keys.
+fn check_group(args: &SimulateArgs) -> anyhow::Result<()> {
+    if args.group.is_empty() || args.content == "keyed" {
+        return Ok(());
+    }
+    let content = &args.content;
+    Err(bad_argument(format!("a group has keys: expected `--content keyed`, found `{content}`")))
 }
 
 /// Returns the bytes at which all memtables are sealed together.
@@ -198,7 +208,10 @@ impl Step {
 }
 
 fn keyed_workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<KeyedWorkload> {
-    let workload = workload(args, sizes)?;
+    let mut workload = workload(args, sizes)?;
+    if !args.group.is_empty() {
+        workload = workload.in_group(&args.group).map_err(bad_argument)?;
+    }
     keyed_fits(&workload, args.memtable.bytes)?;
     Ok(KeyedWorkload::new(workload))
 }
@@ -209,7 +222,11 @@ fn fluid_workload(workload: &Workload) -> anyhow::Result<FluidWorkload> {
 }
 
 fn policy_for(args: &SimulateArgs, workload: &Workload) -> anyhow::Result<Arc<dyn MergePolicy>> {
-    specs::policy_for(&args.policy, workload, args.memtable.bytes)
+    let policy = specs::policy_for(&args.policy, workload, args.memtable.bytes)?;
+    if !args.group.is_empty() {
+        check_group_policy(&*policy).map_err(bad_argument)?;
+    }
+    Ok(policy)
 }
 
 /// Turns a simulation error into an exit code: 2 if expected sizes do not fit the workload, else 1.
@@ -240,6 +257,11 @@ fn shown(simulated: &Simulated) -> String {
     let mut rows = vec![vec!["policy".to_owned(), simulated.policy.clone()]];
     rows.extend(simulated.workload.iter().map(|spec| vec!["workload".to_owned(), spec.clone()]));
     rows.extend(cost_rows(&simulated.policy, &simulated.report.costs));
+    for (number, keyspace) in simulated.keyspaces.iter().enumerate() {
+        let flushed = short_bytes(keyspace.flushed_bytes);
+        let name = format!("write_cost_system, keyspace {number} ({flushed} flushed)");
+        rows.push(vec![name, cost(keyspace.write_cost_system)]);
+    }
     if let Some(optimum) = &simulated.optimum {
         let about = if optimum.is_exact { "" } else { "at least " };
         let least = format!("{about}{}", cost(optimum.write_cost_system));

@@ -132,6 +132,7 @@ impl Picture {
             json!({
                 "id": keyspace.id,
                 "name": keyspace.name,
+                "members": keyspace.members,
                 "policy": keyspace.policy,
                 "compression": keyspace.compression,
                 "memtable_bytes": keyspace.memtable_bytes,
@@ -169,7 +170,7 @@ second, since the last picture. Memory is not shown: it is known only to the pro
 
 /// Returns a table with a row per level. `earlier` is the same keyspace and the seconds since.
 fn shown_keyspace(keyspace: &KeyspaceTree, earlier: Option<(&KeyspaceTree, f64)>) -> String {
-    let KeyspaceTree { name, policy, tree, memtable_bytes, .. } = keyspace;
+    let KeyspaceTree { name, members, policy, tree, memtable_bytes, .. } = keyspace;
     let row = |(index, level): (usize, &Level)| {
         let now = level.counters();
         let before = earlier.and_then(|(earlier, _)| earlier.tree.levels().get(index));
@@ -214,7 +215,11 @@ fn shown_keyspace(keyspace: &KeyspaceTree, earlier: Option<(&KeyspaceTree, f64)>
     let rows: Vec<_> = tree.levels().iter().enumerate().map(row).collect();
     let flushes = short_count(tree.flushes());
     let memtable = format_bytes(*memtable_bytes);
-    let title = format!("keyspace {name}: {policy}; {flushes} flushes of memtables of {memtable}");
+    let what = match members {
+        Some(members) => format!("group {name} of {}", members.join(", ")),
+        None => format!("keyspace {name}"),
+    };
+    let title = format!("{what}: {policy}; {flushes} flushes of memtables of {memtable}");
     match rows.is_empty() {
         true => format!("{title}\nnothing on storage yet"),
         false => format!("{title}\n{}", ranked(&header, 1, &important, rows)),

@@ -26,6 +26,13 @@ fn error_for_unknown_name_suggests_the_nearest() {
         &[&["simulate", "--policy", "choose_best", "--flushes", "1"], &near[..]].concat(),
         "no expected sizes",
     );
+    let group = |policy, shares, content| {
+        let words = ["simulate", "--policy", policy, "--flushes", "9", "--group", shares];
+        [&words[..], &["--content", content]].concat()
+    };
+    bad(&group("tiered", "1,0.2", "unit"), "expected `--content keyed`, found `unit`");
+    bad(&group("tiered", "1,1.5", "keyed"), "a share of 1.5: expected more than 0 and at most 1");
+    bad(&group("leveled(ratio=5)", "1,0.2", "keyed"), "such as tiered(ratio=5), found leveled");
     let simulate = ["simulate", "--policy", "tiered", "--flushes", "1", "--flush-sizes"];
     bad(&[&simulate[..], &["lognormall"]].concat(), "did you mean `lognormal`?");
     bad(&[&simulate[..], &["lognormal(sgima=1)"]].concat(), "did you mean `sigma`?");

@@ -164,6 +164,37 @@ fn keyspaces_are_apart() {
 }
 
 #[test]
+fn keyspaces_of_a_group_are_made_listed_and_kept_together() {
+    let (_dir, db) = store_dir();
+    let db = db.as_str();
+    fine(&["db", db, "--keyspace", "rows", "--group", "orders", "put", "k", "one"]);
+    fine(&["db", db, "--keyspace", "dates", "--group", "orders", "put", "k", "two"]);
+    fine(&["db", db, "put", "k", "three"]);
+    assert_eq!(fine(&["db", db, "--keyspace", "dates", "get", "k"]), "two\n");
+    let stats = json(&["db", db, "--keyspace", "rows", "stats"]);
+    assert_eq!((&stats["keyspace"], &stats["group"]), (&json!("rows"), &json!("orders")));
+    let text = fine(&["db", db, "stats"]);
+    assert!(!text.contains("group"), "{text}");
+    let listed = json(&["db", db, "keyspaces"]);
+    let groups = listed["keyspaces"].as_array().unwrap().iter();
+    let groups: Vec<_> = groups.map(|space| (&space["name"], &space["group"])).collect();
+    let (orders, none) = (json!("orders"), json!(null));
+    let names = [json!("dates"), json!("rows"), json!("default")];
+    assert_eq!(groups, [(&names[0], &orders), (&names[1], &orders), (&names[2], &none)]);
+    assert!(fine(&["db", db, "keyspaces"]).contains("orders"));
+    assert!(fine(&["watch", db, "--once"]).contains("group orders of rows, dates: "));
+    let line = refused(2, &["db", db, "--keyspace", "orders", "get", "k"]);
+    assert!(line.contains("`orders` is a group") && line.contains("`rows`, `dates`"), "{line}");
+    for command in [&["put", "k", "v"][..], &["get", "k"]] {
+        let words = ["db", db, "--keyspace", "rows", "--group", "people"];
+        let line = refused(2, &[&words[..], command].concat());
+        assert!(line.contains("in the group `orders`, not in the group `people`"), "{line}");
+    }
+    let line = refused(2, &["db", db, "--keyspace", "rows", "policy", "leveled(ratio=4)"]);
+    assert!(line.contains("such as tiered(ratio=4)"), "{line}");
+}
+
+#[test]
 fn all_keyspaces_are_listed() {
     let (_dir, db) = store_dir();
     let db = db.as_str();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// [`Store::write`](crate::Store::write) fails with an error that names that write and the rule.
 /// The rules:
 ///
-/// * a key has 1 to [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) bytes;
+/// * a key has 1 to [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX) bytes, one less in a group;
 /// * a value has at most [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX) bytes;
 /// * a batch has at most [`BATCH_BYTES_MAX`](crate::BATCH_BYTES_MAX) bytes.
 ///
@@ -46,12 +46,12 @@ impl Batch {
 
     /// Adds a put: sets the value of `key`, and replaces an older one.
     pub fn put(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.ops.push(keyspace.shared(), EntryKind::Put, key.as_ref(), value.as_ref());
+        self.add(keyspace, EntryKind::Put, key.as_ref(), value.as_ref());
     }
 
     /// Adds a delete: deletes `key`, whether it is present or not.
     pub fn delete(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
-        self.ops.push(keyspace.shared(), EntryKind::Delete, key.as_ref(), &[]);
+        self.add(keyspace, EntryKind::Delete, key.as_ref(), &[]);
     }
 
     /// Adds an insert: sets the value of `key`, which the caller promises to be absent.
@@ -60,13 +60,17 @@ impl Batch {
     /// on any level, unless a snapshot needs the insert. The tombstone of a delete must reach the
     /// bottom of the tree first. If the promise is broken, older values of the key can reappear.
     pub fn insert(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.ops.push(keyspace.shared(), EntryKind::Insert, key.as_ref(), value.as_ref());
+        self.add(keyspace, EntryKind::Insert, key.as_ref(), value.as_ref());
     }
 
     /// Adds a remove: deletes `key`, which the caller promises to be present and to have been
     /// inserted once. See [`insert`](Batch::insert).
     pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) {
-        self.ops.push(keyspace.shared(), EntryKind::Remove, key.as_ref(), &[]);
+        self.add(keyspace, EntryKind::Remove, key.as_ref(), &[]);
+    }
+
+    fn add(&mut self, keyspace: &Keyspace, kind: EntryKind, key: &[u8], value: &[u8]) {
+        self.ops.push(keyspace.shared(), kind, &keyspace.stored_key(key), value);
     }
 
     /// Returns the number of writes that were added.

@@ -45,6 +45,8 @@ pub struct Iter {
     moved: bool,
     /// The error that the first step returns in place of entries.
     error: Option<Error>,
+    /// The number of bytes that entries lack at the start of their keys.
+    key_from: usize,
     // Dropped after the cursors: the snapshot first, then the tables, then the store.
     snapshot: Arc<SnapshotGuard>,
     _version: Arc<Version>,
@@ -60,7 +62,14 @@ impl Iter {
     ) -> Iter {
         let tally = Arc::new(ReadTally::default());
         let entries = VisibleIter::new(version.cursor(&tally), snapshot.seq(), lower, upper);
-        Iter { entries, tally, moved: false, error: None, snapshot, _version: version, store }
+        let (moved, error, key_from) = (false, None, 0);
+        Iter { entries, tally, moved, error, key_from, snapshot, _version: version, store }
+    }
+
+    /// Takes the first `bytes` bytes from each key.
+    pub(super) fn without_first(mut self, bytes: usize) -> Iter {
+        self.key_from = bytes;
+        self
     }
 
     /// Replaces all entries by `error`.
@@ -100,7 +109,9 @@ impl Iter {
     /// `Io` if a read fails; `Corruption` if a block that is read is damaged; `InvalidArgument` if
     /// [`Snapshot::range`](crate::Snapshot::range) was called with a keyspace of another store.
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        self.step(VisibleIter::next_ref)
+        let from = self.key_from;
+        let entry = self.step(VisibleIter::next_ref)?;
+        Some(entry.map(|(key, value)| (&key[from..], value)))
     }
 
     /// Returns the next key and value from the back, lent until the next step.
@@ -108,7 +119,9 @@ impl Iter {
     /// # Errors
     /// As [`next_ref`](Iter::next_ref).
     pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        self.step(VisibleIter::next_back_ref)
+        let from = self.key_from;
+        let entry = self.step(VisibleIter::next_back_ref)?;
+        Some(entry.map(|(key, value)| (&key[from..], value)))
     }
 }
 
@@ -131,13 +144,15 @@ impl Iterator for Iter {
     type Item = Result<(Bytes, Bytes)>;
 
     fn next(&mut self) -> Option<Result<(Bytes, Bytes)>> {
-        self.step(VisibleIter::next)
+        let entry = self.step(VisibleIter::next)?;
+        Some(entry.map(|(key, value)| (key.slice(self.key_from..), value)))
     }
 }
 
 impl DoubleEndedIterator for Iter {
     fn next_back(&mut self) -> Option<Result<(Bytes, Bytes)>> {
-        self.step(VisibleIter::next_back)
+        let entry = self.step(VisibleIter::next_back)?;
+        Some(entry.map(|(key, value)| (key.slice(self.key_from..), value)))
     }
 }
 

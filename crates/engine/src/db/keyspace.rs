@@ -2,7 +2,10 @@
 
 use super::iter::prefix_bounds;
 use super::{Iter, Store};
+use crate::catalog::is_group;
+use crate::group::{Member, NUMBER_BYTES};
 use crate::keyspace::{KeyspaceShared, Request};
+use crate::keyspaces::Named;
 use crate::options::KeyspaceOptions;
 use crate::snapshots::SnapshotGuard;
 use crate::version::{Moment, Value};
@@ -12,68 +15,22 @@ use lsmith_policy::Explanation;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::table::ReadCount;
 use lsmith_tree::{EntryKind, Tree, TreeView};
+use std::borrow::Cow;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 /// The handle of a keyspace: a sorted map from keys to values with its own tree and merge policy.
 ///
-/// The keyspaces of a store share its write-ahead log, its block cache and its threads. Clones are
-/// cheap and name the same keyspace. A handle keeps its store open.
+/// The keyspaces of a store share its write-ahead log, its block cache and its threads. Keyspaces
+/// of a [group](KeyspaceOptions::group) also share a tree and a merge policy. Clones are cheap and
+/// name the same keyspace. A handle keeps its store open.
 #[derive(Clone, Debug)]
 pub struct Keyspace {
     store: Store,
+    /// The keyspace, or the group that it belongs to.
     shared: Arc<KeyspaceShared>,
-}
-
-/// Sizes and settings of a keyspace at one moment; returned by [`Keyspace::stats`].
-///
-/// Logical bytes are key + value + 8 per entry. Other bytes are those of files or of memory.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct KeyspaceStats {
-    /// The name of the keyspace.
-    pub name: String,
-    /// The merge policy, as a spec such as `tiered(ratio=4)`.
-    pub policy: String,
-    /// The codecs of the levels, youngest first, as in
-    /// [`Builder::compression`](crate::Builder::compression).
-    pub compression: String,
-    /// The logical bytes at which a memtable is sealed.
-    pub memtable_bytes: u64,
-    /// Logical bytes in the active and the sealed memtables.
-    pub memory_bytes: u64,
-    /// Bytes of memory that the memtables have allocated, roughly.
-    pub memory_allocated_bytes: u64,
-    /// Bytes of memory that the fence pointers and block positions of open tables take.
-    pub fence_bytes: u64,
-    /// Bytes of memory that the filters of open tables take.
-    pub filter_bytes: u64,
-    /// Bytes of memory that the profiles of open tables take.
-    pub profile_bytes: u64,
-    /// The number of runs on storage.
-    pub runs: u64,
-    /// The number of table files that the tree names.
-    pub tables: u64,
-    /// Bytes that the files of all tables occupy, live and dead blocks together.
-    pub table_bytes: u64,
-    /// Bytes of those files that slices of the tree need.
-    pub live_bytes: u64,
-    /// Bytes of those files in blocks that no slice needs and that still occupy storage.
-    pub dead_bytes: u64,
-    /// Bytes of blocks that no slice needs and that were freed: holes in the files.
-    pub punched_bytes: u64,
-    /// Logical bytes in all tables.
-    pub logical_bytes: u64,
-    /// The number of entries in all tables, with old versions and tombstones.
-    pub entries: u64,
-    /// The number of tombstones among those entries.
-    pub tombstones: u64,
-    /// The number of memtables flushed or merged since the keyspace was made.
-    pub flushes: u64,
-    /// How hard the merge policy holds writers back, from 0 (not at all) to 1 (completely).
-    pub pressure: f64,
-    /// The errors of failed merges that wait to be tried again, and of panics.
-    pub failures: Vec<String>,
+    /// The keyspace within its group.
+    member: Option<Member>,
 }
 
 impl Store {
@@ -91,47 +48,82 @@ impl Store {
 
     /// Returns the keyspace called `name`. If it does not exist, makes it with `options`.
     ///
+    /// `options` can put it into a [group](KeyspaceOptions::group).
+    ///
     /// A keyspace that exists must match every option that is `Some`; the call never changes it.
-    /// [`Keyspace::set_merge_policy`] changes the policy. The memtable size cannot be changed.
+    /// [`Keyspace::set_merge_policy`] changes the policy. Memtable size and group stay.
     ///
     /// # Errors
-    /// `InvalidArgument` if the policy cannot be built, if the memtable size is out of range, or if
-    /// the keyspace exists with another policy or memtable size: the message says which. Otherwise
-    /// as [`keyspace`](Store::keyspace).
+    /// `InvalidArgument` if the policy cannot be built, if the memtable size is out of range, if a
+    /// group is full or has a policy that does not merge whole runs, if `name` is a group, or if
+    /// the keyspace or its group exists with another policy, memtable size or group: the message
+    /// says which. Otherwise as [`keyspace`](Store::keyspace).
     pub fn keyspace_with(&self, name: &str, options: &KeyspaceOptions) -> Result<Keyspace> {
-        let keyspace = self.engine().catalog.keyspace(name, options)?;
-        Ok(Keyspace::new(self.clone(), keyspace))
+        let found = self.engine().catalog.keyspace(name, options)?;
+        Keyspace::new(self.clone(), found)
     }
 
     /// Returns the keyspace called `name`, and never makes one.
     ///
     /// # Errors
-    /// `NotFound` if there is no such keyspace.
+    /// `NotFound` if there is no such keyspace; `InvalidArgument` if it is a group.
     pub fn existing_keyspace(&self, name: &str) -> Result<Keyspace> {
-        let keyspace = self.engine().keyspaces.get(name).ok_or_else(|| {
+        let found = self.engine().keyspaces.find(name).ok_or_else(|| {
             let message = format!("there is no keyspace called `{name}`");
             Error::new(ErrorKind::NotFound, message).at(&self.context().options.dir)
         })?;
-        Ok(Keyspace::new(self.clone(), keyspace))
+        Keyspace::new(self.clone(), found)
     }
 }
 
 impl Keyspace {
-    fn new(store: Store, shared: Arc<KeyspaceShared>) -> Keyspace {
-        Keyspace { store, shared }
+    fn new(store: Store, found: Named) -> Result<Keyspace> {
+        let (shared, member) = match found {
+            Named::Alone(shared) => (shared, None),
+            Named::Member(shared, member) => (shared, Some(member)),
+            Named::Group(shared) => return Err(is_group(&shared)),
+        };
+        Ok(Keyspace { store, shared, member })
     }
 
-    /// Returns what all threads share of the keyspace.
+    /// Returns a handle of the whole tree that the keyspace shares. Its keys begin with the numbers
+    /// of keyspaces.
+    pub(crate) fn of_group(&self) -> Keyspace {
+        Keyspace { member: None, ..self.clone() }
+    }
+
+    /// Returns what all threads share of the keyspace, or of its group.
     pub(super) fn shared(&self) -> &Arc<KeyspaceShared> {
         &self.shared
     }
 
-    /// Returns the name of the keyspace.
-    pub fn name(&self) -> &str {
-        &self.shared.name
+    /// Returns what the keyspace is within its group.
+    pub(super) fn member(&self) -> Option<&Member> {
+        self.member.as_ref()
     }
 
-    /// Returns the number by which the files of the store name the keyspace. It never changes.
+    /// Returns `key` as the tree has it.
+    pub(super) fn stored_key<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
+        self.member.as_ref().map_or(Cow::Borrowed(key), |member| member.stored_key(key))
+    }
+
+    /// Returns the bytes in front of each key in the tree.
+    pub(super) fn number_bytes(&self) -> usize {
+        if self.member.is_some() { NUMBER_BYTES } else { 0 }
+    }
+
+    /// Returns the name of the keyspace.
+    pub fn name(&self) -> &str {
+        self.member.as_ref().map_or(&self.shared.name, |member| &member.name)
+    }
+
+    /// Returns the name of the group that the keyspace belongs to, if it does.
+    pub fn group(&self) -> Option<&str> {
+        self.member.as_ref().map(|_| self.shared.name.as_str())
+    }
+
+    /// Returns the number by which the files of the store name the keyspace, or its group. It never
+    /// changes.
     pub fn id(&self) -> u32 {
         self.shared.id
     }
@@ -204,7 +196,7 @@ impl Keyspace {
         let timer = context.timer();
         let mut reads = ReadCount::default();
         let version = self.shared.version.load();
-        let found = version.get(key, moment, &mut reads);
+        let found = version.get(&self.stored_key(key), moment, &mut reads);
         let present = matches!(found, Ok(Some(_)));
         context.counts.note_get(present, &reads);
         if let Some(recorders) = &context.recorders {
@@ -252,7 +244,8 @@ impl Keyspace {
     }
 
     fn write_one(&self, kind: EntryKind, key: &[u8], value: &[u8]) -> Result<()> {
-        let op = Op { keyspace: &self.shared, kind, key, value };
+        let key = self.stored_key(key);
+        let op = Op { keyspace: &self.shared, kind, key: &key, value };
         let context = self.store.context();
         let timer = context.timer();
         self.store.engine().write_path.write(Ops::One(op), context.options.persist)?;
@@ -291,19 +284,25 @@ impl Keyspace {
         bounds: (Bound<Bytes>, Bound<Bytes>),
         at: Arc<SnapshotGuard>,
     ) -> Iter {
-        Iter::new(self.store.clone(), self.shared.version.load_full(), at, bounds)
+        let bounds = match &self.member {
+            Some(member) => member.stored_bounds(bounds),
+            None => bounds,
+        };
+        let version = self.shared.version.load_full();
+        Iter::new(self.store.clone(), version, at, bounds).without_first(self.number_bytes())
     }
 
-    /// Returns the merge policy as a spec such as `tiered(ratio=4)`.
+    /// Returns the merge policy as a spec such as `tiered(ratio=4)`. A group has one policy.
     pub fn merge_policy(&self) -> String {
         self.shared.state.lock().policy.spec().to_string()
     }
 
     /// Changes the merge policy, durably. Merges under way are finished, and the new policy
-    /// continues with the tree as it is.
+    /// continues with the tree as it is. A group has one policy.
     ///
     /// # Errors
     /// `InvalidArgument` if the spec cannot be built: the message names the nearest known name.
+    /// Also if the keyspace is in a group, and the policy does not merge whole runs.
     /// Otherwise as a [write](Store::write).
     pub fn set_merge_policy(&self, spec: &str) -> Result<()> {
         self.store.engine().catalog.set_policy(&self.shared, spec)?;
@@ -317,7 +316,7 @@ impl Keyspace {
     }
 
     /// Changes the compression of tables that are written from now on, durably. Existing tables
-    /// stay as they are until they are merged. `codecs` is as in
+    /// stay as they are until they are merged. A group has one compression. `codecs` is as in
     /// [`Builder::compression`](crate::Builder::compression).
     ///
     /// # Errors
@@ -326,8 +325,8 @@ impl Keyspace {
         self.store.engine().catalog.set_compression(&self.shared, codecs)
     }
 
-    /// Merges the memtables and all runs of the keyspace into one run, and waits until all merges
-    /// of the store have come to rest. The merge policy may then reshape the tree.
+    /// Merges the memtables and all runs of the keyspace, or of its group, into one run, and waits
+    /// until all merges of the store have come to rest. The merge policy may then reshape the tree.
     ///
     /// # Errors
     /// As [`Store::settle`].
@@ -336,8 +335,8 @@ impl Keyspace {
         self.store.settle()
     }
 
-    /// Seals the memtable of the keyspace, and waits until it is flushed and all merges of the
-    /// store have come to rest.
+    /// Seals the memtable of the keyspace, or of its group, and waits until it is flushed and all
+    /// merges of the store have come to rest.
     ///
     /// # Errors
     /// As [`Store::settle`].
@@ -346,7 +345,8 @@ impl Keyspace {
         self.store.settle()
     }
 
-    /// Returns the tree as it is now. Its `Display` is the text form.
+    /// Returns the tree as it is now. Its `Display` is the text form. In the tree of a group, the
+    /// first byte of a key is the number of its keyspace.
     pub fn tree(&self) -> Tree {
         self.shared.version.load().tree.clone()
     }
@@ -360,45 +360,5 @@ impl Keyspace {
     pub fn explain(&self) -> Explanation {
         let state = self.shared.state.lock();
         state.policy.explain(&state.view)
-    }
-
-    /// Returns the sizes and settings of the keyspace as they are now. Looks at every table.
-    pub fn stats(&self) -> KeyspaceStats {
-        let state = self.shared.state.lock();
-        let tree = &state.view.tree;
-        let memory = state.memory();
-        let memory_bytes = tree.memory().bytes() + state.active.memtable.live_bytes();
-        let table_bytes = state.table_bytes();
-        let mut dead_bytes = 0;
-        let mut punched_bytes = 0;
-        for table in state.tables.values() {
-            let (dead, punched) = table.dead_and_punched_bytes();
-            dead_bytes += dead;
-            punched_bytes += punched;
-        }
-        let size: lsmith_tree::Size = tree.levels().iter().map(|level| level.size()).sum();
-        KeyspaceStats {
-            name: self.shared.name.clone(),
-            policy: state.policy.spec().to_string(),
-            compression: state.compression.to_string(),
-            memtable_bytes: self.shared.memtable_bytes,
-            memory_bytes,
-            memory_allocated_bytes: memory.memtables,
-            fence_bytes: memory.fences,
-            filter_bytes: memory.filters,
-            profile_bytes: memory.profiles,
-            runs: tree.disk_run_count() as u64,
-            tables: state.tables.len() as u64,
-            table_bytes,
-            live_bytes: table_bytes - dead_bytes,
-            dead_bytes,
-            punched_bytes,
-            logical_bytes: size.bytes,
-            entries: size.entries,
-            tombstones: size.tombstones,
-            flushes: tree.flushes(),
-            pressure: self.shared.gate.pressure(),
-            failures: self.shared.troubles(&state),
-        }
     }
 }

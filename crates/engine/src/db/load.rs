@@ -119,11 +119,12 @@ impl BulkLoad {
     ///   if the key or the value is too long. The entry is skipped, and the load can continue.
     /// * `Io` or `Full` if a table cannot be written. The load cannot continue.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
         let value = value.as_ref();
         self.check_not_failed()?;
-        self.check_entry(key, value)?;
-        self.write(key, value).inspect_err(|_| self.failed = true)
+        let keyspace = self.keyspace.clone();
+        let key = keyspace.stored_key(key.as_ref());
+        self.check_entry(&key, value)?;
+        self.write(&key, value).inspect_err(|_| self.failed = true)
     }
 
     /// Fails if an earlier write failed.

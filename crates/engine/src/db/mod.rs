@@ -6,12 +6,14 @@ mod iter;
 mod keyspace;
 mod load;
 mod snapshot;
+mod stats;
 mod store;
 
 pub use batch::Batch;
 pub use builder::Builder;
 pub use iter::Iter;
-pub use keyspace::{Keyspace, KeyspaceStats};
+pub use keyspace::Keyspace;
 pub use load::{BulkLoad, Loaded};
 pub use snapshot::Snapshot;
+pub use stats::KeyspaceStats;
 pub use store::Store;

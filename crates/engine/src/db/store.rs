@@ -137,7 +137,7 @@ impl Store {
 
     /// Returns the names of all keyspaces, sorted.
     pub fn keyspaces(&self) -> Vec<String> {
-        self.engine().keyspaces.read().keys().cloned().collect()
+        self.engine().keyspaces.names()
     }
 
     /// Makes all earlier writes as durable as `mode` says.

@@ -10,7 +10,7 @@ use std::path::Path;
 /// a manifest is replaced after hundreds of merges, so the second reading nearly always succeeds.
 const READINGS_MAX: usize = 10;
 
-/// What the manifest says of a keyspace.
+/// What the manifest says of a keyspace or a group.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct KeyspaceTree {
@@ -18,6 +18,8 @@ pub struct KeyspaceTree {
     pub id: u32,
     /// The name of the keyspace.
     pub name: String,
+    /// The names of the keyspaces that share the tree, if it is that of a group.
+    pub members: Option<Vec<String>>,
     /// The full spec of its policy.
     pub policy: String,
     /// The codecs of its tables, level by level.
@@ -28,8 +30,8 @@ pub struct KeyspaceTree {
     pub tree: Tree,
 }
 
-/// Returns what the manifest in force in `dir` says of each keyspace, in the order of their
-/// numbers. Takes no lock: another process may have the store open, and go on writing.
+/// Returns what the manifest in force in `dir` says of each keyspace and group, in the order of
+/// their numbers. Takes no lock: another process may have the store open, and go on writing.
 ///
 /// # Errors
 /// `NotFound` if there is no store; `Corruption` or `Unsupported` as opening the store; `Io` if a
@@ -55,6 +57,7 @@ fn keyspaces(account: Account) -> Vec<KeyspaceTree> {
     let keyspace = |(id, facts): (u32, manifest::KeyspaceFacts)| KeyspaceTree {
         id,
         name: facts.name,
+        members: facts.members,
         policy: facts.policy,
         compression: facts.compression,
         memtable_bytes: facts.memtable_bytes,

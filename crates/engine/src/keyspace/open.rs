@@ -3,6 +3,7 @@
 use super::{Active, KeyspaceShared, KeyspaceState, Policy, Requests};
 use crate::compression::Compression;
 use crate::context::Context;
+use crate::group::Members;
 use crate::manifest::KeyspaceFacts;
 use crate::version::{Reclaim, TableHandle};
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -54,7 +55,8 @@ pub(crate) fn open_keyspace(
         at_rest: false,
         has_worked: false,
     };
-    Ok(Arc::new(KeyspaceShared::new(id, &known.name, known.memtable_bytes, state)))
+    let members = known.members.as_deref().map(Members::new);
+    Ok(Arc::new(KeyspaceShared::new(id, &known.name, known.memtable_bytes, members, state)))
 }
 
 /// Opens all tables of `tree`, the manifest's, and checks that each is as the manifest describes

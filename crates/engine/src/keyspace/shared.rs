@@ -3,6 +3,7 @@
 use super::{Active, Gate, KeyspaceState};
 use crate::context::Context;
 use crate::event::Event;
+use crate::group::Members;
 use crate::threads;
 use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub(crate) struct KeyspaceShared {
     pub(crate) id: u32,
     pub(crate) name: String,
+    /// The keyspaces that share the tree. `None` unless this is a group.
+    pub(crate) members: Option<Members>,
     /// Logical bytes at which a memtable is sealed at the latest.
     pub(crate) memtable_bytes: u64,
     /// The version that readers take.
@@ -42,12 +45,14 @@ impl KeyspaceShared {
         id: u32,
         name: &str,
         memtable_bytes: u64,
+        members: Option<Members>,
         state: KeyspaceState,
     ) -> KeyspaceShared {
         KeyspaceShared {
             id,
             name: name.to_string(),
             memtable_bytes,
+            members,
             version: ArcSwap::from_pointee(state.version(None)),
             active: ArcSwap::new(Arc::clone(&state.active)),
             gate: Gate::default(),
@@ -56,6 +61,12 @@ impl KeyspaceShared {
             observer_panic: Mutex::default(),
             state: Mutex::new(state),
         }
+    }
+
+    /// Returns the name of the keyspace that `key`, of the tree, belongs to.
+    pub(crate) fn name_of(&self, key: &[u8]) -> Arc<str> {
+        let member = self.members.as_ref().and_then(|members| members.name_of(key));
+        member.unwrap_or_else(|| Arc::from(self.name.as_str()))
     }
 
     /// Calls the store's observer, if there is one, with `event`. Catches and keeps its panic on a
@@ -103,8 +114,8 @@ impl KeyspaceShared {
         self.version.store(Arc::new(state.version(Some(&before))));
     }
 
-    /// Checks that the keyspace has the policy (in its shortest spelling) and the memtable size
-    /// that a caller asks for. `None` accepts any.
+    /// Checks that the keyspace, or the group, has the policy (in its shortest spelling) and the
+    /// memtable size that a caller asks for. `None` accepts any.
     ///
     /// # Errors
     /// Fails with `InvalidArgument`. The message names both values.
@@ -113,8 +124,9 @@ impl KeyspaceShared {
         policy: Option<String>,
         memtable_bytes: Option<u64>,
     ) -> Result<()> {
+        let what = if self.members.is_some() { "group" } else { "keyspace" };
         let refuse = |message: String| {
-            let message = format!("the keyspace `{}` exists with {message}", self.name);
+            let message = format!("the {what} `{}` exists with {message}", self.name);
             Err(Error::new(ErrorKind::InvalidArgument, message))
         };
         if let Some(asked) = policy {
@@ -128,7 +140,7 @@ impl KeyspaceShared {
         let has = self.memtable_bytes;
         match memtable_bytes.filter(|&asked| asked != has) {
             Some(asked) => refuse(format!(
-                "memtables of {has} bytes, not {asked}: only a new keyspace can choose their size"
+                "memtables of {has} bytes, not {asked}: only a new {what} can choose their size"
             )),
             None => Ok(()),
         }

@@ -4,6 +4,7 @@ use super::bare;
 use super::bounds;
 use super::record::{KeyspaceRecord, LogRow, Record, Spill};
 use super::taken::TakenMarks;
+use crate::options::check_name;
 use lsmith_storage::bounds::{check_file, check_seq};
 use lsmith_tree::{SeqNo, Tree, check_tree};
 use std::collections::BTreeMap;
@@ -29,6 +30,9 @@ pub(crate) struct KeyspaceFacts {
     /// The codecs of the tables, level by level, in the form that `Compression` parses.
     pub(crate) compression: String,
     pub(crate) memtable_bytes: u64,
+    /// The names of the keyspaces that share the tree, in the order of their numbers. `None` unless
+    /// this is a group.
+    pub(crate) members: Option<Vec<String>>,
     /// The tree without memory, which the write-ahead log holds, and without profiles, which the
     /// tables hold.
     pub(crate) tree: Tree,
@@ -49,6 +53,7 @@ impl KeyspaceFacts {
             policy,
             compression,
             memtable_bytes,
+            members: None,
             tree: Tree::new(),
             flushed_seq: SeqNo::default(),
             taken: TakenMarks::default(),
@@ -105,6 +110,12 @@ impl Account {
             Record::Compression { keyspace, compression } => {
                 self.keyspace(keyspace)?.compression = compression;
             }
+            Record::Group(group, compression) => {
+                let id = group.id;
+                self.make_keyspace(group, compression)?;
+                self.keyspace(id)?.members = Some(Vec::new());
+            }
+            Record::Member { group, number, name } => self.make_member(group, number, name)?,
             Record::Tree { keyspace, flushed_seq, taken, tree } => {
                 bounds::check_tree(&tree)?;
                 let tree = bare::restore_tree(*tree)?;
@@ -150,12 +161,39 @@ impl Account {
         compression: String,
     ) -> std::result::Result<(), String> {
         bounds::check_keyspace(&keyspace)?;
-        if self.keyspaces.values().any(|state| state.name == keyspace.name) {
-            return Err(format!("two keyspaces are called {}", keyspace.name));
-        }
+        self.check_new_name(&keyspace.name)?;
         let id = keyspace.id;
         let before = self.keyspaces.insert(id, KeyspaceFacts::new(keyspace, compression));
         before.map_or(Ok(()), |_| Err(format!("keyspace {id} is made twice")))
+    }
+
+    fn make_member(
+        &mut self,
+        group: u32,
+        number: u8,
+        name: String,
+    ) -> std::result::Result<(), String> {
+        check_name(&name).map_err(|error| error.to_string())?;
+        self.check_new_name(&name)?;
+        let members = &mut self.keyspace(group)?.members;
+        let members = members.as_mut().ok_or_else(|| format!("keyspace {group} is no group"))?;
+        if members.len() != usize::from(number) {
+            let next = members.len();
+            return Err(format!("expected keyspace {next} of group {group}, found {number}"));
+        }
+        members.push(name);
+        Ok(())
+    }
+
+    /// Fails if a keyspace or a group is called `name`.
+    fn check_new_name(&self, name: &str) -> std::result::Result<(), String> {
+        let has_name = |state: &KeyspaceFacts| {
+            state.name == name || state.members.iter().flatten().any(|member| member == name)
+        };
+        if self.keyspaces.values().any(has_name) {
+            return Err(format!("two keyspaces are called {name}"));
+        }
+        Ok(())
     }
 
     fn keyspace(&mut self, id: u32) -> std::result::Result<&mut KeyspaceFacts, String> {
@@ -172,10 +210,17 @@ impl Account {
                 policy: state.policy.clone(),
                 memtable_bytes: state.memtable_bytes,
             };
-            let keyspace = match &*state.compression {
-                NOT_COMPRESSED => Record::Keyspace(made),
-                compression => Record::CompressedKeyspace(made, compression.to_string()),
+            let keyspace = match (&state.members, &*state.compression) {
+                (Some(_), compression) => Record::Group(made, compression.to_string()),
+                (None, NOT_COMPRESSED) => Record::Keyspace(made),
+                (None, compression) => Record::CompressedKeyspace(made, compression.to_string()),
             };
+            let member = move |(number, name): (usize, &String)| Record::Member {
+                group: id,
+                number: u8::try_from(number).expect("its record had the number"),
+                name: name.clone(),
+            };
+            let members = state.members.iter().flatten().enumerate().map(member);
             let spill = state.spill.map(|spill| Record::Spill { keyspace: id, spill });
             let tree = Record::Tree {
                 keyspace: id,
@@ -183,7 +228,7 @@ impl Account {
                 taken: state.taken.marks().collect(),
                 tree: Box::new(bare::shorten_tree(state.tree.clone())),
             };
-            std::iter::once(keyspace).chain(spill).chain([tree])
+            std::iter::once(keyspace).chain(members).chain(spill).chain([tree])
         });
         let next_file = std::iter::once(Record::NextFile(self.next_file));
         next_file.chain(self.logs.map(Record::Logs)).chain(keyspaces).collect()

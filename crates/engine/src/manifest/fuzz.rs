@@ -9,7 +9,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Records in an order in which a manifest may hold them.
-const RECORDS: [&str; 14] = [
+const RECORDS: [&str; 18] = [
     "next_file 12\n",
     "logs from 7 first 5 newest 9\n",
     "keyspace 0 default memtable 4MiB policy tiered(ratio=4)\n",
@@ -28,9 +28,13 @@ const RECORDS: [&str; 14] = [
     "short_edit 1 flushed 3\nedit\n",
     "spill 1 file 19 upto 4 entries 1\n",
     "tree 1 flushed 2\ntree\nL0 r1[t1:\"\\x00\"..\"..\" 1B]\n",
+    "group none,lz4 2 orders memtable 1kB policy none\n",
+    "member 2 0 rows\n",
+    "member 2 1 by_date\n",
+    "short_edit 2 flushed 3\nedit\nadd r0 at L0 [t20:\"\\x00a\"..\"\\x01b\" 1kB]\n",
 ];
 
-const PARTS: [&str; 56] = [
+const PARTS: [&str; 58] = [
     "0",
     "1",
     "2",
@@ -65,6 +69,8 @@ const PARTS: [&str; 56] = [
     "tree",
     "edit",
     "spill ",
+    "group ",
+    "member ",
     "logs ",
     "from ",
     "first ",

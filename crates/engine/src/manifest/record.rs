@@ -4,6 +4,8 @@
 //! next_file 12
 //! keyspace 0 default memtable 4MiB policy tiered(ratio=4)
 //! compressed_keyspace none,zstd 1 logs memtable 4MiB policy tiered(ratio=4)
+//! group none 2 orders memtable 4MiB policy tiered(ratio=4)
+//! member 2 0 rows
 //! policy 0 leveled(ratio=10)
 //! compression 0 lz4
 //! spill 0 file 15 upto 4800 entries 977
@@ -56,6 +58,11 @@ pub(crate) enum Record {
     Keyspace(KeyspaceRecord),
     /// A keyspace was made, with this compression.
     CompressedKeyspace(KeyspaceRecord, String),
+    /// A group was made, with this compression: a tree without a name for keys, whose members
+    /// share it.
+    Group(KeyspaceRecord, String),
+    /// The next keyspace of a group was made. It has the first free number of the group.
+    Member { group: u32, number: u8, name: String },
     /// The whole tree of a keyspace.
     Tree { keyspace: u32, flushed_seq: SeqNo, taken: Vec<Mark>, tree: Box<Tree> },
     /// A keyspace changed its policy.
@@ -114,6 +121,10 @@ impl Record {
             Record::CompressedKeyspace(keyspace, compression) => {
                 format!("compressed_keyspace {compression} {}\n", keyspace.encode())
             }
+            Record::Group(group, compression) => {
+                format!("group {compression} {}\n", group.encode())
+            }
+            Record::Member { group, number, name } => format!("member {group} {number} {name}\n"),
             Record::Compression { keyspace, compression } => {
                 format!("compression {keyspace} {compression}\n")
             }
@@ -159,11 +170,10 @@ impl Record {
                 keyspace(rest).ok_or_else(|| bad("a keyspace", rest)).map(Record::Keyspace)
             }
             "compressed_keyspace" => {
-                let parts = rest.split_once(' ');
-                let parsed = parts.and_then(|(codecs, rest)| Some((keyspace(rest)?, codecs)));
-                let (keyspace, codecs) = parsed.ok_or_else(|| bad("a keyspace", rest))?;
-                Ok(Record::CompressedKeyspace(keyspace, codecs.to_string()))
+                compressed(rest).map(|(made, codecs)| Record::CompressedKeyspace(made, codecs))
             }
+            "group" => compressed(rest).map(|(made, codecs)| Record::Group(made, codecs)),
+            "member" => member(rest).ok_or_else(|| bad("a keyspace of a group", rest)),
             "compression" => {
                 let (id, codecs) = rest.split_once(' ').ok_or_else(|| bad("codecs", rest))?;
                 // The codecs come before the name in the record of a compressed keyspace, where a
@@ -209,6 +219,20 @@ fn bad(expected: &str, found: &str) -> RecordFault {
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, RecordFault> {
     text.parse().map_err(|_| bad("a number", text))
+}
+
+fn member(text: &str) -> Option<Record> {
+    let (group, text) = text.split_once(' ')?;
+    let (number, name) = text.split_once(' ')?;
+    let (group, number) = (group.parse().ok()?, number.parse().ok()?);
+    Some(Record::Member { group, number, name: name.to_string() })
+}
+
+/// Parses codecs, and the keyspace behind them.
+fn compressed(text: &str) -> Result<(KeyspaceRecord, String), RecordFault> {
+    let parts = text.split_once(' ');
+    let parsed = parts.and_then(|(codecs, rest)| Some((keyspace(rest)?, codecs.to_string())));
+    parsed.ok_or_else(|| bad("a keyspace", text))
 }
 
 fn keyspace(text: &str) -> Option<KeyspaceRecord> {

@@ -75,8 +75,10 @@ impl Merger {
             return Ok(PlanOutput::new(relabel(&reserved.plan, version), &reserved.plan, version));
         }
         let options = self.table_options(reserved, version);
-        let mut output =
-            self.output(reserved.plan.cut_bytes, options.clone()).limited(reserved.is_limited());
+        let output = self.output(reserved.plan.cut_bytes, options.clone());
+        let mut output = output
+            .limited(reserved.is_limited())
+            .cutting_keyspaces(reserved.keyspace.members.is_some());
         let execute = || match (reserved.rewrites, reserved.plan.reuse) {
             (Some(table), _) => self.rewrite(reserved, table, version, &mut output),
             (None, Some(reuse)) => self.preserve(reserved, reuse, version, &mut output),

@@ -19,6 +19,10 @@ pub(super) struct Output<'a> {
     throttle: &'a Throttle,
     table: TableOptions,
     cut_bytes: Option<u64>,
+    /// True if tables are cut between keyspaces of a group, where the first byte of keys changes.
+    cuts_keyspaces: bool,
+    /// The first byte of the last key.
+    keyspace: Option<u8>,
     writer: Option<TableWriter>,
     /// The key after which a full table may be cut. Empty while the table is not full.
     last_key: Vec<u8>,
@@ -59,6 +63,8 @@ impl<'a> Output<'a> {
             throttle,
             table,
             cut_bytes,
+            cuts_keyspaces: false,
+            keyspace: None,
             writer: None,
             last_key: Vec::new(),
             created: Vec::new(),
@@ -71,6 +77,12 @@ impl<'a> Output<'a> {
     /// Applies the limit on bytes written per second, if `limited` is true.
     pub(super) fn limited(mut self, limited: bool) -> Output<'a> {
         self.unpaced_bytes = limited.then_some(0);
+        self
+    }
+
+    /// Cuts tables where the first byte of keys changes, if `cuts` is true.
+    pub(super) fn cutting_keyspaces(mut self, cuts: bool) -> Output<'a> {
+        self.cuts_keyspaces = cuts;
         self
     }
 
@@ -97,9 +109,12 @@ impl<'a> Output<'a> {
                 self.throttle.keep_pace(std::mem::take(bytes));
             }
         }
-        if !self.last_key.is_empty() && entry.key != self.last_key {
+        let is_other = |first: u8| self.cuts_keyspaces && entry.key[0] != first;
+        let is_full = !self.last_key.is_empty() && entry.key != self.last_key;
+        if is_full || self.keyspace.is_some_and(is_other) {
             self.finish_table()?;
         }
+        self.keyspace = Some(entry.key[0]);
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {

@@ -34,13 +34,15 @@ impl ReservedPlan {
 
 impl ReservedPlan {
     /// Returns true if the plan can commit part by part: it merges whole runs on storage into one,
-    /// and none of them is in a knot.
+    /// and none of them is in a knot. The plan of a group cannot: after a crash between two parts,
+    /// runs of its keyspaces would cover different writes.
     pub(crate) fn may_commit_by_part(&self, tree: &Tree) -> bool {
         let plan = &self.plan;
         let whole = |input: &Input| {
             input.range.is_all() && tree.run(input.run).is_some_and(|(_, run)| run.knot().is_none())
         };
         !self.takes_memory
+            && self.keyspace.members.is_none()
             && self.rewrites.is_none()
             && plan.place == Place::Oldest
             && plan.mode == Mode::Merge

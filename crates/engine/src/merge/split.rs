@@ -30,6 +30,8 @@ pub(super) struct SplitPlan {
     pub(super) forgets: bool,
     /// True if the limit on bytes written per second applies to the output.
     pub(super) limited: bool,
+    /// True if tables are cut between keyspaces of a group.
+    cuts_keyspaces: bool,
     pub(super) cut_bytes: Option<u64>,
     pub(super) table: TableOptions,
     /// The live snapshots, newest first.
@@ -50,6 +52,7 @@ impl SplitPlan {
             bottom: reserved.bottom,
             forgets: reserved.forgets,
             limited: reserved.is_limited(),
+            cuts_keyspaces: reserved.keyspace.members.is_some(),
             cut_bytes: reserved.plan.cut_bytes,
             table,
             snapshots: context.snapshots.newest_first(),
@@ -284,7 +287,8 @@ impl Merger {
         inputs: &[Input],
         version: &Version,
     ) -> Result<PartOutput> {
-        let mut output = self.output(plan.cut_bytes, plan.table.clone()).limited(plan.limited);
+        let output = self.output(plan.cut_bytes, plan.table.clone()).limited(plan.limited);
+        let mut output = output.cutting_keyspaces(plan.cuts_keyspaces);
         let merge = || self.write_merged(plan, inputs, version, &mut output);
         match panics::as_error("a merge", merge) {
             Ok((counts, taken)) => Ok(PartOutput { written: output.into_written(), counts, taken }),

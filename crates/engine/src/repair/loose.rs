@@ -6,6 +6,7 @@
 //! edit is mostly right.
 
 use super::known::Reading;
+use super::lost_member;
 use crate::manifest::{KeyspaceRecord, Record};
 use lsmith_tree::{AddPlace, Addition, KeyRange, LevelId, RunId, Slice, TableId, Tree, TreeEdit};
 
@@ -156,6 +157,12 @@ impl Reading {
             }
             Record::Keyspace(made) => self.name_keyspace(made, "none".to_string()),
             Record::CompressedKeyspace(made, codecs) => self.name_keyspace(made, codecs),
+            Record::Group(made, codecs) => {
+                let id = made.id;
+                self.name_keyspace(made, codecs);
+                self.name_member(id, None);
+            }
+            Record::Member { group, number, name } => self.name_member(group, Some((number, name))),
             Record::Policy { keyspace, .. }
             | Record::Compression { keyspace, .. }
             | Record::Spill { keyspace, .. } => {
@@ -164,6 +171,19 @@ impl Reading {
             }
             record => self.take_if_it_fits(record),
         }
+    }
+
+    /// Makes keyspace `group` a group, and names one of its keyspaces. Those below it get made-up
+    /// names if their records are lost.
+    fn name_member(&mut self, group: u32, member: Option<(u8, String)>) {
+        self.make_keyspace(group);
+        let state = self.account.keyspaces.get_mut(&group).expect("it was just made");
+        let members = state.members.get_or_insert_default();
+        let Some((number, name)) = member else { return };
+        for number in members.len()..=usize::from(number) {
+            members.push(lost_member(group, number));
+        }
+        members[usize::from(number)] = name;
     }
 
     fn take_if_it_fits(&mut self, record: Record) {

@@ -29,6 +29,7 @@ use lsmith_policy::Registry;
 use lsmith_storage::env::{Env, RealEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::names::{self, FileKind};
+use lsmith_tree::Slice;
 use memory::Memories;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -195,13 +196,25 @@ impl DamagedStore {
         let new = builder.open()?;
         let mut saved = Vec::new();
         for (id, found) in &known.keyspaces {
-            let KeyspaceFacts { name, memtable_bytes, .. } = &found.state;
+            let KeyspaceFacts { name, memtable_bytes, members, .. } = &found.state;
             let policy = Some(self.policy_of(&found.state));
-            let options = KeyspaceOptions { policy, memtable_bytes: Some(*memtable_bytes) };
+            let memtable_bytes = Some(*memtable_bytes);
+            let mut options = KeyspaceOptions { policy, memtable_bytes, group: None };
             // A made-up name may be the name of another keyspace.
-            let keyspace = match new.existing_keyspace(name) {
-                Ok(_) => new.keyspace_with(&format!("{name}-{id}"), &options)?,
-                Err(_) => new.keyspace_with(name, &options)?,
+            let free = |name: &String| match new.engine().keyspaces.find(name) {
+                Some(_) => format!("{name}-{id}"),
+                None => name.clone(),
+            };
+            let keyspace = match members {
+                None => new.keyspace_with(&free(name), &options)?,
+                Some(members) => {
+                    options.group = Some(free(name));
+                    let make = |member| new.keyspace_with(&free(&member), &options);
+                    let names = names_of_members(*id, members, &found.runs);
+                    let made: Vec<_> = names.into_iter().map(make).collect::<Result<_>>()?;
+                    let Some(first) = made.first() else { continue };
+                    first.of_group()
+                }
             };
             self.set_compression(&keyspace, &found.state)?;
             let memory = memories.remove(id).unwrap_or_default();
@@ -236,4 +249,18 @@ impl DamagedStore {
             done => done,
         }
     }
+}
+
+/// Returns the names of the keyspaces of group `id`: `known`, and made-up ones for those that have
+/// tables in `runs` and whose names are lost.
+fn names_of_members(id: u32, known: &[String], runs: &[Vec<Slice>]) -> Vec<String> {
+    let numbers = runs.iter().flatten().filter_map(|slice| slice.range().start.first());
+    let count = numbers.map(|number| usize::from(*number) + 1).max().unwrap_or(0);
+    let made_up = (known.len()..count).map(|number| lost_member(id, number));
+    known.iter().cloned().chain(made_up).collect()
+}
+
+/// Returns the name of keyspace `number` of group `id` if its own is lost.
+fn lost_member(id: u32, number: usize) -> String {
+    format!("keyspace-{id}-{number}")
 }

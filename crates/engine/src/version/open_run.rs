@@ -268,7 +268,7 @@ mod tests {
         let keyspace = store.keyspace("default").unwrap();
         keyspace.put("key", "value").unwrap();
         keyspace.flush().unwrap();
-        let version = store.engine().keyspaces.get("default").unwrap().version.load_full();
+        let version = store.engine().keyspaces.read()["default"].version.load_full();
         Arc::clone(version.runs[0].part(0).table())
     }
 

@@ -1,5 +1,6 @@
 //! The operations of one write call: one, or a batch.
 
+use crate::group::NUMBER_BYTES;
 use crate::keyspace::KeyspaceShared;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX, put_varint};
@@ -88,7 +89,7 @@ impl OpBuffer {
             EntryKind::Remove => "a remove",
         };
         let number = self.len;
-        let name = &op.keyspace.name;
+        let name = op.keyspace.name_of(op.key);
         self.record = Vec::new();
         self.ops = Vec::new();
         self.refusal =
@@ -142,6 +143,7 @@ impl Op<'_> {
     /// Returns a message about the limit that the operation breaks, if it breaks one.
     #[inline]
     fn broken_rule(&self) -> Option<String> {
+        let number_bytes = if self.keyspace.members.is_some() { NUMBER_BYTES } else { 0 };
         match (self.key.len(), self.value.len()) {
             (1..=KEY_BYTES_MAX, ..=VALUE_BYTES_MAX) => None,
             (0, _) => Some("expected a key of at least 1 byte, found an empty key".into()),
@@ -149,7 +151,8 @@ impl Op<'_> {
                 Some(format!("expected a value of at most {VALUE_BYTES_MAX} bytes, found {value}"))
             }
             (key, _) => {
-                Some(format!("expected a key of at most {KEY_BYTES_MAX} bytes, found {key}"))
+                let [most, found] = [KEY_BYTES_MAX, key].map(|bytes| bytes - number_bytes);
+                Some(format!("expected a key of at most {most} bytes, found {found}"))
             }
         }
     }

@@ -51,6 +51,8 @@ pub(crate) struct History {
     pub(crate) acknowledged: usize,
     /// The number of steps that must survive power loss.
     pub(crate) synced: usize,
+    /// True if the keyspaces are those of one group.
+    pub(crate) in_group: bool,
 }
 
 fn apply(maps: &mut Maps, step: &Step) {
@@ -147,7 +149,7 @@ impl History {
         mode: PersistMode,
         dice: &mut Dice,
     ) -> lsmith::Result<()> {
-        make_spaces(store)?;
+        make_spaces(store, self.in_group)?;
         let step = if dice.chance(2) { self.load(dice) } else { self.batch(dice) };
         self.steps.push(step.clone());
         match step.load {
@@ -219,11 +221,23 @@ fn last(store: &Store) -> usize {
     SPACES.into_iter().filter_map(number).max().unwrap_or(0)
 }
 
-fn make_spaces(store: &Store) -> lsmith::Result<()> {
+fn make_spaces(store: &Store, in_group: bool) -> lsmith::Result<()> {
     for (name, memtable_bytes) in SPACES.into_iter().zip([700, 5000, 100_000]) {
         if store.existing_keyspace(name).is_err() {
-            let memtable_bytes = Some(memtable_bytes);
-            let options = KeyspaceOptions { memtable_bytes, ..KeyspaceOptions::default() };
+            let alone = KeyspaceOptions {
+                memtable_bytes: Some(memtable_bytes),
+                ..KeyspaceOptions::default()
+            };
+            let policy = Some("minlatency(k=2)".into());
+            let memtable_bytes = Some(2000);
+            let together = KeyspaceOptions { policy, memtable_bytes, group: Some("all".into()) };
+            // Its policy may have been changed.
+            let others = KeyspaceOptions { policy: None, ..together.clone() };
+            let options = match name {
+                _ if !in_group => alone,
+                name if name == SPACES[0] => together,
+                _ => others,
+            };
             store.keyspace_with(name, &options)?;
         }
     }

@@ -7,7 +7,7 @@
 
 use crate::dice::{Dice, with_new_seeds};
 use crate::history::{History, Maps, SPACES, check_snapshot};
-use crate::numbered::{POLICIES, any_mode, mapped_or_not, restless};
+use crate::numbered::{GROUP_POLICIES, POLICIES, any_mode, mapped_or_not, restless};
 use lsmith::env::{Env, Fault, FaultEnv, Lasting, Loss, MemEnv, OpClass};
 use lsmith::{PersistMode, Snapshot, Store};
 use std::io::ErrorKind;
@@ -51,6 +51,7 @@ fn do_more(store: &Store, history: &mut History, dice: &mut Dice) -> lsmith::Res
         0 => store.flush()?,
         1 => space.flush()?,
         2 => space.merge()?,
+        3 | 4 if history.in_group => space.set_merge_policy(dice.pick::<&str>(&GROUP_POLICIES))?,
         3 | 4 => space.set_merge_policy(dice.pick::<&str>(&POLICIES))?,
         5 => space.set_compression(dice.pick::<&str>(&["none", "lz4", "none,zstd"]))?,
         6 => store.settle()?,
@@ -135,6 +136,9 @@ fn examine(disk: &MemEnv, history: &mut History, floor: usize, dice: &mut Dice) 
     assert!(found >= floor, "step {floor} was promised, found {found}");
     let damage = store.verify().unwrap();
     assert!(damage.is_empty(), "{damage:?}");
+    if let Ok(space) = store.existing_keyspace(SPACES[0]) {
+        assert_eq!(space.group().is_some(), history.in_group);
+    }
     history.go_back_to(found);
     for _ in 0..dice.below(4) {
         let mode = *dice.pick(&[PersistMode::SyncData, PersistMode::Buffer]);
@@ -152,6 +156,7 @@ fn six_lives_each_find_what_the_ones_before_were_promised() {
         let mut dice = Dice::new(seed);
         let mut disk = MemEnv::new();
         let mut history = History::default();
+        history.in_group = dice.chance(40);
         for _ in 0..LIVES {
             let (left, floor) = live(&disk, &mut history, &mut dice);
             disk = left;

@@ -26,6 +26,7 @@ mod faults;
 mod format;
 mod full;
 mod gate;
+mod groups;
 mod histograms;
 mod history;
 mod hostile;

@@ -27,6 +27,16 @@ pub(crate) const POLICIES: [&str; 9] = [
     "mixed(ratio=2, rate=0.3)",
 ];
 
+/// Policies that the keyspaces of a group can have.
+pub(crate) const GROUP_POLICIES: [&str; 6] = [
+    "minlatency(k=2)",
+    "binomial(k=3)",
+    "tiered(ratio=2)",
+    "cola(ratio=2)",
+    "universal(trigger=2)",
+    "constant(k=1)",
+];
+
 /// A sequence of batches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batches {
@@ -36,6 +46,8 @@ pub(crate) struct Batches {
     pub(crate) key_bytes: usize,
     /// The greatest length of most values. Long values fill the log fast.
     pub(crate) value_bytes: usize,
+    /// True if the two keyspaces are those of a group.
+    pub(crate) in_group: bool,
 }
 
 /// The batches that were written, and how far they got.
@@ -52,7 +64,7 @@ pub(crate) struct Progress {
 impl Batches {
     pub(crate) fn new(seed: u64) -> Batches {
         let value_bytes = if seed.is_multiple_of(2) { 60 } else { 1500 };
-        Batches { seed, keys: 60, key_bytes: 8, value_bytes }
+        Batches { seed, keys: 60, key_bytes: 8, value_bytes, in_group: false }
     }
 
     /// Returns the writes of batch `number`: the keyspace, the key, and the value or `None` for a
@@ -78,7 +90,13 @@ impl Batches {
     pub(crate) fn batch(&self, store: &Store, number: u64) -> lsmith::Result<Batch> {
         // The memtable of one keeps logs long after that of the other is flushed.
         let slow = KeyspaceOptions { memtable_bytes: Some(100_000), ..KeyspaceOptions::default() };
-        let spaces = [store.keyspace(SPACES[0])?, store.keyspace_with(SPACES[1], &slow)?];
+        let group = KeyspaceOptions { group: Some("both".into()), ..KeyspaceOptions::default() };
+        let options = match self.in_group {
+            true => [group.clone(), group],
+            false => [KeyspaceOptions::default(), slow],
+        };
+        let [left, right] = [0, 1].map(|at| store.keyspace_with(SPACES[at], &options[at]));
+        let spaces = [left?, right?];
         let mut batch = Batch::new();
         for (space, key, value) in self.ops(number) {
             match value {

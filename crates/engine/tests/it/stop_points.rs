@@ -16,7 +16,8 @@ fn always(_: &FaultEnv, _: &MemEnv) -> bool {
 }
 
 /// Options with short batches, so that few operations do much.
-const BATCHES: Batches = Batches { seed: 1, keys: 60, key_bytes: 8, value_bytes: 60 };
+const BATCHES: Batches =
+    Batches { seed: 1, keys: 60, key_bytes: 8, value_bytes: 60, in_group: false };
 
 const PLAIN: Script = Script {
     name: "plain",
@@ -121,6 +122,23 @@ const KEYSPACES: Script = Script {
     ..PLAIN
 };
 
+/// Two keyspaces that merge together. The first run also makes the group.
+const GROUP: Script = Script {
+    name: "group",
+    batches: Batches { in_group: true, ..BATCHES },
+    options: |builder| builder.policy("minlatency(k=2)").memtable_bytes(1500),
+    work: |store, life| {
+        life.write(store, 30, PersistMode::Buffer)?;
+        life.write(store, 2, PersistMode::SyncData)?;
+        let right = store.existing_keyspace("right")?;
+        right.set_merge_policy("tiered(ratio=2)")?;
+        life.write(store, 10, PersistMode::Buffer)?;
+        right.merge()
+    },
+    proof: |_, disk| files(disk, ".table") > 1,
+    ..PLAIN
+};
+
 /// Opening with much to recover, from several logs.
 const RECOVERY: Script = Script {
     name: "recovery",
@@ -141,7 +159,7 @@ const AFTER_POWER_LOSS: Script =
 
 const PUNCHING: Script = Script {
     name: "punching",
-    batches: Batches { seed: 3, keys: 1000, key_bytes: 8, value_bytes: 1500 },
+    batches: Batches { seed: 3, keys: 1000, value_bytes: 1500, ..BATCHES },
     options: |builder| {
         let builder = builder.policy("choose_best(ratio=3, rate=0.3)").memtable_bytes(32 << 10);
         builder.block_bytes(4096)
@@ -212,6 +230,7 @@ fn a_store_survives_every_stop_and_every_loss() {
         LOAD_ALONE,
         POLICY,
         KEYSPACES,
+        GROUP,
         RECOVERY,
         AFTER_POWER_LOSS,
         PUNCHING,

@@ -5,9 +5,9 @@
 //! are converted to keys first.
 
 use lsmith::env::MemEnv;
-use lsmith::{Event, Observer, Store};
+use lsmith::{Event, Keyspace, KeyspaceOptions, Observer, Store};
 use lsmith_lab::FileInputs;
-use lsmith_policy::{MergePolicy, Registry};
+use lsmith_policy::{MergePolicy, Registry, check_group_policy};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
 use lsmith_spec::Spec;
 use lsmith_tree::text::{display_key, parse_key};
@@ -167,9 +167,19 @@ fn simulated(
     steps
 }
 
+/// Returns the keyspaces of `workload`: one, or those of a group.
+fn keyspaces(store: &Store, workload: &Workload) -> Vec<Keyspace> {
+    let Some(items) = workload.keyspace_items() else {
+        return vec![store.keyspace("default").unwrap()];
+    };
+    let group = KeyspaceOptions { group: Some("all".into()), ..KeyspaceOptions::default() };
+    let make = |number| store.keyspace_with(&format!("keyspace-{number}"), &group).unwrap();
+    (0..workload.items() / items).map(make).collect()
+}
+
 /// Plays the writes of `workload` on `store`.
 pub(crate) fn play(store: &Store, workload: &Workload) {
-    let keyspace = store.keyspace("default").unwrap();
+    let keyspaces = keyspaces(store, workload);
     let mut key = Vec::new();
     let mut value = Vec::new();
     for op in workload.ops() {
@@ -177,11 +187,16 @@ pub(crate) fn play(store: &Store, workload: &Workload) {
         workload.key(op.item, &mut key);
         value.resize(op.value_bytes as usize, 0);
         fill_value(op.item, &mut value);
+        // In a group the keyspace puts its number in front of its keys itself.
+        let (keyspace, key) = match workload.keyspace_items() {
+            None => (&keyspaces[0], &key[..]),
+            Some(items) => (&keyspaces[(op.item / items) as usize], &key[1..]),
+        };
         match op.kind {
-            OpKind::Put | OpKind::ReadModifyWrite => keyspace.put(&key, &value).unwrap(),
-            OpKind::Insert => keyspace.insert(&key, &value).unwrap(),
-            OpKind::Delete => keyspace.delete(&key).unwrap(),
-            OpKind::Remove => keyspace.remove(&key).unwrap(),
+            OpKind::Put | OpKind::ReadModifyWrite => keyspace.put(key, &value).unwrap(),
+            OpKind::Insert => keyspace.insert(key, &value).unwrap(),
+            OpKind::Delete => keyspace.delete(key).unwrap(),
+            OpKind::Remove => keyspace.remove(key).unwrap(),
             OpKind::Read | OpKind::Scan => {}
         }
     }
@@ -208,6 +223,46 @@ fn check(workload: &str, memtable: u64) {
 
 fn check_policies(policies: &[&str], workload: &str, memtable: u64) {
     let workload = Workload::from_spec(&workload.parse().unwrap(), &FileInputs).unwrap();
+    check_workload(policies, workload, memtable);
+}
+
+/// The store has a group of keyspaces, the simulation one tree of all their keys.
+#[test]
+fn groups_merge_in_the_store_as_in_the_simulation() {
+    let is_for_groups =
+        |spec: &&str| check_group_policy(&*Registry::builtin().build(spec).unwrap()).is_ok();
+    let policies: Vec<&str> = POLICIES.iter().copied().filter(is_for_groups).collect();
+    assert!(policies.len() > 15 && !policies.contains(&"leveled(ratio=3)"), "{policies:?}");
+    for (spec, shares) in [
+        ("load(keys=20k, value=100B)", &[1.0, 0.2, 0.05][..]),
+        ("churn(keys=3k, ops=20k, value=100B, deletes=0.3)", &[1.0, 0.01]),
+        ("uniform(keys=10k, ops=15k, value=100B)", &[0.3, 1.0]),
+    ] {
+        let workload = Workload::from_spec(&spec.parse().unwrap(), &FileInputs).unwrap();
+        check_workload(&policies, workload.in_group(shares).unwrap(), 50 << 10);
+    }
+}
+
+/// The keyspaces of a group write together what the group writes.
+#[test]
+fn costs_of_keyspaces_sum_to_the_cost_of_their_group() {
+    let workload = "churn(keys=5k, ops=40k, value=100B, deletes=0.2)".parse().unwrap();
+    let workload = Workload::from_spec(&workload, &FileInputs).unwrap();
+    let workload = KeyedWorkload::new(workload.in_group(&[1.0, 0.2, 0.05]).unwrap());
+    for spec in ["minlatency(k=4)", "binomial(k=3, eager=always)", "tiered(ratio=3)", "cola"] {
+        let policy = Registry::builtin().build(spec).unwrap();
+        let done = simulate_keyed(&policy, &workload, 64 << 10, &mut |_| {}).unwrap();
+        let flushed: Vec<u64> = done.keyspaces.iter().map(|bytes| bytes.flushed).collect();
+        let written: u64 = done.keyspaces.iter().map(|bytes| bytes.written).sum();
+        let all: u64 = flushed.iter().sum();
+        assert_eq!(all, done.figures.parts.flush_bytes, "{spec}");
+        assert_eq!(written as f64 / all as f64, done.figures.write_cost_system, "{spec}");
+        let share = flushed[1] as f64 / flushed[0] as f64;
+        assert!((0.18..0.22).contains(&share) && flushed.len() == 3, "{flushed:?}");
+    }
+}
+
+fn check_workload(policies: &[&str], workload: Workload, memtable: u64) {
     let keyed = KeyedWorkload::new(workload);
     let workload = keyed.workload();
     let names = Names::of(&keyed);

@@ -76,7 +76,8 @@ pub fn simulate_fluid(
     if by_block {
         counter.filled(flushes);
     }
-    Ok(Simulation { figures: counter.figures(), tree: drive.into_tree() })
+    let keyspaces = Vec::new();
+    Ok(Simulation { figures: counter.figures(), keyspaces, tree: drive.into_tree() })
 }
 
 /// The rounding error of a sum of shares of memtables.

@@ -28,6 +28,8 @@ pub struct KeyedContent<E = Entry> {
     memory: Builder<E>,
     /// The number of tables at which unused tables are removed.
     sweep_at: usize,
+    /// The ranks of each keyspace of a group. Outputs are cut between keyspaces.
+    keyspace_ranks: Option<u64>,
 }
 
 impl<E: KeyedEntry> Default for KeyedContent<E> {
@@ -47,7 +49,13 @@ impl<E: KeyedEntry> KeyedContent<E> {
             builder: Builder::new(layout),
             memory: Builder::new(layout),
             sweep_at: 0,
+            keyspace_ranks: None,
         }
+    }
+
+    /// Cuts outputs between the keyspaces of a group, each with `ranks` ranks.
+    pub(crate) fn set_keyspaces(&mut self, ranks: u64) {
+        self.keyspace_ranks = Some(ranks);
     }
 
     /// Sets whether profiles of new tables have a point at every block border.
@@ -185,9 +193,19 @@ impl<E: KeyedEntry> KeyedContent<E> {
             outcome.blocks.written += builder.blocks();
             done.extend(ids.next().map(|id| builder.finish(id)));
         };
+        let keyspaces = self.keyspace_ranks;
+        // The least rank behind the keyspace of the entry before.
+        let mut end = keyspaces.map_or(u64::MAX, |_| 0);
         let dropped = merge(sides, bottom, |entry| {
             if builder.bytes() >= cut_bytes {
                 finish(&mut builder);
+            }
+            let rank = u64::from(entry.rank());
+            if rank >= end {
+                end = keyspaces.map_or(u64::MAX, |ranks| (rank / ranks + 1) * ranks);
+                if builder.len() > 0 {
+                    finish(&mut builder);
+                }
             }
             builder.push(entry);
         });

@@ -1,6 +1,7 @@
 //! A keyed simulation, write by write.
 
 use super::entry::Entry;
+use super::keyspaces::KeyspaceMeter;
 use super::memtable::Memtable;
 use super::scan::Scans;
 use super::{FullMemtables, KeyedContent};
@@ -28,6 +29,8 @@ pub struct KeyedSim {
     filled: Option<FullMemtables>,
     /// The range reads, if the caller makes any.
     scans: Option<Scans>,
+    /// The bytes of each keyspace of a group.
+    keyspaces: KeyspaceMeter,
 }
 
 impl KeyedSim {
@@ -46,7 +49,17 @@ impl KeyedSim {
             sealed: 0,
             filled: policy.needs().blocks.then(|| FullMemtables::new(memtable_bytes)),
             scans: None,
+            keyspaces: KeyspaceMeter::default(),
         }
+    }
+
+    /// Returns the same simulation, which must be empty, of a group of keyspaces with `ranks` ranks
+    /// each. Outputs are cut between them, as in a store.
+    #[must_use]
+    pub fn with_keyspaces(mut self, ranks: u64) -> KeyedSim {
+        self.drive.content_mut().set_keyspaces(ranks);
+        self.keyspaces = KeyspaceMeter::new(ranks);
+        self
     }
 
     /// Returns the same simulation, which must be empty, with `scan_cost_mean` for range reads of
@@ -112,9 +125,14 @@ impl KeyedSim {
             scans.seal();
         }
         self.sealed += 1;
+        self.keyspaces.seal(&entries);
         self.counter.requested(self.requested_bytes);
         let counter = &mut self.counter;
-        let observe = &mut |event: Event<'_>| counted(event, live_bytes, counter, observe);
+        let keyspaces = &mut self.keyspaces;
+        let observe = &mut |event: Event<'_>| {
+            keyspaces.observe(&event);
+            counted(event, live_bytes, counter, observe);
+        };
         if self.drive.policy().needs().blocks {
             let memory = self.drive.tree().memory().runs().to_vec();
             let folded = self.drive.content_mut().fold(id, &entries, &memory);
@@ -175,6 +193,10 @@ impl KeyedSim {
 
     /// Returns the finished simulation.
     pub fn finish(self) -> Simulation {
-        Simulation { figures: self.figures(), tree: self.drive.into_tree() }
+        Simulation {
+            figures: self.figures(),
+            keyspaces: self.keyspaces.bytes(),
+            tree: self.drive.into_tree(),
+        }
     }
 }

@@ -81,6 +81,7 @@ pub(super) fn stat_fields(keyspace: &Keyspace) -> Map<String, Value> {
     let mut fields = Map::new();
     for (name, value) in [
         ("keyspace", json!(stats.name)),
+        ("group", json!(stats.group)),
         ("policy", json!(stats.policy)),
         ("compression", json!(stats.compression)),
         ("memtable_bytes", json!(stats.memtable_bytes)),
@@ -111,7 +112,7 @@ pub(super) fn stats(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
     if json {
         return print_json(&fields);
     }
-    let rows = fields.iter().map(|(name, value)| {
+    let rows = fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
         let (text, unit) = with_unit(name, value);
         vec![name.clone(), text, unit]
     });
@@ -146,6 +147,7 @@ pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
         [
             ("id", json!(space.id())),
             ("name", json!(stats.name)),
+            ("group", json!(stats.group)),
             ("policy", json!(stats.policy)),
             ("compression", json!(stats.compression)),
             ("memtable_bytes", json!(stats.memtable_bytes)),
@@ -165,6 +167,7 @@ pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
     let header = [
         "id",
         "name",
+        "group",
         "policy",
         "compression",
         "memtable",
@@ -177,14 +180,16 @@ pub(super) fn keyspaces(store: &Store, json: bool) -> anyhow::Result<()> {
     ];
     let text = |(name, value): (&str, Value)| match value {
         Value::String(text) => text,
+        Value::Null => "-".to_owned(),
         Value::Number(bytes) if name.ends_with("_bytes") => {
             short_bytes(bytes.as_u64().unwrap_or_default())
         }
         value => value.to_string(),
     };
     let rows = spaces.iter().map(|space| fields(space).map(text).to_vec());
-    let important = ["id", "name", "policy", "table bytes", "runs", "entries", "in memory"];
-    Ok(print(ranked(&header, 4, &important, rows.collect()))?)
+    let important =
+        ["id", "name", "group", "policy", "table bytes", "runs", "entries", "in memory"];
+    Ok(print(ranked(&header, 5, &important, rows.collect()))?)
 }
 
 pub(super) fn tree(keyspace: &Keyspace, short: bool, json: bool) -> anyhow::Result<()> {

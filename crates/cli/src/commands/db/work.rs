@@ -133,7 +133,7 @@ pub(super) fn compact(keyspace: &Keyspace, json: bool) -> anyhow::Result<()> {
 }
 
 pub(super) fn set_policy(keyspace: &Keyspace, spec: &str, json: bool) -> anyhow::Result<()> {
-    keyspace.set_merge_policy(spec)?;
+    keyspace.set_merge_policy(spec).map_err(super::wrong_argument)?;
     let spec = keyspace.merge_policy();
     if json {
         print_json(&json!({ "policy": spec }))

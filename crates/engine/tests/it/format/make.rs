@@ -57,7 +57,9 @@ impl Run {
     fn space(&mut self, name: &str, policy: &str) -> Keyspace {
         self.maps.entry(name.to_string()).or_default();
         let policy = Some(policy.to_string());
-        self.store.keyspace_with(name, &KeyspaceOptions { policy, memtable_bytes: None }).unwrap()
+        self.store
+            .keyspace_with(name, &KeyspaceOptions { policy, memtable_bytes: None, group: None })
+            .unwrap()
     }
 
     /// Returns a value of 10 to `most` bytes that compresses well.

@@ -36,7 +36,8 @@ fn written_once(dir: &Path) -> BTreeMap<String, Map> {
     let builder = Store::builder(dir).lockstep(true).memtable_bytes(500).block_bytes(200);
     let store = builder.log_bytes(64 << 10).open().unwrap();
     for (name, policy) in [("a", "tiered(ratio=3)"), ("b", "leveled(ratio=2, l0=1, table=1kB)")] {
-        let options = KeyspaceOptions { policy: Some(policy.into()), memtable_bytes: None };
+        let options =
+            KeyspaceOptions { policy: Some(policy.into()), memtable_bytes: None, group: None };
         let space = store.keyspace_with(name, &options).unwrap();
         for number in 0..200 {
             let key = format!("{name}-{:04}", number * 7919 % 1000);
@@ -75,6 +76,46 @@ fn a_damaged_record_of_the_manifest_costs_no_entry() {
         }
         fs::write(path, &whole).unwrap();
     }
+}
+
+/// Of a group, a lost record costs the name of one keyspace at most.
+#[test]
+fn a_damaged_record_of_a_group_costs_no_entry() {
+    let dir = tempfile::tempdir().unwrap();
+    let builder = Store::builder(dir.path()).lockstep(true).memtable_bytes(1000);
+    let store = builder.policy("tiered(ratio=3)").open().unwrap();
+    let group = KeyspaceOptions { group: Some("all".into()), ..KeyspaceOptions::default() };
+    let spaces = ["a", "b", "c"].map(|name| store.keyspace_with(name, &group).unwrap());
+    for number in 0..300 {
+        let space = &spaces[number % 3];
+        space.put(format!("{:04}", number * 7919 % 1000), format!("value {number}")).unwrap();
+    }
+    store.flush().unwrap();
+    drop((spaces, store));
+    let expected = maps(dir.path());
+    assert_eq!(expected.len(), 3);
+    let [path] = &paths(dir.path(), FileType::Manifest)[..] else { panic!("one manifest") };
+    let whole = fs::read(path).unwrap();
+    let log = LogFile::open(&RealEnv::new(), path).unwrap();
+    let mut members = 0;
+    for record in log.records() {
+        change(path, |bytes| bytes[record.offset as usize + 20] ^= 1);
+        let (report, new) = repaired(dir.path());
+        assert!(!report.is_exact(), "{report:#?}");
+        let lsmith::inspect::Content::Text(text) = record.content.as_ref().unwrap() else {
+            panic!("text")
+        };
+        let mut expected = expected.clone();
+        if let Some(lost) = text.trim_end().strip_prefix("member 0 ") {
+            let (number, name) = lost.split_once(' ').unwrap();
+            let map = expected.remove(name).unwrap();
+            expected.insert(format!("keyspace-0-{number}"), map);
+            members += 1;
+        }
+        assert!(maps(new.path()) == expected, "{text}: {report:#?}");
+        fs::write(path, &whole).unwrap();
+    }
+    assert_eq!(members, 3);
 }
 
 /// Under merges that write keys again and again, nearly all values are right after one record of

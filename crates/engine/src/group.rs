@@ -1,0 +1,115 @@
+//! Groups: keyspaces that share one tree, so that they merge together.
+//!
+//! In AsterixDB the indexes of a dataset follow the merges of its primary index, so that run `i` of
+//! each covers the same writes (Mao et al., "Experimental Evaluation of Bounded-Depth LSM Merge
+//! Policies", paragraph on secondary indexes). Here that holds by construction. The keyspaces of a
+//! group share a memtable, a tree and a policy: in front of each key stands one byte, the number of
+//! its keyspace. So they are sealed at the same write, one plan merges the same runs of all of
+//! them, and one record of the manifest commits it. No crash can come between two of them.
+//!
+//! A run has tables of its own for each keyspace that has entries in it: outputs are cut where the
+//! first byte changes. A keyspace without entries among the writes of a run has no table in it.
+
+use bytes::Bytes;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::sync::RwLock;
+use std::borrow::Cow;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The most keyspaces of a group: their numbers are bytes.
+const MEMBERS_MAX: usize = 1 << 8;
+
+/// The bytes that stand in front of a key of a group's keyspace.
+pub(crate) const NUMBER_BYTES: usize = 1;
+
+/// A keyspace of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// The first byte of its keys in the tree of the group.
+    number: u8,
+    pub(crate) name: Arc<str>,
+}
+
+impl Member {
+    /// Returns `key` as the tree of the group has it. An empty key, which is illegal, stays empty.
+    pub(crate) fn stored_key<'a>(&self, key: &'a [u8]) -> Cow<'a, [u8]> {
+        if key.is_empty() { Cow::Borrowed(key) } else { Cow::Owned(self.put_before(key)) }
+    }
+
+    fn put_before(&self, key: &[u8]) -> Vec<u8> {
+        let mut stored = Vec::with_capacity(NUMBER_BYTES + key.len());
+        stored.push(self.number);
+        stored.extend_from_slice(key);
+        stored
+    }
+
+    /// Returns the bounds, in the tree of the group, of the keys of this keyspace within `lower`
+    /// and `upper`.
+    pub(crate) fn stored_bounds(
+        &self,
+        (lower, upper): (Bound<Bytes>, Bound<Bytes>),
+    ) -> (Bound<Bytes>, Bound<Bytes>) {
+        let stored = |key: Bytes| Bytes::from(self.put_before(&key));
+        let lower = match lower {
+            Bound::Unbounded => Bound::Included(stored(Bytes::new())),
+            bound => bound.map(stored),
+        };
+        let upper = match (upper, self.number.checked_add(1)) {
+            (Bound::Unbounded, Some(next)) => Bound::Excluded(Bytes::from(vec![next])),
+            (bound, _) => bound.map(stored),
+        };
+        (lower, upper)
+    }
+
+    /// Returns true if `key`, of the tree of the group, belongs to this keyspace.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        key.first() == Some(&self.number)
+    }
+}
+
+/// The keyspaces of a group.
+#[derive(Debug, Default)]
+pub(crate) struct Members(RwLock<Vec<Arc<str>>>);
+
+impl Members {
+    /// Returns the keyspaces with `names`, in the order of their numbers.
+    pub(crate) fn new(names: &[String]) -> Members {
+        Members(RwLock::new(names.iter().map(|name| Arc::from(name.as_str())).collect()))
+    }
+
+    /// Returns all keyspaces, in the order of their numbers.
+    pub(crate) fn all(&self) -> Vec<Member> {
+        let numbered = |(name, number): (&Arc<str>, u8)| Member { number, name: Arc::clone(name) };
+        self.0.read().iter().zip(0..=u8::MAX).map(numbered).collect()
+    }
+
+    /// Returns the keyspace called `name`.
+    pub(crate) fn get(&self, name: &str) -> Option<Member> {
+        self.all().into_iter().find(|member| *member.name == *name)
+    }
+
+    /// Returns the name of the keyspace that `key`, of the tree of the group, belongs to.
+    pub(crate) fn name_of(&self, key: &[u8]) -> Option<Arc<str>> {
+        self.0.read().get(usize::from(*key.first()?)).map(Arc::clone)
+    }
+
+    /// Returns the number of the next keyspace.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the group, called `group`, is full.
+    pub(crate) fn next_number(&self, group: &str) -> Result<u8> {
+        let count = self.0.read().len();
+        u8::try_from(count).map_err(|_| {
+            let message = format!(
+                "the group `{group}` has {count} keyspaces: expected at most {MEMBERS_MAX}"
+            );
+            Error::new(ErrorKind::InvalidArgument, message)
+        })
+    }
+
+    /// Adds the keyspace `name`, with the next number.
+    pub(crate) fn push(&self, name: &str) {
+        self.0.write().push(Arc::from(name));
+    }
+}
