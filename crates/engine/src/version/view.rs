@@ -277,14 +277,20 @@ impl Version {
             Moment::Snapshot(seq) => seq,
         };
         let hash = key_hash(key);
-        let mut asked = self.runs.iter().filter_map(|run| run.table_of(key));
+        let mut runs = self.runs.iter();
         loop {
             let mut slots: [Option<&Table>; TABLES_ASKED] = [None; TABLES_ASKED];
-            for (table, handle) in slots.iter_mut().zip(&mut asked) {
-                *table = Some(&**handle.table());
+            let mut asked = 0;
+            while asked < TABLES_ASKED
+                && let Some(run) = runs.next()
+            {
+                if let Some(handle) = run.table_of(key) {
+                    slots[asked] = Some(&**handle.table());
+                    asked += 1;
+                }
             }
-            let were_all = slots[TABLES_ASKED - 1].is_none();
-            let tables = slots.iter().flatten();
+            let were_all = asked < TABLES_ASKED;
+            let tables = slots[..asked].iter().flatten();
             black_box(tables.clone().fold(0, |all, table| all ^ table.touch(hash)));
             for table in tables {
                 if let Some((block, slot)) = table.find(key, hash, seq, reads)? {
