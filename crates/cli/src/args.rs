@@ -245,6 +245,19 @@ pub(crate) struct ModelArgs {
     /// The formula, such as 'leveldb' or 'cola(ratio=3)' [default: list all]
     #[arg(long, value_name = "SPEC")]
     pub(crate) policy: Option<String>,
+    /// Instead of a formula: the number of different keys among so many requests
+    #[arg(long, value_name = "N,...", value_parser = count, value_delimiter = ',',
+          conflicts_with = "policy")]
+    pub(crate) unique: Vec<u64>,
+    /// Instead of a formula: the number of different keys in a merge of runs with so many keys
+    #[arg(long, value_name = "N,...", value_parser = count, value_delimiter = ',',
+          conflicts_with = "policy")]
+    pub(crate) merge: Vec<u64>,
+    /// Instead of a formula: the number of requests from one sweep of a level to the next, where
+    /// the level has so many keys and is merged down piece by piece in key order
+    #[arg(long, value_name = "N,...", value_parser = count, value_delimiter = ',',
+          conflicts_with = "policy")]
+    pub(crate) interval: Vec<u64>,
     /// The number of distinct keys
     #[arg(long, default_value = "100M", value_name = "N", value_parser = count)]
     pub(crate) keys: u64,

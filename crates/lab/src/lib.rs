@@ -73,7 +73,10 @@ pub use free::FreeRun;
 pub use growth::{Formula, Prediction};
 pub use inputs::FileInputs;
 pub use meter::Mode;
-pub use model::{FormulaInfo, ModelSettings, ModelStage, Modelled, PointRead, formulas, model};
+pub use model::{
+    FormulaInfo, KeyCount, KeyCounts, MergedKeys, ModelSettings, ModelStage, Modelled, PointRead,
+    formulas, key_counts, model,
+};
 pub use progress::{NoProgress, Progress};
 pub use report::{
     Costs, EngineReport, LogicalBytes, Lookups, Optimum, Percentiles, Phase, PhysicalBytes,

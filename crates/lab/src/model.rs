@@ -94,6 +94,81 @@ pub struct Modelled {
     pub seconds: f64,
 }
 
+/// Numbers of keys and of the requests that lead to them, as expected.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KeyCounts {
+    /// Keys there are.
+    pub keys: u64,
+    /// The skew of the Zipf distribution.
+    pub zipf: f64,
+    /// Different keys among so many requests.
+    pub unique: Vec<KeyCount>,
+    /// A merge of runs.
+    pub merge: Option<MergedKeys>,
+    /// Levels, and the requests between two sweeps over each.
+    pub interval: Vec<KeyCount>,
+}
+
+/// Keys, and the requests that belong to them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct KeyCount {
+    /// Requests. Infinite (`null` in JSON) if no number of requests leads to so many keys.
+    pub requests: f64,
+    /// Different keys.
+    pub keys: f64,
+}
+
+/// The keys of a merge.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MergedKeys {
+    /// The merged runs, each with the requests after which a run has so many keys.
+    pub inputs: Vec<KeyCount>,
+    /// Different keys of all of them.
+    pub keys: f64,
+}
+
+/// Computes what [`KeyCounts`] says, for `keys` keys that are requested by a Zipf distribution:
+/// `unique`, its inverse, `merge` and the interval of Lim et al., FAST 2016. The numbers are
+/// requests, then keys of runs, then keys of levels.
+///
+/// # Errors
+/// Fails if the skew is out of range, or a run or level has more keys than there are.
+pub fn key_counts(
+    keys: u64,
+    zipf: f64,
+    [requests, runs, levels]: [&[u64]; 3],
+) -> Result<KeyCounts, SpecError> {
+    let popularity =
+        Popularity::zipf(keys, zipf).map_err(|error| SpecError::conflict(error.to_string()))?;
+    if let Some(many) = runs.iter().chain(levels).find(|count| **count > keys) {
+        let message = format!("a run of {many} keys: expected at most {keys}, all keys there are");
+        return Err(SpecError::conflict(message));
+    }
+    let unique = |requests: &u64| {
+        let requests = *requests as f64;
+        KeyCount { requests, keys: popularity.unique(requests) }
+    };
+    let input = |run: &u64| {
+        let keys = *run as f64;
+        KeyCount { requests: popularity.inverse(keys), keys }
+    };
+    let level = |level: &u64| {
+        let keys = *level as f64;
+        KeyCount { requests: popularity.interval(keys), keys }
+    };
+    let sizes: Vec<f64> = runs.iter().map(|run| *run as f64).collect();
+    Ok(KeyCounts {
+        keys,
+        zipf,
+        unique: requests.iter().map(unique).collect(),
+        merge: (!runs.is_empty()).then(|| MergedKeys {
+            inputs: runs.iter().map(input).collect(),
+            keys: popularity.merge(&sizes),
+        }),
+        interval: levels.iter().map(level).collect(),
+    })
+}
+
 /// Evaluates the formula that `policy` names.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Several keyspaces that are written together, as indexes of one set of records are.
 
-use crate::keys::KeySpace;
+use crate::keys::Keys;
 use crate::workload::KEYS_MAX;
 use crate::{Op, Ranks, Workload, WorkloadError, value_seed};
 use lsmith_spec::SpecError;
@@ -42,7 +42,7 @@ impl Group {
     }
 
     /// Returns the length of the key of `item`. `keys` are those of one keyspace.
-    pub(crate) fn key_bytes(&self, item: u64, keys: &KeySpace) -> usize {
+    pub(crate) fn key_bytes(&self, item: u64, keys: &Keys) -> usize {
         1 + keys.key_bytes(self.split(item).1)
     }
 

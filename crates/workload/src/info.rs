@@ -69,6 +69,12 @@ impl WorkloadInfo {
         ),
         param("flushes", ParamUnit::Count, "stops once that many memtables are sealed"),
         param(
+            "key",
+            ParamUnit::Bytes,
+            "the length to which shorter keys are filled up with zero bytes, 0B to 65534B; 0B if \
+             left out",
+        ),
+        param(
             "compressible",
             ParamUnit::Number,
             "the share of each value, 0 to 1, that is zeros, which codecs store in next to \

@@ -2,7 +2,51 @@
 
 use crate::ranks::{DIGITS_MAX, KeyOrder, Ranks, rank_by_bytes, rank_by_place};
 
-/// The keys of a workload's items.
+/// The keys of a workload's items, of a given length at least.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    space: KeySpace,
+    /// The length to which shorter keys are filled up with zero bytes.
+    bytes_min: usize,
+}
+
+impl Keys {
+    /// Returns the keys of `space`, filled up to `bytes_min`. `None` if two would then be equal: a
+    /// key ends with a zero byte, and another one is as long as both must be.
+    pub(crate) fn new(space: KeySpace, bytes_min: usize) -> Option<Keys> {
+        let is_distinct = match &space {
+            KeySpace::Named(names) => bytes_min == 0 || !names.some_end_with(0),
+            // Decimal keys have no zero bytes, and numbers are of one length.
+            KeySpace::Decimal(_) | KeySpace::Number => true,
+        };
+        is_distinct.then_some(Keys { space, bytes_min })
+    }
+
+    /// Replaces `key` by the key of `item`.
+    pub(crate) fn write(&self, item: u64, key: &mut Vec<u8>) {
+        self.space.write(item, key);
+        if key.len() < self.bytes_min {
+            key.resize(self.bytes_min, 0);
+        }
+    }
+
+    /// Returns the length of the key of `item` in bytes.
+    pub(crate) fn key_bytes(&self, item: u64) -> usize {
+        self.space.key_bytes(item).max(self.bytes_min)
+    }
+
+    /// Returns true if items 0..`items` are numbered in the byte order of their keys.
+    pub(crate) fn in_order(&self, items: u64) -> bool {
+        self.space.in_order(items)
+    }
+
+    /// Returns the ranks of the keys of items 0..`items`. Zero bytes at the end change no order.
+    pub(crate) fn ranks(&self, items: u64) -> Ranks {
+        self.space.ranks(items)
+    }
+}
+
+/// How keys are made.
 #[derive(Clone, Debug)]
 pub(crate) enum KeySpace {
     /// Keys made from numbers.
@@ -151,6 +195,10 @@ impl NamedKeys {
         self.ends.len()
     }
 
+    fn some_end_with(&self, byte: u8) -> bool {
+        (0..self.len()).any(|index| self.name(index).last() == Some(&byte))
+    }
+
     fn name(&self, index: usize) -> &[u8] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.bytes[start..self.ends[index]]
@@ -187,6 +235,18 @@ mod tests {
         assert_eq!(key(&keys, 0), "user6284781860667377211");
         assert_eq!(key(&keys, 1), "user8517097267634966620");
         assert_eq!(key(&keys, 2), "user1820151046732198393");
+    }
+
+    #[test]
+    fn names_that_would_be_equal_are_not_filled_up() {
+        let mut names = NamedKeys::default();
+        names.push(b"a");
+        names.push(b"a\0b");
+        let filled = |names: &NamedKeys, bytes| Keys::new(KeySpace::Named(names.clone()), bytes);
+        assert!(filled(&names, 4).is_some());
+        names.push(b"a\0");
+        assert!(filled(&names, 4).is_none());
+        assert!(filled(&names, 0).is_some());
     }
 
     #[test]

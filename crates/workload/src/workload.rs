@@ -7,7 +7,7 @@ use lsmith_spec::{Params, Spec, SpecError, format_bytes, format_count};
 use crate::churn::{Churn, ChurnOps};
 use crate::group::Group;
 use crate::info::WorkloadInfo;
-use crate::keys::KeySpace;
+use crate::keys::{KeySpace, Keys};
 use crate::load::{Load, LoadOps};
 use crate::normal::{Normal, NormalOps};
 use crate::tpc::{Tpc, TpcOps};
@@ -19,6 +19,9 @@ use crate::{Op, Ranks, WorkloadError, fill_value, value_seed};
 
 /// Most keys of a workload: a rank takes 32 bits.
 pub(crate) const KEYS_MAX: u64 = u32::MAX as u64;
+
+/// Longest key of a workload, in bytes: that of a keyspace in a group.
+const KEY_BYTES_MAX: u64 = 65_534;
 
 /// Longest value of a workload, in bytes.
 pub(crate) const VALUE_BYTES_MAX: u64 = 1 << 30;
@@ -48,7 +51,7 @@ impl Inputs for NoInputs {
 pub struct Workload {
     spec: Spec,
     generator: Generator,
-    keys: KeySpace,
+    keys: Keys,
     items: u64,
     seed: u64,
     limit_bytes: Option<u64>,
@@ -115,6 +118,7 @@ impl Workload {
         let params = info.params(spec)?;
         let limit_bytes = params.bytes_if_given("bytes", 1..)?;
         let limit_flushes = params.count_if_given("flushes", 1..)?;
+        let key_bytes = params.bytes("key", 0, 0..=KEY_BYTES_MAX)?;
         let compressible = params.real("compressible", 0.0, 0.0..=1.0)?;
         let seed = params.count("seed", 1, ..)?;
         let parts = match spec.name.as_str() {
@@ -128,11 +132,17 @@ impl Workload {
             _ => Trace::build(&params, inputs)?,
         };
         let Parts { generator, keys, items, mut spec } = parts;
+        let ends_with_zero =
+            || SpecError::conflict("key needs keys that do not end with a zero byte");
+        let keys = Keys::new(keys, key_bytes as usize).ok_or_else(ends_with_zero)?;
         if let Some(bytes) = limit_bytes {
             spec = spec.with("bytes", format_bytes(bytes));
         }
         if let Some(flushes) = limit_flushes {
             spec = spec.with("flushes", format_count(flushes));
+        }
+        if key_bytes > 0 {
+            spec = spec.with("key", format_bytes(key_bytes));
         }
         if compressible > 0.0 {
             spec = spec.with("compressible", compressible);
@@ -310,7 +320,7 @@ impl Workload {
 #[derive(Clone, Debug)]
 pub struct Ops<'a> {
     stream: Stream<'a>,
-    keys: &'a KeySpace,
+    keys: &'a Keys,
     group: Option<&'a Group>,
     /// Operations of a group that the last one of the stream led to.
     waiting: VecDeque<Op>,

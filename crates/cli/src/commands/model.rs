@@ -4,10 +4,16 @@ use crate::args::{ModelArgs, ModelOrder};
 use crate::failure::bad_argument;
 use crate::output::{print, print_json};
 use crate::table::{cost, cost_if_known, prose, short, table};
-use lsmith_lab::{ModelSettings, Modelled, formulas, model as model_in_lab};
+use lsmith_lab::{KeyCounts, ModelSettings, Modelled, formulas, key_counts, model as model_in_lab};
 use serde_json::json;
 
 pub(crate) fn model(args: &ModelArgs, is_json: bool) -> anyhow::Result<()> {
+    let asks_for_keys = [&args.unique, &args.merge, &args.interval];
+    if asks_for_keys.iter().any(|numbers| !numbers.is_empty()) {
+        let counts = key_counts(args.keys, args.zipf, asks_for_keys.map(Vec::as_slice))
+            .map_err(bad_argument)?;
+        return if is_json { print_json(&counts) } else { Ok(print(shown_counts(&counts))?) };
+    }
     let Some(policy) = &args.policy else { return list(is_json) };
     let settings = ModelSettings {
         keys: args.keys,
@@ -57,6 +63,27 @@ fn list(is_json: bool) -> anyhow::Result<()> {
     };
     let rows = formulas().iter().map(row).collect();
     Ok(print(prose(&["formula", "what it computes", "source"], rows))?)
+}
+
+fn shown_counts(counts: &KeyCounts) -> String {
+    let mut rows = Vec::new();
+    let mut row = |what: String, value: f64| {
+        let exact = if value.is_finite() { format!("{value:.0}") } else { "never".to_owned() };
+        rows.push(vec![what, exact]);
+    };
+    for found in &counts.unique {
+        row(format!("different keys among {} requests", found.requests), found.keys);
+    }
+    if let Some(merged) = &counts.merge {
+        for input in &merged.inputs {
+            row(format!("requests of a run of {} keys", input.keys), input.requests);
+        }
+        row("keys of the merged run".to_owned(), merged.keys);
+    }
+    for found in &counts.interval {
+        row(format!("requests between sweeps of a level of {} keys", found.keys), found.requests);
+    }
+    table(&["expected", "number"], 1, rows)
 }
 
 fn shown(modelled: &Modelled) -> String {

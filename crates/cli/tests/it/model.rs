@@ -139,3 +139,29 @@ fn error_suggests_the_nearest_valid_name() {
     bad(&["--policy", "leveldb", "--filter-bits", "-1"], "-1");
     bad(&["--polciy", "leveldb"], "did you mean `--policy`?");
 }
+
+/// The primitives of Lim et al. Expected: by their definitions, for a million equally likely keys.
+#[test]
+fn keys_and_requests_are_counted_as_expected() {
+    let found = json(&["model", "--keys", "1M", "--unique", "1,1M,100M", "--merge", "500k,500k"]);
+    let unique = |index: usize| found["unique"][index]["keys"].as_f64().unwrap();
+    assert_eq!(unique(0), 1.0);
+    // 1 - (1 - 1/n)^n is 1 - 1/e.
+    assert!((unique(1) / 632_120.7 - 1.0).abs() < 1e-6, "{found}");
+    assert!((unique(2) - 1e6).abs() < 1e-6, "{found}");
+    // Two independent halves have three quarters.
+    assert!((found["merge"]["keys"].as_f64().unwrap() - 750_000.0).abs() < 1.0, "{found}");
+    let requests = found["merge"]["inputs"][0]["requests"].as_f64().unwrap();
+    assert!((requests / (1e6 * 2f64.ln()) - 1.0).abs() < 1e-6, "{found}");
+    // A sweep over a small level takes twice the requests that fill it.
+    let found = json(&["model", "--keys", "100M", "--interval", "1k,100M"]);
+    let sweep = found["interval"][0]["requests"].as_f64().unwrap();
+    assert!((sweep / 2000.0 - 1.0).abs() < 1e-3, "{found}");
+    assert!(found["interval"][1]["requests"].is_null(), "{found}");
+    assert!(found["merge"].is_null());
+    let text = fine(&["model", "--keys", "1M", "--unique", "1M", "--interval", "1M"]);
+    assert!(text.contains("632121") && text.contains("never"), "{text}");
+    let line = refused(2, &["model", "--keys", "1k", "--merge", "2k"]);
+    assert!(line.contains("2000 keys: expected at most 1000"), "{line}");
+    assert!(refused(2, &["model", "--policy", "leveldb", "--unique", "1"]).contains("--unique"));
+}

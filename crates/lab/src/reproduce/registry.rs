@@ -99,6 +99,11 @@ pub const FIGURES: &[FigureInfo] = &[
         measure: mao::table1,
     },
     FigureInfo {
+        name: "msls-unique",
+        title: "different keys over the number of requests",
+        measure: msls::unique,
+    },
+    FigureInfo {
         name: "msls-wa",
         title: "write cost of LevelDB's design over the number of keys",
         measure: msls::wa,

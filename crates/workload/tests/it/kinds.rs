@@ -219,6 +219,30 @@ fn a_share_of_each_value_is_zeros() {
     assert!(refused("load(compressible=2)").contains("compressible = 2 is out of range"));
 }
 
+/// Keys of one length, in the order that they have without filling.
+#[test]
+fn short_keys_are_filled_up() {
+    for spec in ["load(keys=300)", "churn(keys=300)", "uniform(keys=300, domain=600)"] {
+        let bare = build(spec);
+        let filled = build(&spec.replace(")", ", key=40B)"));
+        let mut key = Vec::new();
+        let mut found: Vec<Vec<u8>> = vec![Vec::new(); bare.items() as usize];
+        for item in 0..bare.items() {
+            filled.key(item, &mut key);
+            assert_eq!((key.len(), filled.key_bytes(item)), (40, 40), "{spec}");
+            found[filled.ranks().rank(item) as usize].clone_from(&key);
+            let filled_up = key.clone();
+            bare.key(item, &mut key);
+            assert!(filled_up.starts_with(&key) && filled_up[key.len()..].iter().all(|b| *b == 0));
+        }
+        assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{spec}: ranks are the order");
+    }
+    assert_eq!(build("load(key=3B)").key_bytes(0), build("load").key_bytes(0));
+    let spelled = "churn(keys=10, ops=10, deletes=0, value=1kB, key=40B, seed=1)";
+    assert_eq!(build("churn(keys=10, key=40B)").spec().to_string(), spelled);
+    assert!(refused("load(key=64KiB)").contains("key = 64KiB is out of range"));
+}
+
 #[test]
 fn churn_covers_its_keys_evenly() {
     let drawn = ops(&build("churn(keys=100, ops=100k, deletes=0.25, value=5B)"));

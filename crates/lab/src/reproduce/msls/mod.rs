@@ -14,6 +14,7 @@ mod requests;
 mod rocksdb;
 mod skew;
 mod steady;
+mod unique;
 mod wa;
 
 pub(super) use buffer::measure as buffer;
@@ -21,6 +22,7 @@ pub(super) use density::measure as density;
 pub(super) use designs::measure as designs;
 pub(super) use rocksdb::measure as rocksdb;
 pub(super) use skew::measure as skew;
+pub(super) use unique::measure as unique;
 pub(super) use wa::measure as wa;
 
 use super::{Axis, Effort, Panel};
