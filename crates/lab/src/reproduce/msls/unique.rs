@@ -75,10 +75,10 @@ fn curve(source: &str, popularity: &str) -> String {
 
 fn claims(figure: &mut Figure) {
     for (name, _) in SKEWS {
-        let counted = figure.curve(PANELS[1], &curve(COUNTED, name));
-        let off = counted.filter_map(|(requests, keys)| {
-            let model = figure.y(PANELS[1], &curve(MODEL, name), requests)?;
-            Some(percent_off(model, keys).abs())
+        let [counted, model] = [COUNTED, MODEL].map(|source| curve(source, name));
+        let off = figure.curve(PANELS[1], &counted).filter_map(|(requests, keys)| {
+            let expected = figure.y(PANELS[1], &model, requests)?;
+            Some(percent_off(expected, keys).abs())
         });
         let farthest = off.reduce(f64::max);
         figure.claim(farthest.map(|percent| {
@@ -87,11 +87,8 @@ fn claims(figure: &mut Figure) {
         }));
     }
     for panel in PANELS {
-        let ratios = |name: &str| {
-            let points: Vec<(f64, f64)> = figure.curve(panel, &curve(MODEL, name)).collect();
-            points
-        };
-        let [uniform, zipf] = SKEWS.map(|(name, _)| ratios(name));
+        let [uniform, zipf] =
+            SKEWS.map(|(name, _)| figure.curve(panel, &curve(MODEL, name)).collect::<Vec<_>>());
         let most = uniform.iter().map(|(requests, keys)| keys / requests).reduce(f64::max);
         figure.claim(most.map(|ratio| {
             let claim =
