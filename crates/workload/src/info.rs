@@ -69,7 +69,7 @@ impl WorkloadInfo {
         ),
         param("flushes", ParamUnit::Count, "stops once that many memtables are sealed"),
         param(
-            "key",
+            "key_bytes",
             ParamUnit::Bytes,
             "the length to which shorter keys are filled up with zero bytes, 0B to 65534B; 0B if \
              left out",

@@ -29,8 +29,9 @@
 //!
 //! Each takes `ops` (of workloads with a load phase: operations of the run phase), `bytes` (stop
 //! after that many user bytes, key and value, were written), `flushes` (for drivers, see
-//! [`Workload::limit_flushes`]), `key` (0: the length to which shorter keys are filled up with zero
-//! bytes), `compressible` (0: the share of each value that is zeros, for codecs) and `seed` (1).
+//! [`Workload::limit_flushes`]), `key_bytes` (0: the length to which shorter keys are filled up
+//! with zero bytes), `compressible` (0: the share of each value that is zeros, for codecs) and
+//! `seed` (1).
 //!
 //! ```
 //! use lsmith_workload::{NoInputs, OpKind, Workload};

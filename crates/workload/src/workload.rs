@@ -118,7 +118,7 @@ impl Workload {
         let params = info.params(spec)?;
         let limit_bytes = params.bytes_if_given("bytes", 1..)?;
         let limit_flushes = params.count_if_given("flushes", 1..)?;
-        let key_bytes = params.bytes("key", 0, 0..=KEY_BYTES_MAX)?;
+        let key_bytes = params.bytes("key_bytes", 0, 0..=KEY_BYTES_MAX)?;
         let compressible = params.real("compressible", 0.0, 0.0..=1.0)?;
         let seed = params.count("seed", 1, ..)?;
         let parts = match spec.name.as_str() {
@@ -133,7 +133,7 @@ impl Workload {
         };
         let Parts { generator, keys, items, mut spec } = parts;
         let ends_with_zero =
-            || SpecError::conflict("key needs keys that do not end with a zero byte");
+            || SpecError::conflict("key_bytes needs keys that do not end with a zero byte");
         let keys = Keys::new(keys, key_bytes as usize).ok_or_else(ends_with_zero)?;
         if let Some(bytes) = limit_bytes {
             spec = spec.with("bytes", format_bytes(bytes));
@@ -142,7 +142,7 @@ impl Workload {
             spec = spec.with("flushes", format_count(flushes));
         }
         if key_bytes > 0 {
-            spec = spec.with("key", format_bytes(key_bytes));
+            spec = spec.with("key_bytes", format_bytes(key_bytes));
         }
         if compressible > 0.0 {
             spec = spec.with("compressible", compressible);

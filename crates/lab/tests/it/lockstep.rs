@@ -344,7 +344,7 @@ fn updates_of_new_keys() {
 
 #[test]
 fn puts_and_deletes() {
-    check("churn(keys=3k, ops=40k, deletes=0.3, value=100B, key=40B)", 32 << 10);
+    check("churn(keys=3k, ops=40k, deletes=0.3, value=100B, key_bytes=40B)", 32 << 10);
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn a_share_of_each_value_is_zeros() {
 fn short_keys_are_filled_up() {
     for spec in ["load(keys=300)", "churn(keys=300)", "uniform(keys=300, domain=600)"] {
         let bare = build(spec);
-        let filled = build(&spec.replace(")", ", key=40B)"));
+        let filled = build(&spec.replace(")", ", key_bytes=40B)"));
         let mut key = Vec::new();
         let mut found: Vec<Vec<u8>> = vec![Vec::new(); bare.items() as usize];
         for item in 0..bare.items() {
@@ -237,10 +237,10 @@ fn short_keys_are_filled_up() {
         }
         assert!(found.windows(2).all(|pair| pair[0] < pair[1]), "{spec}: ranks are the order");
     }
-    assert_eq!(build("load(key=3B)").key_bytes(0), build("load").key_bytes(0));
-    let spelled = "churn(keys=10, ops=10, deletes=0, value=1kB, key=40B, seed=1)";
-    assert_eq!(build("churn(keys=10, key=40B)").spec().to_string(), spelled);
-    assert!(refused("load(key=64KiB)").contains("key = 64KiB is out of range"));
+    assert_eq!(build("load(key_bytes=3B)").key_bytes(0), build("load").key_bytes(0));
+    let spelled = "churn(keys=10, ops=10, deletes=0, value=1kB, key_bytes=40B, seed=1)";
+    assert_eq!(build("churn(keys=10, key_bytes=40B)").spec().to_string(), spelled);
+    assert!(refused("load(key_bytes=64KiB)").contains("key_bytes = 64KiB is out of range"));
 }
 
 #[test]
