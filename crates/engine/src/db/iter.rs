@@ -39,49 +39,58 @@ use std::sync::Arc;
 /// ```
 pub struct Iter {
     entries: VisibleIter<MergingCursor<Source>>,
-    /// What the cursors have read, once they are dropped.
-    tally: Arc<ReadTally>,
     /// False until the first step, which is timed or returns `error`.
     moved: bool,
     /// The error that the first step returns in place of entries.
     error: Option<Error>,
-    /// The number of bytes that entries lack at the start of their keys.
-    key_from: usize,
     // Dropped after the cursors: the snapshot first, then the tables, then the store.
     snapshot: Arc<SnapshotGuard>,
     _version: Arc<Version>,
+    note: ScanNote,
+}
+
+/// Counts the range read when it is dropped, if it was one, and then lets the store go.
+struct ScanNote {
+    /// What the cursors have read, once they are dropped.
+    tally: Arc<ReadTally>,
+    /// The number of runs on storage that a range read looked at, once it is over.
+    runs: Option<u64>,
     store: Store,
 }
 
+impl Drop for ScanNote {
+    fn drop(&mut self) {
+        if let Some(runs) = self.runs {
+            self.store.context().counts.note_scan(runs, &self.tally.count());
+        }
+    }
+}
+
 impl Iter {
+    /// Iterates over the keys of `version` within bounds that `snapshot` sees, and takes the first
+    /// `key_from` bytes from each.
     pub(crate) fn new(
         store: Store,
         version: Arc<Version>,
         snapshot: Arc<SnapshotGuard>,
         (lower, upper): (Bound<Bytes>, Bound<Bytes>),
+        key_from: usize,
     ) -> Iter {
         let tally = Arc::new(ReadTally::default());
         let entries = VisibleIter::new(version.cursor(&tally), snapshot.seq(), lower, upper);
-        let (moved, error, key_from) = (false, None, 0);
-        Iter { entries, tally, moved, error, key_from, snapshot, _version: version, store }
-    }
-
-    /// Takes the first `bytes` bytes from each key.
-    pub(super) fn without_first(mut self, bytes: usize) -> Iter {
-        self.key_from = bytes;
-        self
+        let entries = entries.without_first(key_from);
+        let (moved, error) = (false, None);
+        let note = ScanNote { tally, runs: None, store };
+        Iter { entries, moved, error, snapshot, _version: version, note }
     }
 
     /// Replaces all entries by `error`.
     pub(crate) fn replaced_by(mut self, error: Error) -> Iter {
-        self.entries = self.no_entries();
+        let none = MergingCursor::new(Vec::new());
+        self.entries =
+            VisibleIter::new(none, self.snapshot.seq(), Bound::Unbounded, Bound::Unbounded);
         self.error = Some(error);
         self
-    }
-
-    fn no_entries(&self) -> VisibleIter<MergingCursor<Source>> {
-        let none = MergingCursor::new(Vec::new());
-        VisibleIter::new(none, self.snapshot.seq(), Bound::Unbounded, Bound::Unbounded)
     }
 
     /// Calls `step`, and records how long the first call takes.
@@ -97,7 +106,7 @@ impl Iter {
         if let Some(error) = self.error.take() {
             return Some(Err(error));
         }
-        let timer = self.store.context().timer();
+        let timer = self.note.store.context().timer();
         let entry = step(&mut self.entries);
         timer.end(|recorders| &recorders.seek_nanos);
         entry
@@ -109,9 +118,7 @@ impl Iter {
     /// `Io` if a read fails; `Corruption` if a block that is read is damaged; `InvalidArgument` if
     /// [`Snapshot::range`](crate::Snapshot::range) was called with a keyspace of another store.
     pub fn next_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        let from = self.key_from;
-        let entry = self.step(VisibleIter::next_ref)?;
-        Some(entry.map(|(key, value)| (&key[from..], value)))
+        self.step(VisibleIter::next_ref)
     }
 
     /// Returns the next key and value from the back, lent until the next step.
@@ -119,24 +126,18 @@ impl Iter {
     /// # Errors
     /// As [`next_ref`](Iter::next_ref).
     pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
-        let from = self.key_from;
-        let entry = self.step(VisibleIter::next_back_ref)?;
-        Some(entry.map(|(key, value)| (&key[from..], value)))
+        self.step(VisibleIter::next_back_ref)
     }
 }
 
 impl Drop for Iter {
-    /// Counts the range read, if it was one.
+    /// Tells the note how many runs were looked at. What was read of them is known only when the
+    /// cursors are dropped.
     fn drop(&mut self) {
-        if !self.moved {
-            return;
+        if self.moved {
+            let opened = self.entries.cursor().sources().filter(|source| source.is_run_opened());
+            self.note.runs = Some(opened.count() as u64);
         }
-        let none = self.no_entries();
-        let entries = std::mem::replace(&mut self.entries, none);
-        let runs = entries.cursor().sources().filter(|source| source.is_run_opened()).count();
-        // The cursors add what they have read when they are dropped.
-        drop(entries);
-        self.store.context().counts.note_scan(runs as u64, &self.tally.count());
     }
 }
 
@@ -144,15 +145,13 @@ impl Iterator for Iter {
     type Item = Result<(Bytes, Bytes)>;
 
     fn next(&mut self) -> Option<Result<(Bytes, Bytes)>> {
-        let entry = self.step(VisibleIter::next)?;
-        Some(entry.map(|(key, value)| (key.slice(self.key_from..), value)))
+        self.step(VisibleIter::next)
     }
 }
 
 impl DoubleEndedIterator for Iter {
     fn next_back(&mut self) -> Option<Result<(Bytes, Bytes)>> {
-        let entry = self.step(VisibleIter::next_back)?;
-        Some(entry.map(|(key, value)| (key.slice(self.key_from..), value)))
+        self.step(VisibleIter::next_back)
     }
 }
 

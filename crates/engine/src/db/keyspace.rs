@@ -289,7 +289,7 @@ impl Keyspace {
             None => bounds,
         };
         let version = self.shared.version.load_full();
-        Iter::new(self.store.clone(), version, at, bounds).without_first(self.number_bytes())
+        Iter::new(self.store.clone(), version, at, bounds, self.number_bytes())
     }
 
     /// Returns the merge policy as a spec such as `tiered(ratio=4)`. A group has one policy.

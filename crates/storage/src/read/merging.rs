@@ -73,7 +73,10 @@ struct TurnPoint {
 
 impl<C: Cursor> Source<C> {
     /// Calls `go` on the cursor and sets the head, for a walk in `direction`.
-    #[inline]
+    ///
+    /// Without `always` the compiler leaves the step of the cursor out of line: 12 instructions
+    /// more per entry of a scan.
+    #[inline(always)]
     fn go(&mut self, direction: Direction, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
         go(&mut self.cursor)?;
         self.head = self.cursor.entry().map_or(DEAD, |entry| {
@@ -245,6 +248,7 @@ impl<C: Cursor> MergingCursor<C> {
         result
     }
 
+    #[inline]
     fn step(&mut self, direction: Direction, go: impl FnOnce(&mut C) -> Result<()>) -> Result<()> {
         let Some(winner) = self.winner() else { return Ok(()) };
         if self.direction != direction {

@@ -25,6 +25,8 @@ enum RangeEnd {
 pub struct VisibleIter<C> {
     cursor: C,
     snapshot: SeqNo,
+    /// The number of bytes that returned keys lack at their start.
+    key_from: usize,
     /// The bounds of the keys that are left, from the front and from the back.
     left: (Limit, Limit),
     /// The side of the cursor, once it has a position.
@@ -159,12 +161,19 @@ impl<C: Cursor> VisibleIter<C> {
         VisibleIter {
             cursor,
             snapshot,
+            key_from: 0,
             left: (lower.into(), upper.into()),
             side: None,
             returned: false,
             back_value: LeftValue::default(),
             ended: false,
         }
+    }
+
+    /// Takes the first `bytes` bytes from each key that is returned. All keys must have them.
+    pub fn without_first(mut self, bytes: usize) -> VisibleIter<C> {
+        self.key_from = bytes;
+        self
     }
 
     /// Returns the cursor.
@@ -269,7 +278,7 @@ impl<C: Cursor> VisibleIter<C> {
         let step = self.step(RangeEnd::Front);
         let entry = || {
             let value = self.cursor.entry().map(|entry| entry.value).unwrap_or_default();
-            (&self.left.0.key[..], value)
+            (&self.left.0.key[self.key_from..], value)
         };
         step.map(|present| present.then(entry)).transpose()
     }
@@ -278,7 +287,7 @@ impl<C: Cursor> VisibleIter<C> {
     /// the next step overwrites.
     pub fn next_back_ref(&mut self) -> Option<Result<(&[u8], &[u8])>> {
         let step = self.step(RangeEnd::Back);
-        let entry = || (&self.left.1.key[..], self.back_value.bytes());
+        let entry = || (&self.left.1.key[self.key_from..], self.back_value.bytes());
         step.map(|present| present.then(entry)).transpose()
     }
 }
@@ -288,7 +297,8 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step(RangeEnd::Front);
-        let entry = || (Bytes::copy_from_slice(&self.left.0.key), self.cursor.value());
+        let key = || Bytes::copy_from_slice(&self.left.0.key[self.key_from..]);
+        let entry = || (key(), self.cursor.value());
         step.map(|present| present.then(entry)).transpose()
     }
 }
@@ -296,7 +306,8 @@ impl<C: Cursor> Iterator for VisibleIter<C> {
 impl<C: Cursor> DoubleEndedIterator for VisibleIter<C> {
     fn next_back(&mut self) -> Option<Self::Item> {
         let step = self.step(RangeEnd::Back);
-        let entry = || (Bytes::copy_from_slice(&self.left.1.key), self.back_value.handle());
+        let key = || Bytes::copy_from_slice(&self.left.1.key[self.key_from..]);
+        let entry = || (key(), self.back_value.handle());
         step.map(|present| present.then(entry)).transpose()
     }
 }

@@ -115,12 +115,14 @@ struct CursorPlace {
 impl Table {
     /// Returns a cursor over the entries of the table. `fill` says whether it reads blocks through
     /// the cache.
+    #[inline]
     pub fn cursor(self: &Arc<Self>, fill: CacheFill) -> TableCursor {
         TableCursor::new(self.clone(), fill)
     }
 }
 
 impl TableCursor {
+    #[inline]
     fn new(table: Arc<Table>, fill: CacheFill) -> TableCursor {
         TableCursor {
             table,
@@ -141,6 +143,7 @@ impl TableCursor {
     }
 
     /// Makes the cursor add its reads to `tally` when it is dropped.
+    #[inline]
     pub fn tallied(mut self, tally: &Arc<ReadTally>) -> TableCursor {
         self.tally = Some(Arc::clone(tally));
         self
@@ -154,6 +157,7 @@ impl TableCursor {
 
     /// Limits the cursor to blocks with keys of `range`. Callers must ask only for keys within
     /// `range` from now on. The cursor is on no entry after this.
+    #[inline]
     pub fn keep_within(&mut self, range: KeyRange) {
         self.range = range;
         self.place = None;
