@@ -15,3 +15,4 @@ mod reference;
 mod states;
 mod steps;
 mod theorems;
+mod triangular;

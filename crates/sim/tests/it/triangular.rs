@@ -1,0 +1,61 @@
+//! Triangular merges against the theory of their source.
+
+use crate::common::policy;
+use lsmith_sim::{KeyedSim, Parts};
+use lsmith_tree::EntryKind;
+use lsmith_workload::Rng;
+
+/// Memtables that go down from level 0 together.
+const BATCH: u64 = 8;
+
+/// Entries of a memtable, and their bytes.
+const ENTRIES: u64 = 64;
+const ENTRY_BYTES: u32 = 100;
+
+/// All numbers below `count`, in random order.
+fn shuffled(count: u64) -> Vec<u32> {
+    let mut rng = Rng::new(3, 0);
+    let mut numbers: Vec<u32> = (0..count as u32).collect();
+    for last in (1..numbers.len()).rev() {
+        numbers.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+    numbers
+}
+
+/// Writes new keys, given in order, and returns what was counted.
+fn written(spec: &str, ranks: &[u32]) -> Parts {
+    let mut sim = KeyedSim::new(&policy(spec), ENTRIES * u64::from(ENTRY_BYTES));
+    let mut live_bytes = 0;
+    for rank in ranks {
+        sim.write(EntryKind::Put, *rank, ENTRY_BYTES);
+        live_bytes += u64::from(ENTRY_BYTES);
+        if sim.is_full() {
+            sim.flush(live_bytes, &mut |_| {}).expect("legal plans");
+        }
+    }
+    sim.figures().parts
+}
+
+/// Level 0 goes down eight tables at a time, and batches of equal size carry like the digits of a
+/// binary number: over `2^L` batches, the mean of two to the number of trailing ones.
+#[test]
+fn with_keys_at_random_merges_write_one_and_half_a_byte_per_level() {
+    let spec = "triangular(max_bytes=1024GiB, max_files=1000M, score=ratio)";
+    for levels in 3..=11 {
+        let parts = written(spec, &shuffled((BATCH * ENTRIES) << levels));
+        assert_eq!(parts.flushes, BATCH << levels);
+        let twice = 2 * parts.merge_written_bytes;
+        assert_eq!(twice, (2 + levels) * parts.flush_bytes, "{levels} levels");
+    }
+}
+
+/// Tables that follow each other in key order are never rewritten.
+#[test]
+fn with_ascending_keys_everything_is_moved() {
+    for score in ["ratio", "bytes"] {
+        let ranks: Vec<u32> = (0..64 * 1000).collect();
+        let parts = written(&format!("triangular(score={score})"), &ranks);
+        assert_eq!((parts.flushes, parts.merge_written_bytes), (1000, 0), "{score}");
+        assert!(parts.moved_bytes > 0, "{score}");
+    }
+}
