@@ -28,6 +28,7 @@ struct Readme;
 pub mod blocks;
 mod causes;
 mod check;
+mod cuts;
 mod edit;
 mod entry;
 mod extent;
@@ -47,6 +48,7 @@ mod view;
 
 pub use causes::{Cause, Causes, PlanCauses};
 pub use check::{PlanError, SLICES_MAX, TreeError, check_plan, check_tree};
+pub use cuts::{CutWalk, Cuts, Overlap};
 pub use edit::{AddPlace, Addition, BlockCounts, EditError, Outcome, TreeEdit, apply};
 pub use entry::{EntryKind, SeqNo, logical_bytes};
 pub use key::{Key, key_after};

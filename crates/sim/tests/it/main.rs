@@ -4,6 +4,7 @@ mod blocks;
 mod bounds;
 mod causes;
 mod common;
+mod cuts;
 mod drive;
 mod figures;
 mod fluid;

@@ -1,6 +1,6 @@
 //! Triangular merges against the theory of their source.
 
-use crate::common::policy;
+use crate::common::{policy, unit};
 use lsmith_sim::{KeyedSim, Parts};
 use lsmith_tree::EntryKind;
 use lsmith_workload::Rng;
@@ -22,8 +22,11 @@ fn shuffled(count: u64) -> Vec<u32> {
     numbers
 }
 
-/// Writes new keys, given in order, and returns what was counted.
-fn written(spec: &str, ranks: &[u32]) -> Parts {
+/// No merge is made in pieces.
+const UNLIMITED: &str = "triangular(max_bytes=1024GiB, max_files=1000M, score=ratio)";
+
+/// Writes new keys, given in order. Calls `flushed` with what was counted after each flush.
+fn write(spec: &str, ranks: &[u32], mut flushed: impl FnMut(Parts)) {
     let mut sim = KeyedSim::new(&policy(spec), ENTRIES * u64::from(ENTRY_BYTES));
     let mut live_bytes = 0;
     for rank in ranks {
@@ -31,19 +34,31 @@ fn written(spec: &str, ranks: &[u32]) -> Parts {
         live_bytes += u64::from(ENTRY_BYTES);
         if sim.is_full() {
             sim.flush(live_bytes, &mut |_| {}).expect("legal plans");
+            flushed(sim.figures().parts);
         }
     }
-    sim.figures().parts
 }
 
 /// Level 0 goes down eight tables at a time, and batches of equal size carry like the digits of a
 /// binary number: over `2^L` batches, the mean of two to the number of trailing ones.
 #[test]
 fn with_keys_at_random_merges_write_one_and_half_a_byte_per_level() {
-    let spec = "triangular(max_bytes=1024GiB, max_files=1000M, score=ratio)";
+    let mut levels = 3;
+    write(UNLIMITED, &shuffled((BATCH * ENTRIES) << 9), |parts| {
+        if parts.flushes == BATCH << levels {
+            let twice = 2 * parts.merge_written_bytes;
+            assert_eq!(twice, (2 + levels) * parts.flush_bytes, "{levels} levels");
+            levels += 1;
+        }
+    });
+    assert_eq!(levels, 10);
+}
+
+/// The same by size alone, up to the eleven levels of the text: 6.5.
+#[test]
+fn by_size_merges_write_one_and_half_a_byte_per_level() {
     for levels in 3..=11 {
-        let parts = written(spec, &shuffled((BATCH * ENTRIES) << levels));
-        assert_eq!(parts.flushes, BATCH << levels);
+        let parts = unit(UNLIMITED, (BATCH << levels) as usize).figures.parts;
         let twice = 2 * parts.merge_written_bytes;
         assert_eq!(twice, (2 + levels) * parts.flush_bytes, "{levels} levels");
     }
@@ -54,8 +69,9 @@ fn with_keys_at_random_merges_write_one_and_half_a_byte_per_level() {
 fn with_ascending_keys_everything_is_moved() {
     for score in ["ratio", "bytes"] {
         let ranks: Vec<u32> = (0..64 * 1000).collect();
-        let parts = written(&format!("triangular(score={score})"), &ranks);
-        assert_eq!((parts.flushes, parts.merge_written_bytes), (1000, 0), "{score}");
-        assert!(parts.moved_bytes > 0, "{score}");
+        let mut last = Parts::default();
+        write(&format!("triangular(score={score})"), &ranks, |parts| last = parts);
+        assert_eq!((last.flushes, last.merge_written_bytes), (1000, 0), "{score}");
+        assert!(last.moved_bytes > 0, "{score}");
     }
 }

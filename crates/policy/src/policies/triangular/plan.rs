@@ -3,8 +3,10 @@
 use super::Triangular;
 use super::batch::{Batch, NOTE};
 use super::closure::Triangle;
+use super::score::Score;
 use lsmith_tree::{
-    Key, KeyRange, LevelId, MergePlan, Mode, Place, Reason, ReservationState, TreeView,
+    Cuts, Key, KeyRange, LevelId, MergePlan, Mode, Overlap, Place, Reason, ReservationState,
+    TreeView,
 };
 
 /// Which runs of level 0 a triangle starts from, and down to which level it reaches, for a triangle
@@ -13,6 +15,10 @@ pub(super) struct InPieces {
     pub(super) batch: Batch,
     pub(super) down_to: usize,
 }
+
+/// The most tables' worth of bytes that a table of an output overlaps in the next level (LevelDB's
+/// limit).
+const OVERLAP_TABLES_MAX: u64 = 10;
 
 impl Triangular {
     /// Returns the plan that merges `triangle` into its last level, or further down as long as
@@ -52,6 +58,10 @@ impl Triangular {
             mode: if inputs.len() == 1 { Mode::Move } else { Mode::Merge },
             inputs,
             cut_bytes: Some(view.memtable_bytes.max(1)),
+            cuts: match self.score {
+                Score::Ratio => Cuts::default(),
+                Score::Bytes => cuts(view, hull, level),
+            },
             reuse: None,
             memo: memo.into_iter().collect(),
             reason,
@@ -80,4 +90,14 @@ pub(super) fn place(view: &TreeView, level: usize) -> Option<Place> {
             && reservation.plan.place == Place::NewRun(level)
     };
     (!view.reservations.iter().any(makes_it)).then_some(Place::NewRun(level))
+}
+
+/// Returns where an output in `level` is cut, so that none of its tables lies above too much of the
+/// next level that has tables there: a triangle that starts from one table stays narrow. Those of
+/// `score=ratio` start from all of level 0, and would only get more tables.
+fn cuts(view: &TreeView, range: &KeyRange, level: usize) -> Cuts {
+    let runs = view.tree.levels().iter().skip(level + 1).filter_map(|level| level.runs().last());
+    let below = runs.into_iter().find(|run| !run.overlapping(range).is_empty());
+    let bytes = OVERLAP_TABLES_MAX.saturating_mul(view.memtable_bytes.max(1));
+    Cuts { keys: Vec::new(), overlap: below.map(|run| Overlap { run: run.id(), bytes }) }
 }

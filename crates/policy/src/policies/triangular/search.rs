@@ -5,7 +5,7 @@ use super::closure::Triangle;
 use super::plan::{place, sunk};
 use super::score::{Score, best_by_bytes};
 use lsmith_tree::{
-    Input, KeyRange, LevelId, MergePlan, Mode, Place, Reason, Run, Slices, TreeView,
+    Cuts, Input, KeyRange, LevelId, MergePlan, Mode, Place, Reason, Run, Slices, TreeView,
 };
 use std::sync::Arc;
 
@@ -54,6 +54,7 @@ impl Triangular {
             inputs,
             place: Place::Into(target.id()),
             cut_bytes: Some(view.memtable_bytes.max(1)),
+            cuts: Cuts::default(),
             reuse: None,
             memo: Vec::new(),
             reason: Reason::new("level {} has {} runs of 1", numbers),
@@ -85,6 +86,7 @@ impl Triangular {
             place: place(view, level)?,
             mode: Mode::Move,
             cut_bytes: Some(view.memtable_bytes.max(1)),
+            cuts: Cuts::default(),
             reuse: None,
             memo: Vec::new(),
             reason: Reason::new(
