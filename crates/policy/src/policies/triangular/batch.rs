@@ -6,12 +6,15 @@ use super::score::{Score, best_by_bytes, best_by_ratio, least_bad_by_ratio};
 use super::{Triangular, plan::sunk};
 use lsmith_spec::format_bytes;
 use lsmith_tree::text::{display_key, parse_key};
-use lsmith_tree::{Key, KeyRange, LevelId, MergePlan, Reason, Run, RunId, TreeView};
+use lsmith_tree::{Key, KeyRange, LevelId, MemoChange, MergePlan, Reason, Run, RunId, TreeView};
 use std::sync::Arc;
 
-/// The name of the note on the batch that is being merged: the newest run, the level down to which
-/// the group at hand is merged (`-` if that is to be chosen), and the key at which to go on.
-pub(super) const NOTE: &str = "triangle";
+/// The name of the note on the batch that is being merged: the newest run, and the level down to
+/// which the group at hand is merged, if that is chosen already.
+const BATCH: &str = "triangle";
+
+/// The name of the note that holds the key at which to go on.
+const NEXT: &str = "triangle_next";
 
 /// Bytes of level 0 at which it is merged with `score=bytes`.
 const LEVEL0_BYTES: u64 = 64 << 20;
@@ -30,17 +33,27 @@ pub(super) struct Batch {
 impl Batch {
     /// Returns the batch under way that the memo speaks of.
     fn under_way(view: &TreeView) -> Option<Batch> {
-        let mut words = view.memo(NOTE)?.splitn(3, ' ');
+        let mut words = view.memo(BATCH)?.split(' ');
         let newest = RunId(words.next()?.strip_prefix('r')?.parse().ok()?);
-        let down_to = words.next()?.parse().ok();
-        let batch = Batch { newest, from: parse_key(words.next()?).ok()?, down_to };
+        let down_to = words.next().and_then(|level| level.parse().ok());
+        let batch = Batch { newest, from: parse_key(view.memo(NEXT)?).ok()?, down_to };
         batch.has_more(view, &batch.from).then_some(batch)
     }
 
-    /// Returns the text of the memo for a batch that goes on at `from`.
-    pub(super) fn note(&self, from: &Key, down_to: Option<usize>) -> String {
-        let level = down_to.map_or("-".to_string(), |level| level.to_string());
-        format!("{} {level} {}", self.newest, display_key(from))
+    /// Returns the changes of the memo for a batch that goes on at `next`, or ends: only those that
+    /// change something.
+    pub(super) fn notes(
+        &self,
+        view: &TreeView,
+        next: Option<&Key>,
+        down_to: Option<usize>,
+    ) -> Vec<MemoChange> {
+        let level = down_to.map_or(String::new(), |level| format!(" {level}"));
+        let batch = next.map(|_| format!("{}{level}", self.newest));
+        let next = next.map(|key| display_key(key).to_string());
+        let notes = [(BATCH, batch), (NEXT, next)].into_iter();
+        let changed = notes.filter(|(name, text)| view.memo(name) != text.as_deref());
+        changed.map(|(name, text)| (name.into(), text)).collect()
     }
 
     /// Returns the runs of the batch, newest first.

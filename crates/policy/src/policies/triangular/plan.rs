@@ -1,7 +1,7 @@
 //! Plans of triangles: where the output goes, and how much one plan takes.
 
 use super::Triangular;
-use super::batch::{Batch, NOTE};
+use super::batch::Batch;
 use super::closure::Triangle;
 use super::score::Score;
 use lsmith_tree::{
@@ -46,12 +46,11 @@ impl Triangular {
             Some(piece) => triangle.inputs_within(piece),
             None => triangle.inputs(),
         };
-        let memo = in_pieces.and_then(|InPieces { batch, down_to }| {
+        let memo = in_pieces.map(|InPieces { batch, down_to }| {
             let end = piece.as_ref().map_or(&top.range.end, |piece| &piece.end).as_ref();
             let end = end.filter(|end| batch.has_more(view, end));
-            let is_within = |end: &Key| top.range.end.as_ref().is_none_or(|last| end < last);
-            let text = end.map(|end| batch.note(end, is_within(end).then_some(down_to)));
-            (view.memo(NOTE) != text.as_deref()).then(|| (NOTE.into(), text))
+            let is_within = |end: &&Key| top.range.end.as_ref().is_none_or(|last| *end < last);
+            batch.notes(view, end, end.filter(is_within).map(|_| down_to))
         });
         Some(MergePlan {
             place: place(view, level)?,
@@ -63,7 +62,7 @@ impl Triangular {
                 Score::Bytes => cuts(view, hull, level),
             },
             reuse: None,
-            memo: memo.into_iter().collect(),
+            memo: memo.unwrap_or_default(),
             reason,
         })
     }
