@@ -220,7 +220,9 @@ pub(super) fn measure(
 ) -> anyhow::Result<Figure> {
     let levels = match effort.is_quick {
         // A smaller effort than a quick one has fewer levels.
-        true => LEVELS_QUICK.min(LEVELS_QUICK + 4 - u64::from(effort.shrink.max(16).ilog2())),
+        true => (LEVELS_QUICK + u64::from(Effort::QUICK.shrink.ilog2()))
+            .saturating_sub(u64::from(effort.shrink.max(1).ilog2()))
+            .clamp(3, LEVELS_QUICK),
         false => LEVELS,
     };
     let flushes = BATCH << levels;
@@ -319,7 +321,7 @@ fn claims(figure: &mut Figure, uniform: Option<&Course>, last: &dyn Fn(Keys, &st
     figure.explain(
         "greatest write cost on the way",
         "the theory's cost is that of all levels, and a young tree has few: the cost grows by a \
-         half with each doubling. The original's prototype took other triangles while it was small.",
+         half with each doubling. The original's prototype took other triangles at first.",
     );
     figure.claim(Claim::at_most(
         "uniform: write cost at the end (less than the theory's 6.5)",
