@@ -1,7 +1,8 @@
 //! Triangular merges against the theory of their source.
 
 use crate::common::{policy, unit};
-use lsmith_sim::{KeyedSim, Parts};
+use crate::fluid::workload;
+use lsmith_sim::{FluidWorkload, KeyedSim, KeyedWorkload, Parts, simulate_fluid, simulate_keyed};
 use lsmith_tree::EntryKind;
 use lsmith_workload::Rng;
 
@@ -73,5 +74,24 @@ fn with_ascending_keys_everything_is_moved() {
         write(&format!("triangular(score={score})"), &ranks, |parts| last = parts);
         assert_eq!((last.flushes, last.merge_written_bytes), (1000, 0), "{score}");
         assert!(last.moved_bytes > 0, "{score}");
+    }
+}
+
+/// Expected sizes lead to the same merges as keys do.
+#[test]
+fn expected_sizes_cost_what_keys_cost() {
+    for spec in ["triangular", "triangular(score=bytes)"] {
+        for load in ["load(keys=100k, value=100B)", "update(keys=60k, ops=120k, dist=uniform)"] {
+            let [keyed, fluid] = {
+                let keyed = KeyedWorkload::new(workload(load));
+                let fluid = FluidWorkload::new(&workload(load)).expect("a fluid workload");
+                let memtable = 50_000;
+                let keyed = simulate_keyed(&policy(spec), &keyed, memtable, &mut |_| {});
+                let fluid = simulate_fluid(&policy(spec), &fluid, memtable, &mut |_| {});
+                [keyed, fluid].map(|done| done.expect("legal plans").figures.write_cost_system)
+            };
+            let off = fluid / keyed - 1.0;
+            assert!(off.abs() < 0.03, "{spec} {load}: {fluid} for {keyed}");
+        }
     }
 }
