@@ -36,7 +36,9 @@ impl TableGraph {
     /// Removes a table. Returns false if the graph does not have it.
     pub fn remove(&mut self, table: TableId) -> bool {
         let Some(node) = self.tables.get(&table) else { return false };
-        let mut members = self.take_out(node.knot);
+        let knot = node.knot;
+        let height = self.knots[&knot].height;
+        let mut members = self.take_out(knot);
         let Some(gone) = self.tables.remove(&table) else { return false };
         members.retain(|member| *member != table);
         let mut changed = Vec::new();
@@ -46,7 +48,8 @@ impl TableGraph {
             changed.push(name);
         }
         let mut above = ByHeight::new();
-        self.add_newer(&gone.table, 0, &mut above);
+        // What is newer lies above the knot.
+        self.add_newer(&gone.table, height, &mut above);
         self.raise_or_lower(above);
         self.spread(changed);
         true
@@ -131,7 +134,8 @@ impl TableGraph {
             if height != before {
                 let members = self.take_out(name);
                 self.place(name, Knot { members, height });
-                self.add_above(name, 0, &mut knots);
+                // What is newer lay above it before, and below that heights need no other look.
+                self.add_above(name, before.min(height), &mut knots);
             }
         }
     }
@@ -161,6 +165,8 @@ impl TableGraph {
         if after.is_empty() || before.is_empty() || highest < lowest {
             return Vec::new();
         }
+        after.retain(|knot| self.knots[knot].height >= lowest);
+        before.retain(|knot| self.knots[knot].height <= highest);
         let ahead = self.reached(after, |entry, own| {
             (self.knots[&entry.knot].height >= lowest && age(own, entry.seqs) == Age::Newer)
                 .then_some(entry.knot)
