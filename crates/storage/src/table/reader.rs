@@ -146,8 +146,9 @@ impl Table {
         table: u64,
         cache: Arc<BlockCache>,
     ) -> Result<Arc<Table>> {
-        let file = TableFile::open(&**env, path, table)?;
+        let mut file = TableFile::open(&**env, path, table)?;
         let TableParts { footer, fences, filter, mut facts } = file.parts()?;
+        file.sealed_as = footer.table;
         let tree_table = Arc::new(facts.take_tree_table());
         let memory = TableMemory {
             fences: fences.memory_bytes() as u64,
