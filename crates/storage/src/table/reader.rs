@@ -3,6 +3,7 @@
 use super::cache::{BlockCache, CacheName};
 use super::mapped::Mapped;
 use super::table_file::{TableFile, TableParts};
+use super::writer::OUTSIDE;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::format::{
@@ -173,6 +174,11 @@ impl Table {
             env,
             memory,
         }))
+    }
+
+    /// Returns true if the table was written outside of a store.
+    pub fn is_from_outside(&self) -> bool {
+        self.file.sealed_as == OUTSIDE
     }
 
     /// Removes the blocks of this table from the cache. Call this when the file is deleted.
