@@ -459,9 +459,20 @@ pub(crate) enum DbCommand {
     },
     /// Print entries in key order, a tab between key and value
     Scan(ScanArgs),
-    /// Put each line `key<TAB>value` of a file, or of standard input for `-`; creates the store and
-    /// the keyspace if missing
-    Ingest { file: PathBuf },
+    /// Ingest tables, such as `export` writes, all or none; or put each line `key<TAB>value` of text
+    /// files, or of standard input for `-`. Creates the store and the keyspace if missing
+    #[command(after_help = "A file is a table if its name ends with .table, or if it ends as a \
+table does.")]
+    Ingest {
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Take tables over by a second name (a hard link) instead of copying them. Then nobody may
+        /// change them any more
+        #[arg(long)]
+        link: bool,
+    },
+    /// Write entries to a table, for another store to ingest
+    Export(ExportArgs),
     /// Bulk load the lines `key<TAB>value` of a file, or of standard input for `-`, straight into
     /// tables, all or none. Keys must ascend. Creates the store and the keyspace if missing
     Load { file: PathBuf },
@@ -523,7 +534,16 @@ pub(crate) struct DumpArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ScanArgs {
+pub(crate) struct ExportArgs {
+    /// The file that is written; it must not exist
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+}
+
+/// A range of keys.
+#[derive(Debug, Args)]
+pub(crate) struct RangeArgs {
     /// The first key, inclusive [default: the first key of the keyspace]
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) from: Option<OsString>,
@@ -534,6 +554,12 @@ pub(crate) struct ScanArgs {
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["from", "to"])]
     pub(crate) prefix: Option<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
     /// Print in descending key order
     #[arg(long)]
     pub(crate) reverse: bool,

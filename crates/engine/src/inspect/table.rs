@@ -4,7 +4,9 @@ use super::{Entry, FileType};
 use bytes::Bytes;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::{FEATURE_COMPRESSED, FEATURE_UNDATED, FORMAT_VERSION, codec_name};
+use lsmith_storage::format::{
+    FEATURE_COMPRESSED, FEATURE_UNDATED, FORMAT_VERSION, TABLE_MAGIC, codec_name,
+};
 use lsmith_storage::table::{BlockWalk, Piece, TableRemains};
 use lsmith_tree::{KeyRange, SeqNo};
 use std::ops::Range;
@@ -80,6 +82,21 @@ pub struct TableBlock {
     pub payload_bytes: u64,
     /// The entries, in their order.
     pub entries: Vec<Entry>,
+}
+
+/// Returns true if the file at `path` ends as a table does, whatever its name.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub fn ends_as_table(env: &dyn Env, path: &Path) -> Result<bool> {
+    let failed = |error| Error::io("read", path, error);
+    let file = env.open(path).map_err(failed)?;
+    let mut end = TABLE_MAGIC.map(|_| 0);
+    let Some(start) = file.bytes().map_err(failed)?.checked_sub(end.len() as u64) else {
+        return Ok(false);
+    };
+    file.read_exact_at(&mut end, start).map_err(failed)?;
+    Ok(end == TABLE_MAGIC)
 }
 
 impl TableFile {

@@ -22,7 +22,8 @@ pub const FOOTER_BYTES: usize = CHECKED_BYTES + 8 + MAGIC.len();
 /// The number of bytes that the checksum covers.
 const CHECKED_BYTES: usize = 64;
 
-const MAGIC: [u8; 8] = *b"lsmtable";
+/// The last bytes of a table.
+pub const MAGIC: [u8; 8] = *b"lsmtable";
 
 /// Data blocks of the table are compressed.
 pub const FEATURE_COMPRESSED: u32 = 1;

@@ -28,6 +28,7 @@ pub use compress::{Codec, Compressor};
 pub use facts::{EntryPlace, EntrySum, FactsBuilder, ProfileGrain, TableFacts};
 pub use fences::{Fence, FenceGroup, Fences, FencesBuilder};
 pub use filter::{Filter, FilterBuilder, key_hash};
+pub use footer::MAGIC as TABLE_MAGIC;
 pub use footer::{
     FEATURE_COMPRESSED, FEATURE_OUTSIDE, FEATURE_UNDATED, FOOTER_BYTES, Footer, FooterFault,
     Section,
