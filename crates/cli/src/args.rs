@@ -459,8 +459,8 @@ pub(crate) enum DbCommand {
     },
     /// Print entries in key order, a tab between key and value
     Scan(ScanArgs),
-    /// Ingest tables, such as `export` writes, all or none; or put each line `key<TAB>value` of text
-    /// files, or of standard input for `-`. Creates the store and the keyspace if missing
+    /// Ingest tables, such as `export` writes, all or none; or put each line `key<TAB>value` of
+    /// text files, or of standard input for `-`. Creates the store and the keyspace if missing
     #[command(after_help = "A file is a table if its name ends with .table, or if it ends as a \
 table does.")]
     Ingest {

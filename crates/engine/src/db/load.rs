@@ -1,7 +1,7 @@
 //! Bulk loads: sorted entries that go straight into tables.
 
 use super::Keyspace;
-use super::table_writer::check_entry;
+use super::loaded::{Loaded, check_entry};
 use crate::context::Context;
 use crate::stats::add;
 use crate::version::TableHandle;
@@ -39,21 +39,6 @@ pub struct BulkLoad {
     failed: bool,
     /// True once the table handles, and no longer the load, remove the files after a failure.
     finished: bool,
-}
-
-/// The sizes of tables that were written or loaded; returned by [`BulkLoad::finish`],
-/// [`TableWriter::finish`](crate::TableWriter::finish) and [`Store::ingest`](crate::Store::ingest).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loaded {
-    /// The number of entries.
-    pub entries: u64,
-    /// The logical bytes of the entries: key + value + 8 each.
-    pub logical_bytes: u64,
-    /// The number of tables.
-    pub tables: u64,
-    /// The bytes of the files of these tables.
-    pub table_bytes: u64,
 }
 
 impl Keyspace {

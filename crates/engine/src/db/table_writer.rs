@@ -1,10 +1,9 @@
 //! Writes tables outside of a store, for a store to ingest.
 
-use super::Loaded;
+use super::loaded::{Loaded, check_entry};
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::env::{Env, RealEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use lsmith_storage::table::{self, OUTSIDE, TableOptions};
 use lsmith_storage::{directory, panics};
 use lsmith_tree::{EntryKind, SeqNo};
@@ -172,26 +171,4 @@ impl Drop for TableWriter {
             });
         }
     }
-}
-
-/// Fails if an entry with this key and value cannot follow one with `last_key`, which is empty if
-/// there is none.
-pub(super) fn check_entry(key: &[u8], value: &[u8], last_key: &[u8]) -> Result<()> {
-    let refuse = |message: String| Err(Error::new(ErrorKind::InvalidArgument, message));
-    if key.is_empty() || key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
-        return refuse(format!(
-            "expected a key of 1 to {KEY_BYTES_MAX} bytes and a value of at most \
-             {VALUE_BYTES_MAX} bytes, found {} and {}",
-            key.len(),
-            value.len()
-        ));
-    }
-    if *key <= *last_key {
-        return refuse(format!(
-            "expected keys in ascending order, found `{}` after `{}`",
-            key.escape_ascii(),
-            last_key.escape_ascii()
-        ));
-    }
-    Ok(())
 }
