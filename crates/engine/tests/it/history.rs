@@ -1,8 +1,8 @@
 //! A history of steps that change a store, and the content after each.
 //!
-//! A step is a batch over all keyspaces, or a bulk load or an ingested table in one. Each step writes its own number
-//! under [`LAST`], so that one read tells which steps the store has. Its content must be an exact
-//! prefix of the history.
+//! A step is a batch over all keyspaces, or a bulk load or an ingested table in one. Each step
+//! writes its own number under [`LAST`], so that one read tells which steps the store has. Its
+//! content must be an exact prefix of the history.
 
 use crate::dice::Dice;
 use lsmith::{

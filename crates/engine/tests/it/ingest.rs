@@ -36,7 +36,7 @@ fn key(number: usize) -> Vec<u8> {
 
 /// Puts the numbers with `value`, and deletes every fifth of them.
 fn changes(numbers: impl IntoIterator<Item = usize>, value: &str) -> Changes {
-    let change = |number: usize| (number % 5 > 0).then(|| value.as_bytes().to_vec());
+    let change = |number: usize| (!number.is_multiple_of(5)).then(|| value.as_bytes().to_vec());
     numbers.into_iter().map(|number| (key(number), change(number))).collect()
 }
 
