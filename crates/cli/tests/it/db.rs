@@ -539,6 +539,11 @@ fn stores_exchange_tables() {
     assert_eq!(fine(&["db", &other, "get", "b/1"]), "2\n");
     assert_eq!(fine(&["db", &other, "verify"]).lines().count(), 1);
 
+    for made in [&rest, &part] {
+        let dumped = fine(&["db", &other, "dump", made]);
+        assert!(dumped.starts_with("table 0, ") && dumped.contains(", from outside\n"), "{dumped}");
+    }
+
     let mut cut = fs::read(&part).unwrap();
     cut.pop();
     let damaged = file("damaged.table");

@@ -7,8 +7,7 @@ use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{print, print_json};
 use lsmith::env::RealEnv;
-use lsmith::inspect::ends_as_table;
-use lsmith::{IngestOptions, Keyspace, TableWriter, TableWriterOptions};
+use lsmith::{IngestOptions, Keyspace, TableWriter, TableWriterOptions, inspect};
 use lsmith_lab::Progress;
 use serde_json::json;
 use std::fs;
@@ -47,15 +46,13 @@ pub(super) fn input_of(files: &[PathBuf]) -> anyhow::Result<Input> {
     }
 }
 
-/// Returns true if `file` is a table, by its name or its end: a damaged table must not be taken for
-/// text.
+/// Returns true if `file` is a table, not text.
 fn is_table(file: &Path) -> anyhow::Result<bool> {
     // Standard input and pipes cannot be read twice. They are text.
     if file == Path::new("-") || !is_regular(file)? {
         return Ok(false);
     }
-    let named = file.extension().is_some_and(|extension| extension == "table");
-    Ok(named || ends_as_table(&RealEnv::new(), &file.canonicalize()?)?)
+    Ok(inspect::is_table(&RealEnv::new(), &file.canonicalize()?)?)
 }
 
 fn is_regular(file: &Path) -> anyhow::Result<bool> {
