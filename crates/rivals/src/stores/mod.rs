@@ -30,11 +30,13 @@ pub(crate) struct Settings {
     /// lsmith's merge policy, if not its default.
     pub(crate) policy: Option<String>,
     /// RocksDB's levels, if not its defaults.
+    #[cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "only RocksDB has a choice"))]
     pub(crate) levels: Option<Levels>,
 }
 
 /// Levels as LevelDB has them, for stores that have a choice.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "only RocksDB has a choice"))]
 pub(crate) struct Levels {
     /// Files of level 0 that are merged into level 1; writers are stopped at as many.
     pub(crate) level0_files: u32,
