@@ -119,6 +119,16 @@ pub const FIGURES: &[FigureInfo] = &[
         measure: msls::buffer,
     },
     FigureInfo {
+        name: "msls-levels",
+        title: "write cost over the number of levels and the ratio of their sizes",
+        measure: msls::levels,
+    },
+    FigureInfo {
+        name: "msls-throughput",
+        title: "throughput of a store on a device of one bandwidth over its write cost",
+        measure: msls::throughput,
+    },
+    FigureInfo {
         name: "msls-density",
         title: "density of a level that is swept in turn, over the key space",
         measure: msls::density,
