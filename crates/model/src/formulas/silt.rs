@@ -7,7 +7,7 @@ use crate::cost::{Flushes, Level, Model, Setting, Stage};
 /// the sorted store become the new sorted store.
 ///
 /// The log store is a log on storage with an index in memory: a memtable and its log. A hash store
-/// is a run in the order of hashes. Its table has empty slots, which are written too. The sorted
+/// is a run in the order of hashes. Its table has empty places, which are written too. The sorted
 /// store is one run with every key.
 ///
 /// Source: Lim, Fan, Andersen, Kaminsky, "SILT: a memory-efficient, high-performance key-value
@@ -17,7 +17,7 @@ use crate::cost::{Flushes, Level, Model, Setting, Stage};
 pub struct SiltModel {
     /// Different keys of a full log store, those of all partitions together.
     pub log: f64,
-    /// Entries per slot of a hash store, at most 1.
+    /// Entries per place of a hash store, at most 1.
     pub occupancy: f64,
     /// Hash stores that are merged together, at least 1.
     pub hash_stores: u64,
@@ -30,7 +30,7 @@ impl SiltModel {
     /// Returns the costs per request.
     ///
     /// Let a log store of `s` keys take `i` requests, of which `s` are different: `i` is the
-    /// inverse of `unique`. A conversion writes `s / occupancy` slots per `i` requests. A merge of
+    /// inverse of `unique`. A conversion writes `s / occupancy` places per `i` requests. A merge of
     /// `h` hash stores into the sorted store writes every key per `h i` requests.
     ///
     /// With a larger hash store of at most the share `g`, `m` merges end in it, where `m h i`
@@ -41,7 +41,7 @@ impl SiltModel {
     pub fn evaluate(&self, setting: &Setting<'_>) -> Model {
         let popularity = setting.popularity;
         let last = popularity.live();
-        let slots = 1.0 / self.occupancy;
+        let places = 1.0 / self.occupancy;
         let interval = popularity.inverse(self.log);
         let row = self.hash_stores as f64;
         let minor = interval * row;
@@ -52,8 +52,8 @@ impl SiltModel {
         let major = minor * rows;
         // The sizes of the larger hash store after each of so many merges of a round.
         let sizes = |merges: f64| sum_of_steps(merges, |merge| popularity.unique(merge * minor));
-        let written = |merges: f64| sizes(merges) * slots / major;
-        let hashed = self.log * slots / interval;
+        let written = |merges: f64| sizes(merges) * places / major;
+        let hashed = self.log * places / interval;
         let log = Stage::new("log store -> hash store", hashed, self.log / interval);
         let mut stages = vec![Stage::log(), log];
         if self.grown.is_some() {
@@ -73,7 +73,7 @@ impl SiltModel {
         let in_hash_stores: f64 = levels.iter().map(|level| level.size).sum();
         levels.push(Level { runs: 1.0, size: last });
         let flushes = Flushes::of_memtables(setting, interval);
-        let space_cost = (in_hash_stores * slots + last) / last;
+        let space_cost = (in_hash_stores * places + last) / last;
         Model { space_cost, ..Model::new(setting, flushes, stages, levels) }
     }
 }

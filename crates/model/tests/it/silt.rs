@@ -3,17 +3,17 @@
 use lsmith_model::formulas::{SiltModel, evaluate};
 use lsmith_model::{KeyOrder, Model, Popularity, Setting};
 
-/// A hundred million keys in four partitions, with hash stores of 2^17 slots.
+/// A hundred million keys in four partitions, with hash stores of 2^17 places.
 const KEYS: u64 = 100_000_000;
-const SLOTS: f64 = 4.0 * 131_072.0;
+const PLACES: f64 = 4.0 * 131_072.0;
 
-/// The fraction of lookups that a tag of 15 bits lets through: eight slots are looked at.
+/// The fraction of lookups that a tag of 15 bits lets through: eight places are looked at.
 const FALSE_POSITIVES: f64 = 8.0 / 32_768.0;
 
 fn setting(popularity: &Popularity) -> Setting<'_> {
     Setting {
         popularity,
-        memtable: 0.93 * SLOTS,
+        memtable: 0.93 * PLACES,
         item_bytes: 1024.0,
         requests: popularity.keys(),
         false_positives: FALSE_POSITIVES,
@@ -40,19 +40,19 @@ fn costs_are_those_of_the_paper_on_silt() {
     near(model.write_cost_user(), 5.4, 0.05);
     near(1.0 + FALSE_POSITIVES * (1.0 + model.levels[0].runs), 1.008, 0.0005);
     let costs: Vec<f64> = model.stages.iter().map(|stage| stage.writes).collect();
-    let per_log = 100e6 * -(1.0 - 0.93 * SLOTS / 100e6).ln();
-    let expected = [1.0, SLOTS / per_log, 100e6 / (62.0 * per_log)];
+    let per_log = 100e6 * -(1.0 - 0.93 * PLACES / 100e6).ln();
+    let expected = [1.0, PLACES / per_log, 100e6 / (62.0 * per_log)];
     for (found, expected) in costs.iter().zip(expected) {
         near(*found, expected, 1e-4);
     }
-    near(model.space_cost, 1.0 + 30.5 * SLOTS / 100e6, 1e-6);
+    near(model.space_cost, 1.0 + 30.5 * PLACES / 100e6, 1e-6);
 }
 
 #[test]
 fn partitions_do_not_matter() {
     let [all, part] = [KEYS, KEYS / 4].map(|keys| Popularity::uniform(keys).unwrap());
     let cost = |popularity: &Popularity, share: f64| {
-        let setting = Setting { memtable: share * 0.93 * SLOTS, ..setting(popularity) };
+        let setting = Setting { memtable: share * 0.93 * PLACES, ..setting(popularity) };
         of("silt", &setting).write_cost_user()
     };
     near(cost(&all, 1.0), cost(&part, 0.25), 1e-4);

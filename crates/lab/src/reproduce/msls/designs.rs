@@ -248,7 +248,7 @@ fn notes(figure: &mut Figure) {
         "The policies of the registry by the protocol of msls-wa, with memtables of 4 MiB: \
          LevelDB and RocksDB as there, LevelDB with optimal sizes of as many levels, COLA and \
          SAMT with ratio {RATIO}, universal with trigger {TRIGGER}. SILT has {HASH_STORES} hash \
-         stores without empty slots, so that it is constant(k={HASH_STORES}). On the store entries \
-         have {STORE_ITEM_BYTES} bytes, and costs are counted in logical bytes."
+         stores without empty places, so that it is constant(k={HASH_STORES}). On the store \
+         entries have {STORE_ITEM_BYTES} bytes, and costs are counted in logical bytes."
     ));
 }

@@ -103,12 +103,6 @@ pub(in crate::reproduce) fn measure(
         false => KEYS_SIMULATED,
     };
     simulate(&mut figure, keys, progress)?;
-    figure.explain(
-        "model off from simulation",
-        "where levels grow by little, what comes down at once is most of a level, or more than \
-         one. Merges then come in few large steps, and the formula has a steady flow of small \
-         ones.",
-    );
     figure.note(format!(
         "LevelDB's design as in msls-wa. Panels a and b: so many levels from 10 MiB to all keys, \
          evenly apart ({LEVELS_USUAL}: LevelDB's ratio of 10), or with the sizes that cost least. \

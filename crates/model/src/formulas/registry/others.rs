@@ -79,7 +79,7 @@ pub(super) const INFOS: [FormulaInfo; 18] = [
             FormulaParam {
                 name: "occupancy",
                 default: "0.93",
-                meaning: "entries per slot of a hash store, 0.01 to 1",
+                meaning: "entries per place of a hash store, 0.01 to 1",
             },
             FormulaParam {
                 name: "grown",
