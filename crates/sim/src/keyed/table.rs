@@ -44,11 +44,11 @@ pub(super) struct KeyedTable<E> {
     pub(super) table: Arc<Table>,
     pub(super) entries: Vec<E>,
     /// The ends of the cells of the table's profile. Merges read little else.
-    cells: Arc<[NumberPoint]>,
+    pub(super) cells: Arc<[NumberPoint]>,
     /// The rank of the first entry.
     first_rank: u32,
     /// True if each cell is a block.
-    by_block: bool,
+    pub(super) by_block: bool,
     /// The ends of the blocks, in entries, once they are asked for.
     block_ends: OnceLock<Box<[u32]>>,
 }
@@ -180,6 +180,19 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
         } else {
             Slice::whole(table).clip(&self.range())
         }
+    }
+
+    /// Returns the name of the table.
+    pub(super) fn table_id(&self) -> TableId {
+        self.held.table.id
+    }
+
+    /// Returns the indexes of the blocks, if anybody has asked for the blocks of the table.
+    pub(super) fn known_blocks(&self) -> Option<Range<u32>> {
+        let ends = self.held.block_ends.get()?;
+        let [first, last] =
+            [self.from, self.end - 1].map(|entry| ends.partition_point(|end| *end <= entry) as u32);
+        Some(first..last + 1)
     }
 
     /// Returns the part behind the first block, if it is not empty.
