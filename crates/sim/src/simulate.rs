@@ -89,10 +89,11 @@ impl KeyedWorkload {
         KeyedWorkload { ranks: workload.ranks(), workload, cache_bytes: None }
     }
 
-    /// Returns the same workload, whose lookups and range reads go through a cache of `bytes`.
+    /// Returns the same workload, whose lookups and range reads go through a cache of `bytes`, if
+    /// any.
     #[must_use]
-    pub fn with_cache(self, bytes: u64) -> KeyedWorkload {
-        KeyedWorkload { cache_bytes: Some(bytes), ..self }
+    pub fn with_cache(self, bytes: Option<u64>) -> KeyedWorkload {
+        KeyedWorkload { cache_bytes: bytes, ..self }
     }
 
     /// Returns the bytes of the cache, if there is one.

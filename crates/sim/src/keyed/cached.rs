@@ -169,7 +169,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
                     is_written: false,
                     name: BlockName { table, block: block.cell },
                 }));
-            } else if let Some(blocks) = part.known_blocks() {
+            } else if let Some(blocks) = part.whole_blocks() {
                 let rank = part.first_rank();
                 to.extend(blocks.map(|block| Touched {
                     rank,

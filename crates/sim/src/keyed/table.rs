@@ -187,12 +187,14 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
         self.held.table.id
     }
 
-    /// Returns the indexes of the blocks, if anybody has asked for the blocks of the table.
-    pub(super) fn known_blocks(&self) -> Option<Range<u32>> {
+    /// Returns the indexes of the blocks that lie in the part as a whole. `None` if nobody has asked
+    /// for the blocks of the table.
+    pub(super) fn whole_blocks(&self) -> Option<Range<u32>> {
         let ends = self.held.block_ends.get()?;
-        let [first, last] =
-            [self.from, self.end - 1].map(|entry| ends.partition_point(|end| *end <= entry) as u32);
-        Some(first..last + 1)
+        let starts_by = |entry: u32| ends.partition_point(|end| *end < entry) + 1;
+        let first = if self.from == 0 { 0 } else { starts_by(self.from) };
+        let end = ends.partition_point(|end| *end <= self.end);
+        Some(first as u32..end as u32)
     }
 
     /// Returns the part behind the first block, if it is not empty.

@@ -30,13 +30,15 @@ fn play(
     caches: &[u64],
     mut look: impl FnMut(&BlockSim),
 ) -> BlockSim {
-    let built = Registry::builtin().build(policy).unwrap();
+    let built = Registry::builtin().build(policy).expect(policy);
     let sizes = BlockSizes { memory_blocks: 20, per_block, entry_bytes: 100 };
     let mut sim = BlockSim::new(&built, sizes).with_caches(caches);
-    for op in Workload::from_spec(&workload.parse().unwrap(), &NoInputs).unwrap().ops() {
-        let op = op.unwrap();
+    let spec = workload.parse().expect(workload);
+    for op in Workload::from_spec(&spec, &NoInputs).expect(workload).ops() {
+        let op = op.expect("no inputs that could fail");
         let kind = if op.kind == OpKind::Insert { EntryKind::Insert } else { EntryKind::Remove };
-        sim.write(kind, u32::try_from(op.item).unwrap()).unwrap();
+        let key = u32::try_from(op.item).expect("keys are 4 bytes");
+        sim.write(kind, key).expect(policy);
         look(&sim);
     }
     sim
