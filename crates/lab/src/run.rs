@@ -64,8 +64,8 @@ pub struct Options {
 
 impl Default for Options {
     /// Returns built-in policies, memtables of 4 MiB that are sealed when full, no compression, the
-    /// mapped files of this machine, a cache of 64 MiB, lockstep, no histograms, no trees, two merging threads and no limit
-    /// on time.
+    /// mapped files of this machine, a cache of 64 MiB, lockstep, no histograms, no trees, two
+    /// merging threads and no limit on time.
     fn default() -> Options {
         Options {
             registry: Registry::builtin(),

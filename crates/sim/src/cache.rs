@@ -22,7 +22,7 @@ pub(crate) enum Reader {
 
 /// Data blocks that were read from storage because a cache did not hold them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlocksMissed {
+pub struct BlocksUncached {
     /// By merges; 0 if merges read past the cache.
     pub merges: u64,
     /// By lookups.
@@ -31,11 +31,11 @@ pub struct BlocksMissed {
     pub scans: u64,
 }
 
-impl BlocksMissed {
+impl BlocksUncached {
     /// Returns what was missed since an earlier moment.
     #[must_use]
-    pub fn since(self, earlier: BlocksMissed) -> BlocksMissed {
-        BlocksMissed {
+    pub fn since(self, earlier: BlocksUncached) -> BlocksUncached {
+        BlocksUncached {
             merges: self.merges - earlier.merges,
             lookups: self.lookups - earlier.lookups,
             scans: self.scans - earlier.scans,
@@ -47,7 +47,7 @@ impl BlocksMissed {
 /// simulation serves all of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BlockCaches {
-    caches: Vec<(Lru, BlocksMissed)>,
+    caches: Vec<(Lru, BlocksUncached)>,
     serves_merges: bool,
 }
 
@@ -55,7 +55,7 @@ impl BlockCaches {
     /// Returns empty caches of so many bytes each. If `serves_merges`, merges read and write
     /// through them.
     pub(crate) fn new(bytes: &[u64], serves_merges: bool) -> BlockCaches {
-        let cache = |bytes: &u64| (Lru::new(*bytes), BlocksMissed::default());
+        let cache = |bytes: &u64| (Lru::new(*bytes), BlocksUncached::default());
         BlockCaches { caches: bytes.iter().map(cache).collect(), serves_merges }
     }
 
@@ -101,7 +101,7 @@ impl BlockCaches {
     }
 
     /// Returns what each cache has missed, in the order of the sizes.
-    pub(crate) fn missed(&self) -> impl Iterator<Item = BlocksMissed> {
+    pub(crate) fn uncached(&self) -> impl Iterator<Item = BlocksUncached> {
         self.caches.iter().map(|(_, missed)| *missed)
     }
 }

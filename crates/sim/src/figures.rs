@@ -53,10 +53,10 @@ pub struct Figures {
     /// them; mean over lookups of present and absent keys. `None` without a cache or lookups, and
     /// in a store that maps files. Simulations have filters that never err, and a cache that keeps
     /// the blocks used last.
-    pub read_cost_missed: Option<f64>,
+    pub read_cost_uncached: Option<f64>,
     /// Data blocks that the range reads of the workload read from files, because the cache did not
-    /// hold them; mean over range reads. `None` as for `read_cost_missed`.
-    pub scan_cost_missed: Option<f64>,
+    /// hold them; mean over range reads. `None` as for `read_cost_uncached`.
+    pub scan_cost_uncached: Option<f64>,
     /// The most runs on storage at rest.
     pub runs_max: u64,
     /// The maximum of the bytes held over live bytes, at rest and during merges.
@@ -251,8 +251,8 @@ impl FigureCounter {
             read_cost_mean_l0_one: ratio(self.runs_l0_one as f64, self.rests),
             scan_cost_mean: self.scan.cost(),
             scan_cost_measured: None,
-            read_cost_missed: None,
-            scan_cost_missed: None,
+            read_cost_uncached: None,
+            scan_cost_uncached: None,
             runs_max: self.runs_max,
             space_cost_peak: self.space_cost_peak,
             space_cost_mean: ratio(self.space_cost_sum, self.space_costs),

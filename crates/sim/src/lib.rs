@@ -44,7 +44,7 @@ mod simulate;
 mod unit;
 
 pub use blocks::{BlockContent, BlockEntry, BlockFigures, BlockSim, BlockSizes};
-pub use cache::BlocksMissed;
+pub use cache::BlocksUncached;
 pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts, SCAN_ITEMS, ScanCost};

@@ -2,7 +2,7 @@
 //!
 //! Without a cache both miss exactly the same number of blocks, but for those in which a search of
 //! the store finds nothing. With room for everything lookups miss exactly as many, and so do range
-//! reads but for those blocks. If blocks have to leave, those of the simulation leave whose last use
+//! reads but for those blocks. With less room, blocks leave the simulation's cache whose last use
 //! is longest ago. The store's cache also looks at how often a block was used, and misses less.
 
 use crate::lockstep::{BLOCK_POLICIES, POLICIES};
@@ -81,8 +81,8 @@ fn missed(stats: &StoreStats) -> (u64, u64) {
 fn predicted(sim: &KeyedSim, stats: &StoreStats) -> (u64, Option<u64>) {
     let figures = sim.figures();
     let total = |mean: f64, reads: u64| (mean * reads as f64).round() as u64;
-    let lookups = total(figures.read_cost_missed.unwrap(), stats.gets);
-    (lookups, figures.scan_cost_missed.map(|mean| total(mean, stats.scans)))
+    let lookups = total(figures.read_cost_uncached.unwrap(), stats.gets);
+    (lookups, figures.scan_cost_uncached.map(|mean| total(mean, stats.scans)))
 }
 
 #[test]
@@ -132,9 +132,9 @@ fn ratios(policy: &str, spec: &str) -> [f64; 3] {
         let content = Content::Keyed(&keyed);
         let simulated = simulate(&built, &content, MEMTABLE_BYTES, &mut |_| {}).unwrap();
         let own = simulated.report.costs;
-        assert_eq!(own.read_cost_missed.is_some(), store.read_cost_missed.is_some());
-        assert_eq!(own.scan_cost_missed.is_some(), store.scan_cost_missed.is_some());
-        let missed = |costs: &Costs| costs.read_cost_missed.or(costs.scan_cost_missed).unwrap();
+        assert_eq!(own.read_cost_uncached.is_some(), store.read_cost_uncached.is_some());
+        assert_eq!(own.scan_cost_uncached.is_some(), store.scan_cost_uncached.is_some());
+        let missed = |costs: &Costs| costs.read_cost_uncached.or(costs.scan_cost_uncached).unwrap();
         assert!(missed(&own) > 0.3, "{policy}, {spec}");
         missed(&own) / missed(&store)
     })

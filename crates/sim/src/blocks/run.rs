@@ -2,7 +2,7 @@
 
 use super::BlockEntry;
 use super::memory::Memory;
-use crate::cache::{BlockCaches, BlocksMissed};
+use crate::cache::{BlockCaches, BlocksUncached};
 use crate::keyed::{KeyedContent, KeyedEntry, rank_from, scan};
 use crate::{Drive, Event, SimError};
 use lsmith_policy::MergePolicy;
@@ -99,8 +99,8 @@ impl BlockSim {
 
     /// Returns the data blocks that each cache has missed since the simulation began, in the order
     /// of the sizes. A cache of 0 blocks misses all.
-    pub fn missed(&self) -> Vec<BlocksMissed> {
-        self.drive.content().caches().missed().collect()
+    pub fn uncached(&self) -> Vec<BlocksUncached> {
+        self.drive.content().caches().uncached().collect()
     }
 
     /// Makes one request: writes an entry of this kind for the key with this number. Merges if

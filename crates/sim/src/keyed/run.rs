@@ -212,13 +212,13 @@ impl KeyedSim {
             counter.filled(filled.count());
         }
         let scan_cost_measured = self.scans.as_ref().and_then(Scans::cost);
-        let missed = self.drive.content().caches().missed().next();
+        let missed = self.drive.content().caches().uncached().next();
         let mean = |missed: u64, reads: u64| (reads > 0).then(|| missed as f64 / reads as f64);
         let scans = self.scans.as_ref().map_or(0, Scans::count);
         Figures {
             scan_cost_measured,
-            read_cost_missed: missed.and_then(|missed| mean(missed.lookups, self.lookups)),
-            scan_cost_missed: missed.and_then(|missed| mean(missed.scans, scans)),
+            read_cost_uncached: missed.and_then(|missed| mean(missed.lookups, self.lookups)),
+            scan_cost_uncached: missed.and_then(|missed| mean(missed.scans, scans)),
             ..counter.figures()
         }
     }

@@ -187,8 +187,8 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
         self.held.table.id
     }
 
-    /// Returns the indexes of the blocks that lie in the part as a whole. `None` if nobody has asked
-    /// for the blocks of the table.
+    /// Returns the indexes of the blocks that lie in the part as a whole. `None` if nobody has
+    /// asked for the blocks of the table.
     pub(super) fn whole_blocks(&self) -> Option<Range<u32>> {
         let ends = self.held.block_ends.get()?;
         let starts_by = |entry: u32| ends.partition_point(|end| *end < entry) + 1;

@@ -1,7 +1,7 @@
 //! What merges and lookups miss in caches of blocks.
 
 use lsmith_policy::Registry;
-use lsmith_sim::{BlockSim, BlockSizes, BlocksMissed};
+use lsmith_sim::{BlockSim, BlockSizes, BlocksUncached};
 use lsmith_tree::{Counters, EntryKind, Tree};
 use lsmith_workload::{NoInputs, OpKind, Workload};
 
@@ -62,7 +62,7 @@ fn merges_read_what_they_count_and_miss_nothing_that_was_kept() {
                 let caches = [0, 1, 10, 50, 200, 1000, ALL];
                 let sim = play((policy, workload, per_block), &caches, |_| {});
                 let message = format!("{policy}, {per_block} per block, {workload}");
-                let missed: Vec<u64> = sim.missed().iter().map(|missed| missed.merges).collect();
+                let missed: Vec<u64> = sim.uncached().iter().map(|missed| missed.merges).collect();
                 let read = sum_of_levels(sim.tree(), |counters| counters.blocks_in);
                 assert!(read > 200, "{message}: {read}");
                 assert_eq!(missed[0], read, "{message}");
@@ -89,7 +89,11 @@ fn replaced_blocks_take_no_room() {
             written = now;
         });
         let sim = play(setting, &[held_max + written_max], |_| {});
-        assert_eq!(sim.missed(), [BlocksMissed::default()], "{policy}: {held_max} {written_max}");
+        assert_eq!(
+            sim.uncached(),
+            [BlocksUncached::default()],
+            "{policy}: {held_max} {written_max}"
+        );
         assert!(written > 3 * (held_max + written_max), "{policy}: blocks come and go");
     }
 }
@@ -100,25 +104,29 @@ fn lookups_read_a_block_of_each_level_down_to_that_of_their_key() {
     let workload = "uniform(domain=100k, keys=8k, deletes=0, weigh=records)";
     for policy in POLICIES {
         let mut sim = play((policy, workload, 9), &[0, ALL], |_| {});
-        let before = sim.missed();
+        let before = sim.uncached();
         let keys = sim.live();
         keys.iter().for_each(|key| sim.lookup(*key));
-        let read = sim.missed()[0].since(before[0]);
+        let read = sim.uncached()[0].since(before[0]);
         let runs = sim.tree().disk_runs().enumerate();
         let blocks: u64 = runs.map(|(depth, run)| (depth as u64 + 1) * run.size().entries).sum();
-        assert_eq!(read, BlocksMissed { lookups: blocks, ..BlocksMissed::default() }, "{policy}");
+        assert_eq!(
+            read,
+            BlocksUncached { lookups: blocks, ..BlocksUncached::default() },
+            "{policy}"
+        );
         assert!(blocks > keys.len() as u64 && sim.tree().disk_run_count() > 1, "{policy}");
         // A range read of everything stands in every block.
-        let before = sim.missed()[0];
+        let before = sim.uncached()[0];
         sim.scan(0, u32::MAX);
-        let scans = sim.missed()[0].since(before);
-        assert_eq!(scans, BlocksMissed { scans: blocks_held(sim.tree()), ..Default::default() });
+        let scans = sim.uncached()[0].since(before);
+        assert_eq!(scans, BlocksUncached { scans: blocks_held(sim.tree()), ..Default::default() });
         // An absent key costs a block of every level.
         let absent = (0..100_000).find(|key| !keys.contains(key)).unwrap();
-        let before = sim.missed()[0];
+        let before = sim.uncached()[0];
         sim.lookup(absent);
         let levels = sim.tree().disk_run_count() as u64;
-        assert_eq!(sim.missed()[0].since(before).lookups, levels, "{policy}");
-        assert_eq!(sim.missed()[1], BlocksMissed::default(), "{policy}");
+        assert_eq!(sim.uncached()[0].since(before).lookups, levels, "{policy}");
+        assert_eq!(sim.uncached()[1], BlocksUncached::default(), "{policy}");
     }
 }
