@@ -216,13 +216,13 @@ pub(crate) struct CacheArgs {
     /// Bytes of a cache for the data blocks that lookups and range reads look at; 0 for no cache.
     /// The store then reads files by calls [default: the store maps files into memory]
     #[arg(long = "cache", value_name = "BYTES", value_parser = lsmith_spec::parse_bytes)]
-    pub(crate) bytes: Option<u64>,
+    pub(crate) size: Option<u64>,
 }
 
 impl CacheArgs {
     /// Returns the same options with this cache.
     pub(crate) fn added_to(&self, options: Options) -> Options {
-        let Some(cache_bytes) = self.bytes else { return options };
+        let Some(cache_bytes) = self.size else { return options };
         Options { env: Arc::new(RealEnv::default().unmapped()), cache_bytes, ..options }
     }
 }

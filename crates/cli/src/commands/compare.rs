@@ -53,7 +53,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let mut tables: Vec<Vec<Row>> = Vec::new();
     for (workload, policies) in workloads.into_iter().zip(&policies_of) {
         keyed_fits(&workload, memtable_bytes)?;
-        let workload = &KeyedWorkload::new(workload).with_cache(args.cache.bytes);
+        let workload = &KeyedWorkload::new(workload).with_cache(args.cache.size);
         let comparison = Comparison {
             policies,
             workload,
