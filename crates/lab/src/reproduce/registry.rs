@@ -209,6 +209,11 @@ pub const FIGURES: &[FigureInfo] = &[
         measure: thonangi::fig10,
     },
     FigureInfo {
+        name: "thonangi-caches",
+        title: "blocks that merges read and write with buffer caches",
+        measure: thonangi::caches,
+    },
+    FigureInfo {
         name: "thonangi-growth-uniform",
         title: "write costs so far of an index that grows, uniform",
         measure: thonangi::growth_uniform,
