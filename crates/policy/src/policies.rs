@@ -12,6 +12,7 @@ mod partial;
 mod samt;
 mod sweep;
 mod tiered;
+mod triangular;
 mod universal;
 
 pub use bigtable::Bigtable;
@@ -26,6 +27,7 @@ pub use partial::{FixedTake, Mixed};
 pub use samt::Samt;
 pub use sweep::Sweep;
 pub use tiered::Tiered;
+pub use triangular::{Score, Triangular};
 pub use universal::Universal;
 
 use crate::ParamInfo;

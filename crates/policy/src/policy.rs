@@ -157,7 +157,7 @@ impl Shape {
     pub(crate) const PRESSURE_OF_LEFTOVERS_MAX: f64 = 0.9;
 
     /// Runs of level 0 with more memtables than this were not flushed there.
-    const FLUSHED_MEMTABLES_MAX: u64 = 4;
+    pub(crate) const FLUSHED_MEMTABLES_MAX: u64 = 4;
 
     /// Returns the back-pressure on writers of a tree that should have this shape.
     pub(crate) fn pressure(self, view: &TreeView, load: &Load) -> f64 {

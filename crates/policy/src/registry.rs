@@ -75,6 +75,7 @@ impl Registry {
             policies::Cola::INFO,
             policies::Samt::INFO,
             policies::Universal::INFO,
+            policies::Triangular::INFO,
         ];
         infos.extend(policies::FixedTake::infos());
         infos.push(policies::Mixed::INFO);

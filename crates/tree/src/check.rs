@@ -179,8 +179,12 @@ pub enum PlanError {
         /// The level.
         level: usize,
     },
-    /// A cut or reuse size of zero bytes.
+    /// A cut, overlap or reuse size of zero bytes.
     ZeroBytes,
+    /// The keys at which the output is cut do not ascend.
+    CutOrder,
+    /// The output is cut at keys, but the plan keeps blocks.
+    CutsBlocks,
     /// A move would relabel slices from memory, or slices that share keys.
     CannotMove {
         /// The run.
@@ -240,6 +244,10 @@ impl fmt::Display for PlanError {
                 write!(f, "level {level} is too deep: a tree has at most {LEVELS_MAX} levels")
             }
             PlanError::ZeroBytes => f.write_str("the plan has a cut or reuse size of 0 bytes"),
+            PlanError::CutOrder => f.write_str("the keys at which the output is cut do not ascend"),
+            PlanError::CutsBlocks => {
+                f.write_str("the output is cut at keys, and the plan keeps blocks")
+            }
             PlanError::CannotMove { run } => {
                 write!(
                     f,
@@ -288,6 +296,7 @@ pub fn check_plan(view: &TreeView, plan: &MergePlan) -> Result<usize, PlanError>
     if plan.cut_bytes == Some(0) || plan.reuse.is_some_and(no_bytes) {
         return Err(PlanError::ZeroBytes);
     }
+    check_cuts(plan)?;
     check_age(&extent)?;
     check_place(&extent)?;
     if plan.mode == Mode::Move {
@@ -304,6 +313,19 @@ impl TreeView {
         self.reservations.is_empty()
             || Extent::new(&self.tree, plan)
                 .is_ok_and(|extent| check_reservations(self, &extent).is_ok())
+    }
+}
+
+fn check_cuts(plan: &MergePlan) -> Result<(), PlanError> {
+    if plan.cuts.overlap.is_some_and(|overlap| overlap.bytes == 0) {
+        return Err(PlanError::ZeroBytes);
+    }
+    if !plan.cuts.keys.is_sorted_by(|left, right| left < right) {
+        return Err(PlanError::CutOrder);
+    }
+    match plan.reuse {
+        Some(_) if !plan.cuts.is_empty() => Err(PlanError::CutsBlocks),
+        _ => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@
 //! * [`MergePlan`]: what a policy says; [`check_plan`] judges it.
 //! * [`TreeEdit`]: one change of a tree; [`apply`] makes it.
 //! * [`PlanCauses`]: why a plan writes what it writes.
+//! * [`TableGraph`]: which tables are newer than which, where they may come from anywhere.
 //! * [`blocks`]: how merges write and keep data blocks.
 //!
 //! ```text
@@ -28,10 +29,12 @@ struct Readme;
 pub mod blocks;
 mod causes;
 mod check;
+mod cuts;
 mod edit;
 mod entry;
 mod extent;
 mod filled;
+mod graph;
 mod key;
 mod level;
 mod memo;
@@ -47,8 +50,10 @@ mod view;
 
 pub use causes::{Cause, Causes, PlanCauses};
 pub use check::{PlanError, SLICES_MAX, TreeError, check_plan, check_tree};
+pub use cuts::{CutWalk, Cuts, Overlap};
 pub use edit::{AddPlace, Addition, BlockCounts, EditError, Outcome, TreeEdit, apply};
 pub use entry::{EntryKind, SeqNo, logical_bytes};
+pub use graph::{GraphTable, TableGraph};
 pub use key::{Key, key_after};
 pub use level::{Counters, Level};
 pub use memo::{Memo, MemoChange, MemoName};

@@ -1,5 +1,6 @@
 //! Merge plans: what a policy says.
 
+use crate::cuts::Cuts;
 use crate::key::Key;
 use crate::memo::MemoChange;
 use crate::range::KeyRange;
@@ -130,6 +131,8 @@ pub struct MergePlan {
     /// Logical bytes at which a table of the output is cut, between keys; `None` for a single
     /// table.
     pub cut_bytes: Option<u64>,
+    /// Where tables of the output are cut besides. Merges that keep blocks are not cut so.
+    pub cuts: Cuts,
     /// The rules of a merge that keeps blocks; `None` to rewrite everything.
     pub reuse: Option<Reuse>,
     /// Changes of the memo, applied when the plan commits.
@@ -146,6 +149,7 @@ impl MergePlan {
             place,
             mode: Mode::Merge,
             cut_bytes: None,
+            cuts: Cuts::default(),
             reuse: None,
             memo: Vec::new(),
             reason,

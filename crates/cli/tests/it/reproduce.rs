@@ -23,7 +23,10 @@ fn figures_are_listed() {
     for name in ["wa", "skew", "buffer", "density", "rocksdb"] {
         assert!(names.contains(&format!("msls-{name}").as_str()), "{names:?}");
     }
-    assert!(["jungle-costs", "optimum"].iter().all(|name| names.contains(name)), "{names:?}");
+    assert!(
+        ["jungle-costs", "lsmtk-wa", "optimum"].iter().all(|name| names.contains(name)),
+        "{names:?}"
+    );
     assert!(figures.iter().all(|figure| !figure["title"].as_str().unwrap().is_empty()));
 }
 

@@ -9,7 +9,7 @@ use lsmith_storage::directory;
 use lsmith_storage::error::Result;
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::table::{TableFacts, TableOptions, TableWriter};
-use lsmith_tree::{Outcome, TableId, logical_bytes};
+use lsmith_tree::{CutWalk, Key, Outcome, TableId, logical_bytes};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +19,8 @@ pub(super) struct Output<'a> {
     throttle: &'a Throttle,
     table: TableOptions,
     cut_bytes: Option<u64>,
+    /// Keys at which tables are cut whatever their size.
+    cuts: CutWalk<Key>,
     /// True if tables are cut between keyspaces of a group, where the first byte of keys changes.
     cuts_keyspaces: bool,
     /// The first byte of the last key.
@@ -63,6 +65,7 @@ impl<'a> Output<'a> {
             throttle,
             table,
             cut_bytes,
+            cuts: CutWalk::default(),
             cuts_keyspaces: false,
             keyspace: None,
             writer: None,
@@ -83,6 +86,12 @@ impl<'a> Output<'a> {
     /// Cuts tables where the first byte of keys changes, if `cuts` is true.
     pub(super) fn cutting_keyspaces(mut self, cuts: bool) -> Output<'a> {
         self.cuts_keyspaces = cuts;
+        self
+    }
+
+    /// Cuts tables in front of `keys`, which ascend.
+    pub(super) fn cutting_at(mut self, keys: &[Key]) -> Output<'a> {
+        self.cuts = CutWalk::new(keys.to_vec());
         self
     }
 
@@ -111,7 +120,8 @@ impl<'a> Output<'a> {
         }
         let is_other = |first: u8| self.cuts_keyspaces && entry.key[0] != first;
         let is_full = !self.last_key.is_empty() && entry.key != self.last_key;
-        if is_full || self.keyspace.is_some_and(is_other) {
+        let is_cut = self.cuts.passes(|cut| **cut <= *entry.key);
+        if is_full || is_cut || self.keyspace.is_some_and(is_other) {
             self.finish_table()?;
         }
         self.keyspace = Some(entry.key[0]);

@@ -16,7 +16,7 @@ use lsmith_storage::fold::{Fold, FoldCounts};
 use lsmith_storage::panics;
 use lsmith_storage::sync::{Condvar, Mutex};
 use lsmith_storage::table::{ReadTally, TableOptions};
-use lsmith_tree::{Input, Key, KeyRange, Outcome, SeqNo, Size};
+use lsmith_tree::{Input, Key, KeyRange, Outcome, SeqNo, Size, Tree};
 use std::fmt;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub(super) struct SplitPlan {
     /// True if tables are cut between keyspaces of a group.
     cuts_keyspaces: bool,
     pub(super) cut_bytes: Option<u64>,
+    /// The keys at which the output is cut whatever the size of its tables.
+    cut_keys: Vec<Key>,
     pub(super) table: TableOptions,
     /// The live snapshots, newest first.
     pub(super) snapshots: Vec<SeqNo>,
@@ -45,6 +47,7 @@ impl SplitPlan {
     pub(super) fn new(
         context: &Context,
         reserved: &ReservedPlan,
+        tree: &Tree,
         table: TableOptions,
     ) -> SplitPlan {
         SplitPlan {
@@ -54,6 +57,7 @@ impl SplitPlan {
             limited: reserved.is_limited(),
             cuts_keyspaces: reserved.keyspace.members.is_some(),
             cut_bytes: reserved.plan.cut_bytes,
+            cut_keys: reserved.plan.cut_keys(tree),
             table,
             snapshots: context.snapshots.newest_first(),
             tally: Arc::default(),
@@ -195,7 +199,7 @@ impl Merger {
         output: &mut Output<'_>,
         table: TableOptions,
     ) -> Result<(Outcome, u64)> {
-        let plan = SplitPlan::new(&self.context, reserved, table);
+        let plan = SplitPlan::new(&self.context, reserved, &version.tree, table);
         let tally = Arc::clone(&plan.tally);
         let parts = self.parts_of(reserved, version);
         let done = match parts.len() {
@@ -288,7 +292,7 @@ impl Merger {
         version: &Version,
     ) -> Result<PartOutput> {
         let output = self.output(plan.cut_bytes, plan.table.clone()).limited(plan.limited);
-        let mut output = output.cutting_keyspaces(plan.cuts_keyspaces);
+        let mut output = output.cutting_keyspaces(plan.cuts_keyspaces).cutting_at(&plan.cut_keys);
         let merge = || self.write_merged(plan, inputs, version, &mut output);
         match panics::as_error("a merge", merge) {
             Ok((counts, taken)) => Ok(PartOutput { written: output.into_written(), counts, taken }),

@@ -10,7 +10,7 @@ use lsmith::env::MemEnv;
 use lsmith::{Event, Observer, Store};
 use lsmith_policy::{Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Registry, Shape};
 use lsmith_spec::Spec;
-use lsmith_tree::{Input, KeyRange, MergePlan, Mode, Place, Reason, Run, TreeView};
+use lsmith_tree::{Cuts, Input, KeyRange, MergePlan, Mode, Overlap, Place, Reason, Run, TreeView};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -101,7 +101,10 @@ fn plan(view: &TreeView, dice: &mut Dice) -> MergePlan {
     let cut_bytes = dice.chance(70).then(|| dice.below(3000) as u64);
     let memo = vec![("throw".into(), dice.chance(50).then(|| dice.number().to_string()))];
     let reason = Reason::new("thrown", [0; 3]);
-    MergePlan { inputs, place, mode, cut_bytes, reuse: None, memo, reason }
+    let keys = if dice.chance(30) { shared.end.into_iter().collect() } else { Vec::new() };
+    let overlap = dice.chance(30).then(|| Overlap { run: named, bytes: dice.below(3000) as u64 });
+    let cuts = Cuts { keys, overlap };
+    MergePlan { inputs, place, mode, cut_bytes, cuts, reuse: None, memo, reason }
 }
 
 /// Returns all keys, or those between two borders of slices, or between two keys of [`Batches`].

@@ -14,6 +14,7 @@ mod drawing;
 mod effort;
 mod figure;
 mod jungle;
+mod lsmtk;
 mod mao;
 mod msls;
 mod optimum;

@@ -44,6 +44,9 @@ const SLOT_RATIOS: [u64; 6] = [2, 3, 4, 5, 6, 8];
 /// The runs at which `universal` merges.
 const TRIGGERS: [u64; 6] = [3, 4, 6, 8, 12, 16];
 
+/// The scores of `triangular`.
+const SCORES: [&str; 2] = ["ratio", "bytes"];
+
 /// Policies whose levels have sizes in bytes. A search makes workloads and memtables smaller, and
 /// these would not become smaller with them. `leveled` builds the same trees in tables.
 const IN_BYTES: [&str; 2] = ["leveldb", "rocksdb"];
@@ -81,6 +84,7 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     let slots =
         |name: &&'static str| SLOT_RATIOS.map(|ratio| Spec::bare(*name).with("ratio", ratio));
     all.extend(SLOTS.iter().flat_map(slots));
+    all.extend(SCORES.map(|score| Spec::bare("triangular").with("score", score)));
     all.extend(TRIGGERS.map(|trigger| Spec::bare("universal").with("trigger", trigger)));
     all.retain(|spec| registry.build_spec(spec).is_ok());
     // A policy of the user's own, with its defaults.

@@ -50,6 +50,10 @@ pub(crate) const POLICIES: &[&str] = &[
     "cola(ratio=2)",
     "samt(ratio=3, eager=always)",
     "universal(trigger=4)",
+    "triangular",
+    "triangular(score=bytes)",
+    "triangular(max_bytes=150KiB, max_files=9)",
+    "triangular(max_bytes=150KiB, max_files=9, score=bytes)",
 ];
 
 /// Every policy that counts in blocks, in its variants.

@@ -12,6 +12,7 @@ mod explain;
 mod lockstep;
 mod policy_costs;
 mod reproduce;
+mod reproduce_lsmtk;
 mod reproduce_mao;
 mod reproduce_msls;
 mod run;

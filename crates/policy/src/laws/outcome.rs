@@ -57,10 +57,13 @@ pub(super) fn scaled_outcome(
         return Outcome { slices, ..Outcome::default() };
     }
     let mut outcome = Outcome::default();
-    let pieces = pieces(&taken, &mut outcome);
+    let cut_keys = plan.cut_keys(tree);
+    let pieces = pieces(&taken, &cut_keys, &mut outcome);
     let entries_in = outcome.from_memory.entries + outcome.read.entries;
     let seqs = seq_bounds(&taken);
-    let tables = cut(&pieces, plan.cut_bytes.unwrap_or(u64::MAX));
+    let cuts_below = |piece: &Piece| cut_keys.partition_point(|key| *key <= piece.range.start);
+    let parts = pieces.chunk_by(|left, right| cuts_below(left) == cuts_below(right));
+    let tables = parts.flat_map(|part| cut(part, plan.cut_bytes.unwrap_or(u64::MAX)));
     for (id, pieces) in (tree.next_table().0..).zip(tables) {
         let table = table(TableId(id), pieces, seqs, per_mille());
         outcome.written += table.size;
@@ -69,7 +72,7 @@ pub(super) fn scaled_outcome(
     Outcome { entries_dropped: entries_in - outcome.written.entries, ..outcome }
 }
 
-fn pieces(taken: &[Taken<'_>], outcome: &mut Outcome) -> Vec<Piece> {
+fn pieces(taken: &[Taken<'_>], cut_keys: &[Key], outcome: &mut Outcome) -> Vec<Piece> {
     let clips: Vec<Slice> = taken.iter().flat_map(|taken| taken.run.clip(taken.range)).collect();
     let mut borders: BTreeSet<Key> = BTreeSet::new();
     for clip in &clips {
@@ -78,6 +81,8 @@ fn pieces(taken: &[Taken<'_>], outcome: &mut Outcome) -> Vec<Piece> {
         let points = clip.table().profile.iter().map(|point| &point.key);
         borders.extend(points.filter(|key| clip.range().contains(key)).cloned());
     }
+    let within = |key: &&Key| taken.iter().any(|taken| taken.range.contains(key));
+    borders.extend(cut_keys.iter().filter(within).cloned());
     let starts: Vec<Key> = borders.into_iter().collect();
     let ends = starts.iter().skip(1).cloned().map(Some).chain([None]);
     let ranges = starts.iter().cloned().zip(ends).map(|(start, end)| KeyRange { start, end });

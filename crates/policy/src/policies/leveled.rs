@@ -10,8 +10,8 @@ use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape}
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
-    Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, ReservationState,
-    Run, Slices, TreeView,
+    Cuts, Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason,
+    ReservationState, Run, Slices, TreeView,
 };
 use pick::{Candidate, Choice};
 use std::sync::Arc;
@@ -286,6 +286,7 @@ impl Leveled {
         MergePlan {
             mode: if inputs.len() == 1 { Mode::Move } else { Mode::Merge },
             cut_bytes: Some(self.table(view)),
+            cuts: Cuts::default(),
             reuse: None,
             reason: descent.reason.clone(),
             inputs,

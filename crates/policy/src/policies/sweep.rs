@@ -5,7 +5,9 @@ use crate::tables::stack_depth;
 use crate::{Eager, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape, Stack};
 use lsmith_spec::Spec;
 use lsmith_tree::text::{display_key, parse_key};
-use lsmith_tree::{Input, Key, KeyRange, MergePlan, Mode, Place, Reason, Run, RunId, TreeView};
+use lsmith_tree::{
+    Cuts, Input, Key, KeyRange, MergePlan, Mode, Place, Reason, Run, RunId, TreeView,
+};
 use std::sync::Arc;
 
 /// Keeps one large run, the oldest, and young runs above it. The young runs hold at most `young`
@@ -133,6 +135,7 @@ impl Sweep {
             mode: if inputs.len() == 1 { Mode::Move } else { Mode::Merge },
             inputs,
             cut_bytes: None,
+            cuts: Cuts::default(),
             reuse: None,
             memo,
             reason: Reason::new("young runs hold {} bytes of {}", [bytes, allowed, 0]),

@@ -136,3 +136,15 @@ fn universal() {
     check(&["universal(trigger=2)", "universal(trigger=4, size_ratio=50, eager=always)"]);
     check(&["universal(trigger=30, space_max=1)", "universal(size_ratio=0, space_max=1e6)"]);
 }
+
+#[test]
+fn triangular() {
+    for score in ["ratio", "bytes"] {
+        check(&[
+            &format!("triangular(score={score})"),
+            &format!("triangular(max_bytes=5MiB, max_files=1M, score={score})"),
+            &format!("triangular(max_bytes=1024GiB, max_files=2, score={score})"),
+            &format!("triangular(max_bytes=1B, max_files=7, score={score})"),
+        ]);
+    }
+}

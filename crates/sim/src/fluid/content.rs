@@ -2,8 +2,9 @@
 
 use super::FluidWorkload;
 use super::blocks::FullBlocks;
+use super::place::place;
 use super::segment::{Segment, entries, merge};
-use super::table::{FluidTable, NewTable, ProfilePoints, amount, cut};
+use super::table::{FluidTable, NewTable, ProfilePoints, amount, cut, split_at};
 use super::workload::Amount;
 use crate::{Content, SimError};
 use lsmith_tree::{
@@ -141,7 +142,9 @@ impl FluidContent {
         let sides: Vec<Vec<Segment>> = inputs.into_iter().map(|side| side.segments).collect();
         let merged = merge(&sides, is_bottom, &self.workload);
         let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
-        let tables = cut(&merged, cut_bytes);
+        let places: Vec<u64> = plan.cut_keys(tree).iter().map(|key| place(key)).collect();
+        let parts = split_at(&merged, &places).into_iter();
+        let tables = parts.flat_map(|part| cut(&part, cut_bytes));
         let ids = (tree.next_table().0..).map(TableId);
         let mut sum = Amount::default();
         let mut before = Size::default();

@@ -111,6 +111,19 @@ pub(super) fn amount(segments: &[Segment]) -> Amount {
     sum
 }
 
+/// Returns the parts of `segments` between `places`, which ascend, without empty parts.
+pub(super) fn split_at(segments: &[Segment], places: &[u64]) -> Vec<Vec<Segment>> {
+    let starts = std::iter::once(0).chain(places.iter().copied());
+    let ends = places.iter().copied().chain([u64::MAX]);
+    let mut first = 0;
+    let parts = starts.zip(ends).map(|(start, end)| {
+        first += segments[first..].iter().take_while(|segment| segment.end <= start).count();
+        let reached = segments[first..].iter().take_while(|segment| segment.start < end);
+        reached.filter_map(|segment| segment.clip(start, end)).collect::<Vec<_>>()
+    });
+    parts.filter(|part| !part.is_empty()).collect()
+}
+
 /// Cuts `segments` into tables of whole entries that reach `cut_bytes`. The last table may be
 /// smaller; a rest of less than half an entry joins the table before.
 pub(super) fn cut(segments: &[Segment], cut_bytes: u64) -> Vec<Vec<Segment>> {

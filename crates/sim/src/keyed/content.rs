@@ -2,13 +2,13 @@
 
 use super::entry::{Entry, KeyedEntry};
 use super::merge::{Pieces, merge};
-use super::table::{Builder, KeyedTable, Layout, Part};
+use super::table::{Builder, KeyedTable, Layout, Part, rank_from};
 use super::tables::Tables;
 use crate::cache::BlockCaches;
 use crate::{Content, SimError};
 use lsmith_tree::{
-    BLOCK_BYTES_USUAL, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice,
-    TableId, Tree,
+    BLOCK_BYTES_USUAL, CutWalk, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, Run, Size,
+    Slice, TableId, Tree,
 };
 use std::sync::Arc;
 
@@ -200,11 +200,14 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let keyspaces = self.keyspace_ranks;
         // The least rank behind the keyspace of the entry before.
         let mut end = keyspaces.map_or(u64::MAX, |_| 0);
+        let cut_keys = plan.cut_keys(tree).iter().map(|key| rank_from(key)).collect();
+        let mut cuts = CutWalk::new(cut_keys);
         let dropped = merge(sides, bottom, |entry| {
-            if builder.bytes() >= cut_bytes {
+            let rank = u64::from(entry.rank());
+            let is_cut = cuts.passes(|cut| *cut <= rank) && builder.len() > 0;
+            if builder.bytes() >= cut_bytes || is_cut {
                 finish(&mut builder);
             }
-            let rank = u64::from(entry.rank());
             if rank >= end {
                 end = keyspaces.map_or(u64::MAX, |ranks| (rank / ranks + 1) * ranks);
                 if builder.len() > 0 {

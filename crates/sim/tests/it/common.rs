@@ -42,4 +42,8 @@ pub(crate) const ALL: &[&str] = &[
     "leveled(ratio=3, pick=best_ratio)",
     "leveled(ratio=3, pick=oldest)",
     "leveled(ratio=3, pick=whole_level)",
+    "triangular",
+    "triangular(score=bytes)",
+    "triangular(max_bytes=20kB, max_files=5)",
+    "triangular(max_bytes=20kB, max_files=5, score=bytes)",
 ];

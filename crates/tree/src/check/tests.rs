@@ -124,3 +124,15 @@ fn parts_of_a_table_add_up() {
         assert_eq!(sizes.sum::<Size>(), size, "cut at {cut}");
     }
 }
+
+#[test]
+fn cuts_ascend_and_spare_blocks() {
+    let error = |cuts: &str| plan_error(TREE, &format!("merge r6 over .. in place {cuts}"));
+    assert_eq!(error("at c at d within 1MB of r4"), None);
+    assert_eq!(error("within 1MB of r77"), None);
+    assert_eq!(error("at d at c"), Some(PlanError::CutOrder));
+    assert_eq!(error("at c at c"), Some(PlanError::CutOrder));
+    assert_eq!(error("within 0B of r4"), Some(PlanError::ZeroBytes));
+    assert_eq!(error("at c reuse 1B full 1B"), Some(PlanError::CutsBlocks));
+    assert_eq!(error("reuse 1B full 1B"), None);
+}

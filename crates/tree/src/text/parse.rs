@@ -1,6 +1,7 @@
 //! Parses the text form.
 
 use super::scan::{Result, Scanner, TextError};
+use crate::cuts::{Cuts, Overlap};
 use crate::edit::{AddPlace, Addition, TreeEdit};
 use crate::entry::SeqNo;
 use crate::key::Key;
@@ -253,6 +254,7 @@ fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
         place,
         mode,
         cut_bytes: None,
+        cuts: Cuts::default(),
         reuse: None,
         memo: Vec::new(),
         reason: Reason::read(line.comment),
@@ -260,6 +262,14 @@ fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
     while !line.is_done() {
         if line.eat_word("cut") {
             plan.cut_bytes = Some(line.bytes()?);
+        } else if line.eat_word("at") {
+            line.skip_spaces();
+            let key = line.key()?;
+            plan.cuts.keys.push(key.ok_or_else(|| line.expected("a key"))?);
+        } else if line.eat_word("within") {
+            let bytes = line.bytes()?;
+            line.want("of")?;
+            plan.cuts.overlap = Some(Overlap { run: run_id(line)?, bytes });
         } else if line.eat_word("reuse") {
             let nothing = line.eat_word("nothing");
             let piece_bytes = if nothing { u64::MAX } else { line.bytes()? };
@@ -272,7 +282,7 @@ fn plan(line: &mut Scanner<'_>) -> Result<MergePlan> {
         } else if line.eat_word("forget") {
             plan.memo.push((line.text("the name of a note")?.into(), None));
         } else {
-            return Err(line.expected("`cut`, `reuse`, `note` or `forget`"));
+            return Err(line.expected("`cut`, `at`, `within`, `reuse`, `note` or `forget`"));
         }
     }
     Ok(plan)

@@ -1,6 +1,7 @@
 //! Prints the text form.
 
 use super::scan::is_bare;
+use crate::cuts::Overlap;
 use crate::edit::{AddPlace, Addition, TreeEdit};
 use crate::entry::SeqNo;
 use crate::level::Counters;
@@ -230,6 +231,10 @@ impl Display for MergePlan {
         }
         if let Some(bytes) = self.cut_bytes {
             write!(f, " cut {}", format_bytes(bytes))?;
+        }
+        self.cuts.keys.iter().try_for_each(|key| write!(f, " at {}", display_key(key)))?;
+        if let Some(Overlap { run, bytes }) = self.cuts.overlap {
+            write!(f, " within {} of {run}", format_bytes(bytes))?;
         }
         if let Some(reuse) = self.reuse {
             match reuse.piece_bytes {

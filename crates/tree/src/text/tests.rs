@@ -146,6 +146,8 @@ fn every_place_and_mode_survives_its_text() {
         "merge r4:a..c r3:a..f into r3 reuse nothing full 4kB slack 8B",
         "move r4 over ..m in place",
         "merge r4 over .. appended to r1",
+        "merge r4 over .. into r1 cut 1MB at c at \"d e\" within 10MB of r0 note at=7",
+        "merge r4 over .. into r1 at \"\" within 1B of r0",
         "merge r4 over .. in place forget at # gone",
     ] {
         let plan: MergePlan = text.parse().expect(text);
