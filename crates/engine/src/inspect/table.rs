@@ -111,8 +111,8 @@ impl TableFile {
     /// yet. But if the index is damaged, searches the file for data blocks.
     ///
     /// # Errors
-    /// `InvalidArgument` if the file is no table; `Unsupported` if it has a newer format; `Io` if it
-    /// cannot be read. Damage is not an error here: see [`damage`](TableFile::damage).
+    /// `InvalidArgument` if the file is no table; `Unsupported` if it has a newer format; `Io` if
+    /// it cannot be read. Damage is not an error here: see [`damage`](TableFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<TableFile> {
         let number = match FileType::one_of(&[FileType::Table], path) {
             Ok((_, number)) => number,
