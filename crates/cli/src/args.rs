@@ -1,9 +1,12 @@
 //! The arguments of the command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use lsmith::env::RealEnv;
+use lsmith_lab::Options;
 use lsmith_lab::tune::Weights;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An LSM key-value store with a choice of merge policies, and a lab that predicts what each policy
@@ -69,6 +72,8 @@ pub(crate) struct CompareArgs {
     pub(crate) flush_sizes: FlushSizesArgs,
     #[command(flatten)]
     pub(crate) compression: CompressionArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     /// Also print the bytes of each part and the blocks that lookups read; JSON always has them
     #[arg(long)]
     pub(crate) parts: bool,
@@ -207,6 +212,22 @@ impl CompressionArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
+    /// Bytes of a cache for the data blocks that lookups and range reads look at; 0 for no cache.
+    /// The store then reads files by calls [default: the store maps files into memory]
+    #[arg(long = "cache", value_name = "BYTES", value_parser = lsmith_spec::parse_bytes)]
+    pub(crate) size: Option<u64>,
+}
+
+impl CacheArgs {
+    /// Returns the same options with this cache.
+    pub(crate) fn added_to(&self, options: Options) -> Options {
+        let Some(cache_bytes) = self.size else { return options };
+        Options { env: Arc::new(RealEnv::default().unmapped()), cache_bytes, ..options }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
     /// The policy, such as 'binomial(k=4)'
     #[arg(long, value_name = "SPEC")]
@@ -229,6 +250,10 @@ pub(crate) struct SimulateArgs {
     pub(crate) memtable: Memtable,
     #[command(flatten)]
     pub(crate) flush_sizes: FlushSizesArgs,
+    /// Bytes of a cache for the data blocks that lookups and range reads look at; 0 for no cache.
+    /// Keyed content only
+    #[arg(long, value_name = "BYTES", value_parser = lsmith_spec::parse_bytes)]
+    pub(crate) cache: Option<u64>,
     /// Print each merge with its reason, and the tree after each flush; with `--json`, as the
     /// field `trace`
     #[arg(long)]
@@ -366,6 +391,8 @@ pub(crate) struct RunArgs {
     pub(crate) flush_sizes: FlushSizesArgs,
     #[command(flatten)]
     pub(crate) compression: CompressionArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     /// Run merges in parallel with writes, which is faster. By default each write waits until the
     /// tree is at rest
     #[arg(long)]
@@ -459,9 +486,20 @@ pub(crate) enum DbCommand {
     },
     /// Print entries in key order, a tab between key and value
     Scan(ScanArgs),
-    /// Put each line `key<TAB>value` of a file, or of standard input for `-`; creates the store and
-    /// the keyspace if missing
-    Ingest { file: PathBuf },
+    /// Ingest tables, such as `export` writes, all or none; or put each line `key<TAB>value` of
+    /// text files, or of standard input for `-`. Creates the store and the keyspace if missing
+    #[command(after_help = "A file is a table if its name ends with .table, or if it ends as a \
+table does.")]
+    Ingest {
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Take tables over by a second name (a hard link) instead of copying them. Then nobody may
+        /// change them any more
+        #[arg(long)]
+        link: bool,
+    },
+    /// Write entries to a table, for another store to ingest
+    Export(ExportArgs),
     /// Bulk load the lines `key<TAB>value` of a file, or of standard input for `-`, straight into
     /// tables, all or none. Keys must ascend. Creates the store and the keyspace if missing
     Load { file: PathBuf },
@@ -523,7 +561,16 @@ pub(crate) struct DumpArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ScanArgs {
+pub(crate) struct ExportArgs {
+    /// The file that is written; it must not exist
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
+}
+
+/// A range of keys.
+#[derive(Debug, Args)]
+pub(crate) struct RangeArgs {
     /// The first key, inclusive [default: the first key of the keyspace]
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     pub(crate) from: Option<OsString>,
@@ -534,6 +581,12 @@ pub(crate) struct ScanArgs {
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["from", "to"])]
     pub(crate) prefix: Option<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) range: RangeArgs,
     /// Print in descending key order
     #[arg(long)]
     pub(crate) reverse: bool,

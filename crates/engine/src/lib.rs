@@ -164,7 +164,10 @@ mod wal;
 mod write;
 
 pub use compression::check_compression;
-pub use db::{Batch, Builder, BulkLoad, Iter, Keyspace, KeyspaceStats, Loaded, Snapshot, Store};
+pub use db::{
+    Batch, Builder, BulkLoad, IngestOptions, Iter, Keyspace, KeyspaceStats, Loaded, Snapshot,
+    Store, TableWriter, TableWriterOptions,
+};
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};
 #[doc(inline)]

@@ -86,6 +86,10 @@ pub struct PredictionErrors {
     pub scan_cost_mean: Option<f64>,
     /// Of the blocks of [`Costs::scan_cost_measured`].
     pub scan_cost_measured: Option<f64>,
+    /// Of [`Costs::read_cost_uncached`].
+    pub read_cost_uncached: Option<f64>,
+    /// Of [`Costs::scan_cost_uncached`].
+    pub scan_cost_uncached: Option<f64>,
     /// Of [`Costs::space_cost_peak`].
     pub space_cost_peak: Option<f64>,
     /// Of [`Costs::space_cost_mean`].
@@ -103,6 +107,8 @@ impl PredictionErrors {
             read_cost_mean_l0_one: error(|costs| Some(costs.read_cost_mean_l0_one)),
             scan_cost_mean: error(|costs| costs.scan_cost_mean.blocks),
             scan_cost_measured: error(|costs| costs.scan_cost_measured?.blocks),
+            read_cost_uncached: error(|costs| costs.read_cost_uncached),
+            scan_cost_uncached: error(|costs| costs.scan_cost_uncached),
             space_cost_peak: error(|costs| costs.space_cost_peak),
             space_cost_mean: error(|costs| costs.space_cost_mean),
         }
@@ -174,7 +180,8 @@ impl Comparison<'_> {
             return self.row(policy, all, free, progress);
         };
         ensure!(engine.costs.flushes > 0, "no memtable was filled in {duration:?}");
-        let keyed = KeyedWorkload::new(limited(all.keyed.workload(), engine.costs.flushes)?);
+        let limited = limited(all.keyed.workload(), engine.costs.flushes)?;
+        let keyed = KeyedWorkload::new(limited).with_cache(all.keyed.cache_bytes());
         let fluid = fluid_of(keyed.workload())?;
         self.row(policy, Played { keyed: &keyed, fluid: fluid.as_ref() }, free, progress)
     }

@@ -32,6 +32,12 @@ pub struct Costs {
     /// Runs and data blocks that the range reads of the workload looked at, on average. `None`
     /// without range reads, and where only writes are simulated.
     pub scan_cost_measured: Option<ScanCosts>,
+    /// Data blocks that a lookup of the workload read from files, because the cache did not hold
+    /// them, on average. `None` without lookups, where only writes are simulated, and on a store
+    /// that maps files.
+    pub read_cost_uncached: Option<f64>,
+    /// The same for a range read.
+    pub scan_cost_uncached: Option<f64>,
     /// The most runs on storage after any flush.
     pub runs_max: u64,
     /// Logical bytes of tables, sealed memtables and the output under way per live byte, at the
@@ -66,6 +72,8 @@ impl Costs {
             read_cost_mean_l0_one: figures.read_cost_mean_l0_one,
             scan_cost_mean: figures.scan_cost_mean.into(),
             scan_cost_measured: figures.scan_cost_measured.map(ScanCosts::from),
+            read_cost_uncached: figures.read_cost_uncached,
+            scan_cost_uncached: figures.scan_cost_uncached,
             runs_max: figures.runs_max,
             space_cost_peak: Some(figures.space_cost_peak),
             space_cost_mean: Some(figures.space_cost_mean),
@@ -81,11 +89,18 @@ impl Costs {
 
     /// Converts figures. `live_known` is true if the store was empty at the start, so that live
     /// bytes are known.
-    pub(crate) fn of_store(measured: &Measured, scans: &Scans, live_known: bool) -> Costs {
+    pub(crate) fn of_store(
+        measured: &Measured,
+        lookups: &Lookups,
+        scans: &Scans,
+        live_known: bool,
+    ) -> Costs {
         let ScanCosts { runs, blocks } = measured.figures.scan_cost_mean.into();
         Costs {
             scan_cost_mean: ScanCosts { runs, blocks: blocks.filter(|_| live_known) },
             scan_cost_measured: scans.cost(),
+            read_cost_uncached: lookups.uncached(),
+            scan_cost_uncached: scans.uncached(),
             space_cost_peak: live_known.then_some(measured.figures.space_cost_peak),
             space_cost_mean: live_known.then_some(measured.figures.space_cost_mean),
             ..Costs::of_simulation(&measured.figures)
@@ -228,6 +243,15 @@ impl Lookups {
             hit: per(self.blocks_found, self.found),
             miss: per(self.blocks_absent, self.gets - self.found),
         }
+    }
+
+    /// Returns the blocks read from files per lookup. `None` if there was no lookup, and if files
+    /// were mapped.
+    #[must_use]
+    pub fn uncached(&self) -> Option<f64> {
+        let blocks = self.blocks_found + self.blocks_absent - self.blocks_cached;
+        let is_known = self.gets > 0 && self.blocks_mapped == 0;
+        is_known.then(|| blocks as f64 / self.gets as f64)
     }
 }
 

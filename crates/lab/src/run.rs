@@ -47,6 +47,9 @@ pub struct Options {
     pub compression: Option<String>,
     /// The door of the store to its files.
     pub env: Arc<dyn Env>,
+    /// Bytes of the store's cache of data blocks. It holds those of compressed tables, and all if
+    /// `env` does not map files.
+    pub cache_bytes: u64,
     /// When the store runs its merges.
     pub mode: Mode,
     /// True if the report contains histograms.
@@ -61,8 +64,8 @@ pub struct Options {
 
 impl Default for Options {
     /// Returns built-in policies, memtables of 4 MiB that are sealed when full, no compression, the
-    /// files of this machine, lockstep, no histograms, no trees, two merging threads and no limit
-    /// on time.
+    /// mapped files of this machine, a cache of 64 MiB, lockstep, no histograms, no trees, two
+    /// merging threads and no limit on time.
     fn default() -> Options {
         Options {
             registry: Registry::builtin(),
@@ -70,6 +73,7 @@ impl Default for Options {
             flush_sizes: Arc::default(),
             compression: None,
             env: Arc::new(RealEnv::default()),
+            cache_bytes: CACHE_BYTES,
             mode: Mode::Lockstep,
             histograms: false,
             record_trees: false,
@@ -109,7 +113,7 @@ impl Bench {
             .registry(sealing_registry(&options.registry, &options.flush_sizes))
             .policy(policy)
             .memtable_bytes(options.memtable_bytes)
-            .cache_bytes(CACHE_BYTES)
+            .cache_bytes(options.cache_bytes)
             .persist(PersistMode::Buffer)
             .threads(options.threads)
             .lockstep(options.mode == Mode::Lockstep)
@@ -179,7 +183,7 @@ pub fn run(
     let ops = phases.iter().map(|phase| phase.ops).sum();
     Ok(EngineReport {
         mode: options.mode.name(),
-        costs: Costs::of_store(&measured, &range_reads, bench.fresh),
+        costs: Costs::of_store(&measured, &lookups, &range_reads, bench.fresh),
         space_cost_physical_peak: bench.fresh.then_some(measured.space_cost_physical_peak),
         space_cost_physical_mean: bench.fresh.then_some(measured.space_cost_physical_mean),
         write_cost_user: (physical.user > 0)
@@ -206,7 +210,7 @@ pub fn run(
             flush_sizes: (!options.flush_sizes.is_constant())
                 .then(|| options.flush_sizes.spec().to_string()),
             compression: bench.keyspace.compression(),
-            cache_bytes: CACHE_BYTES,
+            cache_bytes: options.cache_bytes,
             threads: (options.mode == Mode::Free).then_some(options.threads),
             persist: "buffer",
         },

@@ -59,6 +59,15 @@ impl Scans {
         }
     }
 
+    /// Returns the blocks read from files per range read, with those in vain. `None` if there was
+    /// no range read, and if files were mapped.
+    #[must_use]
+    pub fn uncached(&self) -> Option<f64> {
+        let blocks = self.blocks + self.blocks_in_vain - self.blocks_cached;
+        let is_known = self.scans > 0 && self.blocks_mapped == 0;
+        is_known.then(|| blocks as f64 / self.scans as f64)
+    }
+
     /// Returns the cost per range read. `None` if there was none.
     #[must_use]
     pub fn cost(&self) -> Option<ScanCosts> {

@@ -12,6 +12,7 @@ mod memory_buffer;
 mod partial;
 mod registry;
 mod schedule;
+mod silt;
 mod stack;
 mod textbook;
 mod triangular;
@@ -29,6 +30,7 @@ pub use registry::{
     FormulaInfo, FormulaParam, bound, evaluate, formulas, grown, ignored, sizes_of,
 };
 pub use schedule::{RunMerge, carried_out, scheduled};
+pub use silt::SiltModel;
 pub use stack::{constant, tiered, unmerged};
 pub use textbook::Textbook;
 pub use triangular::{triangular, triangular_levels};

@@ -3,13 +3,16 @@
 use crate::phases::{self, Phase};
 use crate::stores::{self, Kind, Settings};
 use anyhow::{Result, bail};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Runs lsmith and other embedded stores side by side on the same work.
 #[derive(Clone, Debug, Parser)]
 #[command(version, about)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     /// Stores, separated by commas; the first is compared with each of the others.
     #[arg(long, default_value = "lsmith,rocksdb")]
     pub(crate) stores: String,
@@ -53,6 +56,46 @@ pub(crate) struct Args {
     /// Join the control group behind this file first.
     #[arg(long, hide = true)]
     pub(crate) door: Option<PathBuf>,
+}
+
+/// What can be asked besides comparing stores.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Holds the formulas of LevelDB's and RocksDB's designs against the bytes that both count.
+    Accuracy(AccuracyArgs),
+}
+
+/// The experiment of Lim et al., FAST 2016, on the stores themselves.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct AccuracyArgs {
+    /// Numbers of keys, separated by commas.
+    #[arg(long, default_value = "330k,1M", value_delimiter = ',', value_parser = count)]
+    pub(crate) keys: Vec<u64>,
+
+    /// Requests per key, after all keys have been loaded in order.
+    #[arg(long, default_value_t = 5)]
+    pub(crate) rounds: u64,
+
+    /// Skews of a Zipf distribution, separated by commas; 0 is uniform.
+    #[arg(long, default_value = "0,0.99", value_delimiter = ',')]
+    pub(crate) zipf: Vec<f64>,
+
+    /// Designs, separated by commas: leveldb, rocksdb, rocksdb-in-turn. Default: all that were
+    /// built in.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) designs: Vec<String>,
+
+    /// Bytes of an entry in a table, about.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) item: usize,
+
+    /// Where the stores are made and removed again; may be in memory, because stores count bytes.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Print one JSON object instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 impl Args {

@@ -4,6 +4,7 @@
 //! * `args`: what can be asked. `parent`: the turns. `child`: one store's chain of phases.
 //! * `stores`: one file for each store, behind the trait [`stores::Store`].
 //! * `phases`: what is done to a store: names, and one file for each kind of work.
+//! * `accuracy`: LevelDB and RocksDB beside the formulas of their designs.
 //! * `data`: keys and values. `meter`: CPU time, bytes, memory. `report`: rows and ratios.
 #![allow(
     clippy::disallowed_methods,
@@ -11,6 +12,7 @@
     reason = "rivals run on files, and are timed"
 )]
 
+mod accuracy;
 mod args;
 mod child;
 mod data;
@@ -21,14 +23,16 @@ mod phases;
 mod report;
 mod stores;
 
+use args::Command;
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    let done = match args.child.clone() {
-        Some(store) => child::run(&args, &store),
-        None => parent::run(&args),
+    let done = match (&args.command, args.child.clone()) {
+        (Some(Command::Accuracy(accuracy)), _) => accuracy::run(accuracy),
+        (None, Some(store)) => child::run(&args, &store),
+        (None, None) => parent::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -119,6 +119,11 @@ impl<C: Content> Drive<C> {
         &mut self.content
     }
 
+    /// Returns the tree, and the content so that it can be asked about that tree.
+    pub(crate) fn tree_and_content(&mut self) -> (&Tree, &mut C) {
+        (&self.view.tree, &mut self.content)
+    }
+
     /// Returns the tree, and drops everything else.
     pub fn into_tree(self) -> Tree {
         self.view.tree

@@ -49,6 +49,14 @@ pub struct Figures {
     /// stood on an entry in it. At the end it stands on its last entry, and in each other run on
     /// the first entry that does not lie before that.
     pub scan_cost_measured: Option<ScanCost>,
+    /// Data blocks that the lookups of the workload read from files, because the cache did not hold
+    /// them; mean over lookups of present and absent keys. `None` without a cache or lookups, and
+    /// in a store that maps files. Simulations have filters that never err, and a cache that keeps
+    /// the blocks used last.
+    pub read_cost_uncached: Option<f64>,
+    /// Data blocks that the range reads of the workload read from files, because the cache did not
+    /// hold them; mean over range reads. `None` as for `read_cost_uncached`.
+    pub scan_cost_uncached: Option<f64>,
     /// The most runs on storage at rest.
     pub runs_max: u64,
     /// The maximum of the bytes held over live bytes, at rest and during merges.
@@ -243,6 +251,8 @@ impl FigureCounter {
             read_cost_mean_l0_one: ratio(self.runs_l0_one as f64, self.rests),
             scan_cost_mean: self.scan.cost(),
             scan_cost_measured: None,
+            read_cost_uncached: None,
+            scan_cost_uncached: None,
             runs_max: self.runs_max,
             space_cost_peak: self.space_cost_peak,
             space_cost_mean: ratio(self.space_cost_sum, self.space_costs),

@@ -34,6 +34,7 @@
 struct Readme;
 
 mod blocks;
+mod cache;
 mod drive;
 mod error;
 mod figures;
@@ -43,6 +44,7 @@ mod simulate;
 mod unit;
 
 pub use blocks::{BlockContent, BlockEntry, BlockFigures, BlockSim, BlockSizes};
+pub use cache::BlocksUncached;
 pub use drive::{Content, Drive, Event, Observer};
 pub use error::SimError;
 pub use figures::{FigureCounter, Figures, Parts, SCAN_ITEMS, ScanCost};

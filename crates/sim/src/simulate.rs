@@ -74,18 +74,31 @@ pub fn simulate_unit(
     Ok(Simulation { figures: counter.figures(), keyspaces, tree: drive.into_tree() })
 }
 
-/// A workload with the ranks of its keys. Several simulations can share it, since ranking ten
-/// million hashed keys takes seconds.
+/// A workload with the ranks of its keys, and the cache of its readers. Several simulations can
+/// share it, since ranking ten million hashed keys takes seconds.
 #[derive(Clone, Debug)]
 pub struct KeyedWorkload {
     workload: Workload,
     ranks: Ranks,
+    cache_bytes: Option<u64>,
 }
 
 impl KeyedWorkload {
     /// Ranks the keys of `workload`.
     pub fn new(workload: Workload) -> KeyedWorkload {
-        KeyedWorkload { ranks: workload.ranks(), workload }
+        KeyedWorkload { ranks: workload.ranks(), workload, cache_bytes: None }
+    }
+
+    /// Returns the same workload, whose lookups and range reads go through a cache of `bytes`, if
+    /// any.
+    #[must_use]
+    pub fn with_cache(self, bytes: Option<u64>) -> KeyedWorkload {
+        KeyedWorkload { cache_bytes: bytes, ..self }
+    }
+
+    /// Returns the bytes of the cache, if there is one.
+    pub fn cache_bytes(&self) -> Option<u64> {
+        self.cache_bytes
     }
 
     /// Returns the workload.
@@ -136,6 +149,9 @@ pub fn watch_keyed(
     if let Some(items) = workload.keyspace_items() {
         sim = sim.with_keyspaces(items);
     }
+    if let Some(bytes) = input.cache_bytes {
+        sim = sim.with_cache(bytes);
+    }
     let mut live = LiveBytes::new();
     for op in workload.ops() {
         let op = op?;
@@ -143,8 +159,12 @@ pub fn watch_keyed(
             let rank = input.ranks.rank(op.item);
             u32::try_from(rank).expect("workloads have 2^32 keys at most")
         };
-        if op.kind == OpKind::Scan {
-            sim.scan(rank(), op.scan_items);
+        match op.kind {
+            OpKind::Scan => sim.scan(rank(), op.scan_items),
+            OpKind::Read | OpKind::ReadModifyWrite if input.cache_bytes.is_some() => {
+                sim.lookup(rank());
+            }
+            _ => {}
         }
         let Some(kind) = written_kind(op.kind) else { continue };
         let key_bytes = workload.key_bytes(op.item);

@@ -38,7 +38,7 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
     let policies_of = workloads.iter().map(built).collect::<Result<Vec<_>, _>>()?;
     let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     policies_of.iter().try_for_each(|policies| specs::check_sealing(&flush_sizes, policies))?;
-    let options = Options {
+    let options = args.cache.added_to(Options {
         registry: specs::registry().clone(),
         memtable_bytes,
         compression: args.compression.checked()?,
@@ -47,13 +47,13 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         duration: args.duration,
         threads: args.threads.unwrap_or(usual.threads),
         ..usual
-    };
+    });
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let bars = Bars::new();
     let mut tables: Vec<Vec<Row>> = Vec::new();
     for (workload, policies) in workloads.into_iter().zip(&policies_of) {
         keyed_fits(&workload, memtable_bytes)?;
-        let workload = &KeyedWorkload::new(workload);
+        let workload = &KeyedWorkload::new(workload).with_cache(args.cache.size);
         let comparison = Comparison {
             policies,
             workload,

@@ -1,6 +1,7 @@
 //! `db`: reads, changes, checks and repairs a store.
 
 mod dump;
+mod exchange;
 mod look;
 mod repair;
 mod report;
@@ -11,6 +12,7 @@ mod work;
 use crate::args::{DbArgs, DbCommand};
 use crate::failure::bad_argument;
 use crate::specs;
+use exchange::Input;
 use lsmith::{Builder, Keyspace, KeyspaceOptions, Store};
 use std::path::Path;
 
@@ -42,9 +44,12 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
             work::put(&to_fill(args)?, key, value, json)
         }
         DbCommand::Delete { key } => work::delete(&to_change(args)?, key.as_encoded_bytes(), json),
-        DbCommand::Ingest { file } => {
-            let input = work::open_input(file)?;
-            work::ingest(&to_fill(args)?, file, input, json)
+        DbCommand::Ingest { files, link } => match exchange::input_of(files)? {
+            Input::Tables => exchange::ingest_tables(&to_fill(args)?, files, *link, json),
+            Input::Lines(inputs) => exchange::ingest_lines(&to_fill(args)?, files, inputs, json),
+        },
+        DbCommand::Export(export) => {
+            exchange::export(&to_read(args)?, export, args.compression.as_deref(), json)
         }
         DbCommand::Load { file } => {
             let input = work::open_input(file)?;

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
     let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     let policy = specs::policy_for(&args.policy, &workload, args.memtable.bytes)?;
     specs::check_sealing(&flush_sizes, std::slice::from_ref(&policy))?;
-    let options = Options {
+    let options = args.cache.added_to(Options {
         registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
         compression: args.compression.checked()?,
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
         duration: args.duration,
         threads: args.threads.unwrap_or(usual.threads),
         ..usual
-    };
+    });
     let bars = Bars::new();
     let report = run_in_lab(&policy.spec().to_string(), &workload, &args.dir, &options, &bars)?;
     drop(bars);
@@ -49,6 +49,8 @@ pub(crate) fn cost_rows(policy: &str, costs: &Costs) -> Vec<Vec<String>> {
         ("scan_cost_mean, blocks", cost_if_known(costs.scan_cost_mean.blocks)),
         ("scan_cost_measured, runs", cost_if_known(measured.map(|scan| scan.runs))),
         ("scan_cost_measured, blocks", cost_if_known(measured.and_then(|scan| scan.blocks))),
+        ("read_cost_uncached", cost_if_known(costs.read_cost_uncached)),
+        ("scan_cost_uncached", cost_if_known(costs.scan_cost_uncached)),
         ("runs_max", costs.runs_max.to_string()),
         ("space_cost_peak", cost_if_known(costs.space_cost_peak)),
         ("space_cost_mean", cost_if_known(costs.space_cost_mean)),

@@ -28,7 +28,7 @@ const UNIT_BYTES_MAX: u64 = 1 << 50;
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     let sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     let (built, keyed, fluid);
-    check_group(args)?;
+    check_keyed(args)?;
     let content = match args.content.as_str() {
         "unit" => {
             built = specs::policy(&args.policy)?;
@@ -95,13 +95,16 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
     Ok(output.finish()?)
 }
 
-/// Fails if a group is simulated without keys.
-fn check_group(args: &SimulateArgs) -> anyhow::Result<()> {
-    if args.group.is_empty() || args.content == "keyed" {
-        return Ok(());
-    }
+/// Fails if a group or a cache is simulated without keys.
+fn check_keyed(args: &SimulateArgs) -> anyhow::Result<()> {
+    let what = match (args.group.is_empty(), args.cache) {
+        _ if args.content == "keyed" => return Ok(()),
+        (false, _) => "a group has keys",
+        (true, Some(_)) => "a cache has blocks",
+        (true, None) => return Ok(()),
+    };
     let content = &args.content;
-    Err(bad_argument(format!("a group has keys: expected `--content keyed`, found `{content}`")))
+    Err(bad_argument(format!("{what}: expected `--content keyed`, found `{content}`")))
 }
 
 /// Returns the bytes at which all memtables are sealed together.
@@ -213,7 +216,7 @@ fn keyed_workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<Key
         workload = workload.in_group(&args.group).map_err(bad_argument)?;
     }
     keyed_fits(&workload, args.memtable.bytes)?;
-    Ok(KeyedWorkload::new(workload))
+    Ok(KeyedWorkload::new(workload).with_cache(args.cache))
 }
 
 fn fluid_workload(workload: &Workload) -> anyhow::Result<FluidWorkload> {

@@ -505,3 +505,50 @@ fn a_warning_is_a_line_of_its_own_unless_the_command_fails() {
     assert_eq!(done.err.lines().count(), 1, "{done:?}");
     assert!(refused(1, &["db", path, "get", "absent"]).contains("no key `absent`"));
 }
+
+#[test]
+fn stores_exchange_tables() {
+    let (dir, db) = store_dir();
+    let db = db.as_str();
+    let other = dir.path().join("other").to_str().unwrap().to_string();
+    let lines = dir.path().join("lines");
+    fs::write(&lines, "a\t1\nb/1\t2\nb/2\t3\nc\t4\n").unwrap();
+    let lines = lines.to_str().unwrap();
+    fine(&["db", db, "ingest", lines]);
+    let file = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let part = file("part.table");
+    let exported = json(&["db", db, "export", &part, "--prefix", "b/"]);
+    assert_eq!(exported["exported"], json!(2));
+    assert!(refused(1, &["db", db, "export", &part]).contains("part.table"));
+    let rest = file("rest");
+    let said = fine(&["db", db, "export", &rest, "--from", "c", "--compression", "lz4"]);
+    assert!(said.starts_with("exported 1 entries"), "{said}");
+    let line = refused(2, &["db", db, "export", &file("none"), "--from", "x"]);
+    assert!(line.contains("no entry in the range"), "{line}");
+    assert!(!dir.path().join("none").exists());
+
+    // Names and ends tell tables from text.
+    let line = refused(2, &["db", &other, "ingest", &part, lines]);
+    assert!(line.contains("two steps"), "{line}");
+    assert!(!dir.path().join("other").exists());
+    let ingested = json(&["db", &other, "ingest", &rest, &part]);
+    assert_eq!((&ingested["ingested"], &ingested["tables"]), (&json!(3), &json!(2)));
+    assert_eq!(fine(&["db", &other, "scan"]), "b/1\t2\nb/2\t3\nc\t4\n");
+    fine(&["db", &other, "put", "b/1", "new"]);
+    fine(&["db", &other, "ingest", "--link", &part]);
+    assert_eq!(fine(&["db", &other, "get", "b/1"]), "2\n");
+    assert_eq!(fine(&["db", &other, "verify"]).lines().count(), 1);
+
+    for made in [&rest, &part] {
+        let dumped = fine(&["db", &other, "dump", made]);
+        assert!(dumped.starts_with("table 0, ") && dumped.contains(", from outside\n"), "{dumped}");
+    }
+
+    let mut cut = fs::read(&part).unwrap();
+    cut.pop();
+    let damaged = file("damaged.table");
+    fs::write(&damaged, cut).unwrap();
+    let line = refused(1, &["db", &other, "ingest", &damaged]);
+    assert!(line.contains("damaged.table"), "{line}");
+    assert_eq!(fine(&["db", &other, "scan"]), "b/1\t2\nb/2\t3\nc\t4\n");
+}

@@ -1,6 +1,6 @@
 //! Comparing, simulating and running.
 
-use crate::command::{fine, json};
+use crate::command::{fine, json, refused};
 use serde_json::Value;
 
 fn number(value: &Value, field: &str) -> f64 {
@@ -340,4 +340,41 @@ fn tables_are_compressed_on_request() {
     let flush = |engine: &Value| number(&engine["bytes"]["physical"], "flush");
     let ratio = flush(packed) / flush(plain);
     assert!((0.5..0.6).contains(&ratio), "{ratio}");
+}
+
+/// A store that maps files does not know what it reads. With `--cache` it does, and the simulation
+/// foretells it.
+#[test]
+fn readers_have_a_cache_of_a_given_size() {
+    let workload = "ycsb(b, records=5k, ops=5k, value=100B)";
+    let of = |extra: &[&str]| {
+        let args = ["compare", "--policies", "tiered", "--memtable", "64KiB"];
+        let row = &json(&[&args[..], &["--workload", workload], extra].concat())["rows"][0];
+        (row["engine"].clone(), row["keyed"].clone(), row["errors"]["keyed"].clone())
+    };
+    let (engine, keyed, errors) = of(&[]);
+    for unknown in [&engine, &keyed, &errors] {
+        assert_eq!(unknown["read_cost_uncached"], Value::Null);
+    }
+    let (engine, keyed, errors) = of(&["--cache", "0B"]);
+    assert_eq!(engine["settings"]["cache_bytes"], 0);
+    let looked = engine["lookups"]["blocks_found"].as_f64().unwrap()
+        + engine["lookups"]["blocks_absent"].as_f64().unwrap();
+    let all = number(&engine, "read_cost_uncached");
+    assert!((all - looked / engine["lookups"]["gets"].as_f64().unwrap()).abs() < 1e-9);
+    // Filters of the store err now and then.
+    assert!((0.0..0.1).contains(&(all - number(&keyed, "read_cost_uncached"))), "{all}");
+    assert!(number(&errors, "read_cost_uncached").abs() < 0.1);
+    let (engine, keyed, _) = of(&["--cache", "256KiB"]);
+    for report in [&engine, &keyed] {
+        let missed = number(report, "read_cost_uncached");
+        assert!(0.2 * all < missed && missed < 0.9 * all, "{missed} of {all}");
+        assert_eq!(report["scan_cost_uncached"], Value::Null);
+    }
+    let args = ["simulate", "--policy", "tiered", "--flushes", "9", "--cache", "1MiB"];
+    let refusal = refused(2, &args);
+    assert!(refusal.contains("a cache has blocks: expected `--content keyed`"), "{refusal}");
+    let args = ["simulate", "--policy", "tiered", "--flushes", "9", "--memtable", "64KiB"];
+    let keyed = ["--content", "keyed", "--workload", workload, "--cache", "16MB"];
+    assert!(json(&[&args[..], &keyed].concat())["read_cost_uncached"].is_null(), "only a load");
 }

@@ -1,13 +1,13 @@
 //! Bulk loads: sorted entries that go straight into tables.
 
 use super::Keyspace;
+use super::loaded::{Loaded, check_entry};
 use crate::context::Context;
 use crate::stats::add;
 use crate::version::TableHandle;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::directory;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::table::{ProfileGrain, TableFacts, TableOptions, TableWriter};
 use lsmith_tree::{EntryKind, KeyRange, SeqNo, TableId};
@@ -39,20 +39,6 @@ pub struct BulkLoad {
     failed: bool,
     /// True once the table handles, and no longer the load, remove the files after a failure.
     finished: bool,
-}
-
-/// The sizes of a bulk load; returned by [`BulkLoad::finish`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loaded {
-    /// The number of entries.
-    pub entries: u64,
-    /// The logical bytes of the entries: key + value + 8 each.
-    pub logical_bytes: u64,
-    /// The number of tables that were written.
-    pub tables: u64,
-    /// The bytes of the files of these tables.
-    pub table_bytes: u64,
 }
 
 impl Keyspace {
@@ -123,7 +109,7 @@ impl BulkLoad {
         self.check_not_failed()?;
         let keyspace = self.keyspace.clone();
         let key = keyspace.stored_key(key.as_ref());
-        self.check_entry(&key, value)?;
+        check_entry(&key, value, &self.last_key)?;
         self.write(&key, value).inspect_err(|_| self.failed = true)
     }
 
@@ -156,27 +142,6 @@ impl BulkLoad {
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
-        Ok(())
-    }
-
-    /// Fails if the entry breaks a rule of [`put`](BulkLoad::put).
-    fn check_entry(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        let refuse = |message: String| Err(Error::new(ErrorKind::InvalidArgument, message));
-        if key.is_empty() || key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX {
-            return refuse(format!(
-                "expected a key of 1 to {KEY_BYTES_MAX} bytes and a value of at most \
-                 {VALUE_BYTES_MAX} bytes, found {} and {}",
-                key.len(),
-                value.len()
-            ));
-        }
-        if *key <= *self.last_key {
-            return refuse(format!(
-                "a bulk load takes keys in ascending order, found `{}` after `{}`",
-                key.escape_ascii(),
-                self.last_key.escape_ascii()
-            ));
-        }
         Ok(())
     }
 
@@ -213,7 +178,7 @@ impl BulkLoad {
         // From here on the table handles decide whether their files are removed.
         self.finished = true;
         let engine = self.keyspace.store().engine();
-        engine.write_path.load(self.keyspace.shared(), tables, &hull)?;
+        engine.write_path.load(self.keyspace.shared(), tables, &[hull])?;
         let mut loaded = Loaded { tables: self.facts.len() as u64, ..Loaded::default() };
         for facts in &self.facts {
             loaded.entries += facts.size.entries;

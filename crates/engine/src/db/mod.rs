@@ -2,18 +2,24 @@
 
 mod batch;
 mod builder;
+mod ingest;
 mod iter;
 mod keyspace;
 mod load;
+mod loaded;
 mod snapshot;
 mod stats;
 mod store;
+mod table_writer;
 
 pub use batch::Batch;
 pub use builder::Builder;
+pub use ingest::IngestOptions;
 pub use iter::Iter;
 pub use keyspace::Keyspace;
-pub use load::{BulkLoad, Loaded};
+pub use load::BulkLoad;
+pub use loaded::Loaded;
 pub use snapshot::Snapshot;
 pub use stats::KeyspaceStats;
 pub use store::Store;
+pub use table_writer::{TableWriter, TableWriterOptions};

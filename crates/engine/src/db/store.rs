@@ -10,6 +10,7 @@ use crate::opening;
 use crate::options::{Options, PersistMode};
 use crate::stats::{Histograms, MemoryUse, StoreStats};
 use crate::threads::{Threads, Worker};
+use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -228,6 +229,12 @@ impl Store {
     /// Fails only if something keeps the check from reading a file. Damage is in the result.
     pub fn verify(&self) -> Result<Vec<Error>> {
         examine::verify(self.engine())
+    }
+
+    /// Returns the door to files of the store, for example for a
+    /// [`TableWriter`](crate::TableWriter).
+    pub fn env(&self) -> &Arc<dyn Env> {
+        &self.context().options.env
     }
 
     /// Returns the files, and parts of files, that the store does not use although nothing is

@@ -38,7 +38,7 @@ mod trees;
 
 pub use log::{Content, LogFile, LogRecord, Write};
 pub use lsmith_tree::EntryKind;
-pub use table::{Filter, Footer, Properties, TableBlock, TableFile};
+pub use table::{Filter, Footer, Properties, TableBlock, TableFile, is_table};
 pub use trees::{KeyspaceTree, trees};
 
 use crate::manifest;

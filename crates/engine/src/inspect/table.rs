@@ -4,8 +4,10 @@ use super::{Entry, FileType};
 use bytes::Bytes;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::{FEATURE_COMPRESSED, FEATURE_UNDATED, FORMAT_VERSION, codec_name};
-use lsmith_storage::table::{BlockWalk, Piece, TableRemains};
+use lsmith_storage::format::{
+    FEATURE_COMPRESSED, FEATURE_OUTSIDE, FEATURE_UNDATED, FORMAT_VERSION, TABLE_MAGIC, codec_name,
+};
+use lsmith_storage::table::{BlockWalk, OUTSIDE, Piece, TableRemains};
 use lsmith_tree::{KeyRange, SeqNo};
 use std::ops::Range;
 use std::path::Path;
@@ -28,6 +30,8 @@ pub struct Footer {
     /// True if the table is from a bulk load: its entries have sequence number 0 in the file, and
     /// the tree has their real number.
     pub undated: bool,
+    /// True if the table was written outside of a store.
+    pub outside: bool,
     /// The filter, which starts where the data blocks end. Empty if there is no filter.
     pub filter: Range<u64>,
     /// The index block.
@@ -82,19 +86,43 @@ pub struct TableBlock {
     pub entries: Vec<Entry>,
 }
 
+/// Returns true if the file at `path` is a table, of a store or written outside of one: if its name
+/// ends with `.table`, or if its last bytes are those of a table. A damaged table is a table too.
+///
+/// # Errors
+/// `Io` if the file cannot be read.
+pub fn is_table(env: &dyn Env, path: &Path) -> Result<bool> {
+    let failed = |error| Error::io("read", path, error);
+    let file = env.open(path).map_err(failed)?;
+    if path.extension().is_some_and(|extension| extension == "table") {
+        return Ok(true);
+    }
+    let mut end = TABLE_MAGIC.map(|_| 0);
+    let Some(start) = file.bytes().map_err(failed)?.checked_sub(end.len() as u64) else {
+        return Ok(false);
+    };
+    file.read_exact_at(&mut end, start).map_err(failed)?;
+    Ok(end == TABLE_MAGIC)
+}
+
 impl TableFile {
-    /// Opens the file at `path`, whose name must be that of a table. Reads no data blocks yet. But
-    /// if the index is damaged, searches the file for data blocks.
+    /// Opens the file at `path`: a table of a store, with the name of one, or any other
+    /// [table](is_table), which must have been written outside of a store. Reads no data blocks
+    /// yet. But if the index is damaged, searches the file for data blocks.
     ///
     /// # Errors
-    /// `InvalidArgument` for another name; `Unsupported` if the file has a newer format; `Io` if it
-    /// cannot be read. Damage is not an error here: see [`damage`](TableFile::damage).
+    /// `InvalidArgument` if the file is no table; `Unsupported` if it has a newer format; `Io` if
+    /// it cannot be read. Damage is not an error here: see [`damage`](TableFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<TableFile> {
-        let (_, number) = FileType::one_of(&[FileType::Table], path)?;
+        let number = match FileType::one_of(&[FileType::Table], path) {
+            Ok((_, number)) => number,
+            Err(_) if is_table(env, path)? => OUTSIDE,
+            Err(error) => return Err(error),
+        };
         Ok(TableFile { number, remains: TableRemains::open(env, path, number)? })
     }
 
-    /// Returns the number in the name of the file.
+    /// Returns the number in the name of the file; 0 for a table outside of a store.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -110,6 +138,7 @@ impl TableFile {
             version: FORMAT_VERSION,
             compressed: footer.features & FEATURE_COMPRESSED != 0,
             undated: footer.features & FEATURE_UNDATED != 0,
+            outside: footer.features & FEATURE_OUTSIDE != 0,
             filter: footer.filter.clone(),
             index: footer.index.clone(),
             properties: footer.properties.clone(),

@@ -1,7 +1,8 @@
-//! How a bulk load takes effect.
+//! How tables from outside of the tree take effect: those of a bulk load, or ingested ones.
 //!
-//! 1. The entries of its tables have no sequence number yet. Memory lies above all tables, so it is
-//!    flushed until it holds no key between the first and the last key of the load.
+//! 1. The entries of the tables have no sequence number yet. Memory lies above all tables, so it is
+//!    flushed until it holds no key within the ranges of the load: the range of each ingested
+//!    table, or the range from the first to the last key of a bulk load.
 //! 2. Under the writer's lock the load takes the next sequence number, for all its entries. An
 //!    empty batch in the log has that number, so that the log has no gap.
 //! 3. An edit makes the tables the newest run on storage.
@@ -30,7 +31,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The level whose newest run the load becomes.
 const TOP_LEVEL: usize = 0;
 
-/// Where memory holds keys within the hull of a load.
+/// Where memory holds keys within the ranges of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InMemory {
     Nothing,
@@ -41,7 +42,8 @@ enum InMemory {
 }
 
 impl WritePath {
-    /// Makes `tables`, whose keys lie within `hull`, the newest run of `keyspace` on storage.
+    /// Makes `tables`, which are in key order and whose keys lie within `ranges`, the newest run of
+    /// `keyspace` on storage.
     ///
     /// # Errors
     /// As [`BulkLoad::finish`](crate::BulkLoad::finish). The files of the tables are then removed,
@@ -50,17 +52,16 @@ impl WritePath {
         &self,
         keyspace: &Arc<KeyspaceShared>,
         mut tables: Vec<Arc<TableHandle>>,
-        hull: &KeyRange,
+        ranges: &[KeyRange],
     ) -> Result<()> {
         let mut flushes = 0;
         let loaded = loop {
             // Read first: a flush may end before this thread waits for it.
             let turn = self.context.progress.turn();
-            match self.try_load(keyspace, &mut tables, hull) {
+            match self.try_load(keyspace, &mut tables, ranges) {
                 Ok(InMemory::Nothing) => break Ok(()),
                 Ok(InMemory::Active) if flushes == FLUSHES_MAX => {
-                    let message = "other writers keep writing keys between the first and the last \
-                                   key of the bulk load";
+                    let message = "other writers keep writing keys of the range that is loaded";
                     break Err(Error::new(ErrorKind::InvalidArgument, message));
                 }
                 Ok(in_memory) => flushes += usize::from(in_memory == InMemory::Active),
@@ -90,19 +91,19 @@ impl WritePath {
         Ok(())
     }
 
-    /// Carries out the load if memory holds no key within `hull`, else requests a flush. Returns
+    /// Carries out the load if memory holds no key within `ranges`, else requests a flush. Returns
     /// what memory held.
     fn try_load(
         &self,
         keyspace: &Arc<KeyspaceShared>,
         tables: &mut Vec<Arc<TableHandle>>,
-        hull: &KeyRange,
+        ranges: &[KeyRange],
     ) -> Result<InMemory> {
         let mut guard = self.wal.lock();
         let writer = guard.as_mut().ok_or_else(read_only)?;
         self.context.check_writable()?;
         let mut state = keyspace.state.lock();
-        let in_memory = in_memory(keyspace, &state, hull)?;
+        let in_memory = in_memory(keyspace, &state, ranges)?;
         if in_memory != InMemory::Nothing {
             // A repeated request must not notify: this thread would wake itself again and again.
             let is_news = in_memory == InMemory::Active || !state.requests.has(Request::Flush);
@@ -119,7 +120,7 @@ impl WritePath {
         drop(state);
         // The writer's lock keeps all writers out: memory stays as it is, or shrinks.
         let seq = self.log_empty_batch(writer)?;
-        self.commit_load(keyspace, tables, hull, seq)?;
+        self.commit_load(keyspace, tables, ranges, seq)?;
         self.scheduler.after_seal(writer);
         Ok(InMemory::Nothing)
     }
@@ -142,7 +143,7 @@ impl WritePath {
         &self,
         keyspace: &KeyspaceShared,
         tables: &mut Vec<Arc<TableHandle>>,
-        hull: &KeyRange,
+        ranges: &[KeyRange],
         seq: SeqNo,
     ) -> Result<()> {
         for table in tables.iter_mut() {
@@ -161,7 +162,8 @@ impl WritePath {
         let mut coming = state.view.tree.clone();
         apply(&mut coming, &edit).expect("a new run fits any tree");
         // Earlier writes to these keys have left memory, so opening does not read the log for them.
-        let taken = vec![Mark { range: hull.clone(), newest: seq }];
+        let mark = |range: &KeyRange| Mark { range: range.clone(), newest: seq };
+        let taken = ranges.iter().map(mark).collect();
         let record = Record::Edit {
             keyspace: keyspace.id,
             flushed_seq: SeqNo(0),
@@ -186,22 +188,26 @@ impl WritePath {
     }
 }
 
-/// Returns where the memory of `keyspace`, whose state is `state`, holds keys within `hull`.
+/// Returns where the memory of `keyspace`, whose state is `state`, holds keys within `ranges`.
 fn in_memory(
     keyspace: &KeyspaceShared,
     state: &KeyspaceState,
-    hull: &KeyRange,
+    ranges: &[KeyRange],
 ) -> Result<InMemory> {
     let mut active = state.active.memtable.cursor();
-    active.seek(&hull.start)?;
-    if active.entry().is_some_and(|entry| hull.contains(entry.key)) {
-        return Ok(InMemory::Active);
+    for range in ranges {
+        active.seek(&range.start)?;
+        if active.entry().is_some_and(|entry| range.contains(entry.key)) {
+            return Ok(InMemory::Active);
+        }
     }
     for memory in &keyspace.version.load().memory {
-        let mut cursor = memory.cursor(hull);
-        cursor.seek_first()?;
-        if cursor.entry().is_some() {
-            return Ok(InMemory::Sealed);
+        for range in ranges {
+            let mut cursor = memory.cursor(range);
+            cursor.seek_first()?;
+            if cursor.entry().is_some() {
+                return Ok(InMemory::Sealed);
+            }
         }
     }
     Ok(InMemory::Nothing)

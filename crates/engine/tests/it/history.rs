@@ -1,12 +1,16 @@
 //! A history of steps that change a store, and the content after each.
 //!
-//! A step is a batch over all keyspaces, or a bulk load into one. Each step writes its own number
-//! under [`LAST`], so that one read tells which steps the store has. Its content must be an exact
-//! prefix of the history.
+//! A step is a batch over all keyspaces, or a bulk load or an ingested table in one. Each step
+//! writes its own number under [`LAST`], so that one read tells which steps the store has. Its
+//! content must be an exact prefix of the history.
 
 use crate::dice::Dice;
-use lsmith::{Batch, KeyspaceOptions, PersistMode, Snapshot, Store};
+use lsmith::{
+    Batch, IngestOptions, KeyspaceOptions, PersistMode, Snapshot, Store, TableWriter,
+    TableWriterOptions,
+};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The key under which every step writes its number. The last of all keys.
 const LAST: &[u8] = b"~last";
@@ -39,8 +43,18 @@ struct Write {
 #[derive(Clone, Debug)]
 struct Step {
     writes: Vec<Write>,
-    load: Option<usize>,
+    load: Option<Load>,
 }
+
+/// How the entries of a step go straight into tables of a keyspace.
+#[derive(Clone, Copy, Debug)]
+enum Load {
+    Bulk(usize),
+    Ingest(usize),
+}
+
+/// The table that is ingested, outside of the store.
+const MADE: &str = "/made.table";
 
 /// All steps that were tried, and how far they got.
 #[derive(Clone, Debug, Default)]
@@ -126,19 +140,26 @@ impl History {
         Step { writes, load: None }
     }
 
-    /// Returns a bulk load into one keyspace, over keys that are put and deleted.
+    /// Returns a load into one keyspace, over keys that are put and deleted.
     fn load(&self, dice: &mut Dice) -> Step {
         let space = dice.below(SPACES.len());
         let mut keys: Vec<usize> = (0..1 + dice.below(40)).map(|_| dice.below(60)).collect();
         keys.sort_unstable();
         keys.dedup();
+        // A group does not ingest.
+        let ingests = !self.in_group && dice.chance(50);
         let write = |number: usize| {
             let key = format!("p{number:03}").into_bytes();
-            Write { space, key, change: Change::Put(number.to_string().into_bytes()) }
+            let change = match number % 3 {
+                0 if ingests => Change::Delete,
+                _ => Change::Put(number.to_string().into_bytes()),
+            };
+            Write { space, key, change }
         };
         let mut writes: Vec<Write> = keys.into_iter().map(write).collect();
         writes.push(self.mark(space));
-        Step { writes, load: Some(space) }
+        let load = if ingests { Load::Ingest(space) } else { Load::Bulk(space) };
+        Step { writes, load: Some(load) }
     }
 
     /// Tries the next step, and notes how far it got. After an error the step may or may not be
@@ -153,7 +174,8 @@ impl History {
         let step = if dice.chance(2) { self.load(dice) } else { self.batch(dice) };
         self.steps.push(step.clone());
         match step.load {
-            Some(space) => {
+            Some(Load::Ingest(space)) => ingest(store, SPACES[space], &step.writes, dice)?,
+            Some(Load::Bulk(space)) => {
                 let mut load = store.keyspace(SPACES[space])?.bulk_load()?;
                 for Write { key, change, .. } in &step.writes {
                     let Change::Put(value) = change else { panic!("a load puts") };
@@ -191,6 +213,24 @@ impl History {
         }
         found
     }
+}
+
+/// Writes a table with `writes`, and ingests it.
+fn ingest(store: &Store, space: &str, writes: &[Write], dice: &mut Dice) -> lsmith::Result<()> {
+    let made = Path::new(MADE);
+    // That of a call that failed.
+    let _ = store.env().remove_file(made);
+    let options = TableWriterOptions { env: store.env().clone(), ..TableWriterOptions::default() };
+    let mut writer = TableWriter::create_with(made, &options)?;
+    for Write { key, change, .. } in writes {
+        match change {
+            Change::Put(value) => writer.put(key, value)?,
+            _ => writer.delete(key)?,
+        }
+    }
+    writer.finish()?;
+    let options = IngestOptions::default().link(dice.chance(50));
+    store.ingest(&store.keyspace(space)?, &[made], &options).map(drop)
 }
 
 /// Asserts that `snapshot` shows `maps`.

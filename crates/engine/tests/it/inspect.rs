@@ -154,15 +154,18 @@ fn manifests_and_copies_of_memory_tell_what_they_say() {
 
 #[test]
 fn other_files_are_told_apart() {
-    for name in ["LOCK", "CURRENT.new", "12.table", "letter.txt"] {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["LOCK", "CURRENT.new", "letter.txt"] {
         assert_eq!(FileType::of(Path::new(name)), None, "{name}");
-        let error = TableFile::open(&RealEnv::new(), Path::new(name)).unwrap_err();
+        let path = dir.path().join(name);
+        std::fs::write(&path, "not a table").unwrap();
+        let error = TableFile::open(&RealEnv::new(), &path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     }
+    assert_eq!(FileType::of(Path::new("12.table")), None);
     assert_eq!(FileType::of(Path::new("d/000012.wal.lost")), Some((FileType::Log, 12)));
     let error = LogFile::open(&RealEnv::new(), Path::new("000012.table")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    let dir = tempfile::tempdir().unwrap();
     let error = LogFile::open(&RealEnv::new(), &dir.path().join("000012.wal")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
 }

@@ -286,7 +286,7 @@ fn others_write_while_a_load_takes_effect() {
         let loaded = scope.spawn(|| {
             loop {
                 match load(&space, &entries) {
-                    Err(error) if error.to_string().contains("all the time") => {}
+                    Err(error) if error.to_string().contains("keep writing") => {}
                     result => return result.unwrap(),
                 }
             }

@@ -30,6 +30,7 @@ mod groups;
 mod histograms;
 mod history;
 mod hostile;
+mod ingest;
 mod inspect;
 mod left_out;
 mod lives;

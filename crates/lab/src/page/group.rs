@@ -15,7 +15,7 @@ const LEAST_POINTS: usize = 80;
 const LEAST_RUNS_MAX: f64 = 100.0;
 
 /// Figures with their definitions.
-pub(super) const FIGURES: [(&str, &str); 17] = [
+pub(super) const FIGURES: [(&str, &str); 19] = [
     ("write_cost_eager", "bytes of runs that are new after a flush, per byte flushed"),
     ("write_cost_system", "bytes of every flush and every merge output, per byte flushed"),
     ("write_cost_user", "all bytes written to storage, per byte of keys and values"),
@@ -26,6 +26,8 @@ pub(super) const FIGURES: [(&str, &str); 17] = [
     ("scan_cost_mean.blocks", "data blocks that it looks at, averaged over flushes"),
     ("scan_cost_measured.runs", "runs on storage that range reads looked at, on average"),
     ("scan_cost_measured.blocks", "data blocks in which they stood on an entry, on average"),
+    ("read_cost_uncached", "data blocks that lookups read from files, past the cache, on average"),
+    ("scan_cost_uncached", "data blocks that range reads read from files, on average"),
     ("runs_max", "the most runs on storage after any flush"),
     ("space_cost_peak", "bytes of all tables and unfinished outputs per live byte, at most"),
     ("space_cost_mean", "the same at the worst moment of each flush, averaged over flushes"),

@@ -10,8 +10,8 @@ use lsmith_spec::{Spec, parse_bytes};
 use lsmith_workload::Workload;
 
 /// All kinds of workloads but traces, each of about 400,000 writes, so that samples of them are
-/// simulated before all of them; and the memtables of each.
-const SETTINGS: [(&str, &str); 13] = [
+/// simulated before all of them; each with two sizes of memtables.
+const SETTINGS: [(&str, &str); 26] = [
     ("ycsb(a, records=200k, ops=400k, value=100B)", "64KiB"),
     ("ycsb(b, records=350k, ops=1M, value=200B)", "256KiB"),
     ("ycsb(c, records=400k, ops=200k, value=100B)", "1MiB"),
@@ -25,6 +25,19 @@ const SETTINGS: [(&str, &str); 13] = [
     ("uniform(keys=100k, ops=300k, value=100B)", "256KiB"),
     ("normal(keys=100k, ops=300k, value=100B)", "1MiB"),
     ("tpc(keys=100k, ops=300k, value=100B)", "64KiB"),
+    ("ycsb(a, records=200k, ops=400k, value=100B)", "256KiB"),
+    ("ycsb(b, records=350k, ops=1M, value=200B)", "1MiB"),
+    ("ycsb(c, records=400k, ops=200k, value=100B)", "64KiB"),
+    ("ycsb(d, records=300k, ops=2M, value=100B)", "256KiB"),
+    ("ycsb(e, records=300k, ops=2M, value=200B)", "1MiB"),
+    ("ycsb(f, records=100k, ops=600k, value=100B)", "64KiB"),
+    ("update(keys=120k, ops=400k, value=200B)", "256KiB"),
+    ("churn(keys=80k, ops=400k, value=100B)", "1MiB"),
+    ("load(keys=400k, value=100B)", "64KiB"),
+    ("load(keys=400k, value=100B, order=sequential)", "256KiB"),
+    ("uniform(keys=100k, ops=300k, value=100B)", "1MiB"),
+    ("normal(keys=100k, ops=300k, value=100B)", "64KiB"),
+    ("tpc(keys=100k, ops=300k, value=100B)", "256KiB"),
 ];
 const SETTINGS_QUICK: [(&str, &str); 3] = [
     ("ycsb(a, records=20k, ops=40k, value=100B)", "64KiB"),

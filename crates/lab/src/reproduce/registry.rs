@@ -124,6 +124,16 @@ pub const FIGURES: &[FigureInfo] = &[
         measure: msls::buffer,
     },
     FigureInfo {
+        name: "msls-levels",
+        title: "write cost over the number of levels and the ratio of their sizes",
+        measure: msls::levels,
+    },
+    FigureInfo {
+        name: "msls-throughput",
+        title: "throughput of a store on a device of one bandwidth over its write cost",
+        measure: msls::throughput,
+    },
+    FigureInfo {
         name: "msls-density",
         title: "density of a level that is swept in turn, over the key space",
         measure: msls::density,
@@ -202,6 +212,11 @@ pub const FIGURES: &[FigureInfo] = &[
         name: "thonangi-fig10",
         title: "write costs so far of an index that grows",
         measure: thonangi::fig10,
+    },
+    FigureInfo {
+        name: "thonangi-caches",
+        title: "blocks that merges read and write with buffer caches",
+        measure: thonangi::caches,
     },
     FigureInfo {
         name: "thonangi-growth-uniform",

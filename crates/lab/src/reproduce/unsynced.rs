@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Bytes that an unfinished file buffers before it writes them.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -15,9 +15,70 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// The files of this machine, never synced: for stores that are removed after a measurement. Bytes,
 /// files and system calls are those of [`RealEnv`]. Only the wait for the device after each of
 /// thousands of small merges is missing. Missing files are still reported as missing.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::reproduce) struct Unsynced {
     real: RealEnv,
+    /// What all writes wait for, if anything.
+    device: Option<Arc<Device>>,
+}
+
+impl Unsynced {
+    /// Returns files whose writes wait for `device`, which takes one at a time.
+    pub(in crate::reproduce) fn on(device: &Arc<Device>) -> Unsynced {
+        Unsynced { device: Some(Arc::clone(device)), ..Unsynced::default() }
+    }
+}
+
+/// A device that takes so many bytes per second.
+#[derive(Debug)]
+pub(in crate::reproduce) struct Device {
+    bytes_per_s: f64,
+    queue: Mutex<Queue>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    /// When the device has taken everything that was given to it.
+    done_at: Instant,
+    bytes: u64,
+}
+
+/// A writer waits when the device has so much to do. It must not become idle while a writer that
+/// has slept long enough waits for a processor.
+const QUEUE_MAX: Duration = Duration::from_millis(50);
+
+impl Device {
+    /// Returns a device that takes `bytes_per_s` bytes per second.
+    pub(in crate::reproduce) fn new(bytes_per_s: f64) -> Arc<Device> {
+        let queue = Queue { done_at: Instant::now(), bytes: 0 };
+        Arc::new(Device { bytes_per_s, queue: Mutex::new(queue) })
+    }
+
+    /// Returns the bytes that were written so far.
+    pub(in crate::reproduce) fn bytes(&self) -> u64 {
+        self.queue.lock().expect("no one panics while holding it").bytes
+    }
+
+    /// Waits until the device has taken everything.
+    pub(in crate::reproduce) fn drain(&self) {
+        let done_at = self.queue.lock().expect("no one panics while holding it").done_at;
+        std::thread::sleep(done_at.saturating_duration_since(Instant::now()));
+    }
+
+    /// Writes `bytes` behind all that was written before. Waits while the queue is too long.
+    fn write(&self, bytes: usize) {
+        let done_at = {
+            let mut queue = self.queue.lock().expect("no one panics while holding it");
+            let taken = Duration::from_secs_f64(bytes as f64 / self.bytes_per_s);
+            queue.done_at = queue.done_at.max(Instant::now()) + taken;
+            queue.bytes += bytes as u64;
+            queue.done_at
+        };
+        let queued = done_at.saturating_duration_since(Instant::now());
+        if queued > QUEUE_MAX {
+            std::thread::sleep(queued - QUEUE_MAX);
+        }
+    }
 }
 
 impl Env for Unsynced {
@@ -59,7 +120,8 @@ impl Env for Unsynced {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let file = File::options().write(true).create_new(true).open(path)?;
-        Ok(Box::new(UnsyncedFile(BufWriter::with_capacity(BUFFER_BYTES, file))))
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Ok(Box::new(UnsyncedFile { file, device: self.device.clone() }))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
@@ -67,7 +129,8 @@ impl Env for Unsynced {
     }
 
     fn create_log(&self, path: &Path, capacity: u64) -> io::Result<Box<dyn LogFile>> {
-        Ok(Box::new(UnsyncedLog(self.real.create_log(path, capacity)?)))
+        let log = self.real.create_log(path, capacity)?;
+        Ok(Box::new(UnsyncedLog { log, device: self.device.clone() }))
     }
 
     fn lock(&self, dir: &Path) -> io::Result<Box<dyn Debug + Send + Sync>> {
@@ -84,24 +147,36 @@ impl Env for Unsynced {
 }
 
 #[derive(Debug)]
-struct UnsyncedFile(BufWriter<File>);
+struct UnsyncedFile {
+    file: BufWriter<File>,
+    device: Option<Arc<Device>>,
+}
 
 impl WriteFile for UnsyncedFile {
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        if let Some(device) = &self.device {
+            device.write(bytes.len());
+        }
+        self.file.write_all(bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.file.flush()
     }
 }
 
 #[derive(Debug)]
-struct UnsyncedLog(Box<dyn LogFile>);
+struct UnsyncedLog {
+    log: Box<dyn LogFile>,
+    device: Option<Arc<Device>>,
+}
 
 impl LogFile for UnsyncedLog {
     fn append(&self, bytes: &[u8]) -> io::Result<()> {
-        self.0.append(bytes)
+        if let Some(device) = &self.device {
+            device.write(bytes.len());
+        }
+        self.log.append(bytes)
     }
 
     fn sync(&self, _: SyncReach) -> io::Result<()> {
@@ -109,21 +184,40 @@ impl LogFile for UnsyncedLog {
     }
 
     fn bytes(&self) -> u64 {
-        self.0.bytes()
+        self.log.bytes()
     }
 
     fn capacity(&self) -> u64 {
-        self.0.capacity()
+        self.log.capacity()
     }
 
     fn cut(&self) -> io::Result<()> {
-        self.0.cut()
+        self.log.cut()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Two threads write 2 MB to a device that takes 10 MB per second.
+    #[test]
+    fn a_device_takes_its_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let device = Device::new(10e6);
+        let env = Unsynced::on(&device);
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for name in ["one", "two"] {
+                let mut file = env.create(&dir.path().join(name)).unwrap();
+                scope.spawn(move || (0..1000).for_each(|_| file.write_all(&[0; 1000]).unwrap()));
+            }
+        });
+        device.drain();
+        let seconds = start.elapsed().as_secs_f64();
+        assert_eq!(device.bytes(), 2_000_000);
+        assert!(seconds > 0.19, "{seconds}");
+    }
 
     #[test]
     fn keeps_every_promise_but_power_loss() {

@@ -6,6 +6,7 @@
 )]
 #![allow(clippy::unwrap_used, reason = "what panics in a test has failed it")]
 
+mod caches;
 mod compare;
 mod explain;
 mod lockstep;

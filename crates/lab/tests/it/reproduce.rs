@@ -129,6 +129,30 @@ fn the_store_is_timed_under_every_policy() {
 }
 
 #[test]
+fn caches_of_the_paper_save_reads_of_merges() {
+    let info = figure_named("thonangi-caches").unwrap();
+    let figure = (info.measure)(info, Effort { is_quick: true, shrink: 256 }, &NoProgress);
+    let figure = figure.unwrap();
+    for keys in ["uniform", "normal"] {
+        for size_mb in [200, 800] {
+            let panel = format!("{keys}-{size_mb}");
+            assert_eq!(figure.xs(&panel), [0.0, 16.0, 100.0]);
+            for policy in ["full", "rr", "choose_best", "mixed"] {
+                let reads = |cache| figure.y(&panel, policy, cache).unwrap();
+                let saved = [16.0, 100.0].map(|cache| 1.0 - reads(cache) / reads(0.0));
+                let all = [0.0, saved[0], saved[1], 0.6];
+                assert!(all.is_sorted() && saved[1] > 0.01, "{panel}, {policy}: {saved:?}");
+                let writes = figure.y(&format!("{keys}-writes"), policy, f64::from(size_mb));
+                let ratio = reads(0.0) / writes.unwrap();
+                assert!((0.9..1.1).contains(&ratio), "{panel}, {policy}: {ratio}");
+            }
+        }
+    }
+    let claimed = |words| figure.claims.iter().filter(|claim| claim.claim.contains(words)).count();
+    assert_eq!((claimed("roughly as many"), claimed("full benefits more")), (8, 8));
+}
+
+#[test]
 fn only_claims_that_differ_are_explained() {
     let mut figure = Figure::empty("sample", "", Vec::new());
     figure.claim(Claim::near("mixed costs 3", 3.0, 3.0, 0.0));

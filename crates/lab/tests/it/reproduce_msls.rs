@@ -123,11 +123,38 @@ fn designs_run_on_the_store_as_simulated() {
     let figure = measure("msls-designs", SMALL);
     hold(&figure, &["simulation off from the store"]);
     for panel in ["a", "b"] {
-        for design in ["cola", "samt", "universal"] {
+        for design in ["cola", "samt", "universal", "silt"] {
             let keyed: Vec<_> = figure.curve(panel, &format!("keyed, {design}")).collect();
             let (keys, cost) = keyed[keyed.len() - 1];
             let model = figure.y(panel, &format!("model, {design}"), keys).unwrap();
             assert!((model / cost - 1.0).abs() < 0.1, "{design}: {model} {cost}");
+        }
+    }
+}
+
+#[test]
+fn write_cost_over_levels() {
+    let figure = measure("msls-levels", TINY);
+    hold(&figure, &["by the paper's definitions"]);
+    hold(&figure, &["optimized sizes of as many levels gain"]);
+    // Few levels and many write more than those between.
+    for panel in ["c", "d"] {
+        let costs: Vec<f64> =
+            figure.curve(panel, "model, geometric sizes").map(|(_, y)| y).collect();
+        let least = costs.iter().copied().reduce(f64::min).unwrap();
+        assert!(costs[costs.len() - 1] > 1.2 * least, "{costs:?}");
+    }
+    assert!(figure.claims.iter().any(|claim| claim.claim.contains("model off from simulation")));
+}
+
+#[test]
+fn throughput_over_write_cost() {
+    let figure = measure("msls-throughput", TINY);
+    // A device takes no more than its bandwidth, but for what it was given just before the end.
+    for panel in ["a", "b"] {
+        for (cost, throughput) in figure.curve(panel, "store") {
+            let most = figure.y(panel, "bandwidth over write cost", cost).unwrap();
+            assert!(throughput < 1.05 * most, "{throughput} {most}");
         }
     }
 }

@@ -122,7 +122,7 @@ fn mean_digit(end: f64, unit: f64, ratio: f64) -> f64 {
 }
 
 /// Returns the sum of `value` over `1..=steps`, for thousands of steps by the midpoint rule.
-fn sum_of_steps(steps: f64, value: impl Fn(f64) -> f64) -> f64 {
+pub(super) fn sum_of_steps(steps: f64, value: impl Fn(f64) -> f64) -> f64 {
     const EXACT_MAX: f64 = 1024.0;
     let parts = steps.min(EXACT_MAX).floor();
     if parts < 1.0 {

@@ -6,3 +6,4 @@
 mod cells;
 mod formulas;
 mod primitives;
+mod silt;

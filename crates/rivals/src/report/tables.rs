@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// What was asked for, and in what the stores differ because they must.
 pub(super) fn preface(args: &Args, kinds: &[Kind]) -> String {
-    let Settings { buffer_bytes, cache_bytes, filter_bits, policy } = args.settings();
+    let Settings { buffer_bytes, cache_bytes, filter_bits, policy, levels: _ } = args.settings();
     let mut told = format!(
         "{} operations; keys of {KEY_BYTES} bytes, values of {}; no compression; log on, no sync; \
          write buffers {} MiB in all, block cache {} MiB, Bloom filters of {filter_bits} bits\n",

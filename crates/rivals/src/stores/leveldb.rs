@@ -198,4 +198,18 @@ impl Store for LevelDb {
     fn settle(&self) -> Result<bool> {
         Ok(false)
     }
+
+    fn property(&self, name: &str) -> Result<Option<String>> {
+        let name = CString::new(name)?;
+        // SAFETY: LevelDB gives null, or a string that is ours to free.
+        unsafe {
+            let value = c::leveldb_property_value(self.db, name.as_ptr());
+            if value.is_null() {
+                return Ok(None);
+            }
+            let text = CStr::from_ptr(value).to_string_lossy().into_owned();
+            c::leveldb_free(value.cast());
+            Ok(Some(text))
+        }
+    }
 }

@@ -29,11 +29,36 @@ pub(crate) struct Settings {
     pub(crate) filter_bits: u8,
     /// lsmith's merge policy, if not its default.
     pub(crate) policy: Option<String>,
+    /// RocksDB's levels, if not its defaults.
+    #[cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "only RocksDB has a choice"))]
+    pub(crate) levels: Option<Levels>,
+}
+
+/// Levels as LevelDB has them, for stores that have a choice.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "rocksdb"), expect(dead_code, reason = "only RocksDB has a choice"))]
+pub(crate) struct Levels {
+    /// Files of level 0 that are merged into level 1; writers are stopped at as many.
+    pub(crate) level0_files: u32,
+    /// Bytes of level 1.
+    pub(crate) level1_bytes: u64,
+    /// The size of a level over the one above.
+    pub(crate) ratio: u32,
+    /// Bytes of a table.
+    pub(crate) table_bytes: u64,
+    /// The table of a full level that goes down: the next in key order, or else the largest.
+    pub(crate) in_turn: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { buffer_bytes: 64 << 20, cache_bytes: 64 << 20, filter_bits: 10, policy: None }
+        Settings {
+            buffer_bytes: 64 << 20,
+            cache_bytes: 64 << 20,
+            filter_bits: 10,
+            policy: None,
+            levels: None,
+        }
     }
 }
 
@@ -82,6 +107,11 @@ pub(crate) trait Store: Send + Sync {
     /// Empties the write buffers, so that reads find every store alike.
     fn flush(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// What the store says of itself under `name`, if it knows that.
+    fn property(&self, _name: &str) -> Result<Option<String>> {
+        Ok(None)
     }
 
     /// Writes that single puts must be gathered into for filling, where a store needs that.

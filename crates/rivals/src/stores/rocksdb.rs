@@ -1,11 +1,11 @@
 //! RocksDB through its C interface.
 
-use super::{Kind, Look, Settings, Store, Visit, Write};
+use super::{Kind, Levels, Look, Settings, Store, Visit, Write};
 use crate::data::Key;
 use anyhow::Result;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DBRawIterator,
-    Options, WaitForCompactOptions, WriteBatch, WriteOptions,
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, CompactionPri, DB, DBCompressionType,
+    DBRawIterator, Options, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 use std::path::Path;
 
@@ -33,9 +33,29 @@ fn open(dir: &Path, settings: &Settings) -> Result<DB> {
     options.set_compression_type(DBCompressionType::None);
     options.set_write_buffer_size(settings.buffer_bytes / 2);
     options.set_max_write_buffer_number(2);
+    if let Some(levels) = &settings.levels {
+        set_levels(&mut options, levels);
+    }
     // Opened by its name, so that `multi_get` can name it too.
     let family = ColumnFamilyDescriptor::new(FAMILY, options.clone());
     Ok(DB::open_cf_descriptors(&options, dir, [family])?)
+}
+
+/// Sets everything that LevelDB's design says, and counts bytes.
+fn set_levels(options: &mut Options, levels: &Levels) {
+    let files = levels.level0_files as i32;
+    options.set_level_zero_file_num_compaction_trigger(files);
+    options.set_level_zero_slowdown_writes_trigger(files);
+    options.set_level_zero_stop_writes_trigger(files);
+    options.set_level_compaction_dynamic_level_bytes(false);
+    options.set_max_bytes_for_level_base(levels.level1_bytes);
+    options.set_max_bytes_for_level_multiplier(f64::from(levels.ratio));
+    options.set_target_file_size_base(levels.table_bytes);
+    options.set_compaction_pri(match levels.in_turn {
+        true => CompactionPri::RoundRobin,
+        false => CompactionPri::ByCompensatedSize,
+    });
+    options.enable_statistics();
 }
 
 /// Visits entries from where `iterator` stands.
@@ -120,5 +140,9 @@ impl Store for RocksDb {
 
     fn flush(&self) -> Result<()> {
         Ok(self.db.flush()?)
+    }
+
+    fn property(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.db.property_value(name)?)
     }
 }

@@ -34,10 +34,22 @@ impl Memory {
         self.chunks.iter().flatten().copied()
     }
 
+    /// Returns the entries from `key` on, in key order.
+    pub(super) fn entries_from(&self, key: u32) -> impl Iterator<Item = BlockEntry> {
+        let chunks = &self.chunks[self.chunk_of(key)..];
+        chunks.iter().flatten().copied().skip_while(move |entry| entry.rank() < key)
+    }
+
     /// Returns the index of the chunk for `key`.
     #[inline]
     fn chunk_of(&self, key: u32) -> usize {
         self.starts.partition_point(|start| *start <= key) - 1
+    }
+
+    /// Returns true if memory has an entry of `key`.
+    pub(super) fn holds(&self, key: u32) -> bool {
+        let chunk = &self.chunks[self.chunk_of(key)];
+        chunk.binary_search_by_key(&key, |entry| entry.rank()).is_ok()
     }
 
     /// Adds a write.

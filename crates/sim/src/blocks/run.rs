@@ -2,7 +2,8 @@
 
 use super::BlockEntry;
 use super::memory::Memory;
-use crate::keyed::{KeyedContent, KeyedEntry, rank_from};
+use crate::cache::{BlockCaches, BlocksUncached};
+use crate::keyed::{KeyedContent, KeyedEntry, rank_from, scan};
 use crate::{Drive, Event, SimError};
 use lsmith_policy::MergePolicy;
 use lsmith_tree::{EntryKind, Input, KeyRange, LevelId, Tree};
@@ -59,6 +60,47 @@ impl BlockSim {
         let mut drive = Drive::new(Arc::clone(policy), content, memtable_bytes);
         drive.set_block_bytes(block_bytes);
         BlockSim { drive, sizes, memory: Memory::new(), requests: 0, start: (0, 0, 0) }
+    }
+
+    /// Returns the same simulation, which must be empty, with a cache of each of these sizes, in
+    /// blocks. Each is as if it were alone.
+    ///
+    /// As in the paper, everything goes through the cache: blocks that lookups, range reads and
+    /// merges read, and blocks that merges write. If it is full, blocks leave whose last use is
+    /// longest ago. Blocks that a merge has replaced leave when it ends.
+    ///
+    /// Source: Thonangi & Yang, section V ("Implementation and setup").
+    #[must_use]
+    pub fn with_caches(mut self, blocks: &[u64]) -> BlockSim {
+        let block_bytes = self.sizes.per_block as u64 * self.sizes.entry_bytes;
+        let bytes: Vec<u64> = blocks.iter().map(|blocks| blocks * block_bytes).collect();
+        self.drive.content_mut().set_caches(BlockCaches::new(&bytes, true));
+        self
+    }
+
+    /// Looks a key up: reads a block of each level, from the first below memory down to that of the
+    /// key.
+    pub fn lookup(&mut self, key: u32) {
+        if !self.memory.holds(key) {
+            let (tree, content) = self.drive.tree_and_content();
+            content.look_through(tree, key);
+        }
+    }
+
+    /// Reads `items` present keys, in order, from `key` on.
+    pub fn scan(&mut self, key: u32, items: u32) {
+        let runs = self.drive.tree().runs().filter(|(level, _)| *level != LevelId::Memory);
+        let runs = runs.map(|(level, run)| (level, &**run));
+        let memory = self.memory.entries_from(key);
+        let active = memory.map(|entry| (entry.rank(), entry.is_tombstone()));
+        let seen = scan(self.drive.content(), runs, active, (key, items));
+        self.drive.content_mut().read_seen(&seen.blocks);
+    }
+
+    /// Returns the data blocks that each cache has missed since the simulation began, in the order
+    /// of the sizes. A cache of 0 blocks misses all.
+    pub fn uncached(&self) -> Vec<BlocksUncached> {
+        self.drive.content().caches().uncached().collect()
     }
 
     /// Makes one request: writes an entry of this kind for the key with this number. Merges if

@@ -4,6 +4,7 @@ use super::entry::{Entry, KeyedEntry};
 use super::merge::{Pieces, merge};
 use super::table::{Builder, KeyedTable, Layout, Part, rank_from};
 use super::tables::Tables;
+use crate::cache::BlockCaches;
 use crate::{Content, SimError};
 use lsmith_tree::{
     BLOCK_BYTES_USUAL, CutWalk, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, Run, Size,
@@ -30,6 +31,8 @@ pub struct KeyedContent<E = Entry> {
     sweep_at: usize,
     /// The ranks of each keyspace of a group. Outputs are cut between keyspaces.
     keyspace_ranks: Option<u64>,
+    /// Caches of blocks. They change no table.
+    pub(super) caches: BlockCaches,
 }
 
 impl<E: KeyedEntry> Default for KeyedContent<E> {
@@ -50,6 +53,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
             memory: Builder::new(layout),
             sweep_at: 0,
             keyspace_ranks: None,
+            caches: BlockCaches::default(),
         }
     }
 
@@ -281,6 +285,9 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
                 Outcome { slices, ..Outcome::default() }
             }
         };
+        if plan.mode == Mode::Merge {
+            self.merge_through_caches(tree, plan, outcome);
+        }
         Ok(())
     }
 

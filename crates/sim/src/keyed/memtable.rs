@@ -47,6 +47,19 @@ impl Index {
         None
     }
 
+    /// Returns true if `rank` has a position.
+    fn holds(&self, rank: u32) -> bool {
+        let Some(mask) = self.slots.len().checked_sub(1) else { return false };
+        let mut at = Index::hash(rank) & mask;
+        loop {
+            match self.slots[at] {
+                (_, 0) => return false,
+                (found, _) if found == rank => return true,
+                _ => at = (at + 1) & mask,
+            }
+        }
+    }
+
     /// Hashes neighbouring ranks, and multiples of a number, far apart.
     fn hash(rank: u32) -> usize {
         (u64::from(rank).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize
@@ -85,6 +98,11 @@ impl Memtable {
         let net = if older.bytes() > 0 { entry.over(*older) } else { Some(entry) };
         self.bytes += net.map_or(0, Entry::bytes);
         *older = net.unwrap_or(Entry::new(entry.rank(), 0, entry.seq(), entry.kind()));
+    }
+
+    /// Returns true if the key with this rank was written since the last seal.
+    pub(super) fn holds(&self, rank: u32) -> bool {
+        self.index.holds(rank)
     }
 
     /// Returns the logical bytes of all entries.

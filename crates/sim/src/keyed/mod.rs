@@ -1,6 +1,7 @@
 //! Keyed simulation: every key has a rank, so that locality, updates and deletes count.
 
 mod blocks;
+mod cached;
 mod content;
 mod entry;
 mod filled;
@@ -19,5 +20,6 @@ pub(crate) use entry::{is_tombstone, kind_of};
 pub use filled::FullMemtables;
 pub use keyspaces::KeyspaceBytes;
 pub use run::KeyedSim;
+pub(crate) use scan::scan;
 pub(crate) use table::rank_from;
 pub use table::rank_key;

@@ -5,6 +5,7 @@ use super::keyspaces::KeyspaceMeter;
 use super::memtable::Memtable;
 use super::scan::Scans;
 use super::{FullMemtables, KeyedContent};
+use crate::cache::BlockCaches;
 use crate::drive::Observer;
 use crate::simulate::counted;
 use crate::{Drive, Event, FigureCounter, Figures, SCAN_ITEMS, SimError, Simulation};
@@ -29,6 +30,8 @@ pub struct KeyedSim {
     filled: Option<FullMemtables>,
     /// The range reads, if the caller makes any.
     scans: Option<Scans>,
+    /// The number of lookups.
+    lookups: u64,
     /// The bytes of each keyspace of a group.
     keyspaces: KeyspaceMeter,
 }
@@ -49,6 +52,7 @@ impl KeyedSim {
             sealed: 0,
             filled: policy.needs().blocks.then(|| FullMemtables::new(memtable_bytes)),
             scans: None,
+            lookups: 0,
             keyspaces: KeyspaceMeter::default(),
         }
     }
@@ -76,6 +80,15 @@ impl KeyedSim {
         KeyedSim { scans: Some(Scans::default()), ..self }
     }
 
+    /// Returns the same simulation, which must be empty, with a cache of `bytes` for lookups and
+    /// range reads. If it is full, blocks leave whose last use is longest ago. Merges read past it,
+    /// as in a store.
+    #[must_use]
+    pub fn with_cache(mut self, bytes: u64) -> KeyedSim {
+        self.drive.content_mut().set_caches(BlockCaches::new(&[bytes], false));
+        self
+    }
+
     /// Writes an entry of `bytes` logical bytes (key, value and 8; at least 1) for the key with
     /// this rank.
     pub fn write(&mut self, kind: EntryKind, rank: u32, bytes: u32) {
@@ -94,7 +107,18 @@ impl KeyedSim {
     /// unless the simulation was made [with scans](KeyedSim::with_scans).
     pub fn scan(&mut self, rank: u32, items: u32) {
         if let Some(scans) = &mut self.scans {
-            scans.scan(self.drive.content(), self.drive.tree(), rank, items);
+            let seen = scans.scan(self.drive.content(), self.drive.tree(), rank, items);
+            self.drive.content_mut().read_seen(&seen);
+        }
+    }
+
+    /// Looks up the key with this rank. Only a simulation [with a cache](KeyedSim::with_cache)
+    /// counts what that costs.
+    pub fn lookup(&mut self, rank: u32) {
+        self.lookups += 1;
+        if !self.memtable.holds(rank) {
+            let (tree, content) = self.drive.tree_and_content();
+            content.lookup(tree, rank);
         }
     }
 
@@ -188,7 +212,15 @@ impl KeyedSim {
             counter.filled(filled.count());
         }
         let scan_cost_measured = self.scans.as_ref().and_then(Scans::cost);
-        Figures { scan_cost_measured, ..counter.figures() }
+        let missed = self.drive.content().caches().uncached().next();
+        let mean = |missed: u64, reads: u64| (reads > 0).then(|| missed as f64 / reads as f64);
+        let scans = self.scans.as_ref().map_or(0, Scans::count);
+        Figures {
+            scan_cost_measured,
+            read_cost_uncached: missed.and_then(|missed| mean(missed.lookups, self.lookups)),
+            scan_cost_uncached: missed.and_then(|missed| mean(missed.scans, scans)),
+            ..counter.figures()
+        }
     }
 
     /// Returns the finished simulation.

@@ -44,11 +44,11 @@ pub(super) struct KeyedTable<E> {
     pub(super) table: Arc<Table>,
     pub(super) entries: Vec<E>,
     /// The ends of the cells of the table's profile. Merges read little else.
-    cells: Arc<[NumberPoint]>,
+    pub(super) cells: Arc<[NumberPoint]>,
     /// The rank of the first entry.
     first_rank: u32,
     /// True if each cell is a block.
-    by_block: bool,
+    pub(super) by_block: bool,
     /// The ends of the blocks, in entries, once they are asked for.
     block_ends: OnceLock<Box<[u32]>>,
 }
@@ -180,6 +180,21 @@ impl<'a, E: KeyedEntry> Part<'a, E> {
         } else {
             Slice::whole(table).clip(&self.range())
         }
+    }
+
+    /// Returns the name of the table.
+    pub(super) fn table_id(&self) -> TableId {
+        self.held.table.id
+    }
+
+    /// Returns the indexes of the blocks that lie in the part as a whole. `None` if nobody has
+    /// asked for the blocks of the table.
+    pub(super) fn whole_blocks(&self) -> Option<Range<u32>> {
+        let ends = self.held.block_ends.get()?;
+        let starts_by = |entry: u32| ends.partition_point(|end| *end < entry) + 1;
+        let first = if self.from == 0 { 0 } else { starts_by(self.from) };
+        let end = ends.partition_point(|end| *end <= self.end);
+        Some(first as u32..end as u32)
     }
 
     /// Returns the part behind the first block, if it is not empty.

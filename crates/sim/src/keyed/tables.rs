@@ -1,7 +1,7 @@
 //! All tables of a simulation, by name.
 
 use super::table::KeyedTable;
-use lsmith_tree::Slice;
+use lsmith_tree::{Slice, TableId};
 
 /// Tables by name. Names are consecutive numbers, so a lookup takes constant time; merges look up a
 /// table for each piece of a run.
@@ -40,6 +40,11 @@ impl<E> Tables<E> {
     pub(super) fn of(&self, slice: &Slice) -> &KeyedTable<E> {
         let held = self.slots.get(slice.table().id.0 as usize).and_then(Option::as_ref);
         held.expect("a tree holds tables of its own content only")
+    }
+
+    /// Returns the table with this name, if it exists.
+    pub(super) fn named(&self, id: TableId) -> Option<&KeyedTable<E>> {
+        self.slots.get(id.0 as usize)?.as_ref()
     }
 
     /// Removes the tables for which `stays` is false.

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod bounds;
+mod caches;
 mod causes;
 mod common;
 mod cuts;

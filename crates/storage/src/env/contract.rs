@@ -123,7 +123,12 @@ fn names(env: &dyn Env, dir: &Path) {
     assert_eq!(contents(env, &dir.join("deep/new")), b"newer");
     assert_eq!(kind(env.rename(&old, &new)), Some(ErrorKind::NotFound));
 
+    env.link(&dir.join("deep/new"), &old).expect("gives a second name");
+    assert_eq!(kind(env.link(&dir.join("deep/new"), &old)), Some(ErrorKind::AlreadyExists));
+    assert_eq!(kind(env.link(&dir.join("none"), &new)), Some(ErrorKind::NotFound));
     env.remove_file(&dir.join("deep/new")).expect("removes");
+    assert_eq!(contents(env, &old), b"newer", "one name is left");
+    env.remove_file(&old).expect("removes the last name");
     assert_eq!(kind(env.remove_file(&new)), Some(ErrorKind::NotFound));
     created(env, &new, b"again");
     assert_eq!(contents(env, &new), b"again");

@@ -137,6 +137,10 @@ impl Env for FaultEnv {
         self.rules.run_whole(OpClass::Rename, from, || self.inner.rename(from, to))
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.rules.run_whole(OpClass::Link, to, || self.inner.link(from, to))
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let partly = || self.disk.as_ref().map_or(Ok(()), |disk| disk.sync_half_dir(dir));
         self.rules.run(OpClass::SyncDir, dir, || self.inner.sync_dir(dir), partly)

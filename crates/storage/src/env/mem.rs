@@ -211,6 +211,10 @@ impl Env for MemEnv {
         self.disk.write().rename(from, to)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.write().link(from, to)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.disk.write().sync_dir(dir)
     }

@@ -65,12 +65,19 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Renames a file. An existing file at `to` is replaced in one step.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives the file at `from` a second name, `to`. Fails if `to` exists. Fails with `Unsupported`
+    /// or `CrossesDevices`, and changes nothing, if this cannot be done; callers then copy.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Calls [`punch`](Env::punch) for each of `ranges` in order, up to the first that fails.
     fn punch_all(&self, path: &Path, ranges: &[Range<u64>]) -> io::Result<()> {
         ranges.iter().try_for_each(|range| self.punch(path, range.clone()))
     }
 
-    /// Makes creations, removals and renames in `dir` survive power loss.
+    /// Makes creations, links, removals and renames in `dir` survive power loss.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
     /// Makes the contents of the file at `path` survive power loss. They may have been written by

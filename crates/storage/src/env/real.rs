@@ -118,6 +118,11 @@ impl Env for RealEnv {
         fs::rename(from, to)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        open::metadata(from)?;
+        fs::hard_link(from, to)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         open::dir(dir)?.sync_all()
     }

@@ -343,6 +343,7 @@ fn every_class_of_operation_can_fail() {
         run(OpClass::FreeBytes, kind(env.free_bytes(root())));
         run(OpClass::Lock, kind(env.lock(root())));
         run(OpClass::SyncDir, kind(env.sync_dir(root())));
+        run(OpClass::Link, kind(env.link(path, Path::new("/c"))));
         run(OpClass::Rename, kind(env.rename(path, Path::new("/b"))));
         run(OpClass::CreateLog, kind(env.create_log(Path::new("/log"), 8)));
         let log = env.create_log(Path::new("/log2"), 8).unwrap();
@@ -491,6 +492,11 @@ fn failed_operation_has_done_nothing_a_part_or_everything() {
         env.rename(path, Path::new("/b"))
     };
     assert_eq!(left_by(OpClass::Rename, rename, names), ["a", "b"]);
+    let link = |env: &FaultEnv| {
+        env.create(path)?;
+        env.link(path, Path::new("/b"))
+    };
+    assert_eq!(left_by(OpClass::Link, link, names), ["a", "a b"]);
     let remove = |env: &FaultEnv| {
         env.create(path)?;
         env.remove_file(path)

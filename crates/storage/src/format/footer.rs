@@ -22,7 +22,8 @@ pub const FOOTER_BYTES: usize = CHECKED_BYTES + 8 + MAGIC.len();
 /// The number of bytes that the checksum covers.
 const CHECKED_BYTES: usize = 64;
 
-const MAGIC: [u8; 8] = *b"lsmtable";
+/// The last bytes of a table.
+pub const MAGIC: [u8; 8] = *b"lsmtable";
 
 /// Data blocks of the table are compressed.
 pub const FEATURE_COMPRESSED: u32 = 1;
@@ -30,8 +31,11 @@ pub const FEATURE_COMPRESSED: u32 = 1;
 /// The file stores sequence number 0 for all entries; the tree knows their common number.
 pub const FEATURE_UNDATED: u32 = 2;
 
+/// The table was written outside of a store, so it has no number: all seals have number 0.
+pub const FEATURE_OUTSIDE: u32 = 4;
+
 /// All known features.
-const FEATURES: u32 = FEATURE_COMPRESSED | FEATURE_UNDATED;
+const FEATURES: u32 = FEATURE_COMPRESSED | FEATURE_UNDATED | FEATURE_OUTSIDE;
 
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;
@@ -40,7 +44,7 @@ pub type Section = Range<u64>;
 /// are no gaps between the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Footer {
-    /// The number of the table.
+    /// The number of the table; 0 if it was written [outside](FEATURE_OUTSIDE) of a store.
     pub table: u64,
     /// The filter block; empty if the table has no filter.
     pub filter: Section,
@@ -125,6 +129,11 @@ impl Footer {
             .into());
         }
         Ok(footer)
+    }
+
+    /// Returns true if this can be the footer of `table`.
+    pub fn is_of(&self, table: u64) -> bool {
+        if self.features & FEATURE_OUTSIDE == 0 { self.table == table } else { self.table == 0 }
     }
 
     /// Returns the most bytes that the data blocks can have when they are uncompressed.

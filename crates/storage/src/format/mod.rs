@@ -28,7 +28,11 @@ pub use compress::{Codec, Compressor};
 pub use facts::{EntryPlace, EntrySum, FactsBuilder, ProfileGrain, TableFacts};
 pub use fences::{Fence, FenceGroup, Fences, FencesBuilder};
 pub use filter::{Filter, FilterBuilder, key_hash};
-pub use footer::{FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES, Footer, FooterFault, Section};
+pub use footer::MAGIC as TABLE_MAGIC;
+pub use footer::{
+    FEATURE_COMPRESSED, FEATURE_OUTSIDE, FEATURE_UNDATED, FOOTER_BYTES, Footer, FooterFault,
+    Section,
+};
 pub use seal::{SEAL_BYTES, SealedPlace, codec_name, seal, unseal};
 
 /// The version of the table format that is written; no other version is read.

@@ -25,4 +25,4 @@ pub use cache::Cache;
 pub use cursor::{CacheFill, TableCursor};
 pub use reader::{ReadCount, ReadTally, Table, TableMemory};
 pub use remains::{BlockWalk, Piece, TableRemains};
-pub use writer::{TableOptions, TableWriter};
+pub use writer::{OUTSIDE, TableOptions, TableWriter};

@@ -3,6 +3,7 @@
 use super::cache::{BlockCache, CacheName};
 use super::mapped::Mapped;
 use super::table_file::{TableFile, TableParts};
+use super::writer::OUTSIDE;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::format::{
@@ -146,8 +147,9 @@ impl Table {
         table: u64,
         cache: Arc<BlockCache>,
     ) -> Result<Arc<Table>> {
-        let file = TableFile::open(&**env, path, table)?;
+        let mut file = TableFile::open(&**env, path, table)?;
         let TableParts { footer, fences, filter, mut facts } = file.parts()?;
+        file.sealed_as = footer.table;
         let tree_table = Arc::new(facts.take_tree_table());
         let memory = TableMemory {
             fences: fences.memory_bytes() as u64,
@@ -172,6 +174,11 @@ impl Table {
             env,
             memory,
         }))
+    }
+
+    /// Returns true if the table was written outside of a store.
+    pub fn is_from_outside(&self) -> bool {
+        self.file.sealed_as == OUTSIDE
     }
 
     /// Removes the blocks of this table from the cache. Call this when the file is deleted.

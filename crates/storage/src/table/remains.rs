@@ -6,6 +6,7 @@
 
 use super::search::BlockSearch;
 use super::table_file::TableFile;
+use super::writer::OUTSIDE;
 use crate::cursor::EntryRef;
 use crate::env::{Env, PAGE_BYTES};
 use crate::error::{Error, ErrorKind, Result};
@@ -66,12 +67,17 @@ impl TableRemains {
         let footer = remains.file.footer();
         remains.footer = remains.keep_damage(footer)?;
         if let Some(footer) = remains.footer.clone() {
+            remains.file.sealed_as = footer.table;
             remains.read_parts(&footer)?;
         }
         remains.pieces = match &remains.fences {
             Some(fences) => pieces_of(fences, remains.facts.as_ref()),
             None => remains.search()?,
         };
+        if remains.footer.is_none() && !remains.pieces.iter().any(|piece| piece.is_block) {
+            remains.file.sealed_as = OUTSIDE;
+            remains.pieces = remains.search()?;
+        }
         Ok(remains)
     }
 
@@ -99,7 +105,8 @@ impl TableRemains {
         self.fences = self.keep_damage(fences)?;
         let parse_facts = |payload: &[u8]| TableFacts::parse(payload, footer);
         let facts = self.file.part(&tail, footer, &footer.properties, parse_facts);
-        self.facts = self.keep_damage(facts)?;
+        let number = self.file.table;
+        self.facts = self.keep_damage(facts)?.map(|facts| TableFacts { table: number, ..facts });
         Ok(())
     }
 

@@ -49,7 +49,7 @@ impl<'a> BlockSearch<'a> {
         for start in self.next..self.end.saturating_sub(SEAL_BYTES as u64) {
             let bytes = self.bytes(start, longest)?;
             let is_next = start == self.next;
-            let place = SealedPlace { table: self.file.table, offset: start };
+            let place = SealedPlace { table: self.file.sealed_as, offset: start };
             let is_likely = is_next || may_start(&bytes);
             let found = if is_likely { place.find_seal(&bytes) } else { None };
             if let Some(sealed_bytes) = found {

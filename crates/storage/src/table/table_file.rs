@@ -22,6 +22,9 @@ pub(super) struct TableFile {
     path: PathBuf,
     /// The number of the table.
     pub(super) table: u64,
+    /// The number in the seals of the data blocks: that of the table, or 0 if it was written
+    /// outside of a store.
+    pub(super) sealed_as: u64,
     /// Added to the sequence numbers of all entries: 0 except for tables of bulk loads.
     pub(super) seq_base: u64,
 }
@@ -39,7 +42,7 @@ impl TableFile {
     /// Opens the file of `table` at `path`, without reading it yet.
     pub(super) fn open(env: &dyn Env, path: &Path, table: u64) -> Result<TableFile> {
         let file = env.open(path).map_err(|error| Error::io("open", path, error))?;
-        Ok(TableFile { file, path: path.to_path_buf(), table, seq_base: 0 })
+        Ok(TableFile { file, path: path.to_path_buf(), table, sealed_as: table, seq_base: 0 })
     }
 
     /// Returns the error for damage in bytes that start at `offset` of the file.
@@ -78,7 +81,7 @@ impl TableFile {
 
     /// Opens the data block whose sealed bytes were read from `offset`.
     pub(super) fn unsealed_block(&self, sealed: Bytes, offset: u64) -> Result<Block> {
-        let opened = Block::open(sealed, SealedPlace { table: self.table, offset });
+        let opened = Block::open(sealed, SealedPlace { table: self.sealed_as, offset });
         let block = opened.map_err(|damage| self.damaged(damage, offset))?;
         Ok(block.with_seq_base(self.seq_base))
     }
@@ -102,6 +105,7 @@ impl TableFile {
         let fences = self.part(&tail, &footer, &footer.index, parse_index)?;
         let parse_facts = |payload: &[u8]| TableFacts::parse(payload, &footer);
         let mut facts = self.part(&tail, &footer, &footer.properties, parse_facts)?;
+        facts.table = self.table;
         facts.seq_min.0 = facts.seq_min.0.wrapping_add(self.seq_base);
         facts.seq_max.0 = facts.seq_max.0.wrapping_add(self.seq_base);
         if facts.data_blocks != fences.count() as u64 {
@@ -122,7 +126,8 @@ impl TableFile {
     ) -> Result<T> {
         let start = footer.filter.start;
         let sealed = &tail[(section.start - start) as usize..(section.end - start) as usize];
-        let payload = unseal(sealed, SealedPlace { table: self.table, offset: section.start });
+        let place = SealedPlace { table: footer.table, offset: section.start };
+        let payload = unseal(sealed, place);
         payload.and_then(parse).map_err(|damage| self.damaged(damage, section.start))
     }
 
@@ -140,7 +145,7 @@ impl TableFile {
         let read = self.read(start..bytes)?;
         let footer = read.first_chunk().expect("as many bytes were read");
         match Footer::decode(footer, start) {
-            Ok(footer) if footer.table == self.table => Ok(footer),
+            Ok(footer) if footer.is_of(self.table) => Ok(footer),
             Ok(footer) => {
                 let what =
                     format!("the file holds table {}, not table {}", footer.table, self.table);

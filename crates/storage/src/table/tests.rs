@@ -2,6 +2,7 @@ mod cursor;
 mod damage;
 mod facts;
 mod get;
+mod outside;
 mod verify;
 mod visible;
 

@@ -4,9 +4,10 @@ use crate::cursor::EntryRef;
 use crate::env::{Env, PAGE_BYTES, WriteFile};
 use crate::error::{Error, Result};
 use crate::format::{
-    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_UNDATED, FOOTER_BYTES,
-    FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer, KEY_BYTES_MAX, ProfileGrain,
-    SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash, seal,
+    BlockBuilder, Codec, Compressor, EntryPlace, FEATURE_COMPRESSED, FEATURE_OUTSIDE,
+    FEATURE_UNDATED, FOOTER_BYTES, FactsBuilder, Fence, FencesBuilder, FilterBuilder, Footer,
+    KEY_BYTES_MAX, ProfileGrain, SealedPlace, Section, TableFacts, common_prefix_bytes, key_hash,
+    seal,
 };
 use lsmith_tree::blocks::fits;
 use lsmith_tree::{SeqNo, logical_bytes};
@@ -15,6 +16,9 @@ use std::sync::Arc;
 
 /// The length of the longest value of a table, in bytes.
 pub(super) const VALUE_BYTES_MAX: usize = 1 << 30;
+
+/// The number of each table that is written outside of a store. No table in a store has it.
+pub const OUTSIDE: u64 = 0;
 
 /// The number of bytes that are collected for one write to the file.
 const WRITE_BYTES: usize = 256 * 1024;
@@ -74,7 +78,8 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Creates the file at `path`, which must not exist, for table number `table`.
+    /// Creates the file at `path`, which must not exist, for table number `table`, or for a table
+    /// without a number if that is [`OUTSIDE`].
     ///
     /// # Errors
     ///
@@ -184,7 +189,8 @@ impl TableWriter {
         facts.file_bytes = properties.end + FOOTER_BYTES as u64;
         let compressed = if self.compressor.used() { FEATURE_COMPRESSED } else { 0 };
         let undated = if facts.seq_max == SeqNo(0) { FEATURE_UNDATED } else { 0 };
-        let features = compressed | undated;
+        let outside = if self.table == OUTSIDE { FEATURE_OUTSIDE } else { 0 };
+        let features = compressed | undated | outside;
         let footer = Footer { table: self.table, filter, index, properties, features };
         self.out.extend_from_slice(&footer.encode());
         self.write_out()?;

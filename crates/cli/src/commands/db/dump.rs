@@ -17,9 +17,16 @@ use std::path::{Path, PathBuf};
 pub(super) fn dump(dir: &Path, args: &DumpArgs, json: bool) -> anyhow::Result<()> {
     let in_dir = Some(dir.join(&args.file)).filter(|path| path.exists());
     let path = in_dir.unwrap_or_else(|| args.file.clone());
-    let Some((file_type, _)) = FileType::of(&path) else {
-        let message = "expected CURRENT, or a name that ends in .table, .wal, .spill or .manifest";
-        return Err(bad_argument(format!("{}: {message}", path.display())));
+    let file_type = match FileType::of(&path) {
+        Some((file_type, _)) => file_type,
+        None if inspect::is_table(&RealEnv::new(), &path).is_ok_and(|found| found) => {
+            FileType::Table
+        }
+        None => {
+            let message = "expected CURRENT, a table, or a name that ends in .wal, .spill or \
+                           .manifest";
+            return Err(bad_argument(format!("{}: {message}", path.display())));
+        }
     };
     let mut dump = Dump {
         path,

@@ -1,11 +1,11 @@
 //! Commands that only read a store.
 
-use crate::args::ScanArgs;
+use crate::args::{RangeArgs, ScanArgs};
 use crate::commands::picture::{KEY_OF_RUNS, runs, runs_fields};
 use crate::output::{Output, json_text, print, print_json, readable};
 use crate::table::{is_csv, ranked, short_bytes, table};
 use anyhow::bail;
-use lsmith::{Keyspace, Store};
+use lsmith::{Iter, Keyspace, Store};
 use serde_json::{Map, Value, json};
 use std::ops::Bound;
 
@@ -20,21 +20,24 @@ pub(super) fn get(keyspace: &Keyspace, key: &[u8], json: bool) -> anyhow::Result
 }
 
 pub(super) fn scan(keyspace: &Keyspace, args: &ScanArgs, json: bool) -> anyhow::Result<()> {
-    let entries = match &args.prefix {
-        Some(prefix) => keyspace.prefix(prefix.as_encoded_bytes()),
-        None => {
-            let from = args.from.as_ref().map(|key| Bound::Included(key.as_encoded_bytes()));
-            let to = args.to.as_ref().map(|key| Bound::Excluded(key.as_encoded_bytes()));
-            let bounds = (from.unwrap_or(Bound::Unbounded), to.unwrap_or(Bound::Unbounded));
-            keyspace.range::<&[u8]>(bounds)
-        }
-    };
+    let entries = entries_in(keyspace, &args.range);
     let limit = args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     if args.reverse {
         print_entries(entries.rev().take(limit), json)
     } else {
         print_entries(entries.take(limit), json)
     }
+}
+
+/// Returns an iterator over the entries of a range.
+pub(super) fn entries_in(keyspace: &Keyspace, range: &RangeArgs) -> Iter {
+    if let Some(prefix) = &range.prefix {
+        return keyspace.prefix(prefix.as_encoded_bytes());
+    }
+    let from = range.from.as_ref().map(|key| Bound::Included(key.as_encoded_bytes()));
+    let to = range.to.as_ref().map(|key| Bound::Excluded(key.as_encoded_bytes()));
+    let bounds = (from.unwrap_or(Bound::Unbounded), to.unwrap_or(Bound::Unbounded));
+    keyspace.range::<&[u8]>(bounds)
 }
 
 /// Prints entries one by one, without collecting them.

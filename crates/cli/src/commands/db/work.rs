@@ -40,12 +40,12 @@ pub(super) fn open_input(file: &Path) -> anyhow::Result<Box<dyn BufRead>> {
     }
 }
 
-pub(super) fn ingest(
+/// Puts each line of `input`, which is that of `file`. Returns how many.
+pub(super) fn put_lines(
     keyspace: &Keyspace,
     file: &Path,
     mut input: Box<dyn BufRead>,
-    json: bool,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<u64> {
     let bars = Bars::new();
     bars.begin(&format!("ingesting {}", file.display()), 0);
     let mut count = 0;
@@ -55,11 +55,7 @@ pub(super) fn ingest(
     keyspace.store().persist(PersistMode::SyncAll)?;
     drop(bars);
     ended.with_context(|| format!("{}, line {}", file.display(), count + 1))?;
-    if json {
-        print_json(&json!({ "ingested": count }))
-    } else {
-        Ok(print(format_args!("ingested {count} entries"))?)
-    }
+    Ok(count)
 }
 
 pub(super) fn load(

@@ -11,6 +11,8 @@ pub(super) const ITEM_BYTES: f64 = 1000.0;
 const BUFFER_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
 const TABLE_BYTES: f64 = BUFFER_BYTES / 2.0;
 const LEVEL1_BYTES: f64 = 10.0 * 1024.0 * 1024.0;
+/// Entries of level 1.
+pub(super) const LEVEL1_ENTRIES: f64 = LEVEL1_BYTES / ITEM_BYTES;
 const RATIO: f64 = 10.0;
 const LEVEL0_RUNS: u64 = 4;
 
@@ -52,7 +54,7 @@ impl Design {
             keys,
             skew,
             memtable: BUFFER_BYTES / ITEM_BYTES,
-            sizes: LeveledModel::geometric(LEVEL1_BYTES / ITEM_BYTES, RATIO, keys as f64),
+            sizes: LeveledModel::geometric(LEVEL1_ENTRIES, RATIO, keys as f64),
             pick: Pick::InTurn,
         }
     }

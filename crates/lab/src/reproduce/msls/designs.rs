@@ -7,7 +7,7 @@ use crate::reproduce::{
     Axis, Claim, Effort, Figure, FigureInfo, Job, SharedProgress, Ticker, measure_all,
     measure_in_turn,
 };
-use lsmith_model::formulas::{SlotModel, Slots, UniversalModel};
+use lsmith_model::formulas::{SiltModel, SlotModel, Slots, UniversalModel};
 use lsmith_model::{KeyOrder, Model, Popularity, Setting};
 
 /// Keys of simulations, and requests per key.
@@ -36,20 +36,25 @@ enum Kind {
     Cola,
     Samt,
     Universal,
+    /// SILT with full hash stores, which is `constant`.
+    Silt,
 }
 
-const KINDS: [(Kind, &str); 6] = [
+const KINDS: [(Kind, &str); 7] = [
     (Kind::LevelDb, "leveldb"),
     (Kind::Optimal, "leveldb(sizes=optimal)"),
     (Kind::RocksDb, "rocksdb"),
     (Kind::Cola, "cola"),
     (Kind::Samt, "samt"),
     (Kind::Universal, "universal"),
+    (Kind::Silt, "silt"),
 ];
 
 /// The ratio of slots, and the number of runs that triggers a universal merge.
 const RATIO: u64 = 3;
 const TRIGGER: usize = 12;
+/// Hash stores that are merged together, few enough for several merges.
+const HASH_STORES: u64 = 16;
 
 fn curve(source: &str, kind: &str) -> String {
     format!("{source}, {kind}")
@@ -74,6 +79,7 @@ impl Kind {
             Kind::Cola => Some("cola(ratio=3, eager=always)"),
             Kind::Samt => Some("samt(ratio=3, eager=never)"),
             Kind::Universal => Some("universal(trigger=12, eager=never)"),
+            Kind::Silt => Some("constant(k=16, eager=never)"),
         };
         Ok(Steady { policy, rounds, ..Steady::new(design) })
     }
@@ -106,6 +112,11 @@ impl Kind {
                     requests,
                 };
                 universal.evaluate(&setting)
+            }
+            Kind::Silt => {
+                let log = popularity.unique(memtable);
+                let silt = SiltModel { log, occupancy: 1.0, hash_stores: HASH_STORES, grown: None };
+                silt.evaluate(&setting)
             }
         };
         Ok(model.write_cost_user())
@@ -236,7 +247,8 @@ fn notes(figure: &mut Figure) {
     figure.note(format!(
         "The policies of the registry by the protocol of msls-wa, with memtables of 4 MiB: \
          LevelDB and RocksDB as there, LevelDB with optimal sizes of as many levels, COLA and \
-         SAMT with ratio {RATIO}, universal with trigger {TRIGGER}. On the store entries have \
-         {STORE_ITEM_BYTES} bytes, and costs are counted in logical bytes."
+         SAMT with ratio {RATIO}, universal with trigger {TRIGGER}. SILT has {HASH_STORES} hash \
+         stores without empty places, so that it is constant(k={HASH_STORES}). On the store \
+         entries have {STORE_ITEM_BYTES} bytes, and costs are counted in logical bytes."
     ));
 }

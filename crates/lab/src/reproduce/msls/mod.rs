@@ -10,18 +10,22 @@ mod buffer;
 mod density;
 mod design;
 mod designs;
+mod levels;
 mod requests;
 mod rocksdb;
 mod skew;
 mod steady;
+mod throughput;
 mod unique;
 mod wa;
 
 pub(super) use buffer::measure as buffer;
 pub(super) use density::measure as density;
 pub(super) use designs::measure as designs;
+pub(super) use levels::measure as levels;
 pub(super) use rocksdb::measure as rocksdb;
 pub(super) use skew::measure as skew;
+pub(super) use throughput::measure as throughput;
 pub(super) use unique::measure as unique;
 pub(super) use wa::measure as wa;
 

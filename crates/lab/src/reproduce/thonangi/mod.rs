@@ -4,6 +4,7 @@
 //! Records have keys of 4 bytes. A megabyte of requests is 10^6 bytes of records; each request
 //! counts as one record. Costs are data blocks of 4096 bytes written below memory.
 
+mod caches;
 mod chain;
 mod density;
 mod fig10;
@@ -22,6 +23,7 @@ mod steady;
 mod store;
 mod sweep;
 
+pub(super) use caches::measure as caches;
 pub(super) use density::measure as fig1;
 pub(super) use fig2::measure as fig2;
 pub(super) use fig5::measure as fig5;

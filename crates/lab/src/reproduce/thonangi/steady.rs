@@ -298,6 +298,19 @@ impl<I: Index> Settling<'_, I> {
         self.until_moved(1)
     }
 
+    /// Makes the requests of a measurement, which begins with a cycle, and returns the costs.
+    pub(super) fn measure(&mut self) -> anyhow::Result<Steady> {
+        let start = self.now();
+        let cycle = self.records_above_bottom();
+        self.until_moved(if self.bottom() < 3 { cycle * CYCLES } else { cycle })?;
+        self.found(&start, &self.now())
+    }
+
+    /// Returns the megabytes of requests since the load.
+    pub(super) fn megabytes(&self) -> f64 {
+        (self.requests * self.request_bytes) as f64 / 1e6
+    }
+
     /// Makes requests until there were `megabytes` of them. Returns the levels, the paper's level 1
     /// first, after every few requests, with the megabytes so far.
     pub(super) fn watch(&mut self, megabytes: f64) -> anyhow::Result<Vec<(f64, Vec<LevelNow>)>> {
@@ -377,11 +390,7 @@ impl Bench {
         course: Course<'_, I>,
         sizes: BlockSizes,
     ) -> anyhow::Result<Steady> {
-        let mut settling = self.settled(course, sizes)?;
-        let start = settling.now();
-        let cycle = settling.records_above_bottom();
-        settling.until_moved(if settling.bottom() < 3 { cycle * CYCLES } else { cycle })?;
-        settling.found(&start, &settling.now())
+        self.settled(course, sizes)?.measure()
     }
 
     /// Brings an index that has grown to its steady state.

@@ -3,8 +3,8 @@
 use super::{FormulaInfo, FormulaParam, ratio};
 use crate::cost::{Bound, Ignored, Model, Setting};
 use crate::formulas::{
-    JungleModel, SlotModel, Slots, Take, Textbook, UniversalModel, bounded_runs, constant,
-    least_with_runs, partial, tiered, triangular, triangular_levels, unmerged,
+    JungleModel, SiltModel, SlotModel, Slots, Take, Textbook, UniversalModel, bounded_runs,
+    constant, least_with_runs, partial, tiered, triangular, triangular_levels, unmerged,
 };
 use lsmith_spec::{Params, SpecError};
 
@@ -35,7 +35,7 @@ const KEYS: &[Ignored] = &[Ignored::Popularity];
 const KEYS_AND_ORDER: &[Ignored] = &[Ignored::Popularity, Ignored::KeyOrder];
 
 /// The formulas, in listing order.
-pub(super) const INFOS: [FormulaInfo; 17] = [
+pub(super) const INFOS: [FormulaInfo; 18] = [
     slots(
         "cola",
         "levels of one run, merged on when it has grown ratio times",
@@ -65,6 +65,32 @@ pub(super) const INFOS: [FormulaInfo; 17] = [
         bound: None,
         ignores: &[],
         evaluate: universal,
+    },
+    FormulaInfo {
+        name: "silt",
+        source: "Lim et al., SOSP 2011, for the design; Lim et al., FAST 2016, for expected sizes",
+        summary: "memtables become hash stores, and those a part of the one sorted store",
+        params: &[
+            FormulaParam {
+                name: "hash_stores",
+                default: "62",
+                meaning: "hash stores that are merged together",
+            },
+            FormulaParam {
+                name: "occupancy",
+                default: "0.93",
+                meaning: "entries per place of a hash store, 0.01 to 1",
+            },
+            FormulaParam {
+                name: "grown",
+                default: "none",
+                meaning: "share of all keys, less than 1, that a larger hash store may hold, into \
+                          which the others are merged first",
+            },
+        ],
+        bound: None,
+        ignores: &[],
+        evaluate: silt,
     },
     FormulaInfo {
         name: "none",
@@ -233,6 +259,20 @@ fn slot_model(
 ) -> Result<Model, SpecError> {
     let ratio = params.count("ratio", 3, 2..=1000)?;
     Ok(SlotModel { memtable: setting.sealed(), ratio, slots }.evaluate(setting))
+}
+
+fn silt(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {
+    let grown = match params.text("grown") {
+        None | Some("none") => None,
+        Some(_) => Some(params.real("grown", 0.1, 0.0..=0.999)?),
+    };
+    let model = SiltModel {
+        log: setting.sealed(),
+        occupancy: params.real("occupancy", 0.93, 0.01..=1.0)?,
+        hash_stores: params.count("hash_stores", 62, 1..=100_000)?,
+        grown,
+    };
+    Ok(model.evaluate(setting))
 }
 
 fn universal(params: &Params<'_>, setting: &Setting<'_>) -> Result<Model, SpecError> {

@@ -20,6 +20,8 @@ pub enum OpClass {
     SyncDir,
     /// [`Env::rename`](crate::env::Env::rename).
     Rename,
+    /// [`Env::link`](crate::env::Env::link).
+    Link,
     /// [`Env::remove_file`](crate::env::Env::remove_file).
     Remove,
     /// [`LogFile::append`](crate::env::LogFile::append).
@@ -50,13 +52,14 @@ pub enum OpClass {
 
 impl OpClass {
     /// Every class.
-    pub const ALL: [OpClass; 18] = [
+    pub const ALL: [OpClass; 19] = [
         OpClass::Create,
         OpClass::CreateLog,
         OpClass::Write,
         OpClass::Sync,
         OpClass::SyncDir,
         OpClass::Rename,
+        OpClass::Link,
         OpClass::Remove,
         OpClass::Append,
         OpClass::LogSync,
@@ -82,7 +85,9 @@ impl OpClass {
             | OpClass::SyncDir
             | OpClass::Append
             | OpClass::Punch => &[Nothing, Partly, Wholly],
-            OpClass::Rename | OpClass::Remove | OpClass::Cut | OpClass::Lock => &[Nothing, Wholly],
+            OpClass::Rename | OpClass::Link | OpClass::Remove | OpClass::Cut | OpClass::Lock => {
+                &[Nothing, Wholly]
+            }
             OpClass::Read => &[Nothing, Partly],
             OpClass::Open
             | OpClass::Map

@@ -275,6 +275,17 @@ impl Disk {
         Ok(())
     }
 
+    pub(super) fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let node = self.find_file(from)?;
+        let (dir, name) = self.split(to)?;
+        if self.dir_mut(dir).names.contains_key(&name) {
+            return Err(error(ErrorKind::AlreadyExists, to));
+        }
+        self.file_mut(node).links += 1;
+        self.change_names(dir, Change::Add { name, node });
+        Ok(())
+    }
+
     /// Syncs the names in `dir`, and frees the nodes that can never be found again.
     pub(super) fn sync_dir(&mut self, dir: &Path) -> io::Result<()> {
         let id = self.find_dir(dir)?;

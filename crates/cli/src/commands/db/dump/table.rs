@@ -94,22 +94,24 @@ fn head(table: &TableFile) -> Item {
 }
 
 fn footer_text(footer: &Footer) -> String {
-    let Footer { version, compressed, undated, filter, index, properties, .. } = footer;
+    let Footer { version, compressed, undated, outside, filter, index, properties, .. } = footer;
     let compressed = if *compressed { ", compressed" } else { "" };
     let undated = if *undated { ", undated" } else { "" };
+    let outside = if *outside { ", from outside" } else { "" };
     format!(
-        ", format {version}{compressed}{undated}\n\
+        ", format {version}{compressed}{undated}{outside}\n\
          data 0..{}, filter {filter:?}, index {index:?}, properties {properties:?}",
         filter.start
     )
 }
 
 fn footer_fields(footer: &Footer) -> Value {
-    let Footer { version, compressed, undated, filter, index, properties, .. } = footer;
+    let Footer { version, compressed, undated, outside, filter, index, properties, .. } = footer;
     json!({
         "version": version,
         "compressed": compressed,
         "undated": undated,
+        "outside": outside,
         "filter": [filter.start, filter.end],
         "index": [index.start, index.end],
         "properties": [properties.start, properties.end],

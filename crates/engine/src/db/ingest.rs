@@ -1,0 +1,220 @@
+//! Brings tables that were written outside of the store into a keyspace.
+
+use super::{Keyspace, Loaded, Store};
+use crate::context::Context;
+use crate::stats::add;
+use crate::version::TableHandle;
+use lsmith_storage::directory;
+use lsmith_storage::env::Env;
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::names::{FileKind, numbered};
+use lsmith_storage::panics;
+use lsmith_tree::{KeyRange, SeqNo, TableId};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The bytes that are copied at once.
+const COPIED_BYTES: u64 = 256 * 1024;
+
+/// How [`Store::ingest`] brings files into a store.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct IngestOptions {
+    /// If true, the store takes each file over by a second name (a hard link) and copies only where
+    /// that is impossible, as on another device. Then nobody may change the file any more, and the
+    /// store may free the space of blocks in it that are no longer needed. False by default: each
+    /// file is copied and stays as it is.
+    pub link: bool,
+}
+
+impl IngestOptions {
+    /// Sets [`link`](IngestOptions::link).
+    #[must_use]
+    pub fn link(mut self, link: bool) -> IngestOptions {
+        self.link = link;
+        self
+    }
+}
+
+impl Store {
+    /// Makes the entries of `files` part of `keyspace`, all at once: newer than every earlier
+    /// write, older than every later one. The files are tables of a
+    /// [`TableWriter`](crate::TableWriter), in any order. When the call returns, their entries
+    /// survive power loss.
+    ///
+    /// Each file is read and checked as a whole first. Entries in memory within the key range of a
+    /// file are flushed first. The tables become the newest run of level 0.
+    ///
+    /// # Errors
+    /// Nothing is ingested then, unless the store is `Poisoned`:
+    ///
+    /// * `Corruption` if a file is damaged, is no table, or holds the table of a store;
+    ///   `Unsupported` if it has another format version. The error names the file.
+    /// * `InvalidArgument` if two files share a part of their key ranges, if the keyspace belongs
+    ///   to another store or to a group, or if other writers keep writing keys within the ranges.
+    /// * `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
+    ///   log or the manifest failed.
+    /// * `Io` or `Full` if a file cannot be read or copied. Otherwise as [`Keyspace::flush`].
+    pub fn ingest<P: AsRef<Path>>(
+        &self,
+        keyspace: &Keyspace,
+        files: &[P],
+        options: &IngestOptions,
+    ) -> Result<Loaded> {
+        let context = self.context();
+        context.check_writable()?;
+        self.check_may_ingest(keyspace)?;
+        let mut arrivals = Arrivals { context, tables: Vec::new(), created: Vec::new() };
+        for file in files {
+            arrivals.bring(file.as_ref(), options)?;
+        }
+        if arrivals.tables.is_empty() {
+            return Ok(Loaded::default());
+        }
+        let ranges = arrivals.sorted_ranges()?;
+        directory::sync(&*context.options.env, &context.options.dir)?;
+        let mut loaded = Loaded::default();
+        for (_, table) in &arrivals.tables {
+            let facts = table.table().facts();
+            loaded.tables += 1;
+            loaded.entries += facts.size.entries;
+            loaded.logical_bytes += facts.size.bytes;
+            loaded.table_bytes += facts.file_bytes;
+        }
+        let tables = arrivals.hand_over();
+        self.engine().write_path.load(keyspace.shared(), tables, &ranges)?;
+        add(&context.counts.load_bytes, loaded.table_bytes);
+        Ok(loaded)
+    }
+
+    fn check_may_ingest(&self, keyspace: &Keyspace) -> Result<()> {
+        let refuse = |message: String| Err(Error::new(ErrorKind::InvalidArgument, message));
+        if !Arc::ptr_eq(self.context(), keyspace.store().context()) {
+            return refuse(format!("keyspace {} is of another store", keyspace.name()));
+        }
+        match keyspace.group() {
+            // Keys of a group have a number in front, which the files lack.
+            Some(group) => refuse(format!(
+                "keyspace {} is in group {group}, which cannot ingest; use a bulk load",
+                keyspace.name()
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Files that are in the directory of the store, and not yet in its tree. Dropping it removes them.
+struct Arrivals<'a> {
+    context: &'a Arc<Context>,
+    /// The path of each file that was brought, and its table in the store.
+    tables: Vec<(PathBuf, Arc<TableHandle>)>,
+    /// The numbers of all files that may exist.
+    created: Vec<u64>,
+}
+
+impl Arrivals<'_> {
+    /// Links or copies `file`, and checks it.
+    fn bring(&mut self, file: &Path, options: &IngestOptions) -> Result<()> {
+        let context = self.context;
+        let env = &context.options.env;
+        let number = context.new_number();
+        let path = numbered(&context.options.dir, FileKind::Table, number);
+        self.created.push(number);
+        let linked = options.link && env.link(file, &path).is_ok();
+        if linked {
+            // The process that wrote the file need not have synced it.
+            env.sync_file(&path).map_err(|error| Error::io("sync", file, error))?;
+        } else {
+            copy(&**env, file, &path)?;
+        }
+        let table = self.checked(number);
+        // The user knows the file under the other name.
+        let table = table.map_err(|error| match error.path() {
+            Some(found) if found == path => error.said_again("").at(file),
+            _ => error,
+        })?;
+        self.tables.push((file.to_path_buf(), table));
+        Ok(())
+    }
+
+    /// Opens table `number` and reads all of it.
+    fn checked(&self, number: u64) -> Result<Arc<TableHandle>> {
+        let Context { options, cache, .. } = &**self.context;
+        let handle = TableHandle::open(&options.env, &options.dir, TableId(number), cache)?;
+        let table = handle.table();
+        let path = numbered(&options.dir, FileKind::Table, number);
+        if !table.is_from_outside() {
+            let message = "expected a table written outside of a store, found a store's own";
+            return Err(Error::corruption(&path, 0, message));
+        }
+        table.verify(&[KeyRange::ALL])?;
+        if table.facts().seq_max > SeqNo(0) {
+            let message = "expected entries without sequence numbers, found numbers up to";
+            let message = format!("{message} {}", table.facts().seq_max.0);
+            return Err(Error::corruption(&path, 0, message));
+        }
+        Ok(handle)
+    }
+
+    /// Brings the tables into key order. Returns the key range of each.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if two ranges overlap.
+    fn sorted_ranges(&mut self) -> Result<Vec<KeyRange>> {
+        let range = |(_, table): &(PathBuf, Arc<TableHandle>)| {
+            let range = &table.table().tree_table().range;
+            range.clone()
+        };
+        self.tables.sort_by_cached_key(|table| range(table).start);
+        let ranges: Vec<KeyRange> = self.tables.iter().map(range).collect();
+        let clash = ranges.windows(2).position(|pair| pair[0].overlaps(&pair[1]));
+        let Some(index) = clash else { return Ok(ranges) };
+        let message = format!(
+            "files {} and {} share keys from `{}` on: which is newer is unknown; ingest them one \
+             after the other",
+            self.tables[index].0.display(),
+            self.tables[index + 1].0.display(),
+            ranges[index + 1].start.escape_ascii()
+        );
+        Err(Error::new(ErrorKind::InvalidArgument, message))
+    }
+
+    /// Returns the tables. From here on their handles decide whether the files are removed.
+    fn hand_over(mut self) -> Vec<Arc<TableHandle>> {
+        self.created.clear();
+        std::mem::take(&mut self.tables).into_iter().map(|(_, table)| table).collect()
+    }
+}
+
+impl Drop for Arrivals<'_> {
+    fn drop(&mut self) {
+        self.tables.clear();
+        let options = &self.context.options;
+        for &number in &self.created {
+            let path = numbered(&options.dir, FileKind::Table, number);
+            panics::logged("the environment", || {
+                directory::remove(&*options.env, &path, "a table that was not ingested");
+            });
+        }
+    }
+}
+
+/// Copies the file at `from` to `to`, which survives power loss then, except for its name.
+fn copy(env: &dyn Env, from: &Path, to: &Path) -> Result<()> {
+    let failed = |operation: &'static str, path: &Path| {
+        let path = path.to_path_buf();
+        move |error| Error::io(operation, &path, error)
+    };
+    let source = env.open(from).map_err(failed("open", from))?;
+    let bytes = source.bytes().map_err(failed("measure", from))?;
+    let mut target = env.create(to).map_err(failed("create", to))?;
+    let mut buffer = Vec::new();
+    let mut offset = 0;
+    while offset < bytes {
+        buffer.resize((bytes - offset).min(COPIED_BYTES) as usize, 0);
+        source.read_exact_at(&mut buffer, offset).map_err(failed("read", from))?;
+        target.write_all(&buffer).map_err(failed("write", to))?;
+        offset += buffer.len() as u64;
+    }
+    target.sync().map_err(failed("sync", to))
+}

@@ -1,0 +1,174 @@
+//! Writes tables outside of a store, for a store to ingest.
+
+use super::loaded::{Loaded, check_entry};
+use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::env::{Env, RealEnv};
+use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::table::{self, OUTSIDE, TableOptions};
+use lsmith_storage::{directory, panics};
+use lsmith_tree::{EntryKind, SeqNo};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The sequence number of entries that get theirs when a store ingests them.
+const UNDATED: SeqNo = SeqNo(0);
+
+/// Writes one table without a store: sorted entries, in a file of the caller's choice. Another
+/// process may do that, at any time. [`Store::ingest`](crate::Store::ingest) brings the file into a
+/// store.
+///
+/// A writer that is dropped before [`finish`](TableWriter::finish) removes its file.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # use lsmith::{IngestOptions, Store, TableWriter};
+/// let file = dir.path().join("prices.table");
+/// let mut writer = TableWriter::create(&file)?;
+/// writer.put("apple", "3")?;
+/// writer.delete("banana")?;
+/// writer.finish()?;
+///
+/// let store = Store::builder(dir.path().join("store")).open()?;
+/// let prices = store.keyspace("prices")?;
+/// prices.put("banana", "4")?;
+/// let ingested = store.ingest(&prices, &[file], &IngestOptions::default())?;
+/// assert_eq!(ingested.entries, 2);
+/// assert_eq!(prices.get("apple")?.as_deref(), Some(&b"3"[..]));
+/// assert_eq!(prices.get("banana")?, None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct TableWriter {
+    /// `None` after a failed write, when the content of the file is unknown.
+    writer: Option<table::TableWriter>,
+    env: Arc<dyn Env>,
+    path: PathBuf,
+    last_key: Vec<u8>,
+    /// True once the file is complete and stays.
+    finished: bool,
+}
+
+/// How a [`TableWriter`] writes its file.
+#[derive(Clone, Debug)]
+pub struct TableWriterOptions {
+    /// The door to files; the operating system's by default.
+    pub env: Arc<dyn Env>,
+    /// Logical bytes (key + value + 8 per entry) of a data block; 4096 by default.
+    pub block_bytes: usize,
+    /// Bits of the filter per key; 10 by default, 0 for no filter.
+    pub filter_bits: u8,
+    /// The compression of data blocks: `none`, the default, `lz4` or `zstd`.
+    pub compression: String,
+}
+
+impl Default for TableWriterOptions {
+    fn default() -> TableWriterOptions {
+        let table = TableOptions::default();
+        TableWriterOptions {
+            env: Arc::new(RealEnv::new()),
+            block_bytes: table.block_bytes,
+            filter_bits: table.filter_bits_per_key,
+            compression: "none".into(),
+        }
+    }
+}
+
+impl TableWriter {
+    /// Creates the file at `path`, which must not exist.
+    ///
+    /// # Errors
+    /// `Io` or `Full`.
+    pub fn create(path: impl AsRef<Path>) -> Result<TableWriter> {
+        TableWriter::create_with(path, &TableWriterOptions::default())
+    }
+
+    /// Like [`create`](TableWriter::create), with options.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for an unknown compression or blocks of 0 bytes; `Io` or `Full`.
+    pub fn create_with(
+        path: impl AsRef<Path>,
+        options: &TableWriterOptions,
+    ) -> Result<TableWriter> {
+        if options.block_bytes == 0 {
+            let message = "expected data blocks of at least 1 byte, found 0";
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        let codec = crate::compression::Compression::parse(&options.compression)?.of_level(0);
+        let table = TableOptions {
+            block_bytes: options.block_bytes,
+            filter_bits_per_key: options.filter_bits,
+            codec,
+            ..TableOptions::default()
+        };
+        let path = path.as_ref().to_path_buf();
+        let env = Arc::clone(&options.env);
+        let writer = table::TableWriter::create(&env, &path, OUTSIDE, &table)?;
+        Ok(TableWriter { writer: Some(writer), env, path, last_key: Vec::new(), finished: false })
+    }
+
+    /// Adds an entry. Each key must be greater than the key before.
+    ///
+    /// # Errors
+    /// * `InvalidArgument` if the key is not greater than the key before, if the key is empty, or
+    ///   if the key or the value is too long. The entry is skipped, and the writer can continue.
+    /// * `Io` or `Full` if the file cannot be written. The writer cannot continue.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), EntryKind::Put, value.as_ref())
+    }
+
+    /// Adds the deletion of a key: the store that ingests the table no longer has the key.
+    ///
+    /// # Errors
+    /// As [`put`](TableWriter::put).
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(key.as_ref(), EntryKind::Delete, &[])
+    }
+
+    fn add(&mut self, key: &[u8], kind: EntryKind, value: &[u8]) -> Result<()> {
+        check_entry(key, value, &self.last_key)?;
+        let Some(writer) = &mut self.writer else { return Err(self.broken()) };
+        let added = writer.add(EntryRef { key, seq: UNDATED, kind, value });
+        added.inspect_err(|_| self.writer = None)?;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        Ok(())
+    }
+
+    /// Writes the rest of the file. When the call returns, the file and its name survive power
+    /// loss.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if no entry was added; `Io` or `Full`. The file is removed then.
+    pub fn finish(mut self) -> Result<Loaded> {
+        if self.last_key.is_empty() {
+            let message = "a table has at least one entry, found none";
+            return Err(Error::new(ErrorKind::InvalidArgument, message).at(&self.path));
+        }
+        let Some(writer) = self.writer.take() else { return Err(self.broken()) };
+        let facts = writer.finish()?;
+        directory::sync(&*self.env, self.path.parent().unwrap_or(Path::new("")))?;
+        self.finished = true;
+        Ok(Loaded {
+            entries: facts.size.entries,
+            logical_bytes: facts.size.bytes,
+            tables: 1,
+            table_bytes: facts.file_bytes,
+        })
+    }
+
+    fn broken(&self) -> Error {
+        Error::new(ErrorKind::Io, "a write of the table failed earlier").at(&self.path)
+    }
+}
+
+impl Drop for TableWriter {
+    fn drop(&mut self) {
+        drop(self.writer.take());
+        if !self.finished {
+            panics::logged("the environment", || {
+                directory::remove(&*self.env, &self.path, "a table that was not finished");
+            });
+        }
+    }
+}
