@@ -3,7 +3,8 @@
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
-/// The sizes of tables that were written or loaded; returned by [`BulkLoad::finish`],
+/// The sizes of tables that were written or loaded; returned by
+/// [`BulkLoad::finish`](crate::BulkLoad::finish),
 /// [`TableWriter::finish`](crate::TableWriter::finish) and [`Store::ingest`](crate::Store::ingest).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
