@@ -110,6 +110,10 @@ impl Env for Unsynced {
         self.real.rename(from, to)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.real.link(from, to)
+    }
+
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         std::fs::metadata(dir).map(drop)
     }
