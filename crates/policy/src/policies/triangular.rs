@@ -111,13 +111,14 @@ impl MergePolicy for Triangular {
             })
     }
 
-    /// Twice the runs of level 0 and four more stop writers: its merges are large steps, during
-    /// which others arrive.
+    /// Twice the runs that level 0 has at rest and four more stop writers: its merges are large
+    /// steps, during which others arrive.
     fn pressure(&self, view: &TreeView, load: &Load) -> f64 {
         let runs = view.tree.runs_at(LevelId::Disk(0));
         let flushed_max = view.memtable_bytes.saturating_mul(Shape::FLUSHED_MEMTABLES_MAX);
         let flushed = runs.iter().filter(|run| run.bytes() <= flushed_max).count();
-        let pressure = |runs: usize| pressure_of_runs(runs, self.level0_runs() as u64, load);
+        let at_rest = self.level0_runs() as u64 - 1;
+        let pressure = |runs: usize| pressure_of_runs(runs, at_rest, load);
         pressure(flushed).max(pressure(runs.len()).min(Shape::PRESSURE_OF_LEFTOVERS_MAX))
     }
 
