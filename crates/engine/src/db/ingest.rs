@@ -21,9 +21,9 @@ const COPIED_BYTES: u64 = 256 * 1024;
 #[non_exhaustive]
 pub struct IngestOptions {
     /// If true, the store takes each file over by a second name (a hard link) and copies only where
-    /// that is impossible, as on another device. Then nobody may change the file any more, and the
-    /// store may free the space of blocks in it that are no longer needed. False by default: each
-    /// file is copied and stays as it is.
+    /// that is impossible, as on another device. Then nobody may change the file any more. The
+    /// store does not change it either, so one file may be linked into several stores. False by
+    /// default: each file is copied.
     pub link: bool,
 }
 

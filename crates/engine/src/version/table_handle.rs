@@ -108,11 +108,16 @@ impl TableHandle {
     /// Records that slices show `ranges` of the table, which are disjoint and in key order. Returns
     /// the byte ranges of unused pages that the caller must free, none of which an earlier call has
     /// returned. Returns nothing while they are few: each hole costs a system call, and their
-    /// neighbours, or the whole table, may become unused soon.
+    /// neighbours, or the whole table, may become unused soon. Returns nothing for tables that were
+    /// written outside of the store.
     pub(crate) fn show_only(&self, ranges: &[KeyRange]) -> Vec<Range<u64>> {
         let dead = self.table.dead_places(ranges);
         let mut space = self.space.lock();
         space.dead_bytes = dead.iter().map(|place| place.end - place.start).sum();
+        // Its file may have other names, even in another store, where these blocks are needed.
+        if self.table.is_from_outside() {
+            return Vec::new();
+        }
         let page = |place: &Range<u64>| {
             let end = place.end / PAGE_BYTES * PAGE_BYTES;
             place.start.next_multiple_of(PAGE_BYTES)..end

@@ -163,6 +163,40 @@ fn one_file_may_be_ingested_again_and_again() {
     assert!(store.verify().unwrap().is_empty());
 }
 
+/// A linked file shares its blocks with all its other names.
+#[test]
+fn no_hole_is_punched_into_a_file_that_others_may_use() {
+    let env = MemEnv::new();
+    let entries: Map = (0..8000).map(|number| (key(number), vec![1; 100])).collect();
+    let changes = entries.iter().map(|(key, value)| (key.clone(), Some(value.clone())));
+    let file = [write_table(&env, "/made", &changes.collect())];
+    let open = |dir| {
+        let builder = Store::builder(dir).env(Arc::new(env.clone())).memtable_bytes(64 << 10);
+        let store = builder.policy("choose_best(ratio=3, rate=0.2)").lockstep(true).open().unwrap();
+        let space = store.keyspace("default").unwrap();
+        (store, space)
+    };
+    let (written, space) = open("/written");
+    let (other, kept) = open("/other");
+    ingest(&space, &file, true).unwrap();
+    ingest(&kept, &file, true).unwrap();
+    let made = bytes(&env, &file[0]);
+    let mut expected = entries.clone();
+    for number in 0..4000 {
+        let key = key(number * 3919 % 8000);
+        space.put(&key, [2; 100]).unwrap();
+        expected.insert(key, vec![2; 100]);
+    }
+    let stats = space.stats();
+    assert!(stats.dead_bytes > 100_000, "{stats:?}");
+    assert_eq!(bytes(&env, &file[0]), made);
+    assert_eq!(contents(&kept), entries);
+    assert_eq!(contents(&space), expected);
+    for store in [written, other] {
+        assert!(store.verify().unwrap().is_empty());
+    }
+}
+
 /// Makes a store with one entry, which every refusal must leave alone.
 fn small_store(env: &MemEnv) -> (Store, Keyspace) {
     let store = builder(env.clone()).open().unwrap();
