@@ -157,6 +157,15 @@ pub(crate) struct TreeArgs {
     /// Print a row per run, with a key of the notation
     #[arg(long)]
     pub(crate) short: bool,
+    /// Print the graph of the tables: row by row, each table below the newer ones that share keys
+    #[arg(long, conflicts_with = "short")]
+    pub(crate) graph: bool,
+    /// Print that graph in the language of Graphviz
+    #[arg(long, conflicts_with_all = ["short", "graph"])]
+    pub(crate) dot: bool,
+    /// Draw that graph into this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["short", "graph", "dot"])]
+    pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tables: TableArgs,
 }
@@ -461,6 +470,10 @@ pub(crate) struct DbArgs {
     /// that they merge together. One that exists must be in this group
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) group: Option<String>,
+    /// A keyspace that this command creates keeps sequence numbers, so that it can ingest tables
+    /// with numbers of their own. One that exists must keep them
+    #[arg(long, global = true)]
+    pub(crate) keep_numbers: bool,
     #[command(subcommand)]
     pub(crate) command: DbCommand,
 }
@@ -497,6 +510,10 @@ table does.")]
         /// change them any more
         #[arg(long)]
         link: bool,
+        /// Take tables with sequence numbers even if deleted keys could come back: those with an
+        /// entry older than a deletion that a merge has dropped
+        #[arg(long)]
+        allow_resurrect: bool,
     },
     /// Write entries to a table, for another store to ingest
     Export(ExportArgs),
@@ -564,6 +581,10 @@ pub(crate) struct DumpArgs {
 pub(crate) struct ExportArgs {
     /// The file that is written; it must not exist
     pub(crate) file: PathBuf,
+    /// Also write sequence numbers and deletions, so that the table goes where its age puts it. The
+    /// keyspace must keep numbers
+    #[arg(long)]
+    pub(crate) numbers: bool,
     #[command(flatten)]
     pub(crate) range: RangeArgs,
 }

@@ -48,6 +48,12 @@ impl Catalog {
             ..options.clone()
         };
         options.memtable_bytes.map_or(Ok(()), check_memtable)?;
+        if let (Some(group), Some(true)) = (&options.group, options.keep_numbers) {
+            let message = format!(
+                "a keyspace of group {group} cannot keep sequence numbers: leave out one of the two"
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
         if let Some(found) = self.keyspaces.find(name) {
             return agreed(found, name, &options);
         }
@@ -91,7 +97,7 @@ impl Catalog {
         check_name(group)?;
         let tree = match find(keyspaces, group) {
             Some(Named::Group(tree)) => {
-                tree.check_options(options.policy.clone(), options.memtable_bytes)?;
+                tree.check_options(options)?;
                 tree
             }
             None if group != name => self.make_tree(keyspaces, group, options)?,
@@ -129,6 +135,8 @@ impl Catalog {
         let record = if options.group.is_some() {
             check_group_policy(&*policy).map_err(bad_policy)?;
             Record::Group(new, compression.to_string())
+        } else if options.keep_numbers == Some(true) {
+            Record::NumberedKeyspace(new, compression.to_string())
         } else if compression.is_none() {
             Record::Keyspace(new)
         } else {
@@ -204,7 +212,7 @@ fn agreed(found: Named, name: &str, options: &KeyspaceOptions) -> Result<Named> 
         }
         (Named::Alone(tree) | Named::Member(tree, _), _) => tree,
     };
-    tree.check_options(options.policy.clone(), options.memtable_bytes)?;
+    tree.check_options(options)?;
     Ok(found)
 }
 

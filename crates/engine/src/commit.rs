@@ -97,7 +97,11 @@ impl Committer {
         let mut state = keyspace.state.lock();
         // Another plan may have rewritten blocks next to its inputs, across a hole that this plan
         // was to fill. So a legal plan can become illegal although its inputs are the same.
-        if !done.still_holds(&state.view.tree)
+        // Entries that arrived meanwhile may be older than tombstones that this plan has dropped.
+        let drops_too_much =
+            done.outcome.dropped_below > SeqNo(0) && state.arrivals != reserved.arrivals;
+        if drops_too_much
+            || !done.still_holds(&state.view.tree)
             || !state.still_allows(&plan_part.plan, &reserved.plan)
         {
             drop(state);

@@ -166,7 +166,7 @@ mod write;
 pub use compression::check_compression;
 pub use db::{
     Batch, Builder, BulkLoad, IngestOptions, Iter, Keyspace, KeyspaceStats, Loaded, Snapshot,
-    Store, TableWriter, TableWriterOptions,
+    Store, TableWriter, TableWriterOptions, prefix_bounds,
 };
 pub use event::{Event, Observer};
 pub use left_out::{LeftOut, LeftOutReason};

@@ -1,5 +1,10 @@
 //! The live snapshots of a store: sequence numbers for which merges keep old versions.
+//!
+//! Tables with sequence numbers of their own arrive with numbers that are older than snapshots
+//! which must not see them. So each snapshot from before goes on reading the version from before,
+//! which is [pinned](Pin) until the last of them is dropped.
 
+use crate::version::Version;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use lsmith_tree::SeqNo;
@@ -9,15 +14,38 @@ use std::sync::Arc;
 /// All live snapshots of a store.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
-    /// The number of guards of each live sequence number.
-    live: Mutex<BTreeMap<u64, usize>>,
+    live: Mutex<Live>,
     /// The oldest live snapshot, or an older number. `u64::MAX` if there is none.
     oldest: AtomicU64,
+    /// The sequence number of the newest arrival for which a version was pinned; 0 if there was
+    /// none. Snapshots from this number on need no pinned version.
+    newest_pin: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Live {
+    /// The number of guards of each live sequence number.
+    guards: BTreeMap<u64, usize>,
+    /// Pinned versions, oldest arrival first.
+    pins: Vec<Pin>,
+}
+
+/// The version of a keyspace from before tables arrived, for snapshots from before.
+#[derive(Debug)]
+struct Pin {
+    keyspace: u32,
+    /// The sequence number of the arrival. Older snapshots do not see it.
+    arrival: SeqNo,
+    version: Arc<Version>,
 }
 
 impl Snapshots {
     pub(crate) fn new() -> Snapshots {
-        Snapshots { live: Mutex::default(), oldest: AtomicU64::new(u64::MAX) }
+        Snapshots {
+            live: Mutex::default(),
+            oldest: AtomicU64::new(u64::MAX),
+            newest_pin: AtomicU64::new(0),
+        }
     }
 
     /// Takes a snapshot at the sequence number in `visible`.
@@ -30,8 +58,8 @@ impl Snapshots {
         let mut live = self.live.lock();
         self.oldest.fetch_min(visible.load(SeqCst), SeqCst);
         let seq = visible.load(SeqCst);
-        *live.entry(seq).or_default() += 1;
-        self.oldest.store(*live.keys().next().expect("just entered"), SeqCst);
+        *live.guards.entry(seq).or_default() += 1;
+        self.oldest.store(*live.guards.keys().next().expect("just entered"), SeqCst);
         SnapshotGuard { seq: SeqNo(seq), of: Arc::clone(self) }
     }
 
@@ -59,6 +87,42 @@ impl Snapshots {
         published
     }
 
+    /// Shows tables with sequence numbers of their own to readers, as
+    /// [`show_load`](Snapshots::show_load) shows a load. `before` is the version of `keyspace`
+    /// without them, which all live snapshots go on reading.
+    ///
+    /// A reader loads the version of the keyspace first, and asks for a
+    /// [pinned](Snapshots::pinned) one second. So a reader that finds none has loaded `before`, or
+    /// its snapshot is no older than `seq`.
+    pub(crate) fn show_arrival<T>(
+        &self,
+        seq: SeqNo,
+        visible: &AtomicU64,
+        keyspace: u32,
+        before: &Arc<Version>,
+        publish: impl FnOnce() -> T,
+    ) -> T {
+        let mut live = self.live.lock();
+        if !live.guards.is_empty() {
+            live.pins.push(Pin { keyspace, arrival: seq, version: Arc::clone(before) });
+            self.newest_pin.store(seq.0, SeqCst);
+        }
+        let published = publish();
+        visible.store(seq.0, SeqCst);
+        published
+    }
+
+    /// Returns the version of `keyspace` that a snapshot at `seq` must read in place of the newest
+    /// one, if there is any.
+    pub(crate) fn pinned(&self, keyspace: u32, seq: SeqNo) -> Option<Arc<Version>> {
+        if seq.0 >= self.newest_pin.load(SeqCst) {
+            return None;
+        }
+        let live = self.live.lock();
+        let pin = live.pins.iter().find(|pin| pin.keyspace == keyspace && seq < pin.arrival)?;
+        Some(Arc::clone(&pin.version))
+    }
+
     /// Returns the sequence number from which on old versions must be kept: the smaller of
     /// `visible` and the oldest live snapshot.
     pub(crate) fn keep_from(&self, visible: &AtomicU64) -> SeqNo {
@@ -68,7 +132,7 @@ impl Snapshots {
 
     /// Returns all live snapshots, newest first.
     pub(crate) fn newest_first(&self) -> Vec<SeqNo> {
-        self.live.lock().keys().rev().map(|&seq| SeqNo(seq)).collect()
+        self.live.lock().guards.keys().rev().map(|&seq| SeqNo(seq)).collect()
     }
 }
 
@@ -88,12 +152,17 @@ impl SnapshotGuard {
 impl Drop for SnapshotGuard {
     fn drop(&mut self) {
         let mut live = self.of.live.lock();
-        if let Some(count) = live.get_mut(&self.seq.0) {
+        if let Some(count) = live.guards.get_mut(&self.seq.0) {
             *count -= 1;
             if *count == 0 {
-                live.remove(&self.seq.0);
+                live.guards.remove(&self.seq.0);
             }
         }
-        self.of.oldest.store(live.keys().next().copied().unwrap_or(u64::MAX), SeqCst);
+        let oldest = live.guards.keys().next().copied().unwrap_or(u64::MAX);
+        self.of.oldest.store(oldest, SeqCst);
+        let unpinned: Vec<Pin> = live.pins.extract_if(.., |pin| pin.arrival.0 <= oldest).collect();
+        // Versions are dropped outside of the lock.
+        drop(live);
+        drop(unpinned);
     }
 }

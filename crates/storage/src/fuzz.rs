@@ -1,6 +1,6 @@
 //! Batches and file names of any kind: refused, or read as they can be written.
 
-use crate::format::{LoggedOp, decode_batch};
+use crate::format::{LoggedBatch, LoggedOp, decode_batch, encode_empty_batch};
 use crate::names::{numbered, parse};
 use lsmith_fuzz::{Choices, change, change_text, fuzz, peak_bytes, put_bytes, put_varint};
 use lsmith_tree::{EntryKind, SeqNo};
@@ -52,12 +52,23 @@ fn fuzz_batches() {
         let ops: Vec<LoggedOp<'_>> = entries.iter().map(op).collect();
         let first = 1 + (choices.border() >> 3);
         let mut payload = batch(first, &ops);
-        assert_eq!(decode_batch(&payload), Ok((SeqNo(first), ops)));
+        let numbers = ops.len().max(1) as u64;
+        assert_eq!(decode_batch(&payload), Ok(LoggedBatch { first: SeqNo(first), numbers, ops }));
+        if choices.below(8) == 0 {
+            let numbers = 1 + choices.border() % (1 << 61);
+            payload = encode_empty_batch(SeqNo(first), numbers);
+            let taken = LoggedBatch { first: SeqNo(first), numbers, ops: Vec::new() };
+            assert_eq!(decode_batch(&payload), Ok(taken));
+        }
         change(&mut payload, choices, true);
         let (read, peak) = peak_bytes(|| decode_batch(&payload));
         assert!(peak < 4096 + 40 * payload.len(), "{peak} bytes for {}", payload.len());
-        if let Ok((first, ops)) = read {
-            assert_eq!(decode_batch(&batch(first.0, &ops)), Ok((first, ops)));
+        if let Ok(read) = read {
+            let again = match read.ops.is_empty() {
+                true => encode_empty_batch(read.first, read.numbers),
+                false => batch(read.first.0, &read.ops),
+            };
+            assert_eq!(decode_batch(&again), Ok(read));
         }
     });
 }

@@ -2,6 +2,7 @@
 
 mod dump;
 mod exchange;
+mod graph;
 mod look;
 mod repair;
 mod report;
@@ -9,11 +10,11 @@ mod verify;
 mod why;
 mod work;
 
-use crate::args::{DbArgs, DbCommand};
+use crate::args::{DbArgs, DbCommand, TreeArgs};
 use crate::failure::bad_argument;
 use crate::specs;
 use exchange::Input;
-use lsmith::{Builder, Keyspace, KeyspaceOptions, Store};
+use lsmith::{Builder, IngestOptions, Keyspace, KeyspaceOptions, Store};
 use std::path::Path;
 
 pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
@@ -22,6 +23,12 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
         DbCommand::Scan(scan) => look::scan(&to_read(args)?, scan, json),
         DbCommand::Stats(_) => look::stats(&to_read(args)?, json),
         DbCommand::Keyspaces(_) => look::keyspaces(&open_to_read(args)?, json),
+        DbCommand::Tree(TreeArgs { svg: Some(svg), .. }) => {
+            graph::picture(&to_read(args)?, svg, json)
+        }
+        DbCommand::Tree(tree) if tree.graph || tree.dot => {
+            graph::graph(&to_read(args)?, tree.dot, json)
+        }
         DbCommand::Tree(tree) => look::tree(&to_read(args)?, tree.short, json),
         DbCommand::Why => why::why(&to_read(args)?, json),
         DbCommand::Report { html } => report::report(&open_to_read(args)?, &args.dir, html, json),
@@ -44,8 +51,12 @@ pub(crate) fn db(args: &DbArgs, json: bool) -> anyhow::Result<()> {
             work::put(&to_fill(args)?, key, value, json)
         }
         DbCommand::Delete { key } => work::delete(&to_change(args)?, key.as_encoded_bytes(), json),
-        DbCommand::Ingest { files, link } => match exchange::input_of(files)? {
-            Input::Tables => exchange::ingest_tables(&to_fill(args)?, files, *link, json),
+        DbCommand::Ingest { files, link, allow_resurrect } => match exchange::input_of(files)? {
+            Input::Tables => {
+                let options = IngestOptions::default().link(*link);
+                let options = options.allow_resurrect(*allow_resurrect);
+                exchange::ingest_tables(&to_fill(args)?, files, &options, json)
+            }
             Input::Lines(inputs) => exchange::ingest_lines(&to_fill(args)?, files, inputs, json),
         },
         DbCommand::Export(export) => {
@@ -83,8 +94,13 @@ fn to_fill(args: &DbArgs) -> anyhow::Result<Keyspace> {
     let codecs = args.compression.as_deref().unwrap_or("none");
     check_codecs(codecs)?;
     let store = builder(&args.dir).compression(codecs).open()?;
-    let options = KeyspaceOptions { group: args.group.clone(), ..KeyspaceOptions::default() };
-    store.keyspace_with(&args.keyspace, &options).map_err(wrong_argument)
+    store.keyspace_with(&args.keyspace, &asked(args)).map_err(wrong_argument)
+}
+
+/// Returns what the arguments ask of the keyspace.
+fn asked(args: &DbArgs) -> KeyspaceOptions {
+    let keep_numbers = args.keep_numbers.then_some(true);
+    KeyspaceOptions { group: args.group.clone(), keep_numbers, ..KeyspaceOptions::default() }
 }
 
 /// Returns `error` as that of a wrong argument, if an argument is to blame.
@@ -112,10 +128,9 @@ fn existing(store: &Store, args: &DbArgs) -> anyhow::Result<Keyspace> {
             None => bad_argument(format!("{error}; expected one of: {}", known.join(", "))),
         }
     })?;
-    if args.group.is_some() {
-        // Fails if the keyspace is in another group, and changes nothing.
-        let options = KeyspaceOptions { group: args.group.clone(), ..KeyspaceOptions::default() };
-        store.keyspace_with(&args.keyspace, &options).map_err(wrong_argument)?;
+    if args.group.is_some() || args.keep_numbers {
+        // Fails if the keyspace is in another group or forgets numbers, and changes nothing.
+        store.keyspace_with(&args.keyspace, &asked(args)).map_err(wrong_argument)?;
     }
     Ok(found)
 }

@@ -552,3 +552,75 @@ fn stores_exchange_tables() {
     assert!(line.contains("damaged.table"), "{line}");
     assert_eq!(fine(&["db", &other, "scan"]), "b/1\t2\nb/2\t3\nc\t4\n");
 }
+
+#[test]
+fn tables_with_numbers_go_where_their_age_puts_them() {
+    let (dir, db) = store_dir();
+    let db = db.as_str();
+    let line = refused(2, &["db", db, "--keep-numbers", "--group", "g", "put", "k", "v"]);
+    assert!(line.contains("cannot keep sequence numbers"), "{line}");
+    fine(&["db", db, "--keep-numbers", "put", "b/1", "old"]);
+    fine(&["db", db, "put", "b/2", "old"]);
+    fine(&["db", db, "delete", "b/2"]);
+    fine(&["db", db, "put", "c", "old"]);
+    let table = dir.path().join("backup.table").to_str().unwrap().to_string();
+    let exported = json(&["db", db, "export", &table, "--numbers", "--prefix", "b/"]);
+    assert_eq!(exported["exported"], json!(2), "the deletion too");
+    fine(&["db", db, "put", "b/1", "new"]);
+    // The flush has dropped the deletion, so the store cannot know what else it hid.
+    let line = refused(2, &["db", db, "ingest", &table]);
+    assert!(line.contains("deleted keys could come back"), "{line}");
+    fine(&["db", db, "ingest", &table, "--allow-resurrect"]);
+    assert_eq!(fine(&["db", db, "scan"]), "b/1\tnew\nc\told\n");
+
+    let other = dir.path().join("other").to_str().unwrap().to_string();
+    let line = refused(2, &["db", &other, "ingest", &table]);
+    assert!(line.contains("`keep_numbers`"), "{line}");
+    let line = refused(2, &["db", &other, "--keep-numbers", "get", "b/1"]);
+    assert!(line.contains("forgotten sequence numbers"), "{line}");
+    fine(&["db", &other, "--keyspace", "kept", "--keep-numbers", "put", "b/2", "first"]);
+    fine(&["db", &other, "--keyspace", "kept", "ingest", &table]);
+    assert_eq!(fine(&["db", &other, "--keyspace", "kept", "scan"]), "b/1\told\n");
+    let file = dir.path().join("none").to_str().unwrap().to_string();
+    let line = refused(2, &["db", &other, "export", &file, "--numbers"]);
+    assert!(line.contains("forgets sequence numbers"), "{line}");
+    assert!(!dir.path().join("none").exists());
+}
+
+#[test]
+fn the_graph_of_tables_has_newer_ones_above() {
+    let (dir, db) = store_dir();
+    let db = db.as_str();
+    fine(&["db", db, "put", "a", "1"]);
+    fine(&["db", db, "policy", "none"]);
+    let file = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    for (table, lines) in
+        [("one", "a\t1\nf\t1\n"), ("two", "k\t1\np\t1\n"), ("three", "c\t1\nm\t1\n")]
+    {
+        let source = dir.path().join("source").to_str().unwrap().to_string();
+        fs::write(file("lines"), lines).unwrap();
+        fine(&["db", &source, "ingest", &file("lines")]);
+        let first = lines.split('\t').next().unwrap();
+        fine(&["db", &source, "export", &file(table), "--from", first]);
+        fs::remove_dir_all(&source).unwrap();
+        fine(&["db", db, "ingest", &file(table)]);
+    }
+    let rows = json(&["db", db, "tree", "--graph"]);
+    let rows = rows["graph"].as_array().unwrap();
+    let row = |range: &str| {
+        let found = rows.iter().find(|table| table["range"].as_str().unwrap().starts_with(range));
+        found.unwrap_or_else(|| panic!("no table from {range}: {rows:?}"))
+    };
+    assert_eq!((&row("c..")["row"], row("c..")["older"].as_array().unwrap().len()), (&json!(0), 2));
+    assert_eq!((&row("k..")["row"], &row("k..")["older"]), (&json!(1), &json!([])));
+    assert_eq!(row("a..")["row"], json!(1));
+    let text = fine(&["db", db, "tree", "--graph"]);
+    assert!(text.starts_with("0: t") && text.contains("\n1: t"), "{text}");
+    let dot = fine(&["db", db, "tree", "--dot"]);
+    assert!(dot.starts_with("digraph tables {") && dot.contains("n0 -> n1;"), "{dot}");
+    let said = fine(&["db", db, "tree", "--svg", &file("tables.svg")]);
+    assert!(said.contains("tables.svg: "), "{said}");
+    let picture = fs::read_to_string(file("tables.svg")).unwrap();
+    assert!(picture.contains("<svg") && picture.contains("row 1"), "{picture}");
+    refused(2, &["db", db, "tree", "--graph", "--dot"]);
+}

@@ -4,9 +4,11 @@ use super::{Keyspace, Loaded, Store};
 use crate::context::Context;
 use crate::stats::add;
 use crate::version::TableHandle;
+use crate::write::{ARRIVING_SEQ_MAX, Arriving};
 use lsmith_storage::directory;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::format::TableFacts;
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_storage::panics;
 use lsmith_tree::{KeyRange, SeqNo, TableId};
@@ -25,6 +27,10 @@ pub struct IngestOptions {
     /// store does not change it either, so one file may be linked into several stores. False by
     /// default: each file is copied.
     pub link: bool,
+    /// If true, tables with sequence numbers of their own may bring entries back that deletions had
+    /// hidden: a merge has dropped the deletions, and the entries are older than one of them. False
+    /// by default: such a table is refused.
+    pub allow_resurrect: bool,
 }
 
 impl IngestOptions {
@@ -34,27 +40,46 @@ impl IngestOptions {
         self.link = link;
         self
     }
+
+    /// Sets [`allow_resurrect`](IngestOptions::allow_resurrect).
+    #[must_use]
+    pub fn allow_resurrect(mut self, allow: bool) -> IngestOptions {
+        self.allow_resurrect = allow;
+        self
+    }
 }
 
 impl Store {
-    /// Makes the entries of `files` part of `keyspace`, all at once: newer than every earlier
-    /// write, older than every later one. The files are tables of a
+    /// Makes the entries of `files` part of `keyspace`, all at once. The files are tables of a
     /// [`TableWriter`](crate::TableWriter), in any order. When the call returns, their entries
-    /// survive power loss.
+    /// survive power loss. Each file is read and checked as a whole first.
     ///
-    /// Each file is read and checked as a whole first. Entries in memory within the key range of a
-    /// file are flushed first. The tables become the newest run of level 0.
+    /// If the tables have no sequence numbers, their entries are newer than every earlier write and
+    /// older than every later one. Entries in memory within the key range of a file are flushed
+    /// first. The tables become the newest run of level 0.
+    ///
+    /// If the tables have sequence numbers of their own, these say what is newer. The keyspace must
+    /// [keep numbers](crate::KeyspaceOptions::keep_numbers). The store's counter rises above the
+    /// greatest number, so later writes are newer. A table goes where its numbers put it. If they
+    /// lie among those of entries that the keyspace has in the range, the call merges the two.
+    /// Snapshots that were taken before the call do not see the tables, however old the entries.
     ///
     /// # Errors
     /// Nothing is ingested then, unless the store is `Poisoned`:
     ///
     /// * `Corruption` if a file is damaged, is no table, or holds the table of a store;
     ///   `Unsupported` if it has another format version. The error names the file.
-    /// * `InvalidArgument` if two files share a part of their key ranges, if the keyspace belongs
-    ///   to another store or to a group, or if other writers keep writing keys within the ranges.
+    /// * `InvalidArgument` if two files share a part of their key ranges, if only some have
+    ///   sequence numbers, if the keyspace belongs to another store or to a group, or if other
+    ///   writers keep writing keys within the ranges.
+    /// * `InvalidArgument` for tables with numbers of their own, if the keyspace forgets numbers;
+    ///   if an entry differs from one with its key and number in the keyspace; or if a deletion
+    ///   that was dropped could have hidden an entry, unless
+    ///   [`allow_resurrect`](IngestOptions::allow_resurrect) is set.
     /// * `ReadOnly` if the store was opened for reading only; `Poisoned` if an earlier write of the
     ///   log or the manifest failed.
-    /// * `Io` or `Full` if a file cannot be read or copied. Otherwise as [`Keyspace::flush`].
+    /// * `Io` or `Full` if a file cannot be read, copied or merged. Otherwise as
+    ///   [`Keyspace::flush`].
     pub fn ingest<P: AsRef<Path>>(
         &self,
         keyspace: &Keyspace,
@@ -71,6 +96,7 @@ impl Store {
         if arrivals.tables.is_empty() {
             return Ok(Loaded::default());
         }
+        let numbered = arrivals.are_numbered(keyspace)?;
         let ranges = arrivals.sorted_ranges()?;
         directory::sync(&*context.options.env, &context.options.dir)?;
         let mut loaded = Loaded::default();
@@ -82,7 +108,14 @@ impl Store {
             loaded.table_bytes += facts.file_bytes;
         }
         let tables = arrivals.hand_over();
-        self.engine().write_path.load(keyspace.shared(), tables, &ranges)?;
+        let write_path = &self.engine().write_path;
+        if numbered {
+            let arriving = tables.into_iter().map(|(file, table)| Arriving::new(file, table));
+            write_path.ingest(keyspace.shared(), arriving.collect(), options.allow_resurrect)?;
+        } else {
+            let tables = tables.into_iter().map(|(_, table)| table).collect();
+            write_path.load(keyspace.shared(), tables, &ranges)?;
+        }
         add(&context.counts.load_bytes, loaded.table_bytes);
         Ok(loaded)
     }
@@ -148,12 +181,46 @@ impl Arrivals<'_> {
             return Err(Error::corruption(&path, 0, message));
         }
         table.verify(&[KeyRange::ALL])?;
-        if table.facts().seq_max > SeqNo(0) {
-            let message = "expected entries without sequence numbers, found numbers up to";
-            let message = format!("{message} {}", table.facts().seq_max.0);
+        let TableFacts { seq_min, seq_max, .. } = table.facts();
+        let is_mixed = *seq_min == SeqNo(0) && *seq_max > SeqNo(0);
+        if is_mixed || *seq_max > ARRIVING_SEQ_MAX {
+            let message = format!(
+                "expected no sequence numbers, or numbers from 1 to {ARRIVING_SEQ_MAX}, found \
+                 {seq_min} to {seq_max}"
+            );
             return Err(Error::corruption(&path, 0, message));
         }
         Ok(handle)
+    }
+
+    /// Returns true if the tables have sequence numbers, false if none has.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if only some have, or if `keyspace` cannot take them.
+    fn are_numbered(&self, keyspace: &Keyspace) -> Result<bool> {
+        let refuse = |message: String, file: &Path| {
+            Err(Error::new(ErrorKind::InvalidArgument, message).at(file))
+        };
+        let first = &self.tables[0];
+        let numbered = !first.1.is_undated();
+        if let Some(other) = self.tables.iter().find(|(_, table)| table.is_undated() == numbered) {
+            let [with, without] = if numbered { [first, other] } else { [other, first] };
+            let message = format!(
+                "the entries have sequence numbers, and those of {} have none: ingest the two in \
+                 calls of their own",
+                without.0.display()
+            );
+            return refuse(message, &with.0);
+        }
+        if numbered && !keyspace.shared().keeps_numbers {
+            let message = format!(
+                "the entries have sequence numbers, which the keyspace {} forgets: make one with \
+                 `keep_numbers`, or a table without numbers",
+                keyspace.name()
+            );
+            return refuse(message, &first.0);
+        }
+        Ok(numbered)
     }
 
     /// Brings the tables into key order. Returns the key range of each.
@@ -180,9 +247,9 @@ impl Arrivals<'_> {
     }
 
     /// Returns the tables. From here on their handles decide whether the files are removed.
-    fn hand_over(mut self) -> Vec<Arc<TableHandle>> {
+    fn hand_over(mut self) -> Vec<(PathBuf, Arc<TableHandle>)> {
         self.created.clear();
-        std::mem::take(&mut self.tables).into_iter().map(|(_, table)| table).collect()
+        std::mem::take(&mut self.tables)
     }
 }
 

@@ -162,7 +162,7 @@ impl fmt::Debug for Iter {
 }
 
 /// Returns the lower and the upper bound of all keys that begin with `prefix`.
-pub(crate) fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
+pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Bytes>, Bound<Bytes>) {
     let lower = Bound::Included(Bytes::copy_from_slice(prefix));
     let mut above = prefix.to_vec();
     while let Some(last) = above.pop() {

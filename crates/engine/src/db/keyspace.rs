@@ -8,7 +8,7 @@ use crate::keyspace::{KeyspaceShared, Request};
 use crate::keyspaces::Named;
 use crate::options::KeyspaceOptions;
 use crate::snapshots::SnapshotGuard;
-use crate::version::{Moment, Value};
+use crate::version::{Moment, Value, Version};
 use crate::write::{Op, Ops};
 use bytes::Bytes;
 use lsmith_policy::Explanation;
@@ -93,7 +93,7 @@ impl Keyspace {
     }
 
     /// Returns what all threads share of the keyspace, or of its group.
-    pub(super) fn shared(&self) -> &Arc<KeyspaceShared> {
+    pub(crate) fn shared(&self) -> &Arc<KeyspaceShared> {
         &self.shared
     }
 
@@ -195,7 +195,12 @@ impl Keyspace {
         let context = self.store.context();
         let timer = context.timer();
         let mut reads = ReadCount::default();
-        let version = self.shared.version.load();
+        let newest = self.shared.version.load();
+        let pinned = match moment {
+            Moment::Snapshot(seq) => context.snapshots.pinned(self.shared.id, seq),
+            Moment::Latest(_) => None,
+        };
+        let version: &Version = pinned.as_deref().unwrap_or(&newest);
         let found = version.get(&self.stored_key(key), moment, &mut reads);
         let present = matches!(found, Ok(Some(_)));
         context.counts.note_get(present, &reads);
@@ -288,8 +293,15 @@ impl Keyspace {
             Some(member) => member.stored_bounds(bounds),
             None => bounds,
         };
-        let version = self.shared.version.load_full();
+        let version = self.version_at(&at);
         Iter::new(self.store.clone(), version, at, bounds, self.number_bytes())
+    }
+
+    /// Returns the version that a snapshot reads.
+    pub(super) fn version_at(&self, at: &SnapshotGuard) -> Arc<Version> {
+        let newest = self.shared.version.load_full();
+        let pinned = self.store.context().snapshots.pinned(self.shared.id, at.seq());
+        pinned.unwrap_or(newest)
     }
 
     /// Returns the merge policy as a spec such as `tiered(ratio=4)`. A group has one policy.

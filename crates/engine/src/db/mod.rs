@@ -15,7 +15,7 @@ mod table_writer;
 pub use batch::Batch;
 pub use builder::Builder;
 pub use ingest::IngestOptions;
-pub use iter::Iter;
+pub use iter::{Iter, prefix_bounds};
 pub use keyspace::Keyspace;
 pub use load::BulkLoad;
 pub use loaded::Loaded;

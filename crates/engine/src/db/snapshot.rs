@@ -1,12 +1,14 @@
 //! Snapshots: sequence numbers that readers hold.
 
-use super::{Iter, Keyspace, Store};
+use super::{Iter, Keyspace, Store, TableWriter};
 use crate::snapshots::SnapshotGuard;
 use crate::version::Moment;
 use bytes::Bytes;
+use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::{Error, ErrorKind, Result};
+use lsmith_storage::table::ReadTally;
 use lsmith_tree::SeqNo;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 /// The content of all keyspaces of a store at one moment.
@@ -76,8 +78,7 @@ impl Snapshot {
     /// If the keyspace belongs to another store, the iterator yields one error of kind
     /// `InvalidArgument`.
     pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Iter {
-        let bound =
-            |bound: std::ops::Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
+        let bound = |bound: Bound<&K>| bound.map(|key| Bytes::copy_from_slice(key.as_ref()));
         let bounds = (bound(range.start_bound()), bound(range.end_bound()));
         let entries = keyspace.iterate(bounds, Arc::clone(&self.guard));
         match self.check_store(keyspace) {
@@ -86,8 +87,69 @@ impl Snapshot {
         }
     }
 
+    /// Adds the entries that `keyspace` has in `range` at the snapshot to `writer`, with their
+    /// sequence numbers. Deletions are entries too, as long as no merge has dropped them. Returns
+    /// the number of entries.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace belongs to another store or to a group, or forgets
+    /// numbers. Otherwise as [`get`](Snapshot::get) and [`TableWriter::put_at`].
+    pub fn export<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+        writer: &mut TableWriter,
+    ) -> Result<u64> {
+        self.check_store(keyspace)?;
+        let refuse = |message| Err(Error::new(ErrorKind::InvalidArgument, message));
+        let name = keyspace.name();
+        if !keyspace.shared().keeps_numbers {
+            return refuse(format!("the keyspace `{name}` forgets sequence numbers"));
+        }
+        let tally = Arc::new(ReadTally::default());
+        let version = keyspace.version_at(&self.guard);
+        let mut entries = version.cursor(&tally);
+        match range.start_bound() {
+            Bound::Unbounded => entries.seek_first()?,
+            Bound::Included(key) | Bound::Excluded(key) => entries.seek(key.as_ref())?,
+        }
+        let mut exported = 0;
+        // The key of the last entry that the snapshot sees. Older entries of it are hidden.
+        let mut seen: Option<Vec<u8>> = None;
+        while let Some(entry) = entries.entry() {
+            let EntryRef { key, seq, kind, value } = entry;
+            if !is_below(key, range.end_bound()) {
+                break;
+            }
+            let is_before =
+                matches!(range.start_bound(), Bound::Excluded(start) if start.as_ref() == key);
+            if seq <= self.seq() && !is_before && seen.as_deref() != Some(key) {
+                if kind.is_tombstone() {
+                    writer.delete_at(key, seq)?;
+                } else {
+                    writer.put_at(key, value, seq)?;
+                }
+                exported += 1;
+                let seen = seen.get_or_insert_default();
+                seen.clear();
+                seen.extend_from_slice(key);
+            }
+            entries.next()?;
+        }
+        Ok(exported)
+    }
+
     /// Returns the store that the snapshot belongs to.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+}
+
+/// Returns true if `key` lies below `end`.
+fn is_below<K: AsRef<[u8]>>(key: &[u8], end: Bound<&K>) -> bool {
+    match end {
+        Bound::Unbounded => true,
+        Bound::Included(end) => key <= end.as_ref(),
+        Bound::Excluded(end) => key < end.as_ref(),
     }
 }

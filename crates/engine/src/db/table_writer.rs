@@ -1,6 +1,7 @@
 //! Writes tables outside of a store, for a store to ingest.
 
 use super::loaded::{Loaded, check_entry};
+use crate::write::ARRIVING_SEQ_MAX;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::env::{Env, RealEnv};
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -44,6 +45,8 @@ pub struct TableWriter {
     env: Arc<dyn Env>,
     path: PathBuf,
     last_key: Vec<u8>,
+    /// True if entries have sequence numbers, false if they have none.
+    numbered: bool,
     /// True once the file is complete and stays.
     finished: bool,
 }
@@ -104,17 +107,20 @@ impl TableWriter {
         let path = path.as_ref().to_path_buf();
         let env = Arc::clone(&options.env);
         let writer = table::TableWriter::create(&env, &path, OUTSIDE, &table)?;
-        Ok(TableWriter { writer: Some(writer), env, path, last_key: Vec::new(), finished: false })
+        let last_key = Vec::new();
+        let (numbered, finished) = (false, false);
+        Ok(TableWriter { writer: Some(writer), env, path, last_key, numbered, finished })
     }
 
-    /// Adds an entry. Each key must be greater than the key before.
+    /// Adds an entry without a sequence number. Each key must be greater than the key before.
     ///
     /// # Errors
-    /// * `InvalidArgument` if the key is not greater than the key before, if the key is empty, or
-    ///   if the key or the value is too long. The entry is skipped, and the writer can continue.
+    /// * `InvalidArgument` if the key is not greater than the key before, if the key is empty, if
+    ///   the key or the value is too long, or if an entry before has a sequence number. The entry
+    ///   is skipped, and the writer can continue.
     /// * `Io` or `Full` if the file cannot be written. The writer cannot continue.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.add(key.as_ref(), EntryKind::Put, value.as_ref())
+        self.add(key.as_ref(), EntryKind::Put, value.as_ref(), UNDATED)
     }
 
     /// Adds the deletion of a key: the store that ingests the table no longer has the key.
@@ -122,14 +128,52 @@ impl TableWriter {
     /// # Errors
     /// As [`put`](TableWriter::put).
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.add(key.as_ref(), EntryKind::Delete, &[])
+        self.add(key.as_ref(), EntryKind::Delete, &[], UNDATED)
     }
 
-    fn add(&mut self, key: &[u8], kind: EntryKind, value: &[u8]) -> Result<()> {
+    /// Adds an entry with sequence number `seq`, from 1 to 2^61. In a store that ingests the table,
+    /// the entry is older than entries of its key with greater numbers, and newer than those with
+    /// smaller ones. Either all entries of a table have numbers, or none has.
+    ///
+    /// # Errors
+    /// As [`put`](TableWriter::put). `InvalidArgument` also if the number is out of range, or if an
+    /// entry before has none.
+    pub fn put_at(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        seq: SeqNo,
+    ) -> Result<()> {
+        check_seq(seq)?;
+        self.add(key.as_ref(), EntryKind::Put, value.as_ref(), seq)
+    }
+
+    /// Adds the deletion of a key with sequence number `seq`, from 1 to 2^61. It hides entries of
+    /// the key with smaller numbers.
+    ///
+    /// # Errors
+    /// As [`put_at`](TableWriter::put_at).
+    pub fn delete_at(&mut self, key: impl AsRef<[u8]>, seq: SeqNo) -> Result<()> {
+        check_seq(seq)?;
+        self.add(key.as_ref(), EntryKind::Delete, &[], seq)
+    }
+
+    fn add(&mut self, key: &[u8], kind: EntryKind, value: &[u8], seq: SeqNo) -> Result<()> {
         check_entry(key, value, &self.last_key)?;
+        let numbered = seq != UNDATED;
+        if !self.last_key.is_empty() && numbered != self.numbered {
+            let [this, others] = if numbered { ["a", "none"] } else { ["no", "one"] };
+            let message = format!(
+                "key `{}` has {this} sequence number, and the entries before have {others}: \
+                 expected all or none to have one",
+                key.escape_ascii()
+            );
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
         let Some(writer) = &mut self.writer else { return Err(self.broken()) };
-        let added = writer.add(EntryRef { key, seq: UNDATED, kind, value });
+        let added = writer.add(EntryRef { key, seq, kind, value });
         added.inspect_err(|_| self.writer = None)?;
+        self.numbered = numbered;
         self.last_key.clear();
         self.last_key.extend_from_slice(key);
         Ok(())
@@ -160,6 +204,15 @@ impl TableWriter {
     fn broken(&self) -> Error {
         Error::new(ErrorKind::Io, "a write of the table failed earlier").at(&self.path)
     }
+}
+
+/// Fails with `InvalidArgument` if an entry from outside cannot have the number `seq`.
+fn check_seq(seq: SeqNo) -> Result<()> {
+    if (SeqNo(1)..=ARRIVING_SEQ_MAX).contains(&seq) {
+        return Ok(());
+    }
+    let message = format!("expected a sequence number from 1 to {ARRIVING_SEQ_MAX}, found {seq}");
+    Err(Error::new(ErrorKind::InvalidArgument, message))
 }
 
 impl Drop for TableWriter {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use lsmith_storage::bounds::SEQ_MAX;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, Result};
-use lsmith_storage::format::decode_batch;
+use lsmith_storage::format::{LoggedBatch, decode_batch};
 use lsmith_storage::log::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogStart};
 use lsmith_tree::SeqNo;
 use std::path::{Path, PathBuf};
@@ -52,11 +52,13 @@ pub enum Content {
         /// were.
         synced: u64,
     },
-    /// Writes of a write-ahead log that took effect together. A batch without writes stands for a
-    /// bulk load.
+    /// Writes of a write-ahead log that took effect together. A batch without writes took its
+    /// sequence numbers for a bulk load or for ingested tables.
     Batch {
         /// The sequence number of the first write. Each later write has the next number.
         first: SeqNo,
+        /// The number of sequence numbers that it took: one per write, and at least 1.
+        numbers: u64,
         /// The writes, in their order.
         writes: Vec<Write>,
     },
@@ -160,7 +162,7 @@ fn batch(payload: &Bytes) -> std::result::Result<Content, lsmith_storage::format
     if let Some(LogStart { before, first, synced }) = LogStart::decode(payload)? {
         return Ok(Content::Start { before, first, synced });
     }
-    let (first, ops) = decode_batch(payload)?;
+    let LoggedBatch { first, numbers, ops } = decode_batch(payload)?;
     let write = |(op, seq): (&lsmith_storage::format::LoggedOp<'_>, u64)| Write {
         keyspace: op.keyspace,
         entry: Entry {
@@ -170,7 +172,8 @@ fn batch(payload: &Bytes) -> std::result::Result<Content, lsmith_storage::format
             value: payload.slice_ref(op.value),
         },
     };
-    Ok(Content::Batch { first, writes: ops.iter().zip(first.0..).map(write).collect() })
+    let writes = ops.iter().zip(first.0..).map(write).collect();
+    Ok(Content::Batch { first, numbers, writes })
 }
 
 fn copy(payload: &[u8]) -> std::result::Result<Content, lsmith_storage::format::Damage> {

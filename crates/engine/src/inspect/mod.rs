@@ -25,7 +25,9 @@
 //!         let log = LogFile::open(&env, &path)?;
 //!         // Record 0 is the start of the log.
 //!         let record = log.records().nth(1).expect("one batch");
-//!         let Content::Batch { first, writes } = record.content? else { panic!("not a batch") };
+//!         let Content::Batch { first, writes, .. } = record.content? else {
+//!             panic!("not a batch")
+//!         };
 //!         assert_eq!((first.0, &writes[0].entry.key[..]), (1, &b"apple"[..]));
 //!     }
 //! }

@@ -3,7 +3,6 @@
 use super::{Active, KeyspaceShared, KeyspaceState, Policy, Requests};
 use crate::compression::Compression;
 use crate::context::Context;
-use crate::group::Members;
 use crate::manifest::KeyspaceFacts;
 use crate::version::{Reclaim, TableHandle};
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -51,12 +50,13 @@ pub(crate) fn open_keyspace(
         failures: Vec::new(),
         failed_in_row: 0,
         leaving: 0,
+        arrivals: 0,
+        kept_for_ingest: None,
         requests: Requests::default(),
         at_rest: false,
         has_worked: false,
     };
-    let members = known.members.as_deref().map(Members::new);
-    Ok(Arc::new(KeyspaceShared::new(id, &known.name, known.memtable_bytes, members, state)))
+    Ok(Arc::new(KeyspaceShared::new(id, known, state)))
 }
 
 /// Opens all tables of `tree`, the manifest's, and checks that each is as the manifest describes

@@ -4,6 +4,8 @@ use super::{Active, Gate, KeyspaceState};
 use crate::context::Context;
 use crate::event::Event;
 use crate::group::Members;
+use crate::manifest::KeyspaceFacts;
+use crate::options::KeyspaceOptions;
 use crate::threads;
 use crate::version::Version;
 use lsmith_storage::error::{Error, ErrorKind, Result};
@@ -21,12 +23,16 @@ pub(crate) struct KeyspaceShared {
     pub(crate) members: Option<Members>,
     /// Logical bytes at which a memtable is sealed at the latest.
     pub(crate) memtable_bytes: u64,
+    /// True if merges keep all sequence numbers.
+    pub(crate) keeps_numbers: bool,
     /// The version that readers take.
     pub(crate) version: ArcSwap<Version>,
     /// Held by a thread that [commits](crate::commit): it writes a record of this keyspace to the
     /// manifest, and then changes the state.
     pub(crate) committing: Mutex<()>,
     pub(crate) state: Mutex<KeyspaceState>,
+    /// Held by a thread that ingests tables with numbers of their own.
+    pub(crate) ingesting: Mutex<()>,
     /// The active memtable of the state, for writers. Replaced under two locks: that of the log's
     /// writer, and that of the state.
     pub(crate) active: ArcSwap<Active>,
@@ -40,24 +46,21 @@ pub(crate) struct KeyspaceShared {
 }
 
 impl KeyspaceShared {
-    /// Returns the open keyspace `id` with `state`. Its version shows the tree of `state`.
-    pub(super) fn new(
-        id: u32,
-        name: &str,
-        memtable_bytes: u64,
-        members: Option<Members>,
-        state: KeyspaceState,
-    ) -> KeyspaceShared {
+    /// Returns the open keyspace `id`, which the manifest describes as `known`, with `state`. Its
+    /// version shows the tree of `state`.
+    pub(super) fn new(id: u32, known: &KeyspaceFacts, state: KeyspaceState) -> KeyspaceShared {
         KeyspaceShared {
             id,
-            name: name.to_string(),
-            memtable_bytes,
-            members,
+            name: known.name.clone(),
+            memtable_bytes: known.memtable_bytes,
+            keeps_numbers: known.keeps_numbers,
+            members: known.members.as_deref().map(Members::new),
             version: ArcSwap::from_pointee(state.version(None)),
             active: ArcSwap::new(Arc::clone(&state.active)),
             gate: Gate::default(),
             seal_due: AtomicBool::new(false),
             committing: Mutex::default(),
+            ingesting: Mutex::default(),
             observer_panic: Mutex::default(),
             state: Mutex::new(state),
         }
@@ -114,34 +117,34 @@ impl KeyspaceShared {
         self.version.store(Arc::new(state.version(Some(&before))));
     }
 
-    /// Checks that the keyspace, or the group, has the policy (in its shortest spelling) and the
-    /// memtable size that a caller asks for. `None` accepts any.
+    /// Checks that the keyspace, or the group, has what `options` ask for. Their policy has its
+    /// shortest spelling.
     ///
     /// # Errors
-    /// Fails with `InvalidArgument`. The message names both values.
-    pub(crate) fn check_options(
-        &self,
-        policy: Option<String>,
-        memtable_bytes: Option<u64>,
-    ) -> Result<()> {
+    /// Fails with `InvalidArgument`. The message names what was asked for and what is there.
+    pub(crate) fn check_options(&self, options: &KeyspaceOptions) -> Result<()> {
         let what = if self.members.is_some() { "group" } else { "keyspace" };
         let refuse = |message: String| {
             let message = format!("the {what} `{}` exists with {message}", self.name);
             Err(Error::new(ErrorKind::InvalidArgument, message))
         };
-        if let Some(asked) = policy {
+        if let Some(asked) = &options.policy {
             let has = self.state.lock().policy.spec().to_string();
-            if has != asked {
+            if has != *asked {
                 return refuse(format!(
                     "the policy {has}, not {asked}: `Keyspace::set_merge_policy` changes it"
                 ));
             }
         }
         let has = self.memtable_bytes;
-        match memtable_bytes.filter(|&asked| asked != has) {
-            Some(asked) => refuse(format!(
+        if let Some(asked) = options.memtable_bytes.filter(|&asked| asked != has) {
+            return refuse(format!(
                 "memtables of {has} bytes, not {asked}: only a new {what} can choose their size"
-            )),
+            ));
+        }
+        match options.keep_numbers.filter(|&asked| asked != self.keeps_numbers) {
+            Some(true) => refuse("forgotten sequence numbers: only a new one can keep them".into()),
+            Some(false) => refuse("sequence numbers that are kept: that cannot be undone".into()),
             None => Ok(()),
         }
     }

@@ -12,7 +12,8 @@ use crate::compression::Compression;
 use crate::manifest::Spill;
 use crate::version::{MemoryRun, OpenRun, Reclaim, TableHandle, Version};
 use lsmith_tree::{
-    MergePlan, Reservation, ReservationState, Run, Slice, TableId, Tree, TreeView, check_plan,
+    KeyRange, MergePlan, Reservation, ReservationState, Run, Slice, TableId, Tree, TreeView,
+    check_plan,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -44,6 +45,11 @@ pub(crate) struct KeyspaceState {
     /// The number of guards and plans that keep the keyspace busy without a reservation, for
     /// example committed plans whose inputs are about to be dropped.
     pub(crate) leaving: usize,
+    /// The number of ingests of tables with numbers of their own.
+    pub(crate) arrivals: u64,
+    /// A key range in which no new plan takes runs on storage, because an ingest waits to merge
+    /// there.
+    pub(crate) kept_for_ingest: Option<KeyRange>,
     /// Open requests of callers and of the write-ahead log.
     pub(crate) requests: Requests,
     /// True if the scheduler has found nothing to do since the last change of this state.
@@ -91,6 +97,16 @@ impl KeyspaceState {
     pub(crate) fn is_busy(&self) -> bool {
         self.leaving > 0
             || self.view.reservations.iter().any(|r| r.state == ReservationState::UnderWay)
+    }
+
+    /// Returns true if an ingest waits for the keys of `plan` on storage.
+    pub(crate) fn keeps_for_ingest(&self, plan: &MergePlan) -> bool {
+        let is_there = |range: &KeyRange| {
+            let memory = self.view.tree.memory().runs();
+            let mut inputs = plan.inputs.iter().filter(|input| input.range.overlaps(range));
+            inputs.any(|input| memory.iter().all(|run| run.id() != input.run))
+        };
+        self.kept_for_ingest.as_ref().is_some_and(is_there)
     }
 
     /// Adds `request` for the scheduler.

@@ -30,6 +30,8 @@ pub(crate) struct KeyspaceFacts {
     /// The codecs of the tables, level by level, in the form that `Compression` parses.
     pub(crate) compression: String,
     pub(crate) memtable_bytes: u64,
+    /// True if merges keep all sequence numbers.
+    pub(crate) keeps_numbers: bool,
     /// The names of the keyspaces that share the tree, in the order of their numbers. `None` unless
     /// this is a group.
     pub(crate) members: Option<Vec<String>>,
@@ -53,6 +55,7 @@ impl KeyspaceFacts {
             policy,
             compression,
             memtable_bytes,
+            keeps_numbers: false,
             members: None,
             tree: Tree::new(),
             flushed_seq: SeqNo::default(),
@@ -106,6 +109,11 @@ impl Account {
             }
             Record::CompressedKeyspace(keyspace, compression) => {
                 self.make_keyspace(keyspace, compression)?
+            }
+            Record::NumberedKeyspace(keyspace, compression) => {
+                let id = keyspace.id;
+                self.make_keyspace(keyspace, compression)?;
+                self.keyspace(id)?.keeps_numbers = true;
             }
             Record::Compression { keyspace, compression } => {
                 self.keyspace(keyspace)?.compression = compression;
@@ -212,6 +220,9 @@ impl Account {
             };
             let keyspace = match (&state.members, &*state.compression) {
                 (Some(_), compression) => Record::Group(made, compression.to_string()),
+                (None, compression) if state.keeps_numbers => {
+                    Record::NumberedKeyspace(made, compression.to_string())
+                }
                 (None, NOT_COMPRESSED) => Record::Keyspace(made),
                 (None, compression) => Record::CompressedKeyspace(made, compression.to_string()),
             };

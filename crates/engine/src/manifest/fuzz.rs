@@ -9,11 +9,12 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Records in an order in which a manifest may hold them.
-const RECORDS: [&str; 18] = [
+const RECORDS: [&str; 19] = [
     "next_file 12\n",
     "logs from 7 first 5 newest 9\n",
     "keyspace 0 default memtable 4MiB policy tiered(ratio=4)\n",
     "compressed_keyspace none,zstd(level=9) 1 logs memtable 1kB policy none\n",
+    "numbered_keyspace none 3 parts memtable 1kB policy none\n",
     "short_tree 0 flushed 10\ntaken 14 a..c\ntaken 12 b..k\n\
      tree runs 3 tables 5 flushes 2 flushed 3MB 9e\nL0 r2[t3:a..f of a..m 1MB 9e s1..5, t4:f..g \
      2MB 3e s6..7, t3:g..m of .. 0B] r1[t2:b..z 1MB 4e s1..2]\ncount L0 merges 2\nnote at=7\n",

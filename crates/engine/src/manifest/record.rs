@@ -4,6 +4,7 @@
 //! next_file 12
 //! keyspace 0 default memtable 4MiB policy tiered(ratio=4)
 //! compressed_keyspace none,zstd 1 logs memtable 4MiB policy tiered(ratio=4)
+//! numbered_keyspace none 3 parts memtable 4MiB policy tiered(ratio=4)
 //! group none 2 orders memtable 4MiB policy tiered(ratio=4)
 //! member 2 0 rows
 //! policy 0 leveled(ratio=10)
@@ -58,6 +59,8 @@ pub(crate) enum Record {
     Keyspace(KeyspaceRecord),
     /// A keyspace was made, with this compression.
     CompressedKeyspace(KeyspaceRecord, String),
+    /// A keyspace that keeps sequence numbers was made, with this compression.
+    NumberedKeyspace(KeyspaceRecord, String),
     /// A group was made, with this compression: a tree without a name for keys, whose members
     /// share it.
     Group(KeyspaceRecord, String),
@@ -121,6 +124,9 @@ impl Record {
             Record::CompressedKeyspace(keyspace, compression) => {
                 format!("compressed_keyspace {compression} {}\n", keyspace.encode())
             }
+            Record::NumberedKeyspace(keyspace, compression) => {
+                format!("numbered_keyspace {compression} {}\n", keyspace.encode())
+            }
             Record::Group(group, compression) => {
                 format!("group {compression} {}\n", group.encode())
             }
@@ -171,6 +177,9 @@ impl Record {
             }
             "compressed_keyspace" => {
                 compressed(rest).map(|(made, codecs)| Record::CompressedKeyspace(made, codecs))
+            }
+            "numbered_keyspace" => {
+                compressed(rest).map(|(made, codecs)| Record::NumberedKeyspace(made, codecs))
             }
             "group" => compressed(rest).map(|(made, codecs)| Record::Group(made, codecs)),
             "member" => member(rest).ok_or_else(|| bad("a keyspace of a group", rest)),
@@ -316,7 +325,8 @@ mod tests {
         for record in [
             Record::NextFile(12),
             Record::Keyspace(keyspace.clone()),
-            Record::CompressedKeyspace(keyspace, "none,zstd(level=9)".into()),
+            Record::CompressedKeyspace(keyspace.clone(), "none,zstd(level=9)".into()),
+            Record::NumberedKeyspace(keyspace, "none".into()),
             Record::Compression { keyspace: 3, compression: "lz4".into() },
             Record::Policy { keyspace: 3, policy: "leveled(ratio=4, l0=2)".into() },
             Record::Tree {

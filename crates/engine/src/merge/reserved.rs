@@ -21,6 +21,8 @@ pub(crate) struct ReservedPlan {
     pub(crate) rewrites: Option<TableId>,
     /// True if the plan merges all runs because the user requested that.
     pub(crate) by_hand: bool,
+    /// The number of [arrivals](crate::keyspace::KeyspaceState::arrivals) when it was reserved.
+    pub(crate) arrivals: u64,
     /// The mean logical bytes of a part, if the plan commits part by part.
     pub(crate) part_bytes: Option<u64>,
 }

@@ -249,17 +249,15 @@ impl Opening {
             if std::mem::take(&mut is_first_record) && is_start {
                 continue;
             }
-            let (first, ops) =
-                decode_batch(payload).map_err(|damage| damaged(damage.what.to_string()))?;
-            if first.0 != reached.next_seq() {
-                return wrong(offset, reached.next_seq(), first.0);
+            let batch = decode_batch(payload).map_err(|damage| damaged(damage.what.to_string()))?;
+            if batch.first.0 != reached.next_seq() {
+                return wrong(offset, reached.next_seq(), batch.first.0);
             }
-            // An empty batch stands for a bulk load, all of whose entries share one number.
-            reached.seq = first.0 + ops.len().max(1) as u64 - 1;
+            reached.seq = batch.last().0;
             has_batches = true;
-            self.insert(log, first, &ops).map_err(damaged)?;
+            self.insert(log, batch.first, &batch.ops).map_err(damaged)?;
             // Seals between batches only: no batch straddles two memtables.
-            for ops in ops.chunk_by(|left, right| left.keyspace == right.keyspace) {
+            for ops in batch.ops.chunk_by(|left, right| left.keyspace == right.keyspace) {
                 seal_while_opening(&self.context, &self.keyspaces[&ops[0].keyspace]);
             }
         }

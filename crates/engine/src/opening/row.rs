@@ -146,6 +146,6 @@ fn read_beginning(env: &dyn Env, dir: &Path, number: u64, older: u64) -> Result<
         }
         return Ok(LogBeginning::Start(start));
     }
-    let (first, _) = decode_batch(payload).map_err(damaged)?;
+    let first = decode_batch(payload).map_err(damaged)?.first;
     Ok(LogBeginning::Start(LogStart { before: older, first, synced: 0 }))
 }

@@ -41,6 +41,10 @@ impl DamagedStore {
         let mut load = keyspace.bulk_load()?;
         let mut copy = KeyspaceCopy::new(sources);
         let entries = copy.run(&mut load)?;
+        if keyspace.shared().keeps_numbers {
+            // The entries get new numbers. Tables that were exported earlier must stay older.
+            keyspace.store().engine().write_path.rise_above(copy.newest)?;
+        }
         load.finish()?;
         for Loss { mut finding, .. } in copy.lost {
             finding.keyspace = Some(known.state.name.clone());
@@ -131,6 +135,8 @@ struct KeyspaceCopy {
     /// Losses whose key ranges are done.
     lost: Vec<Loss>,
     contested: u64,
+    /// The greatest sequence number so far.
+    newest: SeqNo,
 }
 
 impl KeyspaceCopy {
@@ -140,7 +146,15 @@ impl KeyspaceCopy {
             Some(Reverse((next.as_ref()?.key.clone(), source)))
         };
         let keys = next.iter().enumerate().filter_map(key).collect();
-        KeyspaceCopy { sources, next, keys, active: Vec::new(), lost: Vec::new(), contested: 0 }
+        KeyspaceCopy {
+            sources,
+            next,
+            keys,
+            active: Vec::new(),
+            lost: Vec::new(),
+            contested: 0,
+            newest: SeqNo(0),
+        }
     }
 
     /// Loads all keys that are present. Returns their number.
@@ -176,6 +190,8 @@ impl KeyspaceCopy {
                 self.keys.push(Reverse((next.key.clone(), source)));
             }
             let entry = std::mem::replace(&mut self.next[source], next);
+            let seq = entry.as_ref().map_or(SeqNo(0), |entry| entry.seq);
+            self.newest = self.newest.max(seq);
             candidates.extend(entry.map(|entry| Candidate { source, entry }));
         }
     }

@@ -2,8 +2,7 @@
 
 use super::{DamagedStore, FindingKind};
 use lsmith_storage::error::Error;
-use lsmith_storage::format::Damage;
-use lsmith_storage::format::{LoggedOp, decode_batch};
+use lsmith_storage::format::{Damage, LoggedBatch, LoggedOp, decode_batch};
 use lsmith_storage::log::{FoundRecord, LogEnd, LogId, LogKind, LogRemains, LogStart};
 use lsmith_storage::names::{FileKind, numbered};
 use lsmith_tree::SeqNo;
@@ -12,11 +11,8 @@ use std::path::PathBuf;
 /// A function that takes the writes of a batch. The number is that of the first write.
 pub(super) type TakeBatch<'a> = dyn FnMut(&mut DamagedStore, SeqNo, &[LoggedOp<'_>]) + 'a;
 
-/// The sequence number of the first write of a batch, and its writes.
-type NumberedBatch<'a> = (SeqNo, Vec<LoggedOp<'a>>);
-
 /// Decodes a record of a log. Returns `None` for the start record.
-fn batch(payload: &[u8]) -> Result<Option<NumberedBatch<'_>>, Damage> {
+fn batch(payload: &[u8]) -> Result<Option<LoggedBatch<'_>>, Damage> {
     match LogStart::decode(payload)? {
         Some(_) => Ok(None),
         None => decode_batch(payload).map(Some),
@@ -130,18 +126,17 @@ impl Logs {
                 return old.report_error(FindingKind::Harmless, &error);
             }
         };
-        let Some((first, ops)) = found else {
+        let Some(batch) = found else {
             log.end = record.offset + record.bytes;
             return;
         };
-        self.report_gap(old, log, record, first.0);
+        self.report_gap(old, log, record, batch.first.0);
         if self.is_over {
             return;
         }
         log.end = record.offset + record.bytes;
-        // An empty batch stands for a bulk load, all of whose entries share one number.
-        self.next = self.next.max(first.0 + ops.len().max(1) as u64);
-        take(old, first, &ops);
+        self.next = self.next.max(batch.last().0 + 1);
+        take(old, batch.first, &batch.ops);
     }
 
     /// Reports batches that are missing or unreadable before `record`, whose first number is

@@ -157,6 +157,12 @@ impl Reading {
             }
             Record::Keyspace(made) => self.name_keyspace(made, "none".to_string()),
             Record::CompressedKeyspace(made, codecs) => self.name_keyspace(made, codecs),
+            Record::NumberedKeyspace(made, codecs) => {
+                let id = made.id;
+                self.name_keyspace(made, codecs);
+                let state = self.account.keyspaces.get_mut(&id).expect("it was just made");
+                state.keeps_numbers = true;
+            }
             Record::Group(made, codecs) => {
                 let id = made.id;
                 self.name_keyspace(made, codecs);

@@ -196,10 +196,15 @@ impl DamagedStore {
         let new = builder.open()?;
         let mut saved = Vec::new();
         for (id, found) in &known.keyspaces {
-            let KeyspaceFacts { name, memtable_bytes, members, .. } = &found.state;
+            let KeyspaceFacts { name, memtable_bytes, members, keeps_numbers, .. } = &found.state;
             let policy = Some(self.policy_of(&found.state));
             let memtable_bytes = Some(*memtable_bytes);
-            let mut options = KeyspaceOptions { policy, memtable_bytes, group: None };
+            let mut options = KeyspaceOptions {
+                policy,
+                memtable_bytes,
+                group: None,
+                keep_numbers: keeps_numbers.then_some(true),
+            };
             // A made-up name may be the name of another keyspace.
             let free = |name: &String| match new.engine().keyspaces.find(name) {
                 Some(_) => format!("{name}-{id}"),

@@ -17,7 +17,7 @@ use crate::keyspace::{KeyspaceShared, KeyspaceState, Request, SEALED_MAX};
 use crate::keyspaces::Keyspaces;
 use crate::manifest::Manifest;
 use crate::memory::{ReservedFold, ReservedSpill};
-use crate::merge::{Merger, ReservedPlan};
+use crate::merge::{Merger, PlanOutput, ReservedPlan};
 use crate::threads::{Duty, LOOK_AGAIN, Worker};
 use crate::version::Version;
 use crate::wal::Wal;
@@ -178,7 +178,8 @@ impl Scheduler {
         state: &mut KeyspaceState,
         duty: Duty,
     ) -> Option<Work> {
-        let proposed = self.propose(state);
+        let proposed =
+            self.propose(state).filter(|proposal| !state.keeps_for_ingest(&proposal.plan));
         if proposed.is_none() && !state.is_busy() {
             self.note_rest(keyspace, state);
             return None;
@@ -212,7 +213,7 @@ impl Scheduler {
         ReservedPlan {
             keyspace: Arc::clone(keyspace),
             bottom: tree.is_bottom_for(&plan).expect("the plan was checked"),
-            forgets: !state.policy.wants_numbers(),
+            forgets: !state.policy.wants_numbers() && !keyspace.keeps_numbers,
             takes_memory: state.takes_memory(&plan),
             keeps_older: state.keeps_older_than(&plan),
             rewrites: match origin {
@@ -220,9 +221,19 @@ impl Scheduler {
                 Origin::Policy | Origin::ByHand | Origin::Flush => None,
             },
             by_hand: origin == Origin::ByHand,
+            arrivals: state.arrivals,
             part_bytes: None,
             plan,
         }
+    }
+
+    /// Carries `reserved` out on this thread, with inputs in `version`.
+    pub(crate) fn merge_now(
+        &self,
+        reserved: &ReservedPlan,
+        version: &Arc<Version>,
+    ) -> Result<PlanOutput> {
+        self.merger.execute(reserved, version)
     }
 
     /// Notes that `keyspace` is at rest, and wakes callers who wait for that.

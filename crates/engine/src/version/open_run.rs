@@ -134,7 +134,7 @@ impl OpenRun {
 
     /// Returns the table whose part covers `key`, if there is one.
     #[inline]
-    pub(super) fn table_of(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
+    pub(crate) fn table_of(&self, key: &[u8]) -> Option<&Arc<TableHandle>> {
         let (chunk, after) = self.locate(key);
         let part = &self.chunks.get(chunk)?.parts[after.checked_sub(1)?];
         part.ends_above(key).then_some(&part.table)

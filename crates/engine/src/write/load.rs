@@ -17,8 +17,8 @@ use crate::wal::WalWriter;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::env::SyncReach;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_storage::format::put_varint;
-use lsmith_tree::{AddPlace, Addition, KeyRange, SeqNo, Slice, TreeEdit, apply};
+use lsmith_storage::format::encode_empty_batch;
+use lsmith_tree::{AddPlace, Addition, KeyRange, MergePlan, SeqNo, TreeEdit, apply};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,14 +31,27 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The level whose newest run the load becomes.
 const TOP_LEVEL: usize = 0;
 
-/// Where memory holds keys within the ranges of a load.
+/// Where memory holds writes that must be flushed before tables arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InMemory {
+pub(super) enum InMemory {
     Nothing,
     /// In sealed memtables only, which will be flushed.
     Sealed,
     /// In the active memtable.
     Active,
+}
+
+/// Tables that arrive in a tree.
+pub(super) struct Incoming {
+    pub(super) edit: TreeEdit,
+    /// The tables that the edit adds, and perhaps others.
+    pub(super) tables: Vec<Arc<TableHandle>>,
+    /// The reservations that end when the edit is applied.
+    pub(super) plans: Vec<MergePlan>,
+    /// Key ranges of which all writes up to a number have left memory.
+    pub(super) taken: Vec<Mark>,
+    /// True if the entries have numbers of their own.
+    pub(super) numbered: bool,
 }
 
 impl WritePath {
@@ -55,6 +68,10 @@ impl WritePath {
         ranges: &[KeyRange],
     ) -> Result<()> {
         let mut flushes = 0;
+        let bytes = tables.iter().map(|table| table.held_bytes()).sum();
+        self.hold_back(keyspace, bytes).inspect_err(|_| {
+            tables.iter().for_each(|table| table.retire());
+        })?;
         let loaded = loop {
             // Read first: a flush may end before this thread waits for it.
             let turn = self.context.progress.turn();
@@ -80,7 +97,7 @@ impl WritePath {
 
     /// Waits for progress beyond `turn`, but not longer than [`LOOK_AGAIN`]. Fails if a merge of
     /// the keyspace has failed.
-    fn wait_for_flush(&self, keyspace: &KeyspaceShared, turn: u64) -> Result<()> {
+    pub(super) fn wait_for_flush(&self, keyspace: &KeyspaceShared, turn: u64) -> Result<()> {
         self.context.check_writable()?;
         if let Some(failure) = keyspace.state.lock().failures.first() {
             return Err(failure.to_error());
@@ -96,74 +113,101 @@ impl WritePath {
     fn try_load(
         &self,
         keyspace: &Arc<KeyspaceShared>,
-        tables: &mut Vec<Arc<TableHandle>>,
+        tables: &mut [Arc<TableHandle>],
         ranges: &[KeyRange],
     ) -> Result<InMemory> {
         let mut guard = self.wal.lock();
         let writer = guard.as_mut().ok_or_else(read_only)?;
         self.context.check_writable()?;
-        let mut state = keyspace.state.lock();
-        let in_memory = in_memory(keyspace, &state, ranges)?;
+        let older: Vec<(KeyRange, SeqNo)> =
+            ranges.iter().map(|range| (range.clone(), SeqNo::MAX)).collect();
+        let in_memory = self.flush_older(keyspace, writer, &older)?;
         if in_memory != InMemory::Nothing {
-            // A repeated request must not notify: this thread would wake itself again and again.
-            let is_news = in_memory == InMemory::Active || !state.requests.has(Request::Flush);
-            if in_memory == InMemory::Active {
-                seal(&self.context, keyspace, &mut state);
-            }
-            state.ask(Request::Flush);
-            drop(state);
-            if is_news || self.context.options.lockstep {
-                self.scheduler.after_seal(writer);
-            }
             return Ok(in_memory);
         }
-        drop(state);
         // The writer's lock keeps all writers out: memory stays as it is, or shrinks.
-        let seq = self.log_empty_batch(writer)?;
-        self.commit_load(keyspace, tables, ranges, seq)?;
+        let seq = self.take_numbers(writer, SeqNo(0))?;
+        for table in tables.iter_mut() {
+            Arc::get_mut(table).expect("the load has the only handle").date(seq);
+        }
+        let taken = |range: &KeyRange| Mark { range: range.clone(), newest: seq };
+        self.commit(keyspace, seq, |state| {
+            let addition = Addition {
+                run: state.view.tree.next_run(),
+                place: AddPlace::Top(TOP_LEVEL),
+                knot: None,
+                slices: tables.iter().map(|table| table.whole()).collect(),
+            };
+            Ok(Some(Incoming {
+                edit: TreeEdit { add: vec![addition], ..TreeEdit::default() },
+                tables: tables.to_vec(),
+                plans: Vec::new(),
+                // Earlier writes to these keys have left memory, so opening does not read the log
+                // for them.
+                taken: ranges.iter().map(taken).collect(),
+                numbered: false,
+            }))
+        })?;
         self.scheduler.after_seal(writer);
         Ok(InMemory::Nothing)
     }
 
-    /// Takes the next sequence number. Appends an empty batch with that number to the log, and
-    /// syncs the log.
-    fn log_empty_batch(&self, writer: &mut WalWriter) -> Result<SeqNo> {
-        let seq = SeqNo(writer.next_seq);
-        let mut record = Vec::new();
-        put_varint(&mut record, seq.0);
-        put_varint(&mut record, 0);
-        self.wal.append(writer, &[&record])?;
-        writer.next_seq += 1;
-        self.wal.sync(&writer.logs_to_sync(), SyncReach::Data)?;
-        Ok(seq)
+    /// If memory holds writes in one of the ranges of `older` up to the number beside it, or may
+    /// hold some, requests a flush. Returns what memory held.
+    pub(super) fn flush_older(
+        &self,
+        keyspace: &Arc<KeyspaceShared>,
+        writer: &mut WalWriter,
+        older: &[(KeyRange, SeqNo)],
+    ) -> Result<InMemory> {
+        let mut state = keyspace.state.lock();
+        let in_memory = in_memory(keyspace, &state, older)?;
+        if in_memory == InMemory::Nothing {
+            return Ok(in_memory);
+        }
+        // A repeated request must not notify: this thread would wake itself again and again.
+        let is_news = in_memory == InMemory::Active || !state.requests.has(Request::Flush);
+        if in_memory == InMemory::Active {
+            seal(&self.context, keyspace, &mut state);
+        }
+        state.ask(Request::Flush);
+        drop(state);
+        if is_news || self.context.options.lockstep {
+            self.scheduler.after_seal(writer);
+        }
+        Ok(in_memory)
     }
 
-    /// Adds the tables to the tree with sequence number `seq`, and shows them to readers.
-    fn commit_load(
+    /// Takes the sequence numbers from the next one up to `last`, and at least one. Appends an
+    /// empty batch with these numbers to the log, and syncs the log. Returns the last number taken.
+    pub(super) fn take_numbers(&self, writer: &mut WalWriter, last: SeqNo) -> Result<SeqNo> {
+        let first = SeqNo(writer.next_seq);
+        let last = last.max(first);
+        let numbers = last.0 - first.0 + 1;
+        self.wal.append(writer, &[&encode_empty_batch(first, numbers)])?;
+        writer.next_seq = last.0 + 1;
+        self.wal.sync(&writer.logs_to_sync(), SyncReach::Data)?;
+        Ok(last)
+    }
+
+    /// Brings what `incoming` makes of the state into the tree with sequence number `seq`, and
+    /// shows it to readers. Returns false if `incoming` returned `None`; then nothing is done. The
+    /// caller holds the writer's lock.
+    pub(super) fn commit(
         &self,
         keyspace: &KeyspaceShared,
-        tables: &mut Vec<Arc<TableHandle>>,
-        ranges: &[KeyRange],
         seq: SeqNo,
-    ) -> Result<()> {
-        for table in tables.iter_mut() {
-            Arc::get_mut(table).expect("the load has the only handle").date(seq);
-        }
+        incoming: impl FnOnce(&KeyspaceState) -> Result<Option<Incoming>>,
+    ) -> Result<bool> {
         let committing = keyspace.committing.lock();
         let mut state = keyspace.state.lock();
-        let whole = |table: &Arc<TableHandle>| Slice::whole(Arc::clone(table.table().tree_table()));
-        let addition = Addition {
-            run: state.view.tree.next_run(),
-            place: AddPlace::Top(TOP_LEVEL),
-            knot: None,
-            slices: tables.iter().map(whole).collect(),
-        };
-        let edit = TreeEdit { add: vec![addition], ..TreeEdit::default() };
+        let Some(incoming) = incoming(&state)? else { return Ok(false) };
+        let Incoming { edit, tables, plans, taken, numbered } = incoming;
         let mut coming = state.view.tree.clone();
-        apply(&mut coming, &edit).expect("a new run fits any tree");
-        // Earlier writes to these keys have left memory, so opening does not read the log for them.
-        let mark = |range: &KeyRange| Mark { range: range.clone(), newest: seq };
-        let taken = ranges.iter().map(mark).collect();
+        apply(&mut coming, &edit).map_err(|error| {
+            let message = format!("the tables do not fit the tree: {error}");
+            Error::new(ErrorKind::Corruption, message).at(&self.context.options.dir)
+        })?;
         let record = Record::Edit {
             keyspace: keyspace.id,
             flushed_seq: SeqNo(0),
@@ -172,37 +216,53 @@ impl WritePath {
         };
         let after = self.committer.write_apart(&mut state, coming, record)?;
         let step = self.context.one_step();
-        state.add_tables(std::mem::take(tables));
+        plans.iter().for_each(|plan| state.release(plan));
+        state.add_tables(tables);
         state.view.tree = after;
         let old = keyspace.version.load_full();
         let new = Arc::new(state.version(Some(&old)));
         let context = &self.context;
-        context.snapshots.show_load(seq, &context.visible, || keyspace.version.store(new));
+        let publish = || keyspace.version.store(Arc::clone(&new));
+        if numbered {
+            state.arrivals += 1;
+            let id = keyspace.id;
+            context.snapshots.show_arrival(seq, &context.visible, id, &old, publish);
+        } else {
+            context.snapshots.show_load(seq, &context.visible, publish);
+        }
         step.over();
+        state.let_go(&old, &edit, &new);
         keyspace.gate.note(&state);
         drop(state);
         drop(committing);
         // Tables and memtables that only the old version holds go here, outside the locks.
         drop(old);
-        Ok(())
+        Ok(true)
     }
 }
 
-/// Returns where the memory of `keyspace`, whose state is `state`, holds keys within `ranges`.
+/// Returns where the memory of `keyspace`, whose state is `state`, may hold writes in one of the
+/// ranges of `older` up to the number beside it.
 fn in_memory(
     keyspace: &KeyspaceShared,
     state: &KeyspaceState,
-    ranges: &[KeyRange],
+    older: &[(KeyRange, SeqNo)],
 ) -> Result<InMemory> {
-    let mut active = state.active.memtable.cursor();
-    for range in ranges {
+    let memtable = &state.active.memtable;
+    let oldest = memtable.seq_range().map_or(SeqNo::MAX, |(oldest, _)| oldest);
+    let mut active = memtable.cursor();
+    for (range, _) in older.iter().filter(|(_, newest)| oldest <= *newest) {
         active.seek(&range.start)?;
         if active.entry().is_some_and(|entry| range.contains(entry.key)) {
             return Ok(InMemory::Active);
         }
     }
     for memory in &keyspace.version.load().memory {
-        for range in ranges {
+        for (range, newest) in older {
+            let slices = memory.run().overlapping(range);
+            if slices.iter().all(|slice| slice.table().seq_min > *newest) {
+                continue;
+            }
             let mut cursor = memory.cursor(range);
             cursor.seek_first()?;
             if cursor.entry().is_some() {

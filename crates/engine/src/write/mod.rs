@@ -8,10 +8,12 @@
 //!    unlocked. A batch never straddles two memtables of a keyspace.
 //! 5. Outside the lock, the log is synced if the caller asked for it.
 
+mod arrival;
 mod back_pressure;
 mod load;
 mod ops;
 
+pub(crate) use arrival::{ARRIVING_SEQ_MAX, Arriving};
 pub use ops::BATCH_BYTES_MAX;
 pub(crate) use ops::{Op, OpBuffer, Ops};
 

@@ -270,7 +270,8 @@ fn make_spaces(store: &Store, in_group: bool) -> lsmith::Result<()> {
             };
             let policy = Some("minlatency(k=2)".into());
             let memtable_bytes = Some(2000);
-            let together = KeyspaceOptions { policy, memtable_bytes, group: Some("all".into()) };
+            let group = Some("all".into());
+            let together = KeyspaceOptions { policy, memtable_bytes, group, keep_numbers: None };
             // Its policy may have been changed.
             let others = KeyspaceOptions { policy: None, ..together.clone() };
             let options = match name {

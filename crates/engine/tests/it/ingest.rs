@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The entries of a table: `None` deletes a key.
 type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -30,7 +30,7 @@ fn builder(env: impl Env + 'static) -> Builder {
     builder.log_bytes(64 << 10)
 }
 
-fn key(number: usize) -> Vec<u8> {
+pub(crate) fn key(number: usize) -> Vec<u8> {
     format!("{number:05}").into_bytes()
 }
 
@@ -69,17 +69,17 @@ fn ingest(space: &Keyspace, files: &[PathBuf], link: bool) -> lsmith::Result<Loa
     space.store().ingest(space, files, &IngestOptions::default().link(link))
 }
 
-fn contents(space: &Keyspace) -> Map {
+pub(crate) fn contents(space: &Keyspace) -> Map {
     let pairs = space.iter().map(|entry| entry.unwrap());
     pairs.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-fn tables(env: &dyn Env) -> usize {
+pub(crate) fn tables(env: &dyn Env) -> usize {
     let names = env.list(Path::new(DIR)).unwrap();
     names.iter().filter(|name| name.ends_with(".table")).count()
 }
 
-fn bytes(env: &dyn Env, path: &Path) -> Vec<u8> {
+pub(crate) fn bytes(env: &dyn Env, path: &Path) -> Vec<u8> {
     let file = env.open(path).unwrap();
     let mut bytes = vec![0; file.bytes().unwrap() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();

@@ -101,7 +101,9 @@ fn a_log_tells_every_write() {
     for record in log.records() {
         assert_eq!((record.offset, record.skipped), (end, 0));
         end = record.offset + record.bytes;
-        let Content::Batch { first, writes } = record.content.unwrap() else { panic!("of a log") };
+        let Content::Batch { first, writes, .. } = record.content.unwrap() else {
+            panic!("of a log")
+        };
         assert_eq!(first.0, next);
         for (write, number) in writes.iter().zip(next..) {
             assert!(write.keyspace < 4 && write.entry.seq.0 == number);

@@ -9,6 +9,7 @@
 #[macro_use]
 mod disk_env;
 
+mod arrivals;
 mod basic;
 mod behind;
 mod budget;

@@ -31,7 +31,7 @@ fn told<T>(refused: lsmith::Result<T>) -> String {
 
 fn options(policy: Option<&str>, memtable_bytes: Option<u64>) -> KeyspaceOptions {
     let policy = policy.map(str::to_string);
-    KeyspaceOptions { policy, memtable_bytes, group: None }
+    KeyspaceOptions { policy, memtable_bytes, group: None, ..KeyspaceOptions::default() }
 }
 
 /// What broke: the number of a snapshot was looked up among the writes of another store.

@@ -150,8 +150,12 @@ fn where_there_is_no_store_none_is_found_and_other_files_are_left_alone() {
 fn keyspaces_are_independent() {
     let env = MemEnv::new();
     let store = builder(&env).open().unwrap();
-    let options =
-        KeyspaceOptions { policy: Some("none".into()), memtable_bytes: Some(500), group: None };
+    let options = KeyspaceOptions {
+        policy: Some("none".into()),
+        memtable_bytes: Some(500),
+        group: None,
+        ..KeyspaceOptions::default()
+    };
     let one = store.keyspace_with("one", &options).unwrap();
     let two = store.keyspace("two").unwrap();
     for number in 0..100 {

@@ -226,8 +226,12 @@ fn dir_of<'a>(path: &'a Path, whole: &[u8]) -> &'a Path {
 /// keeps the log alive.
 fn runs(dir: &Path, rounds: usize) {
     let store = Store::builder(dir).lockstep(true).memtable_bytes(1 << 20).open().unwrap();
-    let options =
-        KeyspaceOptions { policy: Some("none".into()), memtable_bytes: None, group: None };
+    let options = KeyspaceOptions {
+        policy: Some("none".into()),
+        memtable_bytes: None,
+        group: None,
+        ..KeyspaceOptions::default()
+    };
     let space = store.keyspace_with("runs", &options).unwrap();
     let quiet = store.keyspace("quiet").unwrap();
     for round in 0..rounds {

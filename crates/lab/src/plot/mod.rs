@@ -2,6 +2,7 @@
 //!
 //! * [`Chart`]: axes and curves. [`Sheet`]: charts side by side with one legend beside them.
 //! * [`frontier`]: returns the sheet of what policies cost.
+//! * [`TablesPicture`]: the tables of a tree, by keys and age.
 //!
 //! Drawn by `plotters`, which writes text as text. So drawing needs no fonts.
 
@@ -9,9 +10,11 @@ mod axis;
 mod frontier;
 mod sheet;
 mod style;
+mod tables;
 
 pub use axis::Axis;
 pub use frontier::frontier;
+pub use tables::{TableBox, TablesPicture};
 
 use anyhow::Context;
 use std::path::Path;

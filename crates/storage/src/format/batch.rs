@@ -1,6 +1,6 @@
 //! Decodes the batches of the write-ahead log.
 
-use super::codec::{Damage, Reader};
+use super::codec::{Damage, Reader, put_varint};
 use crate::bounds;
 use lsmith_tree::{EntryKind, SeqNo};
 
@@ -34,13 +34,50 @@ pub fn take_pair<'a>(
     }
 }
 
-/// Decodes a log record. Returns the sequence number of its first write, and the writes.
-pub fn decode_batch(payload: &[u8]) -> std::result::Result<(SeqNo, Vec<LoggedOp<'_>>), Damage> {
+/// A batch of the log: writes that take effect together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoggedBatch<'a> {
+    /// The sequence number of its first write. Each later write has the next number.
+    pub first: SeqNo,
+    /// The number of sequence numbers that it takes, at least 1. A batch without writes takes them
+    /// for tables from outside.
+    pub numbers: u64,
+    /// The writes, in their order.
+    pub ops: Vec<LoggedOp<'a>>,
+}
+
+impl LoggedBatch<'_> {
+    /// Returns the last sequence number that it takes.
+    pub fn last(&self) -> SeqNo {
+        SeqNo(self.first.0 + self.numbers - 1)
+    }
+}
+
+/// Returns the record of a batch without writes that takes `numbers` sequence numbers from `first`
+/// on.
+pub fn encode_empty_batch(first: SeqNo, numbers: u64) -> Vec<u8> {
+    let mut record = Vec::new();
+    put_varint(&mut record, first.0);
+    put_varint(&mut record, 0);
+    if numbers > 1 {
+        put_varint(&mut record, numbers);
+    }
+    record
+}
+
+/// Decodes a log record.
+///
+/// # Errors
+/// Fails with `Damage` if it is no batch.
+pub fn decode_batch(payload: &[u8]) -> std::result::Result<LoggedBatch<'_>, Damage> {
     let mut reader = Reader::new(payload, 0);
     let first = SeqNo(reader.varint()?);
     let count = reader.varint()?;
-    // An empty batch stands for a bulk load, whose entries all have one number.
-    let last = first.0.checked_add(count.max(1) - 1);
+    let numbers = if count == 0 && !reader.is_at_end() { reader.varint()? } else { count.max(1) };
+    if count == 0 && numbers == 0 {
+        return Err(reader.damage("expected an empty batch to take a sequence number"));
+    }
+    let last = first.0.checked_add(numbers - 1);
     if first == SeqNo(0) || last.is_none_or(|last| bounds::check_seq(SeqNo(last)).is_err()) {
         return Err(reader.damage("the sequence number of a write is 0 or too large"));
     }
@@ -56,5 +93,5 @@ pub fn decode_batch(payload: &[u8]) -> std::result::Result<(SeqNo, Vec<LoggedOp<
         ops.push(LoggedOp { keyspace, kind, key, value });
     }
     reader.finish()?;
-    Ok((first, ops))
+    Ok(LoggedBatch { first, numbers, ops })
 }

@@ -222,6 +222,11 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// Returns true if all bytes are decoded.
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
     /// Fails if bytes are left.
     pub fn finish(self) -> Result<(), Damage> {
         if self.at == self.bytes.len() {

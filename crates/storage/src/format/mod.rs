@@ -20,7 +20,10 @@ mod seal;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{KEY_BYTES_MAX, LoggedOp, VALUE_BYTES_MAX, decode_batch, take_pair};
+pub use batch::{
+    KEY_BYTES_MAX, LoggedBatch, LoggedOp, VALUE_BYTES_MAX, decode_batch, encode_empty_batch,
+    take_pair,
+};
 pub use block::{Block, BlockAnswer, Slot, Trail};
 pub use block_builder::BlockBuilder;
 pub use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_varint};

@@ -1,17 +1,21 @@
 //! Tables that stores exchange: `ingest` and `export`.
 
 use super::look::entries_in;
-use super::work;
-use crate::args::ExportArgs;
+use super::{work, wrong_argument};
+use crate::args::{ExportArgs, RangeArgs};
 use crate::bars::Bars;
 use crate::failure::bad_argument;
 use crate::output::{print, print_json};
 use lsmith::env::RealEnv;
-use lsmith::{IngestOptions, Keyspace, TableWriter, TableWriterOptions, inspect};
+use lsmith::{
+    IngestOptions, Keyspace, Loaded, TableWriter, TableWriterOptions, inspect, prefix_bounds,
+};
 use lsmith_lab::Progress;
 use serde_json::json;
+use std::ffi::OsString;
 use std::fs;
 use std::io::BufRead;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
 /// Entries between two updates of the progress bar.
@@ -64,11 +68,10 @@ fn is_regular(file: &Path) -> anyhow::Result<bool> {
 pub(super) fn ingest_tables(
     keyspace: &Keyspace,
     files: &[PathBuf],
-    link: bool,
+    options: &IngestOptions,
     json: bool,
 ) -> anyhow::Result<()> {
-    let options = IngestOptions::default().link(link);
-    let ingested = keyspace.store().ingest(keyspace, files, &options)?;
+    let ingested = keyspace.store().ingest(keyspace, files, options).map_err(wrong_argument)?;
     if json {
         return print_json(&json!({
             "ingested": ingested.entries,
@@ -109,23 +112,11 @@ pub(super) fn export(
     let options = TableWriterOptions { compression, ..TableWriterOptions::default() };
     let bars = Bars::new();
     bars.begin(&format!("exporting to {}", args.file.display()), 0);
-    let mut entries = entries_in(keyspace, &args.range);
-    let mut writer = None;
-    let mut count = 0;
-    while let Some(entry) = entries.next_ref() {
-        let (key, value) = entry?;
-        let writer = match &mut writer {
-            Some(writer) => writer,
-            // A range without entries leaves no file.
-            None => writer.insert(TableWriter::create_with(&args.file, &options)?),
-        };
-        writer.put(key, value)?;
-        count += 1;
-        if count % ENTRIES_PER_UPDATE == 0 {
-            bars.advance(count);
-        }
-    }
-    let written = writer.map(TableWriter::finish).transpose()?;
+    let (count, written) = if args.numbers {
+        export_numbered(keyspace, args, &options)?
+    } else {
+        export_newest(keyspace, args, &options, &bars)?
+    };
     drop(bars);
     let Some(written) = written else {
         return Err(bad_argument("there is no entry in the range to export"));
@@ -135,4 +126,55 @@ pub(super) fn export(
         return print_json(&json!({ "exported": count, "table_bytes": bytes }));
     }
     Ok(print(format_args!("exported {count} entries, {bytes} bytes"))?)
+}
+
+/// Writes the entries without numbers. Returns their number and what was written, if there was one.
+fn export_newest(
+    keyspace: &Keyspace,
+    args: &ExportArgs,
+    options: &TableWriterOptions,
+    bars: &Bars,
+) -> anyhow::Result<(u64, Option<Loaded>)> {
+    let mut entries = entries_in(keyspace, &args.range);
+    let mut writer = None;
+    let mut count = 0;
+    while let Some(entry) = entries.next_ref() {
+        let (key, value) = entry?;
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            // A range without entries leaves no file.
+            None => writer.insert(TableWriter::create_with(&args.file, options)?),
+        };
+        writer.put(key, value)?;
+        count += 1;
+        if count % ENTRIES_PER_UPDATE == 0 {
+            bars.advance(count);
+        }
+    }
+    Ok((count, writer.map(TableWriter::finish).transpose()?))
+}
+
+/// Does the same with numbers and deletions.
+fn export_numbered(
+    keyspace: &Keyspace,
+    args: &ExportArgs,
+    options: &TableWriterOptions,
+) -> anyhow::Result<(u64, Option<Loaded>)> {
+    let mut writer = TableWriter::create_with(&args.file, options)?;
+    let bounds = bounds_of(&args.range);
+    let exported = keyspace.store().snapshot().export(keyspace, bounds, &mut writer);
+    let count = exported.map_err(wrong_argument)?;
+    // A writer without entries removes its file.
+    Ok((count, if count > 0 { Some(writer.finish()?) } else { None }))
+}
+
+fn bounds_of(range: &RangeArgs) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    if let Some(prefix) = &range.prefix {
+        let (lower, upper) = prefix_bounds(prefix.as_encoded_bytes());
+        return (lower.map(|key| key.to_vec()), upper.map(|key| key.to_vec()));
+    }
+    let key = |key: &OsString| key.as_encoded_bytes().to_vec();
+    let from = range.from.as_ref().map_or(Bound::Unbounded, |from| Bound::Included(key(from)));
+    let to = range.to.as_ref().map_or(Bound::Unbounded, |to| Bound::Excluded(key(to)));
+    (from, to)
 }

@@ -58,7 +58,15 @@ impl Run {
         self.maps.entry(name.to_string()).or_default();
         let policy = Some(policy.to_string());
         self.store
-            .keyspace_with(name, &KeyspaceOptions { policy, memtable_bytes: None, group: None })
+            .keyspace_with(
+                name,
+                &KeyspaceOptions {
+                    policy,
+                    memtable_bytes: None,
+                    group: None,
+                    ..KeyspaceOptions::default()
+                },
+            )
             .unwrap()
     }
 

@@ -36,8 +36,12 @@ fn written_once(dir: &Path) -> BTreeMap<String, Map> {
     let builder = Store::builder(dir).lockstep(true).memtable_bytes(500).block_bytes(200);
     let store = builder.log_bytes(64 << 10).open().unwrap();
     for (name, policy) in [("a", "tiered(ratio=3)"), ("b", "leveled(ratio=2, l0=1, table=1kB)")] {
-        let options =
-            KeyspaceOptions { policy: Some(policy.into()), memtable_bytes: None, group: None };
+        let options = KeyspaceOptions {
+            policy: Some(policy.into()),
+            memtable_bytes: None,
+            group: None,
+            ..KeyspaceOptions::default()
+        };
         let space = store.keyspace_with(name, &options).unwrap();
         for number in 0..200 {
             let key = format!("{name}-{:04}", number * 7919 % 1000);

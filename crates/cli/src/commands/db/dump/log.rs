@@ -69,11 +69,13 @@ impl Dump {
                 let link = format!(", follows log {before}, of which {synced} bytes were synced");
                 item.text += &format!("{link}; first number {first}");
             }
-            Content::Batch { first, writes } => {
+            Content::Batch { first, numbers, writes } => {
                 item.fields["first"] = json!(first.0);
-                item.text += &match writes.len() {
-                    0 => format!(", number {first}, a bulk load"),
-                    count => format!(", first number {first}, writes: {count}"),
+                item.fields["numbers"] = json!(numbers);
+                item.text += &match (writes.len(), numbers) {
+                    (0, 1) => format!(", number {first}, a bulk load"),
+                    (0, _) => format!(", numbers {first} to {}, no writes", first.0 + numbers - 1),
+                    (count, _) => format!(", first number {first}, writes: {count}"),
                 };
                 let entries: Vec<(Option<u32>, &Entry)> =
                     writes.iter().map(|write| (Some(write.keyspace), &write.entry)).collect();
