@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// All changes of each key that ever were, by number. `None` deletes the key.
 type History = BTreeMap<Vec<u8>, BTreeMap<u64, Option<Vec<u8>>>>;
@@ -411,9 +411,12 @@ fn arrive(
     tables: Vec<Numbered>,
     link: bool,
 ) {
-    let write =
-        |(part, entries): (usize, &Numbered)| write_table(env, &format!("/{part}"), entries);
-    let files: Vec<PathBuf> = tables.iter().enumerate().map(write).rev().collect();
+    static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+    let write = |entries: &Numbered| {
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        write_table(env, &format!("/table-{number}"), entries)
+    };
+    let files: Vec<PathBuf> = tables.iter().map(write).rev().collect();
     match space.store().ingest(space, &files, &IngestOptions::default().link(link)) {
         Ok(_) => {
             for (key, (seq, change)) in tables.into_iter().flatten() {
