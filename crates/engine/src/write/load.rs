@@ -219,6 +219,8 @@ impl WritePath {
         plans.iter().for_each(|plan| state.release(plan));
         state.add_tables(tables);
         state.view.tree = after;
+        // The policy may want to merge what has arrived.
+        state.at_rest = false;
         let old = keyspace.version.load_full();
         let new = Arc::new(state.version(Some(&old)));
         let context = &self.context;

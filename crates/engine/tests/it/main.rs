@@ -32,6 +32,7 @@ mod histograms;
 mod history;
 mod hostile;
 mod ingest;
+mod ingest_load;
 mod inspect;
 mod left_out;
 mod lives;
