@@ -44,8 +44,8 @@ fn note(most: &AtomicU64, since: Instant) {
 /// have `number` as sequence number too.
 fn write_table(env: &MemEnv, number: u64, numbered: bool) -> PathBuf {
     let path = PathBuf::from(format!("/table-{number}"));
-    let mut options = TableWriterOptions::default();
-    options.env = Arc::new(env.clone());
+    let options =
+        TableWriterOptions { env: Arc::new(env.clone()), ..TableWriterOptions::default() };
     let mut writer = TableWriter::create_with(&path, &options).unwrap();
     let mut random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut keys: Vec<usize> = (0..ENTRIES)
