@@ -4,7 +4,7 @@
 //! the runs must agree with them wherever runs share keys. A table can arrive
 //!
 //! * newer than some runs and older than the others: it becomes a run between them, or joins a run
-//!   there that has no keys in its range ([`place_of`]);
+//!   there that has no keys in its range (`placement`);
 //! * with numbers among those of some runs: it is merged with them over its range, and the output
 //!   takes the place of the oldest of them.
 //!
@@ -21,6 +21,7 @@
 
 use super::WritePath;
 use super::load::{InMemory, Incoming};
+use super::placement::{Arriving, Placement, placement};
 use crate::keyspace::{KeyspaceShared, KeyspaceState};
 use crate::manifest::Mark;
 use crate::merge::{PlanOutput, ReservedPlan};
@@ -30,45 +31,37 @@ use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::key_hash;
 use lsmith_storage::table::{CacheFill, ReadCount};
 use lsmith_tree::{
-    AddPlace, Addition, Input, KeyRange, LevelId, MergePlan, Place, Reason, Run, RunId, SeqNo,
-    Tree, TreeEdit, apply, check_plan,
+    AddPlace, Addition, Input, KeyRange, MergePlan, Place, Reason, Run, RunId, SeqNo, Tree,
+    TreeEdit, apply, check_plan,
 };
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The greatest sequence number that a table may bring: half of what a store can count to.
 pub(crate) const ARRIVING_SEQ_MAX: SeqNo = SeqNo(lsmith_storage::bounds::SEQ_MAX.0 / 2);
 
-/// A table that arrives, with the file that the caller named.
-pub(crate) struct Arriving {
-    pub(crate) file: PathBuf,
-    pub(crate) table: Arc<TableHandle>,
-    /// The merge with what is there, if one is needed.
-    merged: Option<MergedArrival>,
-}
-
 /// The outcome of the merge of an arriving table, whose plan is still reserved.
-struct MergedArrival {
+pub(super) struct MergedArrival {
     /// The plan without the arriving table.
     reserved: MergePlan,
     edit: TreeEdit,
     tables: Vec<Arc<TableHandle>>,
 }
 
-/// What is to be done with an arriving table.
-enum Fate {
-    /// It becomes a run, or a part of one.
-    Placed(Addition),
-    /// It is merged with these runs, newest first, and the output goes into the last one.
-    Merged(Vec<RunId>),
+impl MergedArrival {
+    /// Returns the merge that is reserved, and has written nothing yet.
+    fn under_way(reserved: MergePlan) -> MergedArrival {
+        MergedArrival { reserved, edit: TreeEdit::default(), tables: Vec::new() }
+    }
 }
 
-/// What is to be done with all arriving tables.
-enum Placement {
-    /// Each is merged, or has its place.
-    All(Vec<Addition>),
-    /// The table at this index must be merged with these runs first.
-    Merge(usize, Vec<RunId>),
+/// Tables on their way into a keyspace.
+struct Ingest<'a> {
+    path: &'a WritePath,
+    keyspace: &'a Arc<KeyspaceShared>,
+    arriving: Vec<Arriving>,
+    /// True once the manifest may name the tables.
+    is_in: bool,
 }
 
 /// A step of an ingest, decided under the locks.
@@ -90,22 +83,6 @@ struct ReservedMerge {
     version: Arc<Version>,
 }
 
-impl Arriving {
-    pub(crate) fn new(file: PathBuf, table: Arc<TableHandle>) -> Arriving {
-        Arriving { file, table, merged: None }
-    }
-
-    fn range(&self) -> &KeyRange {
-        &self.table.table().tree_table().range
-    }
-
-    /// Returns the least and the greatest sequence number of the table.
-    fn seqs(&self) -> (SeqNo, SeqNo) {
-        let table = self.table.table().tree_table();
-        (table.seq_min, table.seq_max)
-    }
-}
-
 impl WritePath {
     /// Makes `arriving`, whose key ranges are disjoint, part of `keyspace`, all at once. If
     /// `resurrects`, entries may arrive that dropped tombstones could have hidden.
@@ -116,7 +93,7 @@ impl WritePath {
     pub(crate) fn ingest(
         &self,
         keyspace: &Arc<KeyspaceShared>,
-        mut arriving: Vec<Arriving>,
+        arriving: Vec<Arriving>,
         resurrects: bool,
     ) -> Result<()> {
         // Each ingest gives merges work, and may undo one. So it waits where writers wait.
@@ -126,52 +103,26 @@ impl WritePath {
         })?;
         let _one_at_a_time = keyspace.ingesting.lock();
         let _busy = keyspace.keep_busy();
-        let result = self.ingest_all(keyspace, &mut arriving, resurrects);
-        let mut state = keyspace.state.lock();
-        state.kept_for_ingest = None;
-        for merged in arriving.iter().filter_map(|arriving| arriving.merged.as_ref()) {
-            state.release(&merged.reserved);
-        }
-        drop(state);
-        // In a poisoned store the manifest may name the tables: they must stay.
-        let fails = result.is_err() && self.context.check_writable().is_ok();
-        for arriving in &arriving {
-            let merged = arriving.merged.as_ref();
-            if fails {
-                let outputs = merged.into_iter().flat_map(|merged| &merged.tables);
-                outputs.for_each(|table| table.retire());
-            }
-            if fails || (result.is_ok() && merged.is_some()) {
-                arriving.table.retire();
-            }
-        }
-        self.context.progress.notify();
-        result
-    }
-
-    fn ingest_all(
-        &self,
-        keyspace: &Arc<KeyspaceShared>,
-        arriving: &mut [Arriving],
-        resurrects: bool,
-    ) -> Result<()> {
-        let newest = arriving.iter().map(|arriving| arriving.seqs().1).max().unwrap_or_default();
-        self.rise_above(newest)?;
-        loop {
+        let mut ingest = Ingest { path: self, keyspace, arriving, is_in: false };
+        let newest = ingest.arriving.iter().map(|arriving| arriving.seqs().1).max();
+        self.rise_above(newest.unwrap_or_default())?;
+        while !ingest.is_in {
             // Read first: what this thread waits for may end before it waits.
             let turn = self.context.progress.turn();
-            match self.next_step(keyspace, arriving, resurrects)? {
-                Step::Done => return Ok(()),
+            match ingest.next_step(resurrects)? {
+                Step::Done => {}
                 Step::Wait => self.wait_for_flush(keyspace, turn)?,
                 Step::Merge(index, merge) => {
-                    let merged = self.merge_arriving(&arriving[index], &merge);
-                    let ReservedMerge { reserved, .. } = *merge;
-                    let (edit, tables) =
-                        merged.inspect_err(|_| keyspace.state.lock().release(&reserved))?;
-                    arriving[index].merged = Some(MergedArrival { reserved, edit, tables });
+                    let arriving = &mut ingest.arriving[index];
+                    let reserved = merge.reserved.clone();
+                    let merged = arriving.merged.insert(MergedArrival::under_way(reserved));
+                    let (edit, tables) = self.merge_arriving(&arriving.file, &merge)?;
+                    merged.edit = edit;
+                    merged.tables = tables;
                 }
             }
         }
+        Ok(())
     }
 
     /// Makes all later writes newer than `newest`. Returns when that survives power loss.
@@ -188,48 +139,13 @@ impl WritePath {
         Ok(())
     }
 
-    /// Does the next step that needs no waiting, or returns the one that does.
-    fn next_step(
-        &self,
-        keyspace: &Arc<KeyspaceShared>,
-        arriving: &mut [Arriving],
-        resurrects: bool,
-    ) -> Result<Step> {
-        let mut guard = self.wal.lock();
-        let writer = guard.as_mut().ok_or_else(crate::context::read_only)?;
-        self.context.check_writable()?;
-        let older = arriving.iter().map(|arriving| (arriving.range().clone(), arriving.seqs().1));
-        let older: Vec<(KeyRange, SeqNo)> = older.collect();
-        let in_memory = self.flush_older(keyspace, writer, &older)?;
-        if in_memory != InMemory::Nothing {
-            return Ok(Step::Wait);
-        }
-        let mut state = keyspace.state.lock();
-        if let Placement::Merge(index, runs) = placement(arriving, &state.view.tree, resurrects)? {
-            let merge = reserve(keyspace, &mut state, &arriving[index], &runs);
-            return Ok(merge.map_or(Step::Wait, |merge| Step::Merge(index, Box::new(merge))));
-        }
-        drop(state);
-        let seq = self.take_numbers(writer, SeqNo(0))?;
-        let is_done = self.commit(keyspace, seq, |state| {
-            let tree = &state.view.tree;
-            Ok(match placement(arriving, tree, resurrects)? {
-                Placement::All(additions) => Some(incoming(arriving, additions, tree)),
-                // Another commit came between.
-                Placement::Merge(..) => None,
-            })
-        })?;
-        self.scheduler.after_seal(writer);
-        Ok(if is_done { Step::Done } else { Step::Wait })
-    }
-
     /// Carries `merge` out. Returns the edit, without the arriving table, and the tables written.
     fn merge_arriving(
         &self,
-        arriving: &Arriving,
+        file: &Path,
         ReservedMerge { whole, version, .. }: &ReservedMerge,
     ) -> Result<(TreeEdit, Vec<Arc<TableHandle>>)> {
-        check_clashes(arriving, &whole.plan, version)?;
+        check_clashes(file, &whole.plan, version)?;
         let PlanOutput { outcome, tables, bytes_read, bytes_written, .. } =
             self.scheduler.merge_now(whole, version)?;
         let edit = TreeEdit::of_plan(&version.tree, &whole.plan, outcome);
@@ -242,6 +158,70 @@ impl WritePath {
         crate::stats::add(&counts.merge_bytes_read, bytes_read);
         crate::stats::add(&counts.merge_bytes_written, bytes_written);
         Ok((edit, tables))
+    }
+}
+
+impl Ingest<'_> {
+    /// Does the next step that needs no waiting, or returns the one that does.
+    fn next_step(&mut self, resurrects: bool) -> Result<Step> {
+        let Ingest { path, keyspace, arriving, is_in } = self;
+        let mut guard = path.wal.lock();
+        let writer = guard.as_mut().ok_or_else(crate::context::read_only)?;
+        path.context.check_writable()?;
+        let older = arriving.iter().map(|arriving| (arriving.range().clone(), arriving.seqs().1));
+        let older: Vec<(KeyRange, SeqNo)> = older.collect();
+        let in_memory = path.flush_older(keyspace, writer, &older)?;
+        if in_memory != InMemory::Nothing {
+            return Ok(Step::Wait);
+        }
+        let mut state = keyspace.state.lock();
+        if let Placement::Merge(index, runs) = placement(arriving, &state.view.tree, resurrects)? {
+            let merge = reserve(keyspace, &mut state, &arriving[index], &runs);
+            return Ok(merge.map_or(Step::Wait, |merge| Step::Merge(index, Box::new(merge))));
+        }
+        drop(state);
+        let seq = path.take_numbers(writer, SeqNo(0))?;
+        path.commit(keyspace, seq, |state| {
+            let tree = &state.view.tree;
+            Ok(match placement(arriving, tree, resurrects)? {
+                Placement::All(additions) => {
+                    // From here on the manifest may name the tables.
+                    *is_in = true;
+                    Some(incoming(arriving, additions, tree))
+                }
+                // Another commit came between.
+                Placement::Merge(..) => None,
+            })
+        })?;
+        path.scheduler.after_seal(writer);
+        Ok(if *is_in { Step::Done } else { Step::Wait })
+    }
+}
+
+impl Drop for Ingest<'_> {
+    /// Ends the reservations, and removes the files that are not in the tree. Also after a panic.
+    fn drop(&mut self) {
+        let mut state = self.keyspace.state.lock();
+        state.kept_for_ingest = None;
+        for merged in self.arriving.iter().filter_map(|arriving| arriving.merged.as_ref()) {
+            state.release(&merged.reserved);
+        }
+        drop(state);
+        // In a poisoned store the manifest may name the tables: they must stay.
+        if self.path.context.check_writable().is_ok() {
+            for Arriving { table, merged, .. } in &self.arriving {
+                match merged {
+                    Some(_) if self.is_in => table.retire(),
+                    Some(merged) => {
+                        table.retire();
+                        merged.tables.iter().for_each(|table| table.retire());
+                    }
+                    None if self.is_in => {}
+                    None => table.retire(),
+                }
+            }
+        }
+        self.path.context.progress.notify();
     }
 }
 
@@ -292,26 +272,6 @@ fn reserve(
     state.reserve(plan.clone());
     state.kept_for_ingest = None;
     Some(ReservedMerge { whole, reserved: plan, version: Arc::new(version) })
-}
-
-/// Decides what is to be done with the tables of `arriving` that are not merged yet.
-///
-/// # Errors
-/// `InvalidArgument` if one cannot arrive in `tree`.
-fn placement(arriving: &[Arriving], tree: &Tree, resurrects: bool) -> Result<Placement> {
-    let mut additions = Vec::new();
-    for (index, arriving) in arriving.iter().enumerate() {
-        if !resurrects {
-            check_age(arriving, tree)?;
-        }
-        if arriving.merged.is_none() {
-            match fate_of(arriving, tree)? {
-                Fate::Placed(addition) => additions.push(addition),
-                Fate::Merged(runs) => return Ok(Placement::Merge(index, runs)),
-            }
-        }
-    }
-    Ok(Placement::All(additions))
 }
 
 /// Returns the one edit that brings all tables in, and the tables that it names. `additions` are
@@ -379,92 +339,9 @@ fn table_bytes(run: &Arc<Run>) -> Option<u64> {
     (run.slices().len() > 1).then_some(bytes.max(1))
 }
 
-/// Fails if a dropped tombstone of `tree` could have hidden an entry of `arriving`.
-fn check_age(arriving: &Arriving, tree: &Tree) -> Result<()> {
-    let (oldest, _) = arriving.seqs();
-    let dropped = tree.dropped_below();
-    if oldest >= dropped {
-        return Ok(());
-    }
-    let message = format!(
-        "the table has entries from number {oldest} on, and deletions up to number {dropped} are \
-         dropped: deleted keys could come back; `allow_resurrect` accepts that"
-    );
-    Err(Error::new(ErrorKind::InvalidArgument, message).at(&arriving.file))
-}
-
-/// Decides what is to be done with `arriving` in `tree`.
-///
-/// # Errors
-/// `InvalidArgument` if a table of the tree has entries without numbers in the range.
-fn fate_of(arriving: &Arriving, tree: &Tree) -> Result<Fate> {
-    let range = arriving.range();
-    let (oldest, newest) = arriving.seqs();
-    let runs: Vec<&Arc<Run>> = tree.disk_runs().collect();
-    // The runs that share keys with the table, newest first, as indexes, and their numbers.
-    let mut shared = Vec::new();
-    for (index, run) in runs.iter().enumerate() {
-        let tables = run.overlapping(range).iter().map(|slice| slice.table());
-        let Some((min, max)) = tables
-            .map(|table| (table.seq_min, table.seq_max))
-            .reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
-        else {
-            continue;
-        };
-        if min == SeqNo(0) {
-            let message = "the keyspace has entries in the range of the table whose numbers were \
-                           forgotten: which is newer is unknown";
-            return Err(Error::new(ErrorKind::InvalidArgument, message).at(&arriving.file));
-        }
-        shared.push((index, min, max));
-    }
-    let newer = shared.iter().take_while(|(_, min, _)| *min > newest).count();
-    let tied = shared.iter().rposition(|(_, _, max)| *max >= oldest).map_or(0, |last| last + 1);
-    if newer < tied {
-        let members = shared[newer..tied].iter().map(|(index, ..)| runs[*index].id());
-        return Ok(Fate::Merged(members.collect()));
-    }
-    let above = newer.checked_sub(1).map(|last| shared[last].0);
-    let below = shared.get(newer).map(|(index, ..)| *index);
-    Ok(match place_of(arriving, tree, &runs, above, below) {
-        Some(addition) => Fate::Placed(addition),
-        // It is older than everything, and no place is below the oldest run.
-        None => Fate::Merged(vec![runs[runs.len() - 1].id()]),
-    })
-}
-
-/// Returns the place of `arriving` below the run at index `above` and above the run at index
-/// `below` of `runs`, all runs of `tree`. These two share keys with it, if they exist; the runs
-/// between them do not. Returns `None` if there is no such place.
-///
-/// As deep as possible, so that no merge has to move the table on: within the oldest run between
-/// the two that is not in level 0, or else as a run of its own.
-fn place_of(
-    arriving: &Arriving,
-    tree: &Tree,
-    runs: &[&Arc<Run>],
-    above: Option<usize>,
-    below: Option<usize>,
-) -> Option<Addition> {
-    let slices = vec![arriving.table.whole()];
-    let between = above.map_or(0, |above| above + 1)..below.unwrap_or(runs.len());
-    let deepest = between.rev().map(|index| runs[index]).next();
-    if let Some(run) = deepest
-        && tree.run(run.id()).is_some_and(|(level, _)| level > LevelId::Disk(0))
-    {
-        return Some(Addition { run: run.id(), place: AddPlace::Into, knot: None, slices });
-    }
-    let place = match (above, below) {
-        (None, _) => AddPlace::Top(0),
-        (Some(_), Some(below)) => AddPlace::Above(runs[below].id()),
-        (Some(above), None) => AddPlace::Above(runs.get(above + 1)?.id()),
-    };
-    Some(Addition { run: tree.next_run(), place, knot: None, slices })
-}
-
-/// Fails if an entry of `arriving` has key and number of another entry in the inputs of `plan`,
-/// which are in `version`, and differs from it.
-fn check_clashes(arriving: &Arriving, plan: &MergePlan, version: &Version) -> Result<()> {
+/// Fails if an entry of the first input of `plan`, the table of `file`, has key and number of an
+/// entry in another input, and differs from it. The inputs are in `version`.
+fn check_clashes(file: &Path, plan: &MergePlan, version: &Version) -> Result<()> {
     let (arrived, others) = plan.inputs.split_first().expect("the table is the first input");
     let find = |run: RunId| version.disk_run(run).expect("the plan was checked");
     let others: Vec<&Arc<OpenRun>> = others.iter().map(|input| find(input.run)).collect();
@@ -489,7 +366,7 @@ fn check_clashes(arriving: &Arriving, plan: &MergePlan, version: &Version) -> Re
                     entry.key.escape_ascii(),
                     entry.seq
                 );
-                return Err(Error::new(ErrorKind::InvalidArgument, message).at(&arriving.file));
+                return Err(Error::new(ErrorKind::InvalidArgument, message).at(file));
             }
         }
         cursor.next()?;

@@ -12,10 +12,12 @@ mod arrival;
 mod back_pressure;
 mod load;
 mod ops;
+mod placement;
 
-pub(crate) use arrival::{ARRIVING_SEQ_MAX, Arriving};
+pub(crate) use arrival::ARRIVING_SEQ_MAX;
 pub use ops::BATCH_BYTES_MAX;
 pub(crate) use ops::{Op, OpBuffer, Ops};
+pub(crate) use placement::Arriving;
 
 use crate::commit::Committer;
 use crate::context::{Context, read_only};

@@ -566,6 +566,53 @@ fn an_arrival_cut_short_by_a_crash_is_there_or_not() {
     }
 }
 
+#[test]
+fn a_failed_arrival_leaves_nothing_behind() {
+    let mut failures = 0;
+    for operations in 0.. {
+        let disk = MemEnv::new();
+        let env = FaultEnv::new(Arc::new(disk.clone()));
+        let store = open(env.clone(), "leveled(ratio=3)", true);
+        let space = space(&store);
+        for number in (0..150).rev() {
+            space.put(key(number), "before").unwrap();
+        }
+        store.flush().unwrap();
+        let (old, held) = (contents(&space), tables(&disk));
+        let files = [
+            write_table(&disk, "/one", &puts(20..60, 81, "among")),
+            write_table(&disk, "/two", &puts(100..140, 5000, "above")),
+        ];
+        let (lasting, kind) = (Lasting::Once, io::ErrorKind::Other);
+        env.set(Fault { class: None, after: operations, lasting, kind });
+        let result = ingest(&space, &files);
+        env.clear();
+        if result.is_ok() {
+            break;
+        }
+        failures += 1;
+        let is_poisoned = space.put("x", "y").is_err();
+        if !is_poisoned {
+            space.delete("x").unwrap();
+            assert_eq!((contents(&space), tables(&disk)), (old, held), "after {operations}");
+            // No reservation is left.
+            ingest(&space, &files).unwrap();
+            space.merge().unwrap();
+            assert_eq!(space.tree().disk_run_count(), 1);
+        }
+        drop((space, store));
+        let store = open(disk.clone(), "leveled(ratio=3)", true);
+        let space = self::space(&store);
+        if is_poisoned {
+            ingest(&space, &files).unwrap();
+        }
+        assert_eq!(space.get(key(50)).unwrap().unwrap(), "among");
+        assert_eq!(space.get(key(30)).unwrap().unwrap(), "before");
+        assert!(store.verify().unwrap().is_empty());
+    }
+    assert!(failures > 8, "{failures}");
+}
+
 /// After a repair all entries have new numbers, above those of tables that were exported before.
 #[test]
 fn a_repaired_keyspace_is_newer_than_old_tables() {
