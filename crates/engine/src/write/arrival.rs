@@ -21,7 +21,7 @@
 
 use super::WritePath;
 use super::load::{InMemory, Incoming};
-use super::placement::{Arriving, Placement, placement};
+use super::placement::{Arriving, MergedArrival, Placement, placement};
 use crate::keyspace::{KeyspaceShared, KeyspaceState};
 use crate::manifest::Mark;
 use crate::merge::{PlanOutput, ReservedPlan};
@@ -39,21 +39,6 @@ use std::sync::Arc;
 
 /// The greatest sequence number that a table may bring: half of what a store can count to.
 pub(crate) const ARRIVING_SEQ_MAX: SeqNo = SeqNo(lsmith_storage::bounds::SEQ_MAX.0 / 2);
-
-/// The outcome of the merge of an arriving table, whose plan is still reserved.
-pub(super) struct MergedArrival {
-    /// The plan without the arriving table.
-    reserved: MergePlan,
-    edit: TreeEdit,
-    tables: Vec<Arc<TableHandle>>,
-}
-
-impl MergedArrival {
-    /// Returns the merge that is reserved, and has written nothing yet.
-    fn under_way(reserved: MergePlan) -> MergedArrival {
-        MergedArrival { reserved, edit: TreeEdit::default(), tables: Vec::new() }
-    }
-}
 
 /// Tables on their way into a keyspace.
 struct Ingest<'a> {

@@ -1,9 +1,10 @@
 //! Where tables with sequence numbers of their own belong in a tree.
 
-use super::arrival::MergedArrival;
 use crate::version::TableHandle;
 use lsmith_storage::error::{Error, ErrorKind, Result};
-use lsmith_tree::{AddPlace, Addition, KeyRange, LevelId, Run, RunId, SeqNo, Tree};
+use lsmith_tree::{
+    AddPlace, Addition, KeyRange, LevelId, MergePlan, Run, RunId, SeqNo, Tree, TreeEdit,
+};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +14,21 @@ pub(crate) struct Arriving {
     pub(crate) table: Arc<TableHandle>,
     /// The merge with what is there, if one is needed.
     pub(super) merged: Option<MergedArrival>,
+}
+
+/// The outcome of the merge of an arriving table, whose plan is still reserved.
+pub(super) struct MergedArrival {
+    /// The plan without the arriving table.
+    pub(super) reserved: MergePlan,
+    pub(super) edit: TreeEdit,
+    pub(super) tables: Vec<Arc<TableHandle>>,
+}
+
+impl MergedArrival {
+    /// Returns the merge that is reserved, and has written nothing yet.
+    pub(super) fn under_way(reserved: MergePlan) -> MergedArrival {
+        MergedArrival { reserved, edit: TreeEdit::default(), tables: Vec::new() }
+    }
 }
 
 /// What is to be done with an arriving table.
