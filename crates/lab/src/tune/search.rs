@@ -28,8 +28,11 @@ const MIDDLE: u64 = 4;
 /// With more writes than this, the largest sample has this many.
 const WHOLE_MAX: u64 = 1_000_000;
 
-/// The best candidates whose neighbours are tried, and how often.
+/// The candidates with the best costs whose neighbours are tried, how many of them may be of one
+/// family, and how often neighbours are tried. As many are tried of those whose costs may be best
+/// if their error is as large as it can be.
 const REFINED: usize = 6;
+const REFINED_OF_FAMILY: usize = 2;
 const ROUNDS: usize = 4;
 
 /// The candidates that go on to the middle sample, and to all writes.
@@ -93,7 +96,9 @@ impl Search<'_> {
             coarse(self.registry).iter().filter_map(|spec| self.index_of(spec)).collect();
         self.simulate("policies", 0, &sample, &[all, named.clone()].concat())?;
         for _ in 0..ROUNDS {
-            let best = self.best(0, REFINED);
+            let measured = self.best_of_families(0, |index| self.score(index));
+            let hoped = self.best_of_families(0, |index| self.least_score(index));
+            let best = measured.into_iter().chain(hoped);
             let mut near: Vec<Spec> = Vec::new();
             for index in best {
                 near.extend(neighbours(self.registry, &self.candidates[index].spec));
@@ -202,6 +207,24 @@ impl Search<'_> {
             self.of_step(step).filter(|&index| self.may_pass(index)).collect();
         found.sort_by(|&left, &right| self.least_score(left).total_cmp(&self.least_score(right)));
         found.truncate(count);
+        found
+    }
+
+    /// Returns the candidates of a step with the least `score` that may be within the limits. Only
+    /// a few are of one family, or one family would keep all others from being refined.
+    fn best_of_families(&self, step: usize, score: impl Fn(usize) -> f64) -> Vec<usize> {
+        let family = |index: usize| self.candidates[index].spec.name.as_str();
+        let mut all: Vec<usize> =
+            self.of_step(step).filter(|&index| self.may_pass(index)).collect();
+        all.sort_by(|&left, &right| score(left).total_cmp(&score(right)));
+        let mut found: Vec<usize> = Vec::new();
+        for index in all {
+            let of_family = found.iter().filter(|&&known| family(known) == family(index)).count();
+            if of_family < REFINED_OF_FAMILY {
+                found.push(index);
+            }
+        }
+        found.truncate(REFINED);
         found
     }
 
