@@ -88,11 +88,15 @@ pub struct Needs {
     /// [`Table::seq_max`](lsmith_tree::Table::seq_max). Merges keep them all. If no policy needs
     /// them, merges drop those that no snapshot needs, and tables become smaller.
     pub sequence_numbers: bool,
+    /// The policy compares sizes that are equal if all memtables are, so that single bytes decide.
+    /// Simulations that know only expected sizes say that they are less certain.
+    pub exact_sizes: bool,
 }
 
 impl Needs {
     /// Data blocks and nothing else.
-    pub const BLOCKS: Needs = Needs { blocks: true, windows: true, sequence_numbers: false };
+    pub const BLOCKS: Needs =
+        Needs { blocks: true, windows: true, sequence_numbers: false, exact_sizes: false };
 }
 
 /// A memtable is sealed when all writes that it took come to this many times the bytes at which it

@@ -9,7 +9,7 @@ mod search;
 pub use score::Score;
 
 use crate::stack::pressure_of_runs;
-use crate::{Explanation, Load, MergePolicy, ParamInfo, PolicyInfo, Shape};
+use crate::{Explanation, Load, MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, format_bytes};
 use lsmith_tree::{LEVELS_MAX, LevelId, MergePlan, TreeView};
 use std::sync::Arc;
@@ -120,6 +120,10 @@ impl MergePolicy for Triangular {
         let at_rest = self.level0_runs() as u64 - 1;
         let pressure = |runs: usize| pressure_of_runs(runs, at_rest, load);
         pressure(flushed).max(pressure(runs.len()).min(Shape::PRESSURE_OF_LEFTOVERS_MAX))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { exact_sizes: true, ..Needs::default() }
     }
 
     fn shape(&self) -> Shape {

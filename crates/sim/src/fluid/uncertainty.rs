@@ -17,6 +17,10 @@ const HASHED: f64 = 0.15;
 /// The added error if keys that are written together lie together, and plans take windows of keys.
 const CLUSTERS: f64 = 0.30;
 
+/// The added error if single bytes decide, and if no key is written twice, so that they often do.
+const TIES: f64 = 0.03;
+const TIES_OF_NEW_KEYS: f64 = 0.27;
+
 /// The part of a level that one merge takes, by default.
 const WINDOW: f64 = 0.07;
 
@@ -47,6 +51,9 @@ impl FluidWorkload {
         }
         if needs.windows && self.is_clustered() {
             error += CLUSTERS;
+        }
+        if needs.exact_sizes {
+            error += if self.is_new() { TIES_OF_NEW_KEYS } else { TIES };
         }
         error
     }

@@ -230,6 +230,11 @@ impl FluidWorkload {
         is_named && spec.param("order") != Some("sequential")
     }
 
+    /// Returns true if no key is written twice.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.keys, Keys::Formula(Formula::New | Formula::Swept(_), _))
+    }
+
     /// Returns true if keys that are written together lie together.
     pub(super) fn is_clustered(&self) -> bool {
         matches!(&self.keys, Keys::Counted(counted) if counted.is_clustered())

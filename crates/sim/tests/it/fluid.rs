@@ -140,11 +140,15 @@ fn errors_are_within_the_uncertainty_of_the_answer() {
         "test_mixed(ratio=4)",
         "choose_best",
     ];
+    const TRIANGULAR: [&str; 2] = ["triangular(score=ratio)", "triangular(score=bytes)"];
     for (spec, policies) in [
         ("uniform(keys=30k, ops=0, value=1000B)", &PARTIAL[..]),
         ("uniform(keys=15k, ops=0, value=1500B)", &PARTIAL),
         ("uniform(keys=10k, ops=0, value=3000B)", &PARTIAL),
         ("load(keys=300k, value=100B, flushes=37)", &["test_mixed(ratio=4)"]),
+        ("load(keys=300k, value=100B)", &TRIANGULAR),
+        ("load(keys=300k, value=101B)", &TRIANGULAR),
+        ("churn(keys=80k, ops=400k, value=100B)", &TRIANGULAR),
         ("load(keys=25k, value=1000B)", &PARTIAL),
         (
             "normal(keys=50k, ops=100k, value=100B)",
