@@ -109,7 +109,7 @@ pub struct TreeEdit {
     pub flushed: Size,
     /// Counts to add, by level on storage.
     pub counters: Vec<(usize, Counters)>,
-    /// The greatest sequence number of a tombstone dropped.
+    /// The greatest sequence number of a tombstone dropped, within the hull of what is removed.
     pub dropped_below: SeqNo,
     /// Changes of the memo.
     pub memo: Vec<MemoChange>,
@@ -465,7 +465,9 @@ fn add_run(tree: &mut Tree, addition: &mut Addition) {
 fn count_edit(tree: &mut Tree, edit: &TreeEdit) {
     tree.flushes = tree.flushes.saturating_add(edit.flushes);
     tree.flushed = tree.flushed.saturating_add(edit.flushed);
-    tree.dropped_below = tree.dropped_below.max(edit.dropped_below);
+    let taken = edit.remove.iter().map(|input| input.range.clone());
+    let hull = taken.reduce(|hull, range| hull.hull(&range)).unwrap_or(KeyRange::ALL);
+    tree.dropped.raise(&hull, edit.dropped_below);
     for (level, counters) in &edit.counters {
         tree.level_mut(*level).counters.add(counters);
     }

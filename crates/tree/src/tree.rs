@@ -1,8 +1,10 @@
 //! The tree: all runs at one moment, in order of age.
 
+use crate::dropped::Dropped;
 use crate::entry::SeqNo;
 use crate::level::Level;
 use crate::memo::Memo;
+use crate::range::KeyRange;
 use crate::run::{Run, RunId};
 use crate::slice::{Size, Slice, Table, TableId};
 use std::fmt;
@@ -42,7 +44,7 @@ pub struct Tree {
     pub(crate) next_table: u64,
     pub(crate) flushes: u64,
     pub(crate) flushed: Size,
-    pub(crate) dropped_below: SeqNo,
+    pub(crate) dropped: Dropped,
     pub(crate) memo: Memo,
 }
 
@@ -131,7 +133,12 @@ impl Tree {
     /// Returns the greatest sequence number of all tombstones that merges have dropped. A table
     /// with older entries must not be added: it could bring back deleted data.
     pub fn dropped_below(&self) -> SeqNo {
-        self.dropped_below
+        self.dropped.below(&KeyRange::ALL)
+    }
+
+    /// Returns which tombstones merges have dropped, by key range.
+    pub fn dropped(&self) -> &Dropped {
+        &self.dropped
     }
 
     /// Returns the notes of the policy.

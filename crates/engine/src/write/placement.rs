@@ -86,13 +86,13 @@ pub(super) fn placement(arriving: &[Arriving], tree: &Tree, resurrects: bool) ->
 /// Fails if a dropped tombstone of `tree` could have hidden an entry of `arriving`.
 fn check_age(arriving: &Arriving, tree: &Tree) -> Result<()> {
     let (oldest, _) = arriving.seqs();
-    let dropped = tree.dropped_below();
+    let dropped = tree.dropped().below(arriving.range());
     if oldest >= dropped {
         return Ok(());
     }
     let message = format!(
-        "the table has entries from number {oldest} on, and deletions up to number {dropped} are \
-         dropped: deleted keys could come back; `allow_resurrect` accepts that"
+        "the table has entries from number {oldest} on, and deletions up to number {dropped} were \
+         dropped in its range: deleted keys could come back; `allow_resurrect` accepts that"
     );
     Err(Error::new(ErrorKind::InvalidArgument, message).at(&arriving.file))
 }

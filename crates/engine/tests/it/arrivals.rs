@@ -227,6 +227,48 @@ fn deletions_that_are_gone_still_count() {
     assert_eq!(space.get(key(1)).unwrap().unwrap(), "new");
 }
 
+/// Deletions that merges dropped elsewhere refuse nothing here, after reopening too.
+#[test]
+fn deletions_count_in_their_range_only() {
+    let env = MemEnv::new();
+    let store = open(env.clone(), "triangular", true);
+    let space = space(&store);
+    let value = "v".repeat(100);
+    for part in 0..10 {
+        for number in 0..100 {
+            space.put(key(1000 * part + number), &value).unwrap();
+        }
+        space.flush().unwrap();
+        store.settle().unwrap();
+    }
+    // Merges of these tables meet only what lies in the same keys.
+    for _ in 0..20 {
+        for number in 0..100 {
+            space.put(key(9000 + number), &value).unwrap();
+        }
+        for number in 0..100 {
+            space.delete(key(9000 + number)).unwrap();
+        }
+        space.flush().unwrap();
+        store.settle().unwrap();
+    }
+    let is_partial = |space: &Keyspace| {
+        let tree = space.tree();
+        let parts = tree.dropped().parts();
+        !parts.is_empty() && parts.iter().all(|part| *part.range.start >= *key(9000))
+    };
+    assert!(is_partial(&space), "{}", space.tree());
+    drop((space, store));
+    let store = open(env.clone(), "triangular", true);
+    let space = self::space(&store);
+    assert!(is_partial(&space), "{}", space.tree());
+    let refused = write_table(&env, "/covered", &puts([9050], 3, "old"));
+    assert_refused(&env, &space, &[refused], "were dropped in its range");
+    let old = write_table(&env, "/old", &puts([500, 1500], 3, "old"));
+    ingest(&space, &[old]).unwrap();
+    assert_eq!(space.get(key(1500)).unwrap().unwrap(), "old");
+}
+
 /// A merge that has dropped a deletion must not commit above an older entry that came meanwhile.
 #[test]
 fn a_merge_does_not_drop_what_arrives_beneath_it() {

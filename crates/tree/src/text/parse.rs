@@ -44,7 +44,7 @@ impl FromStr for Tree {
             match index {
                 0 => tree_head(&mut line, &mut tree)?,
                 _ if tree_line(&mut line, &mut tree)? => {}
-                _ => return Err(line.expected("a level, `count` or `note`")),
+                _ => return Err(line.expected("a level, `count`, `dropped` or `note`")),
             }
             line.finish()?;
         }
@@ -63,7 +63,9 @@ fn tree_head(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<()> {
         } else {
             let flushes = &mut tree.flushes;
             let flushed = &mut tree.flushed;
-            history(line, flushes, flushed, &mut tree.dropped_below)?;
+            let mut dropped_below = SeqNo(0);
+            history(line, flushes, flushed, &mut dropped_below)?;
+            tree.dropped.raise(&KeyRange::ALL, dropped_below);
         }
     }
     Ok(())
@@ -92,6 +94,9 @@ fn tree_line(line: &mut Scanner<'_>, tree: &mut Tree) -> Result<bool> {
     if line.eat_word("count") {
         let (level, counters) = counters(line)?;
         tree.level_mut(level).counters = counters;
+    } else if line.eat_word("dropped") {
+        let below = SeqNo(line.number("a sequence number")?);
+        tree.dropped.raise(&line.range()?, below);
     } else if line.eat_word("note") {
         let change = note(line)?;
         tree.memo.change(&change);

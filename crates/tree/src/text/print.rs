@@ -166,7 +166,11 @@ fn counters(f: &mut Formatter<'_>, level: usize, counters: &Counters) -> Result 
 impl Display for Tree {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         write!(f, "tree runs {} tables {}", self.next_run, self.next_table)?;
-        history(f, self.flushes, self.flushed, self.dropped_below)?;
+        let everywhere = match self.dropped.parts() {
+            [part] if part.range.is_all() => part.below,
+            _ => SeqNo(0),
+        };
+        history(f, self.flushes, self.flushed, everywhere)?;
         f.write_str("\n")?;
         let disk = self.levels.iter().enumerate().map(|(i, level)| (LevelId::Disk(i), level));
         for (id, level) in std::iter::once((LevelId::Memory, &self.memory)).chain(disk) {
@@ -184,6 +188,10 @@ impl Display for Tree {
             if level.counters != Counters::default() {
                 counters(f, index, &level.counters)?;
             }
+        }
+        if everywhere == SeqNo(0) {
+            let mut parts = self.dropped.parts().iter();
+            parts.try_for_each(|part| writeln!(f, "dropped {} {}", part.below, part.range))?;
         }
         for (name, value) in self.memo.iter() {
             note(f, name, Some(value))?;

@@ -53,8 +53,13 @@ fn slices(first_table: u64) -> impl Strategy<Value = Vec<Slice>> {
 
 fn tree() -> impl Strategy<Value = Tree> {
     let runs = vec(slices(0), 1..8);
-    (runs, 0..4usize, size(), "[ -~]{0,12}").prop_map(|(runs, levels, flushed, note)| {
+    let some = (runs, 0..4usize, size(), "[ -~]{0,12}", vec((key(), key(), 0..9u64), 0..4));
+    some.prop_map(|(runs, levels, flushed, note, dropped)| {
         let mut tree = Tree::new();
+        for (start, end, below) in dropped {
+            let range = KeyRange { start, end: (below % 2 > 0).then_some(end) };
+            tree.dropped.raise(&range, SeqNo(below));
+        }
         for (index, slices) in runs.into_iter().enumerate() {
             let renamed = slices.iter().enumerate().map(|(at, slice)| {
                 let id = TableId((index * 10 + at) as u64);
