@@ -67,7 +67,13 @@ fn open_tables(context: &Context, tree: &Tree) -> Result<FxHashMap<TableId, Arc<
     for slice in tree.disk_runs().flat_map(|run| run.slices()) {
         let named = slice.table();
         let hash_map::Entry::Vacant(place) = tables.entry(named.id) else { continue };
-        let mut handle = TableHandle::open(&options.env, &options.dir, named.id, &context.cache)?;
+        let mut handle = TableHandle::open_root(
+            &options.env,
+            &options.dir,
+            named.id,
+            named.root,
+            &context.cache,
+        )?;
         if handle.is_undated() && named.seq_min == named.seq_max {
             let handle = Arc::get_mut(&mut handle).expect("this is the only reference so far");
             handle.date(named.seq_max);

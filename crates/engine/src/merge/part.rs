@@ -5,7 +5,7 @@
 
 use crate::version::{OpenRun, OpenSlice, TableHandle};
 use lsmith_storage::error::Result;
-use lsmith_storage::table::{CacheFill, ReadTally, TableCursor};
+use lsmith_storage::table::{CacheFill, OpenCursor, ReadTally};
 use lsmith_tree::blocks::KeptBlock;
 use lsmith_tree::{Key, KeyRange, ProfilePoint, Size};
 use std::ops::Range;
@@ -164,7 +164,7 @@ const CURSORS_MAX: usize = 8;
 /// Cursors over the tables that hold blocks, the one used last in front.
 #[derive(Debug)]
 pub(super) struct Cursors {
-    open: Vec<(Arc<TableHandle>, TableCursor)>,
+    open: Vec<(Arc<TableHandle>, OpenCursor)>,
     tally: Arc<ReadTally>,
 }
 
@@ -175,7 +175,7 @@ impl Cursors {
     }
 
     /// Returns a cursor over `table`, which becomes the [first](Cursors::first).
-    pub(super) fn over(&mut self, table: &Arc<TableHandle>) -> &mut TableCursor {
+    pub(super) fn over(&mut self, table: &Arc<TableHandle>) -> &mut OpenCursor {
         match self.open.iter().position(|(open, _)| Arc::ptr_eq(open, table)) {
             Some(at) => self.open[..=at].rotate_right(1),
             None => {
@@ -188,17 +188,17 @@ impl Cursors {
     }
 
     /// Returns the cursor used last.
-    pub(super) fn first(&self) -> Option<&TableCursor> {
+    pub(super) fn first(&self) -> Option<&OpenCursor> {
         self.open.first().map(|(_, cursor)| cursor)
     }
 
     /// Returns the cursor used last, to be moved.
-    pub(super) fn first_mut(&mut self) -> Option<&mut TableCursor> {
+    pub(super) fn first_mut(&mut self) -> Option<&mut OpenCursor> {
         self.open.first_mut().map(|(_, cursor)| cursor)
     }
 
     /// Returns a cursor on the first entry of `block`. It reads no other block.
-    pub(super) fn enter(&mut self, block: &Block) -> Result<&mut TableCursor> {
+    pub(super) fn enter(&mut self, block: &Block) -> Result<&mut OpenCursor> {
         use lsmith_storage::cursor::Cursor;
         let cursor = self.over(&block.handle);
         cursor.keep_within(block.range.clone());

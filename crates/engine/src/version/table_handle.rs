@@ -8,7 +8,7 @@ use lsmith_storage::panics;
 use lsmith_storage::spans::Spans;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use lsmith_storage::table::{BlockCache, Table};
+use lsmith_storage::table::{BlockCache, OpenTable};
 use lsmith_tree::{KeyRange, SeqNo, Slice, TableId};
 use std::io;
 use std::ops::Range;
@@ -21,7 +21,7 @@ const UNUSED_PARTS: u64 = 16;
 /// An open table. Dropping the last handle of an obsolete table removes the file.
 #[derive(Debug)]
 pub(crate) struct TableHandle {
-    table: Arc<Table>,
+    table: OpenTable,
     id: TableId,
     path: PathBuf,
     env: Arc<dyn Env>,
@@ -42,15 +42,26 @@ struct FileSpace {
 }
 
 impl TableHandle {
-    /// Opens table `id` in `dir`.
+    /// Opens the sorted table `id` in `dir`.
     pub(crate) fn open(
         env: &Arc<dyn Env>,
         dir: &Path,
         id: TableId,
         cache: &Arc<BlockCache>,
     ) -> Result<Arc<TableHandle>> {
+        TableHandle::open_root(env, dir, id, 0, cache)
+    }
+
+    /// Opens table `id` in `dir`: the root with this name, or a sorted table if `root` is 0.
+    pub(crate) fn open_root(
+        env: &Arc<dyn Env>,
+        dir: &Path,
+        id: TableId,
+        root: u64,
+        cache: &Arc<BlockCache>,
+    ) -> Result<Arc<TableHandle>> {
         let path = numbered(dir, FileKind::Table, id.0);
-        let table = Table::open(env, &path, id.0, Arc::clone(cache))?;
+        let table = OpenTable::open(env, &path, id.0, root, Arc::clone(cache))?;
         Ok(Arc::new(TableHandle {
             file_bytes: table.facts().file_bytes,
             punched_bytes: AtomicU64::new(0),
@@ -65,12 +76,12 @@ impl TableHandle {
 
     /// Returns true if the entries have no sequence number yet; see [`date`](TableHandle::date).
     pub(crate) fn is_undated(&self) -> bool {
-        self.table.facts().seq_max == SeqNo(0)
+        self.table.as_sorted().is_some_and(|table| table.facts().seq_max == SeqNo(0))
     }
 
     /// Gives all entries the sequence number `seq`. Files of a bulk load hold no sequence numbers.
     pub(crate) fn date(&mut self, seq: SeqNo) {
-        Arc::get_mut(&mut self.table).expect("no cursor holds the table yet").set_seq(seq);
+        self.table.set_seq(seq);
     }
 
     /// Returns a slice that shows all of the table.
@@ -79,7 +90,7 @@ impl TableHandle {
     }
 
     /// Returns the table.
-    pub(crate) fn table(&self) -> &Arc<Table> {
+    pub(crate) fn table(&self) -> &OpenTable {
         &self.table
     }
 

@@ -7,7 +7,7 @@ use lsmith_storage::error::Result;
 use lsmith_storage::format::{Block, Slot, key_hash};
 use lsmith_storage::memtable::{Memtable, MemtableCursor};
 use lsmith_storage::read::{ConcatCursor, MergingCursor, Parts};
-use lsmith_storage::table::{CacheFill, ReadCount, ReadTally, Table, TableCursor};
+use lsmith_storage::table::{CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally};
 use lsmith_tree::{KeyRange, RunId, SeqNo, Tree};
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -58,7 +58,7 @@ impl RunParts {
 }
 
 impl Parts for RunParts {
-    type Cursor = TableCursor;
+    type Cursor = OpenCursor;
 
     fn count(&self) -> usize {
         self.parts.len()
@@ -97,12 +97,12 @@ impl Parts for RunParts {
         Arc::as_ptr(self.part(index).table()) as usize
     }
 
-    fn open(&self, index: usize) -> Result<TableCursor> {
+    fn open(&self, index: usize) -> Result<OpenCursor> {
         let cursor = self.part(index).table().table().cursor(self.fill);
-        Ok(self.tally.iter().fold(cursor, TableCursor::tallied))
+        Ok(self.tally.iter().fold(cursor, OpenCursor::tallied))
     }
 
-    fn enter(&self, index: usize, cursor: &mut TableCursor) {
+    fn enter(&self, index: usize, cursor: &mut OpenCursor) {
         if !self.part(index).is_cut() && self.range.is_all() {
             return cursor.keep_within(KeyRange::ALL);
         }
@@ -279,13 +279,13 @@ impl Version {
         let hash = key_hash(key);
         let mut runs = self.runs.iter();
         loop {
-            let mut slots: [Option<&Table>; TABLES_ASKED] = [None; TABLES_ASKED];
+            let mut slots: [Option<&OpenTable>; TABLES_ASKED] = [None; TABLES_ASKED];
             let mut asked = 0;
             while asked < TABLES_ASKED
                 && let Some(run) = runs.next()
             {
                 if let Some(handle) = run.table_of(key) {
-                    slots[asked] = Some(&**handle.table());
+                    slots[asked] = Some(handle.table());
                     asked += 1;
                 }
             }

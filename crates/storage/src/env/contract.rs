@@ -13,6 +13,7 @@ use std::path::Path;
 pub fn check(env: &dyn Env, dir: &Path) {
     directories(env, dir);
     written_files(env, dir);
+    appended_files(env, dir);
     reading(env, dir);
     names(env, dir);
     holes(env, dir);
@@ -81,6 +82,27 @@ fn written_files(env: &dyn Env, dir: &Path) {
     assert_eq!(kind(env.sync_file(&dir.join("none"))), Some(ErrorKind::NotFound));
     assert_eq!(env.file_bytes(&path).expect("exists"), all.len() as u64 + 4);
     assert!(contents(env, &path).ends_with(b"\x09more"));
+}
+
+fn appended_files(env: &dyn Env, dir: &Path) {
+    let path = dir.join("appended");
+    created(env, &path, b"0123456789");
+    let before = env.open(&path).expect("opens");
+    let mut file = env.append(&path, 6).expect("opens a file to write on");
+    assert_eq!(env.file_bytes(&path).expect("exists"), 6);
+    file.write_all(b"abc").expect("writes");
+    file.sync().expect("syncs");
+    file.write_all(b"d").expect("writes after a sync");
+    file.sync().expect("syncs again");
+    drop(file);
+    assert_eq!(contents(env, &path), b"012345abcd");
+    let mut buffer = [0; 7];
+    before.read_exact_at(&mut buffer, 0).expect("an open file sees what is appended");
+    assert_eq!(&buffer, b"012345a");
+    env.append(&path, 10).expect("appends at the end").sync().expect("syncs nothing");
+    assert_eq!(contents(env, &path), b"012345abcd");
+    assert_eq!(kind(env.append(&path, 11)), Some(ErrorKind::UnexpectedEof));
+    assert_eq!(kind(env.append(&dir.join("none"), 0)), Some(ErrorKind::NotFound));
 }
 
 fn reading(env: &dyn Env, dir: &Path) {

@@ -156,6 +156,12 @@ impl Env for FaultEnv {
         Ok(Box::new(FaultWrite { inner, around: self.around(path), failed: false }))
     }
 
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        let append = || self.inner.append(path, at);
+        let inner = self.rules.run(OpClass::Create, path, append, || append().map(drop))?;
+        Ok(Box::new(FaultWrite { inner, around: self.around(path), failed: false }))
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         let inner = self.rules.run_whole(OpClass::Open, path, || self.inner.open(path))?;
         Ok(Arc::new(FaultRead { inner, around: self.around(path) }))

@@ -231,6 +231,20 @@ impl Env for MemEnv {
         Ok(Box::new(Buffered::new(MemSink(self.handle(id)))))
     }
 
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        let mut disk = self.disk.write();
+        disk.change(path, |file, moment| match file.length < at {
+            true => Err(io::ErrorKind::UnexpectedEof.into()),
+            false => {
+                file.shorten(at, moment);
+                Ok(())
+            }
+        })?;
+        let id = disk.open(path)?;
+        drop(disk);
+        Ok(Box::new(Buffered::new(MemSink(self.handle(id)))))
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         let id = self.disk.write().open(path)?;
         Ok(Arc::new(MemRead { handle: self.handle(id), maps: self.maps }))

@@ -87,6 +87,14 @@ pub trait Env: Debug + Send + Sync + 'static {
     /// Creates a file that is written from its start to its end. Fails if `path` exists.
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>>;
 
+    /// Opens the file at `path` to be written on behind its first `at` bytes. What lies behind them
+    /// is cut off; power loss before the next sync may bring it back. Fails with `UnexpectedEof` if
+    /// the file is shorter, and with `Unsupported` if this cannot be done.
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        let _ = (path, at);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Opens a file that can be read at any offset.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
@@ -107,7 +115,7 @@ pub trait Env: Debug + Send + Sync + 'static {
     fn now(&self) -> Duration;
 }
 
-/// A file that is written from its start to its end.
+/// A file that is written from its start, or from where an append begins, to its end.
 ///
 /// Bytes may wait in a buffer. Bytes without a later [`sync`](WriteFile::sync) may be lost, even if
 /// the process lives on and drops the file. After an error every later call fails, because the

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::{pread, retry_on_intr};
 use std::fmt::Debug;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
@@ -133,6 +133,16 @@ impl Env for RealEnv {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let file = open::open(OpenOptions::new().write(true).create_new(true), path)?;
+        Ok(Box::new(Buffered::new(RealSink(file))))
+    }
+
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        let mut file = open::open(OpenOptions::new().write(true), path)?;
+        if file.metadata()?.len() < at {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        file.set_len(at)?;
+        file.seek(SeekFrom::Start(at))?;
         Ok(Box::new(Buffered::new(RealSink(file))))
     }
 

@@ -98,10 +98,12 @@ struct HeldEntry {
     seq: SeqNo,
     kind: EntryKind,
     value: Vec<u8>,
+    mark: u32,
 }
 
 impl HeldEntry {
-    fn copy_from(&mut self, entry: EntryRef<'_>) {
+    fn copy_from(&mut self, entry: EntryRef<'_>, mark: u32) {
+        self.mark = mark;
         self.key.clear();
         self.key.extend_from_slice(entry.key);
         self.seq = entry.seq;
@@ -138,6 +140,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
                 seq: SeqNo::default(),
                 kind: EntryKind::Put,
                 value: Vec::new(),
+                mark: 0,
             },
             kinds: Vec::new(),
             forgets: false,
@@ -160,7 +163,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     /// Fails if the cursor fails. The fold must not be used after that.
     pub fn next_entry(&mut self) -> Result<Option<EntryRef<'_>>> {
         while let Some(entry) = self.cursor.here() {
-            self.held.copy_from(entry);
+            self.held.copy_from(entry, self.cursor.mark());
             self.counts.entries_in += 1;
             self.cursor.advance()?;
             let alone = self.cursor.here().is_none_or(|next| !is_same(next.key, &self.held.key));
@@ -191,6 +194,11 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Fold<C, B> {
     /// Returns the entry that [`next_entry`](Fold::next_entry) returned last.
     pub fn last_entry(&self) -> EntryRef<'_> {
         self.held.entry()
+    }
+
+    /// Returns the [mark](Walk::mark) of that entry, whose value it has.
+    pub fn last_mark(&self) -> u32 {
+        self.held.mark
     }
 
     /// Returns the cursor that it folds.

@@ -13,6 +13,12 @@ pub trait Walk {
 
     /// Returns the entry under the walk, or `None` at its end.
     fn here(&self) -> Option<EntryRef<'_>>;
+
+    /// Returns a number by which the caller of a fold knows the entry under the walk again.
+    #[inline]
+    fn mark(&self) -> u32 {
+        0
+    }
 }
 
 impl<C: Cursor> Walk for C {

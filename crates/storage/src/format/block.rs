@@ -13,7 +13,7 @@
 //! except at a restart point, where it shares none. The sequence delta is the zigzag-encoded
 //! difference to the base, which is the number of the first entry.
 
-use super::block_builder::RESTART_ENTRIES;
+use super::block_builder::{RESTART_BYTES, RESTART_ENTRIES, TAIL_BYTES};
 use super::codec::{Damage, Reader, common_prefix_bytes, key_prefix, unzigzag};
 use super::compress::expand;
 use super::entry_head::{EntryHead, KIND_BITS, Usual};
@@ -23,10 +23,6 @@ use lsmith_tree::{EntryKind, SeqNo};
 use std::cmp::Ordering;
 use std::hint::black_box;
 use std::ops::Range;
-
-/// The lengths of usual entries, the sequence base and the number of restart points.
-const TAIL_BYTES: usize = 18;
-const RESTART_BYTES: usize = 4;
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
@@ -160,6 +156,11 @@ impl Block {
         let payload = found.ok_or(Damage::whole("a block changed after its checksum matched"))?;
         let block = Block::parse(file.slice(start..start + payload.len()))?;
         Ok(Block { is_lent: true, ..block })
+    }
+
+    /// Opens a block whose `payload` was just built.
+    pub fn from_payload(payload: Bytes) -> Result<Block, Damage> {
+        Block::parse(payload)
     }
 
     /// Parses the payload of a block.
@@ -342,21 +343,9 @@ impl Block {
         let mut at = start;
         let mut matched = 0;
         loop {
-            let Slot { shared, suffix_start, value_start, end, .. } = self.slot(at)?;
-            let shared = shared as usize;
-            let end = end as usize;
-            let ordering = if shared > matched {
-                Ordering::Less
-            } else if shared == matched || shared == 0 {
-                let place = suffix_start as usize..value_start as usize;
-                let suffix = self.payload.get(place).unwrap_or_default();
-                let rest = target.get(shared..).unwrap_or_default();
-                let common = common_prefix_bytes(suffix, rest);
-                matched = shared + common;
-                suffix.get(common).cmp(&rest.get(common))
-            } else {
-                Ordering::Greater
-            };
+            let slot = self.slot(at)?;
+            let end = slot.end();
+            let ordering = self.compare(&slot, target, &mut matched);
             if ordering != Ordering::Less {
                 return Ok(Some((self.slot(at)?, ordering == Ordering::Equal)));
             }
@@ -364,6 +353,43 @@ impl Block {
                 return Ok(None);
             }
             at = end;
+        }
+    }
+
+    /// Compares the key of `slot` with `target`, on a walk from a restart point. `matched` is the
+    /// number of bytes that the key before has in common with the target.
+    #[inline(always)]
+    fn compare(&self, slot: &Slot, target: &[u8], matched: &mut usize) -> Ordering {
+        let shared = slot.shared();
+        if shared > *matched {
+            Ordering::Less
+        } else if shared == *matched || shared == 0 {
+            let suffix = self.payload.get(slot.suffix()).unwrap_or_default();
+            let rest = target.get(shared..).unwrap_or_default();
+            let common = common_prefix_bytes(suffix, rest);
+            *matched = shared + common;
+            suffix.get(common).cmp(&rest.get(common))
+        } else {
+            Ordering::Greater
+        }
+    }
+
+    /// Returns the last entry whose key is `target` or less, or the first one if there is none. All
+    /// keys must be different.
+    pub fn floor(&self, target: &[u8]) -> Result<Slot, Damage> {
+        let mut slot = self.slot(self.restart_below(target)?)?;
+        let mut matched = 0;
+        let mut next = slot;
+        loop {
+            match self.compare(&next, target, &mut matched) {
+                Ordering::Less => slot = next,
+                Ordering::Equal => return Ok(next),
+                Ordering::Greater => return Ok(slot),
+            }
+            if next.end() >= self.entries_end() {
+                return Ok(slot);
+            }
+            next = self.slot(next.end())?;
         }
     }
 

@@ -3,13 +3,25 @@
 use super::codec::zigzag;
 use super::compress::Compressor;
 use super::entry_head::{EntryHead, KIND_BITS, Usual};
-use super::seal::{SealedPlace, seal_tagged};
+use super::seal::{SEAL_BYTES, SealedPlace, seal_tagged};
 use crate::cursor::EntryRef;
 
 /// The number of entries from one restart point to the next. A restart point stores its key in
 /// full. A search jumps to a restart point and walks from there: a smaller number costs bytes, a
 /// larger one costs time.
 pub(super) const RESTART_ENTRIES: usize = 16;
+
+/// Bytes of the lengths of usual entries, the sequence base and the number of restart points.
+pub(super) const TAIL_BYTES: usize = 18;
+
+/// Bytes of the offset of a restart point.
+pub(super) const RESTART_BYTES: usize = 4;
+
+/// The most bytes of the head of an entry: four numbers, of which one has up to ten bytes.
+const HEAD_BYTES_MAX: usize = 25;
+
+/// Bytes of a block behind its restart points, with the seal.
+const END_BYTES: usize = TAIL_BYTES + SEAL_BYTES;
 
 /// Builds data blocks one after the other at the end of a buffer, so that no byte is copied twice.
 #[derive(Debug, Default)]
@@ -30,6 +42,15 @@ impl BlockBuilder {
     /// Returns the bytes of the entries of the open block at the end of `out`.
     pub fn bytes(&self, out: &[u8]) -> usize {
         if self.is_empty() { 0 } else { out.len() - self.start }
+    }
+
+    /// Returns the most bytes of the open block with its seal, if an entry of `entry_bytes` (key
+    /// and value), of which `shared` are those of the previous key, is added behind those in `out`.
+    pub fn bytes_with(&self, out: &[u8], shared: usize, entry_bytes: usize) -> usize {
+        let is_restart = self.entries.is_multiple_of(RESTART_ENTRIES);
+        let more = if is_restart { entry_bytes } else { entry_bytes - shared };
+        let restarts = self.entries / RESTART_ENTRIES + 1;
+        self.bytes(out) + HEAD_BYTES_MAX + more + restarts * RESTART_BYTES + END_BYTES
     }
 
     /// Appends `entry` to `out`. Its key shares exactly `shared` bytes with the previous key.
@@ -73,6 +94,18 @@ impl BlockBuilder {
         place: SealedPlace,
         compressor: &mut Compressor,
     ) -> usize {
+        self.finish_payload(out);
+        let tag = compressor.shrink(out, self.start);
+        seal_tagged(out, self.start, place, tag);
+        out.len() - self.start
+    }
+
+    /// Ends the block without a seal, and prepares for the next one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the block is empty.
+    pub fn finish_payload(&mut self, out: &mut Vec<u8>) {
         assert!(!self.is_empty(), "a block has at least one entry");
         for offset in &self.restarts {
             out.extend_from_slice(&offset.to_le_bytes());
@@ -81,10 +114,7 @@ impl BlockBuilder {
         out.extend_from_slice(&self.usual.tagged.to_le_bytes());
         out.extend_from_slice(&self.seq_base.to_le_bytes());
         out.extend_from_slice(&(self.restarts.len() as u32).to_le_bytes());
-        let tag = compressor.shrink(out, self.start);
-        seal_tagged(out, self.start, place, tag);
         self.entries = 0;
         self.restarts.clear();
-        out.len() - self.start
     }
 }

@@ -209,14 +209,14 @@ fn take_key(reader: &mut Reader<'_>, base: &[u8]) -> Result<Vec<u8>, Damage> {
 }
 
 /// Appends the difference of `size` and `base`.
-fn put_size(out: &mut Vec<u8>, base: Size, size: Size) {
+pub(super) fn put_size(out: &mut Vec<u8>, base: Size, size: Size) {
     let more = size - base;
     put_varint(out, more.entries);
     put_varint(out, more.tombstones);
     put_varint(out, more.bytes);
 }
 
-fn take_size(reader: &mut Reader<'_>, base: Size) -> Result<Size, Damage> {
+pub(super) fn take_size(reader: &mut Reader<'_>, base: Size) -> Result<Size, Damage> {
     let mut sum = |base: u64| {
         let sum = base.checked_add(reader.varint()?);
         sum.ok_or_else(|| reader.damage("a sum is out of range"))

@@ -81,33 +81,49 @@ impl FilterBuilder {
 
     /// Returns the payload of the filter block.
     pub fn finish(self) -> Vec<u8> {
-        let bits = (self.hashes.len() as f64 * self.bits_per_key) as u64;
-        let lines = bits.div_ceil(LINE_BITS as u64).clamp(1, u64::from(u32::MAX)) as usize;
-        // The best number of probes of an unblocked filter is ln 2 times the bits per key.
-        let probes = (self.bits_per_key * 0.69).clamp(1.0, f64::from(PROBES_MAX)) as u8;
-        let mut filter = vec![Line::default(); lines];
+        let mut filter = Filter::with_room(self.hashes.len() as u64, self.bits_per_key);
         for hash in self.hashes {
-            if let Some(line) = filter.get_mut(line_index(hash, lines)) {
-                line.insert(hash, probes);
-            }
+            filter.insert(hash);
         }
-        let mut out = Vec::with_capacity(lines * LINE_BYTES + 1);
-        for word in filter.iter().flat_map(|line| line.0) {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        out.push(probes);
-        out
+        filter.encode()
     }
 }
 
 /// A filter in memory.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Filter {
     lines: Box<[Line]>,
     probes: u8,
 }
 
 impl Filter {
+    /// Creates an empty filter of about `bits_per_key` bits, more than 0, for each of `keys` keys.
+    pub fn with_room(keys: u64, bits_per_key: f64) -> Filter {
+        let bits = (keys as f64 * bits_per_key) as u64;
+        let lines = bits.div_ceil(LINE_BITS as u64).clamp(1, u64::from(u32::MAX)) as usize;
+        // The best number of probes of an unblocked filter is ln 2 times the bits per key.
+        let probes = (bits_per_key * 0.69).clamp(1.0, f64::from(PROBES_MAX)) as u8;
+        Filter { lines: vec![Line::default(); lines].into(), probes }
+    }
+
+    /// Adds the key with this [`key_hash`].
+    pub fn insert(&mut self, hash: u64) {
+        let index = line_index(hash, self.lines.len());
+        if let Some(line) = self.lines.get_mut(index) {
+            line.insert(hash, self.probes);
+        }
+    }
+
+    /// Returns the payload of the filter block.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.memory_bytes() + 1);
+        for word in self.lines.iter().flat_map(|line| line.0) {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.push(self.probes);
+        out
+    }
+
     /// Decodes the payload of a filter block.
     pub fn parse(payload: &[u8]) -> Result<Filter, Damage> {
         let Some((&probes, lines)) = payload.split_last() else {

@@ -34,8 +34,11 @@ pub const FEATURE_UNDATED: u32 = 2;
 /// The table was written outside of a store, so it has no number: all seals have number 0.
 pub const FEATURE_OUTSIDE: u32 = 4;
 
+/// The footer is that of one root of an append table.
+pub const FEATURE_APPEND: u32 = 8;
+
 /// All known features.
-const FEATURES: u32 = FEATURE_COMPRESSED | FEATURE_UNDATED | FEATURE_OUTSIDE;
+const FEATURES: u32 = FEATURE_COMPRESSED | FEATURE_UNDATED | FEATURE_OUTSIDE | FEATURE_APPEND;
 
 /// The range of a part of the file, in bytes from its start.
 pub type Section = Range<u64>;

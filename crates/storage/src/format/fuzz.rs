@@ -321,3 +321,47 @@ fn fuzz_properties() {
         assert!(table.range.start <= facts.last_key && facts.profile.is_empty());
     });
 }
+
+#[test]
+fn fuzz_roots_and_references() {
+    fuzz!(100_000, |choices| {
+        let keys = keys(choices);
+        let size = Size { bytes: 1 << 20, entries: 5000, tombstones: choices.below(5000) as u64 };
+        let sum = NodeSum { keys: 1 + choices.below(5000) as u64, size };
+        let mut span = |below: usize| Span { offset: choices.below(below) as u64, bytes: 99 };
+        let root = AppendRoot {
+            batches: 7,
+            appended_bytes: 1 << 21,
+            levels: 3,
+            seq_min: SeqNo(4),
+            seq_max: SeqNo(99),
+            filter_room: 6000,
+            filter: vec![span(1 << 20), span(1 << 20)],
+            top: ChildRef { node: span(1 << 20), sum },
+            first_key: Key::from(keys[0].clone()),
+            last_key: Key::from(keys[keys.len() - 1].clone()),
+        };
+        let mut payload = root.encode();
+        let end = 1 << 21;
+        assert_eq!(AppendRoot::parse(&payload, end), Ok(root));
+        change(&mut payload, choices, true);
+        let (read, peak) = peak_bytes(|| AppendRoot::parse(&payload, end));
+        assert!(peak < 4096 + 4 * payload.len(), "{peak} bytes for {}", payload.len());
+        if let Ok(read) = read {
+            assert!(read.top.node.end() <= end && read.filter.iter().all(|part| part.end() <= end));
+            assert_eq!(AppendRoot::parse(&read.encode(), end), Ok(read));
+        }
+        let bytes = choices.bytes(12);
+        if let Ok(value) = ValueRef::parse(&bytes, end) {
+            let mut again = Vec::new();
+            value.put(&mut again);
+            let read = ValueRef::parse(&again, end);
+            assert!(value.value_bytes == 0 || read == Ok(value), "{bytes:?}");
+        }
+        if let Ok(child) = ChildRef::parse(&bytes, end) {
+            let mut again = Vec::new();
+            child.put(&mut again);
+            assert_eq!(ChildRef::parse(&again, end), Ok(child));
+        }
+    });
+}

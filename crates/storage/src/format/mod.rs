@@ -4,6 +4,7 @@
 //! it. A fault is a [`Damage`], never a panic.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
+mod append;
 mod batch;
 mod block;
 mod block_builder;
@@ -20,6 +21,7 @@ mod seal;
 #[cfg(test)]
 mod tests;
 
+pub use append::{AppendRoot, ChildRef, FILTER_PARTS_MAX, NODE_BYTES, NodeSum, Span, ValueRef};
 pub use batch::{
     KEY_BYTES_MAX, LoggedBatch, LoggedOp, VALUE_BYTES_MAX, decode_batch, encode_empty_batch,
     take_pair,
@@ -33,8 +35,8 @@ pub use fences::{Fence, FenceGroup, Fences, FencesBuilder};
 pub use filter::{Filter, FilterBuilder, key_hash};
 pub use footer::MAGIC as TABLE_MAGIC;
 pub use footer::{
-    FEATURE_COMPRESSED, FEATURE_OUTSIDE, FEATURE_UNDATED, FOOTER_BYTES, Footer, FooterFault,
-    Section,
+    FEATURE_APPEND, FEATURE_COMPRESSED, FEATURE_OUTSIDE, FEATURE_UNDATED, FOOTER_BYTES, Footer,
+    FooterFault, Section,
 };
 pub use seal::{SEAL_BYTES, SealedPlace, codec_name, seal, unseal};
 

@@ -1,13 +1,17 @@
-//! Immutable tables: sorted files of checksummed blocks with fence pointers and a filter.
+//! Tables of two kinds. Sorted tables are immutable files of checksummed blocks with fence pointers
+//! and a filter. Append tables are append-only files that hold a tree.
 //!
-//! [`TableWriter`] writes a table from entries in the store's order. [`Table`] reads it:
+//! [`TableWriter`] writes a sorted table from entries in the store's order. [`Table`] reads it:
 //! [`Table::find`] reads one key, [`Table::cursor`] reads in order, [`Table::verify`] checks
-//! everything. Open tables share one [`BlockCache`]. The module `format` encodes and decodes the
-//! bytes, and `docs/format.md` documents them.
+//! everything. [`AppendTable`] is one root of an append table, and writes the next one.
+//! [`OpenTable`] is a table of either kind. Open tables share one [`BlockCache`]. The module
+//! `format` encodes and decodes the bytes, and `docs/format.md` documents them.
 
+mod append;
 mod cache;
 mod cursor;
 mod mapped;
+mod open_table;
 mod reader;
 mod remains;
 mod search;
@@ -20,9 +24,11 @@ mod waits;
 mod writer;
 
 pub use crate::format::{Codec, ProfileGrain, TableFacts};
+pub use append::{AppendCursor, AppendTable, Appended, BatchRules};
 pub use cache::BlockCache;
 pub use cache::Cache;
 pub use cursor::{CacheFill, TableCursor};
+pub use open_table::{OpenCursor, OpenTable};
 pub use reader::{ReadCount, ReadTally, Table, TableMemory};
 pub use remains::{BlockWalk, Piece, TableRemains};
 pub use writer::{OUTSIDE, TableOptions, TableWriter};

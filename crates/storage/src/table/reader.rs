@@ -126,7 +126,7 @@ pub struct Table {
 }
 
 /// Returns the memory of the profile of `table`, in bytes.
-fn profile_bytes(table: &lsmith_tree::Table) -> u64 {
+pub(super) fn profile_bytes(table: &lsmith_tree::Table) -> u64 {
     let point = |point: &ProfilePoint| {
         let after = point.after.as_ref().map_or(0, |after| after.len());
         (size_of::<ProfilePoint>() + point.key.len() + after) as u64

@@ -3,8 +3,8 @@
 use crate::env::{Env, ReadFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::{
-    Block, Damage, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer, FooterFault, SealedPlace,
-    Section, TableFacts, unseal,
+    Block, Damage, FEATURE_APPEND, FOOTER_BYTES, FORMAT_VERSION, Fences, Filter, Footer,
+    FooterFault, SealedPlace, Section, TableFacts, unseal,
 };
 use bytes::{Bytes, BytesMut};
 use std::io;
@@ -49,6 +49,17 @@ impl TableFile {
     #[cold]
     pub(super) fn damaged(&self, damage: Damage, offset: u64) -> Error {
         damage.within(&self.path, offset)
+    }
+
+    /// Returns the path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the error of a call that failed.
+    #[cold]
+    pub(super) fn failed(&self, call: &'static str, error: io::Error) -> Error {
+        Error::io(call, &self.path, error)
     }
 
     /// Reads the bytes of the file at `place`.
@@ -136,13 +147,38 @@ impl TableFile {
         self.file.bytes().map_err(|error| Error::io("measure", &self.path, error))
     }
 
-    /// Reads the footer, which must be that of this table.
+    /// Reads the footer of a sorted table, which must be this one.
     pub(super) fn footer(&self) -> Result<Footer> {
+        let footer = self.footer_ending(self.bytes()?)?;
+        if footer.features & FEATURE_APPEND != 0 {
+            let what = "the file is an append table, which is read from a named root";
+            return Err(Error::new(ErrorKind::Unsupported, what).at(&self.path));
+        }
+        Ok(footer)
+    }
+
+    /// Reads the footer of the root that ends at byte `end` of an append table, which must be this
+    /// one.
+    pub(super) fn append_footer(&self, end: u64) -> Result<Footer> {
         let bytes = self.bytes()?;
-        let Some(start) = bytes.checked_sub(FOOTER_BYTES as u64) else {
-            return Err(self.damaged(Damage::whole("the file is too short for a table"), bytes));
+        if end > bytes {
+            let damage = Damage::whole("the file ends before the named root does");
+            return Err(self.damaged(damage, bytes));
+        }
+        let footer = self.footer_ending(end)?;
+        if footer.features & FEATURE_APPEND == 0 {
+            let damage = Damage::whole("expected a root of an append table");
+            return Err(self.damaged(damage, end - FOOTER_BYTES as u64));
+        }
+        Ok(footer)
+    }
+
+    /// Reads the footer that ends at byte `end`.
+    fn footer_ending(&self, end: u64) -> Result<Footer> {
+        let Some(start) = end.checked_sub(FOOTER_BYTES as u64) else {
+            return Err(self.damaged(Damage::whole("the file is too short for a table"), end));
         };
-        let read = self.read(start..bytes)?;
+        let read = self.read(start..end)?;
         let footer = read.first_chunk().expect("as many bytes were read");
         match Footer::decode(footer, start) {
             Ok(footer) if footer.is_of(self.table) => Ok(footer),

@@ -272,7 +272,7 @@ impl TableWriter {
 
 /// Fails if a table cannot have such an entry.
 #[inline]
-fn check_entry(entry: &EntryRef<'_>) -> std::result::Result<(), &'static str> {
+pub(super) fn check_entry(entry: &EntryRef<'_>) -> std::result::Result<(), &'static str> {
     if !(1..=KEY_BYTES_MAX).contains(&entry.key.len()) {
         return Err("a key is empty or too long");
     }

@@ -6,8 +6,9 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OpClass {
-    /// [`Env::create`](crate::env::Env::create) and
-    /// [`Env::create_dir_all`](crate::env::Env::create_dir_all).
+    /// [`Env::create`](crate::env::Env::create),
+    /// [`Env::create_dir_all`](crate::env::Env::create_dir_all) and
+    /// [`Env::append`](crate::env::Env::append).
     Create,
     /// [`Env::create_log`](crate::env::Env::create_log).
     CreateLog,

@@ -1,0 +1,243 @@
+//! The parts of append tables that sorted tables do not have: references in nodes, and the
+//! properties of a root.
+//!
+//! A node is a [data block](super::Block) without compression. The values of its entries are
+//! references, all numbers of which are varints:
+//!
+//! ```text
+//! leaf:  key, number, kind -> offset | block bytes | start | value bytes
+//! inner: key, 0, put       -> offset | node bytes | keys | size
+//! size = entries | tombstones | logical bytes
+//! ```
+//!
+//! A reference of a leaf leads to an entry of a data block with values. It is empty if the value is
+//! empty. What a node refers to lies in front of it in the file, so that no path comes back.
+
+use super::codec::{Damage, Reader, put_bytes, put_varint};
+use super::facts::{put_size, take_size};
+use lsmith_tree::{Key, SeqNo, Size};
+
+/// The most bytes of a node with its seal, unless one key with all its versions takes more, or two
+/// keys of an inner node do.
+pub const NODE_BYTES: usize = 4096;
+
+/// The most parts of the filter of a root.
+pub const FILTER_PARTS_MAX: usize = 16;
+
+/// The most levels of nodes. A tree of as many has more leaves than a file has bytes.
+const LEVELS_MAX: u64 = 64;
+
+/// The place of a block in the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// The offset of its first byte.
+    pub offset: u64,
+    /// Its bytes, seal included.
+    pub bytes: u64,
+}
+
+impl Span {
+    /// Returns the offset behind the last byte.
+    pub fn end(self) -> u64 {
+        self.offset.saturating_add(self.bytes)
+    }
+
+    fn put(self, out: &mut Vec<u8>) {
+        put_varint(out, self.offset);
+        put_varint(out, self.bytes);
+    }
+
+    /// Takes a span that ends at or before `limit`.
+    fn take(reader: &mut Reader<'_>, limit: u64) -> Result<Span, Damage> {
+        let span = Span { offset: reader.varint()?, bytes: reader.varint()? };
+        match span.offset.checked_add(span.bytes) {
+            Some(end) if end <= limit && span.bytes > 0 => Ok(span),
+            _ => Err(reader.damage("a reference leads to bytes behind it")),
+        }
+    }
+}
+
+/// The place of a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ValueRef {
+    /// The data block that has the value.
+    pub block: Span,
+    /// The offset in the payload of the block at which the entry with the value starts.
+    pub start: u64,
+    /// The bytes of the value.
+    pub value_bytes: u64,
+}
+
+impl ValueRef {
+    /// Appends the reference.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        if self.value_bytes > 0 {
+            self.block.put(out);
+            put_varint(out, self.start);
+            put_varint(out, self.value_bytes);
+        }
+    }
+
+    /// Decodes a reference of a node at offset `node`.
+    pub fn parse(bytes: &[u8], node: u64) -> Result<ValueRef, Damage> {
+        if bytes.is_empty() {
+            return Ok(ValueRef::default());
+        }
+        let mut reader = Reader::new(bytes, 0);
+        let block = Span::take(&mut reader, node)?;
+        let found = ValueRef { block, start: reader.varint()?, value_bytes: reader.varint()? };
+        reader.finish()?;
+        Ok(found)
+    }
+
+    /// Returns the bytes of the value that the reference `bytes` leads to, without checking it.
+    pub fn value_bytes(bytes: &[u8]) -> u64 {
+        ValueRef::parse(bytes, u64::MAX).map_or(0, |found| found.value_bytes)
+    }
+}
+
+/// How much a part of a tree holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeSum {
+    /// Different keys.
+    pub keys: u64,
+    /// Entries.
+    pub size: Size,
+}
+
+impl NodeSum {
+    /// Adds `other`.
+    pub fn add(&mut self, other: NodeSum) {
+        self.keys = self.keys.saturating_add(other.keys);
+        self.size = self.size.saturating_add(other.size);
+    }
+}
+
+/// A child of an inner node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChildRef {
+    /// The place of the child.
+    pub node: Span,
+    /// What lies below it.
+    pub sum: NodeSum,
+}
+
+impl ChildRef {
+    /// Appends the reference.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        self.node.put(out);
+        put_varint(out, self.sum.keys);
+        put_size(out, Size::default(), self.sum.size);
+    }
+
+    /// Decodes a reference of a node at offset `node`.
+    pub fn parse(bytes: &[u8], node: u64) -> Result<ChildRef, Damage> {
+        let mut reader = Reader::new(bytes, 0);
+        let place = Span::take(&mut reader, node)?;
+        let keys = reader.varint()?;
+        let size = take_size(&mut reader, Size::default())?;
+        reader.finish()?;
+        Ok(ChildRef { node: place, sum: NodeSum { keys, size } })
+    }
+}
+
+/// A root: everything that is known of an append table at the end of one batch.
+///
+/// ```text
+/// batches | appended bytes | levels | least sequence number | greatest - least
+/// | filter room | parts | part ... | tree
+/// part = offset | bytes
+/// tree = offset | node bytes | keys | size | first key | last key
+/// ```
+///
+/// All numbers are varints, and keys have their lengths in front. There is no `tree` if there are
+/// no levels. The first part of the filter is a filter block, the others are lists of hashes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppendRoot {
+    /// Batches appended so far.
+    pub batches: u64,
+    /// Logical bytes of all entries that batches have written.
+    pub appended_bytes: u64,
+    /// Levels of nodes; 0 for an empty tree.
+    pub levels: u64,
+    /// At most the smallest sequence number of all entries.
+    pub seq_min: SeqNo,
+    /// At least the greatest sequence number of all entries.
+    pub seq_max: SeqNo,
+    /// The number of keys for which the first part of the filter has room.
+    pub filter_room: u64,
+    /// The parts of the filter; none if there is no filter.
+    pub filter: Vec<Span>,
+    /// The uppermost node, with what lies below it.
+    pub top: ChildRef,
+    /// The first key.
+    pub first_key: Key,
+    /// The last key, included in the table.
+    pub last_key: Key,
+}
+
+impl AppendRoot {
+    /// Encodes the payload of the properties block.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for number in [self.batches, self.appended_bytes, self.levels, self.seq_min.0] {
+            put_varint(&mut out, number);
+        }
+        put_varint(&mut out, self.seq_max.0.saturating_sub(self.seq_min.0));
+        put_varint(&mut out, self.filter_room);
+        put_varint(&mut out, self.filter.len() as u64);
+        self.filter.iter().for_each(|part| part.put(&mut out));
+        if self.levels > 0 {
+            self.top.put(&mut out);
+            put_bytes(&mut out, &self.first_key);
+            put_bytes(&mut out, &self.last_key);
+        }
+        out
+    }
+
+    /// Decodes the payload of a properties block that starts at `offset` of the file.
+    pub fn parse(payload: &[u8], offset: u64) -> Result<AppendRoot, Damage> {
+        let mut reader = Reader::new(payload, 0);
+        let mut root = AppendRoot {
+            batches: reader.varint()?,
+            appended_bytes: reader.varint()?,
+            levels: reader.varint()?,
+            seq_min: SeqNo(reader.varint()?),
+            ..AppendRoot::default()
+        };
+        let Some(seq_max) = root.seq_min.0.checked_add(reader.varint()?) else {
+            return Err(reader.damage("a sequence number is out of range"));
+        };
+        root.seq_max = SeqNo(seq_max);
+        root.filter_room = reader.varint()?;
+        let parts = reader.size()?;
+        if parts > FILTER_PARTS_MAX {
+            return Err(reader.damage("a filter has too many parts"));
+        }
+        for _ in 0..parts {
+            root.filter.push(Span::take(&mut reader, offset)?);
+        }
+        if root.levels > LEVELS_MAX {
+            return Err(reader.damage("a tree has too many levels"));
+        }
+        if root.levels > 0 {
+            let node = Span::take(&mut reader, offset)?;
+            let keys = reader.varint()?;
+            let size = take_size(&mut reader, Size::default())?;
+            root.top = ChildRef { node, sum: NodeSum { keys, size } };
+            root.first_key = Key::copy_from_slice(reader.bytes()?);
+            root.last_key = Key::copy_from_slice(reader.bytes()?);
+        }
+        reader.finish()?;
+        let NodeSum { keys, size } = root.top.sum;
+        if root.first_key > root.last_key
+            || size.entries < keys
+            || size.tombstones > size.entries
+            || (root.levels > 0) != (keys > 0)
+            || size.bytes > root.appended_bytes
+        {
+            return Err(Damage::whole("the properties of a root contradict each other"));
+        }
+        Ok(root)
+    }
+}

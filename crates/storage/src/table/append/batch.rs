@@ -1,0 +1,355 @@
+//! Appends a batch to an append table.
+
+use super::filter::{self, NextFilter};
+use super::group::{GroupWalk, OLD, OldVersion};
+use super::leaves::{LeafBuilder, LeafEntry};
+use super::nodes::{self, Child, Top};
+use super::old_leaf::OldLeaf;
+use super::reader::AppendTable;
+use super::values::{BatchFile, ValueWriter};
+use crate::cursor::EntryRef;
+use crate::env::{Env, WriteFile};
+use crate::error::{Error, Result};
+use crate::fold::{Fold, FoldCounts, Walk};
+use crate::format::{
+    AppendRoot, ChildRef, FEATURE_APPEND, FEATURE_COMPRESSED, Footer, Span, ValueRef, key_hash,
+};
+use crate::table::writer::{TableOptions, check_entry};
+use lsmith_tree::{Key, SeqNo, Size, logical_bytes};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Which entries a batch may drop, of its own and of the tree. It meets all versions of its keys.
+#[derive(Clone, Debug)]
+pub struct BatchRules<B> {
+    /// The live snapshots, newest first.
+    pub snapshots: Vec<SeqNo>,
+    /// Returns true if no entry of a key is older than the table.
+    pub nothing_beneath: B,
+    /// Writes the number 0 in entries that all live and later snapshots see.
+    pub forgets: bool,
+}
+
+/// What a batch has appended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Appended {
+    /// The name of the new root: the length of the file.
+    pub root: u64,
+    /// What happened to the entries of the batch, and to the versions of their keys that the tree
+    /// had.
+    pub counts: FoldCounts,
+    /// The number of those versions.
+    pub met: u64,
+    /// The entries that were written. The others that [`counts`](Appended::counts) has as put out
+    /// stay where they are.
+    pub written: Size,
+    /// Bytes of blocks with values.
+    pub value_bytes: u64,
+    /// Bytes of the filter.
+    pub filter_bytes: u64,
+    /// Bytes of nodes.
+    pub node_bytes: u64,
+}
+
+impl AppendTable {
+    /// Creates the file at `path`, which must not exist, and writes `entries` as the first batch of
+    /// table number `table`. If it fails, it leaves an incomplete file, which the caller must
+    /// remove.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Io` or `Full`, and as [`append`](AppendTable::append) does.
+    pub fn create<C: Walk, B: FnMut(&[u8]) -> bool>(
+        env: &Arc<dyn Env>,
+        path: &Path,
+        table: u64,
+        options: &TableOptions,
+        entries: C,
+        rules: BatchRules<B>,
+    ) -> Result<Appended> {
+        let file = env.create(path).map_err(|error| Error::io("create", path, error))?;
+        run(None, BatchFile::new(file, path, table, 0), options, entries, rules)
+    }
+
+    /// Appends `entries` as the next batch behind this root, over anything that the file has there.
+    /// They must be newer than the entries of the same keys that the root shows. Other roots stay
+    /// as they are. The new root is durable when this returns. Nobody else may append meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Io` or `Full`, with `Corruption` if a node is damaged, and as
+    /// [`TableWriter::add`](crate::table::TableWriter::add) if an entry is none that a table can
+    /// have. This root stays as it is.
+    pub fn append<C: Walk, B: FnMut(&[u8]) -> bool>(
+        &self,
+        options: &TableOptions,
+        entries: C,
+        rules: BatchRules<B>,
+    ) -> Result<Appended> {
+        let path = self.file.path();
+        let bytes = self.facts().file_bytes;
+        let opened: std::io::Result<Box<dyn WriteFile>> = self.env.append(path, bytes);
+        let file = opened.map_err(|error| Error::io("append to", path, error))?;
+        let file = BatchFile::new(file, path, self.file.table, bytes);
+        run(Some(self), file, options, entries, rules)
+    }
+}
+
+/// The state of a batch.
+struct Batch<'a, C, B> {
+    base: Option<&'a AppendTable>,
+    fold: Fold<GroupWalk<C>, B>,
+    values: ValueWriter,
+    leaves: LeafBuilder,
+    /// The hashes of keys that the tree did not have.
+    new_hashes: Vec<u64>,
+    appended: Appended,
+    seq_min: SeqNo,
+    seq_max: SeqNo,
+}
+
+fn run<C: Walk, B: FnMut(&[u8]) -> bool>(
+    base: Option<&AppendTable>,
+    file: BatchFile,
+    options: &TableOptions,
+    entries: C,
+    rules: BatchRules<B>,
+) -> Result<Appended> {
+    let BatchRules { snapshots, nothing_beneath, forgets } = rules;
+    let start = file.end();
+    let walk = GroupWalk::new(entries);
+    let tree = base.map(|base| &base.root).filter(|root| root.levels > 0);
+    let mut batch = Batch {
+        base,
+        fold: Fold::new(walk, snapshots, nothing_beneath)?.forgetting(forgets),
+        values: ValueWriter::new(file, options),
+        leaves: LeafBuilder::default(),
+        new_hashes: Vec::new(),
+        appended: Appended::default(),
+        seq_min: tree.map_or(SeqNo::MAX, |root| root.seq_min),
+        seq_max: tree.map_or(SeqNo(0), |root| root.seq_max),
+    };
+    let (children, level) = match tree {
+        Some(root) => {
+            (batch.children(vec![(Vec::new(), root.top)], root.levels, None)?, root.levels)
+        }
+        None => {
+            batch.merge_leaf(None, None)?;
+            (batch.end_leaves()?, 1)
+        }
+    };
+    batch.appended.value_bytes = batch.values.file.end() - start;
+    batch.finish(children, level - 1, options)
+}
+
+impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
+    /// Returns true if the batch has another key below `end`.
+    fn has_key_below(&self, end: Option<&[u8]>) -> bool {
+        let next = self.fold.walk().batch.here();
+        next.is_some_and(|entry| end.is_none_or(|end| entry.key < end))
+    }
+
+    /// Returns what `children`, on the level below `level`, become. `end` is the separator behind
+    /// them.
+    fn children(
+        &mut self,
+        children: Vec<(Vec<u8>, ChildRef)>,
+        level: u64,
+        end: Option<&[u8]>,
+    ) -> Result<Vec<Child>> {
+        let mut made = Vec::new();
+        for index in 0..children.len() {
+            let (separator, child) = &children[index];
+            let end = children.get(index + 1).map(|(next, _)| &next[..]).or(end);
+            let touched = self.has_key_below(end);
+            if level > 1 {
+                made.push(self.inner(separator, *child, level, end)?);
+                continue;
+            }
+            // A leaf joins the small one that deletions have left in front of it.
+            let joins = !self.leaves.is_empty() && self.leaves.fits_with(child.node.bytes);
+            if touched || joins {
+                self.leaves.begin(separator);
+                self.merge_leaf(Some(child.node), end)?;
+                if self.leaves.is_small() && touched {
+                    continue;
+                }
+                made.extend(self.end_leaves()?);
+            } else {
+                made.extend(self.end_leaves()?);
+                made.push(Child::Kept(separator.clone(), *child));
+            }
+        }
+        if level == 1 {
+            made.extend(self.end_leaves()?);
+        }
+        Ok(made)
+    }
+
+    /// Returns what an inner node on the level below `level` becomes.
+    fn inner(
+        &mut self,
+        separator: &[u8],
+        child: ChildRef,
+        level: u64,
+        end: Option<&[u8]>,
+    ) -> Result<Child> {
+        if !self.has_key_below(end) {
+            return Ok(Child::Kept(separator.to_vec(), child));
+        }
+        let base = self.base.expect("an empty tree has no nodes");
+        let mut below = base.children(child.node)?;
+        // Nodes in front of this one may have vanished since it was written.
+        if let Some((first, _)) = below.first_mut() {
+            *first = separator.to_vec();
+        }
+        Ok(Child::Inner(self.children(below, level - 1, end)?))
+    }
+
+    /// Ends the leaf that is being built, and returns all new ones.
+    fn end_leaves(&mut self) -> Result<Vec<Child>> {
+        self.cut_values()?;
+        Ok(self.leaves.end().into_iter().map(Child::Leaf).collect())
+    }
+
+    fn cut_values(&mut self) -> Result<()> {
+        if let Some(span) = self.values.cut()? {
+            self.leaves.close(span);
+        }
+        Ok(())
+    }
+
+    /// Adds the entries of the old leaf at `span`, if there is one, and those of the batch below
+    /// `end`, to the leaf that is being built.
+    fn merge_leaf(&mut self, span: Option<Span>, end: Option<&[u8]>) -> Result<()> {
+        let mut old = match (self.base, span) {
+            (Some(base), Some(span)) => Some(OldLeaf::open(base, span)?),
+            _ => None,
+        };
+        loop {
+            let has_new = self.has_key_below(end);
+            let key = old.as_ref().and_then(OldLeaf::key);
+            let new = self.fold.walk().batch.here().filter(|_| has_new);
+            let keeps = match (key, &new) {
+                (None, None) => return Ok(()),
+                (Some(key), Some(new)) => key < new.key,
+                (key, _) => key.is_some(),
+            };
+            if keeps && let Some(leaf) = &mut old {
+                let entry = leaf.take()?;
+                self.add(entry)?;
+                continue;
+            }
+            let mut versions = Vec::new();
+            if let Some((leaf, new)) = old.as_mut().zip(new) {
+                while leaf.key() == Some(new.key) {
+                    versions.push(leaf.take_version()?);
+                }
+            }
+            self.merge_key(versions)?;
+        }
+    }
+
+    /// Adds the next key of the batch, of which the tree has the versions `old`.
+    fn merge_key(&mut self, old: Vec<OldVersion>) -> Result<()> {
+        let was_there = !old.is_empty();
+        self.appended.met += old.len() as u64;
+        self.fold.walk_mut().enter(old);
+        self.check_next()?;
+        let mut hash = None;
+        while let Some(entry) = self.fold.next_entry()? {
+            hash = Some(key_hash(entry.key));
+            let bytes = logical_bytes(entry.key.len(), entry.value.len());
+            let is_old = self.fold.last_mark() == OLD;
+            if !is_old && !self.values.has_room_for(bytes) {
+                self.cut_values()?;
+            }
+            let entry = self.fold.last_entry();
+            let value = match (is_old, entry.value.is_empty()) {
+                (true, _) => ValueRef::parse(entry.value, u64::MAX).expect("it was read before"),
+                (false, true) => ValueRef::default(),
+                (false, false) => self.values.add(&entry),
+            };
+            if !is_old {
+                let tombstones = u64::from(entry.kind.is_tombstone());
+                self.appended.written += Size { bytes, entries: 1, tombstones };
+                self.seq_min = self.seq_min.min(entry.seq);
+                self.seq_max = self.seq_max.max(entry.seq);
+            }
+            let EntryRef { key, seq, kind, .. } = entry;
+            let entry = LeafEntry { key: key.to_vec(), seq, kind, value };
+            self.add(entry)?;
+        }
+        self.new_hashes.extend(hash.filter(|_| !was_there));
+        Ok(())
+    }
+
+    /// Fails if the next entries of the batch are none that a table can have.
+    fn check_next(&self) -> Result<()> {
+        let walk = self.fold.walk();
+        let checked = walk.batch.here().map_or(Ok(()), |entry| check_entry(&entry));
+        checked.map_err(|what| self.values.file.refused(what))
+    }
+
+    fn add(&mut self, entry: LeafEntry) -> Result<()> {
+        self.leaves.add(entry).map_err(|what| self.values.file.refused(what))
+    }
+
+    /// Writes filter, nodes and root.
+    fn finish(self, children: Vec<Child>, level: u64, options: &TableOptions) -> Result<Appended> {
+        let Batch { base, fold, values, mut appended, .. } = self;
+        let compressed = if values.has_compressed() { FEATURE_COMPRESSED } else { 0 };
+        let mut file = values.file;
+        let keys = key_count(&children);
+        let filter_start = file.end();
+        let NextFilter { room, parts } =
+            filter::write(&mut file, base, options, keys, self.new_hashes)?;
+        let nodes_start = file.end();
+        let top = nodes::write(&mut file, children, level)?;
+        let properties_start = file.end();
+        appended.filter_bytes = nodes_start - filter_start;
+        appended.node_bytes = properties_start - nodes_start;
+        let before = base.map(|base| &base.root);
+        let mut root = AppendRoot {
+            batches: 1 + before.map_or(0, |root| root.batches),
+            appended_bytes: appended.written.bytes + before.map_or(0, |root| root.appended_bytes),
+            filter_room: room,
+            filter: parts,
+            ..AppendRoot::default()
+        };
+        if let Some(Top { child, levels, first, last }) = top {
+            let key = |edge, is_last| match (edge, base) {
+                (nodes::Edge::Key(key), _) => Ok(key),
+                (edge, Some(base)) => base.edge_key(edge, is_last),
+                (_, None) => unreachable!("only an old tree has nodes that are kept"),
+            };
+            root.levels = levels;
+            root.top = child;
+            root.first_key = Key::from(key(first, false)?);
+            root.last_key = Key::from(key(last, true)?);
+            root.seq_min = self.seq_min;
+            root.seq_max = self.seq_max;
+        }
+        let properties = file.part(root.encode())?;
+        let footer = Footer {
+            table: file.table(),
+            filter: filter_start..nodes_start,
+            index: nodes_start..properties_start,
+            properties: properties_start..properties.end(),
+            features: FEATURE_APPEND | compressed | base.map_or(0, |base| base.features),
+        };
+        appended.root = file.finish(&footer.encode())?;
+        appended.counts = fold.counts();
+        Ok(appended)
+    }
+}
+
+/// Returns the number of keys below `children`.
+fn key_count(children: &[Child]) -> u64 {
+    let of = |child: &Child| match child {
+        Child::Kept(_, child) => child.sum.keys,
+        Child::Leaf(leaf) => leaf.sum.keys,
+        Child::Inner(below) => key_count(below),
+    };
+    children.iter().map(of).sum()
+}

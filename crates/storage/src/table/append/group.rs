@@ -1,0 +1,85 @@
+//! The versions of one key, of a batch and of the tree before it, as one walk.
+
+use crate::cursor::{EntryRef, newest_first};
+use crate::error::Result;
+use crate::fold::Walk;
+use lsmith_tree::{EntryKind, SeqNo};
+use std::cmp::Ordering;
+
+/// The [mark](Walk::mark) of entries that the tree has.
+pub(super) const OLD: u32 = 1;
+
+/// A version that the tree has.
+#[derive(Debug)]
+pub(super) struct OldVersion {
+    pub(super) seq: SeqNo,
+    pub(super) kind: EntryKind,
+    /// The reference to the value, as bytes.
+    pub(super) reference: Vec<u8>,
+}
+
+/// Walks all versions of one key after the other: those of the batch, and those of the tree. The
+/// walk ends behind each key.
+pub(super) struct GroupWalk<C> {
+    pub(super) batch: C,
+    /// The key of the walk; empty before the first one.
+    pub(super) key: Vec<u8>,
+    old: Vec<OldVersion>,
+    /// The number of old versions that the walk has passed.
+    passed: usize,
+}
+
+impl<C: Walk> GroupWalk<C> {
+    pub(super) fn new(batch: C) -> GroupWalk<C> {
+        GroupWalk { batch, key: Vec::new(), old: Vec::new(), passed: 0 }
+    }
+
+    /// Goes on with the key under the batch, of which the tree has the versions `old`.
+    pub(super) fn enter(&mut self, old: Vec<OldVersion>) {
+        self.key.clear();
+        if let Some(entry) = self.batch.here() {
+            self.key.extend_from_slice(entry.key);
+        }
+        self.old = old;
+        self.passed = 0;
+    }
+
+    fn next_new(&self) -> Option<EntryRef<'_>> {
+        self.batch.here().filter(|entry| entry.key == self.key)
+    }
+
+    /// Returns the next version of the tree, if it comes before that of the batch. For equal
+    /// numbers that of the batch is newer.
+    fn next_old(&self) -> Option<&OldVersion> {
+        let old = self.old.get(self.passed)?;
+        let is_first = |new: EntryRef<'_>| newest_first(new.seq, old.seq) == Ordering::Greater;
+        self.next_new().is_none_or(is_first).then_some(old)
+    }
+}
+
+impl<C: Walk> Walk for GroupWalk<C> {
+    fn begin(&mut self) -> Result<()> {
+        self.batch.begin()
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        if self.next_old().is_some() {
+            self.passed += 1;
+            return Ok(());
+        }
+        self.batch.advance()
+    }
+
+    fn here(&self) -> Option<EntryRef<'_>> {
+        match self.next_old() {
+            Some(OldVersion { seq, kind, reference }) => {
+                Some(EntryRef { key: &self.key, seq: *seq, kind: *kind, value: reference })
+            }
+            None => self.next_new(),
+        }
+    }
+
+    fn mark(&self) -> u32 {
+        if self.next_old().is_some() { OLD } else { 0 }
+    }
+}

@@ -1,0 +1,333 @@
+//! An open root of an append table.
+
+use super::parts::{RootFilter, RootParts, read_root};
+use crate::env::Env;
+use crate::error::Result;
+use crate::format::{
+    AppendRoot, Block, ChildRef, Damage, FEATURE_COMPRESSED, ProfileGrain, SEAL_BYTES, Slot, Span,
+    TableFacts, ValueRef,
+};
+use crate::table::cache::{BlockCache, CacheName};
+use crate::table::mapped::Mapped;
+use crate::table::reader::{ReadCount, TableMemory, profile_bytes};
+use crate::table::table_file::TableFile;
+use lsmith_tree::{Key, KeyRange, PROFILE_STEP_BYTES, Profile, ProfilePoint, SeqNo, Size, TableId};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Two blocks never start within the same piece of a file of this many bytes, because blocks are
+/// longer.
+const PIECE_BYTES: u64 = 32;
+
+/// One root of an append table, opened. Filter and profile are in memory; nodes and values are read
+/// through the map or the cache.
+#[derive(Debug)]
+pub struct AppendTable {
+    pub(super) file: TableFile,
+    pub(super) root: AppendRoot,
+    pub(super) filter: Option<RootFilter>,
+    pub(super) features: u32,
+    /// The facts without the profile.
+    facts: TableFacts,
+    tree_table: Arc<lsmith_tree::Table>,
+    cache: Arc<BlockCache>,
+    /// The name of this root in the cache.
+    name: CacheName,
+    mapped: Option<Mapped>,
+    pub(super) env: Arc<dyn Env>,
+    memory: TableMemory,
+}
+
+impl AppendTable {
+    /// Opens the root that ends at byte `root` of table number `table` at `path`.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Corruption` if that root is damaged or belongs to another table, with
+    /// `Unsupported` if it has another format version or unknown features, and with `Io`.
+    pub fn open(
+        env: &Arc<dyn Env>,
+        path: &Path,
+        table: u64,
+        root: u64,
+        cache: Arc<BlockCache>,
+    ) -> Result<Arc<AppendTable>> {
+        let file = TableFile::open(&**env, path, table)?;
+        let RootParts { footer, root: parts } = read_root(&file, root)?;
+        let filter = RootFilter::read(&file, &parts)?;
+        let name = cache.name_table();
+        // Compressed blocks are decompressed into the cache, so their file is not mapped.
+        let plain = footer.features & FEATURE_COMPRESSED == 0;
+        let map = plain.then(|| file.map()).flatten();
+        let mapped = map.map(|bytes| Mapped::new(bytes, (root / PIECE_BYTES + 1) as usize));
+        let mut opened = AppendTable {
+            facts: facts(&parts, table, root),
+            root: parts,
+            filter,
+            features: footer.features,
+            tree_table: Arc::default(),
+            cache,
+            name,
+            mapped,
+            env: Arc::clone(env),
+            memory: TableMemory::default(),
+            file,
+        };
+        let profile = opened.profile()?;
+        let tree_table = opened.facts.tree_table_of(root, profile);
+        opened.memory.filters = opened.filter.as_ref().map_or(0, RootFilter::memory_bytes);
+        opened.memory.profiles = profile_bytes(&tree_table);
+        opened.tree_table = Arc::new(tree_table);
+        Ok(Arc::new(opened))
+    }
+
+    /// Returns the facts about the entries that this root shows. The profile is in
+    /// [`tree_table`](AppendTable::tree_table). Sequence numbers are bounds, because a batch does
+    /// not look for the greatest and smallest number when it drops entries.
+    pub fn facts(&self) -> &TableFacts {
+        &self.facts
+    }
+
+    /// Returns the metadata of this root for trees.
+    pub fn tree_table(&self) -> &Arc<lsmith_tree::Table> {
+        &self.tree_table
+    }
+
+    /// Returns the memory of filter and profile.
+    pub fn memory(&self) -> TableMemory {
+        self.memory
+    }
+
+    /// Returns the number of different keys.
+    pub fn keys(&self) -> u64 {
+        self.root.top.sum.keys
+    }
+
+    /// Returns the number of batches.
+    pub fn batches(&self) -> u64 {
+        self.root.batches
+    }
+
+    /// Returns the logical bytes of all entries that batches have written, whether this root shows
+    /// them or not.
+    pub fn appended_bytes(&self) -> u64 {
+        self.root.appended_bytes
+    }
+
+    /// Removes the blocks of this root from the cache. Call this when nobody reads it any more.
+    pub fn forget_blocks(&self) {
+        self.cache.remove_table(self.name);
+    }
+
+    /// Loads the memory that [`find`](AppendTable::find) reads first for a key with this
+    /// `key_hash`.
+    #[inline]
+    pub fn touch(&self, hash: u64) -> u64 {
+        self.filter.as_ref().map_or(0, |filter| filter.touch(hash))
+    }
+
+    /// Finds the newest version of `key` that is not newer than `snapshot`, tombstones included.
+    /// `hash` must be the `key_hash` of `key`. Returns the entry and the block that has its value;
+    /// the offsets of the entry are those in this block.
+    ///
+    /// # Errors
+    ///
+    /// Fails with `Corruption` if a block is damaged, and with `Io`.
+    pub fn find(
+        &self,
+        key: &[u8],
+        hash: u64,
+        snapshot: SeqNo,
+        reads: &mut ReadCount,
+    ) -> Result<Option<(Block, Slot)>> {
+        if let Some(filter) = &self.filter
+            && !filter.may_hold(hash)
+        {
+            reads.filter_negatives += 1;
+            return Ok(None);
+        }
+        if self.root.levels == 0 || key < &*self.facts.first_key || key > &*self.facts.last_key {
+            return Ok(None);
+        }
+        let mut span = self.root.top.node;
+        for _ in 1..self.root.levels {
+            let node = self.block(span, reads)?;
+            let child = node.floor(key).and_then(|slot| child(&node, &slot, span));
+            span = child.map_err(|damage| self.file.damaged(damage, span.offset))?.node;
+        }
+        let leaf = self.block(span, reads)?;
+        let found = leaf.find(key, snapshot);
+        match found.map_err(|damage| self.file.damaged(damage, span.offset))? {
+            crate::format::BlockAnswer::Found(slot) => {
+                self.with_value(leaf, slot, span, reads).map(Some)
+            }
+            // A leaf has all versions of its keys.
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the entry `slot` of the leaf at `span` as an entry of the block with its value.
+    fn with_value(
+        &self,
+        leaf: Block,
+        slot: Slot,
+        span: Span,
+        reads: &mut ReadCount,
+    ) -> Result<(Block, Slot)> {
+        let value = self.value_ref(&leaf, &slot, span)?;
+        if value.value_bytes == 0 {
+            return Ok((leaf, slot));
+        }
+        let block = self.block(value.block, reads)?;
+        let mut stored = self.value_slot(&block, &value)?;
+        stored.kind = slot.kind;
+        stored.seq = slot.seq;
+        Ok((block, stored))
+    }
+
+    /// Decodes the reference of the entry `slot` of the leaf at `span`.
+    #[inline]
+    pub(super) fn value_ref(&self, leaf: &Block, slot: &Slot, span: Span) -> Result<ValueRef> {
+        let value = ValueRef::parse(leaf.value(slot), span.offset);
+        value.map_err(|damage| self.file.damaged(damage, span.offset))
+    }
+
+    /// Returns the entry of `block` that `value` leads to.
+    #[inline]
+    pub(super) fn value_slot(&self, block: &Block, value: &ValueRef) -> Result<Slot> {
+        let damaged = |damage| self.file.damaged(damage, value.block.offset);
+        let slot = block.slot(value.start as usize).map_err(damaged)?;
+        if block.value(&slot).len() as u64 != value.value_bytes {
+            return Err(damaged(Damage::whole("a value has another length than its reference")));
+        }
+        Ok(slot)
+    }
+
+    /// Returns true if the file is mapped.
+    pub(super) fn is_mapped(&self) -> bool {
+        self.mapped.is_some()
+    }
+
+    /// Returns the block at `span` from the map or the cache, or reads it from the file into the
+    /// cache.
+    pub(super) fn block(&self, span: Span, reads: &mut ReadCount) -> Result<Block> {
+        if let Some(mapped) = &self.mapped {
+            reads.blocks_mapped += 1;
+            reads.bytes_read += span.bytes;
+            let piece = (span.offset / PIECE_BYTES) as usize;
+            return mapped.block(&self.file, piece, span.offset..span.end());
+        }
+        if let Some(block) = self.cache.block(self.name, span.offset) {
+            reads.blocks_cached += 1;
+            return Ok(block);
+        }
+        reads.blocks_read += 1;
+        reads.bytes_read += span.bytes;
+        let buffer = self.cache.buffer(span.bytes as usize);
+        let read = self.file.fill(buffer, span.offset)?;
+        let block = self.file.unsealed_block(read, span.offset)?;
+        self.cache.insert(self.name, span.offset, block.clone());
+        Ok(block)
+    }
+
+    /// Reads the block at `span` from the file, past map and cache.
+    pub(super) fn fresh_block(&self, span: Span) -> Result<Block> {
+        let read = self.file.read(span.offset..span.end())?;
+        self.file.unsealed_block(read, span.offset)
+    }
+
+    /// Returns the children of the inner node at `span`, with their keys.
+    pub(super) fn children(&self, span: Span) -> Result<Vec<(Vec<u8>, ChildRef)>> {
+        let node = self.fresh_block(span)?;
+        let mut children = Vec::new();
+        let mut key = Vec::new();
+        let mut at = 0;
+        let damaged = |damage| self.file.damaged(damage, span.offset);
+        while at < node.entries_end() {
+            let slot = node.slot(at).map_err(damaged)?;
+            node.step(&slot, &mut key).map_err(damaged)?;
+            children.push((key.clone(), child(&node, &slot, span).map_err(damaged)?));
+            at = slot.end();
+        }
+        Ok(children)
+    }
+
+    /// Reads the profile from the inner nodes above the leaves.
+    fn profile(&self) -> Result<Profile> {
+        let mut points = Vec::new();
+        if self.root.levels > 1 {
+            let mut below = Size::default();
+            let mut mark = PROFILE_STEP_BYTES;
+            self.add_points(self.root.top.node, self.root.levels - 1, &mut |key, size| {
+                if below.bytes >= mark && *key > *self.root.first_key {
+                    points.push(ProfilePoint {
+                        key: Key::copy_from_slice(key),
+                        below,
+                        after: None,
+                    });
+                    mark = (below.bytes / PROFILE_STEP_BYTES + 1) * PROFILE_STEP_BYTES;
+                }
+                below = below.saturating_add(size);
+            })?;
+        }
+        Ok(points.into())
+    }
+
+    /// Calls `add` for each leaf below the inner node at `span`.
+    fn add_points(&self, span: Span, level: u64, add: &mut impl FnMut(&[u8], Size)) -> Result<()> {
+        for (key, child) in self.children(span)? {
+            match level {
+                1 => add(&key, child.sum.size),
+                _ => self.add_points(child.node, level - 1, add)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Decodes the reference of the entry `slot` of the inner node at `span`.
+pub(super) fn child(
+    node: &Block,
+    slot: &Slot,
+    span: Span,
+) -> std::result::Result<ChildRef, Damage> {
+    ChildRef::parse(node.value(slot), span.offset)
+}
+
+/// Returns the facts of a root that ends at `end` of the file.
+fn facts(root: &AppendRoot, table: u64, end: u64) -> TableFacts {
+    TableFacts {
+        table,
+        file_bytes: end,
+        data_bytes: end,
+        data_blocks: 0,
+        size: root.top.sum.size,
+        first_key: root.first_key.clone(),
+        last_key: root.last_key.clone(),
+        seq_min: root.seq_min,
+        seq_max: root.seq_max,
+        grain: ProfileGrain::Steps,
+        profile: Vec::new(),
+    }
+}
+
+impl TableFacts {
+    /// Returns the metadata for trees of a root with this name and `profile`.
+    fn tree_table_of(&self, root: u64, profile: Profile) -> lsmith_tree::Table {
+        let range = match self.size.entries {
+            0 => KeyRange { start: Key::new(), end: Some(Key::new()) },
+            _ => KeyRange::inclusive(&self.first_key, &self.last_key),
+        };
+        lsmith_tree::Table {
+            id: TableId(self.table),
+            root,
+            range,
+            size: self.size,
+            seq_min: self.seq_min,
+            seq_max: self.seq_max,
+            profile,
+        }
+    }
+}
+
+const _: () = assert!(PIECE_BYTES < 18 + 4 + 2 + SEAL_BYTES as u64, "blocks are longer");
