@@ -1,9 +1,12 @@
 //! The arguments of the command line.
 
+use crate::failure::bad_argument;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lsmith::env::RealEnv;
 use lsmith_lab::Options;
 use lsmith_lab::tune::Weights;
+use lsmith_policy::{MergePolicy, check_group_policy};
+use lsmith_workload::Workload;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,6 +69,8 @@ pub(crate) struct CompareArgs {
     /// [default: load(keys=400k, value=1000B, order=hashed)]
     #[arg(long, value_name = "SPEC")]
     pub(crate) workload: Vec<String>,
+    #[command(flatten)]
+    pub(crate) group: GroupArgs,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
     #[command(flatten)]
@@ -202,6 +207,35 @@ pub(crate) struct FlushSizesArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct GroupArgs {
+    /// Write a group of keyspaces that merge together. Each has a share of the items of the
+    /// workload, for example '1,0.2,0.05'. Not for scans, nor for policies that take windows of
+    /// keys; simulations need keyed content
+    #[arg(long = "group", value_name = "SHARES", value_delimiter = ',')]
+    pub(crate) shares: Vec<f64>,
+}
+
+impl GroupArgs {
+    /// Returns the workload of the group, or the same workload without a group. Fails if the
+    /// workload is not one for a group.
+    pub(crate) fn applied_to(&self, workload: Workload) -> anyhow::Result<Workload> {
+        match &self.shares[..] {
+            [] => Ok(workload),
+            shares => workload.in_group(shares).map_err(bad_argument),
+        }
+    }
+
+    /// Fails if there is a group and `policy` does not merge whole runs.
+    pub(crate) fn check(&self, policy: &dyn MergePolicy) -> anyhow::Result<()> {
+        if self.shares.is_empty() {
+            Ok(())
+        } else {
+            check_group_policy(policy).map_err(bad_argument)
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CompressionArgs {
     /// The codec of the store's tables: `none`, `lz4`, `zstd`, or a list with one codec per level,
     /// such as 'none,zstd(level=9)'. Values compress if the workload says so, as in
@@ -251,10 +285,8 @@ pub(crate) struct SimulateArgs {
     /// The workload for keyed and fluid content [default: a load of 1 kB values in random order]
     #[arg(long, value_name = "SPEC")]
     pub(crate) workload: Option<String>,
-    /// Simulate a group of keyspaces that merge together. Each has a share of the items of the
-    /// workload, for example '1,0.2,0.05'. Keyed content only
-    #[arg(long, value_name = "SHARES", value_delimiter = ',')]
-    pub(crate) group: Vec<f64>,
+    #[command(flatten)]
+    pub(crate) group: GroupArgs,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
     #[command(flatten)]
@@ -394,6 +426,8 @@ pub(crate) struct RunArgs {
     /// continued and keeps its memtable size
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) group: GroupArgs,
     #[command(flatten)]
     pub(crate) memtable: Memtable,
     #[command(flatten)]

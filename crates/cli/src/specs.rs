@@ -54,6 +54,11 @@ fn sized(
     registry().build_spec(&sized).map_err(|error| bad_spec("policy", spec, &error))
 }
 
+/// Returns true if `specs` is a word for several policies, which names none of them.
+pub(crate) fn is_word(specs: &str) -> bool {
+    matches!(specs.trim(), "all" | "classic")
+}
+
 /// Builds the policies that `specs` names, separated by `;`, for a workload and memtables of so
 /// many bytes. `all` means every policy with its defaults; `classic` means those of them that do
 /// not count in blocks.

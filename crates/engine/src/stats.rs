@@ -54,6 +54,9 @@ stats! {
     wal_bytes,
     /// Bytes of those copies of memory alone.
     spill_bytes,
+    /// Entries that were looked at one by one when memory was folded. Under a policy that counts in
+    /// blocks, a new entry is, and later whenever a block begins with it.
+    entries_folded,
     /// Bytes of records of the manifest, with their framing.
     manifest_bytes,
     /// Bytes of tables written by plans whose only input was a memtable.

@@ -41,11 +41,11 @@ pub struct Row {
     /// The unit simulation of as many flushes as the store made. `None` for policies that take
     /// windows of keys.
     pub unit: Option<SimulationReport>,
-    /// The fluid simulation. `None` for workloads without expected sizes, and if it is unknown
-    /// which blocks a policy could keep.
+    /// The fluid simulation. `None` for groups and workloads without expected sizes, and if it is
+    /// unknown which blocks a policy could keep.
     pub fluid: Option<SimulationReport>,
-    /// The formula. `None` for policies with only a bound or without a formula, and if memtables
-    /// differ in size.
+    /// The formula. `None` for policies with only a bound or without a formula, for groups, and if
+    /// memtables differ in size.
     pub model: Option<Prediction>,
     /// The optimum with as many runs as this policy, for the same flushes. `None` for policies
     /// that leave a part of memory in place.
@@ -245,9 +245,10 @@ impl Comparison<'_> {
         let whole = Profile::of(workload)?;
         let memtable_bytes = self.options.memtable_bytes;
         let profile = whole.up_to_flushes(workload.limit_flushes(), memtable_bytes);
-        let model = match self.options.flush_sizes.is_constant() {
+        // Formulas have memtables of one size, and the keys of one keyspace.
+        let is_known = self.options.flush_sizes.is_constant() && workload.group_shares().is_empty();
+        let model = match is_known {
             true => Formula::of_policy(policy, played.fluid, &profile, memtable_bytes)?,
-            // Formulas have memtables of one size.
             false => None,
         };
         Ok(Row {
@@ -272,7 +273,11 @@ impl Comparison<'_> {
     }
 }
 
+/// Returns the expected sizes of `workload`; `None` if they are unknown, as for a group.
 fn fluid_of(workload: &Workload) -> anyhow::Result<Option<FluidWorkload>> {
+    if !workload.group_shares().is_empty() {
+        return Ok(None);
+    }
     match FluidWorkload::new(workload) {
         Ok(fluid) => Ok(Some(fluid)),
         Err(SimError::NotFluid { .. }) => Ok(None),
@@ -284,5 +289,9 @@ fn fluid_of(workload: &Workload) -> anyhow::Result<Option<FluidWorkload>> {
 fn limited(workload: &Workload, flushes: u64) -> anyhow::Result<Workload> {
     let mut spec = workload.spec().clone();
     spec.params.retain(|(name, _)| name != "flushes");
-    Ok(Workload::from_spec(&spec.with("flushes", flushes), &FileInputs)?)
+    let limited = Workload::from_spec(&spec.with("flushes", flushes), &FileInputs)?;
+    Ok(match workload.group_shares() {
+        [] => limited,
+        shares => limited.in_group(shares)?,
+    })
 }

@@ -9,7 +9,8 @@ use lsmith_workload::{LiveBytes, Op, OpKind, Workload};
 
 /// Applies operations one by one.
 pub(crate) struct Player<'a> {
-    keyspace: &'a Keyspace,
+    /// One keyspace, or those of a group.
+    keyspaces: &'a [Keyspace],
     workload: &'a Workload,
     meter: &'a Meter,
     live: LiveBytes,
@@ -23,12 +24,12 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub(crate) fn new(
-        keyspace: &'a Keyspace,
+        keyspaces: &'a [Keyspace],
         workload: &'a Workload,
         meter: &'a Meter,
     ) -> Player<'a> {
         Player {
-            keyspace,
+            keyspaces,
             workload,
             meter,
             live: LiveBytes::new(),
@@ -72,7 +73,12 @@ impl<'a> Player<'a> {
         if op.writes_value() {
             self.make_value(op);
         }
-        let Player { keyspace, key, value, .. } = self;
+        let Player { keyspaces, key, value, .. } = self;
+        // In a group the store puts the number of the keyspace in front of a key itself.
+        let (keyspace, key) = match self.workload.keyspace_items() {
+            None => (&keyspaces[0], &key[..]),
+            Some(items) => (&keyspaces[(op.item / items) as usize], &key[1..]),
+        };
         match op.kind {
             OpKind::Read => keyspace.get(key).map(drop),
             OpKind::Put => keyspace.put(key, value),
@@ -80,10 +86,10 @@ impl<'a> Player<'a> {
             OpKind::Delete => keyspace.delete(key),
             OpKind::Remove => keyspace.remove(key),
             OpKind::Scan => {
-                let mut entries = keyspace.range(key.as_slice()..).take(op.scan_items as usize);
+                let mut entries = keyspace.range(key..).take(op.scan_items as usize);
                 entries.try_for_each(|entry| entry.map(drop))
             }
-            OpKind::ReadModifyWrite => keyspace.get(&*key).and_then(|_| keyspace.put(key, value)),
+            OpKind::ReadModifyWrite => keyspace.get(key).and_then(|_| keyspace.put(key, value)),
         }
         .with_context(|| {
             format!("operation {} of {} failed", self.ops + 1, self.workload.spec())

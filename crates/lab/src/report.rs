@@ -305,6 +305,10 @@ pub struct Settings {
     pub policy: String,
     /// The full spec of the workload.
     pub workload: String,
+    /// The shares of the keyspaces of a group in the items of the workload, separated by commas.
+    /// `None` without a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// `lockstep` or `free`.
     pub mode: &'static str,
     /// Logical bytes of a full memtable.

@@ -12,7 +12,9 @@ use crate::scans::Scans;
 use crate::sealing::sealing_registry;
 use anyhow::{Context, bail};
 use lsmith::env::{Env, RealEnv};
-use lsmith::{DEFAULT_KEYSPACE, Histograms, Keyspace, Observer, PersistMode, Store};
+use lsmith::{
+    DEFAULT_KEYSPACE, Histograms, Keyspace, KeyspaceOptions, Observer, PersistMode, Store,
+};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::SCAN_ITEMS;
 use lsmith_workload::{FlushSizes, Ops, Workload};
@@ -26,6 +28,9 @@ const CACHE_BYTES: u64 = 64 << 20;
 
 /// Threads that merge: the store's default.
 const THREADS: usize = 2;
+
+/// The name of the group of keyspaces that one workload writes.
+const GROUP: &str = "keyspaces";
 
 /// Operations between two looks at the clock, if the time of a run is limited.
 const OPS_PER_LOOK: u64 = 16;
@@ -86,7 +91,8 @@ impl Default for Options {
 /// A store with a meter.
 struct Bench {
     store: Store,
-    keyspace: Keyspace,
+    /// One keyspace, or those of a group, which have one tree and one policy.
+    keyspaces: Vec<Keyspace>,
     meter: Arc<Meter>,
     /// True if the store was empty, so that live bytes are known.
     fresh: bool,
@@ -120,9 +126,12 @@ impl Bench {
             .histograms(options.histograms)
             .observer(observer)
             .open()?;
-        let keyspace = store.keyspace(DEFAULT_KEYSPACE)?;
-        let stats = keyspace.stats();
-        let fresh = stats.entries == 0 && stats.memory_bytes == 0;
+        let keyspaces = keyspaces(&store, workload)?;
+        let fresh = keyspaces.iter().all(|keyspace| {
+            let stats = keyspace.stats();
+            stats.entries == 0 && stats.memory_bytes == 0
+        });
+        let keyspace = &keyspaces[0];
         if keyspace.merge_policy() != policy {
             keyspace.set_merge_policy(policy)?;
         }
@@ -130,13 +139,18 @@ impl Bench {
             keyspace.set_compression(codecs)?;
         }
         let duration = options.duration.filter(|_| options.mode == Mode::Free);
-        Ok(Bench { store, keyspace, meter, fresh, by_block, duration })
+        Ok(Bench { store, keyspaces, meter, fresh, by_block, duration })
+    }
+
+    /// Returns the keyspace, or one that tells of its group.
+    fn keyspace(&self) -> &Keyspace {
+        &self.keyspaces[0]
     }
 
     /// Fails if merges were refused or given up: the figures would be those of another policy.
     fn check(&self) -> anyhow::Result<()> {
         let stats = self.store.stats();
-        if let Some(failure) = self.keyspace.stats().failures.first() {
+        if let Some(failure) = self.keyspace().stats().failures.first() {
             bail!("a merge failed: {failure}");
         }
         if stats.plans_refused > 0 {
@@ -146,15 +160,29 @@ impl Bench {
     }
 }
 
+/// Returns the keyspaces that `workload` writes: one, or those of a group.
+fn keyspaces(store: &Store, workload: &Workload) -> lsmith::Result<Vec<Keyspace>> {
+    let shares = workload.group_shares();
+    if shares.is_empty() {
+        return Ok(vec![store.keyspace(DEFAULT_KEYSPACE)?]);
+    }
+    let in_group = KeyspaceOptions { group: Some(GROUP.into()), ..KeyspaceOptions::default() };
+    let make = |number| store.keyspace_with(&format!("keyspace-{number}"), &in_group);
+    (0..shares.len()).map(make).collect()
+}
+
 /// Plays `workload` on the store in `dir` under `policy`, and returns its costs.
 ///
 /// `dir` is missing, empty, or holds a store. An existing store continues under the new policy and
 /// keeps its memtable size. Its report has no space costs, because its live bytes are unknown. The
 /// store is kept.
 ///
+/// The writes of a [group](Workload::in_group) go to the keyspaces `keyspace-0`, `keyspace-1` and
+/// so on of the group `keyspaces`. The report counts them together.
+///
 /// # Errors
-/// Fails if the policy cannot be built, the store fails, or a line of a trace is damaged. The store
-/// keeps the operations before the error.
+/// Fails if the policy cannot be built or does not fit a group, the store fails, or a line of a
+/// trace is damaged. The store keeps the operations before the error.
 pub fn run(
     policy: &str,
     workload: &Workload,
@@ -176,7 +204,7 @@ pub fn run(
     bench.check()?;
 
     let stats = bench.store.stats();
-    let measured = bench.meter.measured(&bench.keyspace.tree());
+    let measured = bench.meter.measured(&bench.keyspace().tree());
     let physical = PhysicalBytes::of(&stats);
     let lookups = Lookups::of(&stats);
     let range_reads = Scans::of(&stats);
@@ -205,16 +233,23 @@ pub fn run(
         settings: Settings {
             policy: spec,
             workload: workload.spec().to_string(),
+            group: shares_of(workload),
             mode: options.mode.name(),
-            memtable_bytes: bench.keyspace.stats().memtable_bytes,
+            memtable_bytes: bench.keyspace().stats().memtable_bytes,
             flush_sizes: (!options.flush_sizes.is_constant())
                 .then(|| options.flush_sizes.spec().to_string()),
-            compression: bench.keyspace.compression(),
+            compression: bench.keyspace().compression(),
             cache_bytes: options.cache_bytes,
             threads: (options.mode == Mode::Free).then_some(options.threads),
             persist: "buffer",
         },
     })
+}
+
+/// Returns the shares of the keyspaces of a group, as text.
+fn shares_of(workload: &Workload) -> Option<String> {
+    let shares = workload.group_shares().iter().map(ToString::to_string);
+    shares.reduce(|text, share| format!("{text},{share}"))
 }
 
 fn percentiles(histograms: &Histograms) -> BTreeMap<&'static str, Percentiles> {
@@ -223,9 +258,9 @@ fn percentiles(histograms: &Histograms) -> BTreeMap<&'static str, Percentiles> {
 
 /// Plays all phases.
 fn play(bench: &Bench, workload: &Workload, progress: &dyn Progress) -> anyhow::Result<Vec<Phase>> {
-    let mut player = Player::new(&bench.keyspace, workload, &bench.meter);
+    let mut player = Player::new(&bench.keyspaces, workload, &bench.meter);
     if bench.by_block {
-        player = player.counting_memtables_of(bench.keyspace.stats().memtable_bytes);
+        player = player.counting_memtables_of(bench.keyspace().stats().memtable_bytes);
     }
     let mut ops = workload.ops();
     let flushes_max = workload.limit_flushes().unwrap_or(u64::MAX);

@@ -75,6 +75,12 @@ pub trait Cursor: Send {
     /// Returns the entry under the cursor, or `None` if the cursor is on no entry.
     fn entry(&self) -> Option<EntryRef<'_>>;
 
+    /// Returns true if the cursor knows that its source has no other entry of the current key. The
+    /// cursor must be on an entry.
+    fn is_alone(&self) -> bool {
+        false
+    }
+
     /// Returns the value under the cursor as a handle that shares its memory if the cursor can do
     /// so without a copy. The cursor must be on an entry.
     fn value(&self) -> Bytes;
@@ -119,6 +125,10 @@ impl Cursor for Box<dyn Cursor> {
 
     fn entry(&self) -> Option<EntryRef<'_>> {
         (**self).entry()
+    }
+
+    fn is_alone(&self) -> bool {
+        (**self).is_alone()
     }
 
     fn value(&self) -> Bytes {

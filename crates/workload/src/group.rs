@@ -11,6 +11,8 @@ const KEYSPACES_MAX: usize = 1 << 8;
 /// The keyspaces of a workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
+    /// The share of each keyspace of all items.
+    shares: Vec<f64>,
     /// For each keyspace, the number below which the hash of an item must be.
     bounds: Vec<u64>,
     /// Upper bound of the items of one keyspace.
@@ -95,7 +97,8 @@ impl Workload {
         }
         let bound = |share: &f64| (share * u64::MAX as f64) as u64;
         let bounds = shares.iter().map(bound).collect();
-        let mut group = Group { bounds, items, load_ops: 0, ops_max: 0 };
+        let shares = shares.to_vec();
+        let mut group = Group { shares, bounds, items, load_ops: 0, ops_max: 0 };
         let load_ops = self.load_ops();
         for (at, op) in (0..).zip(self.ops()) {
             let count = group.spread(op?).count() as u64;
@@ -104,6 +107,13 @@ impl Workload {
         }
         self.group = Some(group);
         Ok(self)
+    }
+
+    /// Returns the shares of the keyspaces, as [`in_group`](Workload::in_group) takes them. Empty
+    /// if the workload is not that of a group.
+    #[must_use]
+    pub fn group_shares(&self) -> &[f64] {
+        self.group.as_ref().map_or(&[], |group| &group.shares)
     }
 
     /// Returns the upper bound of the items of each keyspace, if the workload is that of a group:

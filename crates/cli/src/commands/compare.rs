@@ -13,10 +13,12 @@ use crate::specs;
 use crate::table::{cost, cost_if_known, percent, ranked, short, table};
 use lsmith_lab::page::Group;
 use lsmith_lab::{Comparison, Options, Prediction, Row, keyed_fits};
+use lsmith_policy::MergePolicy;
 use lsmith_sim::KeyedWorkload;
 use lsmith_spec::format_bytes;
 use lsmith_workload::Workload;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// The default workload: values of 1 kB in random order. Their number is chosen so that all
 /// policies together take two minutes on two cores.
@@ -28,13 +30,14 @@ struct Rows {
 }
 
 pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
+    let workload = |spec: &str| args.group.applied_to(specs::workload(spec)?);
     let workloads: Vec<Workload> = match args.workload.as_slice() {
-        [] => vec![specs::workload(DEFAULT_WORKLOAD)?],
-        specs => specs.iter().map(|spec| specs::workload(spec)).collect::<Result<_, _>>()?,
+        [] => vec![workload(DEFAULT_WORKLOAD)?],
+        specs => specs.iter().map(|spec| workload(spec)).collect::<Result<_, _>>()?,
     };
     let usual = Options::default();
     let memtable_bytes = args.memtable.bytes;
-    let built = |workload: &Workload| specs::policies(&args.policies, workload, memtable_bytes);
+    let built = |workload: &Workload| policies(args, workload);
     let policies_of = workloads.iter().map(built).collect::<Result<Vec<_>, _>>()?;
     let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     policies_of.iter().try_for_each(|policies| specs::check_sealing(&flush_sizes, policies))?;
@@ -94,6 +97,17 @@ pub(crate) fn compare(args: &CompareArgs, json: bool) -> anyhow::Result<()> {
         output.line(free::LEGEND)?;
     }
     Ok(output.finish()?)
+}
+
+/// Returns the policies to compare under `workload`. In a group, `classic` and `all` mean those of
+/// them that fit a group.
+fn policies(args: &CompareArgs, workload: &Workload) -> anyhow::Result<Vec<Arc<dyn MergePolicy>>> {
+    let mut policies = specs::policies(&args.policies, workload, args.memtable.bytes)?;
+    if specs::is_word(&args.policies) {
+        policies.retain(|policy| args.group.check(&**policy).is_ok());
+    }
+    policies.iter().try_for_each(|policy| args.group.check(&**policy))?;
+    Ok(policies)
 }
 
 const HEADER: [&str; 19] = [
@@ -181,8 +195,10 @@ fn shown(rows: &[Row]) -> String {
         let sizes = row.engine.settings.flush_sizes.as_ref();
         let sizes = sizes.map_or(String::new(), |sizes| format!(", sealed at {sizes}"));
         let workload = &row.workload;
+        let group = row.engine.settings.group.as_ref();
+        let group = group.map_or(String::new(), |shares| format!(" in a group of {shares}"));
         let flushes = row.engine.costs.flushes;
-        format!("{workload}: {flushes} flushes of memtables of {memtable}{sizes}")
+        format!("{workload}{group}: {flushes} flushes of memtables of {memtable}{sizes}")
     });
     format!("{title}\n\n{}\n", ranked(&HEADER, 1, &IMPORTANT, cells.collect()))
 }

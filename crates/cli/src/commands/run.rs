@@ -11,11 +11,12 @@ use lsmith_policy::Shape;
 use std::collections::BTreeMap;
 
 pub(crate) fn run(args: &RunArgs, json: bool) -> anyhow::Result<()> {
-    let workload = specs::workload(&args.workload)?;
+    let workload = args.group.applied_to(specs::workload(&args.workload)?)?;
     let usual = Options::default();
     let flush_sizes = specs::flush_sizes(args.flush_sizes.sizes.as_deref())?;
     let policy = specs::policy_for(&args.policy, &workload, args.memtable.bytes)?;
     specs::check_sealing(&flush_sizes, std::slice::from_ref(&policy))?;
+    args.group.check(&*policy)?;
     let options = args.cache.added_to(Options {
         registry: specs::registry().clone(),
         memtable_bytes: args.memtable.bytes,
@@ -83,6 +84,9 @@ fn shown(report: &EngineReport) -> String {
     let mut row = |name: &str, value: String| rows.push(vec![name.to_owned(), value]);
     row("policy", report.settings.policy.clone());
     row("workload", report.settings.workload.clone());
+    if let Some(shares) = &report.settings.group {
+        row("shares of the group", shares.clone());
+    }
     row("mode", report.mode.to_owned());
     row("memtable bytes", report.settings.memtable_bytes.to_string());
     rows.extend(cost_rows(&report.settings.policy, &report.costs));

@@ -12,7 +12,7 @@ use lsmith_lab::page::{Group, Recorder};
 use lsmith_lab::{
     Content, Progress, Simulated, fluid_fits, keyed_fits, sealing, simulate_observed, unit_fits,
 };
-use lsmith_policy::{MergePolicy, check_group_policy};
+use lsmith_policy::MergePolicy;
 use lsmith_sim::{Event, FluidWorkload, KeyedWorkload, SimError};
 use lsmith_spec::{SpecError, format_bytes};
 use lsmith_workload::{FlushSizes, Workload};
@@ -97,7 +97,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> anyhow::Result<()> {
 
 /// Fails if a group or a cache is simulated without keys.
 fn check_keyed(args: &SimulateArgs) -> anyhow::Result<()> {
-    let what = match (args.group.is_empty(), args.cache) {
+    let what = match (args.group.shares.is_empty(), args.cache) {
         _ if args.content == "keyed" => return Ok(()),
         (false, _) => "a group has keys",
         (true, Some(_)) => "a cache has blocks",
@@ -211,10 +211,7 @@ impl Step {
 }
 
 fn keyed_workload(args: &SimulateArgs, sizes: &FlushSizes) -> anyhow::Result<KeyedWorkload> {
-    let mut workload = workload(args, sizes)?;
-    if !args.group.is_empty() {
-        workload = workload.in_group(&args.group).map_err(bad_argument)?;
-    }
+    let workload = args.group.applied_to(workload(args, sizes)?)?;
     keyed_fits(&workload, args.memtable.bytes)?;
     Ok(KeyedWorkload::new(workload).with_cache(args.cache))
 }
@@ -226,9 +223,7 @@ fn fluid_workload(workload: &Workload) -> anyhow::Result<FluidWorkload> {
 
 fn policy_for(args: &SimulateArgs, workload: &Workload) -> anyhow::Result<Arc<dyn MergePolicy>> {
     let policy = specs::policy_for(&args.policy, workload, args.memtable.bytes)?;
-    if !args.group.is_empty() {
-        check_group_policy(&*policy).map_err(bad_argument)?;
-    }
+    args.group.check(&*policy)?;
     Ok(policy)
 }
 

@@ -33,6 +33,11 @@ fn error_for_unknown_name_suggests_the_nearest() {
     bad(&group("tiered", "1,0.2", "unit"), "expected `--content keyed`, found `unit`");
     bad(&group("tiered", "1,1.5", "keyed"), "a share of 1.5: expected more than 0 and at most 1");
     bad(&group("leveled(ratio=5)", "1,0.2", "keyed"), "such as tiered(ratio=5), found leveled");
+    let compare = |policies| ["compare", "--policies", policies, "--group", "1,0.2"];
+    bad(&compare("tiered; leveled(ratio=5)"), "such as tiered(ratio=5), found leveled");
+    bad(&[&compare("tiered")[..], &["--workload", "ycsb(e)"]].concat(), "has scans");
+    let run = ["run", "--policy", "rr", "--workload", "load", "--dir", "nowhere", "--group", "1"];
+    bad(&run, "the keyspaces of a group merge whole runs");
     let simulate = ["simulate", "--policy", "tiered", "--flushes", "1", "--flush-sizes"];
     bad(&[&simulate[..], &["lognormall"]].concat(), "did you mean `lognormal`?");
     bad(&[&simulate[..], &["lognormal(sgima=1)"]].concat(), "did you mean `sigma`?");

@@ -378,3 +378,51 @@ fn readers_have_a_cache_of_a_given_size() {
     let keyed = ["--content", "keyed", "--workload", workload, "--cache", "16MB"];
     assert!(json(&[&args[..], &keyed].concat())["read_cost_uncached"].is_null(), "only a load");
 }
+
+/// A group on the store costs what its simulation says, to the last digit.
+#[test]
+fn groups_are_run_and_compared_like_single_keyspaces() {
+    let memtable = ["--memtable", "64KiB", "--group", "1,0.2"];
+    let workload = ["--workload", "churn(keys=3k, ops=20k, value=100B, deletes=0.2)"];
+    let options = [&memtable[..], &workload].concat();
+    let compare = [&["compare", "--policies", "minlatency(k=3); tiered(ratio=3)"], &options[..]];
+    let compare = compare.concat();
+    let rows = json(&compare);
+    for row in rows["rows"].as_array().unwrap() {
+        let errors = row["errors"]["keyed"].as_object().unwrap();
+        let known: Vec<_> = errors.iter().filter(|(_, error)| !error.is_null()).collect();
+        assert!(known.iter().all(|(_, error)| **error == 0.0) && known.len() >= 6, "{known:?}");
+        assert!(row["engine"]["merges"].as_u64().unwrap() > 3, "{row}");
+        for unknown in ["fluid", "model"] {
+            assert!(row[unknown].is_null(), "{row}");
+        }
+        assert_eq!(row["engine"]["settings"]["group"], "1,0.2");
+    }
+    let text = fine(&compare);
+    assert!(text.contains(" in a group of 1,0.2: "), "{text}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().to_str().unwrap();
+    let run = [&["run", "--policy", "minlatency(k=3)", "--dir", dir], &options[..]].concat();
+    let report = json(&run);
+    let engine = &rows["rows"][0]["engine"];
+    for figure in ["merges", "write_cost_system", "read_cost_mean", "space_cost_mean"] {
+        assert_eq!(number(&report, figure), number(engine, figure), "{figure}");
+    }
+    let stored = json(&["db", dir, "keyspaces"]).to_string();
+    assert!(stored.contains("keyspace-1") && stored.contains("\"keyspaces\""), "{stored}");
+    // It goes on where it was.
+    assert!(fine(&run).contains("shares of the group"));
+}
+
+/// `classic` has policies that take windows of keys, which groups cannot have.
+#[test]
+fn words_for_many_policies_mean_those_that_fit_a_group() {
+    let options = ["--memtable", "64KiB", "--group", "1,0.5"];
+    let workload = ["--workload", "load(keys=2k, value=100B)"];
+    let rows = json(&[&["compare"], &options[..], &workload].concat());
+    let names = rows["rows"].as_array().unwrap().iter().map(|row| row["policy"].to_string());
+    let names: Vec<String> = names.collect();
+    assert!(names.len() > 8, "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("leveled(")), "{names:?}");
+}

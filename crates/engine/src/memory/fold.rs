@@ -7,6 +7,7 @@
 use super::onto::Onto;
 use crate::context::Context;
 use crate::keyspace::{Failure, KeyspaceShared, KeyspaceState, Replacement};
+use crate::stats::add;
 use crate::version::MemoryRun;
 use lsmith_storage::cursor::Cursor;
 use lsmith_storage::error::{ErrorKind, Result};
@@ -89,9 +90,12 @@ pub(super) fn fold_over(
     older: &[&Arc<MemoryRun>],
     block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
-    if let [old] = older
-        && let Some(rest) = shareable(newest.size.bytes, old)
-    {
+    let rest = match older {
+        [] => Some(FoldedRest::default()),
+        [old] => shareable(newest.size.bytes, old),
+        _ => None,
+    };
+    if let Some(rest) = rest {
         return fold_onto(context, newest, rest, block_bytes);
     }
     let older = older.iter().map(|memory| memory.cursor(&KeyRange::ALL));
@@ -117,7 +121,8 @@ fn fold(
             context.check_open()?;
         }
     }
-    Ok(builder.finish())
+    add(&context.counts.entries_folded, builder.folded_entries());
+    Ok(builder.finish(None))
 }
 
 /// Folds `new` over `rest`, the visible rest of a folded run. The chunks of that run are shared,
@@ -135,10 +140,10 @@ fn fold_onto(
     let onto = Onto::new(new.cursor, rest);
     let mut fold = Fold::new(onto, snapshots, |_| false)?;
     loop {
-        let (rest, bound) = fold.walk_mut().rest_and_next_key();
-        builder.keep_below(rest, bound);
+        fold.walk_mut().add_single(&mut builder)?;
         if !fold.walk_mut().next_key() {
-            return Ok(builder.finish());
+            add(&context.counts.entries_folded, builder.folded_entries());
+            return Ok(builder.finish(Some(fold.walk().rest())));
         }
         while let Some(entry) = fold.next_entry()? {
             builder.add(entry);

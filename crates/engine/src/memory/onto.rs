@@ -3,15 +3,18 @@
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::Walk;
-use lsmith_storage::memtable::FoldedRest;
+use lsmith_storage::format::key_prefix;
+use lsmith_storage::memtable::{FoldedBuilder, FoldedRest};
 
-/// Walks the keys of a memtable. For each key it visits all versions, newest first: those in the
-/// memtable, then those in the folded run. Behind each key the walk pauses, so that folded entries
-/// of other keys can stay where they are.
+/// Walks the keys of a memtable that have several versions. For each it visits all, newest first:
+/// those in the memtable, then that in the folded run. Behind each key the walk pauses, so that
+/// entries of other keys can be [added](Onto::add_single) without a fold.
 pub(super) struct Onto {
     new: Box<dyn Cursor>,
     old: FoldedRest,
     key: Vec<u8>,
+    /// The [prefix](key_prefix) of the key.
+    prefix: u64,
     at: OntoSide,
 }
 
@@ -25,12 +28,27 @@ enum OntoSide {
 
 impl Onto {
     pub(super) fn new(new: Box<dyn Cursor>, old: FoldedRest) -> Onto {
-        Onto { new, old, key: Vec::new(), at: OntoSide::Nowhere }
+        Onto { new, old, key: Vec::new(), prefix: 0, at: OntoSide::Nowhere }
     }
 
-    /// Returns the unvisited rest of the folded run, and the next key of the memtable, if any.
-    pub(super) fn rest_and_next_key(&mut self) -> (&mut FoldedRest, Option<&[u8]>) {
-        (&mut self.old, self.new.entry().map(|new| new.key))
+    /// Adds the entries up to the next key with several versions to `builder`: those of the folded
+    /// run as they lie, and those of the memtable. They need no fold.
+    pub(super) fn add_single(&mut self, builder: &mut FoldedBuilder) -> Result<()> {
+        while let Some(entry) = self.new.entry() {
+            builder.keep_below(&mut self.old, Some(entry.key));
+            if !self.new.is_alone() || self.old.is_at(key_prefix(entry.key), entry.key) {
+                return Ok(());
+            }
+            builder.add(entry);
+            self.new.next()?;
+        }
+        builder.keep_below(&mut self.old, None);
+        Ok(())
+    }
+
+    /// Returns the unvisited rest of the folded run.
+    pub(super) fn rest(&self) -> &FoldedRest {
+        &self.old
     }
 
     /// Moves to the next key of the memtable. Returns false if there is none.
@@ -38,6 +56,7 @@ impl Onto {
         let Some(entry) = self.new.entry() else { return false };
         self.key.clear();
         self.key.extend_from_slice(entry.key);
+        self.prefix = key_prefix(entry.key);
         self.at = OntoSide::New;
         true
     }
@@ -54,10 +73,9 @@ impl Walk for Onto {
             OntoSide::Old => self.old.advance(),
             OntoSide::Nowhere => {}
         }
-        let is_same = |entry: Option<EntryRef<'_>>| entry.is_some_and(|e| e.key == self.key);
         self.at = match () {
-            () if is_same(self.new.entry()) => OntoSide::New,
-            () if is_same(self.old.entry()) => OntoSide::Old,
+            () if self.new.entry().is_some_and(|new| new.key == self.key) => OntoSide::New,
+            () if self.old.is_at(self.prefix, &self.key) => OntoSide::Old,
             () => OntoSide::Nowhere,
         };
         Ok(())

@@ -126,7 +126,7 @@ mod tests {
             memtable.insert(entry, KeepFrom(SeqNo(0)));
             builder.add(entry);
         }
-        let (folded, table) = builder.finish().unwrap();
+        let (folded, table) = builder.finish(None).unwrap();
         assert_eq!(table.id, TableId(1));
         let whole = Slice::whole(table);
         let part = |range: &str| whole.clip(&range.parse().unwrap()).unwrap();

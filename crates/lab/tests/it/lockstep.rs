@@ -400,3 +400,19 @@ fn blocks_of_ycsb() {
 fn blocks_of_values_of_many_sizes() {
     check_policies(BLOCK_POLICIES, "trace(../workload/data/small-trace.csv)", 32 << 10);
 }
+
+/// An entry is looked at when it comes into memory, and later only when a block begins with it.
+/// Memory is folded about twenty times until it leaves.
+#[test]
+fn entries_are_folded_hardly_more_than_once() {
+    let spec = "uniform(domain=10M, keys=30k, ops=30k, value=92B)".parse().unwrap();
+    let workload = Workload::from_spec(&spec, &FileInputs).unwrap();
+    for policy in ["full", "rr(rate=0.05)", "choose_best(rate=0.05)"] {
+        let store = Store::builder("/store").env(Arc::new(MemEnv::new())).policy(policy);
+        let store = store.memtable_bytes(600_000).lockstep(true).open().unwrap();
+        play(&store, &workload);
+        let stats = store.stats();
+        let times = stats.entries_folded as f64 / stats.entries_written as f64;
+        assert!((0.8..2.0).contains(&times), "{policy}: {times}");
+    }
+}

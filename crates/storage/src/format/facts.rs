@@ -18,8 +18,8 @@ use super::codec::{Damage, Reader, common_prefix_bytes, put_bytes, put_varint};
 use super::footer::{FOOTER_BYTES, Footer};
 use crate::cursor::EntryRef;
 use lsmith_tree::{
-    EntryKind, Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId,
-    key_after, logical_bytes,
+    Key, KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Table, TableId, key_after,
+    logical_bytes,
 };
 
 /// Says where the profile of a table has its points.
@@ -233,40 +233,6 @@ pub struct FactsBuilder {
     profile_mark_bytes: u64,
 }
 
-/// The sizes of some entries, and the range of their sequence numbers.
-#[derive(Clone, Copy, Debug)]
-pub struct EntrySum {
-    size: Size,
-    seq_min: SeqNo,
-    seq_max: SeqNo,
-}
-
-impl Default for EntrySum {
-    fn default() -> EntrySum {
-        EntrySum { size: Size::default(), seq_min: SeqNo::MAX, seq_max: SeqNo(0) }
-    }
-}
-
-impl EntrySum {
-    /// Adds an entry of `bytes` logical bytes.
-    #[inline]
-    pub fn add(&mut self, bytes: u64, kind: EntryKind, seq: SeqNo) {
-        self.size.entries += 1;
-        self.size.tombstones += u64::from(kind.is_tombstone());
-        self.size.bytes += bytes;
-        self.seq_min = self.seq_min.min(seq);
-        self.seq_max = self.seq_max.max(seq);
-    }
-
-    /// Returns the sum with one entry more.
-    #[must_use]
-    #[inline]
-    fn with(mut self, bytes: u64, kind: EntryKind, seq: SeqNo) -> EntrySum {
-        self.add(bytes, kind, seq);
-        self
-    }
-}
-
 /// The position of an entry among the others of its table.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryPlace<'a> {
@@ -310,17 +276,18 @@ impl FactsBuilder {
             self.add_key(entry.key, place);
         }
         let bytes = logical_bytes(entry.key.len(), entry.value.len());
-        self.add_sum(EntrySum::default().with(bytes, entry.kind, entry.seq));
+        let tombstones = u64::from(entry.kind.is_tombstone());
+        self.add_size(Size { bytes, entries: 1, tombstones });
+        let facts = &mut self.facts;
+        facts.seq_min = facts.seq_min.min(entry.seq);
+        facts.seq_max = facts.seq_max.max(entry.seq);
     }
 
-    /// Adds entries that continue a block. Only for the grain of blocks, which then has no point
-    /// there, and not for the first entry.
+    /// Adds entries of this size that continue a block. Only for the grain of blocks, which then
+    /// has no point there, and not for the first entry. Their sequence numbers do not count.
     #[inline]
-    pub fn add_sum(&mut self, sum: EntrySum) {
-        let facts = &mut self.facts;
-        facts.size += sum.size;
-        facts.seq_min = facts.seq_min.min(sum.seq_min);
-        facts.seq_max = facts.seq_max.max(sum.seq_max);
+    pub fn add_size(&mut self, size: Size) {
+        self.facts.size += size;
     }
 
     #[inline]

@@ -30,7 +30,7 @@ pub use block::{Block, BlockAnswer, Slot, Trail};
 pub use block_builder::BlockBuilder;
 pub use codec::{Damage, Reader, common_prefix_bytes, key_prefix, put_bytes, put_varint};
 pub use compress::{Codec, Compressor};
-pub use facts::{EntryPlace, EntrySum, FactsBuilder, ProfileGrain, TableFacts};
+pub use facts::{EntryPlace, FactsBuilder, ProfileGrain, TableFacts};
 pub use fences::{Fence, FenceGroup, Fences, FencesBuilder};
 pub use filter::{Filter, FilterBuilder, key_hash};
 pub use footer::MAGIC as TABLE_MAGIC;

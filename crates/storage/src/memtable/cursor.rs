@@ -45,6 +45,8 @@ struct Entry {
     kind: EntryKind,
     key: Span,
     value: CopiedValue,
+    /// Whether no other version of the key is left.
+    is_alone: bool,
 }
 
 /// Bytes that start with one of the copied words.
@@ -86,7 +88,8 @@ impl CopiedEntries {
                     let key = Span { word, bytes: key_bytes.into() };
                     let value_word = word + words_of(key_bytes.into()) as u32;
                     let value = Span { word: value_word, bytes: value_bytes.into() };
-                    self.entries.push(Entry { seq, kind, key, value: CopiedValue::Copied(value) });
+                    let value = CopiedValue::Copied(value);
+                    self.entries.push(Entry { seq, kind, key, value, is_alone: true });
                 }
                 KeyVersions::Chained(arena_entry, chain) => {
                     let key_bytes = arena_entry.key_bytes(arena);
@@ -94,7 +97,7 @@ impl CopiedEntries {
                     let key = Span { word, bytes: key_bytes as u32 };
                     for &Stored { seq, kind, ref place } in chain.versions() {
                         let value = self.copy_value(place, arena);
-                        self.entries.push(Entry { seq, kind, key, value });
+                        self.entries.push(Entry { seq, kind, key, value, is_alone: false });
                     }
                 }
             }
@@ -262,6 +265,10 @@ impl Cursor for MemtableCursor {
             CopiedValue::Shared(index) => &self.copies.shared[index as usize],
         };
         Some(EntryRef { key: self.copies.key(entry), seq: entry.seq, kind: entry.kind, value })
+    }
+
+    fn is_alone(&self) -> bool {
+        self.here().is_some_and(|entry| entry.is_alone)
     }
 
     fn value(&self) -> Bytes {

@@ -218,11 +218,11 @@ fn explain(figure: &mut Figure, sweep: &Sweep) {
     let times = words.collect::<Vec<String>>().join("; ");
     let why = format!(
         "nothing waits for a device here, and the CPU that a merge takes is not all. Each window \
-         that partial policies take from memory is followed by folding what is left with the \
-         newest entries: each entry is packed into blocks about {:.0} times in memory before it \
-         leaves, under full once. At {x} MB, ms per MB outside of merges and in them: {times}. \
-         Small merges also have a fixed part: a file, a record of the manifest, a version of the \
-         tree.",
+         that partial policies take from memory is followed by putting the newest entries among \
+         those that stay. An entry is looked at when it comes, and hardly ever again, but its \
+         place is copied about {:.0} times before it leaves; under full once. At {x} MB, ms per \
+         MB outside of merges and in them: {times}. Small merges also have a fixed part: a file, \
+         a record of the manifest, a version of the tree.",
         1.0 / RATE
     );
     figure.explain("time of", why);

@@ -1,12 +1,16 @@
+use super::builder::count_while;
 use super::*;
-use crate::read::vec_cursor::{Owned, VecCursor, calls, compare, key, sort};
+use crate::read::vec_cursor::{Call, Owned, VecCursor, calls, compare, key, sort};
+use bytes::Bytes;
+use lsmith_tree::Table;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn fold(entries: &[Owned], block_bytes: u64) -> Option<(Arc<Folded>, Table)> {
     let mut builder = FoldedBuilder::new(7, block_bytes);
     entries.iter().for_each(|entry| builder.add(entry.as_ref()));
-    builder.finish().map(|(folded, table)| (Arc::new(folded), table))
+    builder.finish(None).map(|(folded, table)| (Arc::new(folded), table))
 }
 
 /// Generates entries in the store's order, without duplicates of key and sequence number.
@@ -50,46 +54,79 @@ proptest! {
     }
 }
 
-proptest! {
-    /// Entries that stay in their chunks are packed as if they were copied.
-    #[test]
-    fn kept_entries_are_packed_like_added_ones(
-        entries in entries(), news in vec(any::<bool>(), 60), gone in vec(any::<bool>(), 60),
-        block_bytes in 20..300_u64,
-    ) {
-        let mut all = entries;
-        all.dedup_by(|left, right| left.key == right.key);
-        let is_new = |index: usize| news[index];
-        let is_gone = |index: usize| gone[index] && !is_new(index);
-        let those = |is_there: &dyn Fn(usize) -> bool| -> Vec<Owned> {
-            let there = (0..all.len()).filter(|index| is_there(*index));
-            there.map(|index| all[index].clone()).collect()
-        };
-        let old = those(&|index| !is_new(index));
-        let Some((folded, _)) = fold(&old, 4096) else { return Ok(()) };
-        let ranges = (0..all.len())
-            .filter(|index| !is_new(*index) && !is_gone(*index))
-            .map(|index| KeyRange::inclusive(&all[index].key, &all[index].key));
-        let mut rest = folded.entries_within(ranges.collect::<Vec<_>>());
+/// One step of memory: keys that are written, and keys that leave.
+#[derive(Clone, Debug)]
+struct Fill {
+    written: Vec<Bytes>,
+    gone: Vec<Bytes>,
+}
+
+fn fills() -> impl Strategy<Value = Vec<Fill>> {
+    let keys = || vec(key().prop_filter("keys are not empty", |key| !key.is_empty()), 0..25);
+    let fill = (keys(), keys()).prop_map(|(written, gone)| Fill {
+        written: written.into_iter().map(Bytes::from).collect(),
+        gone: gone.into_iter().map(Bytes::from).collect(),
+    });
+    vec(fill, 1..8)
+}
+
+impl Fill {
+    /// Folds new entries over what stays of `old`, and applies the same to `model`.
+    fn take(
+        &self,
+        old: &Arc<Folded>,
+        model: &mut BTreeMap<Bytes, Owned>,
+        (number, block_bytes): (u64, u64),
+    ) -> Option<(Folded, Table)> {
+        let stays: Vec<_> = model.keys().filter(|key| !self.gone.contains(key)).cloned().collect();
+        let ranges = stays.iter().map(|key| KeyRange::inclusive(key, key));
+        let mut rest = old.entries_within(ranges.collect::<Vec<_>>());
         let mut builder = FoldedBuilder::new(7, block_bytes);
-        builder.share(&rest, 1);
-        for index in (0..all.len()).filter(|index| is_new(*index)) {
-            builder.keep_below(&mut rest, Some(&all[index].key));
-            builder.add(all[index].as_ref());
+        builder.share(&rest, self.written.len());
+        model.retain(|key, _| !self.gone.contains(key));
+        let written: BTreeSet<_> = self.written.iter().collect();
+        for (index, key) in written.into_iter().enumerate() {
+            let kind = EntryKind::from_byte((number as u8 + index as u8) % 4).unwrap();
+            let entry = Owned::put(key, 1000 * number + index as u64).with(kind);
+            builder.keep_below(&mut rest, Some(key));
+            if rest.entry().is_some_and(|old| old.key == *key) {
+                rest.advance();
+            }
+            builder.add(entry.as_ref());
+            model.insert(key.clone(), entry);
         }
         builder.keep_below(&mut rest, None);
-        let left = those(&|index| !is_gone(index));
-        let found = builder.finish();
-        let expected = fold(&left, block_bytes);
-        prop_assert_eq!(found.as_ref().map(|(_, table)| table), expected.as_ref().map(|(_, t)| t));
-        if let Some((folded, _)) = found {
-            let mut cursor = Arc::new(folded).cursor();
-            cursor.seek_first().unwrap();
-            for entry in left {
-                prop_assert_eq!(cursor.entry(), Some(entry.as_ref()));
-                cursor.next().unwrap();
-            }
-            prop_assert!(cursor.entry().is_none());
+        builder.finish(Some(&rest))
+    }
+}
+
+proptest! {
+    /// Entries that stay in their chunks, from one fold to the next, are packed as if they were
+    /// copied, and chunks are in memory as long as one of their entries is.
+    #[test]
+    fn entries_that_stay_are_packed_like_added_ones(fills in fills(), block_bytes in 20..300_u64) {
+        let mut model = BTreeMap::new();
+        let mut folded = Arc::new(Folded::default());
+        for (number, fill) in (1..).zip(&fills) {
+            let found = fill.take(&folded, &mut model, (number, block_bytes));
+            let all: Vec<Owned> = model.values().cloned().collect();
+            let Some((new, table)) = found else {
+                prop_assert!(all.is_empty());
+                return Ok(());
+            };
+            folded = Arc::new(new);
+            let (packed, expected) = fold(&all, block_bytes).unwrap();
+            let Table { seq_min, seq_max, .. } = table;
+            prop_assert_eq!(&table, &Table { seq_min, seq_max, ..expected });
+            prop_assert_eq!(&folded.sums, &packed.sums);
+            let steps = std::iter::repeat_with(|| Call::Next).take(all.len());
+            let walk: Vec<Call> = std::iter::once(Call::First).chain(steps).collect();
+            compare(&mut VecCursor::new(all), &mut folded.cursor(), &walk);
+            let mut in_chunks = vec![0; folded.chunks.len()];
+            folded.places.iter().for_each(|place| in_chunks[place.chunk as usize] += 1);
+            prop_assert_eq!(&folded.in_chunks, &in_chunks);
+            let empty = folded.chunks.iter().map(|chunk| chunk.is_empty());
+            prop_assert!(empty.eq(in_chunks.iter().map(|entries| *entries == 0)));
         }
     }
 }
@@ -130,4 +167,69 @@ fn long_entries_get_chunks_of_their_own() {
         assert_eq!(folded.get(&entry.key, SeqNo(1)).unwrap().value, entry.value);
     }
     assert!((140_000..150_000).contains(&folded.allocated_bytes()));
+}
+
+/// Entries of 100 logical bytes, with these numbers as keys.
+fn numbered(numbers: impl Iterator<Item = u32>) -> impl Iterator<Item = Owned> {
+    numbers.map(|number| Owned {
+        value: vec![7; 88].into(),
+        ..Owned::put(&number.to_be_bytes(), u64::from(number) + 1)
+    })
+}
+
+/// What is asked for: an entry is folded when it comes, and hardly ever again, however many times
+/// memory is folded until it leaves.
+#[test]
+fn entries_that_stay_are_not_looked_at_again() {
+    let mut builder = FoldedBuilder::new(1, 4096);
+    numbered((0..20_000).map(|index| index * 1000)).for_each(|entry| builder.add(entry.as_ref()));
+    let mut folded = Arc::new(builder.finish(None).unwrap().0);
+    let mut looked_at = 0;
+    for round in 1..=20 {
+        let mut rest = folded.entries_within([KeyRange::ALL]);
+        let mut builder = FoldedBuilder::new(1, 4096);
+        builder.share(&rest, 1000);
+        for entry in numbered((0..1000).map(|index| index * 20_000 + round)) {
+            builder.keep_below(&mut rest, Some(&entry.key));
+            builder.add(entry.as_ref());
+        }
+        builder.keep_below(&mut rest, None);
+        looked_at += builder.folded_entries();
+        folded = Arc::new(builder.finish(Some(&rest)).unwrap().0);
+    }
+    // Of the 20 * 30,000 entries that were in memory on average, 20,000 were new. One in 40 begins
+    // a block.
+    assert_eq!(folded.places.len(), 40_000);
+    assert!((20_000..36_000).contains(&looked_at), "{looked_at}");
+}
+
+#[test]
+fn chunks_take_the_numbers_of_those_that_are_free() {
+    let mut folded = Arc::new(Folded::default());
+    for round in 0..50 {
+        let mut rest = folded.entries_within([]);
+        let mut builder = FoldedBuilder::new(1, 4096);
+        builder.share(&rest, 1000);
+        builder.keep_below(&mut rest, None);
+        numbered(round..round + 1000).for_each(|entry| builder.add(entry.as_ref()));
+        folded = Arc::new(builder.finish(Some(&rest)).unwrap().0);
+    }
+    assert_eq!(folded.chunks.len(), 3);
+}
+
+#[test]
+fn a_count_needs_no_look_at_all_items() {
+    let items: Vec<usize> = (0..1000).collect();
+    for end in 0..=200 {
+        for count in 0..=end {
+            assert_eq!(count_while(&items[..end], |item| *item < count), count);
+        }
+    }
+    let looks = std::cell::Cell::new(0);
+    let is_before = |item: &usize| {
+        looks.set(looks.get() + 1);
+        *item < 900
+    };
+    assert_eq!(count_while(&items, is_before), 900);
+    assert!(looks.get() <= 50, "{looks:?}");
 }
