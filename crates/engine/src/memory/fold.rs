@@ -161,8 +161,8 @@ pub(crate) struct NewestRun {
 }
 
 /// Returns the visible rest of the folded run in `old`, and whether its entries may stay in their
-/// chunks. At least half of the bytes there must be in use, with `new_bytes` counted as used. `None`
-/// if the run is not folded, or keys have several versions.
+/// chunks. At least half of the bytes there must be in use, with `new_bytes` counted as used.
+/// Returns `None` if the run is not folded, or keys have several versions.
 fn single_versions(new_bytes: u64, old: &MemoryRun) -> Option<(FoldedRest, bool)> {
     let (folded, rest) = old.folded()?;
     let in_use = old.run().bytes() + new_bytes;
