@@ -91,8 +91,8 @@ pub(super) fn fold_over(
     block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
     let rest = match older {
-        [] => Some(FoldedRest::default()),
-        [old] => shareable(newest.size.bytes, old),
+        [] => Some((FoldedRest::default(), true)),
+        [old] => single_versions(newest.size.bytes, old),
         _ => None,
     };
     if let Some(rest) = rest {
@@ -125,18 +125,20 @@ fn fold(
     Ok(builder.finish(None))
 }
 
-/// Folds `new` over `rest`, the visible rest of a folded run. The chunks of that run are shared,
-/// except where `new` has the same keys.
+/// Folds `new` over `rest`, the visible rest of a folded run. If `shares` is true, the entries of
+/// that run stay in its chunks, except where `new` has the same keys.
 fn fold_onto(
     context: &Context,
     new: NewestRun,
-    rest: FoldedRest,
+    (rest, shares): (FoldedRest, bool),
     block_bytes: u64,
 ) -> Result<Option<(Folded, Table)>> {
     let snapshots = context.snapshots.newest_first();
     let number = context.new_number();
     let mut builder = FoldedBuilder::new(number, block_bytes);
-    builder.share(&rest, new.size.entries as usize);
+    if shares {
+        builder.share(&rest, new.size.entries as usize);
+    }
     let onto = Onto::new(new.cursor, rest);
     let mut fold = Fold::new(onto, snapshots, |_| false)?;
     loop {
@@ -158,12 +160,11 @@ pub(crate) struct NewestRun {
     pub(crate) size: Size,
 }
 
-/// Returns the visible rest of the folded run in `old`, if a new run may share its chunks. The run
-/// must be folded, and have one version per key. At least half of the bytes in its chunks must be
-/// in use, with `new_bytes` counted as used.
-fn shareable(new_bytes: u64, old: &MemoryRun) -> Option<FoldedRest> {
+/// Returns the visible rest of the folded run in `old`, and whether its entries may stay in their
+/// chunks. At least half of the bytes there must be in use, with `new_bytes` counted as used.
+/// Returns `None` if the run is not folded, or keys have several versions.
+fn single_versions(new_bytes: u64, old: &MemoryRun) -> Option<(FoldedRest, bool)> {
     let (folded, rest) = old.folded()?;
     let in_use = old.run().bytes() + new_bytes;
-    let shares = !folded.has_versions() && folded.chunk_bytes() <= 2 * in_use;
-    shares.then_some(rest)
+    (!folded.has_versions()).then(|| (rest, folded.chunk_bytes() <= 2 * in_use))
 }

@@ -24,6 +24,8 @@ pub struct FoldedBuilder {
     chunk_number: u32,
     /// The number of entries in that chunk.
     in_chunk: u32,
+    /// Whether entries stay in the chunks where they are.
+    shares: bool,
     /// The numbers of shared chunks of which no entry stays. New chunks take them.
     free_numbers: Vec<u32>,
     facts: FactsBuilder,
@@ -45,6 +47,7 @@ impl FoldedBuilder {
             chunk: Vec::new(),
             chunk_number: 0,
             in_chunk: 0,
+            shares: false,
             free_numbers: Vec::new(),
             facts: FactsBuilder::new(number, ProfileGrain::Blocks),
             block_bytes,
@@ -57,6 +60,7 @@ impl FoldedBuilder {
     /// Shares the chunks of `rest`, so that its entries can [stay](FoldedBuilder::keep_below).
     /// About `more` entries will come to them. Must be called before any entry is added.
     pub fn share(&mut self, rest: &FoldedRest, more: usize) {
+        self.shares = true;
         let chunks = rest.folded.chunks.iter().zip(&rest.in_chunks);
         let used = |(chunk, entries): (&Bytes, &u32)| match entries {
             0 => Bytes::new(),
@@ -71,9 +75,9 @@ impl FoldedBuilder {
         self.folded.sums.reserve_exact(entries_max);
     }
 
-    /// Adds the entries of `rest` with keys below `bound`, or all of them, without a copy. The
-    /// chunks of `rest` must be shared, it must have one version per key, and its entries must
-    /// follow in the store's order.
+    /// Adds the entries of `rest` with keys below `bound`, or all of them. `rest` must have one
+    /// version per key, and its entries must follow in the store's order. If its chunks are not
+    /// shared, the entries are copied.
     ///
     /// Nearly all entries stay whenever memory is folded. So this looks neither at their keys nor
     /// at their sizes, except where a block begins, and in the search for `bound`.
@@ -91,7 +95,12 @@ impl FoldedBuilder {
             if below == 0 {
                 return;
             }
-            self.keep(folded, here.start..here.start + below);
+            let entries = here.start..here.start + below;
+            if self.shares {
+                self.keep(folded, entries);
+            } else {
+                folded.places[entries].iter().for_each(|place| self.add(folded.entry(place)));
+            }
             rest.skip(below);
         }
     }
@@ -216,14 +225,14 @@ impl FoldedBuilder {
     }
 
     /// Returns the folded entries and their table for the tree, or `None` if there are no entries.
-    /// `rest` is the one whose chunks are shared, if there is one, at its end. The sequence numbers
-    /// of the table are those of the added entries alone.
+    /// `rest` is the one whose entries stay, if there is one, at its end. The sequence numbers of
+    /// the table are those of the added entries alone.
     pub fn finish(mut self, rest: Option<&FoldedRest>) -> Option<(Folded, Table)> {
         if self.folded.places.is_empty() {
             return None;
         }
         self.close_chunk();
-        if let Some(rest) = rest {
+        if let Some(rest) = rest.filter(|_| self.shares) {
             self.count_shared(rest);
         }
         self.folded.places.shrink_to_fit();

@@ -82,7 +82,9 @@ impl Fill {
         let ranges = stays.iter().map(|key| KeyRange::inclusive(key, key));
         let mut rest = old.entries_within(ranges.collect::<Vec<_>>());
         let mut builder = FoldedBuilder::new(7, block_bytes);
-        builder.share(&rest, self.written.len());
+        if number % 3 > 0 {
+            builder.share(&rest, self.written.len());
+        }
         model.retain(|key, _| !self.gone.contains(key));
         let written: BTreeSet<_> = self.written.iter().collect();
         for (index, key) in written.into_iter().enumerate() {
@@ -102,7 +104,8 @@ impl Fill {
 
 proptest! {
     /// Entries that stay in their chunks, from one fold to the next, are packed as if they were
-    /// copied, and chunks are in memory as long as one of their entries is.
+    /// copied, which every third fold does. Chunks are in memory as long as one of their entries
+    /// is.
     #[test]
     fn entries_that_stay_are_packed_like_added_ones(fills in fills(), block_bytes in 20..300_u64) {
         let mut model = BTreeMap::new();

@@ -1,0 +1,16 @@
+//! The commands that help a shell.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The directory that receives the pages; it is created if missing
+    pub(crate) dir: PathBuf,
+}
