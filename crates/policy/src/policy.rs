@@ -88,11 +88,15 @@ pub struct Needs {
     /// [`Table::seq_max`](lsmith_tree::Table::seq_max). Merges keep them all. If no policy needs
     /// them, merges drop those that no snapshot needs, and tables become smaller.
     pub sequence_numbers: bool,
+    /// The policy appends to append-only tables. Unit and keyed simulations carry out such plans;
+    /// stores and fluid simulations do not yet, and refuse the policy.
+    pub trees: bool,
 }
 
 impl Needs {
     /// Data blocks and nothing else.
-    pub const BLOCKS: Needs = Needs { blocks: true, windows: true, sequence_numbers: false };
+    pub const BLOCKS: Needs =
+        Needs { blocks: true, windows: true, sequence_numbers: false, trees: false };
 }
 
 /// A memtable is sealed when all writes that it took come to this many times the bytes at which it
