@@ -91,12 +91,20 @@ pub struct Needs {
     /// The policy compares sizes that are equal if all memtables are, so that single bytes decide.
     /// Simulations that know only expected sizes say that they are less certain.
     pub exact_sizes: bool,
+    /// The policy appends to append-only tables. Unit and keyed simulations carry out such plans;
+    /// stores and fluid simulations do not yet, and refuse the policy.
+    pub trees: bool,
 }
 
 impl Needs {
     /// Data blocks and nothing else.
-    pub const BLOCKS: Needs =
-        Needs { blocks: true, windows: true, sequence_numbers: false, exact_sizes: false };
+    pub const BLOCKS: Needs = Needs {
+        blocks: true,
+        windows: true,
+        sequence_numbers: false,
+        exact_sizes: false,
+        trees: false,
+    };
 }
 
 /// A memtable is sealed when all writes that it took come to this many times the bytes at which it

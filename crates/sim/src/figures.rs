@@ -61,10 +61,10 @@ pub struct Figures {
     pub runs_max: u64,
     /// The maximum of the bytes held over live bytes, at rest and during merges.
     ///
-    /// The bytes held are those that slices show on storage, those in sealed memtables, and those
-    /// of the output under way. What the output takes out of memory counts once. Live bytes are
-    /// the newest versions that are not deleted, up to the last sealed memtable. A full merge of
-    /// live data makes it 2.
+    /// The bytes held are those that slices show on storage, those that append-only tables hold
+    /// besides, those in sealed memtables, and those of the output under way. What the output takes
+    /// out of memory counts once. Live bytes are the newest versions that are not deleted, up to
+    /// the last sealed memtable. A full merge of live data makes it 2.
     ///
     /// Source: Mao et al., section 4 ("transient space amplification").
     pub space_cost_peak: f64,
@@ -264,7 +264,8 @@ impl FigureCounter {
 
 /// Returns the logical bytes that the tree shows on storage and in memory.
 fn held_bytes(tree: &Tree) -> u64 {
-    tree.disk_bytes() + tree.memory().bytes()
+    let dead: u64 = tree.disk_runs().map(|run| run.dead_bytes()).sum();
+    tree.disk_bytes() + dead + tree.memory().bytes()
 }
 
 /// Returns `part / whole`, or 0 if `whole` is 0.

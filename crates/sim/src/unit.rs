@@ -24,6 +24,8 @@ const FIRST_CUT: &[u8] = &1u64.to_be_bytes();
 /// A table that was written with a cut rule has one profile point, where the first piece of that
 /// size ends, so that a policy can cut one piece off. The rest is then a new table that covers all
 /// keys.
+///
+/// What is appended to a run of append-only tables costs its own size, and nothing is rewritten.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnitContent {
     ratio: f64,
@@ -43,7 +45,7 @@ impl UnitContent {
 
     /// Returns the next sealed memtable, of `bytes` bytes.
     pub fn memtable(tree: &Tree, bytes: u64) -> Slice {
-        table(tree.next_table(), bytes, Profile::default())
+        table(tree.next_table(), bytes, Profile::default(), 0)
     }
 
     /// Returns how many of the `bytes` of the target are rewritten when a piece of `piece_bytes` is
@@ -68,13 +70,14 @@ impl UnitContent {
     }
 }
 
-/// Returns a table that covers all keys.
-fn table(id: TableId, bytes: u64, profile: Profile) -> Slice {
+/// Returns a table that covers all keys, with this `root`.
+fn table(id: TableId, bytes: u64, profile: Profile, root: u64) -> Slice {
     Slice::whole(Table {
         id,
-        root: 0,
+        root,
         range: KeyRange::ALL,
         size: Size::of_bytes(bytes),
+        dead_bytes: 0,
         seq_min: SeqNo(0),
         seq_max: SeqNo(0),
         profile,
@@ -91,13 +94,16 @@ impl Content for UnitContent {
         outcome: &mut Outcome,
     ) -> Result<(), SimError> {
         let target = match plan.place {
-            Place::Into(target) => Some(target),
-            Place::Append(_) => return Err(unsupported(plan)),
-            Place::Oldest | Place::NewRun(_) => None,
+            Place::Into(target) | Place::Append(target) => Some(target),
+            Place::Oldest | Place::NewRun(_) | Place::NewTrees(_) => None,
         };
+        // Nothing overlaps, so that trees never have dead space, and a tree is never cut.
+        let is_tree = plan.makes_trees();
+        let cut_bytes = plan.cut_bytes.filter(|_| !is_tree);
         let mut next_table = tree.next_table();
         let mut new = |content: &mut UnitContent, bytes| {
-            let slice = table(next_table, bytes, content.profile(bytes, plan.cut_bytes));
+            let profile = content.profile(bytes, cut_bytes);
+            let slice = table(next_table, bytes, profile, u64::from(is_tree));
             next_table.0 += 1;
             slice
         };
@@ -116,7 +122,11 @@ impl Content for UnitContent {
         }
         let pieces = outcome.from_memory.bytes + outcome.read.bytes;
         let old = target.and_then(|target| tree.run(target)).map_or(0, |(_, run)| run.bytes());
-        let overlap = self.overlap(pieces, plan.cut_bytes.unwrap_or(0), old);
+        let overlap = match plan.place {
+            Place::Append(_) if pieces > 0 => 0,
+            Place::Append(_) => old,
+            _ => self.overlap(pieces, plan.cut_bytes.unwrap_or(0), old),
+        };
         outcome.read += Size::of_bytes(overlap);
         outcome.written = Size::of_bytes(pieces + overlap);
         outcome.slices = vec![new(self, pieces + old)];
@@ -124,9 +134,4 @@ impl Content for UnitContent {
     }
 
     fn rest(&mut self, _: &Tree) {}
-}
-
-fn unsupported(plan: &MergePlan) -> SimError {
-    let what = "unit content knows neither append tables nor tombstones";
-    SimError::Unsupported { plan: Box::new(plan.clone()), what }
 }

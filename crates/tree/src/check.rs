@@ -185,12 +185,14 @@ pub enum PlanError {
     CutOrder,
     /// The output is cut at keys, but the plan keeps blocks.
     CutsBlocks,
+    /// The plan keeps blocks, but its output are append-only tables, which have none.
+    KeepsBlocksOfTrees,
     /// A move would relabel slices from memory, or slices that share keys.
     CannotMove {
         /// The run.
         run: RunId,
     },
-    /// Only a table that is one whole slice, and taken whole, may be appended to.
+    /// Only an append-only table that is one whole slice, and taken whole, may be appended to.
     CannotAppend {
         /// The run.
         run: RunId,
@@ -248,6 +250,9 @@ impl fmt::Display for PlanError {
             PlanError::CutsBlocks => {
                 f.write_str("the output is cut at keys, and the plan keeps blocks")
             }
+            PlanError::KeepsBlocksOfTrees => {
+                f.write_str("the plan keeps blocks, and its output are append-only tables")
+            }
             PlanError::CannotMove { run } => {
                 write!(
                     f,
@@ -257,7 +262,8 @@ impl fmt::Display for PlanError {
             PlanError::CannotAppend { run } => {
                 write!(
                     f,
-                    "run {run} has a table that is not taken whole, so nothing can be appended"
+                    "run {run} has a table that is not append-only or not taken whole, so nothing \
+                     can be appended"
                 )
             }
             PlanError::TearsKnot { run } => {
@@ -324,6 +330,7 @@ fn check_cuts(plan: &MergePlan) -> Result<(), PlanError> {
         return Err(PlanError::CutOrder);
     }
     match plan.reuse {
+        Some(_) if plan.makes_trees() => Err(PlanError::KeepsBlocksOfTrees),
         Some(_) if !plan.cuts.is_empty() => Err(PlanError::CutsBlocks),
         _ => Ok(()),
     }
@@ -401,9 +408,9 @@ fn check_target(target: &Run, plan: &MergePlan) -> Result<(), PlanError> {
     if target.slices().len() >= SLICES_MAX {
         return Err(PlanError::TooManySlices { run });
     }
-    let whole = |slice: &Slice| slice.is_whole() && hull.covers(slice.range());
-    match plan.place {
-        Place::Append(_) if !target.overlapping(&hull).iter().all(whole) => {
+    let whole = |slice: &Slice| slice.is_tree() && hull.covers(slice.range());
+    match plan.appends_to() {
+        Some(_) if !target.overlapping(&hull).iter().all(whole) => {
             Err(PlanError::CannotAppend { run })
         }
         _ => Ok(()),
@@ -452,7 +459,7 @@ fn check_reservations(view: &TreeView, extent: &Extent<'_>) -> Result<(), PlanEr
 fn takes_neighbour(plan: &MergePlan, other: &MergePlan) -> bool {
     match other.place {
         Place::Into(run) | Place::Append(run) => !other.takes(run) && plan.takes(run),
-        Place::Oldest | Place::NewRun(_) => false,
+        Place::Oldest | Place::NewRun(_) | Place::NewTrees(_) => false,
     }
 }
 

@@ -220,7 +220,7 @@ fn addition(tree: &Tree, plan: &MergePlan, slices: Vec<Slice>) -> Result<Additio
             let oldest = plan.inputs.last().ok_or(PlanError::NoInputs)?;
             (new, AddPlace::Above(oldest.run))
         }
-        Place::NewRun(level) => (new, AddPlace::Top(level)),
+        Place::NewRun(level) | Place::NewTrees(level) => (new, AddPlace::Top(level)),
         Place::Into(run) | Place::Append(run) => (run, AddPlace::Into),
     };
     Ok(Addition { run, place, knot: None, slices })

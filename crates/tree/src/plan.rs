@@ -32,11 +32,19 @@ pub enum Place {
     Oldest,
     /// A new run, the newest of this level on storage.
     NewRun(usize),
+    /// The same, of append-only tables.
+    NewTrees(usize),
     /// The named run takes the output in, between the slices that stay.
     Into(RunId),
-    /// The append-only tables of the named run take the output in. Each entry is appended to the
-    /// slice that holds its key. Entries beyond the last slice go to new tables. If the run holds
-    /// keys of the plan, it is also an input, and new roots replace its old ones.
+    /// The append-only tables of the named run take the output in.
+    ///
+    /// If the plan has other inputs than that run, their entries are appended to the tables that
+    /// the plan takes from it. Those between two of these tables, or beyond them, go to new tables
+    /// if they fill [one part in so many](MergePlan::NEW_TREE_PARTS) of a table by the cut rule.
+    /// Otherwise they go to the table in front of them, or else to the first. New roots replace the
+    /// old ones, and nothing else is written.
+    ///
+    /// If the plan has no other inputs, what it takes is written as new append-only tables.
     Append(RunId),
 }
 
@@ -142,6 +150,10 @@ pub struct MergePlan {
 }
 
 impl MergePlan {
+    /// A plan that [appends](Place::Append) makes a new table between the old ones for at least one
+    /// part in this many of a table.
+    pub const NEW_TREE_PARTS: u64 = 32;
+
     /// Returns a plan that merges all of `runs`, newest first, into one table at `place`.
     pub fn merge(runs: impl IntoIterator<Item = RunId>, place: Place, reason: Reason) -> MergePlan {
         MergePlan {
@@ -171,6 +183,19 @@ impl MergePlan {
         }
         let nothing = KeyRange { start: Key::new(), end: Some(Key::new()) };
         self.inputs.iter().fold(nothing, |hull, input| hull.hull(&input.range))
+    }
+
+    /// Returns the run whose append-only tables get new entries, if there is one.
+    pub fn appends_to(&self) -> Option<RunId> {
+        match self.place {
+            Place::Append(run) if self.inputs.iter().any(|input| input.run != run) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// Returns true if new tables of the output are append-only.
+    pub fn makes_trees(&self) -> bool {
+        matches!(self.place, Place::Append(_) | Place::NewTrees(_))
     }
 
     /// Returns true if `run` is an input.

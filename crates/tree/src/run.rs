@@ -36,6 +36,7 @@ pub struct Run {
     slices: SliceList,
     size: Size,
     cells: u64,
+    dead_bytes: u64,
 }
 
 impl PartialEq for Run {
@@ -53,14 +54,16 @@ impl Run {
     pub fn new(id: RunId, slices: Vec<Slice>) -> Run {
         let size = slices.iter().map(Slice::size).sum();
         let cells = slices.iter().map(Slice::cell_count).sum();
-        Run { id, knot: None, slices: SliceList::new(slices, cells), size, cells }
+        let dead_bytes = slices.iter().map(Slice::dead_bytes).fold(0, u64::saturating_add);
+        Run { id, knot: None, slices: SliceList::new(slices, cells), size, cells, dead_bytes }
     }
 
     /// Returns true if the stored size and counts match the slices.
     pub(crate) fn adds_up(&self) -> bool {
         let size: Size = self.slices().iter().map(Slice::size).sum();
         let cells: u64 = self.slices().iter().map(Slice::cell_count).sum();
-        size == self.size && cells == self.cells && self.slices.adds_up()
+        let dead: u64 = self.slices().iter().map(Slice::dead_bytes).sum();
+        (size, cells, dead) == (self.size, self.cells, self.dead_bytes) && self.slices.adds_up()
     }
 
     /// Returns the same run as a member of `knot`.
@@ -111,6 +114,11 @@ impl Run {
     /// Returns the logical bytes of all slices.
     pub fn bytes(&self) -> u64 {
         self.size.bytes
+    }
+
+    /// Returns the logical bytes that files of append-only tables hold besides those of the slices.
+    pub fn dead_bytes(&self) -> u64 {
+        self.dead_bytes
     }
 
     /// Returns the least range that covers all slices; empty for a run without slices.
@@ -202,11 +210,17 @@ impl Run {
         let edges = [taken[0].clip(&left), taken[taken.len() - 1].clip(&right)];
         let gone: Size = taken.iter().map(Slice::size).sum();
         let kept: Size = edges.iter().flatten().chain(&slices).map(Slice::size).sum();
+        let dead = |slices: &mut dyn Iterator<Item = &Slice>| -> u64 {
+            slices.map(Slice::dead_bytes).fold(0, u64::saturating_add)
+        };
+        let dead_gone = dead(&mut taken.iter());
+        let dead_kept = dead(&mut edges.iter().flatten().chain(&slices));
         let cells = |slices: &mut dyn Iterator<Item = &Slice>| -> u64 {
             slices.map(Slice::cell_count).sum()
         };
         self.cells -= cells(&mut taken.iter());
         self.cells += cells(&mut edges.iter().flatten().chain(&slices));
+        self.dead_bytes = self.dead_bytes.saturating_sub(dead_gone).saturating_add(dead_kept);
         let [left, right] = edges;
         let slices = left.into_iter().chain(slices).chain(right);
         self.slices.splice(from..end, slices, self.cells);
@@ -225,6 +239,8 @@ impl Run {
         let at = self.slices().partition_point(|s| s.range().start < *start);
         self.size = self.size.saturating_add(slices.iter().map(Slice::size).sum());
         self.cells += slices.iter().map(Slice::cell_count).sum::<u64>();
+        let dead = slices.iter().map(Slice::dead_bytes).fold(0, u64::saturating_add);
+        self.dead_bytes = self.dead_bytes.saturating_add(dead);
         self.slices.splice(at..at, slices, self.cells);
     }
 }

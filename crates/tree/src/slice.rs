@@ -124,6 +124,9 @@ pub struct Table {
     pub range: KeyRange,
     /// The size of all entries.
     pub size: Size,
+    /// The logical bytes of entries in the file of an append-only table that the root does not
+    /// show; 0 for every other table.
+    pub dead_bytes: u64,
     /// The smallest sequence number of all entries.
     pub seq_min: SeqNo,
     /// The greatest sequence number of all entries.
@@ -436,6 +439,17 @@ impl Slice {
     #[inline]
     pub fn size(&self) -> Size {
         self.size
+    }
+
+    /// Returns true if the slice covers an append-only table, so that it may be appended to.
+    pub fn is_tree(&self) -> bool {
+        self.table.root > 0 && self.is_whole()
+    }
+
+    /// Returns the logical bytes that the file of the table holds besides those of the slice, if it
+    /// covers an append-only table; 0 for every other slice.
+    pub fn dead_bytes(&self) -> u64 {
+        if self.is_whole() { self.table.dead_bytes } else { 0 }
     }
 
     /// Returns true if the slice covers its table.

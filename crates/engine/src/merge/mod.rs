@@ -156,7 +156,7 @@ fn output_level(plan: &MergePlan, tree: &Tree) -> usize {
         Some((LevelId::Memory, _)) | None => 0,
     };
     match plan.place {
-        Place::NewRun(level) => level,
+        Place::NewRun(level) | Place::NewTrees(level) => level,
         Place::Into(run) | Place::Append(run) => of(run),
         Place::Oldest => plan.inputs.last().map_or(0, |input| of(input.run)),
     }

@@ -65,7 +65,15 @@ pub(super) fn scaled_outcome(
     let parts = pieces.chunk_by(|left, right| cuts_below(left) == cuts_below(right));
     let tables = parts.flat_map(|part| cut(part, plan.cut_bytes.unwrap_or(u64::MAX)));
     for (id, pieces) in (tree.next_table().0..).zip(tables) {
-        let table = table(TableId(id), pieces, seqs, per_mille());
+        let mut table = table(TableId(id), pieces, seqs, per_mille());
+        if plan.makes_trees() {
+            table.root = 1;
+        }
+        if plan.appends_to().is_some() {
+            // What was not kept is dead.
+            let bytes: u64 = pieces.iter().map(|piece| piece.size.bytes).sum();
+            table.dead_bytes = bytes.saturating_sub(table.size.bytes);
+        }
         outcome.written += table.size;
         outcome.slices.push(Slice::whole(table));
     }

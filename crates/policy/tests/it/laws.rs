@@ -148,3 +148,18 @@ fn triangular() {
         ]);
     }
 }
+
+#[test]
+fn jungle() {
+    check(&["jungle"]);
+}
+
+#[test]
+fn jungle_without_dead_space() {
+    check(&["jungle(c=1, ratio=2)"]);
+}
+
+#[test]
+fn jungle_of_large_tables() {
+    check(&["jungle(c=10, ratio=3, table=4MB)", "jungle(c=1.5, ratio=4, table=100kB)"]);
+}

@@ -184,7 +184,7 @@ impl Content for FluidContent {
         plan: &MergePlan,
         outcome: &mut Outcome,
     ) -> Result<(), SimError> {
-        if matches!(plan.place, Place::Append(_)) {
+        if plan.makes_trees() {
             let what = "fluid content knows no append tables";
             return Err(SimError::Unsupported { plan: Box::new(plan.clone()), what });
         }

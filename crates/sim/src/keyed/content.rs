@@ -7,8 +7,8 @@ use super::tables::Tables;
 use crate::cache::BlockCaches;
 use crate::{Content, SimError};
 use lsmith_tree::{
-    BLOCK_BYTES_USUAL, CutWalk, KeyRange, LevelId, MergePlan, Mode, Outcome, Place, Run, Size,
-    Slice, TableId, Tree,
+    BLOCK_BYTES_USUAL, CutWalk, KeyRange, LevelId, MergePlan, Mode, Outcome, Run, Size, Slice,
+    TableId, Tree,
 };
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
     }
 
     /// Returns a builder for a table of at most `entries_max` entries. The caller must put it back.
-    fn builder(&mut self, entries_max: usize) -> Builder<E> {
+    pub(super) fn builder(&mut self, entries_max: usize) -> Builder<E> {
         self.builder_of(self.layout, entries_max)
     }
 
@@ -129,7 +129,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         found
     }
 
-    fn pieces(&self, run: &Run, range: &KeyRange) -> Pieces<'_, E> {
+    pub(super) fn pieces(&self, run: &Run, range: &KeyRange) -> Pieces<'_, E> {
         Pieces::of(&self.parts(run, range))
     }
 
@@ -222,7 +222,10 @@ impl<E: KeyedEntry> KeyedContent<E> {
         self.builder = builder;
         outcome.entries_dropped = dropped.entries;
         outcome.dropped_below = dropped.below;
-        for held in done {
+        for mut held in done {
+            if plan.makes_trees() {
+                held.set_root(1, 0);
+            }
             let slice = self.add_table(held);
             outcome.written += slice.size();
             outcome.slices.push(slice);
@@ -271,9 +274,9 @@ impl<E: KeyedEntry> Content for KeyedContent<E> {
         plan: &MergePlan,
         outcome: &mut Outcome,
     ) -> Result<(), SimError> {
-        if matches!(plan.place, Place::Append(_)) {
-            let what = "keyed content knows no append tables";
-            return Err(SimError::Unsupported { plan: Box::new(plan.clone()), what });
+        if let Some(target) = plan.appends_to() {
+            *outcome = self.append(tree, plan, target);
+            return Ok(());
         }
         *outcome = match (plan.mode, plan.reuse) {
             (Mode::Merge, None) => self.merge(tree, plan)?,

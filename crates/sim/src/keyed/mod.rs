@@ -1,5 +1,6 @@
 //! Keyed simulation: every key has a rank, so that locality, updates and deletes count.
 
+mod append;
 mod blocks;
 mod cached;
 mod content;

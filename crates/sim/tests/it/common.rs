@@ -46,4 +46,7 @@ pub(crate) const ALL: &[&str] = &[
     "triangular(score=bytes)",
     "triangular(max_bytes=20kB, max_files=5)",
     "triangular(max_bytes=20kB, max_files=5, score=bytes)",
+    "jungle(c=1, ratio=2)",
+    "jungle(c=3, ratio=3)",
+    "jungle(c=100, ratio=4)",
 ];

@@ -2,11 +2,11 @@
 
 use crate::common::{ALL, policy, unit};
 use lsmith_policy::{Load, MergePolicy, Shape};
-use lsmith_sim::{Drive, Event, KeyedSim, SimError, UNIT_BYTES, UnitContent, simulate_unit};
-use lsmith_spec::Spec;
-use lsmith_tree::{
-    EntryKind, Input, MergePlan, Place, PlanError, Reason, RunId, TreeView, check_tree,
+use lsmith_sim::{
+    Drive, Event, FluidWorkload, SimError, UNIT_BYTES, UnitContent, simulate_fluid, simulate_unit,
 };
+use lsmith_spec::Spec;
+use lsmith_tree::{MergePlan, Place, PlanError, Reason, RunId, TreeView, check_tree};
 use std::sync::Arc;
 
 /// A policy that always returns the same plan.
@@ -65,21 +65,10 @@ fn a_policy_that_never_rests_is_stopped() {
 
 #[test]
 fn content_refuses_what_it_cannot_carry_out() {
-    let append: fn(&TreeView) -> Option<MergePlan> = |view| {
-        let mut runs = view.tree.disk_runs();
-        let newest = runs.next()?;
-        let older = runs.next()?;
-        let inputs = vec![Input { run: newest.id(), range: newest.hull() }];
-        Some(MergePlan { inputs, ..MergePlan::merge([], Place::Append(older.id()), REASON) })
-    };
-    let policy: Arc<dyn MergePolicy> = Arc::new(Stubborn(append));
-    let mut sim = KeyedSim::new(&policy, 100);
-    let results = [1, 2].map(|rank| {
-        sim.write(EntryKind::Put, rank, 100);
-        sim.flush(100, &mut |_| {})
-    });
-    assert_eq!(results[0], Ok(()));
-    assert!(matches!(results[1], Err(SimError::Unsupported { .. })), "{results:?}");
+    let workload = crate::fluid::workload("load(keys=100k)");
+    let workload = FluidWorkload::new(&workload).expect("a fluid workload");
+    let refused = simulate_fluid(&policy("jungle"), &workload, 1 << 20, &mut |_| {});
+    assert!(matches!(refused, Err(SimError::Unsupported { .. })), "{refused:?}");
 }
 
 #[test]

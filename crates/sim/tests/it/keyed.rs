@@ -98,7 +98,8 @@ fn what_is_live_stays_live_when_policies_change() {
 /// that merge by ranges of keys do not.
 #[test]
 fn distinct_keys_cost_what_unit_flushes_cost() {
-    let by_range = |spec: &str| spec.starts_with("leveled") || spec.starts_with("triangular");
+    let ranges = ["leveled", "triangular", "jungle"];
+    let by_range = |spec: &str| ranges.iter().any(|name| spec.starts_with(name));
     for spec in ALL.iter().filter(|spec| !by_range(spec)) {
         let flushes = 200;
         let mut sim = KeyedSim::new(&policy(spec), UNIT_BYTES);

@@ -136,3 +136,60 @@ fn cuts_ascend_and_spare_blocks() {
     assert_eq!(error("at c reuse 1B full 1B"), Some(PlanError::CutsBlocks));
     assert_eq!(error("reuse 1B full 1B"), None);
 }
+
+/// A level of trees below one of sorted tables and parts of trees.
+const TREES: &str = "tree
+mem r9[t9:a..z 1MB]
+L0 r8[t8:a..g 1MB root 3, t7:p..z 1MB root 1 dead 2MB] r7[t5:a..g 1MB, t4:h..m of h..n 1MB root 2]
+L1 r6[t6:a..z 9MB root 8]";
+
+#[test]
+fn only_whole_trees_are_appended_to() {
+    let refused = |run| Some(PlanError::CannotAppend { run: r(run) });
+    assert_eq!(plan_error(TREES, "merge r9 r8 over .. appended to r8 cut 1MB"), None);
+    assert_eq!(plan_error(TREES, "merge r9:b..c r8:a..g appended to r8"), None);
+    assert_eq!(plan_error(TREES, "merge r9:h..i appended to r8"), None);
+    // A sorted table, and a part of a tree.
+    assert_eq!(plan_error(TREES, "merge r8:b..c r7:a..g appended to r7"), refused(7));
+    assert_eq!(plan_error(TREES, "merge r8:p..q r7:h..m appended to r7"), refused(7));
+    // A tree of which the plan takes only a part.
+    assert_eq!(plan_error(TREES, "merge r9 r8 over b..c appended to r8"), refused(8));
+    // Keys that the plan leaves in the target.
+    let left = Some(PlanError::SkipsRun { run: r(8) });
+    assert_eq!(plan_error(TREES, "merge r9:b..c appended to r8"), left);
+    assert_eq!(plan_error(TREES, "merge r9:a..q r8:a..g appended to r8"), left);
+    // Past a run between.
+    let skips = Some(PlanError::SkipsRun { run: r(7) });
+    assert_eq!(plan_error(TREES, "merge r8 r6 over .. appended to r6"), skips);
+}
+
+#[test]
+fn anything_may_become_a_tree_but_without_blocks_and_not_by_a_move() {
+    for plan in [
+        "merge r7:a..g appended to r7",
+        "merge r7:h..m appended to r7",
+        "merge r6:b..c appended to r6",
+        "merge r7 over .. appended to r7 cut 1MB at c",
+        "merge r9 over .. into new trees at L0",
+        "move r8 over .. into new trees at L0",
+    ] {
+        assert_eq!(plan_error(TREES, plan), None, "{plan}");
+    }
+    let keeps = Some(PlanError::KeepsBlocksOfTrees);
+    assert_eq!(plan_error(TREES, "merge r6 over .. appended to r6 reuse 1B full 1B"), keeps);
+    assert_eq!(plan_error(TREES, "merge r6 over .. into new trees at L1 reuse 1B full 1B"), keeps);
+    let moved = Some(PlanError::CannotMove { run: r(8) });
+    assert_eq!(plan_error(TREES, "move r8 over a..g appended to r8"), moved);
+}
+
+#[test]
+fn dead_bytes_of_a_run_are_those_of_its_whole_trees() {
+    let mut tree: Tree = TREES.parse().unwrap();
+    let dead = |tree: &Tree| tree.run(r(8)).map(|(_, run)| run.dead_bytes());
+    assert_eq!(dead(&tree), Some(2_000_000));
+    let edit = "edit\ntake r8 a..g\nadd r8 [t8:a..g 1MB root 4 dead 5kB]";
+    crate::apply(&mut tree, &edit.parse().unwrap()).unwrap();
+    assert_eq!(dead(&tree), Some(2_005_000));
+    crate::apply(&mut tree, &"edit\ntake r8 p..q".parse().unwrap()).unwrap();
+    assert_eq!(dead(&tree), Some(5000));
+}

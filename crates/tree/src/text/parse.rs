@@ -169,6 +169,9 @@ fn slice(line: &mut Scanner<'_>) -> Result<Slice> {
     }
     if line.eat_word("root") {
         table.root = line.number("the number of a root")?;
+        if table.root > 0 && line.eat_word("dead") {
+            table.dead_bytes = line.bytes()?;
+        }
     }
     if line.eat("{") {
         table.profile = profile(line)?.into();
@@ -306,10 +309,13 @@ fn place(line: &mut Scanner<'_>) -> Result<Place> {
     if !line.eat_word("new") {
         return run_id(line).map(Place::Into);
     }
-    line.want("run")?;
+    let are_trees = line.eat_word("trees");
+    if !are_trees {
+        line.want("run")?;
+    }
     line.want("at")?;
     line.want("L")?;
-    level_index(line).map(Place::NewRun)
+    level_index(line).map(if are_trees { Place::NewTrees } else { Place::NewRun })
 }
 
 impl FromStr for TreeView {

@@ -109,6 +109,9 @@ fn table_details(f: &mut Formatter<'_>, table: &Table) -> Result {
     }
     if table.root > 0 {
         write!(f, " root {}", table.root)?;
+        if table.dead_bytes > 0 {
+            write!(f, " dead {}", format_bytes(table.dead_bytes))?;
+        }
     }
     for (index, ProfilePoint { key, below, after }) in table.profile.iter().enumerate() {
         f.write_str(if index == 0 { " {" } else { ", " })?;
@@ -234,6 +237,7 @@ impl Display for MergePlan {
         match self.place {
             Place::Oldest => f.write_str(" in place")?,
             Place::NewRun(level) => write!(f, " into new run at {}", LevelId::Disk(level))?,
+            Place::NewTrees(level) => write!(f, " into new trees at {}", LevelId::Disk(level))?,
             Place::Into(run) => write!(f, " into {run}")?,
             Place::Append(run) => write!(f, " appended to {run}")?,
         }

@@ -14,7 +14,8 @@ const TREES: [&str; 4] = [
     "tree runs 9 tables 12 flushes 6 flushed 4MB 40e 2d dropped_below 7\n\
      mem r8[t11:a..z 1MB 9e s30..40]\n\
      L0 r4[t4:a..z 1MB 40e 2d s1..40 root 3] r3~k1[t3:a..z 1MB {k 64KiB 20e, m..p 128KiB 40e}]\n\
-     L1 r2[t2:a..g 2MB 40e, t1:g..z 1MB]\ncount L1 merges 3 slack 9\ndropped 9 f..k\ndropped 3 k..\nnote at=\"x y\"",
+     L1 r2[t2:a..g 2MB 40e, t1:g..z 1MB]\ncount L1 merges 3 slack 9\n\
+     dropped 9 f..k\ndropped 3 k..\nnote at=\"x y\"",
     "tree\nL3 r1[t1:\"\\x00\".. 1MB, ]\nL4 r2[t2:#12..#12+ 1B]",
     "tree\nL0 r1[t1:c..f of a..z 1MB 9e s1..5, t1:g..h of a..z 1MB 9e s1..5]",
 ];

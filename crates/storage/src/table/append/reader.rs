@@ -74,7 +74,8 @@ impl AppendTable {
             file,
         };
         let profile = opened.profile()?;
-        let tree_table = opened.facts.tree_table_of(root, profile);
+        let mut tree_table = opened.facts.tree_table_of(root, profile);
+        tree_table.dead_bytes = opened.appended_bytes().saturating_sub(tree_table.size.bytes);
         opened.memory.filters = opened.filter.as_ref().map_or(0, RootFilter::memory_bytes);
         opened.memory.profiles = profile_bytes(&tree_table);
         opened.tree_table = Arc::new(tree_table);
@@ -323,6 +324,7 @@ impl TableFacts {
             root,
             range,
             size: self.size,
+            dead_bytes: 0,
             seq_min: self.seq_min,
             seq_max: self.seq_max,
             profile,

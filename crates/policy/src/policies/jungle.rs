@@ -1,0 +1,312 @@
+//! Jungle: merges append to trees, which are rewritten one by one.
+
+use crate::{MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
+use lsmith_spec::{Spec, SpecError, format_bytes};
+use lsmith_tree::text::{display_key, parse_key};
+use lsmith_tree::{
+    Cuts, Input, KeyRange, LEVELS_MAX, Level, MergePlan, Mode, Place, Reason, Run, Slice, TreeView,
+};
+use std::sync::Arc;
+
+/// The tables of level 0.
+const LEVEL0_TABLES: u64 = 4;
+
+/// A tree of less than one part in this many of a table is fused with a neighbour.
+const SMALL_PARTS: u64 = 5;
+
+/// Each level is one run of append-only tables, the trees, with disjoint key ranges. When the live
+/// bytes of a level exceed its limit, one tree goes down: its entries are appended to the trees of
+/// the next level, which are not rewritten. So an entry is written about once per level. A tree is
+/// rewritten alone when its file holds more than `c` times its live bytes. It is split when its
+/// live bytes exceed one and a half tables. A small one is fused with a neighbour.
+///
+/// Level 0 holds four tables, and each level below `ratio` times as much. A run moves down by
+/// metadata if the next level is empty. So the last level is never full. Trees take turns in the
+/// order of their keys.
+///
+/// Source: Jungle, HotStorage 2019, and its code. There the ranges of level 0 are fixed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Jungle {
+    c: f64,
+    ratio: f64,
+    /// Bytes of a table; `None` means those of a memtable.
+    table_bytes: Option<u64>,
+}
+
+impl Jungle {
+    /// How specs name and build this policy.
+    pub const INFO: PolicyInfo = PolicyInfo {
+        name: "jungle",
+        source: "Ahn et al., HotStorage 2019; Jungle (eBay)",
+        summary: "appends a piece of a full level to trees of the next, and rewrites single trees",
+        params: &[
+            ParamInfo {
+                name: "c",
+                default: "3",
+                meaning: "bytes of a tree's file over its live bytes at which it is rewritten, \
+                          1 to 1000",
+            },
+            ParamInfo {
+                name: "ratio",
+                default: "10",
+                meaning: "live bytes of a level over those of the level above, more than 1",
+            },
+            ParamInfo {
+                name: "table",
+                default: "auto",
+                meaning: "live bytes of a tree, and a quarter of level 0; auto: the memtable's",
+            },
+        ],
+        build: |params| {
+            let ratio = params.real("ratio", 10.0, 1.0..=1000.0)?;
+            if ratio <= 1.0 {
+                return Err(SpecError::conflict("ratio = 1 is out of range: expected more than 1"));
+            }
+            let c = params.real("c", 3.0, 1.0..=1000.0)?;
+            let auto = params.text("table").is_none_or(|text| text == "auto");
+            let table_bytes =
+                if auto { None } else { params.bytes_if_given("table", 1..=1 << 50)? };
+            Ok(Arc::new(Jungle { c, ratio, table_bytes }))
+        },
+    };
+
+    fn table(&self, view: &TreeView) -> u64 {
+        self.table_bytes.unwrap_or(view.memtable_bytes).max(1)
+    }
+
+    /// Returns the live bytes that `level` may hold.
+    fn capacity(&self, view: &TreeView, level: usize) -> f64 {
+        (self.table(view) as f64) * LEVEL0_TABLES as f64 * self.ratio.powi(level as i32)
+    }
+
+    /// Returns a plan that writes or appends to trees of `target`.
+    fn plan(&self, view: &TreeView, inputs: Vec<Input>, place: Place, reason: Reason) -> MergePlan {
+        MergePlan {
+            inputs,
+            cut_bytes: Some(self.table(view)),
+            ..MergePlan::merge([], place, reason)
+        }
+    }
+
+    /// Returns the plan that rewrites `range` of `run`, whole slices, as one tree or cut at `cuts`.
+    fn rewrite(run: &Run, range: KeyRange, cuts: Cuts, reason: Reason) -> MergePlan {
+        let inputs = vec![Input { run: run.id(), range }];
+        MergePlan { inputs, cuts, ..MergePlan::merge([], Place::Append(run.id()), reason) }
+    }
+
+    /// Returns the plan that appends `range` of `source` to `target`, or one that first makes a
+    /// tree of a slice that is none.
+    fn append(
+        &self,
+        view: &TreeView,
+        source: &Run,
+        range: &KeyRange,
+        target: &Run,
+        reason: Reason,
+    ) -> MergePlan {
+        let slices = target.slices();
+        let from = slices.partition_point(|slice| slice.range().start <= range.start);
+        let from = from.saturating_sub(1);
+        let is_below =
+            |slice: &Slice| range.end.as_ref().is_none_or(|end| slice.range().start < *end);
+        let end = slices.partition_point(is_below).max(from + 1);
+        let touched = || slices.range(from..end).into_iter();
+        if let Some(other) = touched().find(|slice| !slice.is_tree()) {
+            let reason = Reason::new("a table is no tree, and nothing can be appended", [0; 3]);
+            return Jungle::rewrite(target, other.range().clone(), Cuts::default(), reason);
+        }
+        let nothing = KeyRange { start: range.start.clone(), end: Some(range.start.clone()) };
+        let hull = touched().fold(nothing, |hull, slice| hull.hull(slice.range()));
+        let inputs = vec![
+            Input { run: source.id(), range: range.clone() },
+            Input { run: target.id(), range: hull },
+        ];
+        self.plan(view, inputs, Place::Append(target.id()), reason)
+    }
+
+    /// Returns the plan that moves a tree of `source` between those of `target`.
+    fn lower(source: &Run, range: &KeyRange, target: &Run, reason: Reason) -> MergePlan {
+        let inputs = vec![Input { run: source.id(), range: range.clone() }];
+        let place = Place::Into(target.id());
+        MergePlan { inputs, mode: Mode::Move, ..MergePlan::merge([], place, reason) }
+    }
+
+    /// Takes the oldest memtable into level 0.
+    fn flush(&self, view: &TreeView) -> Option<MergePlan> {
+        let memtable = view.tree.memory().runs().last()?;
+        let reason = Reason::new("a memtable goes to the trees of level 0", [0; 3]);
+        match view.tree.levels().first().map_or(&[][..], Level::runs) {
+            [] => {
+                let inputs = vec![Input::all(memtable.id())];
+                let cut_bytes = Some((self.table(view) / LEVEL0_TABLES).max(1));
+                let plan = self.plan(view, inputs, Place::NewTrees(0), reason);
+                Some(MergePlan { cut_bytes, ..plan })
+            }
+            [target] => Some(self.append(view, memtable, &memtable.hull(), target, reason)),
+            // Left by another policy, and merged first.
+            _ => None,
+        }
+    }
+
+    /// Merges the runs of a level that another policy has left.
+    fn gather(&self, view: &TreeView, level: usize, runs: &[Arc<Run>]) -> MergePlan {
+        let reason = Reason::new("level {} has {} runs of 1", [level as u64, runs.len() as u64, 0]);
+        let inputs = runs.iter().map(|run| Input::all(run.id())).collect();
+        self.plan(view, inputs, Place::NewTrees(level), reason)
+    }
+
+    /// Returns the plans that take live bytes out of `level`, the best one first.
+    fn descents<'a>(
+        &'a self,
+        view: &'a TreeView,
+        level: usize,
+    ) -> Box<dyn Iterator<Item = MergePlan> + 'a> {
+        let levels = view.tree.levels();
+        let nothing = || Box::new(std::iter::empty());
+        let [run] = levels[level].runs() else { return nothing() };
+        let capacity = self.capacity(view, level);
+        if run.bytes() as f64 <= capacity || level + 1 >= LEVELS_MAX {
+            return nothing();
+        }
+        let numbers = [level as u64, run.bytes(), capacity as u64];
+        let reason = Reason::new("level {} has {} live bytes of {}", numbers);
+        match levels.get(level + 1).map_or(&[][..], Level::runs) {
+            [] => {
+                let inputs = vec![Input::all(run.id())];
+                let plan = self.plan(view, inputs, Place::NewTrees(level + 1), reason);
+                Box::new(std::iter::once(MergePlan { mode: Mode::Move, cut_bytes: None, ..plan }))
+            }
+            [target] => {
+                let name = format!("next_L{level}");
+                let cursor = view.memo(&name).and_then(|text| parse_key(text).ok());
+                let cursor = cursor.unwrap_or_default();
+                let slices = run.slices();
+                let first = slices.partition_point(|slice| slice.range().start < cursor);
+                let order = (first..slices.len()).chain(0..first);
+                Box::new(order.map(move |at| {
+                    let victim = &slices[at];
+                    let range = victim.range();
+                    if victim.is_tree() && target.overlapping(range).is_empty() {
+                        return Jungle::lower(run, range, target, reason.clone());
+                    }
+                    let plan = self.append(view, run, range, target, reason.clone());
+                    let end = range.end.clone().unwrap_or_default();
+                    let text = display_key(&end).to_string();
+                    match plan.inputs.len() {
+                        1 => plan,
+                        _ => MergePlan { memo: vec![(name.clone().into(), Some(text))], ..plan },
+                    }
+                }))
+            }
+            _ => nothing(),
+        }
+    }
+
+    /// Returns the plan that splits `slice`, if it has outgrown a table and can be cut.
+    fn split(&self, view: &TreeView, level: usize, run: &Run, slice: &Slice) -> Option<MergePlan> {
+        let table = self.table(view);
+        let live = slice.size().bytes;
+        // Trees of level 0 go down before it pays to split them.
+        let limit = if level == 0 { table.saturating_mul(LEVEL0_TABLES) } else { table };
+        if live <= limit.saturating_add(table / 2) || slice.cell_count() < 2 {
+            return None;
+        }
+        let parts = (live / table + 1).min(slice.cell_count());
+        let mut keys: Vec<lsmith_tree::Key> = Vec::new();
+        for part in 1..parts {
+            let bytes = (u128::from(live) * u128::from(part) / u128::from(parts)) as u64;
+            let end = slice.first_piece(bytes).end;
+            let is_new = |key: &lsmith_tree::Key| {
+                *key > slice.range().start && keys.last().is_none_or(|last| last < key)
+            };
+            let inside = end.filter(|key| slice.range().contains(key) && is_new(key));
+            keys.extend(inside);
+        }
+        if keys.is_empty() {
+            return None;
+        }
+        let reason =
+            Reason::new("a tree has {} live bytes, half a table more than {}", [live, limit, 0]);
+        let cuts = Cuts { keys, ..Cuts::default() };
+        Some(Jungle::rewrite(run, slice.range().clone(), cuts, reason))
+    }
+
+    /// Returns the plan that rewrites `slice`, if too much of its file is dead.
+    fn compact(&self, run: &Run, slice: &Slice) -> Option<MergePlan> {
+        let live = slice.size().bytes;
+        let total = live.saturating_add(slice.dead_bytes());
+        let is_due =
+            slice.is_tree() && slice.dead_bytes() > 0 && total as f64 > self.c * live as f64;
+        is_due.then(|| {
+            let reason = Reason::new("a tree has {} bytes for {} live ones", [total, live, 0]);
+            Jungle::rewrite(run, slice.range().clone(), Cuts::default(), reason)
+        })
+    }
+
+    /// Returns the plan that fuses two neighbours, if one is small and both fit into a table.
+    fn fuse(&self, view: &TreeView, run: &Run, left: &Slice, right: &Slice) -> Option<MergePlan> {
+        let table = self.table(view);
+        let sizes = [left.size().bytes, right.size().bytes];
+        let is_small = sizes.iter().any(|bytes| *bytes < table / SMALL_PARTS);
+        let is_due = is_small && left.is_tree() && right.is_tree();
+        (is_due && sizes[0].saturating_add(sizes[1]) <= table).then(|| {
+            let reason =
+                Reason::new("trees of {} and {} live bytes fit into one", [sizes[0], sizes[1], 0]);
+            Jungle::rewrite(run, left.range().hull(right.range()), Cuts::default(), reason)
+        })
+    }
+}
+
+impl MergePolicy for Jungle {
+    fn spec(&self) -> Spec {
+        let spec = Spec::bare("jungle").with("c", self.c).with("ratio", self.ratio);
+        match self.table_bytes {
+            Some(bytes) => spec.with("table", format_bytes(bytes)),
+            None => spec,
+        }
+    }
+
+    fn choose_merge(&self, view: &TreeView) -> Option<MergePlan> {
+        let levels = view.tree.levels();
+        let free = |plan: &MergePlan| view.is_free_for(plan);
+        let several = levels.iter().enumerate().filter(|(_, level)| level.runs().len() > 1);
+        let mut gathers = several.map(|(at, level)| self.gather(view, at, level.runs()));
+        if let Some(plan) = gathers.find(free) {
+            return Some(plan);
+        }
+        if let Some(plan) = self.flush(view).filter(free) {
+            return Some(plan);
+        }
+        if let Some(plan) =
+            (0..levels.len()).find_map(|level| self.descents(view, level).find(free))
+        {
+            return Some(plan);
+        }
+        let runs = || {
+            levels
+                .iter()
+                .enumerate()
+                .flat_map(|(at, level)| level.runs().iter().map(move |run| (at, run)))
+        };
+        let slices = || {
+            runs()
+                .flat_map(|(level, run)| run.slices().iter().map(move |slice| (level, run, slice)))
+        };
+        let splits = slices().filter_map(|(level, run, slice)| self.split(view, level, run, slice));
+        let compacts = slices().filter_map(|(_, run, slice)| self.compact(run, slice));
+        let pairs = runs().filter(|(level, _)| *level > 0).flat_map(|(_, run)| {
+            let next = run.slices().iter().skip(1);
+            run.slices().iter().zip(next).map(move |(left, right)| (run, left, right))
+        });
+        let fuses = pairs.filter_map(|(run, left, right)| self.fuse(view, run, left, right));
+        splits.chain(compacts).chain(fuses).find(free)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { trees: true, ..Needs::default() }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Leveled { ratio: self.ratio, level0_runs: 1 }
+    }
+}

@@ -1,0 +1,187 @@
+//! Appending entries to trees.
+
+use super::content::{KeyedContent, count_input, inputs};
+use super::entry::KeyedEntry;
+use super::merge::{Dropped, Pieces, merge};
+use super::table::{Part, rank_from};
+use lsmith_tree::{Key, KeyRange, MergePlan, Outcome, RunId, Size, Slice, TableId, Tree};
+use std::ops::Range;
+
+impl<E: KeyedEntry> KeyedContent<E> {
+    /// Carries out a plan that appends to the trees of `target`. Counts as read what it takes from
+    /// other runs, and those entries of the trees whose keys it has. The other entries of the trees
+    /// are neither read nor written.
+    pub(super) fn append(&mut self, tree: &Tree, plan: &MergePlan, target: RunId) -> Outcome {
+        let bottom = tree.is_bottom_for(plan).unwrap_or(false);
+        let mut outcome = Outcome::default();
+        let mut sides = Vec::new();
+        let mut trees: Vec<Slice> = Vec::new();
+        for (level, run, range) in inputs(tree, plan) {
+            if run.id() == target {
+                trees = run.overlapping(range).iter().cloned().collect();
+                continue;
+            }
+            let parts = self.parts(run, range);
+            let size = parts.iter().map(Part::size).sum();
+            count_input(level, size, parts.iter().map(Part::block_count).sum(), &mut outcome);
+            sides.push(Pieces::of(&parts));
+        }
+        let mut new: Vec<E> = Vec::new();
+        let dropped = merge(sides, false, |entry| new.push(entry));
+        count_dropped(dropped, &mut outcome);
+        let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
+        let mut ids = (tree.next_table().0..).map(TableId);
+        for TreePart { tree, entries } in parts(&new, &trees, cut_bytes) {
+            let entries = &new[entries];
+            let root = match tree {
+                Some(slice) if entries.is_empty() => Some(slice.clone()),
+                Some(slice) => self.append_to(slice, entries, bottom, &mut outcome),
+                None => {
+                    let id = ids.next().unwrap_or_default();
+                    self.new_tree(id, entries, bottom, &mut outcome)
+                }
+            };
+            outcome.slices.extend(root);
+        }
+        outcome.blocks.written = outcome.written.bytes.div_ceil(self.layout.block_bytes);
+        outcome
+    }
+
+    /// Appends `new` to the tree of `slice`. Returns the new root, or `None` if nothing is left.
+    fn append_to(
+        &mut self,
+        slice: &Slice,
+        new: &[E],
+        bottom: bool,
+        outcome: &mut Outcome,
+    ) -> Option<Slice> {
+        let before = slice.table();
+        let mut builder = self.builder(new.len() + before.size.entries as usize);
+        let mut old = self.tables.of(slice).part(&KeyRange::ALL).entries();
+        let mut dropped = Dropped::default();
+        let mut met = Size::default();
+        for entry in new {
+            let below = old.partition_point(|older| older.rank() < entry.rank());
+            old[..below].iter().for_each(|older| builder.push(*older));
+            old = &old[below..];
+            let older = old.first().filter(|older| older.rank() == entry.rank()).copied();
+            let net = match older {
+                Some(older) => {
+                    met += older.size();
+                    old = &old[1..];
+                    dropped.fold(*entry, older)
+                }
+                None => Some(*entry),
+            };
+            if let Some(net) = net.and_then(|net| dropped.survivor(net, bottom)) {
+                outcome.written += net.size();
+                builder.push(net);
+            }
+        }
+        old.iter().for_each(|older| builder.push(*older));
+        let held = (builder.len() > 0).then(|| builder.finish(before.id));
+        self.builder = builder;
+        outcome.read += met;
+        count_dropped(dropped, outcome);
+        held.map(|mut held| {
+            held.set_root(before.root + 1, before.dead_bytes + met.bytes);
+            self.add_table(held)
+        })
+    }
+
+    /// Returns a new tree of `entries`, or `None` if nothing is left of them.
+    fn new_tree(
+        &mut self,
+        id: TableId,
+        entries: &[E],
+        bottom: bool,
+        outcome: &mut Outcome,
+    ) -> Option<Slice> {
+        let mut builder = self.builder(entries.len());
+        let mut dropped = Dropped::default();
+        for entry in entries.iter().filter_map(|entry| dropped.survivor(*entry, bottom)) {
+            outcome.written += entry.size();
+            builder.push(entry);
+        }
+        let held = (builder.len() > 0).then(|| builder.finish(id));
+        self.builder = builder;
+        count_dropped(dropped, outcome);
+        held.map(|mut held| {
+            held.set_root(1, 0);
+            self.add_table(held)
+        })
+    }
+}
+
+fn count_dropped(dropped: Dropped, outcome: &mut Outcome) {
+    outcome.entries_dropped += dropped.entries;
+    outcome.dropped_below = outcome.dropped_below.max(dropped.below);
+}
+
+/// New entries that go to one tree: an old one, or a new one.
+struct TreePart<'a> {
+    tree: Option<&'a Slice>,
+    /// Their indexes.
+    entries: Range<usize>,
+}
+
+/// Divides `new` among `trees`. Entries between two trees, or beyond them, make new trees if they
+/// fill [one part in so many](MergePlan::NEW_TREE_PARTS) of a table of `cut_bytes`.
+fn parts<'a, E: KeyedEntry>(new: &[E], trees: &'a [Slice], cut_bytes: u64) -> Vec<TreePart<'a>> {
+    let place = |key: Option<&Key>| {
+        let end = key.map_or(u64::MAX, |key| rank_from(key));
+        new.partition_point(|entry| u64::from(entry.rank()) < end)
+    };
+    let least = (cut_bytes / MergePlan::NEW_TREE_PARTS).max(1);
+    let is_large =
+        |entries: &Range<usize>| trees.is_empty() || bytes_of(&new[entries.clone()]) >= least;
+    let new_trees = |entries: Range<usize>, parts: &mut Vec<TreePart<'a>>| {
+        parts.extend(cut(new, entries, cut_bytes).map(|entries| TreePart { tree: None, entries }));
+    };
+    let mut parts = Vec::new();
+    let mut from = 0;
+    let in_front = 0..place(trees.first().map(|tree| &tree.range().start));
+    if is_large(&in_front) {
+        from = in_front.end;
+        new_trees(in_front, &mut parts);
+    }
+    for (index, tree) in trees.iter().enumerate() {
+        let end = place(trees.get(index + 1).map(|next| &next.range().start));
+        let behind = place(tree.range().end.as_ref()).max(from)..end;
+        let is_new = is_large(&behind);
+        let own = from..if is_new { behind.start } else { end };
+        parts.push(TreePart { tree: Some(tree), entries: own });
+        if is_new {
+            new_trees(behind, &mut parts);
+        }
+        from = end;
+    }
+    parts
+}
+
+fn bytes_of<E: KeyedEntry>(entries: &[E]) -> u64 {
+    entries.iter().map(|entry| entry.bytes()).sum()
+}
+
+/// Cuts the entries with these indexes into tables of about `cut_bytes` and equal size.
+fn cut<E: KeyedEntry>(
+    all: &[E],
+    entries: Range<usize>,
+    cut_bytes: u64,
+) -> impl Iterator<Item = Range<usize>> {
+    let bytes = bytes_of(&all[entries.clone()]);
+    let tables = (bytes.saturating_add(cut_bytes / 2) / cut_bytes.max(1)).max(1);
+    let table_bytes = bytes.div_ceil(tables);
+    let mut from = entries.start;
+    std::iter::from_fn(move || {
+        let mut sum = 0;
+        let full = all[from..entries.end].iter().position(|entry| {
+            sum += entry.bytes();
+            sum >= table_bytes
+        });
+        let end = full.map_or(entries.end, |last| from + last + 1);
+        let table = from..end;
+        from = end;
+        (!table.is_empty()).then_some(table)
+    })
+}
