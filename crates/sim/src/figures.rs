@@ -264,7 +264,7 @@ impl FigureCounter {
 
 /// Returns the logical bytes that the tree shows on storage and in memory.
 fn held_bytes(tree: &Tree) -> u64 {
-    let dead: u64 = tree.disk_runs().map(|run| run.dead_bytes()).sum();
+    let dead = tree.disk_runs().map(|run| run.dead_bytes()).fold(0, u64::saturating_add);
     tree.disk_bytes() + dead + tree.memory().bytes()
 }
 

@@ -62,7 +62,7 @@ impl Run {
     pub(crate) fn adds_up(&self) -> bool {
         let size: Size = self.slices().iter().map(Slice::size).sum();
         let cells: u64 = self.slices().iter().map(Slice::cell_count).sum();
-        let dead: u64 = self.slices().iter().map(Slice::dead_bytes).sum();
+        let dead = self.slices().iter().map(Slice::dead_bytes).fold(0, u64::saturating_add);
         (size, cells, dead) == (self.size, self.cells, self.dead_bytes) && self.slices.adds_up()
     }
 

@@ -44,6 +44,7 @@ fn check_slices<'a>(slices: impl Iterator<Item = &'a Slice>) -> std::result::Res
         check_number("root", table.root, NUMBER_MAX)?;
         check_seq(table.seq_min.max(table.seq_max))?;
         check_size("of a table", table.size)?;
+        check_number("dead bytes", table.dead_bytes, SIZE_MAX)?;
         sum = sum.saturating_add(slice.size());
     }
     Ok(sum)
@@ -66,6 +67,8 @@ pub(crate) fn check_edit(edit: &TreeEdit) -> Checked {
 pub(crate) fn check_counts(tree: &Tree) -> Checked {
     let size = tree.runs().map(|(_, run)| run.size()).sum();
     check_size("of a tree", size)?;
+    let dead = tree.runs().map(|(_, run)| run.dead_bytes()).fold(0, u64::saturating_add);
+    check_number("dead bytes of a tree", dead, SIZE_MAX)?;
     check_number("next run", tree.next_run().0, NUMBER_MAX)?;
     check_number("next table", tree.next_table().0, NUMBER_MAX)?;
     check_number("flushes", tree.flushes(), NUMBER_MAX)?;
