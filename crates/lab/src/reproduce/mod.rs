@@ -14,6 +14,7 @@ mod drawing;
 mod effort;
 mod figure;
 mod jungle;
+mod jungle_fig6;
 mod lsmtk;
 mod mao;
 mod msls;

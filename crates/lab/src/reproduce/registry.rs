@@ -1,7 +1,7 @@
 //! The registry of all figures.
 
 use super::{Effort, Figure, SharedProgress};
-use super::{advice, jungle, lsmtk, mao, msls, optimum, thonangi};
+use super::{advice, jungle, jungle_fig6, lsmtk, mao, msls, optimum, thonangi};
 use lsmith_spec::SpecError;
 
 /// A figure that can be measured.
@@ -26,6 +26,11 @@ pub const FIGURES: &[FigureInfo] = &[
         name: "jungle-costs",
         title: "writes, space and lookups of leveling, tiering and Jungle by their table of costs",
         measure: jungle::measure,
+    },
+    FigureInfo {
+        name: "jungle-fig6",
+        title: "bytes written and held by leveling, tiering and Jungle, after many updates",
+        measure: jungle_fig6::measure,
     },
     FigureInfo {
         name: "lsmtk-wa",

@@ -107,6 +107,22 @@ fn costs_of_jungle() {
 }
 
 #[test]
+fn jungle_lies_between_tiering_and_leveling() {
+    let figure = measure("jungle-fig6", TINY);
+    hold(&figure, &["leveling over jungle(c=2)"]);
+    hold(&figure, &["over that of tiering (tighter)"]);
+    hold(&figure, &["space of leveling"]);
+    let writes: Vec<f64> = figure.curve("write", "jungle").map(|(_, y)| y).collect();
+    assert!(writes.is_sorted_by(|left, right| left > right), "{writes:?}");
+    let space: Vec<f64> = figure.curve("space range", "jungle, most").map(|(_, y)| y).collect();
+    for (most, c) in space.iter().zip([2.0, 3.0, 5.0, 10.0]) {
+        assert!(*most > 1.0 && *most < 1.1 * c, "{most} with c = {c}");
+    }
+    let differs = figure.claims.iter().filter(|claim| claim.verdict == Verdict::Differs);
+    assert!(differs.into_iter().all(|claim| claim.why.is_some()), "{:?}", figure.claims);
+}
+
+#[test]
 fn no_policy_is_below_the_hull() {
     let figure = measure("optimum", TINY);
     hold(&figure, &["none is below"]);

@@ -4,7 +4,8 @@ use crate::{MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
-    Cuts, Input, KeyRange, LEVELS_MAX, Level, MergePlan, Mode, Place, Reason, Run, Slice, TreeView,
+    Cuts, Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, Run, Slice,
+    TreeView,
 };
 use std::sync::Arc;
 
@@ -79,6 +80,19 @@ impl Jungle {
         (self.table(view) as f64) * LEVEL0_TABLES as f64 * self.ratio.powi(level as i32)
     }
 
+    /// Returns the live bytes of a tree that is new in a gap of `level`. It will have grown to a
+    /// table when its turn to go down comes. A larger one would be split before.
+    fn new_tree(&self, view: &TreeView, level: usize) -> u64 {
+        let is_last = level + 1 >= view.tree.levels().len();
+        let table = self.table(view);
+        match level {
+            0 => table / LEVEL0_TABLES,
+            _ if is_last => table,
+            _ => (table as f64 / self.ratio) as u64,
+        }
+        .max(1)
+    }
+
     /// Returns a plan that writes or appends to trees of `target`.
     fn plan(&self, view: &TreeView, inputs: Vec<Input>, place: Place, reason: Reason) -> MergePlan {
         MergePlan {
@@ -121,7 +135,13 @@ impl Jungle {
             Input { run: source.id(), range: range.clone() },
             Input { run: target.id(), range: hull },
         ];
-        self.plan(view, inputs, Place::Append(target.id()), reason)
+        let level = view.tree.run(target.id()).map_or(0, |(level, _)| match level {
+            LevelId::Memory => 0,
+            LevelId::Disk(level) => level,
+        });
+        let cut_bytes = Some(self.new_tree(view, level));
+        let plan = self.plan(view, inputs, Place::Append(target.id()), reason);
+        MergePlan { cut_bytes, ..plan }
     }
 
     /// Returns the plan that moves a tree of `source` between those of `target`.
@@ -138,7 +158,7 @@ impl Jungle {
         match view.tree.levels().first().map_or(&[][..], Level::runs) {
             [] => {
                 let inputs = vec![Input::all(memtable.id())];
-                let cut_bytes = Some((self.table(view) / LEVEL0_TABLES).max(1));
+                let cut_bytes = Some(self.new_tree(view, 0));
                 let plan = self.plan(view, inputs, Place::NewTrees(0), reason);
                 Some(MergePlan { cut_bytes, ..plan })
             }
@@ -244,10 +264,18 @@ impl Jungle {
     }
 
     /// Returns the plan that fuses two neighbours, if one is small and both fit into a table.
-    fn fuse(&self, view: &TreeView, run: &Run, left: &Slice, right: &Slice) -> Option<MergePlan> {
+    fn fuse(
+        &self,
+        view: &TreeView,
+        level: usize,
+        run: &Run,
+        left: &Slice,
+        right: &Slice,
+    ) -> Option<MergePlan> {
         let table = self.table(view);
+        let new = self.new_tree(view, level);
         let sizes = [left.size().bytes, right.size().bytes];
-        let is_small = sizes.iter().any(|bytes| *bytes < table / SMALL_PARTS);
+        let is_small = sizes.iter().any(|bytes| *bytes < new / SMALL_PARTS);
         let is_due = is_small && left.is_tree() && right.is_tree();
         (is_due && sizes[0].saturating_add(sizes[1]) <= table).then(|| {
             let reason =
@@ -294,11 +322,12 @@ impl MergePolicy for Jungle {
         };
         let splits = slices().filter_map(|(level, run, slice)| self.split(view, level, run, slice));
         let compacts = slices().filter_map(|(_, run, slice)| self.compact(run, slice));
-        let pairs = runs().filter(|(level, _)| *level > 0).flat_map(|(_, run)| {
+        let pairs = runs().filter(|(level, _)| *level > 0).flat_map(|(level, run)| {
             let next = run.slices().iter().skip(1);
-            run.slices().iter().zip(next).map(move |(left, right)| (run, left, right))
+            run.slices().iter().zip(next).map(move |(left, right)| (level, run, left, right))
         });
-        let fuses = pairs.filter_map(|(run, left, right)| self.fuse(view, run, left, right));
+        let fuses =
+            pairs.filter_map(|(level, run, left, right)| self.fuse(view, level, run, left, right));
         splits.chain(compacts).chain(fuses).find(free)
     }
 
