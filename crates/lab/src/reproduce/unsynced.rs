@@ -3,7 +3,7 @@
 use lsmith::env::{Env, LogFile, ReadFile, RealEnv, SyncReach, WriteFile};
 use std::fmt::Debug;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -26,6 +26,12 @@ impl Unsynced {
     /// Returns files whose writes wait for `device`, which takes one at a time.
     pub(in crate::reproduce) fn on(device: &Arc<Device>) -> Unsynced {
         Unsynced { device: Some(Arc::clone(device)), ..Unsynced::default() }
+    }
+
+    /// Returns `file`, to be written from where it stands.
+    fn written(&self, file: File) -> Box<dyn WriteFile> {
+        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
+        Box::new(UnsyncedFile { file, device: self.device.clone() })
     }
 }
 
@@ -124,8 +130,17 @@ impl Env for Unsynced {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn WriteFile>> {
         let file = File::options().write(true).create_new(true).open(path)?;
-        let file = BufWriter::with_capacity(BUFFER_BYTES, file);
-        Ok(Box::new(UnsyncedFile { file, device: self.device.clone() }))
+        Ok(self.written(file))
+    }
+
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        let mut file = File::options().write(true).open(path)?;
+        if file.metadata()?.len() < at {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        file.set_len(at)?;
+        file.seek(SeekFrom::Start(at))?;
+        Ok(self.written(file))
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
