@@ -150,7 +150,7 @@ impl Catalog {
 
     /// Builds the policy `spec`.
     fn policy(&self, spec: &str) -> Result<Arc<dyn MergePolicy>> {
-        self.context.options.registry.build_for_store(spec).map_err(bad_policy)
+        self.context.options.registry.build(spec).map_err(bad_policy)
     }
 
     /// Compresses the tables that are written to `keyspace` from now on with `codecs`.

@@ -105,7 +105,7 @@ impl Committer {
             || !state.still_allows(&plan_part.plan, &reserved.plan)
         {
             drop(state);
-            done.tables.iter().for_each(|table| table.retire());
+            done.tables.iter().for_each(|table| table.discard());
             // Removes the files before the plan counts as over.
             drop(done);
             let mut state = keyspace.state.lock();
@@ -140,10 +140,10 @@ impl Committer {
     ) -> Result<Arc<Version>> {
         let PlanPart { plan, end, waiting_bytes } = plan_part;
         let PlanOutput { outcome, tables, bytes_read, bytes_written, .. } = done;
-        let retire = || tables.iter().for_each(|table| table.retire());
+        let discard = || tables.iter().for_each(|table| table.discard());
         let edit = TreeEdit::of_plan(&state.view.tree, &plan, outcome)
             .map_err(|error| illegal_outcome(&error.to_string()))
-            .inspect_err(|_| retire())?;
+            .inspect_err(|_| discard())?;
         let result = self.write_edit(state, reserved.keyspace.id, &plan, &edit);
         let (after, flushed_seq) = result
             // A damaged table can hold keys that are not in its range.
@@ -151,7 +151,7 @@ impl Committer {
             .inspect_err(|_| {
                 // In a poisoned store the manifest may have the record: the tables must stay.
                 if self.context.check_writable().is_ok() {
-                    retire();
+                    discard();
                 }
             })?;
         let bytes_at_peak = state.table_bytes() + waiting_bytes + bytes_written;

@@ -105,7 +105,7 @@ impl Options {
     /// Fails with `InvalidArgument` if an option breaks a rule.
     pub(crate) fn check(&self) -> Result<()> {
         check_memtable(self.memtable_bytes)?;
-        self.registry.build_for_store(&self.policy).map_err(bad_policy)?;
+        self.registry.build(&self.policy).map_err(bad_policy)?;
         Compression::parse(&self.compression)?;
         check_memory(self)
     }

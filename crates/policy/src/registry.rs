@@ -36,8 +36,6 @@ pub struct PolicyInfo {
 #[derive(Clone, Debug)]
 pub struct Registry {
     infos: Vec<PolicyInfo>,
-    /// Those that not every interpreter carries out.
-    simulated: Vec<PolicyInfo>,
     wrapper: Option<Wrapper>,
 }
 
@@ -78,10 +76,11 @@ impl Registry {
             policies::Samt::INFO,
             policies::Universal::INFO,
             policies::Triangular::INFO,
+            policies::Jungle::INFO,
         ];
         infos.extend(policies::FixedTake::infos());
         infos.push(policies::Mixed::INFO);
-        Registry { infos, simulated: vec![policies::Jungle::INFO], wrapper: None }
+        Registry { infos, wrapper: None }
     }
 
     /// Returns the same registry, which passes every policy that it builds through `wrapper`: an
@@ -98,36 +97,12 @@ impl Registry {
     /// Adds a policy, or replaces the policy of the same name.
     pub fn register(&mut self, info: PolicyInfo) {
         self.infos.retain(|other| other.name != info.name);
-        self.simulated.retain(|other| other.name != info.name);
         self.infos.push(info);
     }
 
-    /// Returns the policies that every store and simulation can follow, in the order in which they
-    /// were added.
+    /// Returns the policies, in the order in which they were added.
     pub fn infos(&self) -> &[PolicyInfo] {
         &self.infos
-    }
-
-    /// Returns the other policies, which only some simulations can follow
-    /// ([`Needs::trees`](crate::Needs::trees)).
-    pub fn simulated_infos(&self) -> &[PolicyInfo] {
-        &self.simulated
-    }
-
-    /// Builds a policy for a store.
-    ///
-    /// # Errors
-    /// Fails as [`build`](Registry::build) does, and for a policy that a store cannot follow.
-    pub fn build_for_store(&self, spec: &str) -> Result<Arc<dyn MergePolicy>, SpecError> {
-        let policy = self.build(spec)?;
-        if policy.needs().trees {
-            let name = policy.spec().name;
-            return Err(SpecError::conflict(format!(
-                "a store does not append to tables yet, as `{name}` asks for; only unit and keyed \
-                 simulations do"
-            )));
-        }
-        Ok(policy)
     }
 
     /// Builds the policy that `spec` describes, such as `tiered(ratio=4)`.
@@ -144,9 +119,8 @@ impl Registry {
     /// # Errors
     /// Fails as [`build`](Registry::build) does.
     pub fn build_spec(&self, spec: &Spec) -> Result<Arc<dyn MergePolicy>, SpecError> {
-        let all = || self.infos.iter().chain(&self.simulated);
-        let Some(info) = all().find(|info| info.name == spec.name) else {
-            let names: Vec<_> = all().map(|info| info.name).collect();
+        let Some(info) = self.infos.iter().find(|info| info.name == spec.name) else {
+            let names: Vec<_> = self.infos.iter().map(|info| info.name).collect();
             return Err(SpecError::unknown("policy", &spec.name, &names));
         };
         let names: Vec<_> = info.params.iter().map(|param| param.name).collect();

@@ -24,7 +24,7 @@ pub(crate) fn open_keyspace(
 ) -> Result<Arc<KeyspaceShared>> {
     let options = &context.options;
     let unsupported = |message| Error::new(ErrorKind::Unsupported, message).at(&options.dir);
-    let policy = options.registry.build_for_store(&known.policy).map_err(|error| {
+    let policy = options.registry.build(&known.policy).map_err(|error| {
         let name = &known.name;
         unsupported(format!("cannot build the policy of keyspace {name}: {error}"))
     })?;

@@ -5,7 +5,8 @@
 //!   profiles back into the tree.
 //! * Repeated descriptions of tables. Where merges keep blocks, a plan returns hundreds of slices
 //!   of few tables. If the same record or the inputs of the edit describe a table, later slices
-//!   only name it: in the text they are slices of a table without bounds and without bytes.
+//!   only name it: in the text they are slices of a table without bounds and without bytes. The
+//!   next root of an append table is described anew.
 
 use lsmith_tree::{KeyRange, Size, Slice, Table, TableId, Tree, TreeEdit};
 use rustc_hash::FxHashMap;
@@ -32,6 +33,13 @@ pub(super) fn shorten(mut edit: TreeEdit, tree: &Tree) -> TreeEdit {
 /// ways.
 pub(super) fn restore(mut edit: TreeEdit, tree: &Tree) -> Result<TreeEdit, String> {
     let mut known = taken(&edit, tree);
+    for slice in edit.add.iter().flat_map(|addition| &addition.slices) {
+        let table = slice.table();
+        let is_older = |before: &Arc<Table>| before.root < table.root;
+        if !is_name(table) && known.get(&table.id).is_some_and(is_older) {
+            known.remove(&table.id);
+        }
+    }
     for slice in edit.add.iter_mut().flat_map(|addition| &mut addition.slices) {
         *slice = restored(slice, &mut known)?;
     }
@@ -95,11 +103,11 @@ fn taken(edit: &TreeEdit, tree: &Tree) -> KnownTables {
     known
 }
 
-/// Returns the mere name of `table` if it is in `known`. Otherwise returns the table without its
+/// Returns the mere name of `table` if `known` has it, with the same root. Otherwise returns the table without its
 /// profile, and adds it to `known`.
 fn short(table: &Arc<Table>, known: &mut KnownTables, names: &mut KnownTables) -> Arc<Table> {
     let id = table.id;
-    if known.contains_key(&id) {
+    if known.get(&id).is_some_and(|before| before.root == table.root) {
         let name = || Arc::new(Table { id, range: KeyRange::ALL, ..Table::default() });
         return Arc::clone(names.entry(id).or_insert_with(name));
     }
@@ -174,6 +182,24 @@ mod tests {
         }
         // An edit that is not shortened stays as it is.
         assert_eq!(restore(without.clone(), &tree).unwrap(), without);
+    }
+
+    /// The edit kept the description of the root before, so that the store had lost what was
+    /// appended when it was opened again.
+    #[test]
+    fn next_root_of_an_append_table_is_described() {
+        let tree: Tree = "tree runs 2 tables 3\nL0 r1[t1:a..m 1MB 9e root 500, t2:n..z 2MB root 9]"
+            .parse()
+            .unwrap();
+        let text = "edit\ntake r1 ..\nadd r1 [t1:a..m 2MB 12e root 900, t2:n..z 2MB root 9]\n";
+        let edit: TreeEdit = text.parse().unwrap();
+        let short = shorten(edit.clone(), &tree);
+        assert_eq!(short.to_string(), text.replace("t2:n..z 2MB root 9", "t2:n..z of .. 0B"));
+        assert_eq!(restore(short, &tree).unwrap(), edit);
+        let older = text.replace("root 900", "root 400").parse().unwrap();
+        assert_eq!(restore(older, &tree), Err("table t1 is described in two ways".into()));
+        let both = tree.to_string().replace("t2:n..z 2MB root 9", "t1:n..z 2MB root 900");
+        restore_tree(both.parse().unwrap()).unwrap_err();
     }
 
     #[test]

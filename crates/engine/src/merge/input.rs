@@ -4,7 +4,7 @@ use crate::version::{Source, Version};
 use lsmith_storage::cursor::{Cursor, EntryRef};
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::Walk;
-use lsmith_storage::read::{ConcatCursor, MergingCursor};
+use lsmith_storage::read::MergingCursor;
 use lsmith_storage::table::{CacheFill, ReadTally};
 use lsmith_tree::{Input, LevelId, Size, logical_bytes};
 use std::sync::Arc;
@@ -15,8 +15,7 @@ fn entries(version: &Version, input: &Input, tally: &Arc<ReadTally>) -> Source {
         return Source::Memory(memory.cursor(&input.range));
     }
     let run = version.disk_run(input.run).expect("check_plan found every input");
-    let parts = run.parts(&input.range, CacheFill::No).tallied(tally);
-    Source::Run(ConcatCursor::new(parts))
+    run.source(&input.range, CacheFill::No, Some(tally))
 }
 
 /// Returns the logical size of `entry`.

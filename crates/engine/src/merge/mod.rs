@@ -4,7 +4,8 @@
 //! A plan without [`Reuse`](lsmith_tree::Reuse) writes all its entries anew. If it is large, it is
 //! split into parts (`split`), which commit one by one if possible (`by_part`). A plan with `Reuse`
 //! keeps blocks where no other input has keys, and joins small ones (`preserve`). The driver in
-//! [`lsmith_tree::blocks`] decides at every block of the two inputs (`side`, `part`).
+//! [`lsmith_tree::blocks`] decides at every block of the two inputs (`side`, `part`). A plan whose
+//! output are append tables writes them tree by tree (`trees`).
 
 mod by_part;
 mod filters;
@@ -17,6 +18,7 @@ mod reserved;
 mod rewrite;
 mod side;
 mod split;
+mod trees;
 
 pub(crate) use by_part::PlanPart;
 use input::{InputCursor, TakenSizes, entry_size};
@@ -75,6 +77,9 @@ impl Merger {
             return Ok(PlanOutput::new(relabel(&reserved.plan, version), &reserved.plan, version));
         }
         let options = self.table_options(reserved, version);
+        if reserved.plan.makes_trees() {
+            return self.grow(reserved, version, options);
+        }
         let output = self.output(reserved.plan.cut_bytes, options.clone());
         let mut output = output
             .limited(reserved.is_limited())

@@ -32,7 +32,17 @@ impl PlanOutput {
     /// Adds the tables of `output`, all of them open, and the bytes read from files.
     pub(super) fn written(self, output: Output<'_>, bytes_read: u64) -> PlanOutput {
         let bytes_written = output.facts.iter().map(|facts| facts.file_bytes).sum();
-        PlanOutput { tables: output.handles, bytes_read, bytes_written, ..self }
+        self.with(output.handles, bytes_read, bytes_written)
+    }
+
+    /// Adds `tables`, and the bytes read from files and written to them.
+    pub(super) fn with(
+        self,
+        tables: Vec<Arc<TableHandle>>,
+        bytes_read: u64,
+        bytes_written: u64,
+    ) -> PlanOutput {
+        PlanOutput { tables, bytes_read, bytes_written, ..self }
     }
 
     /// Returns true if `tree` still has the slices that the plan took or rewrote on storage. A plan

@@ -39,7 +39,7 @@ impl Merger {
                 pieces.push(Piece::Kept(slice));
                 continue;
             }
-            let mut cursor = open.parts(slice.range(), CacheFill::No).tallied(&tally).cursor();
+            let mut cursor = open.source(slice.range(), CacheFill::No, Some(&tally));
             cursor.seek_first()?;
             let mut first = None;
             let mut last = Vec::new();

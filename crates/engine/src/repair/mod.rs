@@ -230,7 +230,7 @@ impl DamagedStore {
 
     /// Returns the policy of a keyspace, or the default policy if the registry cannot build it.
     fn policy_of(&mut self, state: &KeyspaceFacts) -> String {
-        match self.registry.build_for_store(&state.policy) {
+        match self.registry.build(&state.policy) {
             Ok(_) => state.policy.clone(),
             Err(error) => {
                 let KeyspaceFacts { name, policy, .. } = state;

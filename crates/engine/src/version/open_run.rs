@@ -23,11 +23,15 @@ pub(crate) struct OpenRun {
     starts: Vec<usize>,
     /// The number of parts.
     len: usize,
+    /// True if a part is of an append table.
+    has_trees: bool,
 }
 
 /// The slices of a chunk of the run.
 #[derive(Debug)]
 struct Chunk {
+    /// True if a part is of an append table.
+    has_trees: bool,
     /// From the start of the first slice to the end of the last.
     hull: KeyRange,
     /// The parts, in key order.
@@ -63,6 +67,7 @@ impl Chunk {
         let last = slices[slices.len() - 1].range();
         let parts: Vec<_> = slices.iter().map(open).filter(|part| !part.range.is_empty()).collect();
         Chunk {
+            has_trees: parts.iter().any(|part| part.table.table().as_append().is_some()),
             hull: KeyRange { start: first.start.clone(), end: last.end.clone() },
             ids: parts.iter().map(|part| part.id).collect(),
             prefixes: parts.iter().map(|part| part.range.start.prefix()).collect(),
@@ -110,7 +115,8 @@ impl OpenRun {
             start
         });
         let starts = each_start.collect();
-        let open = OpenRun { run: Arc::clone(run), chunks, starts, len };
+        let has_trees = chunks.iter().any(|chunk| chunk.has_trees);
+        let open = OpenRun { run: Arc::clone(run), chunks, starts, len, has_trees };
         debug_assert!(open.matches_run(), "shared chunks have the slices of the run");
         open
     }
@@ -125,6 +131,11 @@ impl OpenRun {
     /// Returns true if every slice is a part: none is known to be empty.
     pub(crate) fn shows_all(&self) -> bool {
         self.len == self.run.slices().len()
+    }
+
+    /// Returns true if the run has append tables.
+    pub(super) fn has_trees(&self) -> bool {
+        self.has_trees
     }
 
     /// Returns the run.

@@ -8,7 +8,7 @@ use lsmith_storage::panics;
 use lsmith_storage::spans::Spans;
 use lsmith_storage::sync::Mutex;
 use lsmith_storage::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use lsmith_storage::table::{BlockCache, OpenTable};
+use lsmith_storage::table::{AppendTable, BlockCache, OpenTable};
 use lsmith_tree::{KeyRange, SeqNo, Slice, TableId};
 use std::io;
 use std::ops::Range;
@@ -18,18 +18,46 @@ use std::sync::Arc;
 /// Unused pages are not freed while they make up less than this part (1 of 16) of the data blocks.
 const UNUSED_PARTS: u64 = 16;
 
-/// An open table. Dropping the last handle of an obsolete table removes the file.
+/// An open table: a sorted one, or one root of an append table. Dropping the last handle of an
+/// obsolete file removes it.
 #[derive(Debug)]
 pub(crate) struct TableHandle {
     table: OpenTable,
-    id: TableId,
-    path: PathBuf,
-    env: Arc<dyn Env>,
-    obsolete: AtomicBool,
+    file: Arc<HeldFile>,
+    /// True if the file had a root before this one.
+    is_next_root: bool,
     file_bytes: u64,
     /// Bytes of the file that were freed.
     punched_bytes: AtomicU64,
     space: Mutex<FileSpace>,
+}
+
+/// The file of a table. The handles of all roots of an append table share it. The last one to be
+/// dropped removes the file if it is obsolete.
+#[derive(Debug)]
+struct HeldFile {
+    id: TableId,
+    path: PathBuf,
+    env: Arc<dyn Env>,
+    obsolete: AtomicBool,
+}
+
+impl HeldFile {
+    fn is_obsolete(&self) -> bool {
+        self.obsolete.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for HeldFile {
+    fn drop(&mut self) {
+        if !self.is_obsolete() {
+            return;
+        }
+        // A panic may be dropping this handle and others. A second panic would end the process.
+        panics::logged("the environment", || {
+            directory::remove(&*self.env, &self.path, "an obsolete table");
+        });
+    }
 }
 
 /// The unused parts of a table's file.
@@ -62,16 +90,27 @@ impl TableHandle {
     ) -> Result<Arc<TableHandle>> {
         let path = numbered(dir, FileKind::Table, id.0);
         let table = OpenTable::open(env, &path, id.0, root, Arc::clone(cache))?;
-        Ok(Arc::new(TableHandle {
+        let env = Arc::clone(env);
+        let file = HeldFile { id, path, env, obsolete: AtomicBool::new(false) };
+        Ok(TableHandle::new(table, Arc::new(file), false))
+    }
+
+    fn new(table: OpenTable, file: Arc<HeldFile>, is_next_root: bool) -> Arc<TableHandle> {
+        Arc::new(TableHandle {
             file_bytes: table.facts().file_bytes,
             punched_bytes: AtomicU64::new(0),
             table,
-            id,
-            path,
-            env: Arc::clone(env),
-            obsolete: AtomicBool::new(false),
+            file,
+            is_next_root,
             space: Mutex::default(),
-        }))
+        })
+    }
+
+    /// Opens the root with this name, which a batch has appended to `base`, the root of this
+    /// handle.
+    pub(crate) fn open_next(&self, base: &AppendTable, root: u64) -> Result<Arc<TableHandle>> {
+        let table = OpenTable::Append(base.open_next(root)?);
+        Ok(TableHandle::new(table, Arc::clone(&self.file), true))
     }
 
     /// Returns true if the entries have no sequence number yet; see [`date`](TableHandle::date).
@@ -96,7 +135,7 @@ impl TableHandle {
 
     /// Returns the number of the table, which is also that of its file.
     pub(crate) fn number(&self) -> u64 {
-        self.id.0
+        self.file.id.0
     }
 
     /// Returns the bytes that the file takes on its device, without the freed ones.
@@ -148,8 +187,8 @@ impl TableHandle {
     /// # Errors
     /// Fails as [`Env::punch`] does. Some of the places may then have been freed.
     pub(crate) fn punch(&self, places: &[Range<u64>]) -> io::Result<()> {
-        if !self.obsolete.load(Ordering::Acquire) {
-            self.env.punch_all(&self.path, places)?;
+        if !self.file.is_obsolete() {
+            self.file.env.punch_all(&self.file.path, places)?;
             let bytes: u64 = places.iter().map(|place| place.end - place.start).sum();
             self.punched_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
@@ -158,27 +197,30 @@ impl TableHandle {
 
     /// Finds out how much of the file was freed while the store was open earlier.
     pub(crate) fn look_for_holes(&self) {
-        let held = self.env.held_bytes(&self.path).unwrap_or(u64::MAX);
+        let held = self.file.env.held_bytes(&self.file.path).unwrap_or(u64::MAX);
         // A file on a compressing file system takes less space too.
         let punched_bytes = self.file_bytes.saturating_sub(held).min(self.space.lock().dead_bytes);
         self.punched_bytes.store(punched_bytes, Ordering::Relaxed);
     }
 
-    /// Marks the table as obsolete: no tree names it any more.
+    /// Marks the file as obsolete: no tree names it any more.
     pub(crate) fn retire(&self) {
-        self.obsolete.store(true, Ordering::Release);
+        self.file.obsolete.store(true, Ordering::Release);
+    }
+
+    /// Gives up a new table that no tree names. Its file is obsolete, unless it has an older root.
+    /// The next batch is then written over this one.
+    pub(crate) fn discard(&self) {
+        if !self.is_next_root {
+            self.retire();
+        }
     }
 }
 
 impl Drop for TableHandle {
     fn drop(&mut self) {
-        if !self.obsolete.load(Ordering::Acquire) {
-            return;
+        if self.file.is_obsolete() {
+            self.table.forget_blocks();
         }
-        self.table.forget_blocks();
-        // A panic may be dropping this handle and others. A second panic would end the process.
-        panics::logged("the environment", || {
-            directory::remove(&*self.env, &self.path, "an obsolete table");
-        });
     }
 }

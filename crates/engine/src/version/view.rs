@@ -7,7 +7,9 @@ use lsmith_storage::error::Result;
 use lsmith_storage::format::{Block, Slot, key_hash};
 use lsmith_storage::memtable::{Memtable, MemtableCursor};
 use lsmith_storage::read::{ConcatCursor, MergingCursor, Parts};
-use lsmith_storage::table::{CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally};
+use lsmith_storage::table::{
+    CacheFill, OpenCursor, OpenTable, ReadCount, ReadTally, RunCursor, TableCursor,
+};
 use lsmith_tree::{KeyRange, RunId, SeqNo, Tree};
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -18,38 +20,52 @@ use std::sync::Arc;
 const TABLES_ASKED: usize = 8;
 
 impl OpenRun {
-    /// Returns the parts of the run in `range`. Blocks read go into the cache as `fill` says.
-    pub(crate) fn parts(self: &Arc<Self>, range: &KeyRange, fill: CacheFill) -> RunParts {
-        let parts = self.overlap(range);
-        RunParts { run: Arc::clone(self), parts, range: range.clone(), fill, tally: None }
+    /// Returns a cursor over the entries of the run in `range`. Blocks read go into the cache as
+    /// `fill` says. Adds all reads to `tally`, if there is one.
+    pub(crate) fn source(
+        self: &Arc<Self>,
+        range: &KeyRange,
+        fill: CacheFill,
+        tally: Option<&Arc<ReadTally>>,
+    ) -> Source {
+        if self.has_trees() {
+            return Source::Trees(Box::new(ConcatCursor::new(self.parts(range, fill, tally))));
+        }
+        Source::Run(ConcatCursor::new(self.parts(range, fill, tally)))
+    }
+
+    fn parts<C>(
+        self: &Arc<Self>,
+        range: &KeyRange,
+        fill: CacheFill,
+        tally: Option<&Arc<ReadTally>>,
+    ) -> RunParts<C> {
+        RunParts {
+            run: Arc::clone(self),
+            parts: self.overlap(range),
+            range: range.clone(),
+            fill,
+            tally: tally.cloned(),
+            cursor: PhantomData,
+        }
     }
 }
 
-/// The slices of a run that overlap a range, with their tables, in key order.
-pub(crate) struct RunParts {
+/// The slices of a run that overlap a range, with their tables, in key order. `C` walks the tables.
+pub(crate) struct RunParts<C> {
     run: Arc<OpenRun>,
     parts: Range<usize>,
     /// Entries outside of this range are left out.
     range: KeyRange,
     fill: CacheFill,
     tally: Option<Arc<ReadTally>>,
+    cursor: PhantomData<fn() -> C>,
 }
 
-impl RunParts {
-    /// Returns a cursor over all parts.
-    pub(crate) fn cursor(self) -> Box<dyn Cursor> {
-        Box::new(ConcatCursor::new(self))
-    }
-
+impl<C> RunParts<C> {
     /// Returns true if the part at `index` is the first or the last, which the range may cut.
     fn is_outer(&self, index: usize) -> bool {
         index == 0 || index + 1 == self.parts.len()
-    }
-
-    /// Adds all reads to `tally`.
-    pub(crate) fn tallied(mut self, tally: &Arc<ReadTally>) -> RunParts {
-        self.tally = Some(Arc::clone(tally));
-        self
     }
 
     fn part(&self, index: usize) -> &OpenSlice {
@@ -57,8 +73,8 @@ impl RunParts {
     }
 }
 
-impl Parts for RunParts {
-    type Cursor = OpenCursor;
+impl<C: RunCursor> Parts for RunParts<C> {
+    type Cursor = C;
 
     fn count(&self) -> usize {
         self.parts.len()
@@ -97,12 +113,12 @@ impl Parts for RunParts {
         Arc::as_ptr(self.part(index).table()) as usize
     }
 
-    fn open(&self, index: usize) -> Result<OpenCursor> {
-        let cursor = self.part(index).table().table().cursor(self.fill);
-        Ok(self.tally.iter().fold(cursor, OpenCursor::tallied))
+    fn open(&self, index: usize) -> Result<C> {
+        let cursor = C::over(self.part(index).table().table(), self.fill);
+        Ok(self.tally.iter().fold(cursor, C::tallied))
     }
 
-    fn enter(&self, index: usize, cursor: &mut OpenCursor) {
+    fn enter(&self, index: usize, cursor: &mut C) {
         if !self.part(index).is_cut() && self.range.is_all() {
             return cursor.keep_within(KeyRange::ALL);
         }
@@ -144,14 +160,20 @@ pub(crate) enum Source {
     Active(MemtableCursor),
     /// A run in memory.
     Memory(Box<dyn Cursor>),
-    /// A run on storage.
-    Run(ConcatCursor<RunParts>),
+    /// A run of sorted tables.
+    Run(ConcatCursor<RunParts<TableCursor>>),
+    /// A run that has append tables.
+    Trees(Box<ConcatCursor<RunParts<OpenCursor>>>),
 }
 
 impl Source {
     /// Returns true if this is a run on storage that was looked at.
     pub(crate) fn is_run_opened(&self) -> bool {
-        matches!(self, Source::Run(cursor) if cursor.has_opened())
+        match self {
+            Source::Run(cursor) => cursor.has_opened(),
+            Source::Trees(cursor) => cursor.has_opened(),
+            Source::Active(_) | Source::Memory(_) => false,
+        }
     }
 }
 
@@ -162,6 +184,7 @@ macro_rules! on_cursor {
             Source::Active($cursor) => $call,
             Source::Memory($cursor) => $call,
             Source::Run($cursor) => $call,
+            Source::Trees($cursor) => $call,
         }
     };
 }
@@ -196,7 +219,7 @@ impl Cursor for Source {
         on_cursor!(self, cursor => cursor.seek_before(key))
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Result<()> {
         on_cursor!(self, cursor => cursor.next())
     }
@@ -206,7 +229,7 @@ impl Cursor for Source {
         on_cursor!(self, cursor => cursor.prev())
     }
 
-    #[inline]
+    #[inline(always)]
     fn entry(&self) -> Option<EntryRef<'_>> {
         on_cursor!(self, cursor => cursor.entry())
     }
@@ -310,8 +333,8 @@ impl Version {
         let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
         let in_memory = |run: &Arc<MemoryRun>| Source::Memory(run.cursor(&KeyRange::ALL));
         let memory = self.memory.iter().map(in_memory);
-        let parts = self.runs.iter().map(|run| run.parts(&KeyRange::ALL, CacheFill::Yes));
-        let runs = parts.map(|parts| Source::Run(ConcatCursor::new(parts.tallied(tally))));
+        let source = |run: &Arc<OpenRun>| run.source(&KeyRange::ALL, CacheFill::Yes, Some(tally));
+        let runs = self.runs.iter().map(source);
         MergingCursor::new(active.into_iter().chain(memory).chain(runs).collect())
     }
 

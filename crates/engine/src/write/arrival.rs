@@ -135,7 +135,7 @@ impl WritePath {
             self.scheduler.merge_now(whole, version)?;
         let edit = TreeEdit::of_plan(&version.tree, &whole.plan, outcome);
         let mut edit = edit.map_err(|error| {
-            tables.iter().for_each(|table| table.retire());
+            tables.iter().for_each(|table| table.discard());
             Error::new(ErrorKind::Corruption, format!("the merge is not legal: {error}"))
         })?;
         edit.remove.remove(0);
@@ -199,7 +199,7 @@ impl Drop for Ingest<'_> {
                     Some(_) if self.is_in => table.retire(),
                     Some(merged) => {
                         table.retire();
-                        merged.tables.iter().for_each(|table| table.retire());
+                        merged.tables.iter().for_each(|table| table.discard());
                     }
                     None if self.is_in => {}
                     None => table.retire(),
@@ -330,7 +330,7 @@ fn check_clashes(file: &Path, plan: &MergePlan, version: &Version) -> Result<()>
     let (arrived, others) = plan.inputs.split_first().expect("the table is the first input");
     let find = |run: RunId| version.disk_run(run).expect("the plan was checked");
     let others: Vec<&Arc<OpenRun>> = others.iter().map(|input| find(input.run)).collect();
-    let mut cursor = find(arrived.run).parts(&arrived.range, CacheFill::No).cursor();
+    let mut cursor = find(arrived.run).source(&arrived.range, CacheFill::No, None);
     let mut reads = ReadCount::default();
     cursor.seek_first()?;
     while let Some(entry) = cursor.entry() {

@@ -63,6 +63,7 @@ mod stops;
 mod strangers;
 mod stuck_logs;
 mod threads;
+mod trees;
 mod watchdog;
 mod written;
 

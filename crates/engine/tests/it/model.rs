@@ -21,7 +21,7 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 const SPACES: [&str; 2] = ["left", "right"];
 
 /// Policies that runs switch to, besides each policy with its defaults.
-const POLICIES: [&str; 24] = [
+const POLICIES: [&str; 27] = [
     "constant(k=2)",
     "bigtable(k=2)",
     "exploring(k=2, min=2)",
@@ -46,6 +46,9 @@ const POLICIES: [&str; 24] = [
     "test_mixed(ratio=2, rate=0.2)",
     "mixed(ratio=2, rate=0.2)",
     "mixed(ratio=3, rate=0.3, piece=300B, slices_max=8)",
+    "jungle(c=1.5, ratio=2, table=400B)",
+    "jungle(c=1, ratio=3, table=150B)",
+    "jungle(c=10, ratio=2, table=900B)",
 ];
 
 /// Returns every policy that a run begins with.
@@ -338,7 +341,11 @@ impl Run {
         for which in 0..2 {
             let space = self.space(which);
             let forward: Map = space.iter().map(pair).collect();
-            assert_eq!(forward, self.maps[which]);
+            let expected = &self.maps[which];
+            let differs = |key: &&Vec<u8>| forward.get(*key) != expected.get(*key);
+            let wrong = expected.keys().chain(forward.keys()).find(differs);
+            let what = wrong.map(|key| (key, forward.get(key), expected.get(key)));
+            assert_eq!(what, None, "{}: key, found, expected", self.policy);
             let backward: Vec<_> = space.iter().rev().map(pair).collect();
             assert!(backward.into_iter().eq(self.maps[which].clone().into_iter().rev()));
         }
@@ -352,7 +359,8 @@ impl Run {
         }
         self.store().flush().unwrap();
         self.check_all();
-        assert!(self.store().verify().unwrap().is_empty());
+        let damage = self.store().verify().unwrap();
+        assert!(damage.is_empty(), "{damage:?}");
         for which in 0..2 {
             let tree = self.space(which).tree();
             lsmith_tree::check_tree(&tree).unwrap();

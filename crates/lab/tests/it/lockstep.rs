@@ -54,6 +54,10 @@ pub(crate) const POLICIES: &[&str] = &[
     "triangular(score=bytes)",
     "triangular(max_bytes=150KiB, max_files=9)",
     "triangular(max_bytes=150KiB, max_files=9, score=bytes)",
+    "jungle",
+    "jungle(c=1, ratio=2)",
+    "jungle(c=2, ratio=3, table=40KiB)",
+    "jungle(c=10, ratio=4, table=100KiB)",
 ];
 
 /// Every policy that counts in blocks, in its variants.
@@ -109,7 +113,10 @@ fn edit_text(edit: &TreeEdit, blocks: bool) -> String {
     let sizes: Vec<Vec<_>> = edit
         .add
         .iter()
-        .map(|addition| addition.slices.iter().map(|slice| slice.size()).collect())
+        .map(|addition| {
+            let slices = addition.slices.iter();
+            slices.map(|slice| (slice.size(), slice.dead_bytes())).collect()
+        })
         .collect();
     format!("{} {} {counters:?} {sizes:?}", edit.flushes, edit.flushed.bytes)
 }
@@ -142,6 +149,7 @@ impl Names {
             let end = end.as_ref().map(|end| self.key(end).into());
             input.range = KeyRange { start: self.key(start).into(), end };
         }
+        plan.cuts.keys = plan.cuts.keys.iter().map(|key| self.key(key).into()).collect();
         for value in plan.memo.iter_mut().filter_map(|(_, value)| value.as_mut()) {
             // Some notes are keys; others are numbers or words, which are equal on both sides.
             if let Ok(key) = parse_key(value)

@@ -28,7 +28,7 @@ pub use append::{AppendCursor, AppendTable, Appended, BatchRules};
 pub use cache::BlockCache;
 pub use cache::Cache;
 pub use cursor::{CacheFill, TableCursor};
-pub use open_table::{OpenCursor, OpenTable};
+pub use open_table::{OpenCursor, OpenTable, RunCursor};
 pub use reader::{ReadCount, ReadTally, Table, TableMemory};
 pub use remains::{BlockWalk, Piece, TableRemains};
 pub use writer::{OUTSIDE, TableOptions, TableWriter};

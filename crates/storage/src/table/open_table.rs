@@ -159,6 +159,15 @@ impl OpenTable {
         }
     }
 
+    /// Returns the root if the table is an append table.
+    #[inline]
+    pub fn as_append(&self) -> Option<&Arc<AppendTable>> {
+        match self {
+            OpenTable::Sorted(_) => None,
+            OpenTable::Append(table) => Some(table),
+        }
+    }
+
     /// Returns the table if it is a sorted one.
     #[inline]
     pub fn as_sorted(&self) -> Option<&Arc<Table>> {
@@ -166,6 +175,56 @@ impl OpenTable {
             OpenTable::Sorted(table) => Some(table),
             OpenTable::Append(_) => None,
         }
+    }
+}
+
+/// A cursor over a table of a run. A run of sorted tables only is walked by [`TableCursor`], because
+/// asking at every step which kind of table it is costs a tenth of the step.
+pub trait RunCursor: Cursor + Send + Sized {
+    /// Returns a cursor over `table`. `fill` says whether it reads blocks through the cache.
+    ///
+    /// # Panics
+    ///
+    /// May panic if the table is of a kind that the cursor cannot walk.
+    fn over(table: &OpenTable, fill: CacheFill) -> Self;
+
+    /// Makes the cursor add its reads to `tally` when it is dropped.
+    #[must_use]
+    fn tallied(self, tally: &Arc<ReadTally>) -> Self;
+
+    /// Limits the cursor to `range`. Callers must ask only for keys within it from now on. The
+    /// cursor is on no entry after this.
+    fn keep_within(&mut self, range: KeyRange);
+}
+
+impl RunCursor for TableCursor {
+    #[inline]
+    fn over(table: &OpenTable, fill: CacheFill) -> TableCursor {
+        table.as_sorted().expect("the run has sorted tables only").cursor(fill)
+    }
+
+    #[inline]
+    fn tallied(self, tally: &Arc<ReadTally>) -> TableCursor {
+        TableCursor::tallied(self, tally)
+    }
+
+    #[inline]
+    fn keep_within(&mut self, range: KeyRange) {
+        TableCursor::keep_within(self, range);
+    }
+}
+
+impl RunCursor for OpenCursor {
+    fn over(table: &OpenTable, fill: CacheFill) -> OpenCursor {
+        table.cursor(fill)
+    }
+
+    fn tallied(self, tally: &Arc<ReadTally>) -> OpenCursor {
+        OpenCursor::tallied(self, tally)
+    }
+
+    fn keep_within(&mut self, range: KeyRange) {
+        OpenCursor::keep_within(self, range);
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) const CHUNK_BYTES: u64 = 256 * 1024;
 
 /// An open table file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct TableFile {
     file: Arc<dyn ReadFile>,
     path: PathBuf,

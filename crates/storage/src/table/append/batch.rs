@@ -1,7 +1,7 @@
 //! Appends a batch to an append table.
 
 use super::filter::{self, NextFilter};
-use super::group::{GroupWalk, OLD, OldVersion};
+use super::group::{GroupWalk, OLD, OldVersion, value_bytes};
 use super::leaves::{LeafBuilder, LeafEntry};
 use super::nodes::{self, Child, Top};
 use super::old_leaf::OldLeaf;
@@ -38,11 +38,16 @@ pub struct Appended {
     /// What happened to the entries of the batch, and to the versions of their keys that the tree
     /// had.
     pub counts: FoldCounts,
-    /// The number of those versions.
-    pub met: u64,
-    /// The entries that were written. The others that [`counts`](Appended::counts) has as put out
-    /// stay where they are.
+    /// Those versions.
+    pub met: Size,
+    /// Those of them that stay where they are, for snapshots. `counts` has them as put out.
+    pub kept: Size,
+    /// The entries that were written.
     pub written: Size,
+    /// Bytes of nodes that were read.
+    pub read_bytes: u64,
+    /// The number of blocks with values.
+    pub value_blocks: u64,
     /// Bytes of blocks with values.
     pub value_bytes: u64,
     /// Bytes of the filter.
@@ -199,6 +204,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
         }
         let base = self.base.expect("an empty tree has no nodes");
         let mut below = base.children(child.node)?;
+        self.appended.read_bytes += child.node.bytes;
         // Nodes in front of this one may have vanished since it was written.
         if let Some((first, _)) = below.first_mut() {
             *first = separator.to_vec();
@@ -214,6 +220,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
 
     fn cut_values(&mut self) -> Result<()> {
         if let Some(span) = self.values.cut()? {
+            self.appended.value_blocks += 1;
             self.leaves.close(span);
         }
         Ok(())
@@ -226,6 +233,7 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
             (Some(base), Some(span)) => Some(OldLeaf::open(base, span)?),
             _ => None,
         };
+        self.appended.read_bytes += span.map_or(0, |span| span.bytes);
         loop {
             let has_new = self.has_key_below(end);
             let key = old.as_ref().and_then(OldLeaf::key);
@@ -253,15 +261,21 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
     /// Adds the next key of the batch, of which the tree has the versions `old`.
     fn merge_key(&mut self, old: Vec<OldVersion>) -> Result<()> {
         let was_there = !old.is_empty();
-        self.appended.met += old.len() as u64;
         self.fold.walk_mut().enter(old);
+        self.appended.met += self.fold.walk().old_size();
         self.check_next()?;
         let mut hash = None;
         while let Some(entry) = self.fold.next_entry()? {
             hash = Some(key_hash(entry.key));
-            let bytes = logical_bytes(entry.key.len(), entry.value.len());
             let is_old = self.fold.last_mark() == OLD;
-            if !is_old && !self.values.has_room_for(bytes) {
+            let entry = self.fold.last_entry();
+            let value_bytes = if is_old { value_bytes(entry.value) } else { entry.value.len() };
+            let size = Size {
+                bytes: logical_bytes(entry.key.len(), value_bytes),
+                entries: 1,
+                tombstones: u64::from(entry.kind.is_tombstone()),
+            };
+            if !is_old && !self.values.has_room_for(size.bytes) {
                 self.cut_values()?;
             }
             let entry = self.fold.last_entry();
@@ -270,12 +284,14 @@ impl<C: Walk, B: FnMut(&[u8]) -> bool> Batch<'_, C, B> {
                 (false, true) => ValueRef::default(),
                 (false, false) => self.values.add(&entry),
             };
-            if !is_old {
-                let tombstones = u64::from(entry.kind.is_tombstone());
-                self.appended.written += Size { bytes, entries: 1, tombstones };
-                self.seq_min = self.seq_min.min(entry.seq);
-                self.seq_max = self.seq_max.max(entry.seq);
+            if is_old {
+                self.appended.kept += size;
+            } else {
+                self.appended.written += size;
             }
+            // An old version may have lost its number too.
+            self.seq_min = self.seq_min.min(entry.seq);
+            self.seq_max = self.seq_max.max(entry.seq);
             let EntryRef { key, seq, kind, .. } = entry;
             let entry = LeafEntry { key: key.to_vec(), seq, kind, value };
             self.add(entry)?;

@@ -3,7 +3,8 @@
 use crate::cursor::{EntryRef, newest_first};
 use crate::error::Result;
 use crate::fold::Walk;
-use lsmith_tree::{EntryKind, SeqNo};
+use crate::format::ValueRef;
+use lsmith_tree::{EntryKind, SeqNo, Size, logical_bytes};
 use std::cmp::Ordering;
 
 /// The [mark](Walk::mark) of entries that the tree has.
@@ -16,6 +17,11 @@ pub(super) struct OldVersion {
     pub(super) kind: EntryKind,
     /// The reference to the value, as bytes.
     pub(super) reference: Vec<u8>,
+}
+
+/// Returns the length of the value that `reference` leads to, which was read before.
+pub(super) fn value_bytes(reference: &[u8]) -> usize {
+    ValueRef::parse(reference, u64::MAX).map_or(0, |value| value.value_bytes as usize)
 }
 
 /// Walks all versions of one key after the other: those of the batch, and those of the tree. The
@@ -42,6 +48,16 @@ impl<C: Walk> GroupWalk<C> {
         }
         self.old = old;
         self.passed = 0;
+    }
+
+    /// Returns the size of the versions that the tree has of the key.
+    pub(super) fn old_size(&self) -> Size {
+        let of = |old: &OldVersion| Size {
+            bytes: logical_bytes(self.key.len(), value_bytes(&old.reference)),
+            entries: 1,
+            tombstones: u64::from(old.kind.is_tombstone()),
+        };
+        self.old.iter().map(of).sum()
     }
 
     fn next_new(&self) -> Option<EntryRef<'_>> {

@@ -53,9 +53,32 @@ impl AppendTable {
         cache: Arc<BlockCache>,
     ) -> Result<Arc<AppendTable>> {
         let file = TableFile::open(&**env, path, table)?;
+        let name = cache.name_table();
+        AppendTable::open_root(file, env, root, cache, name)
+    }
+
+    /// Opens the root that ends at byte `root` of the same file, which a batch has
+    /// [appended](AppendTable::append) to this one. Blocks in the cache serve both.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`open`](AppendTable::open) does.
+    pub fn open_next(&self, root: u64) -> Result<Arc<AppendTable>> {
+        let cache = Arc::clone(&self.cache);
+        AppendTable::open_root(self.file.clone(), &self.env, root, cache, self.name)
+    }
+
+    /// Opens the root that ends at byte `root` of `file`, whose blocks have `name` in the cache.
+    fn open_root(
+        file: TableFile,
+        env: &Arc<dyn Env>,
+        root: u64,
+        cache: Arc<BlockCache>,
+        name: CacheName,
+    ) -> Result<Arc<AppendTable>> {
+        let table = file.table;
         let RootParts { footer, root: parts } = read_root(&file, root)?;
         let filter = RootFilter::read(&file, &parts)?;
-        let name = cache.name_table();
         // Compressed blocks are decompressed into the cache, so their file is not mapped.
         let plain = footer.features & FEATURE_COMPRESSED == 0;
         let map = plain.then(|| file.map()).flatten();
@@ -115,7 +138,8 @@ impl AppendTable {
         self.root.appended_bytes
     }
 
-    /// Removes the blocks of this root from the cache. Call this when nobody reads it any more.
+    /// Removes the blocks of all roots of the file from the cache. Call this when nobody reads them
+    /// any more.
     pub fn forget_blocks(&self) {
         self.cache.remove_table(self.name);
     }

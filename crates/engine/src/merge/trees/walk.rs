@@ -1,0 +1,132 @@
+//! The entries of a merge, as one walk for each tree.
+
+use super::super::{InputCursor, Merger, ReservedPlan};
+use crate::throttle::PACE_BYTES;
+use lsmith_storage::cursor::EntryRef;
+use lsmith_storage::error::Result;
+use lsmith_storage::fold::{Fold, FoldCounts, Walk};
+use lsmith_tree::{CutWalk, Key, Size, logical_bytes};
+
+/// Walks the entries that a merge writes. The walk ends where the entries of a tree end, and goes
+/// on from there for the next tree. All versions of a key go to one tree.
+pub(super) struct TreeWalk<'a, B> {
+    merger: &'a Merger,
+    fold: Fold<InputCursor, B>,
+    /// True if the last entry of the fold is the next one of the walk.
+    has_entry: bool,
+    /// The first key that does not belong to the part.
+    end: Option<Key>,
+    /// Logical bytes at which a tree is cut, and those of the tree so far.
+    cut_bytes: u64,
+    bytes: u64,
+    /// Keys at which trees are cut whatever their size.
+    cuts: CutWalk<Key>,
+    /// True if the next entry belongs to the next tree of the part.
+    is_cut: bool,
+    last_key: Vec<u8>,
+    entries: u64,
+    /// Logical bytes since the last call of the throttle. `None` without a limit.
+    unpaced_bytes: Option<u64>,
+}
+
+impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
+    /// Returns a walk over the entries of `fold`. Trees are cut at `cuts`.
+    pub(super) fn new(
+        merger: &'a Merger,
+        mut fold: Fold<InputCursor, B>,
+        reserved: &ReservedPlan,
+        cuts: Vec<Key>,
+    ) -> Result<TreeWalk<'a, B>> {
+        let mut cuts = CutWalk::new(cuts);
+        let has_entry = match fold.next_entry()? {
+            Some(first) => {
+                // A cut in front of the first entry cuts nothing.
+                cuts.passes(|cut| **cut <= *first.key);
+                true
+            }
+            None => false,
+        };
+        Ok(TreeWalk {
+            merger,
+            fold,
+            has_entry,
+            end: None,
+            cut_bytes: u64::MAX,
+            bytes: 0,
+            cuts,
+            is_cut: false,
+            last_key: Vec::new(),
+            entries: 0,
+            unpaced_bytes: reserved.is_limited().then_some(0),
+        })
+    }
+
+    /// Enters the part that ends in front of `end`. Its trees are cut at `cut_bytes`.
+    pub(super) fn enter(&mut self, end: Option<Key>, cut_bytes: u64) {
+        self.end = end;
+        self.cut_bytes = cut_bytes;
+        self.begins_tree();
+    }
+
+    /// Begins the next tree of the part. Returns false if the part has no more entries.
+    pub(super) fn begins_tree(&mut self) -> bool {
+        self.is_cut = false;
+        self.bytes = 0;
+        self.next_entry().is_some()
+    }
+
+    /// Returns the counts of the fold, and the size taken from each input.
+    pub(super) fn end(self) -> (FoldCounts, Vec<Size>) {
+        debug_assert!(!self.has_entry, "all entries went to trees");
+        (self.fold.counts(), self.fold.walk().taken_each())
+    }
+
+    #[inline]
+    fn next_entry(&self) -> Option<EntryRef<'_>> {
+        let entry = (self.has_entry && !self.is_cut).then(|| self.fold.last_entry())?;
+        self.end.as_ref().is_none_or(|end| *entry.key < **end).then_some(entry)
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        let entry = self.fold.last_entry();
+        let bytes = logical_bytes(entry.key.len(), entry.value.len());
+        self.bytes += bytes;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(entry.key);
+        self.entries += 1;
+        self.merger.check_open(self.entries)?;
+        if let Some(unpaced) = &mut self.unpaced_bytes {
+            *unpaced += bytes;
+            if *unpaced >= PACE_BYTES {
+                self.merger.throttle.keep_pace(std::mem::take(unpaced));
+            }
+        }
+        let Some(next) = self.fold.next_entry()? else {
+            self.has_entry = false;
+            return Ok(());
+        };
+        if next.key != self.last_key {
+            let passed = self.cuts.passes(|cut| **cut <= *next.key);
+            self.is_cut = passed || self.bytes >= self.cut_bytes;
+        }
+        Ok(())
+    }
+}
+
+/// The walk over the entries of one tree.
+pub(super) struct OneTree<'w, 'a, B>(pub(super) &'w mut TreeWalk<'a, B>);
+
+impl<B: FnMut(&[u8]) -> bool> Walk for OneTree<'_, '_, B> {
+    fn begin(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        self.0.advance()
+    }
+
+    #[inline]
+    fn here(&self) -> Option<EntryRef<'_>> {
+        self.0.next_entry()
+    }
+}
