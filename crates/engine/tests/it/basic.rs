@@ -57,18 +57,6 @@ fn what_is_written_is_read_before_and_after_reopening() {
 }
 
 #[test]
-fn policies_that_append_to_tables_are_refused() {
-    let env = MemEnv::new();
-    let refused = tiny(&env).policy("jungle(c=3)").open().unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
-    assert!(refused.to_string().contains("does not append to tables yet"), "{refused}");
-    let store = tiny(&env).open().unwrap();
-    let keyspace = store.keyspace("default").unwrap();
-    let refused = keyspace.set_merge_policy("jungle").unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
-}
-
-#[test]
 fn snapshots_see_their_moment_and_merges_keep_it() {
     let env = MemEnv::new();
     let store = tiny(&env).policy("constant(k=2)").open().unwrap();

@@ -96,6 +96,11 @@ impl Env for SlowEnv {
         Ok(Box::new(SlowFile { file, pace: Arc::clone(&self.pace) }))
     }
 
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        let file = self.disk.append(path, at)?;
+        Ok(Box::new(SlowFile { file, pace: Arc::clone(&self.pace) }))
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         self.disk.open(path)
     }

@@ -171,6 +171,11 @@ impl Env for GateEnv {
         self.disk.create(path)
     }
 
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        self.gate.pass(Step::Create);
+        self.disk.append(path, at)
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         self.disk.open(path)
     }

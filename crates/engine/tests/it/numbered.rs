@@ -15,7 +15,7 @@ const SPACES: [&str; 2] = ["left", "right"];
 pub(crate) type Maps = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
 /// Policies that together do everything that a merge can do.
-pub(crate) const POLICIES: [&str; 9] = [
+pub(crate) const POLICIES: [&str; 10] = [
     "minlatency(k=2)",
     "tiered(ratio=2)",
     "leveled(ratio=2, l0=1, table=2kB)",
@@ -25,6 +25,7 @@ pub(crate) const POLICIES: [&str; 9] = [
     "choose_best(ratio=2, rate=0.2)",
     "rr(ratio=3, rate=0.1, reuse=false)",
     "mixed(ratio=2, rate=0.3)",
+    "jungle(c=2, ratio=2, table=2kB)",
 ];
 
 /// Policies that the keyspaces of a group can have.

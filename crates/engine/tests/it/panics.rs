@@ -169,6 +169,12 @@ impl Env for PanicEnv {
         Ok(Box::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
     }
 
+    fn append(&self, path: &Path, at: u64) -> io::Result<Box<dyn WriteFile>> {
+        self.fuse.pass(Op::Create);
+        let file = self.disk.append(path, at)?;
+        Ok(Box::new(PanicFile { file, fuse: Arc::clone(&self.fuse) }))
+    }
+
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         self.fuse.pass(Op::Open);
         let file = self.disk.open(path)?;

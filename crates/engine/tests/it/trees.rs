@@ -1,113 +1,191 @@
 //! Keyspaces whose tables are append tables.
+//!
+//! Promised: what a batch appends is there when the store is opened again, since the manifest names
+//! the root. Older roots serve older readers, and the file stays as long as one of its roots is
+//! read. A store may go over to such tables and back.
 
-use lsmith::env::MemEnv;
-use lsmith::{DEFAULT_KEYSPACE, Event, Observer, Store};
+use crate::dice::{Dice, with_seeds};
+use lsmith::env::{Env, MemEnv};
+use lsmith::{DEFAULT_KEYSPACE, ErrorKind, Keyspace, Result, Store};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-#[derive(Debug, Default)]
-struct Plans(Mutex<Vec<String>>);
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-impl Observer for Plans {
-    fn on_event(&self, _: &str, event: &Event<'_>) {
-        if let Event::Committed { plan, edit, tree, .. } = event {
-            self.0.lock().unwrap().push(format!("{plan}\n{edit}\n{tree}"));
-        }
+const TREES: &str = "jungle(c=1.5, ratio=2, table=400B)";
+
+fn open(env: &MemEnv, policy: &str) -> (Store, Keyspace) {
+    let store = Store::builder("/store").env(Arc::new(env.clone())).policy(policy);
+    let store = store.memtable_bytes(300).log_bytes(64 << 10).lockstep(true).open().unwrap();
+    let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
+    (store, space)
+}
+
+fn pair(entry: Result<(bytes::Bytes, bytes::Bytes)>) -> (Vec<u8>, Vec<u8>) {
+    let (key, value) = entry.unwrap();
+    (key.to_vec(), value.to_vec())
+}
+
+fn contents(space: &Keyspace) -> Map {
+    space.iter().map(pair).collect()
+}
+
+/// Writes or deletes one of 200 keys.
+fn write(space: &Keyspace, map: &mut Map, dice: &mut Dice) {
+    let key = format!("{:03}", dice.below(200)).into_bytes();
+    if dice.chance(20) {
+        space.delete(&key).unwrap();
+        map.remove(&key);
+    } else {
+        let length = dice.below(30);
+        let value = dice.bytes(length);
+        space.put(&key, &value).unwrap();
+        map.insert(key, value);
     }
 }
 
+/// Returns the numbers of slices of append tables and of sorted tables.
+fn kinds(space: &Keyspace) -> (usize, usize) {
+    let tree = space.tree();
+    let slices: Vec<bool> = tree
+        .disk_runs()
+        .flat_map(|run| run.slices().iter().map(|slice| slice.table().root > 0))
+        .collect();
+    let trees = slices.iter().filter(|is_tree| **is_tree).count();
+    (trees, slices.len() - trees)
+}
+
+fn table_files(env: &MemEnv) -> Vec<String> {
+    let names = env.list(Path::new("/store")).unwrap();
+    names.into_iter().filter(|name| name.ends_with(".table")).collect()
+}
+
+/// What broke: the manifest kept the root that it knew of a table, and the next opening of the
+/// store had lost what was appended since.
 #[test]
-fn debug_trees() {
-    for seed in 0..50u64 {
-        let plans = Arc::new(Plans::default());
-        let observer: Arc<dyn Observer> = Arc::<Plans>::clone(&plans);
+fn appended_entries_are_there_after_each_reopening() {
+    with_seeds(10, |seed| {
+        let mut dice = Dice::new(seed);
         let env = MemEnv::new();
-        let open = |n: u64| Store::builder("/store")
-            .env(Arc::new(if n % 2 == 0 { env.clone() } else { env.clone().unmapped() }))
-            .block_bytes([40, 80, 200][n as usize % 3])
-            .cache_bytes([0, 2000, 1 << 20][n as usize % 3])
-            .filter_bits([0, 4, 10][(n / 3) as usize % 3])
-            .policy("jungle(c=1.5, ratio=2, table=400B)")
-            .memtable_bytes(200)
-            .lockstep(true)
-            .observer(observer.clone())
-            .open()
-            .unwrap();
-        let mut store = open(0);
-        let mut last = 0;
-        let mut space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
-        let mut map = BTreeMap::new();
-        let mode = seed % 4;
-        let mut held = Vec::new();
-        let mut inserted = std::collections::BTreeSet::new();
-        let mut dice = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        for step in 0..2000u64 {
-            dice ^= dice << 13;
-            dice ^= dice >> 7;
-            dice ^= dice << 17;
-            let key = format!("{:03}", dice % 150).into_bytes();
-            if mode & 1 == 1 && (dice >> 30) % 10 == 0 {
-                held.push(store.snapshot());
-                if held.len() > 3 {
-                    held.remove((dice >> 40) as usize % 4);
-                }
+        let mut map = Map::new();
+        for _ in 0..30 {
+            let (store, space) = open(&env, TREES);
+            assert_eq!(contents(&space), map);
+            for _ in 0..dice.below(100) {
+                write(&space, &mut map, &mut dice);
             }
-            if seed >= 10 && dice >> 33 & 63 == 0 {
-                space.merge().unwrap();
-            }
-            if seed >= 20 && dice >> 43 & 63 == 0 {
-                held.clear();
-                drop(space);
-                drop(store);
-                last = dice >> 50;
-                store = open(last);
-                space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
-            }
-            let was = inserted.remove(&key);
-            if (dice >> 20) % 5 == 0 && map.contains_key(&key) {
-                if was {
-                    space.remove(&key).unwrap();
-                } else {
-                    space.delete(&key).unwrap();
-                }
-                map.remove(&key);
-            } else if mode & 2 == 2 && !map.contains_key(&key) {
-                let value = format!("{step:010}").into_bytes();
-                space.insert(&key, &value).unwrap();
-                inserted.insert(key.clone());
-                map.insert(key, value);
-            } else {
-                let value = format!("{step:010}").into_bytes();
-                space.put(&key, &value).unwrap();
-                map.insert(key, value);
-            }
-            let found: BTreeMap<Vec<u8>, Vec<u8>> =
-                space.iter().map(|e| e.unwrap()).map(|(k, v)| (k.to_vec(), v.to_vec())).collect();
-            let wrong = map.keys().chain(found.keys()).find(|k| map.get(*k) != found.get(*k));
-            if let Some(key) = wrong {
-                let got = space.get(key).unwrap();
-                {
-                    let all = plans.0.lock().unwrap();
-                    for p in all.iter().skip(all.len().saturating_sub(3)) {
-                        eprintln!("----\n{p}");
-                    }
-                }
-                drop(space);
-                drop(store);
-                store = open(last);
-                space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
-                eprintln!("after reopening {:?} verify {:?}", space.get(key).unwrap(), store.verify());
-                let miss: Vec<_> = map.keys().filter(|k| !found.contains_key(*k)).map(|k| String::from_utf8_lossy(k).into_owned()).collect();
-                let have: Vec<_> = found.keys().map(|k| String::from_utf8_lossy(k).into_owned()).collect();
-                eprintln!("missing {miss:?} have {have:?} n {last}");
-                panic!(
-                    "mode {mode} seed {seed} step {step} key {:?} iter {:?} get {:?} expected {:?}",
-                    String::from_utf8_lossy(key),
-                    found.get(key),
-                    got,
-                    map.get(key)
-                );
-            }
+            assert_eq!(contents(&space), map);
+            let damage = store.verify().unwrap();
+            assert!(damage.is_empty(), "{damage:?}");
         }
+        let (_store, space) = open(&env, TREES);
+        let (trees, sorted) = kinds(&space);
+        assert!(trees > 5 && sorted == 0, "{}", space.tree());
+        appended(&space);
+    });
+}
+
+#[test]
+fn a_file_stays_as_long_as_a_root_is_read() {
+    let env = MemEnv::new();
+    let mut dice = Dice::new(1);
+    let mut map = Map::new();
+    let (store, space) = open(&env, TREES);
+    for _ in 0..300 {
+        write(&space, &mut map, &mut dice);
     }
+    let before = map.clone();
+    let old_files = table_files(&env);
+    let snapshot = store.snapshot();
+    let mut reader = space.iter();
+    let first: Vec<_> = reader.by_ref().take(3).map(pair).collect();
+    for _ in 0..3000 {
+        write(&space, &mut map, &mut dice);
+    }
+    let gone = |files: &[String]| old_files.iter().filter(|name| !files.contains(name)).count();
+    assert_eq!(gone(&table_files(&env)), 0, "the reader needs its roots");
+    let read: Map = first.into_iter().chain(reader.map(pair)).collect();
+    assert_eq!(read, before);
+    assert_eq!(snapshot.range::<&[u8]>(&space, ..).map(pair).collect::<Map>(), before);
+    drop(snapshot);
+    for _ in 0..3000 {
+        write(&space, &mut map, &mut dice);
+    }
+    store.settle().unwrap();
+    assert!(gone(&table_files(&env)) > 0, "{old_files:?}");
+    let (trees, sorted) = kinds(&space);
+    assert_eq!(table_files(&env).len(), trees + sorted, "{}", space.tree());
+    assert_eq!(contents(&space), map);
+}
+
+#[test]
+fn a_store_goes_over_to_trees_and_back() {
+    with_seeds(5, |seed| {
+        let env = MemEnv::new();
+        let mut dice = Dice::new(seed);
+        let mut map = Map::new();
+        let leveled = "leveled(ratio=2, l0=1, table=400B)";
+        for policy in [leveled, TREES, leveled, "minlatency(k=3)", TREES, "choose_best", leveled] {
+            let (store, space) = open(&env, "none");
+            space.set_merge_policy(policy).unwrap();
+            for _ in 0..600 {
+                write(&space, &mut map, &mut dice);
+            }
+            store.settle().unwrap();
+            assert_eq!(contents(&space), map, "{policy}");
+            assert!(store.verify().unwrap().is_empty());
+            let (trees, _) = kinds(&space);
+            assert!(policy != TREES || trees > 0, "{}", space.tree());
+            let stats = store.stats();
+            assert_eq!((stats.plans_failed, stats.plans_refused), (0, 0), "{policy}");
+        }
+        let (_store, space) = open(&env, "none");
+        space.merge().unwrap();
+        assert_eq!(kinds(&space).0, 0, "{}", space.tree());
+        assert_eq!(contents(&space), map);
+    });
+}
+
+/// Returns the file of a table that had several batches, and its newest root.
+fn appended(space: &Keyspace) -> (PathBuf, u64) {
+    let tree = space.tree();
+    let slices = tree.disk_runs().flat_map(|run| run.slices().iter().collect::<Vec<_>>());
+    let table = slices.max_by_key(|slice| slice.dead_bytes()).unwrap().table();
+    assert!(table.dead_bytes > 0, "{tree}");
+    (Path::new("/store").join(format!("{:06}.table", table.id.0)), table.root)
+}
+
+#[test]
+fn what_lies_behind_a_root_does_not_matter_and_a_damaged_root_is_an_error() {
+    let env = MemEnv::new();
+    let mut dice = Dice::new(2);
+    let mut map = Map::new();
+    let (store, space) = open(&env, TREES);
+    for _ in 0..400 {
+        write(&space, &mut map, &mut dice);
+    }
+    let (path, root) = appended(&space);
+    drop((store, space));
+    assert_eq!(env.file_bytes(&path).unwrap(), root);
+    let mut file = env.append(&path, root).unwrap();
+    file.write_all(&[7; 5000]).unwrap();
+    file.sync().unwrap();
+    let (store, space) = open(&env, TREES);
+    assert_eq!(contents(&space), map);
+    for _ in 0..100 {
+        write(&space, &mut map, &mut dice);
+    }
+    assert_eq!(contents(&space), map);
+    let (path, root) = appended(&space);
+    drop((store, space));
+    for back in [1, 30] {
+        env.flip(&path, root - back, 0x10).unwrap();
+        let opened = Store::builder("/store").env(Arc::new(env.clone())).policy(TREES).open();
+        let error = opened.map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains(".table"), "{error}");
+        env.flip(&path, root - back, 0x10).unwrap();
+    }
+    assert_eq!(contents(&open(&env, TREES).1), map);
 }

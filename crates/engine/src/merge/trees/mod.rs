@@ -149,11 +149,12 @@ impl Merger {
     /// Appends the entries to the trees that the plan takes from run `target`, and to new ones
     /// between them. Returns the size taken from each other input.
     fn append(&self, plan: &TreePlan<'_>, target: RunId, trees: &mut Trees) -> Result<Vec<Size>> {
-        let run = plan.version.disk_run(target).expect("check_plan found every input");
-        let input = plan.reserved.plan.inputs.iter().find(|input| input.run == target);
-        let range = &input.expect("it takes from its target").range;
+        let run = plan.version.disk_run(target).expect("check_plan found every run");
+        // Without trees of the target, all entries go to new ones.
+        let mut taken = plan.reserved.plan.inputs.iter().filter(|input| input.run == target);
+        let parts = taken.next().map(|input| run.overlapping(&input.range));
         let old: Vec<Arc<TableHandle>> =
-            run.overlapping(range).map(|part| Arc::clone(part.table())).collect();
+            parts.into_iter().flatten().map(|part| Arc::clone(part.table())).collect();
         let cut_bytes = plan.reserved.plan.cut_bytes.unwrap_or(u64::MAX);
         let parts = divide(plan.fold(false)?, &old, cut_bytes)?;
         let mut walk = TreeWalk::new(self, plan.fold(false)?, plan.reserved, Vec::new())?;
