@@ -45,6 +45,8 @@ pub enum Place {
     /// old ones, and nothing else is written.
     ///
     /// If the plan has no other inputs, what it takes is written as new append-only tables.
+    ///
+    /// New tables end where [`ends_tree`](MergePlan::ends_tree) says so.
     Append(RunId),
 }
 
@@ -153,6 +155,16 @@ impl MergePlan {
     /// A plan that [appends](Place::Append) makes a new table between the old ones for at least one
     /// part in this many of a table.
     pub const NEW_TREE_PARTS: u64 = 32;
+
+    /// Returns true if a new append-only table of `bytes` ends in front of a key, whose newest
+    /// version has `next` bytes, if tables are cut at `cut_bytes`: when it has so many bytes, or
+    /// would have twice as many with the key. So entries of at least twice `cut_bytes` with two keys
+    /// always become several tables.
+    #[inline]
+    pub fn ends_tree(bytes: u64, next: u64, cut_bytes: u64) -> bool {
+        let is_long = bytes.saturating_add(next) >= cut_bytes.saturating_mul(2);
+        bytes > 0 && (bytes >= cut_bytes || is_long)
+    }
 
     /// Returns a plan that merges all of `runs`, newest first, into one table at `place`.
     pub fn merge(runs: impl IntoIterator<Item = RunId>, place: Place, reason: Reason) -> MergePlan {

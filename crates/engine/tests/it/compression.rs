@@ -51,24 +51,33 @@ fn check(store: &Store) {
     assert!(store.verify().unwrap().is_empty());
 }
 
+/// Returns the tree of `store` as text, without the roots of append tables, which are physical.
+fn tree(store: &Store) -> String {
+    let text = store.keyspace("default").unwrap().tree().to_string();
+    let mut parts = text.split(" root ");
+    let first = parts.next().unwrap_or_default().to_string();
+    let rest = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.fold(first, |text, part| text + part)
+}
+
 #[test]
 fn only_physical_bytes_change() {
     for policy in POLICIES {
         let plain = builder(&MemEnv::new(), policy).open().unwrap();
         let without = fill(&plain);
-        let tree = plain.keyspace("default").unwrap().tree().to_string();
+        let logical = tree(&plain);
         for codecs in CODECS {
             let env = MemEnv::new();
             let store = builder(&env, policy).compression(codecs).open().unwrap();
             let with = fill(&store);
-            assert_eq!(store.keyspace("default").unwrap().tree().to_string(), tree);
+            assert_eq!(tree(&store), logical);
             assert_eq!(with.logical_bytes, without.logical_bytes);
             assert!(with.table_bytes <= without.table_bytes);
             check(&store);
             drop(store);
             let store = builder(&env, policy).open().unwrap();
             assert_eq!(store.keyspace("default").unwrap().compression(), codecs);
-            assert_eq!(store.keyspace("default").unwrap().tree().to_string(), tree);
+            assert_eq!(tree(&store), logical);
             check(&store);
         }
     }

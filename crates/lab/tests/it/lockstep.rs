@@ -149,7 +149,6 @@ impl Names {
             let end = end.as_ref().map(|end| self.key(end).into());
             input.range = KeyRange { start: self.key(start).into(), end };
         }
-        plan.cuts.keys = plan.cuts.keys.iter().map(|key| self.key(key).into()).collect();
         for value in plan.memo.iter_mut().filter_map(|(_, value)| value.as_mut()) {
             // Some notes are keys; others are numbers or words, which are equal on both sides.
             if let Ok(key) = parse_key(value)

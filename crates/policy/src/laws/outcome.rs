@@ -2,7 +2,7 @@
 
 use lsmith_tree::{
     Key, KeyRange, LevelId, MergePlan, Mode, Outcome, ProfilePoint, Run, SeqNo, Size, Slice, Table,
-    TableId, Tree,
+    TableId, Tree, key_after,
 };
 use std::collections::BTreeSet;
 
@@ -58,12 +58,16 @@ pub(super) fn scaled_outcome(
     }
     let mut outcome = Outcome::default();
     let cut_keys = plan.cut_keys(tree);
-    let pieces = pieces(&taken, &cut_keys, &mut outcome);
+    let cut_bytes = plan.cut_bytes.unwrap_or(u64::MAX);
+    let mut pieces = pieces(&taken, &cut_keys, &mut outcome);
+    if plan.makes_trees() {
+        pieces = pieces.into_iter().flat_map(|piece| halves(piece, cut_bytes)).collect();
+    }
     let entries_in = outcome.from_memory.entries + outcome.read.entries;
     let seqs = seq_bounds(&taken);
     let cuts_below = |piece: &Piece| cut_keys.partition_point(|key| *key <= piece.range.start);
     let parts = pieces.chunk_by(|left, right| cuts_below(left) == cuts_below(right));
-    let tables = parts.flat_map(|part| cut(part, plan.cut_bytes.unwrap_or(u64::MAX)));
+    let tables = parts.flat_map(|part| cut(part, cut_bytes, plan.makes_trees()));
     for (id, pieces) in (tree.next_table().0..).zip(tables) {
         let mut table = table(TableId(id), pieces, seqs, per_mille());
         if plan.makes_trees() {
@@ -110,16 +114,40 @@ fn pieces(taken: &[Taken<'_>], cut_keys: &[Key], outcome: &mut Outcome) -> Vec<P
     pieces
 }
 
-/// Groups pieces into tables of at least `bytes`.
-fn cut(pieces: &[Piece], bytes: u64) -> impl Iterator<Item = &[Piece]> {
+/// Returns `piece`, or its halves if it has more than `cut_bytes` and room for two keys. So a table
+/// with two keys can always be cut, as a policy that cuts append-only tables relies on.
+fn halves(piece: Piece, cut_bytes: u64) -> Vec<Piece> {
+    let middle = key_after(&piece.range.start);
+    let has_room = piece.range.end.as_ref().is_some_and(|end| middle < *end);
+    if piece.size.bytes <= cut_bytes || !has_room {
+        return vec![piece];
+    }
+    let Size { bytes, entries, tombstones } = piece.size;
+    let first = Size { bytes: bytes / 2, entries: entries / 2, tombstones: tombstones / 2 };
+    let KeyRange { start, end } = piece.range;
+    vec![
+        Piece { range: KeyRange { start, end: Some(middle.clone()) }, size: first },
+        Piece { range: KeyRange { start: middle, end }, size: piece.size - first },
+    ]
+}
+
+/// Groups pieces into tables of at least `bytes`, or into append-only tables.
+fn cut(pieces: &[Piece], bytes: u64, trees: bool) -> impl Iterator<Item = &[Piece]> {
     let mut rest = pieces;
     std::iter::from_fn(move || {
         let mut sum = 0;
-        let full = rest.iter().position(|piece| {
+        let mut is_end = |piece: &Piece| {
+            let before = sum;
             sum += piece.size.bytes;
-            sum >= bytes
-        });
-        let (table, after) = rest.split_at(full.map_or(rest.len(), |last| last + 1));
+            match trees {
+                // No piece is empty, though its size may be rounded to nothing.
+                true => MergePlan::ends_tree(before.max(1), piece.size.bytes, bytes),
+                false => before >= bytes,
+            }
+        };
+        rest.first().map(&mut is_end);
+        let end = rest.iter().skip(1).position(is_end);
+        let (table, after) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
         rest = after;
         (!table.is_empty()).then_some(table)
     })

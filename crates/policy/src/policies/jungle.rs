@@ -4,8 +4,8 @@ use crate::{MergePolicy, Needs, ParamInfo, PolicyInfo, Shape};
 use lsmith_spec::{Spec, SpecError, format_bytes};
 use lsmith_tree::text::{display_key, parse_key};
 use lsmith_tree::{
-    Cuts, Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, Run, Slice,
-    TreeView,
+    Input, KeyRange, LEVELS_MAX, Level, LevelId, MergePlan, Mode, Place, Reason, Run, Slice,
+    TreeView, key_after,
 };
 use std::sync::Arc;
 
@@ -102,10 +102,10 @@ impl Jungle {
         }
     }
 
-    /// Returns the plan that rewrites `range` of `run`, whole slices, as one tree or cut at `cuts`.
-    fn rewrite(run: &Run, range: KeyRange, cuts: Cuts, reason: Reason) -> MergePlan {
+    /// Returns the plan that rewrites `range` of `run`, whole slices, as one tree.
+    fn rewrite(run: &Run, range: KeyRange, reason: Reason) -> MergePlan {
         let inputs = vec![Input { run: run.id(), range }];
-        MergePlan { inputs, cuts, ..MergePlan::merge([], Place::Append(run.id()), reason) }
+        MergePlan { inputs, ..MergePlan::merge([], Place::Append(run.id()), reason) }
     }
 
     /// Returns the plan that appends `range` of `source` to `target`, or one that first makes a
@@ -127,7 +127,7 @@ impl Jungle {
         let touched = || slices.range(from..end).into_iter();
         if let Some(other) = touched().find(|slice| !slice.is_tree()) {
             let reason = Reason::new("a table is no tree, and nothing can be appended", [0; 3]);
-            return Jungle::rewrite(target, other.range().clone(), Cuts::default(), reason);
+            return Jungle::rewrite(target, other.range().clone(), reason);
         }
         let nothing = KeyRange { start: range.start.clone(), end: Some(range.start.clone()) };
         let hull = touched().fold(nothing, |hull, slice| hull.hull(slice.range()));
@@ -222,33 +222,21 @@ impl Jungle {
         }
     }
 
-    /// Returns the plan that splits `slice`, if it has outgrown a table and can be cut.
+    /// Returns the plan that splits `slice`, if it has outgrown a table and has two keys.
     fn split(&self, view: &TreeView, level: usize, run: &Run, slice: &Slice) -> Option<MergePlan> {
         let table = self.table(view);
         let live = slice.size().bytes;
         // Trees of level 0 go down before it pays to split them.
         let limit = if level == 0 { table.saturating_mul(LEVEL0_TABLES) } else { table };
-        if live <= limit.saturating_add(table / 2) || slice.cell_count() < 2 {
-            return None;
-        }
-        let parts = (live / table + 1).min(slice.cell_count());
-        let mut keys: Vec<lsmith_tree::Key> = Vec::new();
-        for part in 1..parts {
-            let bytes = (u128::from(live) * u128::from(part) / u128::from(parts)) as u64;
-            let end = slice.first_piece(bytes).end;
-            let is_new = |key: &lsmith_tree::Key| {
-                *key > slice.range().start && keys.last().is_none_or(|last| last < key)
-            };
-            let inside = end.filter(|key| slice.range().contains(key) && is_new(key));
-            keys.extend(inside);
-        }
-        if keys.is_empty() {
+        let range = slice.range();
+        let has_keys = range.end.as_ref().is_some_and(|end| *end != key_after(&range.start));
+        if live <= limit.saturating_add(table / 2) || !has_keys {
             return None;
         }
         let reason =
             Reason::new("a tree has {} live bytes, half a table more than {}", [live, limit, 0]);
-        let cuts = Cuts { keys, ..Cuts::default() };
-        Some(Jungle::rewrite(run, slice.range().clone(), cuts, reason))
+        let plan = Jungle::rewrite(run, range.clone(), reason);
+        Some(MergePlan { cut_bytes: Some((live / (live / table + 1)).max(1)), ..plan })
     }
 
     /// Returns the plan that rewrites `slice`, if too much of its file is dead.
@@ -259,7 +247,7 @@ impl Jungle {
             slice.is_tree() && slice.dead_bytes() > 0 && total as f64 > self.c * live as f64;
         is_due.then(|| {
             let reason = Reason::new("a tree has {} bytes for {} live ones", [total, live, 0]);
-            Jungle::rewrite(run, slice.range().clone(), Cuts::default(), reason)
+            Jungle::rewrite(run, slice.range().clone(), reason)
         })
     }
 
@@ -280,7 +268,7 @@ impl Jungle {
         (is_due && sizes[0].saturating_add(sizes[1]) <= table).then(|| {
             let reason =
                 Reason::new("trees of {} and {} live bytes fit into one", [sizes[0], sizes[1], 0]);
-            Jungle::rewrite(run, left.range().hull(right.range()), Cuts::default(), reason)
+            Jungle::rewrite(run, left.range().hull(right.range()), reason)
         })
     }
 }

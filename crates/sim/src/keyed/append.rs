@@ -176,10 +176,11 @@ fn cut<E: KeyedEntry>(
     std::iter::from_fn(move || {
         let mut sum = 0;
         let full = all[from..entries.end].iter().position(|entry| {
+            let is_end = MergePlan::ends_tree(sum, entry.bytes(), table_bytes);
             sum += entry.bytes();
-            sum >= table_bytes
+            is_end
         });
-        let end = full.map_or(entries.end, |last| from + last + 1);
+        let end = full.map_or(entries.end, |next| from + next);
         let table = from..end;
         from = end;
         (!table.is_empty()).then_some(table)

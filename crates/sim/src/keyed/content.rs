@@ -202,10 +202,15 @@ impl<E: KeyedEntry> KeyedContent<E> {
         let mut end = keyspaces.map_or(u64::MAX, |_| 0);
         let cut_keys = plan.cut_keys(tree).iter().map(|key| rank_from(key)).collect();
         let mut cuts = CutWalk::new(cut_keys);
+        let makes_trees = plan.makes_trees();
         let dropped = merge(sides, bottom, |entry| {
             let rank = u64::from(entry.rank());
             let is_cut = cuts.passes(|cut| *cut <= rank) && builder.len() > 0;
-            if builder.bytes() >= cut_bytes || is_cut {
+            let is_full = match makes_trees {
+                true => MergePlan::ends_tree(builder.bytes(), entry.bytes(), cut_bytes),
+                false => builder.bytes() >= cut_bytes,
+            };
+            if is_full || is_cut {
                 finish(&mut builder);
             }
             if rank >= end {
@@ -223,7 +228,7 @@ impl<E: KeyedEntry> KeyedContent<E> {
         outcome.entries_dropped = dropped.entries;
         outcome.dropped_below = dropped.below;
         for mut held in done {
-            if plan.makes_trees() {
+            if makes_trees {
                 held.set_root(1, 0);
             }
             let slice = self.add_table(held);

@@ -5,7 +5,7 @@ use crate::throttle::PACE_BYTES;
 use lsmith_storage::cursor::EntryRef;
 use lsmith_storage::error::Result;
 use lsmith_storage::fold::{Fold, FoldCounts, Walk};
-use lsmith_tree::{CutWalk, Key, Size, logical_bytes};
+use lsmith_tree::{CutWalk, Key, MergePlan, Size, logical_bytes};
 
 /// Walks the entries that a merge writes. The walk ends where the entries of a tree end, and goes
 /// on from there for the next tree. All versions of a key go to one tree.
@@ -107,7 +107,8 @@ impl<'a, B: FnMut(&[u8]) -> bool> TreeWalk<'a, B> {
         };
         if next.key != self.last_key {
             let passed = self.cuts.passes(|cut| **cut <= *next.key);
-            self.is_cut = passed || self.bytes >= self.cut_bytes;
+            let bytes = logical_bytes(next.key.len(), next.value.len());
+            self.is_cut = passed || MergePlan::ends_tree(self.bytes, bytes, self.cut_bytes);
         }
         Ok(())
     }
