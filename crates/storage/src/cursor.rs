@@ -81,6 +81,11 @@ pub trait Cursor: Send {
         false
     }
 
+    /// Returns true if the cursor has looked at a run on storage.
+    fn has_opened(&self) -> bool {
+        false
+    }
+
     /// Returns the value under the cursor as a handle that shares its memory if the cursor can do
     /// so without a copy. The cursor must be on an entry.
     fn value(&self) -> Bytes;
@@ -129,6 +134,10 @@ impl Cursor for Box<dyn Cursor> {
 
     fn is_alone(&self) -> bool {
         (**self).is_alone()
+    }
+
+    fn has_opened(&self) -> bool {
+        (**self).has_opened()
     }
 
     fn value(&self) -> Bytes {

@@ -29,7 +29,8 @@ impl OpenRun {
         tally: Option<&Arc<ReadTally>>,
     ) -> Source {
         if self.has_trees() {
-            return Source::Trees(Box::new(ConcatCursor::new(self.parts(range, fill, tally))));
+            let parts: RunParts<OpenCursor> = self.parts(range, fill, tally);
+            return Source::Other(Box::new(ConcatCursor::new(parts)));
         }
         Source::Run(ConcatCursor::new(self.parts(range, fill, tally)))
     }
@@ -158,12 +159,10 @@ impl Drop for Version {
 pub(crate) enum Source {
     /// The active memtable.
     Active(MemtableCursor),
-    /// A run in memory.
-    Memory(Box<dyn Cursor>),
+    /// A run in memory, or a run on storage that has append tables.
+    Other(Box<dyn Cursor>),
     /// A run of sorted tables.
     Run(ConcatCursor<RunParts<TableCursor>>),
-    /// A run that has append tables.
-    Trees(Box<ConcatCursor<RunParts<OpenCursor>>>),
 }
 
 impl Source {
@@ -171,8 +170,8 @@ impl Source {
     pub(crate) fn is_run_opened(&self) -> bool {
         match self {
             Source::Run(cursor) => cursor.has_opened(),
-            Source::Trees(cursor) => cursor.has_opened(),
-            Source::Active(_) | Source::Memory(_) => false,
+            Source::Other(cursor) => cursor.has_opened(),
+            Source::Active(_) => false,
         }
     }
 }
@@ -182,9 +181,8 @@ macro_rules! on_cursor {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {
             Source::Active($cursor) => $call,
-            Source::Memory($cursor) => $call,
+            Source::Other($cursor) => $call,
             Source::Run($cursor) => $call,
-            Source::Trees($cursor) => $call,
         }
     };
 }
@@ -219,7 +217,7 @@ impl Cursor for Source {
         on_cursor!(self, cursor => cursor.seek_before(key))
     }
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Result<()> {
         on_cursor!(self, cursor => cursor.next())
     }
@@ -229,7 +227,7 @@ impl Cursor for Source {
         on_cursor!(self, cursor => cursor.prev())
     }
 
-    #[inline(always)]
+    #[inline]
     fn entry(&self) -> Option<EntryRef<'_>> {
         on_cursor!(self, cursor => cursor.entry())
     }
@@ -331,7 +329,7 @@ impl Version {
     /// reads to `tally`.
     pub(crate) fn cursor(&self, tally: &Arc<ReadTally>) -> MergingCursor<Source> {
         let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
-        let in_memory = |run: &Arc<MemoryRun>| Source::Memory(run.cursor(&KeyRange::ALL));
+        let in_memory = |run: &Arc<MemoryRun>| Source::Other(run.cursor(&KeyRange::ALL));
         let memory = self.memory.iter().map(in_memory);
         let source = |run: &Arc<OpenRun>| run.source(&KeyRange::ALL, CacheFill::Yes, Some(tally));
         let runs = self.runs.iter().map(source);

@@ -54,6 +54,7 @@ impl BlockBuilder {
     }
 
     /// Appends `entry` to `out`. Its key shares exactly `shared` bytes with the previous key.
+    #[inline(always)]
     pub fn add(&mut self, out: &mut Vec<u8>, shared: usize, entry: &EntryRef<'_>) {
         let tagged = (entry.value.len() as u64) << KIND_BITS | entry.kind as u64;
         if self.is_empty() {

@@ -53,6 +53,7 @@ pub(super) struct EntryHead {
 impl EntryHead {
     /// Appends the head to `out`, in a block with these `usual` entries.
     #[inline]
+    #[inline(always)]
     pub(super) fn put(self, usual: Usual, out: &mut Vec<u8>) {
         let EntryHead { shared, suffix_bytes, tagged, delta } = self;
         let is_usual = shared + suffix_bytes == u64::from(usual.key_bytes)

@@ -73,11 +73,6 @@ impl<P: Parts> ConcatCursor<P> {
         }
     }
 
-    /// Returns true if any part was opened.
-    pub fn has_opened(&self) -> bool {
-        !self.cursors.is_empty()
-    }
-
     /// Returns the part of the first cursor, and that cursor.
     #[inline]
     fn current(&self) -> Option<(usize, &P::Cursor)> {
@@ -187,6 +182,10 @@ fn seek_end(cursor: &mut impl Cursor, end: Option<&[u8]>) -> Result<()> {
 }
 
 impl<P: Parts> Cursor for ConcatCursor<P> {
+    fn has_opened(&self) -> bool {
+        !self.cursors.is_empty()
+    }
+
     fn seek_first(&mut self) -> Result<()> {
         self.seek(b"")
     }
