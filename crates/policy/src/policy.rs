@@ -91,8 +91,8 @@ pub struct Needs {
     /// The policy compares sizes that are equal if all memtables are, so that single bytes decide.
     /// Simulations that know only expected sizes say that they are less certain.
     pub exact_sizes: bool,
-    /// The policy appends to append-only tables. Unit and keyed simulations carry out such plans;
-    /// stores and fluid simulations do not yet, and refuse the policy.
+    /// The policy appends to append-only tables. Simulations carry out such plans; stores do not
+    /// yet, and refuse the policy.
     pub trees: bool,
 }
 

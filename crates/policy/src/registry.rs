@@ -108,7 +108,7 @@ impl Registry {
         &self.infos
     }
 
-    /// Returns the other policies, which only some simulations can follow
+    /// Returns the other policies, which only simulations can follow
     /// ([`Needs::trees`](crate::Needs::trees)).
     pub fn simulated_infos(&self) -> &[PolicyInfo] {
         &self.simulated
@@ -123,8 +123,7 @@ impl Registry {
         if policy.needs().trees {
             let name = policy.spec().name;
             return Err(SpecError::conflict(format!(
-                "a store does not append to tables yet, as `{name}` asks for; only unit and keyed \
-                 simulations do"
+                "a store does not append to tables yet, as `{name}` asks for; only simulations do"
             )));
         }
         Ok(policy)
