@@ -67,9 +67,10 @@ impl FluidContent {
             .iter()
             .map(|segment| Segment { is_clean: is_bottom || segment.is_clean, ..*segment });
         let merged = merge(&[new.collect(), old], false, &self.workload);
-        let written = written.rounded();
         let size = amount(&merged).rounded();
-        let met = before.size + written - size;
+        let met = before.size + written.rounded() - size;
+        // Rounded, so that the file grows by what is written, to the byte.
+        let written = size + met - before.size;
         outcome.written += written;
         outcome.read += met;
         (size.entries > 0).then(|| {
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn new_trees_are_equally_large() {
-        let cuts = divided((0, 80_000), &[]);
-        assert_eq!(cuts, [(None, 0, 26_670), (None, 26_670, 53_340), (None, 53_340, 80_000)]);
+        let cuts = divided((0, 90_000), &[]);
+        assert_eq!(cuts, [(None, 0, 30_000), (None, 30_000, 60_000), (None, 60_000, 90_000)]);
     }
 }
