@@ -170,7 +170,8 @@ impl<C: Content> Drive<C> {
     /// no plan, except under a policy that counts in blocks.
     ///
     /// # Errors
-    /// Fails if a plan is illegal, or if the policy never rests. The tree is then as the plans before left it.
+    /// Fails if a plan is illegal, or if the policy never rests. The tree is then as the plans
+    /// before left it.
     pub fn settle(&mut self, observe: &mut Observer<'_>) -> Result<(), SimError> {
         for _ in 0..PLANS_MAX {
             if let Some(mut plan) = self.policy.next_merge(&self.view) {
