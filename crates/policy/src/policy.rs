@@ -91,8 +91,8 @@ pub struct Needs {
     /// The policy compares sizes that are equal if all memtables are, so that single bytes decide.
     /// Simulations that know only expected sizes say that they are less certain.
     pub exact_sizes: bool,
-    /// The policy appends to append-only tables. Fluid simulations do not carry out such plans yet,
-    /// and refuse the policy.
+    /// The policy appends to append-only tables, one by one. Simulations that know only expected
+    /// sizes say that they are less certain.
     pub trees: bool,
 }
 

@@ -21,7 +21,7 @@ pub trait Content {
     /// which is empty. New tables get names from the tree's next name on, in key order.
     ///
     /// # Errors
-    /// Fails with [`SimError::Unsupported`] if this content cannot carry out such a plan.
+    /// Fails with [`SimError::BadPlan`] if the plan breaks a rule after all.
     fn carry_out(
         &mut self,
         tree: &Tree,
@@ -170,8 +170,8 @@ impl<C: Content> Drive<C> {
     /// no plan, except under a policy that counts in blocks.
     ///
     /// # Errors
-    /// Fails if a plan is illegal, if the content does not support it, or if the policy never
-    /// rests. The tree is then as the plans before left it.
+    /// Fails if a plan is illegal, or if the policy never rests. The tree is then as the plans
+    /// before left it.
     pub fn settle(&mut self, observe: &mut Observer<'_>) -> Result<(), SimError> {
         for _ in 0..PLANS_MAX {
             if let Some(mut plan) = self.policy.next_merge(&self.view) {

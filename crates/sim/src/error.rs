@@ -24,13 +24,6 @@ pub enum SimError {
         /// The number of plans that were carried out.
         plans: u64,
     },
-    /// The content cannot carry out such a plan.
-    Unsupported {
-        /// The plan.
-        plan: Box<MergePlan>,
-        /// What is missing.
-        what: &'static str,
-    },
     /// A plan that passed its check cannot be applied to its tree.
     BadPlan {
         /// The plan.
@@ -75,7 +68,6 @@ impl fmt::Display for SimError {
             SimError::Restless { policy, plans } => {
                 write!(f, "policy {policy} did not come to rest within {plans} plans")
             }
-            SimError::Unsupported { plan, what } => write!(f, "{what}: {plan}"),
             SimError::NotFluid { workload, what } => {
                 write!(f, "no expected sizes for {workload}: {what}")
             }

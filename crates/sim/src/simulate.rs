@@ -117,8 +117,8 @@ impl KeyedWorkload {
 /// active memtable are in no figure.
 ///
 /// # Errors
-/// Fails if the policy proposes an illegal plan or one that keyed content cannot carry out, if it
-/// never rests, or if the workload has a damaged line.
+/// Fails if the policy proposes an illegal plan, if it never rests, or if the workload has a
+/// damaged line.
 pub fn simulate_keyed(
     policy: &Arc<dyn MergePolicy>,
     input: &KeyedWorkload,

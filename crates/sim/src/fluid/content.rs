@@ -8,7 +8,8 @@ use super::table::{FluidTable, NewTable, ProfilePoints, amount, cut, split_at};
 use super::workload::Amount;
 use crate::{Content, SimError};
 use lsmith_tree::{
-    BLOCK_BYTES_USUAL, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice, TableId, Tree,
+    BLOCK_BYTES_USUAL, LevelId, MergePlan, Mode, Outcome, Place, Run, Size, Slice, Table, TableId,
+    Tree,
 };
 use lsmith_workload::Rng;
 use std::collections::BTreeMap;
@@ -79,7 +80,12 @@ impl FluidContent {
     }
 
     /// Adds a table of `segments` with full blocks. Returns its slice and the number of its blocks.
-    fn add_table(&mut self, id: TableId, segments: Vec<Segment>, size: Size) -> (Slice, u64) {
+    pub(super) fn add_table(
+        &mut self,
+        id: TableId,
+        segments: Vec<Segment>,
+        size: Size,
+    ) -> (Slice, u64) {
         let blocks = FullBlocks::of(size, self.block_bytes);
         let points =
             if self.by_block { ProfilePoints::Blocks(blocks.made()) } else { ProfilePoints::Steps };
@@ -100,14 +106,27 @@ impl FluidContent {
         Slice::whole(table)
     }
 
-    /// Returns the inputs of a plan, newest first, and counts them.
+    /// Makes the table of `slice`, which must be whole, a root of an append-only table. The file
+    /// holds `dead_bytes` besides.
+    pub(super) fn set_root(&mut self, slice: &Slice, root: u64, dead_bytes: u64) -> Slice {
+        let table = Arc::new(Table { root, dead_bytes, ..Table::clone(slice.table()) });
+        if let Some(held) = self.tables.get_mut(&table.id) {
+            held.table = Arc::clone(&table);
+        }
+        Slice::whole(table)
+    }
+
+    /// Returns the inputs of a plan, newest first, and counts them. Leaves out the run whose trees
+    /// the plan appends to.
     pub(super) fn sides(
         &self,
         tree: &Tree,
         plan: &MergePlan,
         outcome: &mut Outcome,
     ) -> Vec<PlanInput> {
-        let inputs = plan.inputs.iter().filter_map(|input| {
+        let target = plan.appends_to();
+        let inputs = plan.inputs.iter().filter(|input| Some(input.run) != target);
+        let inputs = inputs.filter_map(|input| {
             let (level, run) = tree.run(input.run)?;
             let slices: Vec<Slice> = run.clip(&input.range).collect();
             let size: Size = slices.iter().map(Slice::size).sum();
@@ -156,7 +175,10 @@ impl FluidContent {
             if size.entries == 0 && entries(&segments) < 0.5 {
                 continue;
             }
-            let (slice, blocks) = self.add_table(id, segments, size);
+            let (mut slice, blocks) = self.add_table(id, segments, size);
+            if plan.makes_trees() {
+                slice = self.set_root(&slice, 1, 0);
+            }
             outcome.blocks.written += blocks;
             outcome.written += size;
             outcome.slices.push(slice);
@@ -184,9 +206,9 @@ impl Content for FluidContent {
         plan: &MergePlan,
         outcome: &mut Outcome,
     ) -> Result<(), SimError> {
-        if plan.makes_trees() {
-            let what = "fluid content knows no append tables";
-            return Err(SimError::Unsupported { plan: Box::new(plan.clone()), what });
+        if let Some(target) = plan.appends_to() {
+            *outcome = self.append(tree, plan, target)?;
+            return Ok(());
         }
         *outcome = match (plan.mode, plan.reuse) {
             (Mode::Merge, None) => self.merge(tree, plan)?,

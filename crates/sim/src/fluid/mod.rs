@@ -14,6 +14,9 @@
 //! a thousand parts of it if keys that are written together lie together. Only within a part keys
 //! are assumed to be spread evenly and independently of their popularity.
 //!
+//! What is appended to a tree joins the intervals of its places in the same way. The size of the
+//! tree before and after tells how many of its entries became dead.
+//!
 //! Sizes have no random variation. Only the blocks that overlap nothing, which merges can keep, are
 //! drawn at random.
 //!
@@ -31,6 +34,7 @@
 //! * *Appends in many places*, such as those of `tpc`: the blocks that overlap nothing are unknown,
 //!   so policies that keep blocks are refused.
 
+mod append;
 mod blocks;
 mod content;
 mod draw;

@@ -16,8 +16,8 @@ pub(super) const SEED: u64 = 1;
 /// figure.
 ///
 /// # Errors
-/// Fails if the policy proposes an illegal plan or one that fluid content cannot carry out, or if
-/// it never rests. Fails for policies that keep blocks if the blocks of the workload are not known.
+/// Fails if the policy proposes an illegal plan, or if it never rests. Fails for policies that keep
+/// blocks if the blocks of the workload are not known.
 pub fn simulate_fluid(
     policy: &Arc<dyn MergePolicy>,
     workload: &FluidWorkload,

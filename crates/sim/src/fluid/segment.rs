@@ -67,6 +67,12 @@ pub(super) fn entries(segments: &[Segment]) -> f64 {
     segments.iter().map(Segment::entries).sum()
 }
 
+/// Returns the parts of `segments`, which are in key order, within `start` and `end`.
+pub(super) fn clip(segments: &[Segment], start: u64, end: u64) -> Vec<Segment> {
+    let from = segments.partition_point(|segment| segment.end <= start);
+    segments[from..].iter().map_while(|segment| segment.clip(start, end)).collect()
+}
+
 /// Returns the segments of the merge of `sides`, each in key order. If `is_bottom` is true,
 /// tombstones are dropped.
 pub(super) fn merge(

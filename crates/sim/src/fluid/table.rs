@@ -4,7 +4,7 @@ use super::FluidWorkload;
 use super::draw;
 use super::merger::Made;
 use super::place::{PLACES, key, place, width};
-use super::segment::{Segment, entries};
+use super::segment::{Segment, clip, entries};
 use super::workload::Amount;
 use lsmith_tree::{KeyRange, PROFILE_STEP_BYTES, ProfilePoint, SeqNo, Size, Slice, Table, TableId};
 use lsmith_workload::Rng;
@@ -28,9 +28,7 @@ impl FluidTable {
         }
         let start = place(&slice.range().start);
         let end = slice.range().end.as_ref().map_or(PLACES, |end| place(end));
-        let from = self.segments.partition_point(|segment| segment.end <= start);
-        let rest = self.segments[from..].iter();
-        rest.map_while(|segment| segment.clip(start, end)).collect()
+        clip(&self.segments, start, end)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::FluidWorkload;
 use crate::SimError;
 use lsmith_policy::{MergePolicy, Shape};
+use lsmith_tree::MergePlan;
 
 /// The error of stacks and of levels of many tables.
 const USUAL: f64 = 0.03;
@@ -20,6 +21,14 @@ const CLUSTERS: f64 = 0.30;
 /// The added error if single bytes decide, and if no key is written twice, so that they often do.
 const TIES: f64 = 0.03;
 const TIES_OF_NEW_KEYS: f64 = 0.27;
+
+/// The added error under policies that append to trees: this over the entries of a memtable.
+/// Expected trees are equally large, where real ones vary, and are split and fused one by one.
+const TREES: f64 = 30.0;
+
+/// The added error if a single entry between two trees makes a tree. It is then fused with a
+/// neighbour. Expected sizes have no such gaps.
+const TREES_OF_ONE: f64 = 0.25;
 
 /// The part of a level that one merge takes, by default.
 const WINDOW: f64 = 0.07;
@@ -54,6 +63,11 @@ impl FluidWorkload {
         }
         if needs.exact_sizes {
             error += if self.is_new() { TIES_OF_NEW_KEYS } else { TIES };
+        }
+        if let (true, Shape::Leveled { ratio, .. }) = (needs.trees, policy.shape()) {
+            let least = entries / (ratio * MergePlan::NEW_TREE_PARTS as f64);
+            let is_one = least < 1.0;
+            error += if is_one { TREES_OF_ONE } else { (TREES / entries).min(TREES_OF_ONE) };
         }
         error
     }

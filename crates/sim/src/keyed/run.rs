@@ -137,8 +137,7 @@ impl KeyedSim {
     /// together with memory.
     ///
     /// # Errors
-    /// Fails if the policy proposes an illegal plan or one that keyed content cannot carry out, or
-    /// if it never rests.
+    /// Fails if the policy proposes an illegal plan, or if it never rests.
     pub fn flush(&mut self, live_bytes: u64, observe: &mut Observer<'_>) -> Result<(), SimError> {
         if self.memtable.bytes() == 0 {
             return Ok(());

@@ -2,9 +2,7 @@
 
 use crate::common::{ALL, policy, unit};
 use lsmith_policy::{Load, MergePolicy, Shape};
-use lsmith_sim::{
-    Drive, Event, FluidWorkload, SimError, UNIT_BYTES, UnitContent, simulate_fluid, simulate_unit,
-};
+use lsmith_sim::{Drive, Event, SimError, UNIT_BYTES, UnitContent, simulate_unit};
 use lsmith_spec::Spec;
 use lsmith_tree::{MergePlan, Place, PlanError, Reason, RunId, TreeView, check_tree};
 use std::sync::Arc;
@@ -61,14 +59,6 @@ fn a_policy_that_never_rests_is_stopped() {
         Some(MergePlan::merge([newest], Place::Oldest, REASON))
     });
     assert!(matches!(error, SimError::Restless { plans: 100_000, .. }), "{error}");
-}
-
-#[test]
-fn content_refuses_what_it_cannot_carry_out() {
-    let workload = crate::fluid::workload("load(keys=100k)");
-    let workload = FluidWorkload::new(&workload).expect("a fluid workload");
-    let refused = simulate_fluid(&policy("jungle"), &workload, 1 << 20, &mut |_| {});
-    assert!(matches!(refused, Err(SimError::Unsupported { .. })), "{refused:?}");
 }
 
 #[test]

@@ -140,6 +140,7 @@ fn errors_are_within_the_uncertainty_of_the_answer() {
         "test_mixed(ratio=4)",
         "choose_best",
     ];
+    const TREES: [&str; 3] = ["jungle", "jungle(ratio=6)", "jungle(c=2, ratio=4)"];
     const TRIANGULAR: [&str; 2] = ["triangular(score=ratio)", "triangular(score=bytes)"];
     for (spec, policies) in [
         ("uniform(keys=30k, ops=0, value=1000B)", &PARTIAL[..]),
@@ -155,6 +156,9 @@ fn errors_are_within_the_uncertainty_of_the_answer() {
             &["rr(ratio=4)", "choose_best(ratio=4)", "sweep"],
         ),
         ("uniform(keys=1k, ops=0, value=40kB)", &["leveled(ratio=4)"]),
+        ("churn(keys=60k, ops=300k, value=3000B)", &TREES),
+        ("churn(keys=60k, ops=300k, value=6000B)", &TREES),
+        ("churn(keys=20k, ops=100k, value=20kB)", &TREES),
     ] {
         let input = KeyedWorkload::new(workload(spec));
         let expected = FluidWorkload::new(input.workload()).expect("a fluid workload");
@@ -191,7 +195,8 @@ fn blocks_that_are_kept_are_within_three_percent() {
 #[test]
 fn every_policy_runs_and_leaves_a_legal_tree() {
     let input = FluidWorkload::new(&workload(ZIPF)).unwrap();
-    for info in Registry::builtin().infos() {
+    let registry = Registry::builtin();
+    for info in registry.infos() {
         let policy = policy(info.name);
         let found = simulate_fluid(&policy, &input, 300_000, &mut |_| {}).unwrap();
         check_tree(&found.tree).unwrap();

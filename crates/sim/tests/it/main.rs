@@ -10,6 +10,7 @@ mod drive;
 mod figures;
 mod fluid;
 mod fluid_counted;
+mod fluid_trees;
 mod jungle;
 mod keyed;
 mod learning;
