@@ -10,6 +10,10 @@ use crate::formulas::textbook::levels_needed;
 /// `(L + 1/C) (1 + B)`, with one run per level and space `C T / (T - 1) (1 + B)`. In the paper `B`
 /// is between key bytes over value bytes and `C` times that.
 ///
+/// A memtable is appended to the first level and written nowhere else. So the write cost is that
+/// of what is really written. `write_cost_system` of simulations counts a flush first, one more.
+/// `docs/model.md` says how far off the rest is.
+///
 /// Source: Ahn et al., "Jungle: Towards Dynamically Adjustable Key-Value Store by Combining
 /// LSM-Tree and Copy-On-Write B+-Tree", HotStorage 2019.
 #[derive(Clone, Copy, Debug, PartialEq)]

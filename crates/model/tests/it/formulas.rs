@@ -376,13 +376,13 @@ fn bounds_are_marked() {
     let random = unshared(&popularity, 100.0);
     let large = Setting { memtable: 0.4, ..random };
     let bound = |spec: &str| bound(&spec.parse().unwrap(), &random).unwrap();
-    for spec in ["minlatency", "binomial(k=3)", "leveling", "jungle", "full", "rr", "choose_best"] {
+    for spec in ["minlatency", "binomial(k=3)", "leveling", "full", "rr", "choose_best"] {
         assert_eq!(bound(spec), Some(Bound::Upper), "{spec}");
     }
     for spec in ["optimum", "leveled(pick=oldest)"] {
         assert_eq!(bound(spec), Some(Bound::Lower), "{spec}");
     }
-    for spec in ["leveldb", "leveled", "tiered", "cola"] {
+    for spec in ["leveldb", "leveled", "tiered", "cola", "jungle"] {
         assert_eq!(bound(spec), None, "{spec}");
     }
     let leveled = "leveled".parse().unwrap();

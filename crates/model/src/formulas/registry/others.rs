@@ -167,7 +167,7 @@ pub(super) const INFOS: [FormulaInfo; 18] = [
                 meaning: "index bytes written per value byte, from key over value to c times that",
             },
         ],
-        bound: Some(Bound::Upper),
+        bound: None,
         ignores: KEYS_AND_ORDER,
         evaluate: |params, setting| {
             let garbage_ratio = params.real("c", 3.0, 1.0..=100.0)?;
