@@ -5,7 +5,7 @@
 //! has a key decides. A readable leaf decides for all keys of its range, also for those that it
 //! does not have: they were deleted.
 //!
-//! Data blocks have no deletions and no empty values. So where a batch deleted a key, and all leaves
+//! Data blocks have no deletions and no empty values. So if a batch deleted a key, and all leaves
 //! written since are lost, the value from before comes back.
 
 use super::blocks::{BlockKind, FoundBlock};
