@@ -158,8 +158,8 @@ impl MergePlan {
 
     /// Returns true if a new append-only table of `bytes` ends in front of a key, whose newest
     /// version has `next` bytes, if tables are cut at `cut_bytes`: when it has so many bytes, or
-    /// would have twice as many with the key. So entries of at least twice `cut_bytes` with two keys
-    /// always become several tables.
+    /// would have twice as many with the key. So entries of at least twice `cut_bytes` with two
+    /// keys always become several tables.
     #[inline]
     pub fn ends_tree(bytes: u64, next: u64, cut_bytes: u64) -> bool {
         let is_long = bytes.saturating_add(next) >= cut_bytes.saturating_mul(2);

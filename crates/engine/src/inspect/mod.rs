@@ -1,7 +1,8 @@
 //! Reads single files of a store, whole or damaged, without opening the store and without its lock.
 //!
 //! * [`FileType::of`] returns the type of a file by its name.
-//! * [`TableFile`] reads a table block by block.
+//! * [`TableFile`] reads a sorted table block by block.
+//! * [`TreeFile`] reads an append table leaf by leaf.
 //! * [`LogFile`] reads the records of a write-ahead log, a manifest, or a copy of memory.
 //! * [`current`] returns the number of the manifest that `CURRENT` names.
 //! * [`trees`] returns the trees of all keyspaces, also beside the process that has the store open.
@@ -36,11 +37,13 @@
 
 mod log;
 mod table;
+mod tree_file;
 mod trees;
 
 pub use log::{Content, LogFile, LogRecord, Write};
 pub use lsmith_tree::EntryKind;
 pub use table::{Filter, Footer, Properties, TableBlock, TableFile, is_table};
+pub use tree_file::{Root, RootProperties, TreeFile, TreePart};
 pub use trees::{KeyspaceTree, trees};
 
 use crate::manifest;
@@ -150,6 +153,12 @@ pub fn damage(env: &dyn Env, dir: &Path) -> Result<Vec<Error>> {
 }
 
 fn table_damage(env: &dyn Env, path: &Path, damage: &mut Vec<Error>) -> Result<()> {
+    if TreeFile::is_tree(env, path)? {
+        let table = TreeFile::open(env, path)?;
+        table.parts().for_each(|part| damage.extend(part.damage));
+        damage.extend(table.into_damage());
+        return Ok(());
+    }
     let mut table = TableFile::open(env, path)?;
     for index in 0..table.block_count() {
         match table.block(index) {

@@ -1,18 +1,19 @@
-//! Reads a table block by block.
+//! Reads a sorted table block by block.
 
 use super::{Entry, FileType};
 use bytes::Bytes;
 use lsmith_storage::env::Env;
 use lsmith_storage::error::{Error, ErrorKind, Result};
 use lsmith_storage::format::{
-    FEATURE_COMPRESSED, FEATURE_OUTSIDE, FEATURE_UNDATED, FORMAT_VERSION, TABLE_MAGIC, codec_name,
+    self, FEATURE_COMPRESSED, FEATURE_OUTSIDE, FEATURE_UNDATED, FORMAT_VERSION, TABLE_MAGIC,
+    codec_name,
 };
 use lsmith_storage::table::{BlockWalk, OUTSIDE, Piece, TableRemains};
 use lsmith_tree::{KeyRange, SeqNo};
 use std::ops::Range;
 use std::path::Path;
 
-/// A table file, whole or damaged.
+/// The file of a sorted table, whole or damaged.
 #[derive(Debug)]
 pub struct TableFile {
     number: u64,
@@ -111,8 +112,9 @@ impl TableFile {
     /// yet. But if the index is damaged, searches the file for data blocks.
     ///
     /// # Errors
-    /// `InvalidArgument` if the file is no table; `Unsupported` if it has a newer format; `Io` if
-    /// it cannot be read. Damage is not an error here: see [`damage`](TableFile::damage).
+    /// `InvalidArgument` if the file is no table; `Unsupported` if it has a newer format or is an
+    /// append table, for which there is [`TreeFile`](super::TreeFile); `Io` if it cannot be read.
+    /// Damage is not an error here: see [`damage`](TableFile::damage).
     pub fn open(env: &dyn Env, path: &Path) -> Result<TableFile> {
         let number = match FileType::one_of(&[FileType::Table], path) {
             Ok((_, number)) => number,
@@ -134,15 +136,7 @@ impl TableFile {
 
     /// Returns the footer, unless it is damaged.
     pub fn footer(&self) -> Option<Footer> {
-        self.remains.footer.as_ref().map(|footer| Footer {
-            version: FORMAT_VERSION,
-            compressed: footer.features & FEATURE_COMPRESSED != 0,
-            undated: footer.features & FEATURE_UNDATED != 0,
-            outside: footer.features & FEATURE_OUTSIDE != 0,
-            filter: footer.filter.clone(),
-            index: footer.index.clone(),
-            properties: footer.properties.clone(),
-        })
+        self.remains.footer.as_ref().map(footer_of)
     }
 
     /// Returns the properties, unless they are damaged.
@@ -236,5 +230,17 @@ impl TableFile {
             entries.push(walk.entry(&slot).into());
         }
         Ok(TableBlock { codec, payload_bytes, entries })
+    }
+}
+
+pub(super) fn footer_of(footer: &format::Footer) -> Footer {
+    Footer {
+        version: FORMAT_VERSION,
+        compressed: footer.features & FEATURE_COMPRESSED != 0,
+        undated: footer.features & FEATURE_UNDATED != 0,
+        outside: footer.features & FEATURE_OUTSIDE != 0,
+        filter: footer.filter.clone(),
+        index: footer.index.clone(),
+        properties: footer.properties.clone(),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::known::KnownKeyspace;
 use super::memory::Memory;
-use super::sources::{Loss, Losses, RunSource, Tables, of_memory};
+use super::sources::{Found, Loss, Losses, RunSource, Tables, of_memory};
 use super::{DamagedStore, FindingKind, RepairedKeyspace};
 use crate::db::{BulkLoad, Keyspace};
 use crate::inspect::Entry;
@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 /// The sources of a keyspace, newest first.
 struct Sources {
-    all: Vec<Box<dyn Iterator<Item = Entry>>>,
+    all: Vec<Box<dyn Iterator<Item = Found>>>,
     /// The indexes of sources whose age relative to the others was guessed.
     guessed: std::ops::Range<usize>,
     /// The index of the last source: entries of the log that are in tables too.
@@ -27,6 +27,8 @@ struct Sources {
 struct Candidate {
     source: usize,
     entry: Entry,
+    /// True if the source may have lost a newer entry of the key.
+    is_older: bool,
 }
 
 impl DamagedStore {
@@ -64,7 +66,7 @@ impl DamagedStore {
     fn sources(&mut self, keyspace: &KnownKeyspace, memory: Memory) -> Sources {
         let Memory { held, mut copied, logged, .. } = memory;
         let losses = Losses::default();
-        let mut tables = Tables::new();
+        let mut tables = Tables::new(keyspace.is_exact);
         let mut all = vec![of_memory(held)];
         let (runs, missing) = self.runs(keyspace);
         let mut guessed = 0..0;
@@ -85,7 +87,7 @@ impl DamagedStore {
             }
             let Some(run) = runs.get(index) else { break };
             let mut source = RunSource::new(all.len(), &losses);
-            run.iter().for_each(|slice| source.add_slice(self, &mut tables, slice));
+            source.add_run(self, &mut tables, run);
             all.push(Box::new(source));
         }
         let last = all.len();
@@ -127,7 +129,7 @@ impl DamagedStore {
 struct KeyspaceCopy {
     sources: Sources,
     /// The next entry of each source.
-    next: Vec<Option<Entry>>,
+    next: Vec<Option<Found>>,
     /// The keys of these entries with their sources: least key first, then newest source first.
     keys: BinaryHeap<Reverse<(Bytes, usize)>>,
     /// Losses whose key ranges may hold keys that are still to come.
@@ -141,9 +143,9 @@ struct KeyspaceCopy {
 
 impl KeyspaceCopy {
     fn new(mut sources: Sources) -> KeyspaceCopy {
-        let next: Vec<Option<Entry>> = sources.all.iter_mut().map(Iterator::next).collect();
-        let key = |(source, next): (usize, &Option<Entry>)| {
-            Some(Reverse((next.as_ref()?.key.clone(), source)))
+        let next: Vec<Option<Found>> = sources.all.iter_mut().map(Iterator::next).collect();
+        let key = |(source, next): (usize, &Option<Found>)| {
+            Some(Reverse((next.as_ref()?.entry.key.clone(), source)))
         };
         let keys = next.iter().enumerate().filter_map(key).collect();
         KeyspaceCopy {
@@ -187,12 +189,13 @@ impl KeyspaceCopy {
             self.keys.pop();
             let next = self.sources.all[source].next();
             if let Some(next) = &next {
-                self.keys.push(Reverse((next.key.clone(), source)));
+                self.keys.push(Reverse((next.entry.key.clone(), source)));
             }
-            let entry = std::mem::replace(&mut self.next[source], next);
-            let seq = entry.as_ref().map_or(SeqNo(0), |entry| entry.seq);
-            self.newest = self.newest.max(seq);
-            candidates.extend(entry.map(|entry| Candidate { source, entry }));
+            let found = std::mem::replace(&mut self.next[source], next);
+            candidates.extend(found.map(|Found { entry, is_older }| {
+                self.newest = self.newest.max(entry.seq);
+                Candidate { source, entry, is_older }
+            }));
         }
     }
 
@@ -215,9 +218,8 @@ impl KeyspaceCopy {
         let best = others.iter().copied().reduce(newer);
         let is_guessed = |candidate: &&Candidate| self.sources.guessed.contains(&candidate.source);
         self.contested += u64::from(others.len() > 1 && others.iter().any(is_guessed));
-        let is_above = |loss: &&mut Loss| {
-            loss.keys.contains(key) && best.is_none_or(|best| loss.source < best.source)
-        };
+        let (source, is_older) = best.map_or((usize::MAX, true), |it| (it.source, it.is_older));
+        let is_above = |loss: &&mut Loss| loss.is_above(key, source, is_older);
         let Some(loss) = self.active.iter_mut().find(is_above) else {
             return best.map(|best| &best.entry);
         };

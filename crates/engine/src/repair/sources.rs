@@ -2,13 +2,17 @@
 
 use super::{DamagedStore, Finding, FindingKind};
 use crate::inspect::Entry;
+use bytes::Bytes;
 use lsmith_storage::error::Error;
 use lsmith_storage::format::Damage;
 use lsmith_storage::names::{FileKind, numbered};
-use lsmith_storage::table::{BlockWalk, Piece, TableRemains};
-use lsmith_tree::{KeyRange, SeqNo, Slice, Table};
+use lsmith_storage::table::{
+    AppendPart, AppendRemains, AppendWalk, BlockWalk, Piece, RemainsEntry, RemainsLoss,
+    TableRemains,
+};
+use lsmith_tree::{Key, KeyRange, SeqNo, Slice, Table};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 /// A key range in which a source has lost entries, and the finding about it.
@@ -17,11 +21,36 @@ pub(super) struct Loss {
     /// The index of the source, newest source first.
     pub(super) source: usize,
     pub(super) keys: KeyRange,
+    /// The keys, if they are known one by one.
+    pub(super) only: Option<BTreeSet<Bytes>>,
     pub(super) finding: Finding,
+}
+
+impl Loss {
+    /// Returns true if an entry of `key` newer than one of `source` may be lost. `is_older` says
+    /// that the source itself may have lost a newer one.
+    pub(super) fn is_above(&self, key: &[u8], source: usize, is_older: bool) -> bool {
+        let is_newer = self.source < source || self.source == source && is_older;
+        is_newer && self.keys.contains(key) && self.only.as_ref().is_none_or(|it| it.contains(key))
+    }
 }
 
 /// The list to which all sources of a keyspace add their losses.
 pub(super) type Losses = Rc<RefCell<Vec<Loss>>>;
+
+/// An entry of a source.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) entry: Entry,
+    /// True if the source may have lost a newer entry of the key.
+    pub(super) is_older: bool,
+}
+
+impl From<Entry> for Found {
+    fn from(entry: Entry) -> Found {
+        Found { entry, is_older: false }
+    }
+}
 
 /// Iterates over the newest entry of each key of a run, or of a table, in key order.
 pub(super) struct RunSource {
@@ -29,14 +58,25 @@ pub(super) struct RunSource {
     source: usize,
     slices: VecDeque<SourceSlice>,
     block: Option<OpenBlock>,
+    /// Entries of an append table that come next.
+    ready: VecDeque<Found>,
     last_key: Vec<u8>,
     losses: Losses,
 }
 
 /// A slice of a table that may be damaged.
 struct SourceSlice {
-    table: Rc<TableRemains>,
     range: KeyRange,
+    table: SourceTable,
+}
+
+enum SourceTable {
+    Sorted(SortedSlice),
+    Append(Rc<AppendRemains>, AppendWalk),
+}
+
+struct SortedSlice {
+    table: Rc<TableRemains>,
     /// The sequence number of entries that have 0 in the file.
     date: SeqNo,
     /// True if pages of zeros may be punched holes, which are no loss.
@@ -49,10 +89,40 @@ struct SourceSlice {
 struct OpenBlock {
     piece: Piece,
     entries: BlockWalk,
+    /// The sequence number of entries that have 0 in the file.
+    date: SeqNo,
 }
 
-/// The tables that have been opened, by number; `None` for tables that cannot be opened.
-pub(super) type Tables = BTreeMap<u64, Option<Rc<TableRemains>>>;
+/// The tables of a keyspace.
+pub(super) struct Tables {
+    /// Those that have been opened, by number; `None` for tables that cannot be opened.
+    opened: BTreeMap<u64, Option<Remains>>,
+    /// True if slices name the roots of append tables. Otherwise the last roots count.
+    names_roots: bool,
+}
+
+impl Tables {
+    /// `names_roots` says that slices name the roots of append tables. Otherwise the last roots
+    /// count.
+    pub(super) fn new(names_roots: bool) -> Tables {
+        Tables { opened: BTreeMap::new(), names_roots }
+    }
+}
+
+#[derive(Clone)]
+enum Remains {
+    Sorted(Rc<TableRemains>),
+    Append(Rc<AppendRemains>),
+}
+
+/// Which kind of table a file is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Sorted,
+    /// An append table, with the name of its root.
+    Append(Option<u64>),
+    Unknown,
+}
 
 impl RunSource {
     pub(super) fn new(source: usize, losses: &Losses) -> RunSource {
@@ -60,37 +130,67 @@ impl RunSource {
             source,
             slices: VecDeque::new(),
             block: None,
+            ready: VecDeque::new(),
             last_key: Vec::new(),
             losses: Rc::clone(losses),
         }
     }
 
-    /// Adds `slice`, whose keys are greater than those of all slices so far.
-    pub(super) fn add_slice(&mut self, old: &mut DamagedStore, tables: &mut Tables, slice: &Slice) {
-        let named = slice.table();
-        match old.table(tables, named.id.0) {
-            Ok(Some(table)) => {
+    /// Adds the slices of a run.
+    pub(super) fn add_run(&mut self, old: &mut DamagedStore, tables: &mut Tables, run: &[Slice]) {
+        for (index, slice) in run.iter().enumerate() {
+            let mut range = slice.range().clone();
+            if slice.is_tree() && !tables.names_roots {
+                // The last root may have keys of the gaps beside it.
+                let start = if index == 0 { Key::new() } else { range.start };
+                let end = run.get(index + 1).map(|next| next.range().start.clone());
+                range = KeyRange { start, end };
+            }
+            self.add_slice(old, tables, slice.table(), range);
+        }
+    }
+
+    fn add_slice(
+        &mut self,
+        old: &mut DamagedStore,
+        tables: &mut Tables,
+        named: &Table,
+        range: KeyRange,
+    ) {
+        let kind = match named.root {
+            0 => Kind::Sorted,
+            root => Kind::Append(tables.names_roots.then_some(root)),
+        };
+        let table = match old.table(tables, named.id.0, kind) {
+            Ok(Some(table)) => table,
+            Ok(None) => return self.lose_all(old, named.id.0, &range, "the table cannot be read"),
+            Err(error) => return self.lose_all(old, named.id.0, &range, error.message()),
+        };
+        self.slices.push_back(match table {
+            Remains::Sorted(table) => {
                 let is_dated = named.seq_min == named.seq_max;
                 let date = if is_dated { named.seq_max } else { SeqNo::default() };
-                let range = filled_range(&table, slice.range());
+                let range = filled_range(&table, &range);
                 let may_have_holes = table.facts.is_none();
-                self.slices.push_back(SourceSlice { table, range, date, may_have_holes, next: 0 });
+                let slice = SortedSlice { table, date, may_have_holes, next: 0 };
+                SourceSlice { range, table: SourceTable::Sorted(slice) }
             }
-            Ok(None) => self.lose_all(old, named.id.0, slice.range(), "the table cannot be read"),
-            Err(error) => self.lose_all(old, named.id.0, slice.range(), error.message()),
-        }
+            Remains::Append(table) => tree_slice(table, range),
+        });
     }
 
     /// Adds all of table `number`, whose slices are not known.
     pub(super) fn add_table(&mut self, old: &mut DamagedStore, tables: &mut Tables, number: u64) {
-        match old.table(tables, number) {
-            Ok(Some(table)) => self.slices.push_back(SourceSlice {
-                table,
-                range: KeyRange::ALL,
-                date: SeqNo::default(),
-                may_have_holes: true,
-                next: 0,
-            }),
+        match old.table(tables, number, Kind::Unknown) {
+            Ok(Some(Remains::Sorted(table))) => {
+                let date = SeqNo::default();
+                let slice = SortedSlice { table, date, may_have_holes: true, next: 0 };
+                let table = SourceTable::Sorted(slice);
+                self.slices.push_back(SourceSlice { range: KeyRange::ALL, table });
+            }
+            Ok(Some(Remains::Append(table))) => {
+                self.slices.push_back(tree_slice(table, KeyRange::ALL));
+            }
             Ok(None) => self.lose_all(old, number, &KeyRange::ALL, "the table cannot be read"),
             Err(error) => self.lose_all(old, number, &KeyRange::ALL, error.message()),
         }
@@ -98,10 +198,10 @@ impl RunSource {
 
     fn lose_all(&mut self, old: &DamagedStore, number: u64, keys: &KeyRange, message: &str) {
         let path = numbered(&old.dir, FileKind::Table, number);
-        self.lose(keys.clone(), Error::corruption(&path, 0, message));
+        self.lose(keys.clone(), None, Error::corruption(&path, 0, message));
     }
 
-    fn lose(&mut self, keys: KeyRange, error: Error) {
+    fn lose(&mut self, keys: KeyRange, only: Option<BTreeSet<Bytes>>, error: Error) {
         if keys.is_empty() {
             return;
         }
@@ -113,56 +213,86 @@ impl RunSource {
             keyspace: None,
             message: error.message().to_string(),
         };
-        self.losses.borrow_mut().push(Loss { source: self.source, keys, finding });
+        self.losses.borrow_mut().push(Loss { source: self.source, keys, only, finding });
     }
 
-    /// Opens the next readable block with keys of its slice, and reports the damaged ones before.
+    /// Opens the next readable block or leaf of the slices, and reports the damaged ones before it.
     /// Returns false if there is none.
     fn next_block(&mut self) -> bool {
         loop {
             let Some(slice) = self.slices.front_mut() else { return false };
-            let Some(piece) = slice.table.pieces().get(slice.next).cloned() else {
-                self.slices.pop_front();
-                continue;
-            };
-            slice.next += 1;
-            let keys = piece.keys.intersection(&slice.range);
-            if keys.is_empty() {
-                continue;
-            }
-            match slice.table.block(&piece) {
-                Ok(block) => {
-                    let entries = BlockWalk::new(block);
-                    self.block = Some(OpenBlock { piece, entries });
-                    return true;
+            let range = slice.range.clone();
+            match &mut slice.table {
+                SourceTable::Sorted(slice) => match slice.next_block(&range) {
+                    None => drop(self.slices.pop_front()),
+                    Some(Ok(block)) => {
+                        self.block = Some(block);
+                        return true;
+                    }
+                    Some(Err((keys, error))) => self.lose(keys, None, error),
+                },
+                SourceTable::Append(table, walk) => {
+                    let table = Rc::clone(table);
+                    match table.next_part(walk) {
+                        None => self.end_tree(&table, &range),
+                        Some(part) => self.take_part(&table, part, &range),
+                    }
+                    if !self.ready.is_empty() {
+                        return true;
+                    }
                 }
-                Err(_) if slice.may_have_holes && slice.is_hole(&piece) => {}
-                Err(error) => self.lose(keys, error),
             }
         }
     }
 
-    /// Returns the next entry of the open block, which may lie outside the slice.
-    fn next_in_block(&mut self) -> Option<Entry> {
-        let block = self.block.as_mut()?;
-        match block.entries.next_slot() {
-            Ok(Some(slot)) => {
-                let mut entry: Entry = block.entries.entry(&slot).into();
-                let slice = self.slices.front()?;
-                if entry.seq == SeqNo(0) {
-                    entry.seq = slice.date;
+    /// Ends the slice of `table`. If its top is lost, all its entries are.
+    fn end_tree(&mut self, table: &AppendRemains, range: &KeyRange) {
+        self.slices.pop_front();
+        if let Some(error) = table.lost_top() {
+            self.salvage(table, range);
+            self.lose(range.clone(), None, error);
+        }
+    }
+
+    fn take_part(&mut self, table: &AppendRemains, part: AppendPart, range: &KeyRange) {
+        for RemainsLoss { keys, only, error } in part.losses {
+            let keys = keys.intersection(range);
+            if only.is_none() {
+                self.salvage(table, &keys);
+            }
+            self.lose(keys, only, error);
+        }
+        let is_shown = |entry: &RemainsEntry| range.contains(&entry.key);
+        self.ready.extend(part.entries.into_iter().filter(is_shown).filter_map(found));
+    }
+
+    fn salvage(&mut self, table: &AppendRemains, keys: &KeyRange) {
+        self.ready.extend(table.salvage(keys).into_iter().filter_map(found));
+    }
+
+    /// Returns the next entry of the open block or leaf.
+    fn next_in_block(&mut self) -> Option<Found> {
+        if let Some(found) = self.ready.pop_front() {
+            return Some(found);
+        }
+        while let Some(block) = &mut self.block {
+            match block.entries.next_slot() {
+                Ok(Some(slot)) => {
+                    let entry = block.entries.entry(&slot);
+                    if !self.slices.front()?.range.contains(entry.key) {
+                        continue;
+                    }
+                    let mut entry: Entry = entry.into();
+                    if entry.seq == SeqNo(0) {
+                        entry.seq = block.date;
+                    }
+                    return Some(entry.into());
                 }
-                Some(entry)
-            }
-            Ok(None) => {
-                self.block = None;
-                None
-            }
-            Err(damage) => {
-                self.lose_rest(damage);
-                None
+                Ok(None) => self.block = None,
+                Err(damage) => self.lose_rest(damage),
             }
         }
+        None
     }
 
     /// Reports the rest of the open block as lost: it cannot be decoded although its checksum is
@@ -170,37 +300,68 @@ impl RunSource {
     fn lose_rest(&mut self, damage: Damage) {
         let Some(block) = self.block.take() else { return };
         let Some(slice) = self.slices.front() else { return };
+        let SourceTable::Sorted(SortedSlice { table, .. }) = &slice.table else { return };
         let start = KeyRange { start: block.entries.key().into(), end: None };
         let keys = block.piece.keys.intersection(&slice.range).intersection(&start);
-        let error = slice.table.damaged(damage, &block.piece);
-        self.lose(keys, error);
+        let error = table.damaged(damage, &block.piece);
+        self.lose(keys, None, error);
     }
 }
 
-impl SourceSlice {
+fn tree_slice(table: Rc<AppendRemains>, range: KeyRange) -> SourceSlice {
+    let walk = table.walk(&range);
+    SourceSlice { range, table: SourceTable::Append(table, walk) }
+}
+
+/// Returns an entry of an append table, unless its value is lost.
+fn found(entry: RemainsEntry) -> Option<Found> {
+    let RemainsEntry { key, seq, kind, value, is_older } = entry;
+    Some(Found { entry: Entry { key, seq, kind, value: value? }, is_older })
+}
+
+impl SortedSlice {
+    /// Opens the next block with keys of `range`. If it is damaged, returns which of them it may
+    /// have. Returns `None` if there is no other.
+    fn next_block(&mut self, range: &KeyRange) -> Option<Result<OpenBlock, (KeyRange, Error)>> {
+        loop {
+            let piece = self.table.pieces().get(self.next)?.clone();
+            self.next += 1;
+            let keys = piece.keys.intersection(range);
+            if keys.is_empty() {
+                continue;
+            }
+            match self.table.block(&piece) {
+                Ok(block) => {
+                    let entries = BlockWalk::new(block);
+                    return Some(Ok(OpenBlock { piece, entries, date: self.date }));
+                }
+                Err(_) if self.may_have_holes && self.is_hole(&piece) => {}
+                Err(error) => return Some(Err((keys, error))),
+            }
+        }
+    }
+
     fn is_hole(&self, piece: &Piece) -> bool {
         self.table.touches_hole(piece).unwrap_or(false)
     }
 }
 
 impl Iterator for RunSource {
-    type Item = Entry;
+    type Item = Found;
 
-    fn next(&mut self) -> Option<Entry> {
+    fn next(&mut self) -> Option<Found> {
         loop {
-            let Some(entry) = self.next_in_block() else {
+            let Some(found) = self.next_in_block() else {
                 if !self.next_block() {
                     return None;
                 }
                 continue;
             };
-            let slice = self.slices.front();
-            let is_shown = slice.is_some_and(|slice| slice.range.contains(&entry.key));
             // The newest entry of a key comes first.
-            if is_shown && *entry.key != *self.last_key {
+            if *found.entry.key != *self.last_key {
                 self.last_key.clear();
-                self.last_key.extend_from_slice(&entry.key);
-                return Some(entry);
+                self.last_key.extend_from_slice(&found.entry.key);
+                return Some(found);
             }
         }
     }
@@ -221,23 +382,44 @@ impl DamagedStore {
         &mut self,
         tables: &mut Tables,
         number: u64,
-    ) -> Result<Option<Rc<TableRemains>>, Error> {
-        if let Some(known) = tables.get(&number) {
+        kind: Kind,
+    ) -> Result<Option<Remains>, Error> {
+        if let Some(known) = tables.opened.get(&number) {
             return Ok(known.clone());
         }
-        let path = numbered(&self.dir, FileKind::Table, number);
-        let opened = TableRemains::open(&*self.env, &path, number).map(Rc::new);
-        tables.insert(number, opened.as_ref().ok().cloned());
+        let opened = self.open_table(number, kind);
+        tables.opened.insert(number, opened.as_ref().ok().cloned());
         let table = opened?;
-        for error in &table.damage {
+        let damage = match &table {
+            Remains::Sorted(table) => &table.damage,
+            // Damage that costs the top is reported with the lost keys.
+            Remains::Append(tree) if tree.lost_top().is_some() => return Ok(Some(table)),
+            Remains::Append(tree) => &tree.damage,
+        };
+        for error in damage {
             // The blocks are found without the damaged parts.
             self.report_error(FindingKind::Harmless, error);
         }
         Ok(Some(table))
     }
+
+    fn open_table(&self, number: u64, kind: Kind) -> Result<Remains, Error> {
+        let path = numbered(&self.dir, FileKind::Table, number);
+        let env = &*self.env;
+        let kind = match kind {
+            Kind::Unknown if AppendRemains::is_append(env, &path, number)? => Kind::Append(None),
+            kind => kind,
+        };
+        Ok(match kind {
+            Kind::Append(root) => {
+                Remains::Append(Rc::new(AppendRemains::open(env, &path, number, root)?))
+            }
+            _ => Remains::Sorted(Rc::new(TableRemains::open(env, &path, number)?)),
+        })
+    }
 }
 
 /// Returns a source with the entries of memory.
-pub(super) fn of_memory(newest: super::memory::Newest) -> Box<dyn Iterator<Item = Entry>> {
-    Box::new(newest.into_values())
+pub(super) fn of_memory(newest: super::memory::Newest) -> Box<dyn Iterator<Item = Found>> {
+    Box::new(newest.into_values().map(Found::from))
 }

@@ -9,6 +9,7 @@
 mod logs;
 mod manifests;
 mod random;
+mod trees;
 
 use crate::dice::{Dice, with_seeds};
 use crate::format::copies;

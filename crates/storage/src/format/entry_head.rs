@@ -52,7 +52,6 @@ pub(super) struct EntryHead {
 
 impl EntryHead {
     /// Appends the head to `out`, in a block with these `usual` entries.
-    #[inline]
     #[inline(always)]
     pub(super) fn put(self, usual: Usual, out: &mut Vec<u8>) {
         let EntryHead { shared, suffix_bytes, tagged, delta } = self;

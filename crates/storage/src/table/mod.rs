@@ -24,7 +24,10 @@ mod waits;
 mod writer;
 
 pub use crate::format::{Codec, ProfileGrain, TableFacts};
-pub use append::{AppendCursor, AppendTable, Appended, BatchRules};
+pub use append::{
+    AppendCursor, AppendPart, AppendRemains, AppendTable, AppendWalk, Appended, BatchRules,
+    FoundRoot, RemainsEntry, RemainsLoss,
+};
 pub use cache::BlockCache;
 pub use cache::Cache;
 pub use cursor::{CacheFill, TableCursor};

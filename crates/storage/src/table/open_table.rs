@@ -178,8 +178,8 @@ impl OpenTable {
     }
 }
 
-/// A cursor over a table of a run. A run of sorted tables only is walked by [`TableCursor`], because
-/// asking at every step which kind of table it is costs a tenth of the step.
+/// A cursor over a table of a run. A run of sorted tables only is walked by [`TableCursor`],
+/// because asking at every step which kind of table it is costs a tenth of the step.
 pub trait RunCursor: Cursor + Send + Sized {
     /// Returns a cursor over `table`. `fill` says whether it reads blocks through the cache.
     ///

@@ -113,7 +113,7 @@ impl TableRemains {
     /// Returns the data blocks that can be found without the index, and the gaps between them.
     fn search(&self) -> Result<Vec<Piece>> {
         let end = self.footer.as_ref().map_or(self.file_bytes, |footer| footer.filter.start);
-        let mut search = BlockSearch::new(&self.file, end);
+        let mut search = BlockSearch::new(&self.file, 0..end);
         let mut pieces: Vec<Piece> = Vec::new();
         while let Some((place, block)) = search.next()? {
             let Some((first, last)) = block.as_ref().and_then(ends_of) else {
@@ -217,7 +217,7 @@ fn push_gap(pieces: &mut Vec<Piece>, end: u64, keys: Option<&KeyRange>) {
 }
 
 /// Returns the first and the last key of `block`, or `None` if it is no valid block of entries.
-fn ends_of(block: &Block) -> Option<(Vec<u8>, Vec<u8>)> {
+pub(super) fn ends_of(block: &Block) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut walk = BlockWalk::new(block.clone());
     walk.next_slot().ok()??;
     let first = walk.key().to_vec();

@@ -36,9 +36,10 @@ pub(super) struct BlockSearch<'a> {
 }
 
 impl<'a> BlockSearch<'a> {
-    /// Searches the blocks of `file` in front of `end`.
-    pub(super) fn new(file: &'a TableFile, end: u64) -> BlockSearch<'a> {
-        BlockSearch { file, end, next: 0, window: Bytes::new(), window_start: 0 }
+    /// Searches the blocks at `place` of `file`.
+    pub(super) fn new(file: &'a TableFile, place: Range<u64>) -> BlockSearch<'a> {
+        let Range { start, end } = place;
+        BlockSearch { file, end, next: start, window: Bytes::new(), window_start: 0 }
     }
 
     /// Returns the place of the next block that can be found, and the block. The block is `None` if

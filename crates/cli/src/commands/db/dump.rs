@@ -2,13 +2,14 @@
 
 mod log;
 mod table;
+mod tree;
 
 use crate::args::DumpArgs;
 use crate::failure::bad_argument;
 use crate::output::Output;
 use anyhow::bail;
 use lsmith::env::RealEnv;
-use lsmith::inspect::{self, Entry, EntryKind, FileType};
+use lsmith::inspect::{self, Entry, EntryKind, FileType, TreeFile};
 use lsmith_tree::text::display_key;
 use serde_json::{Value, json};
 use std::io;
@@ -39,6 +40,7 @@ pub(super) fn dump(dir: &Path, args: &DumpArgs, json: bool) -> anyhow::Result<()
         damage: Vec::new(),
     };
     match file_type {
+        FileType::Table if TreeFile::is_tree(&RealEnv::new(), &dump.path)? => dump.tree()?,
         FileType::Table => dump.table()?,
         FileType::Current => dump.current()?,
         _ => dump.log()?,

@@ -32,10 +32,10 @@ fn without_current_nothing_is_lost() {
 
 /// Makes a store of two keyspaces in which each key was written once: whatever order of tables is
 /// guessed, no value changes.
-fn written_once(dir: &Path) -> BTreeMap<String, Map> {
+fn written_once(dir: &Path, policy: &str) -> BTreeMap<String, Map> {
     let builder = Store::builder(dir).lockstep(true).memtable_bytes(500).block_bytes(200);
     let store = builder.log_bytes(64 << 10).open().unwrap();
-    for (name, policy) in [("a", "tiered(ratio=3)"), ("b", "leveled(ratio=2, l0=1, table=1kB)")] {
+    for (name, policy) in [("a", "tiered(ratio=3)"), ("b", policy)] {
         let options = KeyspaceOptions {
             policy: Some(policy.into()),
             memtable_bytes: None,
@@ -54,8 +54,17 @@ fn written_once(dir: &Path) -> BTreeMap<String, Map> {
 
 #[test]
 fn a_damaged_record_of_the_manifest_costs_no_entry() {
+    check_damaged_records("leveled(ratio=2, l0=1, table=1kB)");
+}
+
+#[test]
+fn a_damaged_record_of_the_manifest_costs_no_entry_of_a_tree() {
+    check_damaged_records("jungle(c=3, ratio=2, table=1kB)");
+}
+
+fn check_damaged_records(policy: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let expected = written_once(dir.path());
+    let expected = written_once(dir.path(), policy);
     let [path] = &paths(dir.path(), FileType::Manifest)[..] else { panic!("one manifest") };
     let whole = fs::read(path).unwrap();
     let log = LogFile::open(&RealEnv::new(), path).unwrap();

@@ -19,6 +19,7 @@ mod nodes;
 mod old_leaf;
 mod parts;
 mod reader;
+mod remains;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -27,3 +28,4 @@ mod verify;
 pub use batch::{Appended, BatchRules};
 pub use cursor::AppendCursor;
 pub use reader::AppendTable;
+pub use remains::{AppendPart, AppendRemains, AppendWalk, FoundRoot, RemainsEntry, RemainsLoss};

@@ -2,6 +2,7 @@ mod damage;
 mod figures;
 mod fuzz;
 mod model;
+mod remains;
 mod shapes;
 
 use super::{AppendTable, Appended, BatchRules};
