@@ -47,12 +47,14 @@ pub struct Figures {
     ///
     /// A run counts if it may hold a key at or behind the start. A block counts if the range read
     /// stood on an entry in it. At the end it stands on its last entry, and in each other run on
-    /// the first entry that does not lie before that.
+    /// the first entry that does not lie before that. Simulations know the runs of append tables
+    /// alone, and not their blocks.
     pub scan_cost_measured: Option<ScanCost>,
     /// Data blocks that the lookups of the workload read from files, because the cache did not hold
     /// them; mean over lookups of present and absent keys. `None` without a cache or lookups, and
     /// in a store that maps files. Simulations have filters that never err, and a cache that keeps
-    /// the blocks used last.
+    /// the blocks used last. They do not know the blocks of append tables: `None` under a policy
+    /// that makes such tables.
     pub read_cost_uncached: Option<f64>,
     /// Data blocks that the range reads of the workload read from files, because the cache did not
     /// hold them; mean over range reads. `None` as for `read_cost_uncached`.

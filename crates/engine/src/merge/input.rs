@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// Returns a cursor over the entries of `input` in `version`. Adds reads of files to `tally`.
 fn entries(version: &Version, input: &Input, tally: &Arc<ReadTally>) -> Source {
     if let Some(memory) = version.memory_run(input.run) {
-        return Source::Other(memory.cursor(&input.range));
+        let cursor = memory.cursor(&input.range);
+        return Source::Other { cursor, is_on_storage: false };
     }
     let run = version.disk_run(input.run).expect("check_plan found every input");
     run.source(&input.range, CacheFill::No, Some(tally))

@@ -30,7 +30,8 @@ impl OpenRun {
     ) -> Source {
         if self.has_trees() {
             let parts: RunParts<OpenCursor> = self.parts(range, fill, tally);
-            return Source::Other(Box::new(ConcatCursor::new(parts)));
+            let cursor = Box::new(ConcatCursor::new(parts));
+            return Source::Other { cursor, is_on_storage: true };
         }
         Source::Run(ConcatCursor::new(self.parts(range, fill, tally)))
     }
@@ -160,7 +161,7 @@ pub(crate) enum Source {
     /// The active memtable.
     Active(MemtableCursor),
     /// A run in memory, or a run on storage that has append tables.
-    Other(Box<dyn Cursor>),
+    Other { cursor: Box<dyn Cursor>, is_on_storage: bool },
     /// A run of sorted tables.
     Run(ConcatCursor<RunParts<TableCursor>>),
 }
@@ -170,7 +171,7 @@ impl Source {
     pub(crate) fn is_run_opened(&self) -> bool {
         match self {
             Source::Run(cursor) => cursor.has_opened(),
-            Source::Other(cursor) => cursor.has_opened(),
+            Source::Other { cursor, is_on_storage } => *is_on_storage && cursor.has_opened(),
             Source::Active(_) => false,
         }
     }
@@ -181,7 +182,7 @@ macro_rules! on_cursor {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {
             Source::Active($cursor) => $call,
-            Source::Other($cursor) => $call,
+            Source::Other { cursor: $cursor, .. } => $call,
             Source::Run($cursor) => $call,
         }
     };
@@ -329,7 +330,10 @@ impl Version {
     /// reads to `tally`.
     pub(crate) fn cursor(&self, tally: &Arc<ReadTally>) -> MergingCursor<Source> {
         let active = (!self.active.is_empty()).then(|| Source::Active(self.active.cursor()));
-        let in_memory = |run: &Arc<MemoryRun>| Source::Other(run.cursor(&KeyRange::ALL));
+        let in_memory = |run: &Arc<MemoryRun>| {
+            let cursor = run.cursor(&KeyRange::ALL);
+            Source::Other { cursor, is_on_storage: false }
+        };
         let memory = self.memory.iter().map(in_memory);
         let source = |run: &Arc<OpenRun>| run.source(&KeyRange::ALL, CacheFill::Yes, Some(tally));
         let runs = self.runs.iter().map(source);

@@ -5,7 +5,7 @@
 //! read. A store may go over to such tables and back.
 
 use crate::dice::{Dice, with_seeds};
-use lsmith::env::{Env, MemEnv};
+use lsmith::env::{Env, Fault, FaultEnv, Lasting, MemEnv, OpClass};
 use lsmith::{DEFAULT_KEYSPACE, ErrorKind, Keyspace, Result, Store};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,11 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 const TREES: &str = "jungle(c=1.5, ratio=2, table=400B)";
 
 fn open(env: &MemEnv, policy: &str) -> (Store, Keyspace) {
-    let store = Store::builder("/store").env(Arc::new(env.clone())).policy(policy);
+    open_on(Arc::new(env.clone()), policy)
+}
+
+fn open_on(env: Arc<dyn Env>, policy: &str) -> (Store, Keyspace) {
+    let store = Store::builder("/store").env(env).policy(policy);
     let store = store.memtable_bytes(300).log_bytes(64 << 10).lockstep(true).open().unwrap();
     let space = store.keyspace(DEFAULT_KEYSPACE).unwrap();
     (store, space)
@@ -188,4 +192,42 @@ fn what_lies_behind_a_root_does_not_matter_and_a_damaged_root_is_an_error() {
         env.flip(&path, root - back, 0x10).unwrap();
     }
     assert_eq!(contents(&open(&env, TREES).1), map);
+}
+
+#[test]
+fn batches_that_fail_leave_their_trees_as_they_were() {
+    let disk = MemEnv::new();
+    let mut dice = Dice::new(3);
+    let mut map = Map::new();
+    let mut failed = 0;
+    for life in 0..60 {
+        let env = FaultEnv::over(disk.clone());
+        let (store, space) = open_on(Arc::new(env.clone()), TREES);
+        assert_eq!(contents(&space), map, "life {life}");
+        assert!(store.verify().unwrap().is_empty());
+        let class = *dice.pick(&[OpClass::Create, OpClass::Write, OpClass::Sync]);
+        let after = dice.below(20) as u64;
+        let kind = std::io::ErrorKind::Other;
+        env.set(Fault { class: Some(class), after, lasting: Lasting::Once, kind });
+        for _ in 0..dice.below(60) {
+            let key = format!("{:03}", dice.below(200)).into_bytes();
+            let length = dice.below(30);
+            let value = dice.bytes(length);
+            while let Err(error) = space.put(&key, &value) {
+                assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+                store.retry();
+            }
+            map.insert(key, value);
+        }
+        failed += store.stats().plans_failed;
+        // Half of the lives end with a merge that was not tried again.
+        if dice.chance(50) {
+            store.retry();
+            store.settle().unwrap();
+        }
+        assert_eq!(contents(&space), map, "life {life}");
+    }
+    let (_store, space) = open(&disk, TREES);
+    assert_eq!(contents(&space), map);
+    assert!(failed > 10, "{failed}");
 }

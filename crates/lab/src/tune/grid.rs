@@ -26,8 +26,8 @@ const PICKS: [&str; 6] =
 const PICKS_FIRST: usize = 3;
 
 /// Parameters that are whole numbers, with their least and greatest useful values.
-const NUMBERS: [(&str, u64, u64); 4] =
-    [("k", 2, 64), ("ratio", 2, 64), ("l0", 1, 16), ("trigger", 2, 64)];
+const NUMBERS: [(&str, u64, u64); 5] =
+    [("k", 2, 64), ("ratio", 2, 64), ("l0", 1, 16), ("trigger", 2, 64), ("c", 2, 64)];
 
 /// Policies with one bound on runs.
 const STACKS: [&str; 5] = ["minlatency", "binomial", "bigtable", "exploring", "constant"];
@@ -43,6 +43,9 @@ const SLOT_RATIOS: [u64; 6] = [2, 3, 4, 5, 6, 8];
 
 /// The runs at which `universal` merges.
 const TRIGGERS: [u64; 6] = [3, 4, 6, 8, 12, 16];
+
+/// The bytes of append tables, over live ones, at which `jungle` rewrites them.
+const DEAD: [u64; 4] = [2, 3, 5, 10];
 
 /// The scores of `triangular`.
 const SCORES: [&str; 2] = ["ratio", "bytes"];
@@ -76,6 +79,7 @@ fn grid(registry: &Registry, runs: &[u64], ratios: &[u64], picks: &[&str]) -> Ve
     for &ratio in ratios {
         all.push(Spec::bare("tiered").with("ratio", ratio));
         all.extend(PARTIAL.iter().map(|name| Spec::bare(*name).with("ratio", ratio)));
+        all.extend(DEAD.map(|c| Spec::bare("jungle").with("c", c).with("ratio", ratio)));
         for pick in picks {
             let leveled = Spec::bare("leveled").with("ratio", ratio);
             all.extend(LEVEL0.map(|l0| leveled.clone().with("l0", l0).with("pick", pick)));

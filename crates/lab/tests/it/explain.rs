@@ -7,7 +7,7 @@ use lsmith_lab::explain::{Explained, Kept, KeptLevel, Side, Tally, explain};
 use lsmith_lab::{Content, FileInputs, NoProgress, simulate};
 use lsmith_policy::{MergePolicy, Registry};
 use lsmith_sim::{KeyedWorkload, simulate_keyed};
-use lsmith_tree::{Cause, Input, LevelId, MergePlan, Mode, Tree, TreeEdit};
+use lsmith_tree::{Cause, Input, LevelId, MergePlan, Mode, Place, Tree, TreeEdit};
 use lsmith_workload::Workload;
 use std::sync::{Arc, Mutex};
 
@@ -180,7 +180,11 @@ fn taken_from(tree: &Tree, plan: &MergePlan, edit: &TreeEdit, level: usize) -> [
     if plan.mode == Mode::Move {
         return [0, 0];
     }
-    let all: u64 = edit.remove.iter().filter_map(disk_bytes).map(|(_, bytes)| bytes).sum();
+    let all: u64 = match plan.place {
+        // The rest of a tree is not read.
+        Place::Append(_) => edit.counters.iter().map(|(_, counts)| counts.bytes_in).sum(),
+        _ => edit.remove.iter().filter_map(disk_bytes).map(|(_, bytes)| bytes).sum(),
+    };
     let inputs = plan.inputs.iter().filter_map(disk_bytes);
     let above = inputs.filter(|(from, _)| *from < level).map(|(_, bytes)| bytes).sum();
     [above, all - above]

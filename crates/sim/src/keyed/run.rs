@@ -210,8 +210,13 @@ impl KeyedSim {
         if let Some(filled) = &self.filled {
             counter.filled(filled.count());
         }
-        let scan_cost_measured = self.scans.as_ref().and_then(Scans::cost);
-        let missed = self.drive.content().caches().uncached().next();
+        let mut scan_cost_measured = self.scans.as_ref().and_then(Scans::cost);
+        let mut missed = self.drive.content().caches().uncached().next();
+        if self.drive.policy().needs().trees {
+            // Which blocks of append tables are read depends on how batches lie in their files.
+            missed = None;
+            scan_cost_measured.iter_mut().for_each(|cost| cost.blocks = None);
+        }
         let mean = |missed: u64, reads: u64| (reads > 0).then(|| missed as f64 / reads as f64);
         let scans = self.scans.as_ref().map_or(0, Scans::count);
         Figures {

@@ -218,6 +218,23 @@ fn cut_trees_show_what_is_left_of_them() {
     }
 }
 
+/// A merge that came to its end without the manifest, or half of one.
+#[test]
+fn what_lies_behind_a_named_root_does_not_count() {
+    let grown = Grown::new(60, 400);
+    for bytes in [1, 100, 5000] {
+        let disk = grown.disk.process_crash_clone();
+        for path in grown.tables() {
+            let mut file = disk.append(&path, disk.file_bytes(&path).unwrap()).unwrap();
+            file.write_all(&vec![7; bytes]).unwrap();
+            file.sync().unwrap();
+        }
+        let (report, new) = grown.repaired(&disk);
+        assert!(report.is_exact() && report.findings.is_empty(), "{report:#?}");
+        assert!(maps_of(&new) == grown.expected);
+    }
+}
+
 #[test]
 fn without_a_manifest_the_last_roots_of_trees_count() {
     let grown = Grown::new(60, 400);
